@@ -1,0 +1,91 @@
+"""Cells per minute: the suite's forks against one process per test, on the same cases (promise: >= 10 x).
+
+Usage: python benchmarks/suite_throughput.py [ENV]     default: tf2.21, on the CPU
+Both do the same work for a cell: one fresh runtime, one reference, five repeats, compared as bytes.
+The baseline starts Python and imports TensorFlow for each cell, as `pytest` per test does.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tfdet.engines.venv import VenvEngine
+from tfdet.matrix.load import load_matrix
+from tfdet.paths import Project, find_project
+from tfdet.plan import write_plan
+
+SOURCES = ["bias-add-backprop", "reduce-sum", "reduce-mean", "gather-backprop", "softmax-xent", "segment-sum",
+           "scatter-nd", "cudnn-max-pool-backprop"]  # fmt: skip
+REPEATS = 5
+BASELINE_CELLS = 12
+ONE_CELL = """
+import importlib, json, os, sys, tempfile
+suite, module, function, key, plan, solution = sys.argv[1:]
+from tfdet_probe import child
+from tfdet_probe.launch import Job
+from tfdet_probe.plan import Plan
+plan = Plan.load(plan)
+family = getattr(importlib.import_module(module), function)
+case = next(c for c in family.cases() if c.key == key)
+with tempfile.TemporaryDirectory() as folder:
+    child.main(Job(case, plan.solutions[solution], "/device:CPU:0", REPEATS, 0, plan.determinism_variables), folder)
+    report = json.load(open(os.path.join(folder, "report-0.json")))
+assert "error" not in report or report["error"]["kind"] == "unsupported", report
+""".replace("REPEATS", str(REPEATS))
+
+
+def suite(project: Project, python: Path, plan: Path, out: Path) -> tuple[float, list[dict[str, str]]]:
+    """(seconds with the import, records) of one run of the suite."""
+    command = [python, "-m", "tfdet_probe", "--plan", plan, "--suite", project.suite, "--device", "cpu", "--out", out]
+    command += ["--repeats", str(REPEATS), "--relaunches", "1", *(f"--source={s}" for s in SOURCES)]
+    start = time.perf_counter()
+    subprocess.run(command, env=environ(project), check=True, capture_output=True)
+    return time.perf_counter() - start, [json.loads(line) for line in out.read_text().splitlines()]
+
+
+def one_process(project: Project, python: Path, plan: Path, record: dict[str, str]) -> float:
+    module, function = where(project, record["case"])
+    start = time.perf_counter()
+    arguments = [project.suite, module, function, record["case"], plan, record["solution"]]
+    subprocess.run([python, "-c", ONE_CELL, *arguments], env=environ(project), check=True, capture_output=True)
+    return time.perf_counter() - start
+
+
+def where(project: Project, case: str) -> tuple[str, str]:
+    """The module and function of a case: its key begins with the function's name."""
+    for path in sorted(project.suite.glob("test_*.py")):
+        names = [line[4:].split("(")[0] for line in path.read_text().splitlines() if line.startswith("def ")]
+        for name in sorted(names, key=len, reverse=True):
+            if case.startswith(name.replace("_", "-") + "-"):
+                return path.stem, name
+    raise LookupError(case)
+
+
+def environ(project: Project) -> dict[str, str]:
+    return {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{project.runtime}:{project.suite}", "TF_CPP_MIN_LOG_LEVEL": "3"}
+
+
+def main() -> None:
+    key = sys.argv[1] if len(sys.argv) > 1 else "tf2.21"
+    project = find_project()
+    matrix = load_matrix(project.matrix)
+    python = VenvEngine(project).interpreter(key, matrix.environment(key), "cpu")
+    with tempfile.TemporaryDirectory() as folder:
+        plan = write_plan(matrix, key, Path(folder, "plan.json"))
+        seconds, records = suite(project, python, plan, Path(folder, "records.jsonl"))
+        ours = len(records) / seconds * 60
+        chosen = records[:: max(1, len(records) // BASELINE_CELLS)]
+        spent = sum(one_process(project, python, plan, record) for record in chosen)
+    theirs = len(chosen) / spent * 60
+    print(f"{key}: {ours:,.0f} cells a minute ({len(records)} cells in {seconds:.1f} s, the import among them); "
+          f"one process a test: {theirs:,.0f} ({len(chosen)} cells in {spent:.1f} s); ratio {ours / theirs:.1f} "
+          "(promise: >= 10)")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+# A stock TensorFlow with the suite. `tfdet build tf2.0` takes the official image;
+# `tfdet build tf2.0 --base-image IMAGE` installs TensorFlow by pip on any base that has the CPython of the lock.
+# By hand, in a checkout with a plan.json: docker build -f docker/stock.Dockerfile --build-arg ... .
+ARG BASE_IMAGE=tensorflow/tensorflow:2.0.0-gpu-py3
+FROM ${BASE_IMAGE}
+
+# INSTALL=image: TensorFlow is there. INSTALL=pip: all of LOCK, into the CPython PYTHON of the base.
+ARG INSTALL=image
+ARG LOCK=docker/locks/pytest.txt
+ARG PYTHON=
+USER root
+COPY docker/install /opt/tfdet/install
+COPY ${LOCK} /opt/tfdet/lock.txt
+RUN /opt/tfdet/install "${INSTALL}" /opt/tfdet/lock.txt ${PYTHON}
+
+ARG ENVIRONMENT=unknown
+ENV TFDET_ENGINE=docker TFDET_IMAGE=tfdet:${ENVIRONMENT} \
+    PYTHONPATH=/opt/tfdet/runtime:/opt/tfdet/site PYTHONDONTWRITEBYTECODE=1 PYTHONNOUSERSITE=1 \
+    HOME=/tmp USER=tfdet NVIDIA_DRIVER_CAPABILITIES=compute,utility
+WORKDIR /tmp
+STOPSIGNAL SIGINT
+# No USER here: `-v $PWD/out:/out` must keep the records in whoever's folder that is, so the entrypoint
+# leaves root before anything of the suite starts. `tfdet run` never starts as root at all.
+ENTRYPOINT ["/opt/tfdet/entrypoint"]
+CMD []
+
+# From here on all is small: a changed suite builds anew from here.
+COPY docker/entrypoint plan.json /opt/tfdet/
+COPY runtime /opt/tfdet/runtime
+COPY tests/ops /opt/tfdet/tests/ops

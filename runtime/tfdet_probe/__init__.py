@@ -1,0 +1,9 @@
+"""The in-environment half of the matrix: build a case, repeat it, compare bytes, record.
+
+Runs inside every environment (Python 3.5 to 3.13) with nothing but the standard library
+and the NumPy that TensorFlow brings.
+"""
+
+from .registry import case
+
+__all__ = ["case"]

@@ -1,0 +1,136 @@
+"""python -m tfdet_probe: run the shared suite in this environment and print its table.
+
+Exit codes: 0 as claimed; 1 what ran contradicts a claim; 2 wrong usage; 3 a case crashed or did
+not end; 4 the asked device is not there.
+"""
+
+import argparse
+import os
+import sys
+import traceback
+import warnings
+
+
+def main(argv=None):
+    arguments = _parse(argv)
+    try:
+        return _checked(arguments)
+    except KeyboardInterrupt:
+        return 130
+    except Exception:  # 1 says that a claim is contradicted: nothing else may
+        traceback.print_exc()
+        return _complain(3, "a defect of tfdet: please report it")
+
+
+def _checked(arguments):
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    warnings.simplefilter("ignore")  # of old TensorFlows on newer NumPys: not ours to mend
+    from .plan import BadPlan, Plan
+    from .record import BadRecords, Journal
+    try:
+        plan = Plan.load(arguments.plan)
+        journal = Journal(arguments.out)
+    except (BadPlan, BadRecords) as error:
+        return _complain(2, str(error))
+    except (IOError, OSError) as error:
+        return _complain(2, "the records cannot be kept: {}".format(error))
+    unknown = plan.unknown(arguments.source, arguments.solution)
+    if unknown:
+        return _complain(2, "not in the plan of {}: {}".format(plan.environment, ", ".join(unknown)))
+    if not plan.cells(arguments.device, arguments.source, arguments.solution):
+        return _complain(2, "the plan of {} has nothing to run on the {}".format(plan.environment, arguments.device))
+    if not os.path.exists(arguments.suite):
+        return _complain(2, "no suite at {}".format(arguments.suite))
+    return _run(plan, journal, arguments)
+
+
+def _run(plan, journal, arguments):
+    # Gone before TensorFlow is imported: the caller's settings must not reach the control.
+    for name in list(plan.determinism_variables) + ["PYTEST_ADDOPTS", "PYTEST_PLUGINS"]:
+        os.environ.pop(name, None)
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    import pytest
+
+    from . import report
+    from .plugin import CaseFailed, Options, Suite
+    options = Options(arguments.device, arguments.repeats, arguments.relaunches, arguments.timeout,
+                      arguments.memory, arguments.source, arguments.solution)
+    progress = report.Progress(sys.stderr)
+    suite = Suite(plan, options, journal, progress)
+    try:
+        if suite.here["device"] is None:
+            return _complain(4, "no GPU is visible to TensorFlow here. Start the container with `--gpus all`, check "
+                                "the driver with `tfdet doctor`, or ask for `--device cpu`.")
+    except CaseFailed as error:
+        return _complain(3, str(error))
+    status = pytest.main([arguments.suite] + _pytest_options(arguments.suite),
+                         plugins=[suite, report.Failures(sys.stderr)])
+    progress.end()
+    print(report.table(suite.journal.records))
+    return _exit_code(int(status), suite)
+
+
+def _pytest_options(suite):
+    """The suite alone decides: no settings, conftest or plugins of the folders above it."""
+    folder = os.path.abspath(suite if os.path.isdir(suite) else os.path.dirname(suite))
+    options = ["-c", os.devnull, "--rootdir=" + folder, "--confcutdir=" + folder, "--capture=no",
+               "--continue-on-collection-errors"]
+    for plugin in ("cacheprovider", "terminal", "warnings", "faulthandler"):
+        options += ["-p", "no:" + plugin]
+    return options
+
+
+def _exit_code(status, suite):
+    if status == 2:
+        return 130
+    if not suite.collected:
+        return _complain(3, "no case of the suite belongs to the plan: nothing was run")
+    if status in (3, 4):
+        return 3
+    return 1 if suite.contradicted else 3 if suite.failed or status == 1 else 0
+
+
+def _parse(argv):
+    parser = argparse.ArgumentParser(prog="tfdet_probe", description="Run the determinism suite in this environment.")
+    parser.add_argument("--plan", default=os.environ.get("TFDET_PLAN", "/opt/tfdet/plan.json"))
+    parser.add_argument("--suite", default=os.environ.get("TFDET_SUITE", "/opt/tfdet/tests/ops"))
+    parser.add_argument("--device", choices=["gpu", "cpu"], default="gpu")
+    parser.add_argument("--source", action="append", help="only this source; may be given again")
+    parser.add_argument("--solution", action="append", help="only this solution; may be given again")
+    parser.add_argument("--repeats", type=_positive, default=10, help="repeats in one process (default 10)")
+    parser.add_argument("--relaunches", type=_positive, default=2, help="fresh processes (default 2)")
+    parser.add_argument("--timeout", type=_seconds, default=120.0,
+                        help="seconds for one process of a case (default 120)")
+    parser.add_argument("--memory", type=_positive, default=4096, help="MiB for one process of a case (default 4096)")
+    parser.add_argument("--out", default=_default_out(), help="file for the records")
+    return parser.parse_args(argv)
+
+
+def _positive(text):
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("{} is not a positive number".format(text))
+    return value
+
+
+def _seconds(text):
+    value = float(text)
+    if not 0 < value < float("inf"):  # NaN would never be over
+        raise argparse.ArgumentTypeError("{} is not a positive number of seconds".format(text))
+    return value
+
+
+def _default_out():
+    """With `docker run -v $PWD/out:/out` the records stay; without it nobody asked to keep them."""
+    if os.path.isdir("/out") and os.access("/out", os.W_OK):
+        return "/out/records.jsonl"
+    return None
+
+
+def _complain(code, message):
+    sys.stderr.write("tfdet: {}\n".format(message))
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,242 @@
+"""Fresh runtimes by fork: after `import tensorflow`, before its first op.
+
+A child that dies, hangs or grows too large becomes an observation; the parent goes on.
+"""
+
+import ctypes
+import functools
+import glob
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+
+from . import child
+
+POLL_SECONDS = 0.01
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+
+
+class RuntimeStarted(Exception):
+    """TensorFlow's runtime runs in the parent already."""
+
+
+class Job(object):
+    """One relaunch of one case under one solution."""
+
+    def __init__(self, case, solution, device_name, repeats, relaunch, determinism_variables=()):
+        self.case = case
+        self.solution = solution
+        self.device_name = device_name
+        self.repeats = repeats
+        self.relaunch = relaunch
+        self.determinism_variables = determinism_variables
+
+
+class Limits(object):
+    """seconds: of wall clock for one child; mebibytes: of resident memory for one child."""
+
+    def __init__(self, seconds=120.0, mebibytes=4096):
+        self.seconds = seconds
+        self.mebibytes = mebibytes
+
+
+def run_case(case, solution, device_name, repeats, relaunches, limits, determinism_variables=()):
+    """All relaunches of a case: a list of the children's reports; the first error ends it."""
+    directory = tempfile.mkdtemp(prefix="tfdet-")
+    try:
+        reports = []
+        for relaunch in range(relaunches):
+            job = Job(case, solution, device_name, repeats, relaunch, determinism_variables)
+            reports.append(in_child(functools.partial(child.main, job, directory), directory, relaunch, limits))
+            if "error" in reports[-1]:
+                break
+        return reports
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def in_child(main, directory, number, limits):
+    """Run main() in a forked child; its report, or {"error": ...} that says how it ended."""
+    if runtime_started():  # every child would share it
+        raise RuntimeStarted("TensorFlow's runtime was started before the fork: a case module runs an op at import")
+    output = os.path.join(directory, "output-{}".format(number))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    parent, others = os.getpid(), _children()
+    pid = os.fork()
+    if pid == 0:
+        _child(main, output, parent)
+    try:
+        fault = _watch(pid, limits)
+    except BaseException:  # Ctrl-C: no child stays behind
+        _kill(pid)
+        _wait(pid)
+        raise
+    finally:
+        _end_orphans(others)
+    try:
+        with open(os.path.join(directory, "report-{}.json".format(number))) as report:
+            found = json.load(report)
+    except (IOError, ValueError):
+        fault = fault or {"kind": "crashed", "type": "NoReport", "message": "the process ended without a report"}
+    if fault:
+        fault.setdefault("where", None)
+        fault["output"] = _tail(output)
+        return {"error": fault}
+    return found
+
+
+def runtime_started():
+    """Did TensorFlow run an op in this process?"""
+    context = sys.modules.get("tensorflow.python.eager.context")
+    current = getattr(context, "_context", None)
+    return current is not None and getattr(current, "_context_handle", None) is not None
+
+
+def _child(main, output, parent):
+    status = 70
+    try:
+        os.setpgid(0, 0)
+        _die_with(parent)
+        _die_first()
+        handle = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        os.dup2(handle, 1)
+        os.dup2(handle, 2)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        main()
+        status = 0
+    except BaseException:  # never return into the parent's stack
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def _die_with(parent):
+    """A suite killed by force ends nothing itself: without it nobody would end a case that hangs."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before we asked
+        os._exit(70)
+
+
+def _prctl(option, value):
+    try:
+        ctypes.CDLL(None).prctl(option, value)
+    except (OSError, AttributeError):  # not Linux
+        pass
+
+
+def _die_first():
+    """Where memory runs out, the kernel is to take the case, not the suite."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as knob:
+            knob.write("1000")
+    except (IOError, OSError):
+        pass
+
+
+def _watch(pid, limits):
+    """Wait for the child; None, or the fault by which it ended."""
+    deadline = time.monotonic() + limits.seconds
+    fault = None
+    while True:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            _kill_group(pid)  # what the case left running; its own number may be another's by now
+            return fault or _death(status)
+        if fault is None and time.monotonic() > deadline:
+            fault = {"kind": "timed-out", "type": "TimeOut", "message": "no end after {:g} s".format(limits.seconds)}
+            _kill(pid)
+        elif fault is None and _resident(pid) > limits.mebibytes:
+            fault = {"kind": "crashed", "type": "OutOfMemory",
+                     "message": "killed above {} MiB of resident memory".format(limits.mebibytes)}
+            _kill(pid)
+        time.sleep(POLL_SECONDS)
+
+
+def _death(status):
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        name = next((n for n in dir(signal) if n.startswith("SIG") and "_" not in n
+                     and getattr(signal, n) == number), str(number))
+        hint = " (out of memory?)" if number == signal.SIGKILL else ""
+        return {"kind": "crashed", "type": name, "message": "the process was ended by {}{}".format(name, hint)}
+    if os.WEXITSTATUS(status):
+        return {"kind": "crashed", "type": "Exit", "message": "exit status {}".format(os.WEXITSTATUS(status))}
+    return None
+
+
+def _kill(pid):
+    _kill_group(pid)
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except OSError:
+        pass
+
+
+def _kill_group(pid):
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except OSError:
+        pass
+
+
+def _wait(pid):
+    try:
+        os.waitpid(pid, 0)
+    except OSError:  # waited for already
+        pass
+
+
+def _children():
+    """The processes whose parent we are, as far as the kernel tells."""
+    found = set()
+    for path in glob.glob("/proc/self/task/*/children"):
+        try:
+            with open(path) as source:
+                found.update(int(word) for word in source.read().split())
+        except (IOError, OSError):  # a thread that just ended
+            pass
+    return found
+
+
+def _end_orphans(others):
+    """What left the child's process group came to us, its subreaper, when the child ended."""
+    for _ in range(100):  # each may leave children of its own
+        orphans = _children() - others
+        if not orphans:
+            return
+        for pid in orphans:
+            _kill(pid)
+            _wait(pid)
+
+
+def _resident(pid):
+    """Resident memory in MiB; 0 if the process is gone."""
+    try:
+        with open("/proc/{}/statm".format(pid)) as statm:
+            pages = int(statm.read().split()[1])
+    except (IOError, OSError, IndexError, ValueError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE") // (1024 * 1024)
+
+
+def _tail(path, size=2000):
+    """The last line a dying process said that is not a log of information."""
+    try:
+        with open(path, "rb") as source:
+            source.seek(0, 2)
+            source.seek(max(0, source.tell() - size))
+            lines = source.read().decode("utf-8", "replace").splitlines()
+    except (IOError, OSError):
+        return ""
+    spoken = [line.strip() for line in lines if line.strip()]
+    fatal = [line for line in spoken if " F " in line or "Check failed" in line]
+    return child.printable((fatal or spoken or [""])[-1])[:300]

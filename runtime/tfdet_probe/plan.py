@@ -1,0 +1,57 @@
+"""The plan the host made: which cells of the matrix to run here, and what documents claim of them."""
+
+import json
+
+SCHEMA = 1
+
+
+class BadPlan(Exception):
+    pass
+
+
+class Plan(object):
+    """schema: 1; environment; solutions: [{key, env, call, seed, threads, options}];
+    cells: [{device, source, solution, expect, may_fail}]; determinism_variables: [names].
+
+    expect: what documents say of the cell, or None.  may_fail: why a crash there is no surprise, or None.
+    """
+
+    def __init__(self, content):
+        if not isinstance(content, dict):
+            raise BadPlan("not a plan")
+        if content.get("schema") != SCHEMA:
+            raise BadPlan("a plan of schema {}, this probe reads {}: build the plan anew with the tfdet "
+                          "of this checkout".format(content.get("schema"), SCHEMA))
+        self.environment = content["environment"]
+        self.solutions = {entry["key"]: entry for entry in content["solutions"]}
+        self.determinism_variables = content["determinism_variables"]
+        self._cells = content["cells"]
+        for cell in self._cells:
+            if cell["solution"] not in self.solutions:
+                raise BadPlan("{}: no such solution: {}".format(cell["source"], cell["solution"]))
+            if cell["device"] not in ("cpu", "gpu"):
+                raise BadPlan("{}: no such device: {}".format(cell["source"], cell["device"]))
+
+    @classmethod
+    def load(cls, path):
+        try:
+            with open(path) as source:
+                return cls(json.load(source))
+        except (BadPlan, IOError, OSError, ValueError) as error:
+            raise BadPlan("{}: {}".format(path, error))
+        except (KeyError, TypeError) as error:
+            raise BadPlan("{}: not a plan: {}: {}".format(path, type(error).__name__, error))
+
+    def cells(self, device, sources=None, solutions=None):
+        """{source: [cell]} on `device` (cpu or gpu)."""
+        chosen = {}
+        for cell in self._cells:
+            if cell["device"] == device and cell["source"] in (sources or [cell["source"]]) \
+                    and cell["solution"] in (solutions or [cell["solution"]]):
+                chosen.setdefault(cell["source"], []).append(cell)
+        return chosen
+
+    def unknown(self, sources, solutions):
+        """Names asked for that no cell has."""
+        known = {cell["source"] for cell in self._cells}, set(self.solutions)
+        return sorted(set(sources or []) - known[0]) + sorted(set(solutions or []) - known[1])

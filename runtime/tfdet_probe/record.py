@@ -1,0 +1,123 @@
+"""A record: one observation with its provenance, as one line of JSON (schema version 1)."""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+
+SCHEMA = 1
+KEPT_DIGESTS = 4
+
+
+def build(key, reports, provenance):
+    """A record of what the relaunches of one case reported.
+
+    key: {environment, device, source, case, solution, case_hash, mode}.
+    provenance: {stack, machine, determinism_environment, started, duration_seconds,
+    repeats, relaunches}.
+    """
+    record = dict(key, schema=SCHEMA)
+    record.update(provenance)
+    record.update(_measured(reports))
+    record["checksum"] = checksum(record)
+    return record
+
+
+def _measured(reports):
+    error = next((r["error"] for r in reports if "error" in r), None)
+    done = [r for r in reports if "error" not in r]
+    digests = [d for r in done for d in r["digests"]]
+    differed = [(i, n) for i, r in enumerate(done) for n in r["differed"]]
+    reference = done[0]["reference"] if done else None
+    others = sorted(set(digests) - {reference})
+    # The first repeat of a fresh process pays for building and tuning.
+    seconds = sorted(s for r in done for s in (r["seconds"][1:] or r["seconds"]))
+    observation = ("differs" if differed else error["kind"] if error else "equal")
+    return {
+        "observation": observation,
+        "runs": len(digests),
+        "differed": len(differed),
+        "distinct": len(others) + 1 if done else 0,
+        "first_differing": {"relaunch": differed[0][0], "repeat": differed[0][1]} if differed else None,
+        "max_ulp": _largest([r["ulp"] for r in done]) if differed else 0,
+        "max_absolute": _largest([r["absolute"] for r in done]) if differed else 0.0,
+        "digests": ([reference] + others[:KEPT_DIGESTS - 1]) if done else [],
+        "median_seconds": round(seconds[len(seconds) // 2], 7) if seconds else None,
+        "ran_on": done[0].get("devices", []) if done else [],
+        "error": error,
+    }
+
+
+def _largest(values):
+    return None if None in values else max(values)
+
+
+def checksum(record):
+    """SHA-256 over the record's canonical JSON, the checksum itself left out."""
+    content = {name: value for name, value in record.items() if name != "checksum"}
+    return hashlib.sha256(dump(content).encode("ascii")).hexdigest()
+
+
+def dump(record):
+    return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+class BadRecords(Exception):
+    """The file for the records holds something else: it is left as it is."""
+
+
+class Journal(object):
+    """The records of one run, appended as they finish: a kill loses none of them."""
+
+    def __init__(self, path):
+        self.path = path
+        self.records = []
+        if path:
+            with _locked(path) as out:
+                out.seek(0)
+                content = out.read()
+                whole = content.rfind(b"\n") + 1
+                self.records = parse(content[:whole], path)
+                out.truncate(whole)  # a line torn by a kill is gone before the next is added
+
+    def add(self, record):
+        self.records.append(record)
+        if self.path:
+            with _locked(self.path) as out:
+                out.write((dump(record) + "\n").encode("ascii"))
+                out.flush()
+                os.fsync(out.fileno())
+
+    def finished(self, wanted):
+        """The record that has all the values of `wanted`, or None.
+
+        A crash or a timeout may have been the machine's: such a case is not finished.
+        """
+        results = (record for record in self.records if record.get("observation") not in ("crashed", "timed-out"))
+        return next((record for record in results if all(record.get(k) == v for k, v in wanted.items())), None)
+
+
+@contextlib.contextmanager
+def _locked(path):
+    """Two runs with one file must not take the other's line in the making for a torn one."""
+    with open(path, "a+b") as out:
+        fcntl.flock(out, fcntl.LOCK_EX)
+        yield out
+
+
+def parse(content, path):
+    """The records of a journal's whole lines."""
+    records = []
+    for number, line in enumerate(content.splitlines(), 1):
+        try:
+            record = json.loads(line.decode("ascii"))
+            good = isinstance(record, dict) and record.get("checksum") == checksum(record)
+        except ValueError:
+            good = False
+        if not good or record.get("schema") != SCHEMA:
+            raise BadRecords("{}:{}: {}; move the file away, or name another with --out".format(
+                path, number, "a record of another schema than {}".format(SCHEMA) if good
+                else "not a record, or changed since it was written"))
+        records.append(record)
+    return records

@@ -1,0 +1,99 @@
+"""The cases: what @case collects, and the hash that makes old records stale."""
+
+import hashlib
+import inspect
+import io
+import itertools
+import re
+
+# Bump when the way of measuring changes what a record means: every record goes stale.
+METHOD = 1
+
+TENSOR_MODES = ("eager", "function", "session")
+ALL_MODES = TENSOR_MODES + ("host",)
+
+
+class CaseFunction(object):
+    """One @case function: a family of cases, one per combination of its parameters and mode."""
+
+    def __init__(self, function, source, ops, modes, parameters):
+        with io.open(inspect.getsourcefile(function), encoding="utf-8") as module:
+            blocks, shared = case_blocks(module.read())
+        if function.__name__ not in blocks:
+            raise ValueError('{}: write @case("{}", ...) and its def at the start of a line, the source as a plain '
+                             "string first: the text alone is read for the hash".format(function.__name__, source))
+        self.function = function
+        self.source = source
+        self.ops = tuple(ops)
+        self.modes = tuple(modes)
+        self.parameters = parameters
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+        self.hash = code_hash(blocks[function.__name__][1], shared)
+
+    def cases(self):
+        names = sorted(self.parameters)
+        for values in itertools.product(*[self.parameters[name] for name in names]):
+            for mode in self.modes:
+                yield Case(self, dict(zip(names, values)), mode)
+
+
+class Case(object):
+    """One runnable form of a source."""
+
+    def __init__(self, family, values, mode):
+        self.family = family
+        self.values = values
+        self.mode = mode
+        self.source = family.source
+        self.ops = family.ops
+        words = [family.__name__] + [str(values[k]) for k in sorted(values)] + [mode]
+        self.key = "-".join(words).replace("_", "-").lower()
+        self.hash = family.hash
+
+    def build(self, make):
+        return self.family.function(make, **self.values)
+
+
+def case(source, ops=(), modes=TENSOR_MODES, unplaced=None, **parameters):
+    """Register a function as the cases of `source`.
+
+    source: the file name (without .toml) under matrix/sources.
+    ops: raw op types that must be seen to run, each on the asked device.
+    modes: of eager, function, session, host.
+    unplaced: why there are no ops to look for; without ops a case in a tensor mode needs such a reason.
+    parameters: name=[values]; the function is called as function(make, name=value, ...).
+    The function builds its inputs once and returns make.gradient(...), make.forward(...),
+    make.program(...) or make.host(...).
+    """
+    unknown = [mode for mode in modes if mode not in ALL_MODES]
+    if unknown:
+        raise ValueError("unknown modes {}; known: {}".format(unknown, list(ALL_MODES)))
+    if ops and "host" in modes:
+        raise ValueError("{}: a host case has no ops whose placement could be checked".format(source))
+    if not ops and not unplaced and set(modes) - {"host"}:
+        raise ValueError("{}: name the ops that must be seen to run, or say unplaced=why there are none".format(source))
+    empty = sorted(name for name in parameters if not parameters[name])
+    if empty or not modes:
+        raise ValueError("{}: no values for {}: no case would run".format(source, ", ".join(empty) or "modes"))
+    return lambda function: CaseFunction(function, source, ops, modes, parameters)
+
+
+_BLOCK = re.compile(r"""^@case\(\s*(?P<quote>["'])(?P<source>[^"']+)(?P=quote).*?"""
+                    r"^def (?P<name>\w+)\(.*?(?=^[^\s)#]|\Z)", re.M | re.S)
+
+
+def case_blocks(text):
+    """A suite file as ({function name: (source, text)}, the text that its cases share).
+
+    By text alone, so that the host and every Python read the same.
+    """
+    blocks = {found.group("name"): (found.group("source"), found.group()) for found in _BLOCK.finditer(text)}
+    return blocks, _BLOCK.sub("", text)
+
+
+def code_hash(text, shared=""):
+    """SHA-256 (16 hex digits) of a case's text, of what its file shares, and of the measuring method."""
+    lines = [line.rstrip() for line in (shared + text).splitlines()]
+    normal = "\n".join(line for line in lines if line)
+    return hashlib.sha256("{}\n{}".format(METHOD, normal).encode("utf-8")).hexdigest()[:16]

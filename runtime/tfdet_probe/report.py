@@ -1,0 +1,74 @@
+"""What a person watching the run sees: progress with time left, failures, the closing table."""
+
+import time
+
+_SHORT = {"equal": "equal {runs}", "differs": "differs {differed}/{runs}"}
+
+
+class Progress(object):
+    """Called with each record: one line on a terminal that rewrites itself, plain lines elsewhere."""
+
+    def __init__(self, stream):
+        self._stream = stream
+        self._live = stream.isatty()
+        self._start = time.time()
+        self._done = 0
+
+    def __call__(self, record, suite):
+        self._done += 1
+        spent = time.time() - self._start
+        left = spent / self._done * max(0, suite.total - self._done)
+        line = "[{}/{}] {}  {} {} {}: {}".format(
+            self._done, suite.total, _minutes(left), record["source"], record["case"], record["solution"],
+            words(record))
+        self._stream.write("\r\x1b[K" + line[:150] if self._live else line + "\n")
+        self._stream.flush()
+
+    def end(self):
+        if self._live:
+            self._stream.write("\r\x1b[K")
+
+
+class Failures(object):
+    """pytest's failures without its terminal: one line each."""
+
+    def __init__(self, stream):
+        self._stream = stream
+
+    def pytest_runtest_logreport(self, report):
+        if report.failed:
+            self._stream.write("\n! {}\n".format(report.longrepr))
+
+    def pytest_collectreport(self, report):
+        if report.failed:
+            self._stream.write("\n! {}\n".format(report.longrepr))
+
+
+def words(record):
+    text = _SHORT.get(record["observation"], record["observation"])
+    return text.format(**record)
+
+
+def table(records):
+    """Observations, source by solution. Verdicts are inferred later, by `tfdet status`."""
+    solutions = sorted({r["solution"] for r in records}, key=lambda key: (key != "none", key))
+    rows = [["source"] + solutions]
+    for source in sorted({r["source"] for r in records}):
+        mine = [r for r in records if r["source"] == source]
+        rows.append([source] + [_cell([r for r in mine if r["solution"] == key]) for key in solutions])
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join("  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip() for row in rows)
+
+
+def _cell(records):
+    parts = []
+    for observation in ("differs", "equal", "raises", "unsupported", "crashed", "timed-out"):
+        some = [r for r in records if r["observation"] == observation]
+        if some:
+            total = {"runs": sum(r["runs"] for r in some), "differed": sum(r["differed"] for r in some)}
+            parts.append(words(dict(total, observation=observation)))
+    return ", ".join(parts)
+
+
+def _minutes(seconds):
+    return "{:.0f} min left".format(seconds / 60) if seconds >= 90 else "{:.0f} s left".format(seconds)

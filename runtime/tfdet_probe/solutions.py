@@ -1,0 +1,66 @@
+"""Apply a solution inside a fresh process, before the first op."""
+
+import os
+
+
+class NotHere(Exception):
+    """This TensorFlow has no such switch."""
+
+
+class Settings(object):
+    """What a solution asks of the process.  Built from one entry of plan["solutions"]."""
+
+    def __init__(self, solution):
+        self.key = solution["key"]
+        self.options = solution.get("options") or {}
+        self.threads = solution.get("threads")
+        self._env = solution.get("env") or {}
+        self._call = solution.get("call")
+        self._seed = solution.get("seed")
+
+    def apply(self, determinism_variables):
+        """Set this solution's variables, and unset every other determinism-related one."""
+        for name in determinism_variables:
+            os.environ.pop(name, None)
+        os.environ.update(self._env)
+        if self._call:
+            _CALLS[self._call]()
+
+    def before_repeat(self):
+        """Seeds, if the solution sets them: each repeat starts from the same state."""
+        if self._seed is not None:
+            _SEEDERS.get(self._call, _set_seeds)(self._seed)
+
+
+def _enable_op_determinism():
+    import tensorflow as tf
+    config = getattr(tf, "config", None)  # 1.13 has no tf.config
+    switch = getattr(getattr(config, "experimental", None), "enable_op_determinism", None)
+    if switch is None:
+        raise NotHere("tf.config.experimental.enable_op_determinism came with TensorFlow 2.8")
+    switch()
+
+
+def _set_seeds(seed):
+    import random
+
+    import numpy
+    import tensorflow as tf
+    random.seed(seed)
+    numpy.random.seed(seed)
+    tf.compat.v1.set_random_seed(seed)
+
+
+def _set_keras_seeds(seed):
+    import tensorflow as tf
+    if not hasattr(tf.keras.utils, "set_random_seed"):
+        raise NotHere("tf.keras.utils.set_random_seed came with TensorFlow 2.7")
+    tf.keras.utils.set_random_seed(seed)
+
+
+def _nothing():
+    pass
+
+
+_CALLS = {"enable_op_determinism": _enable_op_determinism, "keras_set_random_seed": _nothing}
+_SEEDERS = {"keras_set_random_seed": _set_keras_seeds}

@@ -1,0 +1,5 @@
+"""python -m tfdet."""
+
+from tfdet.cli import main
+
+main()

@@ -1,0 +1,286 @@
+"""The command line: thin; each command calls one function and prints what it gives."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import Annotated, Literal, NoReturn
+
+import typer
+
+from tfdet import console, views
+from tfdet.errors import DataError, Exit, Interrupted, TfdetError, UsageError
+from tfdet.evidence import Added, Store
+from tfdet.infer import CellKey
+from tfdet.matrix.load import Matrix, load_matrix
+from tfdet.paths import Project, find_project
+from tfdet.records import Record, read_records
+from tfdet.status import load_status
+
+app = typer.Typer(no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
+evidence_app = typer.Typer(no_args_is_help=True, help="The evidence store, matrix/evidence.")
+app.add_typer(evidence_app, name="evidence")
+
+Json = Annotated[bool, typer.Option("--json", help="for machines")]
+Environments = Annotated[list[str], typer.Argument(metavar="ENV...", help="for example tf2.0; see `tfdet envs`")]
+Device = Literal["gpu", "cpu"]
+LONGEST = 86400.0  # seconds that one process of a case may take
+_READ_ONLY = ("doctor", "envs", "status", "show", "recipe")
+
+
+@app.callback()
+def every_command(context: typer.Context) -> None:
+    """Which TensorFlow op differs on which stack, with evidence that anybody can make again."""
+    if context.invoked_subcommand not in _READ_ONLY:
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # what is under way must not be lost with its reader
+
+
+def _load() -> tuple[Project, Matrix]:
+    project = find_project()
+    return project, load_matrix(project.matrix)
+
+
+def _print_json(value: object) -> None:
+    unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    console.write(json.dumps(value, indent=1, ensure_ascii=not unicode) + "\n")
+
+
+@app.command()
+def doctor(
+    env: Annotated[str | None, typer.Argument(metavar="[ENV]", help="check for this environment")] = None,
+    as_json: Json = False,
+) -> None:
+    """What this host can run: Docker, NVIDIA runtime, GPUs, driver, disk, Pythons."""
+    from tfdet.doctor import examine
+
+    project, matrix = _load()
+    checks = examine(project, matrix, env)
+    if as_json:
+        _print_json([check.as_json() for check in checks])
+    else:
+        console.out().print(views.checks(checks))
+
+
+@app.command()
+def envs(as_json: Json = False) -> None:
+    """The reference environments."""
+    _, matrix = _load()
+    if as_json:
+        _print_json([{"id": key, **e.model_dump(mode="json")} for key, e in matrix.environments.items()])
+    else:
+        console.out().print(views.environments(matrix))
+
+
+@app.command()
+def build(
+    env: Environments,
+    base_image: Annotated[
+        str | None, typer.Option(help="install by pip on this image, which has the right CPython")
+    ] = None,
+) -> None:
+    """Build the images tfdet:ENV."""
+    from tfdet.images import build as build_image
+
+    project, matrix = _load()
+    for key in env:
+        matrix.environment(key)
+    for key in env:
+        image = build_image(project, matrix, key, base_image=base_image, on_line=console.note)
+        console.note(f"built tfdet:{key} ({image[:19]}). Run it: docker run --gpus all tfdet:{key}")
+
+
+@app.command()
+def run(
+    env: Environments,
+    engine: Annotated[Literal["docker", "venv"] | None, typer.Option(help="default: venv where pip can build")] = None,
+    device: Annotated[Device, typer.Option(help="where the ops run")] = "gpu",
+    source: Annotated[list[str] | None, typer.Option(metavar="ID", help="only this source (again: several)")] = None,
+    solution: Annotated[list[str] | None, typer.Option(metavar="KEY", help="only this solution")] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="repeats in one process")] = 10,
+    relaunches: Annotated[int, typer.Option(min=1, help="fresh processes")] = 2,
+    timeout: Annotated[float, typer.Option(min=1, max=LONGEST, help="seconds for one process of a case")] = 120.0,
+    memory: Annotated[int, typer.Option(min=64, help="MiB for one process of a case")] = 4096,
+    out: Annotated[Path | None, typer.Option(help="keep the records in this file, not in the evidence store")] = None,
+    as_json: Json = False,
+) -> None:
+    """Run the shared suite and keep its records as evidence."""
+    from tfdet.engines.base import Selection
+    from tfdet.run import run_environment, worst
+
+    if math.isnan(timeout):  # no range's bound stops it
+        raise UsageError("--timeout nan", f"Give seconds, at most {LONGEST:.0f}.")
+    project, matrix = _load()
+    for key in env:
+        matrix.environment(key)
+    selection = Selection(
+        device=device, sources=tuple(source or ()), solutions=tuple(solution or ()), repeats=repeats,
+        relaunches=relaunches, timeout=timeout, memory=memory,
+    )  # fmt: skip
+    codes = []
+    for key in env:
+        console.note(f"{key} on the {device}")
+        try:
+            result = run_environment(project, matrix, key, selection, engine, out)
+        except Interrupted:
+            raise
+        except (TfdetError, OSError) as error:  # the next environment may do better
+            told = error if isinstance(error, TfdetError) else _from_system(error, "Finished records are kept.")
+            console.complain(told)
+            codes.append(told.code)
+            continue
+        codes.append(result.code)
+        records = [record for record in result.records if record.environment == key]  # --out may hold others
+        if as_json:
+            console.write("".join(record.line() for record in records))
+        else:
+            _show_run(project, records, out)
+        if result.added:
+            _report_added(result.added)
+    raise typer.Exit(worst(codes))
+
+
+def _show_run(project: Project, records: list[Record], out: Path | None) -> None:
+    """What the store, or the file that was asked for instead, now says of the cells that were run."""
+    ran = {CellKey(r.environment, r.device, r.source, r.solution) for r in records}
+    status = load_status(project, [out], store=False) if out else load_status(project)
+    console.out().print(views.cells(cell for cell in status.cells if cell.key in ran))
+
+
+@app.command()
+def status(
+    write: Annotated[bool, typer.Option("--write", help="write the tables into README.md and docs/status.md")] = False,
+    check: Annotated[bool, typer.Option("--check", help="fail if they are not what the evidence gives")] = False,
+    records: Annotated[list[Path] | None, typer.Option("--with", help="look at this file of records too")] = None,
+    only: Annotated[bool, typer.Option("--only", help="with --with: at these records alone")] = False,
+    env: Annotated[list[str] | None, typer.Option(help="only this environment (again: several)")] = None,
+    as_json: Json = False,
+) -> None:
+    """What is deterministic where, by the evidence; contradicted claims are named."""
+    from tfdet import render
+
+    if write and check:
+        raise UsageError("--write and --check together", "Give one of them.")
+    if (write or check) and records:
+        raise UsageError("--with does not go with --write or --check", "Take the records in first: tfdet evidence add.")
+    if (write or check) and env:
+        raise UsageError("--env does not go with --write or --check", "The tables are always whole.")
+    if only and not records:
+        raise UsageError("--only without --with", "Name the records to look at: --with FILE.")
+    project = find_project()
+    found = load_status(project, records or [], store=not only)
+    for key in env or []:
+        found.matrix.environment(key)
+    contradictions = found.contradictions()
+    if write:
+        for path in render.write(project, found):
+            console.note(f"wrote {path}")
+    elif check:
+        try:
+            render.check(project, found)
+        except render.OutOfDate:
+            _name_contradictions(contradictions)
+            raise
+    elif as_json:
+        _print_json({"cells": [cell.as_json() for cell in found.cells if not env or cell.key.environment in env]})
+    else:
+        console.out().print(views.status(found, env))
+    _report_contradictions(contradictions)
+    if check:
+        console.note("the tables are what the evidence gives")
+
+
+def _report_contradictions(contradictions: list[str]) -> None:
+    _name_contradictions(contradictions)
+    if contradictions:
+        raise typer.Exit(Exit.CONTRADICTED)
+
+
+def _name_contradictions(contradictions: list[str]) -> None:
+    for text in contradictions:
+        console.note(f"contradiction: {text}")
+
+
+@app.command()
+def show(
+    env: Annotated[str, typer.Argument(metavar="ENV")], source: Annotated[str, typer.Argument(metavar="SOURCE")]
+) -> None:
+    """One environment and source: every record, the claims, how to re-run it."""
+    project = find_project()
+    found = load_status(project)
+    found.matrix.environment(env)
+    found.matrix.source(source)
+    records = [
+        record
+        for path in Store(project.evidence).files()
+        if path.stem == env
+        for record in read_records(path)
+        if record.source == source
+    ]
+    for part in views.show(found, env, source, records):
+        console.out().print(part)
+
+
+@app.command()
+def recipe(env: Annotated[str, typer.Argument(metavar="ENV")]) -> None:
+    """Exact lines that make this TensorFlow as deterministic as it gets, and the ops to avoid."""
+    from tfdet.recipe import recipe_text
+
+    found = load_status(find_project())
+    found.matrix.environment(env)
+    console.write(recipe_text(found, env) + "\n")
+
+
+@evidence_app.command("add")
+def evidence_add(files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="records, one a line")]) -> None:
+    """Take records from another machine into matrix/evidence: validated, nothing lost."""
+    project, matrix = _load()
+    records = [record for path in files for record in read_records(path)]
+    strangers = sorted({r.environment for r in records} - set(matrix.environments))
+    strangers += sorted({r.source for r in records} - set(matrix.sources))
+    strangers += sorted({r.solution for r in records} - set(matrix.solutions))
+    if strangers:
+        raise DataError(f"not in this matrix: {', '.join(strangers)}", "Add them to matrix/ first; nothing was taken.")
+    _report_added(Store(project.evidence).add(records))
+
+
+def _report_added(added: Added) -> None:
+    console.note(f"{added.taken} records taken ({added.replaced} renewed), {added.known} known already")
+    for conflict in added.conflicts:
+        console.note(f"  these differ: {conflict}")
+
+
+def main() -> None:
+    """The entry point: an expected error is an exit code and two lines, any other a defect of ours."""
+    console.prepare()
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends us as it ends any tool; but see every_command
+    try:
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # a full disk is told here, not by the interpreter at its end
+    except TfdetError as error:
+        _end(error)
+    except BrokenPipeError:
+        sys.exit(int(Exit.OK))
+    except OSError as error:
+        _end(_from_system(error))
+    except Exception:
+        traceback.print_exc()
+        _end(TfdetError("a defect of tfdet: please report it", "The lines above tell where."))
+
+
+def _end(error: TfdetError) -> NoReturn:
+    console.complain(error)
+    sys.exit(int(error.code))
+
+
+def _from_system(error: OSError, advice: str = "") -> TfdetError:
+    where = f"{error.filename}: " if error.filename else ""
+    if error.errno == errno.ENOSPC:
+        advice = "Free some space and run again."
+    return TfdetError(f"{where}{error.strerror or error}", advice)

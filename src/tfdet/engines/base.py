@@ -1,0 +1,55 @@
+"""What an engine is asked to do: run the shared suite in one environment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from tfdet.matrix.models import Device, Environment
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """What of the suite to run, where, and how often.
+
+    sources, solutions: none named means all.  timeout: seconds, memory: MiB, both for one process
+    of one case.
+    """
+
+    device: Device = "gpu"
+    sources: tuple[str, ...] = ()
+    solutions: tuple[str, ...] = ()
+    repeats: int = 10
+    relaunches: int = 2
+    timeout: float = 120.0
+    memory: int = 4096
+
+    def probe_arguments(self) -> list[str]:
+        """Arguments of `python -m tfdet_probe`, but for --plan, --suite and --out, which are the engine's."""
+        arguments = ["--device", self.device, "--repeats", str(self.repeats), "--relaunches", str(self.relaunches)]
+        arguments += ["--timeout", str(self.timeout), "--memory", str(self.memory)]
+        for source in self.sources:
+            arguments += ["--source", source]
+        for solution in self.solutions:
+            arguments += ["--solution", solution]
+        return arguments
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """One run of the suite.  plan: the file that the probe reads; journal: where it appends its records."""
+
+    key: str
+    environment: Environment
+    plan: Path
+    journal: Path
+    selection: Selection
+
+
+class Engine(Protocol):
+    """Brings an environment up and runs the suite in it."""
+
+    def run(self, request: Request) -> int:
+        """Run; the probe's exit code (errors.Exit).  Raises TfdetError where nothing could be run."""
+        ...

@@ -1,0 +1,239 @@
+"""The docker engine: the suite in the image tfdet:ENV, shut in as far as Docker can."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import signal
+import stat
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.types import DeviceRequest
+
+from tfdet import images
+from tfdet.engines.base import Request
+from tfdet.errors import Exit, NoDevice, RunFailed, TfdetError
+from tfdet.paths import Project
+from tfdet_probe.machine import machine_name
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+    from docker.models.containers import Container
+    from docker.models.images import Image
+
+IMAGE_USER = 10001  # for a caller who is root
+SUITE_MEBIBYTES = 2048  # what the suite itself may take beside one case
+STOP_SECONDS = 10
+
+_NO_GPU = re.compile(
+    r"could not select device driver|nvidia-container-cli|no known GPU vendor|unknown runtime.*nvidia", re.I
+)
+
+
+class DockerEngine:
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    def run(self, request: Request) -> int:
+        """Run the suite in tfdet:KEY; Ctrl-C ends the container, and finished records stay."""
+        client = images.connect()
+        image = self._image(client, request.key)
+        name = _container_name(request)
+        _clear(client, name)
+        with _exchange(request.journal) as out:
+            try:
+                container = client.containers.create(image, **container_options(request, image, name, out))
+            except DockerException as error:
+                raise _explain(error) from error
+            try:
+                return _watch(container)
+            except DockerException as error:
+                raise _explain(error) from error
+            finally:
+                with contextlib.suppress(DockerException):
+                    container.remove(force=True)
+
+    def _image(self, client: DockerClient, key: str) -> Image:
+        tag = images.tag(key)
+        try:
+            image = client.images.get(tag)
+        except ImageNotFound:
+            raise RunFailed(f"there is no image {tag}", f"Build it: tfdet build {key}") from None
+        if image.labels.get(images.SUITE_LABEL) != images.suite_hash(self._project):
+            raise RunFailed(
+                f"{tag} holds another state of the suite than this checkout",
+                f"Build it anew, which takes seconds: tfdet build {key} (with the --base-image it was built with)",
+            )
+        return image
+
+
+def container_options(request: Request, image: Image, name: str, out: Path) -> dict[str, Any]:
+    """No network, no root, no capabilities, nothing of the host but the plan and a folder for records."""
+    uid, gid = _user()
+    gpus = [DeviceRequest(count=-1, capabilities=[["gpu"]])] if request.selection.device == "gpu" else []
+    mebibytes = f"{request.selection.memory + SUITE_MEBIBYTES}m"
+    return {
+        "name": name,
+        "command": [*request.selection.probe_arguments(), "--plan", "/plan.json", "--out", "/out/records.jsonl"],
+        "labels": {images.LABEL: request.key},
+        "user": f"{uid}:{gid}",
+        "network_mode": "none",
+        "read_only": True,
+        "tmpfs": {"/tmp": "rw,nosuid,nodev,noexec,size=2g,mode=1777"},
+        "shm_size": "1g",
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges"],
+        "mem_limit": mebibytes,
+        "memswap_limit": mebibytes,
+        "pids_limit": 8192,  # TensorFlow starts several threads for each core
+        "device_requests": gpus,
+        "volumes": {
+            str(request.plan.resolve()): {"bind": "/plan.json", "mode": "ro"},
+            str(out): {"bind": "/out", "mode": "rw"},
+        },
+        "environment": {
+            "TFDET_ENGINE": "docker",
+            "TFDET_IMAGE": images.tag(request.key),
+            "TFDET_IMAGE_DIGEST": image.id,
+            "TFDET_MACHINE": machine_name(),
+        },
+        "tty": sys.stderr.isatty(),
+    }
+
+
+def _user() -> tuple[int, int]:
+    return (os.getuid(), os.getgid()) if os.getuid() else (IMAGE_USER, IMAGE_USER)
+
+
+def _container_name(request: Request) -> str:
+    """One container a journal: what an interrupted host left behind is found again."""
+    where = hashlib.sha256(str(request.journal.resolve()).encode()).hexdigest()[:12]
+    return f"tfdet-{request.key}-{where}"
+
+
+def _clear(client: DockerClient, name: str) -> None:
+    try:
+        old = client.containers.get(name)
+    except NotFound:
+        return
+    if old.status == "running":
+        raise RunFailed(f"the container {name} still writes to these records", f"Wait, or end it: docker rm -f {name}")
+    old.remove(force=True)
+
+
+@contextlib.contextmanager
+def _exchange(journal: Path) -> Iterator[Path]:
+    """A folder for /out with this journal and no other file of the caller's.
+
+    What a killed host left in it holds the journal and more, so it is taken up again.
+    The container may put anything there: no link of its making is followed.
+    """
+    folder = journal.resolve().with_name(journal.name + ".container")
+    inside = folder / "records.jsonl"
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        there = _is_record_file(inside)
+        if journal.exists() and not there:
+            _copy_new(journal, inside)
+            there = True
+        if os.getuid() == 0:
+            for path in [folder, inside] if there else [folder]:
+                os.chown(path, *_user(), follow_symlinks=False)
+    except RunFailed:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    try:
+        yield folder
+    finally:
+        try:
+            if _is_record_file(inside):
+                os.chown(inside, os.getuid(), os.getgid(), follow_symlinks=False)
+                os.replace(inside, journal)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_record_file(path: Path) -> bool:
+    """Is it there?  RunFailed if it is anything but a plain file of one name."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return False
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+        raise RunFailed(
+            f"{path} is no plain file: something in the container put it there",
+            "Nothing was taken from it, and its folder is removed. See what this image runs before you run it again.",
+        )
+    return True
+
+
+def _copy_new(source: Path, target: Path) -> None:
+    """Copy to a name that nobody has taken."""
+    number = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+    with source.open("rb") as content, open(number, "wb") as out:
+        shutil.copyfileobj(content, out)
+
+
+def _watch(container: Container) -> int:
+    """Start, show what it says, wait; the suite's exit code."""
+    output = container.attach(stdout=True, stderr=True, stream=True, logs=True)
+    with _sigterm_as_ctrl_c():
+        try:
+            container.start()
+            _show(output)
+            code = int(container.wait(timeout=None)["StatusCode"])
+        except KeyboardInterrupt:
+            with contextlib.suppress(DockerException):
+                container.stop(timeout=STOP_SECONDS)
+            return Exit.INTERRUPTED
+    container.reload()
+    if code in list(Exit):
+        return code
+    if container.attrs["State"].get("OOMKilled") or code == 128 + signal.SIGKILL:
+        raise RunFailed(
+            "the container was ended from outside (SIGKILL): out of memory?",
+            "Finished records are kept; run again to go on, with a larger --memory if it was that.",
+        )
+    raise RunFailed(f"the container ended with status {code}", "Finished records are kept; run again to go on.")
+
+
+def _show(output: Iterable[bytes]) -> None:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    for chunk in output:
+        sys.stderr.write(decoder.decode(chunk))
+        sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """A cancelled job is told by SIGTERM: it, too, leaves no container behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _explain(error: DockerException) -> TfdetError:
+    said = str(error.explanation if isinstance(error, APIError) and error.explanation else error).strip()
+    if _NO_GPU.search(said):
+        return NoDevice(
+            f"Docker gives no GPU to containers here: {said.splitlines()[0][:200]}",
+            "Install the NVIDIA Container Toolkit (nvidia-ctk runtime configure; restart Docker) and the driver, "
+            "or ask for `--device cpu`.",
+        )
+    if "no space left on device" in said:
+        return RunFailed("the disk is full", "Free space for Docker (docker system df).")
+    return RunFailed(f"Docker refused the container: {said}", "See `docker info` and `tfdet doctor`.")

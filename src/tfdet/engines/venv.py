@@ -1,0 +1,138 @@
+"""The venv engine: a virtual environment on this host, exactly as the lock file says."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from filelock import FileLock
+from uv import find_uv_bin
+
+from tfdet.engines.base import Request
+from tfdet.errors import NoDevice, RunFailed, TfdetError, UsageError
+from tfdet.gpus import nvml
+from tfdet.interpreters import find_python
+from tfdet.locks import check_lock
+from tfdet.matrix.models import Environment, Pip
+from tfdet.paths import Project, cache_dir
+from tfdet_probe.machine import machine_name
+
+# What of the caller's shell an environment may see: its own switches come from the solutions.
+_PASSED = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+
+
+class VenvEngine:
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    def run(self, request: Request) -> int:
+        """Run the suite; the environment is made first where it is not there yet."""
+        _pip(request.key, request.environment)
+        if request.selection.device == "gpu":
+            _require_gpu(request.environment)
+        python = self.interpreter(request.key, request.environment, request.selection.device)
+        command = [str(python), "-m", "tfdet_probe", "--plan", str(request.plan), "--suite", str(self._project.suite)]
+        command += ["--out", str(request.journal), *request.selection.probe_arguments()]
+        # The probe's table goes where its progress goes: standard output is for the host's.
+        return _wait(subprocess.Popen(command, env=self._environ(), stdout=sys.stderr))
+
+    def interpreter(self, key: str, environment: Environment, device: str) -> Path:
+        """The Python of this environment, made (once) from its lock file."""
+        pip = _pip(key, environment)
+        lock = self._project.lock(key, device)
+        if not lock.exists():
+            raise TfdetError(f"{lock} is not there", f"Make it: scripts/lock {key}")
+        check_lock(lock, tensorflow=True)
+        digest = hashlib.sha256(lock.read_bytes()).hexdigest()[:10]
+        folder = cache_dir() / "venvs" / f"{key}-{device}-{digest}"
+        python = folder / "bin" / "python"
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder.with_suffix(".lock")):
+            if not (folder / "complete").exists():
+                _make(folder, python, pip.python, lock)
+        return python
+
+    def _environ(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in _PASSED if name in os.environ}
+        return {
+            **kept,
+            "PYTHONPATH": str(self._project.runtime),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONNOUSERSITE": "1",
+            "TFDET_ENGINE": "venv",
+            "TFDET_MACHINE": machine_name(),
+        }
+
+
+def _pip(key: str, environment: Environment) -> Pip:
+    if environment.pip is None:
+        raise UsageError(f"{key} is an image only", f"Use `tfdet run {key} --engine docker`.")
+    return environment.pip
+
+
+def _require_gpu(environment: Environment) -> None:
+    """NoDevice where a GPU build could not even start: told before gigabytes are brought."""
+    from tfdet.doctor import check_driver  # only GPU runs need what it loads
+
+    found = nvml()
+    if found is None or not found.gpus:
+        raise NoDevice(
+            "this machine has no NVIDIA GPU with a driver",
+            "Run on a machine with one (`tfdet doctor` tells), or ask for `--device cpu`.",
+        )
+    driver = check_driver(environment, found)
+    if driver.state == "missing":
+        raise NoDevice(f"driver {driver.detail}", driver.advice)
+
+
+def _make(folder: Path, python: Path, version: str, lock: Path) -> None:
+    sys.stderr.write(f"making the environment {folder.name} from {lock.name} (once)\n")
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        # Without one here uv may bring it, where there is a network and the version is 3.8 or later.
+        interpreter = str(find_python(version) or version)
+        _uv(["venv", "--quiet", "--python", interpreter, "--no-project", "--no-config", str(folder)], version)
+        _uv(["pip", "sync", "--quiet", "--require-hashes", "--python", str(python), str(lock)], version)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)  # nothing half made stays
+        raise
+    (folder / "complete").touch()
+
+
+def _uv(arguments: Sequence[str], version: str) -> None:
+    """Run uv, its progress shown; its failure in one line of cause and one of advice."""
+    process = subprocess.Popen([find_uv_bin(), *arguments], stderr=subprocess.PIPE, text=True)
+    said: list[str] = []
+    assert process.stderr is not None
+    for line in process.stderr:
+        said.append(line)
+        sys.stderr.write(line)
+    if process.wait() == 0:
+        return
+    text = "".join(said)
+    cause = next((line.strip() for line in said if line.lower().startswith("error")), "uv failed")
+    if "no interpreter" in text.lower() or "Failed to inspect Python interpreter" in text:
+        raise RunFailed(
+            f"no CPython {version} on this machine",
+            f"Install CPython {version} (pyenv install {version}; keep its bin on PATH), or use `--engine docker`.",
+        )
+    if "No space left" in text or "os error 28" in text:
+        raise RunFailed("the disk is full", f"Free space for {cache_dir()}: an environment takes 1 to 5 GiB.")
+    raise RunFailed(cause, "See uv's messages above; without a network no environment can be made.")
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    """The exit code; on Ctrl-C the probe ends its children itself, and then we go."""
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        raise

@@ -1,0 +1,122 @@
+"""The evidence store: matrix/evidence/<device>/<environment>.jsonl, sorted, written by the tool only."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from filelock import FileLock
+
+from tfdet.errors import DataError, TfdetError
+from tfdet.records import Record, read_records
+
+
+@dataclass
+class Added:
+    """What `add` did; a conflict is one key on which machines, or runs, do not agree."""
+
+    taken: int = 0
+    known: int = 0
+    replaced: int = 0
+    conflicts: list[str] = field(default_factory=list)
+
+
+class Store:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def files(self) -> list[Path]:
+        return sorted(self.folder.glob("*/*.jsonl"))
+
+    def path(self, device: str, environment: str) -> Path:
+        return self.folder / device / f"{environment}.jsonl"
+
+    def read(self, path: Path) -> Iterator[Record]:
+        """The records of one file of the store: each where its key says, sorted, none twice."""
+        before: tuple[str, ...] | None = None
+        for record in read_records(path):
+            if self.path(record.device, record.environment) != path:
+                raise DataError(f"{path}: holds a record of {record.device}/{record.environment}")
+            if before is not None and before >= _order(record):
+                raise DataError(f"{path}: {' '.join(record.key)} is there twice, or out of its order")
+            before = _order(record)
+            yield record
+
+    def add(self, records: Iterable[Record]) -> Added:
+        """Take records in, all or none.  None is lost: a statement gives way only to the same one, better made."""
+        added = Added()
+        by_file: dict[Path, list[Record]] = defaultdict(list)
+        for record in records:
+            by_file[self.path(record.device, record.environment)].append(record)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.folder / ".store.lock"):
+            merged = {
+                path: _merge(list(self.read(path)) if path.exists() else [], news, added)
+                for path, news in by_file.items()
+            }
+            for path, kept in merged.items():
+                path.parent.mkdir(exist_ok=True)
+                _write(path, kept)
+        return added
+
+
+def _order(record: Record) -> tuple[str, ...]:
+    return (record.source, record.case, record.solution, *record.origin, record.case_hash, record.observation)
+
+
+def _merge(olds: list[Record], news: list[Record], added: Added) -> list[Record]:
+    kept = {record.identity: record for record in olds}
+    for record in news:
+        old = kept.get(record.identity)
+        if old is not None and not _better(record, old):
+            added.known += 1
+            continue
+        added.replaced += old is not None
+        added.taken += 1
+        kept[record.identity] = record
+    current = _without_superseded(list(kept.values()))
+    _name_conflicts(current, news, added)
+    return sorted(current, key=_order)
+
+
+def _better(record: Record, old: Record) -> bool:
+    """As much was run, and later: fewer runs never replace more."""
+    return record.checksum != old.checksum and record.runs >= old.runs and record.started >= old.started
+
+
+def _without_superseded(records: list[Record]) -> list[Record]:
+    """Where a machine measured a changed case anew, its records of the older form are needed no more."""
+    newest: dict[tuple[str, ...], Record] = {}
+    for record in records:
+        place = (*record.key, *record.origin)
+        if place not in newest or newest[place].started < record.started:
+            newest[place] = record
+    return [r for r in records if newest[(*r.key, *r.origin)].case_hash == r.case_hash]
+
+
+def _name_conflicts(records: list[Record], news: list[Record], added: Added) -> None:
+    by_key: dict[tuple[str, ...], list[Record]] = defaultdict(list)
+    for record in records:
+        by_key[record.key].append(record)
+    for key in sorted({record.key for record in news}):
+        group = by_key[key]
+        if len({record.observation for record in group}) > 1:
+            said = ", ".join(f"{r.observation} on machine {r.machine} ({r.started})" for r in group)
+            added.conflicts.append(f"{' '.join(key)}: both kept: {said}")
+
+
+def _write(path: Path, records: list[Record]) -> None:
+    """All or nothing: a kill or a full disk leaves the old file."""
+    part = path.with_suffix(".part")
+    try:
+        with part.open("w", encoding="ascii") as out:
+            out.writelines(record.line() for record in records)
+            out.flush()
+            os.fsync(out.fileno())
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise TfdetError(f"{path}: {error.strerror}", "Free some disk space; no record was changed.") from error

@@ -1,0 +1,172 @@
+"""What people write under matrix/: strict models, all faults of a file at once."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from tfdet.matrix import ranges
+
+UNKNOWN = "unknown"
+NONE = "none"  # the control
+
+Text = Annotated[str, Field(min_length=1)]
+Range = Annotated[str, AfterValidator(ranges.check)]
+Version = Annotated[Text, AfterValidator(ranges.check_version)]
+Device = Literal["cpu", "gpu"]
+
+
+def _driver(text: str) -> str:
+    """Checks compare the number that it begins with."""
+    if text != UNKNOWN and ranges.leading_version(text) is None:
+        raise ValueError(f"{text!r} begins with no number; what nobody could cite is the word {UNKNOWN!r}")
+    return text
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Pip(Model):
+    """How pip builds a stock environment, in a venv or an image."""
+
+    python: Text = Field(description="CPython minor that the environment is built with")
+    cpu: Text = Field(description="requirement of the CPU build")
+    gpu: Text = Field(description="requirement of the GPU build")
+    constraints: list[Text] = Field(default=[], description="bounds without which it does not import or work")
+
+
+class Environment(Model):
+    """One pinned software stack. A fact that nobody could cite is the word `unknown`."""
+
+    kind: Literal["stock", "ngc"]
+    version: Version = Field(description="what claims speak of: TensorFlow's minor (stock), the image's version (ngc)")
+    tensorflow: Text
+    image: Text = Field(description="repository:tag")
+    digest: Text
+    python: Text = Field(description="of the image")
+    os: Text
+    cuda: Text
+    cudnn: Text
+    min_driver: Annotated[Text, AfterValidator(_driver)]
+    cuda_arch: Text
+    pip: Pip | None = None
+    not_run: Text | None = Field(default=None, description="why the suite cannot run there")
+    notes: str = ""
+    cite: list[Text] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _stock_is_built_by_pip(self) -> Environment:
+        if (self.kind == "stock") != (self.pip is not None):
+            raise ValueError("a stock environment has a [pip] table, an ngc one has none")
+        return self
+
+
+class Where(Model):
+    """Environments, by range of version."""
+
+    stock: Range | None = None
+    ngc: Range | None = None
+    tensorflow: Range | None = Field(
+        default=None, description="and TensorFlow's own version, where known: NGC months have a tf1 and a tf2 image"
+    )
+
+    def covers(self, environment: Environment) -> bool:
+        inside = ranges.contains(self.stock if environment.kind == "stock" else self.ngc, environment.version)
+        known = ranges.leading_version(environment.tensorflow)
+        return inside and (self.tensorflow is None or known is None or ranges.contains(self.tensorflow, known))
+
+
+class Claim(Where):
+    """What documents say of a source in some environments."""
+
+    device: Device = "gpu"
+    solutions: list[Text] = Field(min_length=1, description="each of them by itself")
+    says: Literal["deterministic", "nondeterministic", "raises", "no-solution"]
+    note: str = ""
+    cite: list[Text] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _somewhere(self) -> Claim:
+        if self.stock is None and self.ngc is None:
+            raise ValueError("a claim needs a range: stock, ngc or both")
+        return self
+
+
+class Rule(Where):
+    """Some cells of a source (all of them, where nothing narrows it), and why."""
+
+    device: Device | None = None
+    solution: Text | None = None
+    reason: Text
+
+    def holds(self, environment: Environment, device: str, solution: str) -> bool:
+        anywhere = self.stock is None and self.ngc is None
+        return (
+            (anywhere or self.covers(environment))
+            and self.device in (None, device)
+            and self.solution in (None, solution)
+        )
+
+
+Group = Literal["gpu-confirmed", "gpu-historic", "gpu-possible", "gpu-later", "not-gpu", "beyond"]
+
+
+class Source(Model):
+    """A source of nondeterminism as users know it."""
+
+    title: Text
+    group: Group
+    order: int = Field(description="row order within its group")
+    seed_row: str = Field(default="", description="the row or file name in the seed document")
+    api: Text
+    direction: Text
+    devices: list[Device] = Field(min_length=1)
+    condition: str = ""
+    raw_ops: list[Text] = []
+    kernels: list[Text] = []
+    notes: str = ""
+    workaround: str = ""
+    cite: list[Text] = Field(min_length=1)
+    try_solutions: list[Text] = Field(default=[], description="solutions to run beside the general ones")
+    claims: list[Claim] = []
+    exclude: list[Rule] = Field(default=[], description="cells that are not run")
+    known_failures: list[Rule] = Field(
+        default=[], description="cells in which TensorFlow is known to crash: recorded, but no failure of the run"
+    )
+
+
+class Apply(Model):
+    """How the probe applies a solution inside a fresh process."""
+
+    env: dict[str, str] = {}
+    call: Literal["enable_op_determinism", "keras_set_random_seed"] | None = None
+    seed: int | None = None
+    threads: int | None = Field(default=None, ge=1)
+    options: dict[str, int] = Field(default={}, description="what a case reads by make.option(name, default)")
+
+
+class Solution(Model):
+    """What makes a source deterministic."""
+
+    name: Text
+    description: Text
+    order: int
+    seed: bool = Field(default=False, description="in the key of the seed documents")
+    general: bool = Field(default=False, description="tried on every source")
+    devices: list[Device] = ["gpu", "cpu"]
+    available: Where = Where(stock=">=0", ngc=">=0")
+    apply: Apply | None = Field(default=None, description="absent: nothing to run")
+    not_run: str = Field(default="", description="why it is not run although documents name it")
+    includes: list[Text] = Field(default=[], description="solutions whose effect this one has too")
+    recipe: list[Text] = Field(default=[], description="lines of Python for a user's program")
+    when: str = ""
+    notes: str = ""
+    cite: list[Text] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _run_or_reason(self) -> Solution:
+        if (self.apply is None) == (not self.not_run):
+            raise ValueError("a solution has either [apply] or a reason not_run")
+        return self

@@ -1,0 +1,206 @@
+"""A record as the host reads it: strict, checksummed, schema version 1 (written by tfdet_probe.record)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PrivateAttr, ValidationError, model_validator
+
+from tfdet.errors import DataError
+from tfdet.matrix.models import Model
+from tfdet_probe.record import SCHEMA
+
+Observation = Literal["equal", "differs", "raises", "unsupported", "crashed", "timed-out"]
+Hash = Annotated[str, Field(pattern=r"^[0-9a-f]+$")]
+Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=120)]
+# No control characters: what strangers' records say is shown on terminals.
+Short = Annotated[str, Field(max_length=600, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+Count = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Stack(Model):
+    """Versions of everything that ran; None where the environment does not tell."""
+
+    tensorflow: Short
+    python: Short
+    numpy: Short
+    keras: Short | None
+    cuda: Short | None
+    cudnn: Short | None
+    driver: Short | None
+    image: Short | None
+    image_digest: Short | None
+    engine: Short
+    os: Short
+    cpu: Short
+    cores: Count
+    gpu: Short | None
+    compute_capability: Short | None
+    gpu_uuid_hash: Short | None
+
+
+class Fault(Model):
+    """How a case ended that gave no result."""
+
+    kind: Literal["raises", "unsupported", "crashed", "timed-out"]
+    type: Short
+    message: Short
+    where: Short | None
+    output: Short | None = None
+
+
+class Differing(Model):
+    relaunch: Count
+    repeat: Count
+
+
+class Record(Model):
+    """One observation with its provenance; times in seconds, started in UTC."""
+
+    schema_: Literal[1] = Field(alias="schema")
+    environment: Key
+    device: Key
+    source: Key
+    case: Key
+    mode: Literal["eager", "function", "session", "xla", "host"]
+    solution: Key
+    case_hash: Hash
+    observation: Observation
+    repeats: Count
+    relaunches: Count
+    runs: Count = Field(description="repeats that were compared with the reference")
+    differed: Count
+    distinct: Count = Field(description="distinct results, the reference among them")
+    first_differing: Differing | None
+    max_ulp: Count | None
+    max_absolute: Seconds | None
+    digests: list[Hash] = Field(max_length=16)
+    median_seconds: Seconds | None
+    ran_on: list[Short]
+    error: Fault | None
+    stack: Stack
+    machine: Hash
+    threads: Count = Field(description="threads the solution asked for; 0: TensorFlow's own choice")
+    determinism_environment: dict[Short, Short]
+    started: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+    duration_seconds: Seconds
+    checksum: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Record:
+        """What no run can have given is no record."""
+        faults = [text for text, wrong in self._contradictions() if wrong]
+        if faults:
+            raise ValueError("; ".join(faults))
+        return self
+
+    def _contradictions(self) -> list[tuple[str, bool]]:
+        on_cpu = self.device == "cpu"
+        kind = "CPU:" if on_cpu else "GPU:"
+        whole = self.repeats * self.relaunches
+        return [
+            ("device is neither cpu nor nvidia-MODEL", not (on_cpu or self.device.startswith("nvidia-"))),
+            ("a GPU's record names no GPU", not on_cpu and self.stack.gpu is None),
+            (f"it ran on another kind of device than {self.device}", any(not d.startswith(kind) for d in self.ran_on)),
+            ("more runs than repeats and relaunches give", self.runs > whole),
+            ("more runs differed than there were", self.differed > self.runs),
+            (
+                "equal, and yet not all runs are",
+                self.observation == "equal" and (self.differed, self.runs) != (0, whole),
+            ),
+            ("differs, and yet no run does", self.observation == "differs" and not self.differed),
+            ("no result, and no error either", self.observation not in ("equal", "differs") and self.error is None),
+            ("started at no possible time", not _is_past(self.started)),
+        ]
+
+    @property
+    def key(self) -> tuple[str, str, str, str, str]:
+        return (self.environment, self.device, self.source, self.case, self.solution)
+
+    @property
+    def origin(self) -> tuple[str, ...]:
+        """The machine and stack that this record speaks of."""
+        s = self.stack
+        return (self.machine, s.engine, s.tensorflow, s.python, s.numpy, s.driver or "", s.image_digest or "")
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What makes two records the same statement: only such a one may be replaced."""
+        return (*self.key, *self.origin, self.case_hash, self.observation)
+
+    def line(self) -> str:
+        """As the probe wrote it: its checksum is over these very bytes."""
+        return self._line
+
+    _line: str = PrivateAttr(default="")
+
+
+def _is_past(started: str) -> bool:
+    """UTC, and not after tomorrow: a record of the future would never be renewed."""
+    try:
+        moment = datetime.strptime(started, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        return False
+    return moment < datetime.now(UTC) + timedelta(days=1)
+
+
+_FIELD = b'"checksum":"'
+_FIELD_LENGTH = len(_FIELD) + 64 + 2  # the closing quote and the comma; it is never the last field
+
+
+def intact(line: bytes) -> bool:
+    """Is this line what the probe wrote, byte for byte?  (Its checksum is over the line without it.)"""
+    start = line.find(_FIELD)
+    if start < 0:
+        return False
+    digest = hashlib.sha256(line[:start])
+    digest.update(line[start + _FIELD_LENGTH :].rstrip(b"\n"))
+    return digest.hexdigest().encode("ascii") == line[start + len(_FIELD) : start + len(_FIELD) + 64]
+
+
+def parse(line: bytes) -> Record:
+    """One line as a record; ValueError says why not."""
+    try:
+        content: Any = json.loads(line)
+    except RecursionError:
+        raise ValueError("nested too deeply to be a record") from None
+    version = content.get("schema") if isinstance(content, dict) else None
+    if version != SCHEMA:
+        raise ValueError(_version_advice(version))
+    faults = [] if intact(line) else ["its checksum does not fit: a record is what ran, it is never edited"]
+    try:
+        record = Record.model_validate(content)
+    except ValidationError as error:
+        faults += [f"{'.'.join(map(str, fault['loc'])) or 'record'}: {fault['msg']}" for fault in error.errors()]
+    if faults:
+        raise ValueError("; ".join(faults))
+    record._line = line.decode("ascii").strip() + "\n"
+    return record
+
+
+def _version_advice(version: object) -> str:
+    if isinstance(version, int) and version > SCHEMA:
+        return f"a record of schema {version}, this tfdet reads {SCHEMA}: use a newer tfdet"
+    return f"a record of schema {version}, this tfdet reads {SCHEMA}: run the suite again with this tfdet"
+
+
+def read_records(path: Path) -> Iterator[Record]:
+    """Every record of a file; DataError names every faulty line, after the last was read."""
+    faults: list[str] = []
+    try:
+        with path.open("rb") as source:
+            for number, line in enumerate(source, 1):
+                try:
+                    yield parse(line)
+                except ValueError as error:
+                    faults.append(f"{path}:{number}: {error}")
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror}", "Name a file of records, one JSON object a line.") from error
+    if faults:
+        raise DataError("\n".join(faults), "Nothing was taken from this file.")

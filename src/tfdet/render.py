@@ -1,0 +1,144 @@
+"""Write the tables into README.md and docs/status.md, and check that they are what the evidence gives."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+from importlib.resources import files
+from pathlib import Path
+
+from jinja2 import DictLoader, Environment, StrictUndefined
+
+from tfdet import tables
+from tfdet.errors import DataError, Exit, TfdetError
+from tfdet.evidence import Store
+from tfdet.matrix.models import Group
+from tfdet.matrix.ranges import leading_version
+from tfdet.paths import Project
+from tfdet.records import Record
+from tfdet.status import Status
+
+_BLOCK = re.compile(r"(<!-- tfdet:begin (?P<name>[\w-]+) -->\n)(?P<body>.*?)(<!-- tfdet:end (?P=name) -->)", re.S)
+
+
+class OutOfDate(TfdetError):
+    code = Exit.CONTRADICTED
+
+
+# Which blocks each file holds, each exactly once: a marker that was broken would guard nothing.
+_TARGETS = {
+    "README.md": ("gpu", "historic", "possible", "others", "cpu", "provenance", "solutions"),
+    "docs/status.md": ("later", "claims", "measured", "provenance"),
+}
+
+
+def write(project: Project, status: Status) -> list[Path]:
+    """Bring the generated blocks up to date; the files that changed."""
+    changed = []
+    for path, old, new in _texts(project, status):
+        if new != old:
+            part = path.with_name(path.name + ".part")
+            part.write_bytes(new.encode())
+            part.replace(path)
+            changed.append(path)
+    return changed
+
+
+def check(project: Project, status: Status) -> None:
+    """OutOfDate, with the first differing lines, if a table is not what the evidence gives.
+
+    Every record is read once more, whole and strictly.
+    """
+    store = Store(project.evidence)
+    faults = [fault for path in store.files() for record in store.read(path) for fault in _misfits(status, record)]
+    if faults:
+        raise DataError("\n".join(dict.fromkeys(faults)), "Measure again, or mend the matrix.")
+    for path, old, new in _texts(project, status):
+        if new != old:
+            diff = difflib.unified_diff(old.splitlines(), new.splitlines(), str(path), "what the evidence gives", n=0)
+            raise OutOfDate(
+                "\n".join([line[:200] for line in diff][:12]) or f"{path}: its line ends were changed",
+                "Run `tfdet status --write`; a table is never edited by hand.",
+            )
+
+
+def _misfits(status: Status, record: Record) -> list[str]:
+    """Why a record does not fit the matrix as it is now."""
+    matrix = status.matrix
+    unknown = [
+        f"evidence of {name!r}, which the matrix does not know"
+        for name, known in (
+            (record.environment, matrix.environments),
+            (record.source, matrix.sources),
+            (record.solution, matrix.solutions),
+        )
+        if name not in known
+    ]
+    if unknown:
+        return unknown
+    apply = matrix.solutions[record.solution].apply
+    if apply is None or (record.determinism_environment, record.threads) != (apply.env, apply.threads or 0):
+        return [f"evidence of {record.environment} under {record.solution}: made with another {record.solution}"]
+    wanted = leading_version(matrix.environments[record.environment].tensorflow)
+    if wanted and not f"{record.stack.tensorflow}.".startswith(f"{wanted}."):
+        return [f"evidence of {record.environment}: TensorFlow {record.stack.tensorflow} ran, not {wanted}"]
+    return []
+
+
+def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
+    """(file, its text, what its text should be) of each target."""
+    blocks = _blocks(project, status)
+    texts = []
+    for name, expected in _TARGETS.items():
+        path = project.root / name
+        old = path.read_bytes().decode("utf-8")
+        found = [match["name"] for match in _BLOCK.finditer(old)]
+        if sorted(found) != sorted(expected) or old.count("tfdet:begin") + old.count("tfdet:end") != 2 * len(expected):
+            raise DataError(
+                f"{path}: its markers are not those of {', '.join(expected)}, each once",
+                "Restore the lines <!-- tfdet:begin NAME --> and <!-- tfdet:end NAME -->.",
+            )
+        texts.append((path, old, _BLOCK.sub(lambda match: match[1] + blocks[match["name"]] + match[4], old)))
+    return texts
+
+
+def _blocks(project: Project, status: Status) -> dict[str, str]:
+    """Every block's text, by name."""
+    folder = files("tfdet") / "templates"
+    sources = {item.name: item.read_text("utf-8") for item in folder.iterdir() if item.name.endswith(".j2")}
+    engine = Environment(
+        loader=DictLoader(sources),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+        keep_trailing_newline=True,
+    )
+    context = {
+        "columns": tables.columns(status),
+        "cell": lambda key, column: tables.claim_cell(status, key, column),
+        "groups": {group: (title, _group(status, group)) for group, title in tables.GROUPS.items()},
+        "solutions": status.matrix.solutions,
+        "sources": status.matrix.sources,
+        "cpu": tables.measured(status, "cpu"),
+        "devices": {device: tables.measured(status, device) for device in ["cpu", *status.gpus()]},
+        "provenance": provenance(project),
+    }
+    return {name.removesuffix(".md.j2"): engine.get_template(name).render(context) for name in sources}
+
+
+def _group(status: Status, group: Group) -> list[str]:
+    mine = [(source.order, key) for key, source in status.matrix.sources.items() if source.group == group]
+    return [key for _, key in sorted(mine)]
+
+
+def provenance(project: Project) -> dict[str, object]:
+    """What the tables were made from: any change of a record or a claim changes the fingerprint."""
+    digest = hashlib.sha256()
+    records = 0
+    for path in sorted([*project.matrix.glob("*/*.toml"), *project.evidence.glob("*/*.jsonl")]):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(project.matrix)}\n{len(content)}\n".encode() + content)
+        records += content.count(b"\n") if path.suffix == ".jsonl" else 0
+    return {"records": records, "fingerprint": digest.hexdigest()[:16]}

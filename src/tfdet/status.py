@@ -1,0 +1,238 @@
+"""The status: what the evidence says beside what documents claim, cell by cell."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tfdet.cases import current_hashes
+from tfdet.errors import DataError
+from tfdet.evidence import Store
+from tfdet.infer import Cell, CellKey, Evidence, Seen, Verdict
+from tfdet.matrix.load import Matrix, load_matrix, natural
+from tfdet.matrix.models import Claim
+from tfdet.paths import Project
+from tfdet.plan import claims_of, expected
+from tfdet.records import Observation, Record, intact, parse, read_records
+
+PARALLEL_BYTES = 64 << 20
+_GPU = "gpu"  # the device of a claim on GPUs that no GPU has measured
+
+
+class _Glance(BaseModel):
+    """What inference needs of a record whose checksum vouches for the rest; a million must not take long."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    schema_: Literal[1] = Field(alias="schema")
+    environment: str
+    device: str
+    source: str
+    case: str
+    machine: str
+    solution: str
+    case_hash: str
+    observation: Observation
+    runs: int
+    differed: int
+    median_seconds: float | None
+    checksum: str
+
+
+def glance(path: Path, skip: Container[str] = ()) -> Iterator[Seen]:
+    """The records of a file of the store as inference sees them, but for those whose checksum is in `skip`.
+
+    DataError names every faulty line.
+    """
+    faults: list[str] = []
+    with path.open("rb") as source:
+        for number, line in enumerate(source, 1):
+            try:
+                if not intact(line):
+                    parse(line)  # says what is wrong with it
+                g = _Glance.model_validate_json(line)
+            except ValueError as error:
+                faults.append(f"{path}:{number}: {error}")
+                continue
+            if g.checksum not in skip:
+                yield seen(g)
+    if faults:
+        raise DataError("\n".join(faults), "Nothing was taken from this file.")
+
+
+def seen(r: Record | _Glance) -> Seen:
+    return Seen(r.environment, r.device, r.source, r.case, r.machine, r.solution, r.case_hash, r.observation, r.runs,
+                r.differed, r.median_seconds)  # fmt: skip
+
+
+# A claim, and the verdicts that it cannot live with.
+_AGAINST = {
+    "deterministic": (Verdict.NONDETERMINISTIC, Verdict.RAISES),
+    "nondeterministic": (Verdict.DETERMINISTIC,),
+    "raises": (Verdict.NONDETERMINISTIC, Verdict.DETERMINISTIC, Verdict.NOT_SHOWN),
+}
+
+
+@dataclass(frozen=True)
+class StatusCell:
+    key: CellKey
+    cell: Cell
+    claims: tuple[Claim, ...]
+    says: str | None
+
+    @property
+    def backing(self) -> str:
+        if self.cell.verdict not in (Verdict.BLANK, Verdict.STALE):
+            return "measured"
+        return "documented" if self.claims else ""
+
+    @property
+    def contradiction(self) -> str | None:
+        """How the evidence contradicts the claim, if it does."""
+        if self.says is None or self.cell.verdict not in _AGAINST.get(self.says, ()):
+            return None
+        return self._against(f"measured {self.cell.verdict}")
+
+    def _against(self, found: str) -> str:
+        cited = next(claim.cite[0] for claim in self.claims if claim.says == self.says)
+        where = f"{self.key.source} under {self.key.solution} in {self.key.environment} on {self.key.device}"
+        return f"{where}: claimed {self.says} ({cited}), {found}"
+
+    def as_json(self) -> dict[str, Any]:
+        bound = self.cell.bound95
+        return {
+            **self.key._asdict(),
+            "verdict": str(self.cell.verdict),
+            "runs": self.cell.runs,
+            "differed": self.cell.differed,
+            "bound95": bound,
+            "time_ratio": self.cell.time_ratio,
+            "backing": self.backing,
+            "claim": self.says,
+            "proven": self.cell.proven,
+            "cases": self.cell.cases,
+        }
+
+
+@dataclass(frozen=True)
+class Status:
+    """verdicts: what the evidence says; a cell that is not in it was never run."""
+
+    matrix: Matrix
+    verdicts: Mapping[CellKey, Cell]
+
+    def verdict(self, key: CellKey) -> Cell:
+        return self.verdicts.get(key, Cell(Verdict.BLANK))
+
+    def cell(self, key: CellKey) -> StatusCell:
+        source, environment = self.matrix.source(key.source), self.matrix.environment(key.environment)
+        claims = claims_of(source, environment, key.device, key.solution)
+        return StatusCell(
+            key, self.verdict(key), tuple(claims), expected(source, environment, key.device, key.solution)
+        )
+
+    @cached_property
+    def cells(self) -> list[StatusCell]:
+        """Every cell that is measured or claimed, in the order of the tables."""
+        keys = {key for key in self.verdicts if self._known(key)}
+        keys |= set(self._claimed(keys))
+        return [self.cell(key) for key in sorted(keys, key=self._order)]
+
+    def gpus(self) -> list[str]:
+        """The GPU models that measured something."""
+        return sorted({key.device for key in self.verdicts} - {"cpu"})
+
+    def contradictions(self) -> list[str]:
+        """Every claim that the evidence contradicts, in words."""
+        found = [text for cell in self.cells if (text := cell.contradiction)]
+        solved = {
+            (c.key.environment, c.key.device == "cpu", c.key.source): c.key.solution
+            for c in self.cells
+            if c.cell.verdict is Verdict.DETERMINISTIC and self.matrix.solutions[c.key.solution].general
+        }
+        for cell in self.cells:
+            place = (cell.key.environment, cell.key.device == "cpu", cell.key.source)
+            if cell.says == "no-solution" and place in solved:
+                found.append(cell._against(f"measured deterministic under {solved[place]}"))
+        return found
+
+    def _known(self, key: CellKey) -> bool:
+        m = self.matrix
+        return key.environment in m.environments and key.source in m.sources and key.solution in m.solutions
+
+    def _claimed(self, measured: set[CellKey]) -> Iterable[CellKey]:
+        """Claimed cells; a GPU claim stands under the device `gpu` beside whatever GPUs measured."""
+        for source_key, source in self.matrix.sources.items():
+            for claim in source.claims:
+                device = "cpu" if claim.device == "cpu" else _GPU
+                for key, environment in self.matrix.environments.items():
+                    if claim.covers(environment):
+                        for solution in claim.solutions:
+                            yield CellKey(key, device, source_key, solution)
+
+    def _order(self, key: CellKey) -> tuple[Any, ...]:
+        source = self.matrix.sources[key.source]
+        return (
+            source.group,
+            source.order,
+            key.source,
+            natural(key.environment),
+            key.device,
+            self.matrix.solutions[key.solution].order,
+        )
+
+
+def load_status(project: Project, extra: Iterable[Path] = (), store: bool = True) -> Status:
+    """Matrix and evidence of a checkout; `extra` files of records are looked at, not taken in.
+
+    store: whether the checkout's own evidence is looked at.  A record in both counts once.
+    """
+    matrix = load_matrix(project.matrix)
+    more = {record.checksum: record for path in extra for record in read_records(path)}
+    files = Store(project.evidence).files() if store else []
+    by_place: dict[tuple[str, str], tuple[list[Path], list[Seen]]] = defaultdict(lambda: ([], []))
+    for path in files:
+        by_place[path.parent.name, path.stem][0].append(path)
+    for record in more.values():
+        by_place[record.device, record.environment][1].append(seen(record))
+    judge = partial(_judge, current_hashes(project.suite), frozenset(more))
+    parts = _spread(judge, list(by_place.values()), sum(path.stat().st_size for path in files))
+    return Status(matrix, {key: cell for part in parts for key, cell in part.items()})
+
+
+_Place = tuple[list[Path], list[Seen]]  # one device and environment: its file in the store, and what comes beside
+
+
+def _judge(hashes: Mapping[str, set[str]], skip: frozenset[str], place: _Place) -> dict[CellKey, Cell]:
+    """The verdicts of one device and environment: no other has a say in them."""
+    evidence = Evidence(hashes)
+    paths, beside = place
+    evidence.extend(beside)
+    for path in paths:
+        evidence.extend(_in_its_place(path, glance(path, skip)))
+    return {key: evidence.cell(key) for key in evidence.cell_keys()}
+
+
+def _spread(
+    judge: Callable[[_Place], dict[CellKey, Cell]], places: list[_Place], size: int
+) -> Iterator[dict[CellKey, Cell]]:
+    """judge(place) for each; on all cores where there is enough to read (bytes) to pay for starting them."""
+    if size < PARALLEL_BYTES:
+        yield from map(judge, places)
+        return
+    with ProcessPoolExecutor() as pool:
+        yield from pool.map(judge, places)
+
+
+def _in_its_place(path: Path, records: Iterable[Seen]) -> Iterator[Seen]:
+    for record in records:
+        if (record.device, record.environment) != (path.parent.name, path.stem):
+            raise DataError(f"{path}: holds a record of {record.device}/{record.environment}")
+        yield record

@@ -1,0 +1,156 @@
+"""The README's tables as rows of text: claims by version range, and what the CPU showed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+
+from tfdet.infer import Cell, CellKey, Verdict
+from tfdet.matrix.models import NONE, Environment, Group, Source
+from tfdet.plan import claims_of
+from tfdet.status import Status, StatusCell
+
+GROUPS: dict[Group, str] = {
+    "gpu-confirmed": "Confirmed sources (with solutions)",
+    "gpu-historic": "Historic sources",
+    "gpu-possible": "Possible sources: files that call CUDA `atomicAdd`",
+    "gpu-later": "Sources that later documents name",
+    "not-gpu": "Sources that have nothing to do with a GPU",
+    "beyond": "Sources beyond TensorFlow",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the GPU tables: environments by range."""
+
+    title: str
+    stock: tuple[str, ...] = ()
+    ngc: bool = False
+
+    def holds(self, environment: Environment) -> bool:
+        return self.ngc if environment.kind == "ngc" else environment.version in self.stock
+
+
+def columns(status: Status) -> list[Column]:
+    """The seeds' two columns, then what came later."""
+    minors = list(dict.fromkeys(e.version for e in status.matrix.environments.values() if e.kind == "stock"))
+    middle = tuple(v for v in minors if v in {f"2.{n}" for n in range(2, 8)})
+    earlier = {"1.13", "1.14", "1.15", "2.0", "2.1", *middle}
+    return [
+        Column("NGC 19.06+ / TF 2.1", ("2.1",), ngc=True),
+        Column("TF 1.14, 1.15, 2.0", ("1.14", "1.15", "2.0")),
+        Column("TF 2.2 to 2.7", middle),
+        Column("TF 2.8+", tuple(v for v in minors if v not in earlier)),
+    ]
+
+
+def claim_cell(status: Status, key: str, column: Column) -> str:
+    """What documents, and GPUs that measured it, say of one source in one column."""
+    source = status.matrix.sources[key]
+    environments = [(k, e) for k, e in status.matrix.environments.items() if column.holds(e)]
+    said = [(_said(status, key, source, k, e), e) for k, e in environments]
+    texts = list(dict.fromkeys(text for text, _ in said if text))
+    if len({text for text, _ in said}) == 1 or not texts:
+        return "".join(texts)
+    return "; ".join(f"{text} ({_span([e for t, e in said if t == text], [e for _, e in said])})" for text in texts)
+
+
+def _said(status: Status, key: str, source: Source, environment_key: str, environment: Environment) -> str:
+    """e.g. `TCD or TDO`, each with the mark of its best backing (one mark where all have the same)."""
+    says = {
+        solution: claim.says
+        for solution in status.matrix.solutions
+        for claim in claims_of(source, environment, "gpu", solution)
+    }
+    backing = {solution: _backing(status, environment_key, key, solution, text) for solution, text in says.items()}
+    works = [s for s, text in says.items() if text in ("deterministic", "no-solution") and s != NONE]
+    refuses = [s for s, text in says.items() if text == "raises"]
+    words = [_marked(works, backing, " or ")] if works else []
+    words += [f"by default<sup>{backing[NONE]}</sup>"] if says.get(NONE) == "deterministic" else []
+    words += [f"raises under {_marked(refuses, backing, ' and ')}"] if refuses else []
+    return ", ".join(words)
+
+
+def _marked(solutions: list[str], backing: dict[str, str], between: str) -> str:
+    marks = {backing[solution] for solution in solutions}
+    if len(marks) == 1:
+        return f"{between.join(solutions)}<sup>{marks.pop()}</sup>"
+    return between.join(f"{solution}<sup>{backing[solution]}</sup>" for solution in solutions)
+
+
+_BACKS = {"deterministic": Verdict.DETERMINISTIC, "raises": Verdict.RAISES}
+
+
+def _backing(status: Status, environment: str, source: str, solution: str, says: str) -> str:
+    """m: a GPU showed what is claimed; ✗: a GPU showed otherwise; d: documents only."""
+    cells = [status.cell(CellKey(environment, gpu, source, solution)) for gpu in status.gpus()]
+    if any(cell.contradiction for cell in cells):
+        return "✗"
+    return "m" if any(cell.cell.verdict is _BACKS.get(says) for cell in cells) else "d"
+
+
+def _span(chosen: list[Environment], among: list[Environment]) -> str:
+    """Which environments, as ranges: TF 2.1, NGC 19.06 to 20.02."""
+    words = []
+    for kind, name in (("stock", "TF"), ("ngc", "NGC")):
+        all_versions = list(dict.fromkeys(e.version for e in among if e.kind == kind))
+        mine = {e.version for e in chosen if e.kind == kind}
+        runs = [list(run) for hit, run in groupby(all_versions, key=mine.__contains__) if hit]
+        words += [f"{name} {run[0]}" if len(run) == 1 else f"{name} {run[0]} to {run[-1]}" for run in runs]
+    return ", ".join(words)
+
+
+_MARKS = {
+    Verdict.NOT_SHOWN: "≈",
+    Verdict.RAISES: "raises",
+    Verdict.UNSUPPORTED: "–",
+    Verdict.FAILED: "failed",
+    Verdict.STALE: "stale",
+    Verdict.BLANK: "",
+}
+
+
+def mark(cell: Cell) -> str:
+    if cell.verdict is Verdict.NONDETERMINISTIC:
+        return f"✗ {cell.differed}/{cell.runs}"
+    if cell.verdict is Verdict.DETERMINISTIC:
+        return f"✓ 0/{cell.runs} (≤ {cell.bound95:.0%})"
+    return _MARKS[cell.verdict]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A table of one device: rows (source, solution), a column an environment."""
+
+    environments: list[str]
+    rows: list[tuple[str, str, list[str]]]
+    silent: list[str]  # sources under which no environment ever showed a difference, a refusal or a failure
+    quiet: list[tuple[str, str, list[str]]]  # the rows of the silent ones
+
+
+def measured(status: Status, device: str) -> Measured:
+    """What `device` showed: sources that did something in full, the silent ones by name."""
+    cells = [c for c in status.cells if c.key.device == device and c.cell.verdict is not Verdict.BLANK]
+    chosen = [e for e in status.matrix.environments if e in {c.key.environment for c in cells}]
+    quiet = {Verdict.NOT_SHOWN, Verdict.UNSUPPORTED}
+    by_source = {s: [c for c in cells if c.key.source == s] for s in dict.fromkeys(c.key.source for c in cells)}
+    silent = [s for s, some in by_source.items() if {c.cell.verdict for c in some} <= quiet]
+    rows = {s: _rows(status, device, s, some, chosen) for s, some in by_source.items()}
+    return Measured(
+        chosen,
+        rows=[row for s in by_source if s not in silent for row in rows[s]],
+        silent=silent,
+        quiet=[row for s in silent for row in rows[s]],
+    )
+
+
+def _rows(
+    status: Status, device: str, source: str, cells: Iterable[StatusCell], chosen: list[str]
+) -> list[tuple[str, str, list[str]]]:
+    solutions = sorted({c.key.solution for c in cells}, key=lambda s: status.matrix.solutions[s].order)
+    return [
+        (source, solution, [mark(status.verdict(CellKey(e, device, source, solution))) for e in chosen])
+        for solution in solutions
+    ]

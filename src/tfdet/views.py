@@ -1,0 +1,144 @@
+"""What commands show on a terminal: rich tables of plain facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tfdet.infer import Cell, Verdict
+from tfdet.matrix.load import Matrix
+from tfdet.plan import cells as plan_cells
+from tfdet.records import Record
+from tfdet.status import Status, StatusCell
+
+if TYPE_CHECKING:
+    from tfdet.doctor import Check
+
+_STYLE = {
+    Verdict.NONDETERMINISTIC: "red",
+    Verdict.DETERMINISTIC: "green",
+    Verdict.NOT_SHOWN: "dim",
+    Verdict.RAISES: "yellow",
+    Verdict.FAILED: "magenta",
+    Verdict.STALE: "dim italic",
+    Verdict.UNSUPPORTED: "dim",
+}
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns:
+        table.add_column(Text(column), overflow="fold")
+    return table
+
+
+def _row(table: Table, *row: str | Text) -> None:
+    """Facts as they are: what looks like rich's markup in a record or a claim is text."""
+    table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+
+
+def environments(matrix: Matrix) -> Table:
+    table = _table("environment", "TensorFlow", "CUDA", "cuDNN", "driver", "image")
+    for key, environment in matrix.environments.items():
+        _row(table, key, environment.tensorflow, environment.cuda, environment.cudnn, environment.min_driver,
+             environment.image)  # fmt: skip
+    return table
+
+
+def checks(found: Sequence[Check]) -> Table:
+    table = _table("", "what", "found", "advice")
+    styles = {"ok": "green", "warn": "yellow", "missing": "red"}
+    for check in found:
+        _row(table, Text(check.state, style=styles[check.state]), check.name, check.detail, check.advice)
+    return table
+
+
+def verdict_text(cell: Cell) -> Text:
+    """A verdict with its numbers: nondeterministic 40/40, not shown to differ 0/40 (≤ 7.2%)."""
+    words = str(cell.verdict)
+    if cell.verdict is Verdict.NONDETERMINISTIC:
+        words += f" {cell.differed}/{cell.runs}"
+    elif cell.bound95 is not None:
+        words += f" 0/{cell.runs} (≤ {cell.bound95:.1%})"
+    if cell.verdict is Verdict.DETERMINISTIC:
+        words += f", {cell.proven} of {cell.cases} cases' control differed"
+    return Text(words, style=_STYLE.get(cell.verdict, ""))
+
+
+def cells(found: Iterable[StatusCell]) -> Table:
+    table = _table("source", "solution", "device", "verdict", "time", "backing", "claim")
+    for cell in found:
+        ratio = f"× {cell.cell.time_ratio:.2f}" if cell.cell.time_ratio else ""
+        _row(table, cell.key.source, cell.key.solution, cell.key.device, verdict_text(cell.cell), ratio,
+             cell.backing, cell.says or "")  # fmt: skip
+    return table
+
+
+_MARK = {
+    Verdict.NONDETERMINISTIC: "✗",
+    Verdict.DETERMINISTIC: "✓",
+    Verdict.NOT_SHOWN: "≈",
+    Verdict.RAISES: "raises",
+    Verdict.FAILED: "failed",
+    Verdict.STALE: "stale",
+    Verdict.UNSUPPORTED: "–",
+    Verdict.BLANK: "",
+}
+
+
+LEGEND = "✗ nondeterministic  ✓ deterministic (its control differed)  ≈ not shown to differ  – unsupported"
+
+
+def status(found: Status, only: Sequence[str] | None) -> RenderableType:
+    """Measured cells: a row a source and solution, a column an environment."""
+    measured = [c for c in found.cells if c.backing == "measured" and (not only or c.key.environment in only)]
+    columns = list(dict.fromkeys((c.key.environment, c.key.device) for c in measured))
+    columns.sort(key=lambda column: (column[1], list(found.matrix.environments).index(column[0])))
+    table = _table("source", "solution", *(f"{env}\n{device}" for env, device in columns))
+    by_place = {(c.key.source, c.key.solution, c.key.environment, c.key.device): c for c in measured}
+    for source, solution in dict.fromkeys((c.key.source, c.key.solution) for c in measured):
+        row = [by_place.get((source, solution, *column)) for column in columns]
+        _row(table, source, solution, *(_mark(cell.cell) if cell else "" for cell in row))
+    return Group(table, Text("\n" + LEGEND, style="dim"))
+
+
+def _mark(cell: Cell) -> Text:
+    return Text(_MARK[cell.verdict], style=_STYLE.get(cell.verdict, ""))
+
+
+def show(found: Status, env: str, source: str, records: Sequence[Record]) -> list[RenderableType]:
+    """One environment and source, whole."""
+    entry = found.matrix.source(source)
+    parts: list[RenderableType] = [Text(f"{entry.title}  ({env})", style="bold")]
+    parts.append(cells(c for c in found.cells if c.key.environment == env and c.key.source == source))
+    parts.append(Text("\nclaims", style="bold"))
+    environment = found.matrix.environment(env)
+    for claim in entry.claims:
+        if claim.covers(environment):
+            parts.append(Text(f"  {claim.device}: {claim.says} by {' or '.join(claim.solutions)}  [{claim.cite[0]}]"))
+    parts.append(Text("\nrecords", style="bold"))
+    parts.append(_records(records))
+    parts.append(Text("\nnot run, and why", style="bold"))
+    for cell in plan_cells(found.matrix, env):
+        if cell.source == source and cell.reason:
+            parts.append(Text(f"  {cell.device} {cell.solution}: {cell.reason}"))
+    parts.append(Text("\nrun it again", style="bold"))
+    devices = sorted({"cpu" if record.device == "cpu" else "gpu" for record in records} or {"gpu"})
+    parts += [Text(f"  tfdet run {env} --device {device} --source {source}") for device in devices]
+    return parts
+
+
+def _records(records: Sequence[Record]) -> Table:
+    table = _table("case", "solution", "device", "observation", "differed", "distinct", "ulp", "median", "ran on",
+                   "machine", "started", "what it said")  # fmt: skip
+    for r in records:
+        median = f"{r.median_seconds * 1e3:.2f} ms" if r.median_seconds is not None else ""
+        said = f"{r.error.type}: {r.error.message}" if r.error else ""
+        _row(table, r.case, r.solution, r.device, r.observation, f"{r.differed}/{r.runs}", str(r.distinct),
+             "" if r.max_ulp is None else str(r.max_ulp), median, " ".join(r.ran_on), r.machine, r.started,
+             said[:160])  # fmt: skip
+    return table

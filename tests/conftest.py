@@ -1,0 +1,54 @@
+"""Fixtures for all tests: real TensorFlow environments, and small projects to break."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tfdet.engines.venv import VenvEngine
+from tfdet.errors import RunFailed
+from tfdet.matrix.load import load_matrix
+from tfdet.paths import Project
+
+# A shell that runs us in the background has Ctrl-C ignored, and what we start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def checkout() -> Project:
+    """This checkout; tests read it and never write into it."""
+    return Project(ROOT)
+
+
+@pytest.fixture(scope="session")
+def tf_python(checkout: Project) -> Callable[[str], Path]:
+    """tf_python("tf2.0"): the interpreter of that environment on the CPU, made from its lock file."""
+    matrix = load_matrix(checkout.matrix)
+    engine = VenvEngine(checkout)
+
+    def interpreter(key: str) -> Path:
+        try:
+            return engine.interpreter(key, matrix.environment(key), "cpu")
+        except RunFailed as error:
+            if "no CPython" in error.cause and not os.environ.get("CI"):
+                pytest.skip(f"{key}: {error.cause}")
+            raise
+
+    return interpreter
+
+
+@pytest.fixture
+def copy(checkout: Project, tmp_path: Path) -> Project:
+    """A copy of the checkout's data, to be changed by hand."""
+    root = tmp_path / "project"
+    for folder in ("matrix", "tests/ops", "docs", "runtime", "docker"):
+        shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__", "*.lock"))
+    shutil.copy(ROOT / "README.md", root / "README.md")
+    return Project(root)

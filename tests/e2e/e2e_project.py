@@ -1,0 +1,18 @@
+"""What the end-to-end tests build: names, and a copy of what images are made of."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from tfdet.paths import Project
+
+ROOT = Path(__file__).resolve().parents[2]
+BASE = "tfdet-base:py3.7"
+KEY = "tf2.0"
+
+
+def copy_project(root: Path, to: Path) -> Project:
+    for name in ("docker", "matrix", "runtime", "tests/ops"):
+        shutil.copytree(root / name, to / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return Project(to)

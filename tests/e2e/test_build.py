@@ -1,0 +1,95 @@
+"""tfdet build, for real: what is in the image, what a change rebuilds, what a failure says."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import docker as docker_sdk
+import pytest
+from e2e_project import KEY, ROOT, copy_project
+
+from tfdet import images
+from tfdet.errors import RunFailed
+from tfdet.matrix.load import Matrix
+from tfdet.paths import Project
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["docker", "run", "--rm", *arguments], capture_output=True, text=True, check=False)
+
+
+def test_holds_the_real_gpu_wheel(image: str) -> None:
+    program = "import tensorflow as tf; print(tf.__version__, tf.test.is_built_with_cuda())"
+    done = run("--entrypoint", "/opt/tfdet/python", image, "-c", program)
+    assert done.stdout.split() == ["2.0.0", "True"], done.stderr
+
+
+def test_a_changed_suite_leaves_tensorflows_layer_alone(
+    docker: docker_sdk.DockerClient, image: str, base: str, project: Project, matrix: Matrix, tmp_path: Path
+) -> None:
+    before = docker.images.get(image).attrs["RootFS"]["Layers"]
+    changed = copy_project(project.root, tmp_path)
+    with (changed.suite / "test_bias.py").open("a") as suite:
+        suite.write("\n# changed\n")
+    try:
+        images.build(changed, matrix, KEY, base)
+        after = docker.images.get(image).attrs["RootFS"]["Layers"]
+    finally:
+        images.build(project, matrix, KEY, base)
+    assert len(before) == len(after)
+    assert before[:-1] == after[:-1]
+    assert before[-1] != after[-1]
+
+
+@pytest.mark.parametrize("kind", ["stock", "ngc"])
+def test_an_image_that_has_tensorflow_only_gains_pytest(
+    docker: docker_sdk.DockerClient, image: str, project: Project, matrix: Matrix, kind: str
+) -> None:
+    """tfdet:tf2.0 stands in for a published image: its own packages stay as they are."""
+    key = f"e2e-{kind}"
+    published = matrix.environment(KEY).model_copy(update={"kind": kind, "image": image, "digest": "unknown"})
+    if kind == "ngc":
+        published = published.model_copy(update={"pip": None})
+    try:
+        images.build(project, Matrix({key: published}, matrix.sources, matrix.solutions), key, on_line=print)
+        frozen = [
+            run("--entrypoint", "/opt/tfdet/python", i, "-m", "pip", "freeze", "--path", _SITE)
+            for i in (image, images.tag(key))
+        ]
+        assert frozen[0].stdout == frozen[1].stdout != ""
+        done = run("--entrypoint", "/opt/tfdet/python", images.tag(key), "-c", "import pytest; print(pytest.__file__)")
+        assert done.stdout.startswith("/opt/tfdet/site/"), done.stderr
+        done = run("--network", "none", images.tag(key), "--device", "gpu")
+        assert done.returncode == 4, done.stderr
+    finally:
+        subprocess.run(["docker", "rmi", "-f", images.tag(key)], capture_output=True, check=False)
+
+
+_SITE = "/opt/python3.7/lib/python3.7/site-packages"
+
+
+def test_a_base_that_is_nowhere(base: str, project: Project, matrix: Matrix) -> None:
+    with pytest.raises(RunFailed, match="tfdet-is-nowhere:1 is not here and cannot be pulled") as caught:
+        images.build(project, matrix, KEY, "tfdet-is-nowhere:1")
+    assert f"tfdet build {KEY} --base-image" in caught.value.advice
+
+
+def test_a_base_without_the_python(base: str, project: Project, matrix: Matrix) -> None:
+    with pytest.raises(RunFailed, match=r"has no CPython 3\.\d+ on its PATH"):
+        images.build(project, matrix, "tf2.11", base)
+
+
+def test_a_base_without_tensorflow(base: str, project: Project, matrix: Matrix) -> None:
+    ngc = next(key for key, e in matrix.environments.items() if e.kind == "ngc" and not e.not_run)
+    with pytest.raises(RunFailed, match="has no Python 3 with TensorFlow"):
+        images.build(project, matrix, ngc, base)
+
+
+def test_a_download_that_is_not_what_the_lock_says(base: str, matrix: Matrix, tmp_path: Path) -> None:
+    project = copy_project(ROOT, tmp_path)
+    pins = ["six==1.16.0", "pytest==7.4.4", "tensorflow-gpu==2.0.0"]
+    project.lock(KEY, "gpu").write_text("".join(f"{pin} \\\n    --hash=sha256:{'0' * 64}\n" for pin in pins))
+    with pytest.raises(RunFailed, match=r"not what docker/locks/tf2\.0-gpu\.txt says: six") as caught:
+        images.build(project, matrix, KEY, base)
+    assert caught.value.advice.startswith("Do not use it")

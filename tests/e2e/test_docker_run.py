@@ -1,0 +1,120 @@
+"""The image as a user starts it: docker run, nothing of tfdet on the host."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from pathlib import Path
+
+import docker as docker_sdk
+
+from tfdet.records import read_records
+
+SMALL = ["--repeats", "3", "--relaunches", "1"]
+
+
+def docker_run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["docker", "run", "--rm", *arguments], cwd=cwd, capture_output=True, text=True, check=False)
+
+
+def test_the_suite_runs_by_itself_and_keeps_its_records(image: str, tmp_path: Path) -> None:
+    """The folder is not made beforehand: Docker makes it, and it is root's."""
+    sources = ["--source", "crop-and-resize-backprop", "--source", "bias-add-backprop"]
+    done = docker_run("-v", f"{tmp_path}/out:/out", image, "--device", "cpu", *SMALL, *sources)
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [
+        "source",
+        "bias-add-backprop",
+        "crop-and-resize-backprop",
+    ]
+    records = list(read_records(tmp_path / "out" / "records.jsonl"))
+    differs = {r.solution for r in records if r.observation == "differs"}
+    assert {r.stack.tensorflow for r in records} == {"2.0.0"}
+    assert {"none", "TDO"} <= differs, "TDO does not help TensorFlow 2.0"
+
+
+def test_a_users_own_folder_gets_that_users_records(image: str, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    out = tmp_path / "out"
+    out.mkdir()
+    if out.stat().st_uid == 0:
+        subprocess.run(["chown", "1234:1234", out], check=True)
+    arguments = ["-v", f"{out}:/out", image, "--device", "cpu", *SMALL, "--source", "bias-add-backprop"]
+    assert docker_run(*arguments).returncode == 0
+    assert (out / "records.jsonl").stat().st_uid == out.stat().st_uid
+
+
+def test_records_that_could_not_be_kept_are_told_before_the_run(image: str, tmp_path: Path) -> None:
+    done = docker_run("--user", "4321", "-v", f"{tmp_path}:/out", image, "--device", "cpu")
+    assert done.returncode == 2
+    assert "/out cannot be written" in done.stderr
+
+
+def test_without_a_gpu_it_never_passes(image: str) -> None:
+    done = docker_run(image)
+    assert done.returncode == 4
+    assert "--gpus all" in done.stderr
+    assert "--device cpu" in done.stderr
+
+
+def test_it_leaves_root_at_once(docker: docker_sdk.DockerClient, image: str) -> None:
+    container = docker.containers.run(image, ["--device", "cpu"], detach=True)
+    try:
+        deadline = time.monotonic() + 30
+        status = {"Uid": "0"}
+        while status["Uid"].split()[0] == "0" and time.monotonic() < deadline:
+            time.sleep(0.1)
+            container.reload()
+            lines = Path(f"/proc/{container.attrs['State']['Pid']}/status").read_text().splitlines()
+            status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+        assert set(status["Uid"].split()) == {"10001"}
+        assert set(status["Gid"].split()) == {"10001"}
+        assert int(status["CapEff"], 16) == 0
+    finally:
+        container.remove(force=True)
+
+
+PLANTED = """
+import numpy
+from tfdet_probe import case
+
+
+@case("greedy", modes=["host"])
+def greedy(make):
+    return make.host(lambda: [numpy.ones(8 << 30, numpy.uint8)])
+
+
+@case("modest", modes=["host"])
+def modest(make):
+    return make.host(lambda: [numpy.ones(8, numpy.uint8)])
+"""
+
+
+def test_a_case_that_takes_all_memory_is_a_record(image: str, tmp_path: Path) -> None:
+    """The kernel ends it at the container's limit, long before the probe's own."""
+    suite = tmp_path / "ops"
+    suite.mkdir()
+    (suite / "test_planted.py").write_text(PLANTED)
+    cells = [{"device": "cpu", "source": source, "solution": "none"} for source in ("greedy", "modest")]
+    plan = {
+        "schema": 1,
+        "environment": "tf2.0",
+        "determinism_variables": [],
+        "solutions": [{"key": "none"}],
+        "cells": cells,
+    }
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    for path in (tmp_path, suite):
+        path.chmod(0o755)
+    done = docker_run(
+        *("--memory", "1g", "--memory-swap", "1g"),
+        *("-v", f"{suite}:/opt/tfdet/tests/ops:ro", "-v", f"{tmp_path}/plan.json:/opt/tfdet/plan.json:ro"),
+        *("-v", f"{tmp_path}/out:/out", image, "--device", "cpu", "--memory", "16384", *SMALL),
+    )
+    assert done.returncode == 3, done.stderr
+    found = {r.source: r for r in read_records(tmp_path / "out" / "records.jsonl")}
+    assert found["greedy"].observation == "crashed"
+    assert found["greedy"].error is not None
+    assert "out of memory?" in found["greedy"].error.message
+    assert found["modest"].observation == "equal"

@@ -1,0 +1,67 @@
+"""A record factory: genuine lines, made by the probe's own code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tfdet_probe import record as probe_record
+
+STACK: dict[str, Any] = {
+    "tensorflow": "2.0.0",
+    "python": "3.7.16",
+    "numpy": "1.18.5",
+    "keras": None,
+    "cuda": None,
+    "cudnn": None,
+    "driver": None,
+    "image": None,
+    "image_digest": None,
+    "engine": "venv",
+    "os": "Linux",
+    "cpu": "a CPU",
+    "cores": 2,
+    "gpu": None,
+    "compute_capability": None,
+    "gpu_uuid_hash": None,
+}
+
+
+def make_record(observation: str = "equal", **changes: Any) -> dict[str, Any]:
+    """A whole record of ten repeats in one process, with a fitting checksum."""
+    reference, other = "a" * 64, "b" * 64
+    report: dict[str, Any] = {
+        "reference": reference,
+        "digests": [other if observation == "differs" else reference] * 10,
+        "differed": list(range(10)) if observation == "differs" else [],
+        "seconds": [0.25] * 10,
+        "ulp": 1,
+        "absolute": 0.5,
+        "devices": ["CPU:0"],
+    }
+    if observation not in ("equal", "differs"):
+        report = {"error": {"kind": observation, "type": "Fault", "message": "planted", "where": None}}
+    key = {
+        "environment": "tf2.0",
+        "device": "cpu",
+        "source": "bias-add-backprop",
+        "case": "bias-add-eager",
+        "mode": "eager",
+        "solution": "none",
+        "case_hash": "0123456789abcdef",
+    }
+    provenance = {
+        "stack": STACK,
+        "machine": "0" * 12,
+        "threads": 0,
+        "determinism_environment": {},
+        "repeats": 10,
+        "relaunches": 1,
+        "started": "2026-01-01T00:00:00Z",
+        "duration_seconds": 1.5,
+    }
+    for table in (key, provenance):
+        table.update({name: changes.pop(name) for name in list(changes) if name in table})
+    built: dict[str, Any] = probe_record.build(key, [report], provenance)
+    built.update(changes)
+    built["checksum"] = probe_record.checksum(built)
+    return built

@@ -1,0 +1,200 @@
+"""The command line as a shell meets it: exit codes, closed pipes, poor encodings, strange text."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from tfdet import console
+from tfdet.cases import current_hashes
+from tfdet.cli import app
+from tfdet.errors import Exit, RunFailed, TfdetError
+from tfdet.infer import Cell, Verdict
+from tfdet.paths import Project
+from tfdet.records import parse
+from tfdet.run import RunResult
+from tfdet.views import verdict_text
+
+
+def shell(project: Project, line: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    """`tfdet` in a line of bash."""
+    environ = {**os.environ, "TFDET_ROOT": str(project.root), **changes}
+    prelude = f'tfdet() {{ exec "{sys.executable}" -m tfdet "$@"; }}\n'
+    return subprocess.run(
+        ["bash", "-c", prelude + line], env=environ, cwd=project.root, capture_output=True, text=True, timeout=120
+    )
+
+
+def tfdet(project: Project, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tfdet", *map(str, arguments)],
+        env={**os.environ, "TFDET_ROOT": str(project.root)},
+        cwd=project.root,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_a_defect_is_a_traceback_and_a_failed_run(checkout: Project) -> None:
+    code = "import sys, tfdet.cli as c; c.load_matrix = lambda path: 1 / 0; sys.argv = ['tfdet', 'envs']; c.main()"
+    done = shell(checkout, f'"{sys.executable}" -c "{code}"')
+    assert done.returncode == Exit.RUN_FAILED
+    assert "ZeroDivisionError" in done.stderr
+    assert "a defect of tfdet: please report it" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command", ["envs --json", "envs", "status", "show tf2.0 crop-and-resize-backprop", "recipe tf2.0", "--help"]
+)
+def test_a_closed_pipe_is_no_contradiction(checkout: Project, command: str) -> None:
+    done = shell(checkout, f"(tfdet {command}) | true; echo ${{PIPESTATUS[0]}}")
+    assert done.stdout == "141\n", done
+    assert done.stderr == ""
+
+
+def test_head_gets_its_line(checkout: Project) -> None:
+    done = shell(checkout, "(tfdet envs --json) | head -1; echo ${PIPESTATUS[0]}")
+    assert done.stdout.splitlines() in (["[", "141"], ["[", "0"])
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_closed_streams(checkout: Project, closed: str) -> None:
+    for command in ("envs", "envs --json", "recipe tf2.0"):
+        done = shell(checkout, f"tfdet {command} {closed}")
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_full_disk_is_told(checkout: Project) -> None:
+    done = shell(checkout, "tfdet envs > /dev/full")
+    assert done.returncode == Exit.RUN_FAILED
+    assert "No space left" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "records are kept" not in done.stderr
+
+
+def test_a_poor_encoding(checkout: Project) -> None:
+    done = shell(checkout, "tfdet status", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "?" in done.stdout
+    poor, rich = (shell(checkout, "tfdet envs --json", PYTHONIOENCODING=name).stdout for name in ("ascii", "utf-8"))
+    assert json.loads(poor) == json.loads(rich)
+
+
+def test_markup_in_a_record_is_text(copy: Project, line: Callable[..., bytes]) -> None:
+    store(copy, line(ran_on=["CPU:[/nope]", "CPU:[bold]"]))
+    done = tfdet(copy, "show", "tf2.0", "bias-add-backprop")
+    assert done.returncode == 0, done.stderr
+    assert "CPU:[/nope] CPU:[bold]" in done.stdout
+
+
+def store(project: Project, *lines: bytes) -> None:
+    path = project.evidence / "cpu" / "tf2.0.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join(lines))
+
+
+def test_no_control_characters_and_no_endless_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    nasty = "a\x1b[31mb\x07\r\x9b2J[/red]:smile:\nnext " + "x" * 600
+    for tell in (console.note, lambda text: console.complain(TfdetError(text, text))):
+        tell(nasty)
+        said = capsys.readouterr().err
+        assert not [c for c in said if c != "\n" and (c < " " or "\x7f" <= c <= "\x9f")]
+        assert "a[31mb2J[/red]:smile:\nnext" in said
+        assert max(map(len, said.splitlines())) < 520
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "86401", "0"])
+def test_a_timeout_is_a_number_of_seconds(checkout: Project, seconds: str) -> None:
+    done = tfdet(checkout, "run", "tf2.21", "--device", "cpu", "--timeout", seconds)
+    assert done.returncode == Exit.USAGE
+    assert "timeout" in done.stderr
+
+
+def test_a_failed_environment_does_not_keep_the_next_from_running(
+    checkout: Project, line: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    both = [parse(line(environment=key)) for key in ("tf2.0", "tf2.21")]
+
+    def run_environment(project: Project, matrix: object, key: str, *rest: Any) -> RunResult:
+        if key == "tf1.15":
+            raise RunFailed("no CPython 3.7 on this machine")
+        if key == "tf1.14":
+            raise PermissionError(13, "Permission denied", "/there")
+        return RunResult(Exit.CONTRADICTED, both, None)
+
+    monkeypatch.setattr("tfdet.run.run_environment", run_environment)
+    monkeypatch.setenv("TFDET_ROOT", str(checkout.root))
+    out = str(tmp_path / "all.jsonl")
+    done = CliRunner().invoke(app, ["run", "tf1.15", "tf1.14", "tf2.0", "tf2.21", "--json", "--out", out])
+    assert done.exit_code == Exit.RUN_FAILED
+    assert "no CPython 3.7" in done.stderr
+    assert "/there: Permission denied\n  Finished records are kept." in done.stderr
+    assert [json.loads(text)["environment"] for text in done.stdout.splitlines()] == ["tf2.0", "tf2.21"]
+    assert CliRunner().invoke(app, ["run", "tf2.0", "--json", "--out", out]).exit_code == Exit.CONTRADICTED
+
+
+def test_status_of_one_file_alone(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> None:
+    (code,) = current_hashes(copy.suite)["bias-add-backprop"]
+    store(copy, line("differs", case_hash=code))
+    mine = tmp_path / "mine.jsonl"
+    mine.write_bytes(line(case_hash=code, machine="1" * 12))
+
+    def verdict(*arguments: str | Path) -> str:
+        cells = json.loads(tfdet(copy, "status", "--json", "--with", mine, *arguments).stdout)["cells"]
+        (cell,) = [c for c in cells if (c["environment"], c["device"]) == ("tf2.0", "cpu")
+                   and c["source"] == "bias-add-backprop" and c["solution"] == "none"]  # fmt: skip
+        return str(cell["verdict"])
+
+    assert verdict() == "nondeterministic"
+    assert verdict("--only") == "not shown to differ"
+
+
+@pytest.mark.parametrize("arguments", [["--only"], ["--env", "tf2.0", "--check"], ["--env", "tf2.0", "--write"]])
+def test_options_of_status_that_do_not_go_together(copy: Project, arguments: list[str]) -> None:
+    done = tfdet(copy, "status", *arguments)
+    assert done.returncode == Exit.USAGE, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_contradictions_are_told_although_a_table_is_out_of_date(copy: Project, line: Callable[..., bytes]) -> None:
+    (code,) = current_hashes(copy.suite)["bias-add-backprop"]
+    path = copy.matrix / "sources" / "bias-add-backprop.toml"
+    claim = 'stock = "==2.0"\ndevice = "cpu"\nsolutions = ["none"]\nsays = "deterministic"\ncite = ["x"]\n'
+    path.write_text(f"{path.read_text('utf-8')}\n[[claims]]\n{claim}", "utf-8")
+    store(copy, line("differs", case_hash=code))
+    done = tfdet(copy, "status", "--check")
+    assert done.returncode == Exit.CONTRADICTED
+    assert "contradiction: bias-add-backprop under none in tf2.0 on cpu" in done.stderr
+    assert "--write" in done.stderr
+
+
+def test_a_proof_tells_how_many_cases_it_rests_on() -> None:
+    cell = Cell(Verdict.DETERMINISTIC, runs=40, proven=2, cases=3)
+    assert str(verdict_text(cell)).endswith("2 of 3 cases' control differed")
+
+
+def test_quickstart_always_ends_with_what_is_next(checkout: Project, tmp_path: Path) -> None:
+    stand_ins = {
+        "scripts/bootstrap": "",
+        ".venv/bin/tfdet": 'echo "$@"; [ "$1" = run ] && mkdir -p out && echo x > out/quickstart.jsonl; [ "$1" = run ]',
+    }
+    for name, text in {**stand_ins, "scripts/quickstart": ""}.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/bash\n{text}\n")
+        path.chmod(0o755)
+    (tmp_path / "scripts" / "quickstart").write_text((checkout.root / "scripts" / "quickstart").read_text())
+    done = subprocess.run([tmp_path / "scripts" / "quickstart"], capture_output=True, text=True, timeout=30)
+    assert "Next:" in done.stdout
+    assert "--only" in done.stdout
+    assert done.returncode == 1, "what status says is said"

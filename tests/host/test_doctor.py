@@ -1,0 +1,80 @@
+"""The checks of doctor, on hosts that are made up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tfdet import doctor
+from tfdet.errors import TfdetError
+from tfdet.gpus import Gpu, Nvidia
+from tfdet.matrix.load import load_matrix
+from tfdet.matrix.models import Environment
+from tfdet.paths import Project
+
+V100, H200 = Gpu("V100", (7, 0), 16384), Gpu("H200", (9, 0), 143771)
+
+
+@pytest.fixture
+def tf20(checkout: Project) -> Environment:
+    return load_matrix(checkout.matrix).environment("tf2.0").model_copy(update={"min_driver": "410.48"})
+
+
+@pytest.mark.parametrize(
+    ("driver", "least", "state"),
+    [
+        ("410.48", "410.48", "ok"),
+        ("580.95.05", "450.80.02 (TF page) / 460.27.03 (toolkit)", "ok"),
+        ("384.81", "410.48", "missing"),
+        ("99.1", "410.48", "missing"),
+        ("580.1", "unknown", "warn"),
+    ],
+)
+def test_driver(tf20: Environment, driver: str, least: str, state: str) -> None:
+    check = doctor.check_driver(tf20.model_copy(update={"min_driver": least}), Nvidia(driver, (V100,)))
+    assert check.state == state
+
+
+def test_no_driver_is_missing(tf20: Environment) -> None:
+    assert doctor.check_driver(tf20, None).state == "missing"
+    assert doctor.check_gpus(None).state == "missing"
+
+
+@pytest.mark.parametrize(
+    ("code", "gpu", "state"),
+    [
+        ("sm_60, sm_70", V100, "ok"),
+        ("sm_50, sm_75, compute_80 (PTX)", H200, "warn"),
+        ("sm_50, sm_75", H200, "missing"),
+        ("sm_75, compute_80 (PTX)", V100, "missing"),
+        ("unknown", V100, "warn"),
+    ],
+)
+def test_architecture(tf20: Environment, code: str, gpu: Gpu, state: str) -> None:
+    environment = tf20.model_copy(update={"cuda_arch": code})
+    assert doctor.check_architecture(environment, Nvidia("580.1", (gpu,))).state == state
+
+
+def test_docker_that_is_not_there_is_a_finding_not_an_error() -> None:
+    check = doctor.check_docker(TfdetError("Docker is not installed", "Install it."))
+    assert (check.state, check.detail, check.advice) == ("missing", "Docker is not installed", "Install it.")
+    assert doctor.check_container_toolkit({"Runtimes": {"nvidia": {}}}).state == "ok"
+    assert doctor.check_container_toolkit({"DiscoveredDevices": [{"ID": "nvidia.com/gpu=0"}]}).state == "ok"
+
+
+def test_a_full_disk_is_a_warning(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 1 << 30}))
+    assert doctor.check_disk("disk", tmp_path / "not" / "there").state == "warn"
+
+
+def test_an_old_python_that_is_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "find_python", lambda minor: None)
+    assert doctor.check_python("3.7").state == "missing"
+    assert doctor.check_python("3.12").state == "ok"
+
+
+def test_examine_says_everything_of_an_environment(checkout: Project) -> None:
+    checks = doctor.examine(checkout, load_matrix(checkout.matrix), "tf2.0")
+    assert {"Docker", "GPU", "driver", "GPU code", "uv", "CPython 3.7"} <= {check.name for check in checks}
+    assert all(check.advice for check in checks if check.state == "missing")

@@ -1,0 +1,219 @@
+"""The store loses nothing, takes nothing broken, and names what does not agree."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from records import STACK
+
+from tfdet.errors import DataError
+from tfdet.evidence import Store
+from tfdet.records import intact, parse, read_records
+
+Line = Callable[..., bytes]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "evidence")
+
+
+def lines(store: Store) -> list[bytes]:
+    return [line for path in store.files() for line in path.read_bytes().splitlines(keepends=True)]
+
+
+def test_a_genuine_record_is_taken_and_comes_back_byte_for_byte(store: Store, line: Line) -> None:
+    assert store.add([parse(line())]).taken == 1
+    assert lines(store) == [line()]
+    assert store.files() == [store.path("cpu", "tf2.0")]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b'"observation":"equal"', b'"observation":"differs"'),
+        (b'"differed":0', b'"differed":1'),
+        (b'"solution":"none"', b'"solution":"TDO"'),
+        (b'"median_seconds":0.25', b'"median_seconds":0.24'),
+        (b',"differed"', b', "differed"'),
+    ],
+)
+def test_a_record_changed_by_hand_is_refused(line: Line, before: bytes, after: bytes) -> None:
+    changed = line().replace(before, after)
+    assert changed != line()
+    assert not intact(changed)
+    with pytest.raises(ValueError, match="checksum"):
+        parse(changed)
+
+
+def test_another_schema_is_refused_with_advice(line: Line) -> None:
+    with pytest.raises(ValueError, match="use a newer tfdet"):
+        parse(line(schema=2))
+    with pytest.raises(ValueError, match="run the suite again"):
+        parse(line(schema=0))
+
+
+def test_every_fault_of_a_file_is_named_with_its_line(tmp_path: Path, line: Line) -> None:
+    broken = json.loads(line())
+    broken.update(runs=-1, observation="maybe", surprise=1)
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(line() + b"{torn\n" + json.dumps(broken).encode() + b"\n")
+    with pytest.raises(DataError) as caught:
+        list(read_records(path))
+    text = caught.value.cause
+    assert f"{path}:2:" in text
+    assert all(word in text for word in (f"{path}:3:", "runs", "observation", "surprise"))
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="No such file"):
+        list(read_records(tmp_path / "nowhere.jsonl"))
+
+
+def test_the_same_record_twice_is_one(store: Store, line: Line) -> None:
+    store.add([parse(line())])
+    assert store.add([parse(line())]).known == 1
+    assert len(lines(store)) == 1
+
+
+def test_two_machines_are_both_kept_and_a_disagreement_is_named(store: Store, line: Line) -> None:
+    store.add([parse(line("equal", machine="a" * 12))])
+    added = store.add([parse(line("differs", machine="b" * 12))])
+    assert len(lines(store)) == 2
+    assert len(added.conflicts) == 1
+    assert "a" * 12 in added.conflicts[0]
+    assert "b" * 12 in added.conflicts[0]
+    assert not store.add([parse(line("equal", machine="c" * 12, solution="TDO"))]).conflicts
+
+
+def test_one_machine_that_says_two_things_keeps_both(store: Store, line: Line) -> None:
+    store.add([parse(line("differs"))])
+    added = store.add([parse(line("equal", started="2026-02-01T00:00:00Z"))])
+    assert len(lines(store)) == 2
+    assert added.conflicts
+
+
+def test_a_newer_run_renews_the_same_statement_and_an_older_one_does_not(store: Store, line: Line) -> None:
+    older, newer = line(started="2026-01-01T00:00:00Z"), line(started="2026-02-01T00:00:00Z")
+    store.add([parse(older)])
+    assert store.add([parse(newer)]).replaced == 1
+    assert store.add([parse(older)]).known == 1
+    assert lines(store) == [newer]
+
+
+def test_fewer_runs_never_replace_more(store: Store, line: Line) -> None:
+    strong = line()
+    weak = line(started="2026-02-01T00:00:00Z", repeats=5, digests=["a" * 64], runs=5)
+    store.add([parse(strong)])
+    assert store.add([parse(weak)]).known == 1
+    assert lines(store) == [strong]
+
+
+def test_another_stack_of_the_same_machine_is_kept_beside(store: Store, line: Line) -> None:
+    store.add([parse(line()), parse(line(stack={**STACK, "engine": "docker"}))])
+    assert len(lines(store)) == 2
+
+
+def test_an_old_record_of_an_older_case_never_drives_out_a_current_one(store: Store, line: Line) -> None:
+    current = line("differs", case_hash="1" * 16, started="2026-03-01T00:00:00Z")
+    old = line("equal", case_hash="0" * 16, started="2026-01-01T00:00:00Z")
+    for order in ([current, old], [old, current]):
+        for each in order:
+            store.add([parse(each)])
+        assert lines(store) == [current]
+
+
+def test_a_record_twice_in_a_file_or_out_of_order_is_told(store: Store, line: Line) -> None:
+    store.add([parse(line(case=name)) for name in ("a", "b")])
+    (path,) = store.files()
+    one, two = path.read_bytes().splitlines(keepends=True)
+    for text in (one + one + two, two + one):
+        path.write_bytes(text)
+        with pytest.raises(DataError, match="twice, or out of its order"):
+            list(store.read(path))
+
+
+def test_all_files_or_none_are_written(store: Store, line: Line) -> None:
+    broken = store.path("cpu", "tf2.1")
+    broken.parent.mkdir(parents=True)
+    broken.write_bytes(b"{}\n")
+    with pytest.raises(DataError):
+        store.add([parse(line()), parse(line(environment="tf2.1"))])
+    assert store.files() == [broken]
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"device": "nvidia-h200"}, "names no GPU"),
+        ({"device": "nvidia-h200", "stack": {"gpu": "NVIDIA H200"}}, "another kind of device"),
+        ({"device": "CPU"}, "neither cpu nor nvidia-MODEL"),
+        ({"runs": 0}, "not all runs are"),
+        ({"differed": 3}, "not all runs are"),
+        ({"runs": 99}, "more runs than"),
+        ({"observation": "differs", "differed": 0}, "no run does"),
+        ({"observation": "crashed", "error": None}, "no error either"),
+        ({"median_seconds": -1.0}, "median_seconds"),
+        ({"started": "9999-99-99T99:99:99Z"}, "no possible time"),
+        ({"started": "2999-01-01T00:00:00Z"}, "no possible time"),
+        ({"ran_on": ["CPU:0\x1b[31m"]}, "ran_on"),
+        ({"environment": "../../etc/passwd"}, "environment"),
+    ],
+)
+def test_what_no_run_can_have_given_is_refused(line: Line, changes: dict[str, Any], fault: str) -> None:
+    if "stack" in changes:
+        changes = {**changes, "stack": {**STACK, **changes["stack"]}}
+    with pytest.raises(ValueError, match=fault):
+        parse(line(**changes))
+
+
+def test_a_changed_case_measured_anew_replaces_its_stale_record_of_that_machine_only(store: Store, line: Line) -> None:
+    store.add([parse(line(machine="a" * 12, case_hash="0" * 16)), parse(line(machine="b" * 12, case_hash="0" * 16))])
+    store.add([parse(line(machine="a" * 12, case_hash="1" * 16, started="2026-02-01T00:00:00Z"))])
+    kept = {(r.machine, r.case_hash) for path in store.files() for r in read_records(path)}
+    assert kept == {("a" * 12, "1" * 16), ("b" * 12, "0" * 16)}
+
+
+def test_lines_are_sorted(store: Store, line: Line) -> None:
+    store.add([parse(line(case=name, solution=key)) for name in ("b", "a") for key in ("none", "TDO")])
+    found = [(r.case, r.solution) for path in store.files() for r in read_records(path)]
+    assert found == [("a", "TDO"), ("a", "none"), ("b", "TDO"), ("b", "none")]
+
+
+def test_a_record_in_the_wrong_file_is_told(store: Store, line: Line) -> None:
+    path = store.path("cpu", "tf1.15")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(line())
+    with pytest.raises(DataError, match=r"holds a record of cpu/tf2\.0"):
+        list(store.read(path))
+
+
+def test_two_runs_at_once_lose_nothing(store: Store, line: Line) -> None:
+    def add(machine: str) -> None:
+        for number in range(10):
+            store.add([parse(line(machine=machine, case=f"case-{number}"))])
+
+    threads = [threading.Thread(target=add, args=(digit * 12,)) for digit in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(lines(store)) == 30
+
+
+def test_a_full_disk_leaves_the_old_file(store: Store, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.add([parse(line())])
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(Exception, match="No space left"):
+        store.add([parse(line(case="another"))])
+    assert lines(store) == [line()]
+    assert not list(store.folder.rglob("*.part"))

@@ -1,0 +1,77 @@
+"""The folder that the docker engine shares with a container: nothing planted there is followed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tfdet.engines.docker import IMAGE_USER, _exchange
+from tfdet.errors import RunFailed
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    path = tmp_path / "secret"
+    path.write_text("of the caller\n")
+    return path
+
+
+def test_records_come_and_go(tmp_path: Path) -> None:
+    journal = tmp_path / "records.jsonl"
+    journal.write_text("one\n")
+    with _exchange(journal) as folder:
+        inside = folder / "records.jsonl"
+        assert inside.read_text() == "one\n"
+        if os.getuid() == 0:
+            assert (folder.stat().st_uid, inside.stat().st_uid) == (IMAGE_USER, IMAGE_USER)
+        inside.write_text("one\ntwo\n")
+    assert journal.read_text() == "one\ntwo\n"
+    assert journal.stat().st_uid == os.getuid()
+    assert [p.name for p in tmp_path.iterdir()] == ["records.jsonl"]
+
+
+@pytest.mark.parametrize("kind", ["link", "hard link", "pipe", "folder"])
+def test_what_a_container_plants_is_refused(tmp_path: Path, secret: Path, kind: str) -> None:
+    journal = tmp_path / "records.jsonl"
+    journal.write_text("one\n")
+    before = secret.stat()
+    with pytest.raises(RunFailed, match="no plain file"), _exchange(journal) as folder:
+        plant(folder / "records.jsonl", secret, kind)
+    assert journal.read_text() == "one\n"
+    assert not journal.is_symlink()
+    assert secret.read_text() == "of the caller\n"
+    assert (secret.stat().st_uid, secret.stat().st_ctime_ns) == (
+        before.st_uid,
+        before.st_ctime_ns,
+    ) or kind == "hard link"
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("target", ["secret", "nowhere"])
+def test_what_an_earlier_container_left_is_refused_too(tmp_path: Path, secret: Path, target: str) -> None:
+    journal = tmp_path / "records.jsonl"
+    journal.write_text("one\n")
+    before = secret.stat()
+    folder = tmp_path / "records.jsonl.container"
+    folder.mkdir()
+    (folder / "records.jsonl").symlink_to(tmp_path / target)
+    with pytest.raises(RunFailed, match="no plain file"), _exchange(journal):
+        pytest.fail("it began")
+    assert secret.read_text() == "of the caller\n"
+    assert (secret.stat().st_uid, secret.stat().st_ctime_ns) == (before.st_uid, before.st_ctime_ns)
+    assert not (tmp_path / "nowhere").exists()
+    assert not folder.exists()
+
+
+def plant(path: Path, secret: Path, kind: str) -> None:
+    path.unlink()
+    if kind == "link":
+        path.symlink_to(secret)
+    elif kind == "hard link":
+        path.hardlink_to(secret)
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.mkdir()

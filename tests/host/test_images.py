@@ -1,0 +1,101 @@
+"""Images, as far as they need no Docker: contexts, references, and what failures say."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+
+import pytest
+from packaging.requirements import Requirement
+
+from tfdet import images
+from tfdet.errors import TfdetError
+from tfdet.matrix.load import Matrix, load_matrix
+from tfdet.paths import Project
+
+
+@pytest.fixture(scope="module")
+def matrix(checkout: Project) -> Matrix:
+    return load_matrix(checkout.matrix)
+
+
+def recipe(project: Project, matrix: Matrix, base: str | None = None) -> images._Recipe:
+    return images._recipe(project, "tf2.0", matrix.environment("tf2.0"), base)
+
+
+def test_the_context_holds_what_the_dockerfile_copies_and_nothing_more(checkout: Project, matrix: Matrix) -> None:
+    packed = images._context(checkout, recipe(checkout, matrix, "base"), {})
+    with tarfile.open(fileobj=packed) as tar:
+        names = set(tar.getnames())
+    assert {"docker/stock.Dockerfile", "docker/install", "docker/entrypoint", "plan.json"} < names
+    assert "docker/locks/tf2.0-gpu.txt" in names
+    rest = {n for n in names if not n.startswith(("docker/", "runtime/", "tests/ops/"))}
+    assert rest == {"plan.json"}
+    assert not [n for n in names if "__pycache__" in n]
+
+
+def test_the_same_content_gives_the_same_bytes(checkout: Project, matrix: Matrix) -> None:
+    one, two = (images._context(checkout, recipe(checkout, matrix), {"a": 1}) for _ in range(2))
+    assert isinstance(one, io.BytesIO)
+    assert one.getvalue() == two.getvalue()
+
+
+def test_the_suites_hash_follows_the_suite(copy: Project) -> None:
+    before = images.suite_hash(copy)
+    (copy.suite / "test_bias.py").write_text("")
+    assert images.suite_hash(copy) != before
+
+
+def test_a_known_digest_wins_over_the_tag(matrix: Matrix) -> None:
+    environment = matrix.environment("tf2.0").model_copy(update={"image": "host:5000/a/b:1.0", "digest": "sha256:12"})
+    assert images.published(environment) == "host:5000/a/b@sha256:12"
+    assert images.published(environment.model_copy(update={"digest": "unknown"})) == "host:5000/a/b:1.0"
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        ("pull access denied for x, repository does not exist or may require 'docker login'", "cannot be pulled"),
+        ("Get https://x/v2/: dial tcp: lookup x: no such host", "cannot be pulled"),
+        ("write /var/x: no space left on device", "the disk is full"),
+        ("SSLCertVerificationError: CERTIFICATE_VERIFY_FAILED", "does not trust"),
+        ("Temporary failure in name resolution", "cannot reach its package index"),
+        ("something else", "something else"),
+    ],
+)
+def test_failures_have_a_cause_and_an_advice(checkout: Project, matrix: Matrix, said: str, cause: str) -> None:
+    log = images._Log(lambda line: None)
+    log.add({"error": said})
+    error = images._explain(log.error, log, "tf2.0", recipe(checkout, matrix))
+    assert cause in error.cause
+    assert error.advice
+    assert "\n" not in error.cause + error.advice
+
+
+@pytest.mark.parametrize(
+    ("number", "cause"),
+    [(PermissionError(13, "denied"), "may not talk to Docker"), (ConnectionRefusedError(111, "refused"), "Docker")],
+)
+def test_a_daemon_out_of_reach(number: OSError, cause: str) -> None:
+    assert cause in images._unreachable(Exception("Error while fetching server API version", number)).cause
+
+
+def test_no_daemon_at_that_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    with pytest.raises(TfdetError, match=r"does not answer|not installed"):
+        images.connect()
+
+
+@pytest.mark.parametrize("minor", range(5, 15))
+def test_pytests_lock_is_whole_for_every_python(checkout: Project, minor: int) -> None:
+    lines = (checkout.docker / "locks" / "pytest.txt").read_text().replace("\\\n", " ").splitlines()
+    where = {"python_version": f"3.{minor}", "python_full_version": f"3.{minor}.1", "sys_platform": "linux"}
+    chosen = []
+    for line in lines:
+        if line and not line.startswith("#"):
+            requirement = Requirement(line.split("--hash")[0])
+            assert "--hash=sha256:" in line
+            if requirement.marker is None or requirement.marker.evaluate(where):
+                chosen.append(requirement.name)
+    assert len(chosen) == len(set(chosen))
+    assert {"pytest", "pluggy", "packaging", "iniconfig"} <= set(chosen)

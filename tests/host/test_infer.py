@@ -1,0 +1,137 @@
+"""Verdicts say no more than the records (design, section 5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tfdet.infer import CellKey, Evidence, Seen, Verdict, bound95
+
+CURRENT = {"s": {"now"}}
+
+
+def evidence(*seen: tuple[str, str, str], runs: int = 20, case_hash: str = "now", machine: str = "m") -> Evidence:
+    """(case, solution, observation) each; `differs` differs in every run."""
+    many = [
+        Seen(
+            "e",
+            "cpu",
+            "s",
+            case,
+            machine,
+            solution,
+            case_hash,
+            observation,
+            runs,
+            runs * (observation == "differs"),
+            0.5,
+        )
+        for case, solution, observation in seen
+    ]
+    return Evidence(CURRENT).extend(many)
+
+
+def verdict(found: Evidence, solution: str = "TDO") -> Verdict:
+    return found.cell(CellKey("e", "cpu", "s", solution)).verdict
+
+
+def test_blank_is_never_no() -> None:
+    assert verdict(evidence()) is Verdict.BLANK
+
+
+def test_deterministic_needs_a_control_that_differed() -> None:
+    assert verdict(evidence(("c", "none", "differs"), ("c", "TDO", "equal"))) is Verdict.DETERMINISTIC
+    assert verdict(evidence(("c", "none", "equal"), ("c", "TDO", "equal"))) is Verdict.NOT_SHOWN
+    assert verdict(evidence(("c", "TDO", "equal"))) is Verdict.NOT_SHOWN
+
+
+def test_the_control_itself_is_never_called_deterministic() -> None:
+    assert verdict(evidence(("c", "none", "equal")), "none") is Verdict.NOT_SHOWN
+
+
+def test_the_control_of_another_case_proves_nothing() -> None:
+    found = evidence(("a", "none", "differs"), ("b", "none", "equal"), ("b", "TDO", "equal"))
+    assert verdict(found) is Verdict.NOT_SHOWN
+
+
+def test_the_control_of_another_environment_or_device_proves_nothing() -> None:
+    for place in ({"environment": "other"}, {"device": "nvidia-h200"}):
+        control = Seen("e", "cpu", "s", "c", "m", "none", "now", "differs", 20, 20, 0.5)._replace(**place)
+        found = evidence(("c", "TDO", "equal"))
+        found.add(control)
+        assert verdict(found) is Verdict.NOT_SHOWN
+
+
+def test_the_control_of_another_machine_proves_nothing() -> None:
+    found = evidence(("c", "none", "differs"), machine="one")
+    found.add(Seen("e", "cpu", "s", "c", "two", "TDO", "now", "equal", 20, 0, 0.5))
+    assert verdict(found) is Verdict.NOT_SHOWN
+    found.add(Seen("e", "cpu", "s", "c", "two", "none", "now", "differs", 20, 20, 0.5))
+    assert verdict(found) is Verdict.DETERMINISTIC
+
+
+def test_one_case_that_differs_makes_the_cell_nondeterministic() -> None:
+    found = evidence(("a", "none", "differs"), ("a", "TDO", "equal"), ("b", "TDO", "differs"))
+    assert verdict(found) is Verdict.NONDETERMINISTIC
+
+
+def test_a_record_that_differs_outweighs_an_equal_one_of_the_same_case() -> None:
+    assert verdict(evidence(("c", "TDO", "equal"), ("c", "TDO", "differs"))) is Verdict.NONDETERMINISTIC
+
+
+@pytest.mark.parametrize(
+    ("observation", "expected"),
+    [
+        ("raises", Verdict.RAISES),
+        ("unsupported", Verdict.UNSUPPORTED),
+        ("crashed", Verdict.FAILED),
+        ("timed-out", Verdict.FAILED),
+    ],
+)
+def test_what_gave_no_result(observation: str, expected: Verdict) -> None:
+    assert verdict(evidence(("c", "none", "differs"), ("c", "TDO", observation))) is expected
+
+
+def test_an_unsupported_case_does_not_stand_in_the_way_but_a_failed_one_does() -> None:
+    base = [("a", "none", "differs"), ("a", "TDO", "equal")]
+    assert verdict(evidence(*base, ("b", "TDO", "unsupported"))) is Verdict.DETERMINISTIC
+    assert verdict(evidence(*base, ("b", "TDO", "crashed"))) is Verdict.FAILED
+
+
+def test_an_attempt_that_crashed_is_outweighed_by_one_that_ended() -> None:
+    found = evidence(("c", "none", "differs"), ("c", "TDO", "crashed"), ("c", "TDO", "equal"))
+    assert verdict(found) is Verdict.DETERMINISTIC
+    assert verdict(evidence(("c", "TDO", "crashed"), ("d", "TDO", "equal"))) is Verdict.FAILED
+
+
+def test_stale_only_where_nothing_current_is() -> None:
+    old = evidence(("c", "TDO", "differs"), case_hash="before")
+    assert verdict(old) is Verdict.STALE
+    old.add(Seen("e", "cpu", "s", "c", "m", "TDO", "now", "equal", 20, 0, 0.5))
+    assert verdict(old) is Verdict.NOT_SHOWN
+
+
+def test_a_stale_control_proves_nothing() -> None:
+    found = evidence(("c", "none", "differs"), case_hash="before")
+    found.add(Seen("e", "cpu", "s", "c", "m", "TDO", "now", "equal", 20, 0, 0.5))
+    assert verdict(found) is Verdict.NOT_SHOWN
+
+
+def test_numbers_rest_on_the_cases_whose_control_differed() -> None:
+    found = evidence(
+        ("a", "none", "differs"), ("a", "TDO", "equal"), ("b", "none", "equal"), ("b", "TDO", "equal"), runs=20
+    )
+    cell = found.cell(CellKey("e", "cpu", "s", "TDO"))
+    assert (cell.runs, cell.proven, cell.cases) == (20, 1, 2)
+    assert cell.bound95 == bound95(20) == pytest.approx(1 - 0.05 ** (1 / 20))
+
+
+def test_no_bound_where_a_run_differed() -> None:
+    cell = evidence(("c", "none", "differs")).cell(CellKey("e", "cpu", "s", "none"))
+    assert (cell.runs, cell.differed, cell.bound95) == (20, 20, None)
+
+
+def test_time_ratio_is_to_the_control_of_the_same_case() -> None:
+    found = Evidence(CURRENT)
+    for solution, seconds in (("none", 0.1), ("TDO", 0.25)):
+        found.add(Seen("e", "cpu", "s", "c", "m", solution, "now", "equal", 20, 0, seconds))
+    assert found.cell(CellKey("e", "cpu", "s", "TDO")).time_ratio == 2.5

@@ -1,0 +1,163 @@
+"""matrix/ files: strict, every fault with its line, names that nothing defines are told."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tfdet.errors import DataError, Exit, UsageError
+from tfdet.matrix.load import load_file, load_matrix, natural
+from tfdet.matrix.models import Environment, Source
+from tfdet.paths import Project
+
+GOOD = """\
+title = "a source"
+group = "gpu-later"
+order = 1
+api = "tf.a"
+direction = "forward"
+devices = ["gpu"]
+cite = ["somewhere"]
+
+[[claims]]
+stock = ">=2.0"
+solutions = ["TDO"]
+says = "deterministic"
+cite = ["there"]
+
+[[claims]]
+stock = ">=2.8"
+solutions = ["TEOD"]
+says = "deterministic"
+cite = ["there"]
+"""
+
+
+def faults(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "a-source.toml"
+    path.write_text(text, "utf-8")
+    with pytest.raises(DataError) as caught:
+        load_file(path, Source)
+    return caught.value.cause.replace(str(path), "FILE")
+
+
+def test_a_good_file_loads(tmp_path: Path) -> None:
+    path = tmp_path / "a-source.toml"
+    path.write_text(GOOD, "utf-8")
+    assert load_file(path, Source).claims[1].solutions == ["TEOD"]
+
+
+def test_all_faults_of_a_file_at_once_with_their_lines(tmp_path: Path) -> None:
+    text = GOOD.replace("order = 1", 'order = "one"').replace('stock = ">=2.8"', 'stock = "newer"')
+    told = faults(tmp_path, text + "surprise = 1\n")
+    assert "FILE:3: order" in told
+    assert "FILE:16: claims.1.stock" in told
+    assert "surprise" in told
+    assert len(told.splitlines()) == 3
+
+
+def test_what_is_no_toml_is_told_with_its_line(tmp_path: Path) -> None:
+    assert "FILE:2:" in faults(tmp_path, "a = 1\nb = = 2\n")
+
+
+def test_a_claim_without_a_range_or_a_citation_is_a_fault(tmp_path: Path) -> None:
+    assert "needs a range" in faults(tmp_path, GOOD.replace('stock = ">=2.0"\n', ""))
+    assert "claims.0.cite" in faults(tmp_path, GOOD.replace('cite = ["there"]', "cite = []", 1))
+
+
+def test_a_solution_that_nothing_defines_is_told_where_it_stands(copy: Project) -> None:
+    path = copy.matrix / "sources" / "bias-add-backprop.toml"
+    path.write_text(path.read_text("utf-8").replace('"TDP"', '"TPD"'), "utf-8")
+    with pytest.raises(DataError, match=r"bias-add-backprop\.toml:\d+: no solution is called 'TPD'"):
+        load_matrix(copy.matrix)
+
+
+def test_unknown_names_get_the_nearest(checkout: Project) -> None:
+    matrix = load_matrix(checkout.matrix)
+    with pytest.raises(UsageError) as caught:
+        matrix.environment("tf20")
+    assert "tf2.0" in caught.value.advice
+
+
+def test_environments_are_in_the_order_of_versions() -> None:
+    assert sorted(["tf2.10", "tf2.4", "tf1.15", "ngc19.06-py3"], key=natural) == [
+        "ngc19.06-py3",
+        "tf1.15",
+        "tf2.4",
+        "tf2.10",
+    ]
+
+
+def changed(path: Path, old: str, new: str) -> None:
+    text = path.read_text("utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), "utf-8")
+
+
+def cause(project: Project) -> str:
+    with pytest.raises(DataError) as caught:
+        load_matrix(project.matrix)
+    assert caught.value.code == Exit.USAGE
+    return caught.value.cause
+
+
+def test_a_solution_that_is_named_by_an_escape_only(copy: Project) -> None:
+    changed(copy.matrix / "sources" / "bias-add-backprop.toml", '"TDP"', '"T\\u0050D"')
+    assert "bias-add-backprop.toml:1: no solution is called 'TPD'" in cause(copy)
+
+
+def test_claims_of_one_cell_that_disagree(copy: Project) -> None:
+    path = copy.matrix / "sources" / "bias-add-backprop.toml"
+    claim = '\n[[claims]]\nstock = "==2.0"\ndevice = "cpu"\nsolutions = ["none", "TDP"]\nsays = "{}"\ncite = ["x"]\n'
+    text = path.read_text("utf-8")
+    path.write_text(text + claim.format("deterministic") + claim.format("deterministic"), "utf-8")
+    load_matrix(copy.matrix)
+    path.write_text(text + claim.format("deterministic") + claim.format("nondeterministic"), "utf-8")
+    lines = path.read_text("utf-8").splitlines()
+    first, second = [i for i, line in enumerate(lines, 1) if line == "[[claims]]"][-2:]
+    assert cause(copy) == (
+        f"{path}:{second}: none in tf2.0 on the cpu is claimed nondeterministic here and deterministic in line {first}"
+    )
+
+
+def test_includes_are_known_and_end(copy: Project) -> None:
+    solutions = copy.matrix / "solutions"
+    changed(solutions / "TDO.toml", 'includes = ["TCD"]', 'includes = ["TDC"]')
+    assert "TDO.toml:9: no solution is called 'TDC'" in cause(copy)
+    changed(solutions / "TDO.toml", 'includes = ["TDC"]', 'includes = ["TEOD"]')
+    told = cause(copy)
+    assert "TDO.toml:9: TDO includes itself" in told
+    assert "TEOD.toml:5: TEOD includes itself" in told
+    assert "TDO-FE" not in told
+
+
+def test_a_nest_that_is_too_deep(tmp_path: Path) -> None:
+    assert "FILE:1: nested too deeply" in faults(tmp_path, "a = " + "[" * 100_000 + "]" * 100_000)
+
+
+@pytest.mark.parametrize("folder", ["environments", "sources", "solutions"])
+def test_a_folder_that_is_missing_is_named(copy: Project, folder: str) -> None:
+    shutil.rmtree(copy.matrix / folder)
+    assert cause(copy) == f"{copy.matrix / folder}: no such folder"
+
+
+def test_without_its_control_the_matrix_is_nothing(copy: Project) -> None:
+    (copy.matrix / "solutions" / "none.toml").unlink()
+    assert "none.toml: not there" in cause(copy)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('version = "2.0"', 'version = "newest"', "version: .*not a version"),
+        ('version = "2.0"', 'version = "2.0\\n"', "version: .*not a version"),
+        ("min_driver = ", 'min_driver = "at least 410" #', "min_driver: .*begins with no number"),
+    ],
+)
+def test_facts_that_are_compared_are_numbers(copy: Project, old: str, new: str, words: str) -> None:
+    path = copy.matrix / "environments" / "tf2.0.toml"
+    changed(path, old, new)
+    with pytest.raises(DataError, match=words):
+        load_file(path, Environment)

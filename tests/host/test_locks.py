@@ -1,0 +1,90 @@
+"""A lock file that is not exact versions with hashes is refused whole, every fault with its line."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tfdet.errors import DataError, Exit
+from tfdet.locks import check_lock
+from tfdet.paths import Project
+
+HASH = "    --hash=sha256:" + "0" * 64
+PYTEST = f"pytest==8.0 \\\n{HASH}\n"
+
+
+def test_every_lock_of_the_checkout_is_good(checkout: Project) -> None:
+    paths = sorted((checkout.docker / "locks").glob("*.txt"))
+    assert len(paths) > 50
+    for path in paths:
+        check_lock(path, tensorflow=path.stem != "pytest")
+
+
+def test_all_faults_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "tf2.0-cpu.txt"
+    path.write_text(
+        f"{PYTEST}# made by hand\nsix>=1.0\nnumpy==1.18.5 \\\n{HASH}\nabsl-py==2.1.0 \\\n    --hash=md5:00\n"
+    )
+    with pytest.raises(DataError) as caught:
+        check_lock(path)
+    assert [line.split(": ")[0] for line in caught.value.cause.splitlines()] == [f"{path}:4", f"{path}:8"]
+
+
+@pytest.mark.parametrize("text", ["six==1.0 \\\n", "six==1.0\n", f"six==1.0 \\\n{HASH} \\\nnumpy==1.0 \\\n{HASH}\n"])
+def test_a_requirement_without_its_hash(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "tf2.0-cpu.txt"
+    path.write_text(PYTEST + text)
+    with pytest.raises(DataError, match=r":\d+: "):
+        check_lock(path)
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", f"six==1.0 \\\n{HASH}\n", f"pytest-cov==1.0 \\\n{HASH}\n"])
+def test_a_lock_without_pytest(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "tf2.0-cpu.txt"
+    path.write_text(text)
+    with pytest.raises(DataError, match="no pytest is pinned"):
+        check_lock(path)
+
+
+def test_a_venv_needs_a_tensorflow(tmp_path: Path) -> None:
+    path = tmp_path / "tf2.0-cpu.txt"
+    path.write_text(PYTEST)
+    check_lock(path)
+    with pytest.raises(DataError, match="no TensorFlow is pinned"):
+        check_lock(path, tensorflow=True)
+    path.write_text(f"{PYTEST}tensorflow-gpu==2.0.0 \\\n{HASH}\n")
+    check_lock(path, tensorflow=True)
+
+
+def test_a_lock_that_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "tf2.0-cpu.txt"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(DataError, match="not UTF-8"):
+        check_lock(path)
+
+
+def call_lock(root: Path, checkout: Project) -> subprocess.CompletedProcess[str]:
+    """scripts/lock with a Python that has no packages."""
+    script = root / "scripts" / "lock"
+    script.parent.mkdir(exist_ok=True)
+    shutil.copy(checkout.root / "scripts" / "lock", script)
+    return subprocess.run([sys.executable, "-I", "-S", script, "tf2.0"], capture_output=True, text=True, timeout=30)
+
+
+def test_scripts_lock_takes_the_python_that_has_tfdet(checkout: Project, tmp_path: Path) -> None:
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\necho "$@"\n')
+    python.chmod(0o755)
+    assert call_lock(tmp_path, checkout).stdout == f"{tmp_path}/scripts/lock tf2.0\n"
+
+
+def test_scripts_lock_without_a_venv_says_what_makes_one(checkout: Project, tmp_path: Path) -> None:
+    done = call_lock(tmp_path, checkout)
+    assert done.returncode == Exit.USAGE
+    assert "scripts/bootstrap" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,164 @@
+"""The data under matrix/ against what the seed documents say, and the locks against the data."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tfdet.matrix.load import Matrix, load_matrix
+
+ROOT = Path(__file__).resolve().parents[2]
+MATRIX = ROOT / "matrix"
+LOCKS = ROOT / "docker" / "locks"
+
+STOCK_MINORS = {"1.13", "1.14", "1.15", *(f"2.{minor}" for minor in range(22))}
+
+SEED_FILES = {
+    "crop_and_resize_op_gpu.cu.cc",
+    "scatter_functor_gpu.cu.h",
+    "scatter_nd_op_gpu.cu.cc",
+    "sparse_tensor_dense_matmul_op_gpu.cu.cc",
+    "resize_nearest_neighbor_op_gpu.cu.cc",
+    "segment_reduction_ops.h",
+    "segment_reduction_ops_gpu.cu.cc",
+    "dilation_ops_gpu.cu.cc",
+    "maxpooling_op_gpu.cu.cc",
+    "svd_op_gpu.cu.cc",
+    "cuda_kernel_helper_test.cu.cc",
+    "depthwise_conv_op_gpu.h",
+    "resampler_ops_gpu.cu.cc",
+    "histogram_op_gpu.cu.cc",
+    "stateful_random_ops_gpu.cu.cc",
+}
+
+# The table of tensorflow-determinism 0.3.0: row, "NGC 19.06+ / TF 2.1", "TF 1.14, 1.15, 2.0".
+SEED_TABLE = [
+    ("TF auto-tuning of cuDNN convolution algorithms", "TCD TDO", "TCD TDP"),
+    ("cuDNN convolution backprop to weight gradients", "TCD TDO", "TCD TDP"),
+    ("cuDNN convolution backprop to data gradients", "TCD TDO", "TCD TDP"),
+    ("cuDNN max-pooling backprop", "TCD TDO", "TCD TDP"),
+    ("`tf.nn.bias_add` backprop (see XLA note)", "TDO", "TDP"),
+    ("`tf.image.resize_bilinear` fwd and bwd", "NS1", "NS1"),
+]
+NEW_COLUMN = ["ngc19.06-py3", "ngc19.10-py3", "tf2.1"]
+OLD_COLUMN = ["tf1.14", "tf1.15", "tf2.0"]
+SAID = {"NS1": "no-solution"}
+
+
+@pytest.fixture(scope="module")
+def matrix() -> Matrix:
+    return load_matrix(MATRIX)
+
+
+def pip_built() -> dict[str, dict[str, str]]:
+    files = {path.stem: tomllib.loads(path.read_text("utf-8")) for path in (MATRIX / "environments").glob("*.toml")}
+    return {key: content for key, content in files.items() if "pip" in content}
+
+
+def test_every_file_is_read_without_a_fault(matrix: Matrix) -> None:
+    for folder in ("environments", "sources", "solutions"):
+        assert set(getattr(matrix, folder)) == {path.stem for path in (MATRIX / folder).glob("*.toml")}
+
+
+def test_every_stock_minor_has_an_environment(matrix: Matrix) -> None:
+    assert {e.version for e in matrix.environments.values() if e.kind == "stock"} == STOCK_MINORS
+
+
+def test_counts_of_environments(matrix: Matrix) -> None:
+    assert Counter(e.kind for e in matrix.environments.values()) == {"stock": 27, "ngc": 109}
+
+
+def test_an_environment_is_named_after_its_version(matrix: Matrix) -> None:
+    for key, environment in matrix.environments.items():
+        prefix = "tf" if environment.kind == "stock" else "ngc"
+        assert re.fullmatch(rf"{prefix}{re.escape(environment.version)}([.-].+)?", key)
+
+
+def test_a_python_2_image_is_not_run(matrix: Matrix) -> None:
+    python2 = {key for key, e in matrix.environments.items() if e.image.endswith("-py2")}
+    assert python2 == {key for key, e in matrix.environments.items() if e.not_run and "Python 2" in e.not_run}
+    assert len(python2) == 5
+
+
+def test_no_text_is_cut_off_in_parentheses() -> None:
+    for path in sorted(MATRIX.glob("*/*.toml")):
+        for text in texts(tomllib.loads(path.read_text("utf-8"))):
+            assert text.count("(") == text.count(")"), f"{path}: {text}"
+
+
+def texts(value: object) -> list[str]:
+    if isinstance(value, dict):
+        return [text for child in value.values() for text in texts(child)]
+    if isinstance(value, list):
+        return [text for child in value for text in texts(child)]
+    return [value] if isinstance(value, str) else []
+
+
+def test_each_file_of_the_seed_has_a_source(matrix: Matrix) -> None:
+    possible = {s.seed_row for s in matrix.sources.values() if s.group == "gpu-possible" and s.seed_row}
+    assert possible == SEED_FILES
+
+
+def test_the_confirmed_sources_are_the_rows_of_the_seed(matrix: Matrix) -> None:
+    confirmed = sorted((s for s in matrix.sources.values() if s.group == "gpu-confirmed"), key=lambda s: s.order)
+    assert [s.title for s in confirmed] == [row for row, _, _ in SEED_TABLE]
+    assert [s.seed_row for s in confirmed] == [row for row, _, _ in SEED_TABLE]
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "keys"),
+    [(row, column, keys) for row, new, old in SEED_TABLE for column, keys in ((NEW_COLUMN, new), (OLD_COLUMN, old))],
+)
+def test_a_confirmed_row_claims_what_the_seed_says(matrix: Matrix, row: str, column: list[str], keys: str) -> None:
+    source = next(s for s in matrix.sources.values() if s.seed_row == row)
+    for key in column:
+        claims = [c for c in source.claims if c.device == "gpu" and c.covers(matrix.environment(key))]
+        said = {(solution, claim.says) for claim in claims for solution in claim.solutions}
+        assert said == {(solution, SAID.get(solution, "deterministic")) for solution in keys.split()}, key
+        assert all("tensorflow-determinism 0.3.0, README" in claim.cite for claim in claims)
+
+
+def test_orders_within_a_group_are_unique(matrix: Matrix) -> None:
+    places = Counter((s.group, s.order) for s in matrix.sources.values())
+    assert [place for place, count in places.items() if count > 1] == []
+
+
+def test_the_wrong_variable_name_stands_only_where_it_is_corrected() -> None:
+    for path in sorted(MATRIX.glob("*/*.toml")):
+        content = tomllib.loads(path.read_text("utf-8"))
+        notes = content.pop("notes", "")
+        assert "TF_USE_CUDNN_AUTOTUNE" not in str(content), path
+        assert "TF_USE_CUDNN_AUTOTUNE" not in notes or "reads `TF_CUDNN_USE_AUTOTUNE`" in notes, path
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+@pytest.mark.parametrize("key", sorted(pip_built()))
+def test_a_lock_pins_everything(key: str, device: str) -> None:
+    environment = pip_built()[key]
+    pip = environment["pip"]
+    lines = (LOCKS / f"{key}-{device}.txt").read_text("utf-8").splitlines()
+    assert lines[0] == f"# made by scripts/lock for {key} ({device}), CPython {pip['python']}"
+    pins = parse("\n".join(lines[1:]))
+    name, version = re.fullmatch(r"([\w-]+)(?:\[.*\])?==(.+)", pip[device]).groups()
+    assert pins[name] == version
+    assert re.sub(r"\.post\d+$", "", version) == environment["tensorflow"]
+    assert "pytest" in pins
+
+
+def test_every_lock_belongs_to_an_environment() -> None:
+    expected = {f"{key}-{device}.txt" for key in pip_built() for device in ("cpu", "gpu")}
+    assert {path.name for path in LOCKS.glob("*-[cg]pu.txt")} == expected
+
+
+def parse(lock: str) -> dict[str, str]:
+    """{package: version}; anything but a pin with its hashes is refused: an index, a path, an option."""
+    pins = {}
+    for entry in lock.replace(" \\\n", " ").splitlines():
+        pin = re.fullmatch(r"([a-z0-9-]+)==([\w.+!]+)(?: ; [^-]+)?((?:\s+--hash=sha256:[0-9a-f]{64})+)", entry)
+        assert pin, entry
+        pins[pin.group(1)] = pin.group(2)
+    return pins

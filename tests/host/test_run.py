@@ -1,0 +1,183 @@
+"""`tfdet run` as a user meets it: machines that lack something, Ctrl-C, two runs at once, --json."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tfdet.errors import Exit
+from tfdet.paths import Project
+from tfdet.records import parse, read_records
+from tfdet.run import _take_stranded
+
+FEW = ["--source", "reduce-sum", "--source", "bias-add-backprop", "--repeats", "3", "--relaunches", "1"]
+
+
+def command(*arguments: str | Path) -> list[str]:
+    return [sys.executable, "-m", "tfdet", "run", *map(str, arguments)]
+
+
+def environ(project: Project, **changes: str) -> dict[str, str]:
+    return {**os.environ, "TFDET_ROOT": str(project.root), **changes}
+
+
+def run(project: Project, *arguments: str | Path, **changes: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments),
+        env=environ(project, **changes),
+        cwd=project.root,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_no_interpreter_is_one_line_of_cause_and_one_of_advice(copy: Project, tmp_path: Path) -> None:
+    done = run(copy, "tf2.0", "--device", "cpu", PATH="/nowhere", HOME=str(tmp_path), PYENV_ROOT=str(tmp_path),
+               XDG_CACHE_HOME=str(tmp_path))  # fmt: skip
+    assert done.returncode == Exit.RUN_FAILED
+    assert "tfdet: no CPython 3.7 on this machine\n  Install CPython 3.7" in done.stderr
+    assert not list((tmp_path / "tfdet" / "venvs").glob("*/"))
+
+
+def test_a_broken_lock_is_told_before_anything_is_installed(copy: Project, tmp_path: Path) -> None:
+    copy.lock("tf2.0", "cpu").write_text("tensorflow==2.0.0\n")
+    done = run(copy, "tf2.0", "--device", "cpu", XDG_CACHE_HOME=str(tmp_path))
+    assert done.returncode == Exit.USAGE
+    assert "tf2.0-cpu.txt:1:" in done.stderr
+    assert not (tmp_path / "tfdet" / "venvs").exists()
+
+
+def test_an_image_cannot_be_a_venv(checkout: Project) -> None:
+    done = run(checkout, "ngc19.06-py3", "--engine", "venv", "--device", "cpu")
+    assert done.returncode == Exit.USAGE
+    assert "--engine docker" in done.stderr
+    assert run(checkout, "ngc19.06-py3", "--engine", "venv").returncode == Exit.USAGE, "with or without a GPU"
+
+
+@pytest.mark.tensorflow
+def test_json_is_records_on_standard_output_and_text_on_standard_error(
+    checkout: Project, tf_python: Callable[[str], Path], tmp_path: Path
+) -> None:
+    tf_python("tf2.21")
+    done = run(checkout, "tf2.21", "--device", "cpu", *FEW, "--json", "--out", tmp_path / "r.jsonl")
+    assert done.returncode == 0, done.stderr
+    records = [parse(line.encode()) for line in done.stdout.splitlines()]
+    assert {record.source for record in records} == {"reduce-sum", "bias-add-backprop"}
+    assert "tf2.21 on the cpu" in done.stderr
+
+
+GATE = """
+import os
+import time
+import numpy as np
+from tfdet_probe import case
+
+
+@case("reduce-sum", modes=("host",))
+def gate(make):
+    while not os.path.exists(OPEN):
+        time.sleep(0.05)
+    return make.host(lambda: [np.zeros(1)])
+"""
+
+
+@pytest.mark.tensorflow
+def test_ctrl_c_keeps_finished_records_and_running_again_goes_on(
+    copy: Project, tf_python: Callable[[str], Path], tmp_path: Path
+) -> None:
+    tf_python("tf2.21")
+    shutil.rmtree(copy.evidence)  # more runs than these few are there, and would stay
+    opened = tmp_path / "open"
+    # Collected after the cases of test_bias.py and before those of test_reduce.py: it waits, so the run cannot end.
+    (copy.suite / "test_gate.py").write_text(GATE.replace("OPEN", repr(str(opened))))
+    arguments = command("tf2.21", "--device", "cpu", *FEW)
+    process = subprocess.Popen(
+        arguments, env=environ(copy), cwd=copy.root, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("[3/"):
+            break
+    os.killpg(process.pid, signal.SIGINT)
+    rest = process.stderr.read()
+    assert process.wait(timeout=60) == Exit.INTERRUPTED, rest
+    assert "running again goes on" in rest  # the advice, no traceback
+    assert not alive(process.pid)
+    (journal,) = copy.journals.glob("*/records.jsonl")
+    finished = len(list(read_records(journal)))
+    assert finished >= 3
+    opened.touch()
+    again = run(copy, *arguments[4:])
+    assert again.returncode == 0, again.stderr
+    total = int(again.stderr.split(" records taken")[0].rsplit(maxsplit=1)[-1])
+    assert total > finished
+    assert f"[1/{total - finished}]" in again.stderr
+    assert not list(copy.journals.glob("*/records.jsonl"))
+
+
+def alive(session: int) -> list[str]:
+    """Processes of a session that still run, once those that are ending had their time."""
+    time.sleep(1)
+    done = subprocess.run(["ps", "-o", "pid=,args=", "-s", str(session)], capture_output=True, text=True)
+    return done.stdout.splitlines()
+
+
+def test_two_runs_never_write_into_one_file(checkout: Project, tmp_path: Path) -> None:
+    import filelock
+
+    out = tmp_path / "r.jsonl"
+    with filelock.FileLock(f"{out}.lock"):
+        done = run(checkout, "tf2.21", "--device", "cpu", "--out", out)
+    assert done.returncode == Exit.USAGE
+    assert "another run is writing" in done.stderr
+
+
+def test_an_out_file_that_holds_something_else_is_left_alone(
+    checkout: Project, tf_python: Callable[[str], Path], tmp_path: Path
+) -> None:
+    tf_python("tf2.21")
+    out = tmp_path / "notes.txt"
+    out.write_text("my notes\n")
+    done = run(checkout, "tf2.21", "--device", "cpu", *FEW, "--out", out)
+    assert done.returncode == Exit.USAGE, done.stderr
+    assert out.read_text() == "my notes\n"
+    assert json.dumps("notes.txt")[1:-1] in done.stderr
+
+
+def test_an_out_file_that_cannot_be_kept_is_wrong_usage(checkout: Project, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for out in (tmp_path / "file" / "deeper" / "r.jsonl", tmp_path):
+        done = run(checkout, "tf2.21", "--device", "cpu", "--out", out)
+        assert done.returncode == Exit.USAGE, done.stderr
+        assert f"--out {out}" in done.stderr
+
+
+def test_records_stranded_beside_another_run_are_taken(copy: Project, line: Callable[..., bytes]) -> None:
+    import filelock
+
+    def strand(folder: str, content: bytes) -> Path:
+        path = copy.journals / folder / "records.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(content)
+        return path
+
+    torn = strand("tf2.0-cpu-3", line(machine="3" * 12) + line()[:100])
+    busy = strand("tf2.0-cpu-4", line(machine="4" * 12))
+    other = strand("tf2.0-gpu-0", line(machine="5" * 12))
+    with filelock.FileLock(busy.parent / "lock"):
+        _take_stranded(copy, "tf2.0-cpu")
+    assert [path.exists() for path in (torn, busy, other)] == [False, True, True]
+    store = copy.evidence / "cpu" / "tf2.0.jsonl"
+    machines = {record.machine for record in read_records(store)}
+    assert "3" * 12 in machines
+    assert not {"4" * 12, "5" * 12} & machines

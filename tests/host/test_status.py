@@ -1,0 +1,253 @@
+"""`tfdet status --check` is green, and red when a record, a claim or a cell is changed by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from records import STACK
+
+from tfdet.errors import Exit
+from tfdet.paths import Project
+
+
+def tfdet(project: Project, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tfdet", *map(str, arguments)],
+        cwd=project.root,
+        env={**os.environ, "TFDET_ROOT": str(project.root)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def first_record(project: Project) -> Path:
+    return next(iter(sorted(project.evidence.glob("cpu/*.jsonl"))))
+
+
+def test_green_as_committed(checkout: Project) -> None:
+    done = tfdet(checkout, "status", "--check")
+    assert done.returncode == 0, done.stderr
+
+
+def test_red_when_a_record_is_changed(copy: Project) -> None:
+    path = first_record(copy)
+    path.write_text(path.read_text().replace('"observation":"equal"', '"observation":"differs"', 1))
+    done = tfdet(copy, "status", "--check")
+    assert done.returncode == Exit.USAGE
+    assert f"{path.name}:" in done.stderr
+    assert "checksum" in done.stderr
+
+
+def test_red_when_a_record_is_removed(copy: Project) -> None:
+    path = first_record(copy)
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
+    assert tfdet(copy, "status", "--check").returncode == Exit.CONTRADICTED
+
+
+def test_red_when_a_claim_is_changed(copy: Project) -> None:
+    path = copy.matrix / "sources" / "bias-add-backprop.toml"
+    path.write_text(path.read_text().replace('solutions = ["TDP"]', 'solutions = ["TCD"]', 1))
+    assert tfdet(copy, "status", "--check").returncode == Exit.CONTRADICTED
+
+
+def test_red_when_a_cell_of_the_readme_is_changed(copy: Project) -> None:
+    path = copy.root / "README.md"
+    text = path.read_text()
+    changed = re.sub(r"✗ \d+/\d+", "✓ 0/60", text, count=1)
+    assert changed != text
+    path.write_text(changed)
+    done = tfdet(copy, "status", "--check")
+    assert done.returncode == Exit.CONTRADICTED
+    assert "README.md" in done.stderr
+    assert "--write" in done.stderr
+
+
+def test_red_when_the_evidence_contradicts_a_claim(copy: Project) -> None:
+    path = copy.matrix / "sources" / "crop-and-resize-backprop.toml"
+    text = path.read_text()
+    claim = re.search(r'stock = ">=2.6"\nsolutions = \["TDO"\]\nsays = "deterministic"', text)
+    assert claim, "the claim that this test widens"
+    path.write_text(text.replace(claim[0], claim[0].replace(">=2.6", ">=2.0")))
+    tfdet(copy, "status", "--write")
+    done = tfdet(copy, "status", "--check")
+    assert done.returncode == Exit.CONTRADICTED, done.stderr
+    assert "crop-and-resize-backprop under TDO in tf2.0 on cpu: claimed deterministic" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("<!-- tfdet:begin gpu -->", "<!-- tfdet:begin gpu-->"),
+        ("<!-- tfdet:end gpu -->\n", ""),
+        ("TCD or TDP<sup>d</sup>", "TCD or TDP<sup>m</sup>"),
+        ("\n", "\r\n"),
+    ],
+)
+def test_red_when_a_marker_a_gpu_cell_or_the_line_ends_are_changed(copy: Project, before: str, after: str) -> None:
+    path = copy.root / "README.md"
+    old = path.read_bytes()
+    path.write_bytes(old.replace(before.encode(), after.encode()))
+    assert path.read_bytes() != old
+    assert tfdet(copy, "status", "--check").returncode in (Exit.CONTRADICTED, Exit.USAGE)
+
+
+def test_red_when_docs_status_is_changed(copy: Project) -> None:
+    path = copy.root / "docs" / "status.md"
+    path.write_text(path.read_text().replace("≈", "✓", 1))
+    assert tfdet(copy, "status", "--check").returncode == Exit.CONTRADICTED
+
+
+def test_red_when_a_solution_does_something_else_than_when_it_was_measured(copy: Project) -> None:
+    path = copy.matrix / "solutions" / "TDO.toml"
+    path.write_text(path.read_text().replace('TF_DETERMINISTIC_OPS = "1"', 'TF_DETERMINISTIC_OPS = "0"'))
+    tfdet(copy, "status", "--write")
+    done = tfdet(copy, "status", "--check")
+    assert done.returncode == Exit.USAGE
+    assert "made with another TDO" in done.stderr
+
+
+def test_write_then_check_is_green(copy: Project) -> None:
+    (copy.root / "README.md").write_text((copy.root / "README.md").read_text().replace("✗", "?"))
+    assert tfdet(copy, "status", "--write").returncode == 0
+    assert tfdet(copy, "status", "--check").returncode == 0
+
+
+def test_json_is_the_documented_shape(checkout: Project) -> None:
+    cells = json.loads(tfdet(checkout, "status", "--json").stdout)["cells"]
+    shape = {"environment", "device", "source", "solution", "verdict", "runs", "differed", "bound95", "time_ratio",
+             "backing"}  # fmt: skip
+    assert all(shape <= set(cell) for cell in cells)
+    assert {cell["backing"] for cell in cells} <= {"measured", "audited", "documented", ""}
+
+
+def test_a_gpu_claim_is_never_backed_by_a_cpu(checkout: Project) -> None:
+    cells = json.loads(tfdet(checkout, "status", "--json").stdout)["cells"]
+    gpu = [cell for cell in cells if cell["device"] == "gpu"]
+    assert gpu
+    assert {(cell["backing"], cell["verdict"]) for cell in gpu} == {("documented", "")}
+
+
+def test_a_gpu_mark_needs_a_gpu_that_agrees(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> None:
+    """A crash backs nothing; a difference refutes; only equal runs beside a control that differed are measured."""
+    from tfdet.cases import current_hashes
+
+    (case_hash,) = current_hashes(copy.suite)["bias-add-backprop"]
+    gpu = {
+        "environment": "tf2.1",
+        "device": "nvidia-h200",
+        "case_hash": case_hash,
+        "stack": {**STACK, "tensorflow": "2.1.0", "gpu": "NVIDIA H200"},
+        "ran_on": ["GPU:0"],
+    }
+    told = {"determinism_environment": {"TF_DETERMINISTIC_OPS": "1"}, "solution": "TDO"}
+    path = tmp_path / "records.jsonl"
+
+    def cell(*records: bytes) -> str:
+        shutil.rmtree(copy.evidence / "nvidia-h200", ignore_errors=True)
+        path.write_bytes(b"".join(records))
+        assert tfdet(copy, "evidence", "add", path).returncode == 0
+        tfdet(copy, "status", "--write")
+        (row,) = re.findall(r"^\| `tf.nn.bias_add` backprop.*$", (copy.root / "README.md").read_text(), re.M)
+        return row.split("|")[2]
+
+    assert "TDO<sup>d</sup>" in cell(line("crashed", **{**gpu, "ran_on": []}, **told))
+    assert "TDO<sup>d</sup>" in cell(line("equal", **gpu, **told))
+    assert "TDO<sup>✗</sup>" in cell(line("differs", **gpu, **told))
+    assert "TDO<sup>m</sup>" in cell(line("differs", **gpu), line("equal", **gpu, **told))
+
+
+def test_a_record_looked_at_twice_counts_once(checkout: Project) -> None:
+    path = checkout.evidence / "cpu" / "tf2.21.jsonl"
+    once = json.loads(tfdet(checkout, "status", "--json").stdout)
+    assert json.loads(tfdet(checkout, "status", "--json", "--with", path).stdout) == once
+
+
+def test_the_promised_rows_of_the_cpu_table(checkout: Project) -> None:
+    cells = json.loads(tfdet(checkout, "status", "--json").stdout)["cells"]
+    verdict = {
+        (c["source"], c["environment"], c["solution"]): c["verdict"] for c in cells if c["device"] == "cpu"
+    }  # fmt: skip
+    crop, parallel = "crop-and-resize-backprop", "tf-data-parallel-map"
+    for environment in ("tf1.14", "tf1.15", "tf2.0", "tf2.1", "tf2.4", "tf2.6", "tf2.8", "tf2.11", "tf2.15", "tf2.21"):
+        assert verdict[crop, environment, "none"] == "nondeterministic"
+        assert verdict[parallel, environment, "none"] == "nondeterministic"
+    for environment in ("tf1.14", "tf2.0"):
+        assert verdict[crop, environment, "TDO"] == "nondeterministic"
+    for environment in ("tf2.6", "tf2.8", "tf2.11", "tf2.15", "tf2.21"):
+        assert verdict[crop, environment, "TDO"] == "deterministic"
+    for environment in ("tf2.8", "tf2.11", "tf2.15", "tf2.21"):
+        assert verdict[crop, environment, "TEOD"] == "deterministic"
+        assert verdict[parallel, environment, "TEOD"] == "deterministic"
+        assert verdict[parallel, environment, "TDO"] == "deterministic"
+
+
+def test_enough_positives_and_negatives_and_every_verdict_occurs(checkout: Project) -> None:
+    cells = json.loads(tfdet(checkout, "status", "--json").stdout)["cells"]
+    control = [c for c in cells if c["device"] == "cpu" and c["solution"] == "none"]
+    assert len({c["source"] for c in control if c["verdict"] == "nondeterministic"}) >= 8
+    assert len({c["source"] for c in control if c["verdict"] == "not shown to differ"}) >= 10
+    measured = {c["verdict"] for c in cells if c["device"] == "cpu"}
+    assert {
+        "nondeterministic",
+        "deterministic",
+        "not shown to differ",
+        "raises",
+        "unsupported",
+        "failed",
+    } <= measured
+
+
+def test_a_pipe_that_closes_is_no_traceback(checkout: Project) -> None:
+    command = f"{sys.executable} -m tfdet status | head -1"
+    done = subprocess.run(command, shell=True, cwd=checkout.root, capture_output=True, text=True, timeout=120)
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["run", "tf2.00"], "tf2.0"),
+        (["show", "tf2.0", "bias-add"], "bias-add-backprop"),
+        (["run", "tf2.0", "--device", "cpu", "--source", "crop-and-resise-backprop"], "crop-and-resize-backprop"),
+        (["run", "tf2.0", "--device", "cpu", "--solution", "TD0"], "TDO"),
+        (["status", "--env", "tf2.99"], "tf2.9"),
+        (["evidence", "add", "nowhere.jsonl"], "No such file"),
+        (["run", "tf2.0", "--device", "tpu"], "cpu"),
+        (["run", "tf2.0", "--device", "cpu", "--repeats", "0"], "repeats"),
+        (["status", "--write", "--check"], "one of them"),
+        (["run", "ngc19.06-py2", "--device", "gpu"], "Python 2"),
+    ],
+)
+def test_wrong_usage_is_exit_2_with_advice(checkout: Project, arguments: list[str], named: str) -> None:
+    done = tfdet(checkout, *arguments)
+    assert done.returncode == Exit.USAGE, done.stderr
+    assert named in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_evidence_of_another_machine_is_taken(copy: Project, tmp_path: Path, line: Callable[..., bytes]) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(line(machine="f" * 12))
+    done = tfdet(copy, "evidence", "add", path)
+    assert done.returncode == 0, done.stderr
+    assert "1 records taken" in done.stderr
+    assert line(machine="f" * 12).decode() in (copy.evidence / "cpu" / "tf2.0.jsonl").read_text()
+
+
+def test_evidence_of_unknown_things_is_refused_whole(copy: Project, tmp_path: Path, line: Callable[..., bytes]) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(line(machine="f" * 12) + line(environment="tf9.9"))
+    before = {p: p.read_bytes() for p in copy.evidence.rglob("*.jsonl")}
+    done = tfdet(copy, "evidence", "add", path)
+    assert done.returncode == Exit.USAGE
+    assert "tf9.9" in done.stderr
+    assert before == {p: p.read_bytes() for p in copy.evidence.rglob("*.jsonl")}

@@ -1,0 +1,72 @@
+"""The workflow files are valid, and take their lists from the matrix."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+FOLDER = Path(__file__).parents[2] / ".github" / "workflows"
+FILES = sorted(FOLDER.glob("*.yml"))
+STEP_KEYS = {"name", "id", "if", "uses", "run", "with", "env", "shell", "working-directory", "continue-on-error",
+             "timeout-minutes"}  # fmt: skip
+
+
+def load(path: Path) -> dict[str, Any]:
+    content = yaml.safe_load(path.read_text("utf-8"))
+    assert isinstance(content, dict)
+    # YAML 1.1 reads the key `on` as true.
+    content["on"] = content.pop(True)
+    return content
+
+
+def test_the_three_workflows_are_there() -> None:
+    assert [path.stem for path in FILES] == ["checks", "matrix", "publish"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_structure(path: Path) -> None:
+    content = load(path)
+    assert set(content) <= {"name", "on", "permissions", "jobs", "concurrency", "env"}
+    assert content["permissions"] == {"contents": "read"}
+    for name, job in content["jobs"].items():
+        assert job["runs-on"], name
+        assert {*([job["needs"]] if isinstance(job.get("needs"), str) else job.get("needs", []))} <= set(
+            content["jobs"]
+        )
+        for step in job["steps"]:
+            assert set(step) <= STEP_KEYS, step
+            assert ("uses" in step) != ("run" in step), step
+            if "uses" in step:
+                assert re.fullmatch(r"[\w.-]+/[\w./-]+@[\w./-]+", step["uses"]), step
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_every_script_that_is_called_exists(path: Path) -> None:
+    for called in re.findall(r"(?:\./)?(scripts/[\w-]+)", path.read_text("utf-8")):
+        assert (FOLDER.parents[1] / called).is_file(), called
+
+
+def test_no_untrusted_text_is_pasted_into_a_shell() -> None:
+    for path in FILES:
+        for job in load(path)["jobs"].values():
+            for step in job["steps"]:
+                assert "${{" not in step.get("run", ""), f"{path.name}: pass it through env: {step['run']}"
+
+
+def test_the_matrix_is_taken_from_the_environments() -> None:
+    jobs = load(FOLDER / "matrix.yml")["jobs"]
+    assert jobs["run"]["strategy"]["matrix"]["environment"] == "${{ fromJSON(needs.list.outputs.environments) }}"
+    listing = "\n".join(step.get("run", "") for step in jobs["list"]["steps"])
+    assert "tfdet envs --json" in listing
+    assert not re.search(r"\b(tf|ngc)\d+\.\d+", (FOLDER / "matrix.yml").read_text("utf-8"))
+
+
+def test_checks_are_what_the_repository_runs_in_ci() -> None:
+    job = load(FOLDER / "checks.yml")["jobs"]["test"]
+    assert job["steps"][-1]["run"] == "bash .ci/run"
+    assert (FOLDER.parents[1] / ".ci" / "run").is_file()
+    assert job["timeout-minutes"] == 60

@@ -1,0 +1,131 @@
+"""Runs the probe on planted suites, as a user does: a process, a plan, a file of records."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tfdet_probe.registry import case_blocks
+
+HERE = Path(__file__).parent
+RUNTIME = HERE.parents[1] / "runtime"
+sys.path.insert(0, str(RUNTIME))
+VARIABLES = ["TF_DETERMINISTIC_OPS", "TF_CUDNN_DETERMINISTIC"]
+SOLUTIONS = [
+    {"key": "none"},
+    {"key": "TDO", "env": {"TF_DETERMINISTIC_OPS": "1"}},
+    {"key": "TEOD", "call": "enable_op_determinism"},
+]
+
+
+class Run:
+    """What one run of the probe left."""
+
+    def __init__(self, code, out, err, path):
+        self.code, self.out, self.err, self.path = code, out, err, path
+
+    @property
+    def records(self):
+        return [json.loads(line) for line in self.path.read_text().splitlines()]
+
+    def of(self, source, solution="none"):
+        """The one record of this source."""
+        (found,) = [r for r in self.records if (r["source"], r["solution"]) == (source, solution)]
+        return found
+
+
+class Probe:
+    """A planted suite on its plan."""
+
+    def __init__(self, folder, python=sys.executable, standin=True):
+        self.folder, self.python = Path(folder), str(python)
+        self.path = [str(RUNTIME)] + [str(HERE / "standin")] * standin
+        self.out = self.folder / "records.jsonl"
+
+    def plan(self, *cells, **changes):
+        """cells: source, or (source, solution, expect)."""
+        cells = [cell if isinstance(cell, tuple) else (cell, "none", None) for cell in cells]
+        content = {
+            "schema": 1,
+            "environment": "planted",
+            "determinism_variables": VARIABLES,
+            "solutions": SOLUTIONS,
+            "cells": [{"device": "cpu", "source": s, "solution": k, "expect": e} for s, k, e in cells],
+        }
+        content.update(changes)
+        (self.folder / "plan.json").write_text(json.dumps(content))
+
+    def suite(self, text, name="test_planted.py"):
+        """A suite of this one module."""
+        folder = self.folder / "suite"
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+        return folder
+
+    def start(self, suite, *arguments, device="cpu", **environment):
+        command = [
+            self.python,
+            "-m",
+            "tfdet_probe",
+            "--plan",
+            str(self.folder / "plan.json"),
+            "--suite",
+            str(suite),
+            "--device",
+            device,
+            "--out",
+            str(self.out),
+            *map(str, arguments),
+        ]
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("TF_", "TFDET_", "PYTEST_", "CUDA_"))}
+        clean.update(
+            environment,
+            PYTHONPATH=os.pathsep.join(self.path),
+            PYTHONDONTWRITEBYTECODE="1",
+            CUDA_VISIBLE_DEVICES="",
+            PLANTED=str(self.folder),
+        )
+        return subprocess.Popen(
+            command,
+            env=clean,
+            cwd=str(self.folder),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def __call__(self, suite, *arguments, **how):
+        return self.finish(self.start(suite, *arguments, **how))
+
+    def finish(self, process):
+        try:
+            out, err = process.communicate(timeout=120)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        return Run(process.returncode, out, err, self.out)
+
+
+@pytest.fixture
+def probe(tmp_path):
+    return Probe(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def planted(tmp_path_factory):
+    """planted(name, *arguments): a run of planted/<name>.py with a cell for each of its sources."""
+
+    def run(name, *arguments, python=None, cells=(), **how):
+        folder = tmp_path_factory.mktemp(name)
+        mine = Probe(folder, python or sys.executable, standin=python is None)
+        path = HERE / "planted" / (name + ".py")
+        sources = [source for source, _ in case_blocks(path.read_text())[0].values()]
+        mine.plan(*(cells or dict.fromkeys(sources)))
+        return mine(path, *arguments, **how)
+
+    return run

@@ -1,0 +1,86 @@
+"""A clean op stays clean: 0 of N, whatever its outputs are made of."""
+
+import json
+import os
+from collections import Counter
+
+import pytest
+
+from tfdet_probe import record
+
+
+@pytest.fixture(scope="module")
+def run(planted):
+    return planted("clean", "--repeats", 4, "--relaunches", 2)
+
+
+def test_nothing_differs(run):
+    assert run.code == 0
+    for found in run.records:
+        said = {
+            name: found[name]
+            for name in (
+                "observation",
+                "runs",
+                "differed",
+                "distinct",
+                "first_differing",
+                "max_ulp",
+                "max_absolute",
+                "error",
+            )
+        }
+        assert said == {
+            "observation": "equal",
+            "runs": 8,
+            "differed": 0,
+            "distinct": 1,
+            "first_differing": None,
+            "max_ulp": 0,
+            "max_absolute": 0.0,
+            "error": None,
+        }, found["case"]
+        assert len(found["digests"]) == 1
+
+
+def test_every_case_ran(run):
+    assert Counter(r["source"] for r in run.records) == {
+        "numbers": 44,
+        "edges": 1,
+        "strings": 1,
+        "seeded-noise": 1,
+        "keeps-its-inputs": 1,
+        "talks": 1,
+    }
+    keys = [r["case"] for r in run.records]
+    assert len(set(keys)) == len(keys)
+    assert "numbers" in run.out and "equal 352" in run.out  # the closing table: 44 cases of 8 runs
+    assert "may say something" not in run.out
+
+
+def test_other_outputs_have_other_digests(run):
+    # Empty outputs, too: dtype and shape go in.
+    digests = [r["digests"][0] for r in run.records]
+    assert len(set(digests)) == len(digests)
+    assert all(r["checksum"] == record.checksum(r) for r in run.records)
+
+
+def test_records_are_sorted_canonical_lines(run):
+    for line in run.path.read_text().splitlines():
+        assert record.dump(json.loads(line)) == line
+
+
+def test_a_record_says_where_it_comes_from(run):
+    found = run.records[0]
+    assert (found["schema"], found["environment"], found["device"], found["solution"], found["mode"]) == (
+        1,
+        "planted",
+        "cpu",
+        "none",
+        "host",
+    )
+    assert (found["repeats"], found["relaunches"]) == (4, 2)
+    assert found["stack"]["tensorflow"] == "0.0.standin"
+    assert found["stack"]["cores"] == len(os.sched_getaffinity(0))
+    assert found["determinism_environment"] == {}
+    assert found["started"].endswith("Z")

@@ -1,0 +1,225 @@
+"""What a run says by its exit code: 0, 1, 2, 3, 4; and what solutions and claims do to it."""
+
+import json
+import warnings
+
+import pytest
+
+from tfdet_probe import __main__ as program
+
+HEAD = "import os\nimport numpy as np\nfrom tfdet_probe import case\n"
+EQUAL = HEAD + '@case("clean", modes=["host"])\ndef clean(make):\n    return make.host(lambda: [np.zeros(1)])\n'
+NOISE = '@case("noisy", modes=["host"])\ndef noisy(make):\n    return make.host(lambda: [np.random.rand(3)])\n'
+FAST = ("--repeats", 2, "--relaunches", 1)
+
+# Differs unless the variable is set: when imported, when built, and when run.
+HEEDS = (
+    HEAD
+    + """
+SET = os.environ.get("TF_DETERMINISTIC_OPS")
+
+
+@case("heeds", modes=["host"])
+def heeds(make):
+    early = os.environ.get("TF_DETERMINISTIC_OPS")
+    seen = [[SET == "leaked", early == "1", os.environ.get("TF_CUDNN_DETERMINISTIC") is not None]]
+    return make.host(lambda: [np.array(seen), np.random.rand(1) * (early is None)])
+"""
+)
+
+
+def test_0_as_claimed(probe):
+    probe.plan(("clean", "none", None), ("clean", "TDO", "deterministic"))
+    run = probe(probe.suite(EQUAL), *FAST)
+    assert (run.code, len(run.records)) == (0, 2)
+    assert run.out.splitlines()[0].split() == ["source", "none", "TDO"]
+
+
+def test_1_a_solution_that_does_nothing(probe):
+    probe.plan(("noisy", "none", None), ("noisy", "TDO", "deterministic"), "clean")
+    run = probe(probe.suite(EQUAL + NOISE), *FAST)
+    assert run.code == 1
+    assert [run.of("noisy", key)["observation"] for key in ("none", "TDO")] == ["differs", "differs"]
+    assert "noisy [noisy-host] under TDO: claimed deterministic, but differs (2 of 2)" in run.err
+    assert "Traceback" not in run.err
+    assert probe(probe.suite(EQUAL + NOISE), *FAST).code == 1  # nothing left to run; what was found still counts
+
+
+def test_1_a_claim_to_raise_that_does_not(probe):
+    probe.plan(("clean", "none", "raises"))
+    run = probe(probe.suite(EQUAL), *FAST)
+    assert run.code == 1
+    assert "claimed to raise, but equal" in run.err
+
+
+def test_a_variable_of_the_callers_shell_does_not_reach_the_control(probe):
+    probe.plan(("heeds", "none", None), ("heeds", "TDO", "deterministic"))
+    run = probe(probe.suite(HEEDS), *FAST, TF_DETERMINISTIC_OPS="leaked", TF_CUDNN_DETERMINISTIC="1")
+    assert run.code == 0
+    control, solved = run.of("heeds"), run.of("heeds", "TDO")
+    assert (control["observation"], solved["observation"]) == ("differs", "equal")
+    assert control["determinism_environment"] == {}
+    assert solved["determinism_environment"] == {"TF_DETERMINISTIC_OPS": "1"}
+    clean = probe(probe.suite(HEEDS), *FAST, "--out", probe.folder / "clean.jsonl")
+    assert clean.code == 0
+    again = [json.loads(line) for line in (probe.folder / "clean.jsonl").read_text().splitlines()]
+    assert [r["digests"][0] for r in again if r["solution"] == "TDO"] == [solved["digests"][0]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--source", "claen"], "not in the plan of planted: claen"),
+        (["--solution", "NOPE"], "not in the plan of planted: NOPE"),
+        (["--plan", "nowhere.json"], "nowhere.json"),
+        (["--suite", "nowhere"], "no suite at nowhere"),
+        (["--repeats", "0"], "not a positive number"),
+        (["--repeats", "many"], "invalid"),
+        (["--timeout", "nan"], "not a positive number of seconds"),
+        (["--timeout", "-1"], "not a positive number of seconds"),
+        (["--memory", "0"], "not a positive number"),
+        (["--device", "tpu"], "tpu"),
+        (["--out", "nowhere/records.jsonl"], "records cannot be kept"),
+        (["--device", "gpu"], "nothing to run on the gpu"),
+        (["--solution", "TEOD"], "nothing to run on the cpu"),
+    ],
+)
+def test_2_wrong_usage(probe, arguments, words):
+    probe.plan("clean")
+    run = probe(probe.suite(EQUAL), *arguments)
+    assert run.code == 2
+    assert words in run.err
+    assert "Traceback" not in run.err
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        "",
+        "{",
+        "[]",
+        "3",
+        "null",
+        '{"schema": 1}',
+        '{"schema": 2}',
+        '{"schema": "1"}',
+        {"cells": 3},
+        {"cells": [3]},
+        {"cells": [{"device": "cpu"}]},
+        {"solutions": [{}]},
+        {"solutions": None},
+        {"cells": [{"device": "cpu", "source": "clean", "solution": "NOPE"}]},
+        {"cells": [{"device": "tpu", "source": "clean", "solution": "none"}]},
+    ],
+)
+def test_2_bad_plan(probe, plan):
+    if isinstance(plan, str):
+        (probe.folder / "plan.json").write_text(plan)
+    else:
+        probe.plan("clean", **plan)
+    run = probe(probe.suite(EQUAL))
+    assert run.code == 2
+    assert "plan" in run.err and "Traceback" not in run.err
+
+
+def test_2_a_file_that_holds_no_records_is_not_overwritten(probe):
+    probe.plan("clean")
+    probe.out.write_text("my notes\n")
+    run = probe(probe.suite(EQUAL))
+    assert (run.code, probe.out.read_text()) == (2, "my notes\n")
+    assert "records.jsonl:1: not a record" in run.err
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("import nowhere_at_all\n", "nowhere_at_all"),
+        ("def broken(:\n", "SyntaxError"),
+        (HEAD + '@case("x", ops=["Add"], modes=["host"])\ndef x(make):\n    pass\n', "no ops whose placement"),
+        (HEAD + '@case("x", modes=["host"], dtype=[])\ndef x(make):\n    pass\n', "no values for dtype"),
+        (HEAD + '@case("x", modes=["hots"])\ndef x(make):\n    pass\n', "unknown modes"),
+        (HEAD + '@case(source="x", modes=["host"])\ndef x(make):\n    pass\n', "ValueError: x: write @case("),
+        (
+            HEAD + 'if 1:\n    @case("x", modes=["host"])\n    def x(make):\n        pass\n',
+            "ValueError: x: write @case(",
+        ),
+    ],
+)
+def test_3_a_module_that_cannot_be_imported_leaves_the_others_alone(probe, text, words):
+    probe.plan("clean")
+    probe.suite(text, "test_broken.py")
+    run = probe(probe.suite(EQUAL), *FAST)
+    assert run.code == 3
+    assert words in run.err
+    assert run.of("clean")["observation"] == "equal"
+
+
+def test_a_source_in_single_quotes(probe):
+    probe.plan("clean")
+    run = probe(probe.suite(EQUAL.replace('"', "'")), *FAST)
+    assert (run.code, len(run.records)) == (0, 1)
+
+
+def test_3_a_defect_is_no_contradiction(probe, monkeypatch, capfd):
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "2")
+    monkeypatch.setattr(program, "_run", lambda *arguments: 1 // 0)
+    probe.plan("clean")
+    arguments = ["--plan", probe.folder / "plan.json", "--suite", probe.suite(EQUAL), "--out", probe.out]
+    with warnings.catch_warnings():
+        assert program.main(["--device", "cpu", *map(str, arguments)]) == 3
+    said = capfd.readouterr().err
+    assert "ZeroDivisionError" in said
+    assert "a defect of tfdet: please report it" in said
+
+
+def test_3_nothing_of_the_plan_is_in_the_suite(probe):
+    probe.plan("elsewhere")
+    run = probe(probe.suite(EQUAL))
+    assert run.code == 3
+    assert "nothing was run" in run.err
+
+
+def test_3_two_cases_of_one_key(probe):
+    probe.plan("clean")
+    probe.suite(EQUAL, "test_more.py")
+    run = probe(probe.suite(EQUAL))
+    assert run.code == 3
+    assert "two cases of clean have the key clean-host" in run.err
+
+
+def test_settings_above_the_suite_do_not_count(probe):
+    probe.plan("clean")
+    (probe.folder / "conftest.py").write_text("raise SystemExit('not part of the suite')")
+    (probe.folder / "pytest.ini").write_text("[pytest]\npython_files = nothing\n")
+    run = probe(probe.suite(EQUAL), *FAST, PYTEST_ADDOPTS="-k nothing")
+    assert (run.code, len(run.records)) == (0, 1)
+
+
+GPU = """
+import sys
+import types
+__version__ = "0.0.standin"
+lib = types.ModuleType("tensorflow.python.client.device_lib")
+lib.list_local_devices = lambda: []
+client = types.ModuleType("tensorflow.python.client")
+client.device_lib = lib
+for name, module in [("tensorflow.python", types.ModuleType("x")), ("tensorflow.python.client", client)]:
+    sys.modules[name] = module
+"""
+
+
+def test_4_no_gpu(probe):
+    probe.plan("clean", cells=[{"device": "gpu", "source": "clean", "solution": "none"}])
+    (probe.folder / "tensorflow.py").write_text(GPU)  # a TensorFlow that sees no device
+    probe.path[1:] = [str(probe.folder)]
+    run = probe(probe.suite(EQUAL), device="gpu")
+    assert run.code == 4
+    assert "--device cpu" in run.err and not run.records
+
+
+def test_3_no_tensorflow(probe):
+    probe.plan("clean")
+    probe.path[1:] = []
+    run = probe(probe.suite(EQUAL))
+    assert run.code == 3
+    assert "TensorFlow did not start here" in run.err

@@ -1,0 +1,170 @@
+"""Ctrl-C, kill -9, and going on afterwards."""
+
+import os
+import random
+import signal
+import time
+from collections import Counter
+
+import pytest
+
+SUITE = """
+import os, time
+import numpy as np
+from tfdet_probe import case
+
+
+@case("slow", modes=["host"], n=list(range(12)))
+def slow(make, n):
+    with open(os.path.join(os.environ["PLANTED"], "started"), "a") as out:
+        out.write("{} {}\\n".format(n, os.getpid()))
+    def run():
+        time.sleep(SECONDS)
+        return [np.arange(100)]
+    return make.host(run)
+"""
+FAST = ("--repeats", 1, "--relaunches", 2)
+
+
+def started(probe):
+    """(case number, process) of each child that began."""
+    path = probe.folder / "started"
+    return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def wait_for(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.01)
+
+
+def lines(probe):
+    return probe.out.read_bytes().count(b"\n") if probe.out.exists() else 0
+
+
+def gone(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def test_killed_at_random_moments_it_loses_nothing(probe):
+    probe.plan("slow")
+    suite = probe.suite(SUITE.replace("SECONDS", "0.01").replace("range(12)", "range(60)"))
+    chance = random.Random(5)
+    before = []
+    for _ in range(4):
+        process = probe.start(suite, *FAST)
+        seen = len(before)
+        wait_for(lambda seen=seen: lines(probe) > seen)
+        time.sleep(chance.uniform(0, 0.06))
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        with open(probe.out, "rb") as source:
+            content = source.read()
+        now = content[: content.rfind(b"\n") + 1].splitlines()
+        assert now[: len(before)] == before
+        before = now
+    assert 4 <= len(before) < 60
+    run = probe(suite, *FAST)
+    assert run.code == 0
+    assert Counter(r["case"] for r in run.records) == {f"slow-{n}-host": 1 for n in range(60)}
+    assert run.path.read_bytes().splitlines()[: len(before)] == before
+
+
+def test_killed_by_force_its_child_goes_too(probe):
+    probe.plan("slow")
+    process = probe.start(probe.suite(SUITE.replace("SECONDS", "600")), *FAST)
+    wait_for(lambda: started(probe))
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    wait_for(lambda: gone(started(probe)[0][1]))
+
+
+@pytest.mark.parametrize("to_group", [True, False])
+def test_ctrl_c(probe, to_group):
+    probe.plan("slow")
+    process = probe.start(probe.suite(SUITE.replace("SECONDS", "600 if n else 0")), *FAST)
+    wait_for(lambda: lines(probe) == 1 and len(started(probe)) >= 3)
+    (os.killpg if to_group else os.kill)(process.pid, signal.SIGINT)
+    run = probe.finish(process)
+    assert run.code == 130
+    assert [r["case"] for r in run.records] == ["slow-0-host"]
+    assert all(gone(pid) for _, pid in started(probe))
+    assert "Traceback" not in run.err
+    assert "slow" in run.out  # the table of what there is
+
+
+def test_ctrl_c_before_the_first_case(probe):
+    probe.plan("slow")
+    (probe.folder / "tensorflow.py").write_text("open('importing', 'w').close()\nimport time\ntime.sleep(60)\n")
+    probe.path[1:] = [str(probe.folder)]
+    process = probe.start(probe.suite(SUITE), *FAST)
+    wait_for((probe.folder / "importing").exists)
+    os.kill(process.pid, signal.SIGINT)
+    run = probe.finish(process)
+    assert run.code == 130
+    assert "Traceback" not in run.err
+
+
+def test_what_is_finished_is_not_run_again(probe):
+    probe.plan("slow")
+    suite = probe.suite(SUITE.replace("SECONDS", "0"))
+    first = probe(suite, *FAST)
+    content, children = first.path.read_bytes(), len(started(probe))
+    assert (first.code, children, len(first.records)) == (0, 24, 12)
+    second = probe(suite, *FAST)
+    assert (second.code, second.path.read_bytes(), len(started(probe))) == (0, content, children)
+    assert "slow" in second.out
+    more = probe(suite, "--repeats", 2, "--relaunches", 2)  # more repeats are another run
+    assert (more.code, len(more.records)) == (0, 24)
+
+
+def test_a_changed_case_is_run_again(probe):
+    probe.plan("slow")
+    suite = probe.suite(SUITE.replace("SECONDS", "0"))
+    probe(suite, *FAST)
+    run = probe(probe.suite(SUITE.replace("SECONDS", "0.0")), *FAST)
+    assert len(run.records) == 24
+    assert len({r["case_hash"] for r in run.records}) == 2
+
+
+ONCE = """
+import os, time
+import numpy as np
+from tfdet_probe import case
+
+
+@case("fails", modes=["host"])
+def fails(make):
+    flag = os.path.join(os.environ["PLANTED"], "failed")
+    def run():
+        if not os.path.exists(flag):
+            open(flag, "w").close()
+            FAIL
+        return [np.arange(3)]
+    return make.host(run)
+"""
+
+
+@pytest.mark.parametrize(("fail", "found"), [("os.abort()", "crashed"), ("time.sleep(60)", "timed-out")])
+def test_what_failed_is_run_again(probe, fail, found):
+    probe.plan("fails")
+    suite = probe.suite(ONCE.replace("FAIL", fail))
+    limits = ("--repeats", 1, "--relaunches", 1, "--timeout", 6)
+    first = probe(suite, *limits)
+    assert (first.code, [r["observation"] for r in first.records]) == (3, [found])
+    again = probe(suite, *limits)
+    assert (again.code, [r["observation"] for r in again.records]) == (0, [found, "equal"])
+    assert probe(suite, *limits).records == again.records
+
+
+def test_another_software_stack_is_another_run(probe):
+    probe.plan("slow")
+    suite = probe.suite(SUITE.replace("SECONDS", "0").replace("range(12)", "range(2)"))
+    probe(suite, *FAST, TFDET_ENGINE="venv")
+    assert len(probe(suite, *FAST, TFDET_ENGINE="venv").records) == 2
+    assert len(probe(suite, *FAST, TFDET_ENGINE="docker").records) == 4

@@ -1,0 +1,131 @@
+"""The journal: nothing finished is lost, nothing torn or strange is taken for a record."""
+
+import copy
+import json
+import os
+import threading
+
+import pytest
+
+from tfdet_probe.record import BadRecords, Journal, build, checksum, dump
+
+REPORT = {"differed": [], "digests": ["aa", "aa"], "seconds": [3.0, 0.5], "ulp": 0, "absolute": 0.0, "reference": "aa"}
+
+
+def a_record(case="one", **changes):
+    key = {"environment": "e", "device": "cpu", "source": "s", "case": case, "solution": "none"}
+    return build(key, [dict(REPORT, **changes)], {"repeats": 2, "relaunches": 1})
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "records.jsonl")
+
+
+def test_what_is_added_is_read_again(path):
+    journal = Journal(path)
+    records = [a_record(str(n)) for n in range(3)]
+    for each in records:
+        journal.add(each)
+    assert Journal(path).records == records
+    assert Journal(path).finished({"case": "2", "repeats": 2}) == records[2]
+    assert Journal(path).finished({"case": "2", "repeats": 3}) is None
+    assert Journal(path).finished({"case": "3"}) is None
+
+
+def test_a_line_torn_anywhere_costs_only_itself(path):
+    kept, torn = a_record("kept"), dump(a_record("torn")).encode()
+    for length in [*range(0, len(torn), 37), len(torn)]:
+        with open(path, "wb") as out:
+            out.write(dump(kept).encode() + b"\n" + torn[:length])
+        journal = Journal(path)
+        assert journal.records == [kept]
+        journal.add(a_record("next"))
+        assert [r["case"] for r in Journal(path).records] == ["kept", "next"]
+
+
+def test_a_changed_value_is_noticed():
+    first = a_record()
+    assert first["checksum"] == checksum(first)
+    for name in first:
+        changed = copy.deepcopy(first)
+        changed[name] = "changed"
+        assert name == "checksum" or checksum(changed) != first["checksum"]
+    assert checksum(dict(first, more=1)) != first["checksum"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"my shopping list",
+        b"[]",
+        b"{}",
+        b"\xff\xfe\x00",
+        b"",
+        b'{"a": NaN}',
+        dump(dict(a_record(), differed=1)).encode(),
+        dump(dict(a_record(), observation="equal ")).encode(),
+    ],
+)
+def test_a_file_of_something_else_is_left_alone(path, line):
+    content = dump(a_record()).encode() + b"\n" + line + b"\n"
+    with open(path, "wb") as out:
+        out.write(content)
+    with pytest.raises(BadRecords, match=r"records\.jsonl:2: not a record"):
+        Journal(path)
+    with open(path, "rb") as source:
+        assert source.read() == content
+
+
+def test_another_schema_is_refused_and_kept(path):
+    other = dict(a_record(), schema=2)
+    other["checksum"] = checksum(other)
+    with open(path, "w") as out:
+        out.write(dump(other) + "\n")
+    with pytest.raises(BadRecords, match="another schema than 1"):
+        Journal(path)
+    assert os.path.getsize(path) == len(dump(other)) + 1
+
+
+def test_two_runs_with_one_file_keep_all(path):
+    def run(name):
+        for n in range(20):
+            Journal(path).add(a_record(f"{name}-{n}"))
+
+    threads = [threading.Thread(target=run, args=(name,)) for name in "abc"]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    with open(path) as source:
+        assert len({json.loads(line)["case"] for line in source}) == 60
+
+
+def test_without_a_file_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    journal = Journal(None)
+    journal.add(a_record())
+    assert len(journal.records) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_record_of_many_reports():
+    first = dict(REPORT, digests=["aa", "bb"], differed=[1], ulp=4, absolute=0.5)
+    second = dict(REPORT, digests=["cc", "bb"], differed=[0, 1], ulp=9, absolute=None)
+    second.pop("reference")
+    found = build({}, [first, second], {})
+    assert (found["observation"], found["runs"], found["differed"], found["distinct"]) == ("differs", 4, 3, 3)
+    assert found["first_differing"] == {"relaunch": 0, "repeat": 1}
+    assert (found["max_ulp"], found["max_absolute"], found["digests"]) == (9, None, ["aa", "bb", "cc"])
+    assert found["median_seconds"] == 0.5  # the first run of a process pays for building
+
+
+def test_a_difference_outweighs_a_later_death():
+    first = dict(REPORT, digests=["aa", "bb"], differed=[1])
+    found = build({}, [first, {"error": {"kind": "crashed"}}], {})
+    assert (found["observation"], found["error"]) == ("differs", {"kind": "crashed"})
+
+
+def test_a_death_outweighs_equal_runs():
+    found = build({}, [REPORT, {"error": {"kind": "timed-out"}}], {})
+    assert (found["observation"], found["runs"]) == ("timed-out", 2)

@@ -1,0 +1,167 @@
+"""Comparison of bytes, and the distances a record names."""
+
+import random
+import struct
+
+import numpy as np
+import pytest
+
+from tfdet_probe.snapshot import Snapshot, distance
+
+INF, NAN = float("inf"), float("nan")
+
+
+def between(one, two, dtype):
+    """distance of two arrays; both ways must agree."""
+    a, b = (Snapshot.of([np.array(values, dtype)]) for values in (one, two))
+    assert distance(a, b) == distance(b, a)
+    return distance(a, b)
+
+
+def following(value, steps, dtype="float64"):
+    for _ in range(abs(steps)):
+        value = np.nextafter(np.array(value, dtype), np.array(np.copysign(INF, steps), dtype))
+    return value
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "dtype", "ulp", "absolute"),
+    [
+        ([1.0], [1.0], "float32", 0, 0.0),
+        ([0.0], [-0.0], "float32", 0, 0.0),
+        ([5e-324], [-5e-324], "float64", 2, 1e-323),
+        ([1.0], [1.0 + 2**-23], "float32", 1, 2**-23),
+        ([1.0], [1.0 + 2**-10], "float16", 1, 2**-10),
+        ([-1.0], [1.0], "float16", 2 * 0x3C00, 2.0),
+        ([-1e308], [0.5e308], "float64", 2 * struct.unpack("<q", struct.pack("<d", 1e308))[0] - (1 << 52), 1.5e308),
+        ([65504.0], [INF], "float16", 1, None),
+        ([-INF], [INF], "float64", 2 * (0x7FF << 52), None),
+        ([NAN], [1.0], "float32", None, None),
+        ([NAN, 1.0], [NAN, 1.5], "float32", 1 << 22, 0.5),
+        ([INF, 1.0], [INF, 1.5], "float64", 1 << 51, 0.5),
+        ([NAN, 1.0], [2.0, 1.5], "float32", None, None),
+        ([True, False], [True, True], "bool", None, 1.0),
+        ([3], [5], "int32", None, 2.0),
+        ([-(2**63)], [2**63 - 1], "int64", None, float(2**64 - 1)),
+        ([2**63 - 1], [2**63 - 2], "int64", None, 1.0),
+        ([2**64 - 1], [2**64 - 4], "uint64", None, 3.0),
+        ([3 + 4j], [0], "complex64", None, 5.0),
+        (["a"], ["b"], object, None, None),
+        ([b"a"], [b"b"], "S1", None, None),
+        (["a"], ["b"], "U1", None, None),
+        ([1], [2], "M8[s]", None, None),
+    ],
+)
+def test_distance(one, two, dtype, ulp, absolute):
+    assert between(one, two, dtype) == (ulp, absolute)
+
+
+def test_the_largest_of_many_distances_is_exact():
+    # Far beyond float64's whole numbers: rounding must not level the gaps.
+    one = np.full(100, 1e300)
+    two = one.copy()
+    two[:50] = following(1e300, 1)
+    two[70] = following(1e300, 3)
+    assert distance(Snapshot.of([one]), Snapshot.of([two]))[0] == 3
+
+
+def test_the_largest_of_many_outputs():
+    one = Snapshot.of([np.float32([1.0]), np.float64([8.0]), np.int32([1])])
+    two = Snapshot.of([np.float32([1.0]), np.float64([9.0]), np.int32([1])])
+    assert distance(one, two) == (1 << 49, 1.0)
+    three = Snapshot.of([np.float32([1.0]), np.float64([9.0]), np.int32([4])])
+    assert distance(one, three) == (None, 3.0)  # integers have no ulp: no number would be true of all
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ([np.zeros(2)], [np.zeros(3)]),
+        ([np.zeros(2)], [np.zeros((2, 1))]),
+        ([np.zeros(2)], [np.zeros(2, "int64")]),
+        ([np.zeros(2)], [np.zeros(2)] * 2),
+        ([np.zeros((0, 1))], [np.zeros((1, 0))]),
+        ([np.zeros(0)], []),
+    ],
+)
+def test_other_forms_have_no_distance_and_other_digests(one, two):
+    one, two = Snapshot.of(one), Snapshot.of(two)
+    assert one.digest != two.digest
+    assert distance(one, two) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ([b"ab", b"c"], [b"a", b"bc"]),
+        ([b"a"], [b"a\0"]),
+        ([b"1"], [1]),
+        (["1"], [b"1"]),
+        ([1], [1.0]),
+        ([1], [True]),
+        ([None], ["None"]),
+        ([0.0], [-0.0]),
+        ([b"1:a"], [b"a"]),
+        ([b"", b"a"], [b"a", b""]),
+    ],
+)
+def test_objects_are_told_apart(one, two):
+    assert Snapshot.of([np.array(one, object)]).digest != Snapshot.of([np.array(two, object)]).digest
+
+
+def test_an_object_without_known_bytes_is_refused():
+    with pytest.raises(TypeError, match="bytes are not known"):
+        Snapshot.of([np.array([object()], object)])
+
+
+def test_outputs_do_not_run_into_each_other():
+    one = Snapshot.of([np.array([b"a", b"b"], object), np.array([b"c"], object)])
+    two = Snapshot.of([np.array([b"a"], object), np.array([b"b", b"c"], object)])
+    assert one.digest != two.digest
+
+
+def test_saved_and_loaded_is_the_same(tmp_path):
+    outputs = [
+        np.array(3, "int8"),
+        np.zeros((0, 2), "float16"),
+        np.array([NAN, -0.0]),
+        np.array([b"a\n\0", "b"], object),
+        np.asfortranarray(np.arange(6).reshape(2, 3)),
+        np.array("x\n"),
+    ]
+    one = Snapshot.of(outputs)
+    one.save(str(tmp_path / "it"))
+    two = Snapshot.load(str(tmp_path / "it"))
+    assert (one.parts, one.digest) == (two.parts, two.digest)
+
+
+def test_memory_order_is_no_difference():
+    value = np.arange(6.0).reshape(2, 3)
+    assert Snapshot.of([value]).digest == Snapshot.of([np.asfortranarray(value)]).digest
+    assert Snapshot.of([value]).digest != Snapshot.of([value.T]).digest
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "int64", "complex64", "uint8"])
+def test_any_flipped_bit_is_seen(dtype):
+    chance = random.Random(dtype)
+    for _ in range(200):
+        value = np.frombuffer(chance.randbytes(np.dtype(dtype).itemsize * chance.randint(1, 300)), dtype)
+        bit = chance.randrange(value.nbytes * 8)
+        raw = bytearray(value.tobytes())
+        raw[bit // 8] ^= 1 << bit % 8
+        other = np.frombuffer(bytes(raw), dtype)
+        one, two = Snapshot.of([value]), Snapshot.of([other])
+        assert one.digest != two.digest
+        ulp, absolute = distance(one, two)
+        assert ulp is None or ulp >= 0
+        assert absolute is None or np.isfinite(absolute)
+
+
+def test_ulp_agrees_with_counting():
+    chance = random.Random(7)
+    for _ in range(100):
+        start = chance.choice([0.0, 5e-324, 1.0, -1.0, 2.0**52, -1e300]) * chance.choice([1, 1 + 2e-16])
+        steps = chance.randint(-9, 9)
+        other = float(following(start, steps))
+        if np.float64(start).tobytes() != np.float64(other).tobytes():
+            assert between([start], [other], "float64")[0] == abs(steps)

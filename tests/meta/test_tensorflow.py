@@ -1,0 +1,112 @@
+"""Planted faults in real TensorFlows: placement, refusals, what is missing there."""
+
+from collections import namedtuple
+
+import pytest
+
+pytestmark = pytest.mark.tensorflow
+FAST = ("--repeats", 3, "--relaunches", 1, "--timeout", 60)
+SOURCES = [
+    "clean",
+    "other-device",
+    "no-such-device",
+    "folded-away",
+    "other-op",
+    "unseeded",
+    "missing",
+    "no-kernel",
+    "bug-shapes",
+    "bug-attribute",
+    "strings",
+    "clean-after-all",
+]
+CELLS = [*SOURCES, ("clean", "TEOD", "deterministic"), ("unseeded", "TEOD", None)]
+Found = namedtuple("Found", "environment run")
+
+
+@pytest.fixture(scope="module", params=["tf2.21", "tf1.14"])
+def found(request, planted, tf_python):
+    run = planted("tensors", *FAST, python=tf_python(request.param), cells=CELLS)
+    return Found(request.param, run)
+
+
+def observed(found, source, solution="none"):
+    """{mode: (observation, message)}"""
+    return {
+        r["mode"]: (r["observation"], (r["error"] or {}).get("message", ""))
+        for r in found.run.records
+        if (r["source"], r["solution"]) == (source, solution)
+    }
+
+
+def test_a_clean_op_stays_clean(found):
+    for source in "clean", "clean-after-all":
+        assert observed(found, source) == dict.fromkeys(["eager", "function", "session"], ("equal", ""))
+    records = [r for r in found.run.records if r["source"] == "clean" and r["solution"] == "none"]
+    assert [r["ran_on"] for r in records] == [["CPU:0"]] * 3
+    assert [(r["runs"], r["differed"]) for r in records] == [(3, 0)] * 3
+    assert found.run.code == 3  # for the planted crashes
+
+
+def test_an_op_on_another_device_is_no_evidence(found):
+    if found.environment != "tf2.21":
+        pytest.skip("no logical devices there")
+    for observation, message in observed(found, "other-device").values():
+        assert (observation, message) == ("unsupported", "asked for CPU:0, ran MatMul on CPU:1")
+
+
+def test_a_device_that_is_not_there_is_not_replaced_by_another(found):
+    for mode, (observation, message) in observed(found, "no-such-device").items():
+        assert observation in ("unsupported", "crashed"), (mode, message)
+
+
+def test_an_op_that_never_runs_is_no_evidence(found):
+    for mode, (observation, message) in observed(found, "folded-away").items():
+        assert (observation, message) == ("unsupported", "not seen to run: MatMul (folded away or replaced?)"), mode
+    for mode, (observation, message) in observed(found, "other-op").items():
+        assert (observation, message) == ("unsupported", "not seen to run: Conv2D (folded away or replaced?)"), mode
+
+
+def test_an_op_without_a_seed_differs(found):
+    assert {o for o, _ in observed(found, "unseeded").values()} == {"differs"}
+
+
+def test_a_refusal_for_determinism_raises(found):
+    for mode, (observation, message) in observed(found, "unseeded", "TEOD").items():
+        if found.environment == "tf2.21":
+            assert observation == "raises", mode
+            assert "determinism" in message
+        else:
+            assert (observation, message) == (
+                "unsupported",
+                "tf.config.experimental.enable_op_determinism came with TensorFlow 2.8",
+            )
+
+
+@pytest.mark.parametrize("source", ["missing", "no-kernel"])
+def test_what_is_not_there_is_unsupported(found, source):
+    for mode, (observation, message) in observed(found, source).items():
+        assert observation == "unsupported", (mode, message)
+        assert "no_such_function" in message or "NcclAllReduce" in message, mode  # not the first line of a stack
+
+
+@pytest.mark.parametrize("source", ["bug-shapes", "bug-attribute"])
+def test_a_bug_of_the_case_is_a_crash(found, source):
+    for mode, (observation, message) in observed(found, source).items():
+        assert observation == "crashed", (mode, message)
+
+
+def test_strings_are_compared(found):
+    assert {o for o, _ in observed(found, "strings").values()} == {"equal"}
+
+
+def test_an_op_at_import_is_refused(probe, tf_python):
+    probe.python, probe.path = str(tf_python("tf2.21")), probe.path[:1]
+    probe.plan("clean")
+    head = "import tensorflow as tf\nfrom tfdet_probe import case\n"
+    body = '@case("clean", modes=["host"])\ndef {}(make):\n    return make.host(lambda: [tf.constant([1.0]).numpy()])\n'
+    probe.suite(head + body.format("innocent"), "test_a.py")
+    run = probe(probe.suite(head + "WEIGHTS = tf.zeros([3])\n" + body.format("guilty"), "test_b.py"), *FAST)
+    assert run.code == 3
+    assert "test_b.py: runs an op when imported" in run.err
+    assert run.records == []
