@@ -1,0 +1,35 @@
+"""Can the order in which threads come change a kernel's result?  From its atomics, with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tfdet.audit.model import Verdict
+
+_FLOAT_ADD = "float_add_"
+_ORDERLESS = {
+    "int_add": "integer add",
+    "int_minmax": "integer min or max",
+    "float_minmax": "float min or max",
+    "incdec": "increment or decrement",
+    "bitop": "bit operation",
+}
+
+
+def verdict(atomics: Mapping[str, int], loops: Iterable[tuple[Verdict, str]] = ()) -> tuple[Verdict, str]:
+    """(verdict, reason) for a kernel's atomics and what was found of each CAS: its own (verdict, reason)."""
+    found: dict[Verdict, list[str]] = {"yes": [], "unresolved": [], "no": []}
+    for kind in sorted(atomics):
+        base, space = kind.removesuffix("_shared"), " in shared memory" if kind.endswith("_shared") else ""
+        if base.startswith(_FLOAT_ADD):
+            found["yes"].append(f"adds {base.removeprefix(_FLOAT_ADD)} atomically{space}")
+        elif base == "exch":
+            found["unresolved"].append(f"exchange{space}")
+        elif base in _ORDERLESS:
+            found["no"].append(_ORDERLESS[base] + space)
+    for loop, reason in sorted(set(loops)):
+        found[loop].append(reason)
+    for answer, reasons in found.items():
+        if reasons:
+            return answer, "; ".join(reasons)
+    return "no", "no atomic instruction"

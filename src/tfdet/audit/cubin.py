@@ -1,0 +1,50 @@
+"""A cubin: the ELF file that holds one architecture's machine code, one section a function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tfdet.audit.elf import FLAG_EXEC, MACHINE_CUDA, Elf, ElfError, read_elf
+
+_PREFIX = b".text."
+_SYMBOL_FUNC = 2
+_CUDA_ENTRY = 0x10  # STO_CUDA_ENTRY in a symbol's `other`: a kernel, not a device function
+
+
+@dataclass(frozen=True)
+class Cubin:
+    """The functions of a cubin, in the order of their code; arrays have one row a function."""
+
+    elf: Elf
+    rows: NDArray[np.int64]  # section numbers
+    starts: NDArray[np.int64]  # bytes from the cubin's start
+    ends: NDArray[np.int64]
+
+    def name(self, index: int) -> str:
+        """The function's mangled name."""
+        return self.elf.name(int(self.rows[index]))[len(_PREFIX) :].decode("utf-8", "backslashreplace")
+
+    def kernels(self) -> set[str]:
+        """Names of the functions that the host can launch."""
+        symbols = self.elf.symbols()
+        entry = ((symbols["info"] & 0xF) == _SYMBOL_FUNC) & ((symbols["other"] & _CUDA_ENTRY) != 0)
+        launched = set(symbols["section"][entry].tolist())
+        return {self.name(index) for index, row in enumerate(self.rows.tolist()) if row in launched}
+
+
+def read_cubin(data: memoryview) -> Cubin:
+    """The cubin that `data` holds; ElfError where it is none or a function's code lies outside it."""
+    elf = read_elf(data)
+    if elf.machine != MACHINE_CUDA:
+        raise ElfError(18, f"an ELF file for machine {elf.machine}, not CUDA ({MACHINE_CUDA})")
+    executable = np.flatnonzero(elf.sections["flags"] & FLAG_EXEC)
+    rows = np.array([row for row in executable.tolist() if elf.name(row).startswith(_PREFIX)], np.int64)
+    for row in rows.tolist():
+        if not elf.fits(row):
+            raise ElfError(int(elf.sections["offset"][row]) % (1 << 62), f"code of {elf.name(row)!r} is beyond the end")
+    rows = rows[np.argsort(elf.sections["offset"][rows], kind="stable")]
+    starts = elf.sections["offset"][rows].astype(np.int64)
+    return Cubin(elf, rows, starts, starts + elf.sections["size"][rows].astype(np.int64))

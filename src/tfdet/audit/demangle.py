@@ -1,0 +1,45 @@
+"""C++ names as people write them, by the C++ runtime that every Linux has."""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+from collections.abc import Iterable
+from functools import cache
+
+
+def demangle(names: Iterable[str]) -> list[str]:
+    """The demangled names, in order; what is no mangled C++ name stays as it is."""
+    return [_demangle(name) for name in names]
+
+
+@cache
+def _demangle(name: str) -> str:
+    runtime = _runtime()
+    if runtime is None or not name.startswith("_Z"):
+        return name
+    status = ctypes.c_int()
+    text = runtime.__cxa_demangle(name.encode(), None, None, ctypes.byref(status))
+    if not text:
+        return name
+    try:
+        return ctypes.string_at(text).decode("utf-8", "backslashreplace")
+    finally:
+        _libc().free(ctypes.c_void_p(text))
+
+
+@cache
+def _runtime() -> ctypes.CDLL | None:
+    try:
+        runtime = ctypes.CDLL(ctypes.util.find_library("stdc++") or "libstdc++.so.6")
+    except OSError:
+        return None
+    runtime.__cxa_demangle.restype = ctypes.c_void_p
+    return runtime
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    libc = ctypes.CDLL(None)
+    libc.free.argtypes = [ctypes.c_void_p]
+    return libc

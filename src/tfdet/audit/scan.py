@@ -1,0 +1,127 @@
+"""One library file to its kernels: the file is mapped, never read whole, and each architecture looked at once."""
+
+from __future__ import annotations
+
+import mmap
+from collections import Counter, defaultdict
+from collections.abc import Container
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from tfdet.audit import classify, fatbin, sass
+from tfdet.audit.cubin import Cubin, read_cubin
+from tfdet.audit.elf import MACHINE_X86_64, ElfError, read_elf
+from tfdet.audit.fatbin import Element, PayloadError, iter_elements, read_payload
+from tfdet.audit.model import Fault, Kernel, LibraryAudit, Verdict
+
+
+@dataclass
+class _Function:
+    """What the copies of one function in one library and architecture hold together."""
+
+    atomics: Counter[str] = field(default_factory=Counter)
+    loops: list[tuple[Verdict, str]] = field(default_factory=list)
+
+
+@dataclass
+class _Findings:
+    functions: dict[tuple[str, str], _Function] = field(default_factory=lambda: defaultdict(_Function))
+    kernels: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    archs: dict[str, set[int]] = field(default_factory=lambda: {"elf": set(), "ptx": set()})
+    faults: list[Fault] = field(default_factory=list)
+
+
+def scan_library(path: Path, shown: str, archs: Container[str] | None = None) -> LibraryAudit:
+    """All GPU code of the library at `path`; `archs` ("sm_70", "compute_80") limits which code is read.
+
+    What cannot be read becomes a fault, and the rest is still read; a file without GPU code gives an empty audit.
+    OSError where the file cannot be opened.
+    """
+    findings = _Findings()
+    with path.open("rb") as source:
+        try:
+            mapped = mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ)
+        except ValueError:  # an empty file cannot be mapped
+            findings.faults.append(Fault(0, "not an ELF file: empty"))
+            return _audit(shown, findings)
+        view = memoryview(mapped)
+        _scan_host(view, archs, findings)
+    return _audit(shown, findings)
+
+
+def _audit(shown: str, findings: _Findings) -> LibraryAudit:
+    kernels = []
+    for (arch, name), function in findings.functions.items():
+        answer, reason = classify.verdict(function.atomics, function.loops)
+        atomics = dict(sorted(function.atomics.items()))
+        kernels.append(Kernel(shown, arch, name, atomics, answer, reason))
+    return LibraryAudit(
+        library=shown,
+        sass=tuple(f"sm_{arch}" for arch in sorted(findings.archs["elf"])),
+        ptx=tuple(f"compute_{arch}" for arch in sorted(findings.archs["ptx"])),
+        kernels=tuple(sorted(kernels, key=lambda kernel: (kernel.library, kernel.arch, kernel.name))),
+        kernel_counts={arch: len(names) for arch, names in sorted(findings.kernels.items())},
+        faults=tuple(sorted(findings.faults)),
+    )
+
+
+def _scan_host(data: memoryview, archs: Container[str] | None, findings: _Findings) -> None:
+    try:
+        elf = read_elf(data)
+        if elf.machine != MACHINE_X86_64:
+            raise ElfError(18, f"an ELF file for machine {elf.machine}, not x86-64 ({MACHINE_X86_64})")
+    except ElfError as error:
+        findings.faults.append(Fault(error.offset, str(error)))
+        return
+    for row in elf.find(fatbin.SECTION):
+        section = elf.sections[row]
+        offset, size = int(section["offset"]), int(section["size"])
+        if not elf.fits(row):
+            findings.faults.append(Fault(offset, f"{size} bytes of .nv_fatbin do not fit the file: truncated?"))
+            size = max(0, len(data) - offset)
+        for element in iter_elements(data, offset, size, findings.faults.append):
+            _scan_element(data, element, archs, findings)
+
+
+def _scan_element(data: memoryview, element: Element, archs: Container[str] | None, findings: _Findings) -> None:
+    if element.kind == "other":
+        return
+    findings.archs[element.kind].add(element.arch)
+    arch = f"{'sm' if element.kind == 'elf' else 'compute'}_{element.arch}"
+    if archs is not None and arch not in archs:
+        return
+    try:
+        payload = read_payload(data, element)
+        if element.kind == "elf":
+            _scan_cubin(read_cubin(payload), element.arch, findings)
+    except (PayloadError, ElfError) as error:
+        findings.faults.append(Fault(element.payload_offset, f"{arch}: {error}"))
+
+
+def _scan_cubin(cubin: Cubin, arch: int, findings: _Findings) -> None:
+    shown = f"sm_{arch}"
+    findings.kernels[shown] |= cubin.kernels()
+    if arch < sass.FIRST_ARCH:
+        return
+    for index, low, high in atomics(cubin, arch):
+        function = findings.functions[shown, cubin.name(index)]
+        kind = sass.kind(low, high, arch)
+        function.atomics[kind] += 1
+        if kind.startswith("cas"):
+            function.loops.append(("unresolved", "compare-and-swap"))
+
+
+def atomics(cubin: Cubin, arch: int) -> list[tuple[int, int, int]]:
+    """(function's number, low half, high half) of each atomic instruction, in the order of the code."""
+    if not len(cubin.rows):
+        return []
+    first, last = int(cubin.starts[0]), int(cubin.ends.max())
+    code = np.frombuffer(cubin.elf.data, np.uint8, (last - first) // 16 * 16, first)
+    hits = sass.find_atomics(code, arch)
+    at = first + hits * sass.INSTRUCTION
+    index = np.searchsorted(cubin.starts, at, "right") - 1
+    inside = at < cubin.ends[index]
+    halves = code.view("<u8").reshape(-1, 2)[hits]
+    return [(int(i), int(low), int(high)) for i, (low, high), ok in zip(index, halves, inside, strict=True) if ok]
