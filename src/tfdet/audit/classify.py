@@ -16,17 +16,25 @@ _ORDERLESS = {
 }
 
 
-def verdict(atomics: Mapping[str, int], loops: Iterable[tuple[Verdict, str]] = ()) -> tuple[Verdict, str]:
-    """(verdict, reason) for a kernel's atomics and what was found of each CAS: its own (verdict, reason)."""
+def verdict(
+    atomics: Mapping[str, int], loops: Iterable[tuple[Verdict, str]] = (), slots: bool = False
+) -> tuple[Verdict, str]:
+    """(verdict, reason) for a kernel's atomics and what was found of each CAS: its own (verdict, reason).
+
+    `slots`: an integer add's old value is used, perhaps as a place to write to.  The sum does not depend on the order,
+    the old values do; the reason says so.
+    """
     found: dict[Verdict, list[str]] = {"yes": [], "unresolved": [], "no": []}
     for kind in sorted(atomics):
         base, space = kind.removesuffix("_shared"), " in shared memory" if kind.endswith("_shared") else ""
         if base.startswith(_FLOAT_ADD):
             found["yes"].append(f"adds {base.removeprefix(_FLOAT_ADD)} atomically{space}")
         elif base == "exch":
-            found["unresolved"].append(f"exchange{space}")
+            found["unresolved"].append(f"exchange{space}: which value stays depends on the order")
         elif base in _ORDERLESS:
             found["no"].append(_ORDERLESS[base] + space)
+    if slots:
+        found["no"].append("the integer add's old value is used")
     for loop, reason in sorted(set(loops)):
         found[loop].append(reason)
     for answer, reasons in found.items():

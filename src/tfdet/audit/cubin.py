@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfdet.audit.elf import FLAG_EXEC, MACHINE_CUDA, Elf, ElfError, read_elf
+from tfdet.audit.sass import INSTRUCTION
 
 _PREFIX = b".text."
 _SYMBOL_FUNC = 2
@@ -26,6 +27,11 @@ class Cubin:
     def name(self, index: int) -> str:
         """The function's mangled name."""
         return self.elf.name(int(self.rows[index]))[len(_PREFIX) :].decode("utf-8", "backslashreplace")
+
+    def code(self, index: int) -> memoryview:
+        """The function's instructions."""
+        start, end = int(self.starts[index]), int(self.ends[index])
+        return self.elf.data[start : end - (end - start) % INSTRUCTION]
 
     def kernels(self) -> set[str]:
         """Names of the functions that the host can launch."""

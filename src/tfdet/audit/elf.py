@@ -20,9 +20,9 @@ FLAG_EXEC = 0x4
 _EXTENDED_INDEX = 0xFFFF  # SHN_XINDEX: the real value is in section 0
 
 _FILE = np.dtype([("magic", "S4"), ("class", "u1"), ("data", "u1"), ("rest", "S10"), ("type", "<u2"),
-                  ("machine", "<u2"), ("version", "<u4"), ("entry", "<u8"), ("phoff", "<u8"), ("shoff", "<u8"), ("flags", "<u4"),
-                  ("ehsize", "<u2"), ("phentsize", "<u2"), ("phnum", "<u2"), ("shentsize", "<u2"), ("shnum", "<u2"),
-                  ("shstrndx", "<u2")])  # fmt: skip
+                  ("machine", "<u2"), ("version", "<u4"), ("entry", "<u8"), ("phoff", "<u8"), ("shoff", "<u8"),
+                  ("flags", "<u4"), ("ehsize", "<u2"), ("phentsize", "<u2"), ("phnum", "<u2"),
+                  ("shentsize", "<u2"), ("shnum", "<u2"), ("shstrndx", "<u2")])  # fmt: skip
 _SECTION = np.dtype([("name", "<u4"), ("type", "<u4"), ("flags", "<u8"), ("addr", "<u8"), ("offset", "<u8"),
                      ("size", "<u8"), ("link", "<u4"), ("info", "<u4"), ("align", "<u8"),
                      ("entsize", "<u8")])  # fmt: skip

@@ -17,7 +17,7 @@ INSTRUCTION = 16
 FIRST_ARCH = 70
 """Volta.  Before it instructions had 64 bits and another encoding."""
 
-_OPCODE = 0x1FF
+OPCODE = 0x1FF
 _ATOM, _ATOM_CAS, _ATOMS, _ATOMS_CAS, _RED = 0x18A, 0x18B, 0x18C, 0x18D, 0x18E
 _ATOMG, _ATOMG_CAS = 0x1A8, 0x1A9
 _ATOM_FLOAT, _ATOMG_FLOAT, _RED_FLOAT = 0x1A2, 0x1A3, 0x1A6  # Hopper moved float atomics here
@@ -26,6 +26,7 @@ _UTMAREDG, _UBLKRED, _REDAS = 0x1B6, 0x1BB, 0x1BE  # Hopper's bulk and asynchron
 CAS = frozenset({_ATOM_CAS, _ATOMS_CAS, _ATOMG_CAS})
 _VOLTA = frozenset({_ATOM, _ATOM_CAS, _ATOMS, _ATOMS_CAS, _RED, _ATOMG, _ATOMG_CAS})
 _HOPPER = _VOLTA | {_ATOM_FLOAT, _ATOMG_FLOAT, _RED_FLOAT, _UTMAREDG, _UBLKRED, _REDAS}
+_NO_REGISTER = 255
 _AMPERE_ARCH = 80
 _HOPPER_ARCH = 90
 
@@ -42,13 +43,13 @@ _BULK_FLOATS = {4: "f16", 5: "f32", 6: "f32", 7: "f64", 8: "bf16"}
 
 def find_atomics(code: NDArray[np.uint8], arch: int) -> NDArray[np.int64]:
     """Numbers of the instructions in `code` (bytes, a multiple of 16) that are atomics of that architecture."""
-    opcodes = code.view("<u2")[:: INSTRUCTION // 2] & _OPCODE
+    opcodes = code.view("<u2")[:: INSTRUCTION // 2] & OPCODE
     return np.flatnonzero(_table(arch)[opcodes])
 
 
 def kind(low: int, high: int, arch: int) -> str:
     """What the atomic instruction of these two 64-bit halves does: one of `model.KINDS`."""
-    opcode = low & _OPCODE
+    opcode = low & OPCODE
     if opcode in CAS:
         return "cas" + _space(opcode == _ATOMS_CAS)
     operation = high >> 23 & 0xF
@@ -64,6 +65,11 @@ def kind(low: int, high: int, arch: int) -> str:
     width = 7 if arch < _AMPERE_ARCH else 15
     floating = _FLOATS.get(high >> 9 & width) if has_floats else None
     return _named(operation, floating) + _space(opcode in (_ATOMS, _REDAS))
+
+
+def old_is_used(low: int) -> bool:
+    """Does the instruction give the value that was there before?"""
+    return low & OPCODE != _RED and low >> 16 & 0xFF != _NO_REGISTER
 
 
 def _named(operation: int, floating: str | None) -> str:
@@ -83,6 +89,6 @@ def _space(shared: bool) -> str:
 @cache
 def _table(arch: int) -> NDArray[np.bool_]:
     """For each opcode, is it an atomic?"""
-    table = np.zeros(_OPCODE + 1, np.bool_)
+    table = np.zeros(OPCODE + 1, np.bool_)
     table[list(_HOPPER if arch >= _HOPPER_ARCH else _VOLTA)] = True
     return table

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Container
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from tfdet.audit.cubin import Cubin, read_cubin
 from tfdet.audit.elf import MACHINE_X86_64, ElfError, read_elf
 from tfdet.audit.fatbin import Element, PayloadError, iter_elements, read_payload
 from tfdet.audit.model import Fault, Kernel, LibraryAudit, Verdict
+from tfdet.audit.sass_flow import SassFlow
+from tfdet.audit.swap import explain_swap
 
 
 @dataclass
@@ -22,7 +25,8 @@ class _Function:
     """What the copies of one function in one library and architecture hold together."""
 
     atomics: Counter[str] = field(default_factory=Counter)
-    loops: list[tuple[Verdict, str]] = field(default_factory=list)
+    loops: list[tuple[Verdict, str]] = field(default_factory=list)  # of each compare-and-swap
+    slots: bool = False  # is an integer add's old value used?
 
 
 @dataclass
@@ -54,7 +58,7 @@ def scan_library(path: Path, shown: str, archs: Container[str] | None = None) ->
 def _audit(shown: str, findings: _Findings) -> LibraryAudit:
     kernels = []
     for (arch, name), function in findings.functions.items():
-        answer, reason = classify.verdict(function.atomics, function.loops)
+        answer, reason = classify.verdict(function.atomics, function.loops, function.slots)
         atomics = dict(sorted(function.atomics.items()))
         kernels.append(Kernel(shown, arch, name, atomics, answer, reason))
     return LibraryAudit(
@@ -105,23 +109,39 @@ def _scan_cubin(cubin: Cubin, arch: int, findings: _Findings) -> None:
     findings.kernels[shown] |= cubin.kernels()
     if arch < sass.FIRST_ARCH:
         return
-    for index, low, high in atomics(cubin, arch):
-        function = findings.functions[shown, cubin.name(index)]
-        kind = sass.kind(low, high, arch)
+    parted: dict[int, SassFlow] = {}
+    for atomic in atomics(cubin, arch):
+        function = findings.functions[shown, cubin.name(atomic.function)]
+        kind = sass.kind(atomic.low, atomic.high, arch)
         function.atomics[kind] += 1
-        if kind.startswith("cas"):
-            function.loops.append(("unresolved", "compare-and-swap"))
+        if atomic.low & sass.OPCODE in sass.CAS:
+            if atomic.function not in parted:
+                parted[atomic.function] = SassFlow(cubin.code(atomic.function), arch)
+            function.loops.append(explain_swap(parted[atomic.function], atomic.number))
+        elif kind.startswith("int_add") and sass.old_is_used(atomic.low):
+            function.slots = True
 
 
-def atomics(cubin: Cubin, arch: int) -> list[tuple[int, int, int]]:
-    """(function's number, low half, high half) of each atomic instruction, in the order of the code."""
+class Atomic(NamedTuple):
+    """An atomic instruction."""
+
+    function: int  # index in the cubin
+    number: int  # instructions before it in the function
+    low: int
+    high: int
+
+
+def atomics(cubin: Cubin, arch: int) -> list[Atomic]:
+    """All atomic instructions of the cubin, in the order of the code."""
     if not len(cubin.rows):
         return []
     first, last = int(cubin.starts[0]), int(cubin.ends.max())
-    code = np.frombuffer(cubin.elf.data, np.uint8, (last - first) // 16 * 16, first)
+    code = np.frombuffer(cubin.elf.data, np.uint8, (last - first) // sass.INSTRUCTION * sass.INSTRUCTION, first)
     hits = sass.find_atomics(code, arch)
     at = first + hits * sass.INSTRUCTION
     index = np.searchsorted(cubin.starts, at, "right") - 1
-    inside = at < cubin.ends[index]
+    numbers = (at - cubin.starts[index]) // sass.INSTRUCTION
     halves = code.view("<u8").reshape(-1, 2)[hits]
-    return [(int(i), int(low), int(high)) for i, (low, high), ok in zip(index, halves, inside, strict=True) if ok]
+    inside = at + sass.INSTRUCTION <= cubin.ends[index]
+    found = np.column_stack([index, numbers])[inside].tolist()
+    return [Atomic(*where, *both) for where, both in zip(found, halves[inside].tolist(), strict=True)]

@@ -1,0 +1,300 @@
+"""Data flow in machine code of Volta and later: which instructions write the values that another one reads.
+
+Operand places were checked against nvdisasm of CUDA 12.4 on every instruction of functions with a compare-and-swap.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from tfdet.audit import sass
+
+_RZ = 255  # the register that is always zero
+_PT = 7  # the predicate that is always true
+_PREDICATE = 256  # predicates are numbered behind the registers
+_CALL = -1  # stands for all that a called function may write
+_PLOP3, _IMAD = 0x01C, 0x024
+
+
+class _Form(NamedTuple):
+    """How an instruction uses its fields: a and c are always registers, b only in some of its forms."""
+
+    role: str
+    sources: str = "abc"
+    wide: str = ""  # operands that are register pairs; d is the destination
+    predicates: int = 0  # destination predicates
+
+
+_INTEGER = _Form("integer")
+_INTEGER_FLAGS = _Form("integer", predicates=2)
+_FORMS = {
+    0x002: _Form("move", "b"),  # MOV
+    0x003: _Form("unknown", ""),  # P2R
+    0x005: _Form("source", "", "d"),  # CS2R
+    0x006: _Form("unknown", "", predicates=1),  # VOTE
+    0x007: _Form("select", "ab"),  # SEL
+    0x008: _Form("select", "ab"),  # FSEL
+    0x009: _Form("minmax", "ab"),  # FMNMX
+    0x00A: _Form("compare", "ab"),  # FSET
+    0x00B: _Form("compare", "ab", predicates=2),  # FSETP
+    0x00C: _Form("compare", "ab", predicates=2),  # ISETP
+    0x010: _INTEGER_FLAGS,  # IADD3
+    0x011: _Form("integer", "abc", predicates=1),  # LEA
+    0x012: _Form("bits", "abc", predicates=1),  # LOP3
+    0x013: _Form("integer", "b"),  # IABS
+    0x016: _Form("bits", "abc"),  # PRMT
+    0x017: _Form("minmax", "ab"),  # IMNMX
+    0x019: _Form("bits", "abc"),  # SHF
+    0x01A: _Form("bits", "ab"),  # SGXT
+    0x01C: _Form("unknown", "", predicates=2),  # PLOP3
+    0x020: _Form("multiply f32", "ab"),  # FMUL
+    0x021: _Form("add f32", "ab"),  # FADD with b a register
+    0x023: _Form("multiply-add f32"),  # FFMA
+    0x024: _Form("multiply"),  # IMAD
+    0x025: _Form("multiply", "abc", "cd"),  # IMAD.WIDE
+    0x027: _Form("multiply", "abc", "c"),  # IMAD.HI
+    0x028: _Form("multiply f64", "ab", "abd"),  # DMUL
+    0x029: _Form("add f64", "ac", "abcd"),  # DADD
+    0x02A: _Form("compare", "ab", "ab", predicates=2),  # DSETP
+    0x02B: _Form("multiply-add f64", "abc", "abcd"),  # DFMA
+    0x030: _Form("add f16", "ab"),  # HADD2
+    0x031: _Form("multiply-add f16"),  # HFMA2
+    0x032: _Form("multiply f16", "ab"),  # HMUL2
+    0x033: _Form("compare", "ab"),  # HSET2
+    0x034: _Form("compare", "ab", predicates=2),  # HSETP2
+    0x035: _Form("multiply-add f16"),  # HFMA2.MMA
+    0x036: _Form("integer", "ab"),  # VIADD
+    0x03E: _Form("convert", "ab"),  # F2FP
+    0x040: _Form("minmax", "ab"),  # HMNMX2
+    0x045: _Form("convert", "b"),  # I2FP
+    0x046: _Form("integer"),  # VIADDMNMX
+    0x048: _Form("minmax", "ab"),  # VIMNMX
+    0x100: _Form("integer", "b"),  # FLO
+    0x102: _Form("compare", "ab", predicates=1),  # FCHK
+    0x104: _Form("convert", "b"),  # F2F
+    0x105: _Form("convert", "b"),  # F2I
+    0x106: _Form("convert", "b"),  # I2F
+    0x107: _Form("convert", "b"),  # FRND
+    0x108: _Form("reciprocal f32", "b"),  # MUFU
+    0x109: _Form("integer", "b"),  # POPC
+    0x110: _Form("convert", "b", "bd"),  # F2F with f64
+    0x111: _Form("convert", "b", "bd"),  # F2I with 64 bits
+    0x112: _Form("convert", "b", "bd"),  # I2F with 64 bits
+    0x119: _Form("source", ""),  # S2R
+}
+_LOADS = frozenset({0x180, 0x181, 0x182, 0x183, 0x184})  # LD, LDG, LDC, LDL, LDS
+_LOAD_LOCAL, _LOAD_CONSTANT = 0x183, 0x182
+_ATOMS = frozenset({0x18A, 0x18B, 0x18C, 0x18D, 0x1A2, 0x1A3, 0x1A8, 0x1A9})
+_WIDE_LOADS = {5: 2, 6: 4}  # bits 73 to 75 of a load: 64 bits, 128 bits
+_BRANCH, _CALLS, _ENDS = 0x147, frozenset({0x143, 0x144}), frozenset({0x14D, 0x150, 0x149, 0x14A, 0x14C, 0x15A})
+# No destination: stores, barriers, control flow.
+_SILENT = frozenset({0x118, 0x11A, 0x11B, 0x11D, *range(0x140, 0x160), 0x185, 0x186, 0x187, 0x188, 0x18E, 0x18F, 0x192,
+                     0x1A6, 0x1AB})  # fmt: skip
+
+
+@dataclass
+class SassFlow:
+    """One function's code, taken apart once for all its compare-and-swaps."""
+
+    code: memoryview  # or bytes
+    arch: int
+
+    def __post_init__(self) -> None:
+        halves = np.frombuffer(self.code, "<u8").reshape(-1, 2)
+        self.low: list[int] = halves[:, 0].tolist()
+        self.high: list[int] = halves[:, 1].tolist()
+        self.opcode = [low & 0x1FF for low in self.low]
+        self._find_writers()
+        self._find_blocks()
+
+    def _find_writers(self) -> None:
+        """`writers[register]`: the instructions that may write it, in order."""
+        self.writers: dict[int, list[int]] = defaultdict(list)
+        for at, opcode in enumerate(self.opcode):
+            if opcode in _SILENT:
+                if opcode in _CALLS:
+                    self.writers[_CALL].append(at)
+                continue
+            if self.guard(at) == _PT and self.low[at] >> 15 & 1:
+                continue  # @!PT: never runs
+            for register in self._written(at):
+                self.writers[register].append(at)
+
+    def _written(self, at: int) -> Iterator[int]:
+        low, high, opcode = self.low[at], self.high[at], self.opcode[at]
+        form = _FORMS.get(opcode)
+        first = low >> 16 & 0xFF
+        if opcode in _LOADS:
+            count = _WIDE_LOADS.get(high >> 9 & 7, 1)
+        elif opcode in _ATOMS:
+            count = 2 if high >> 9 & 7 in (2, 5, 6) else 4 if high >> 9 & 7 == 4 else 1
+        else:
+            count = 2 if form and "d" in form.wide else 1
+        predicates = form.predicates if form else 1 if opcode in _ATOMS else 0
+        if first != _RZ and not (form and form.role == "compare" and form.predicates):
+            yield from range(first, min(first + count, _RZ))
+        for number in range(predicates):
+            predicate = high >> (17 + 3 * number) & 7
+            if predicate != _PT:
+                yield _PREDICATE + predicate
+
+    def guard(self, at: int) -> int:
+        """The predicate that decides whether the instruction runs."""
+        return self.low[at] >> 12 & 7
+
+    def _find_blocks(self) -> None:
+        """`starts`: first instruction of each basic block; `before[block]`: the blocks that lead to it."""
+        size = len(self.low)
+        self.targets = targets = {at: self._target(at) for at, opcode in enumerate(self.opcode) if opcode == _BRANCH}
+        cuts = {0, *(target for target in targets.values() if 0 <= target < size)}
+        cuts |= {at + 1 for at, opcode in enumerate(self.opcode) if opcode == _BRANCH or opcode in _ENDS}
+        self.starts = sorted(cut for cut in cuts if cut < size)
+        number = {start: block for block, start in enumerate(self.starts)}
+        self.before: list[list[int]] = [[] for _ in self.starts]
+        for block, _ in enumerate(self.starts):
+            last = (self.starts[block + 1] if block + 1 < len(self.starts) else size) - 1
+            always = self.guard(last) == _PT
+            leaves = self.opcode[last] in _ENDS or (self.opcode[last] == _BRANCH and self._always_taken(last))
+            if last in targets and targets[last] in number:
+                self.before[number[targets[last]]].append(block)
+            if block + 1 < len(self.starts) and not (leaves and always):
+                self.before[block + 1].append(block)
+
+    def _always_taken(self, at: int) -> bool:
+        """A branch may have a condition of its own beside the guard: bits 87 to 89."""
+        return self.high[at] >> 23 & 7 == _PT
+
+    def _target(self, at: int) -> int:
+        """The instruction that a branch goes to."""
+        offset = self.low[at] >> 34 | (self.high[at] & 0x3FFFF) << 30
+        if self.arch >= 90:
+            offset = (offset << 8 | self.low[at] >> 16 & 0xFF) & (1 << 48) - 1
+        offset -= (offset >> 47) << 48
+        return at + 1 + offset * 4 // sass.INSTRUCTION
+
+    def definitions(self, register: int, at: int) -> set[int]:
+        """Instructions whose value `register` may hold when instruction `at` starts; -1 - n for the call at n."""
+        found: set[int] = set()
+        block = bisect_left(self.starts, at + 1) - 1
+        pending = [(block, at)]
+        seen: set[int] = set()
+        writers, calls = self.writers.get(register, []), self.writers.get(_CALL, [])
+        while pending:
+            block, end = pending.pop()
+            start = self.starts[block]
+            if not self._last_writer(writers, calls, start, end, found):
+                for previous in self.before[block]:
+                    if previous not in seen:
+                        seen.add(previous)
+                        pending.append(
+                            (previous, self.starts[previous + 1] if previous + 1 < len(self.starts) else len(self.low))
+                        )
+        return found
+
+    def _last_writer(self, writers: list[int], calls: list[int], start: int, end: int, found: set[int]) -> bool:
+        """Add what may have written last in [start, end); was one of them certain to?"""
+        index = bisect_left(writers, end) - 1
+        while index >= 0 and writers[index] >= start:
+            found.add(writers[index])
+            if self.guard(writers[index]) == _PT:
+                break
+            index -= 1
+        since = writers[index] if index >= 0 and writers[index] >= start else start
+        certain = index >= 0 and writers[index] >= start
+        between = bisect_left(calls, end) - 1
+        if between >= 0 and calls[between] >= since:
+            found.add(-1 - calls[between])
+        return certain
+
+    def sources(self, at: int) -> set[int]:
+        """Registers and predicates whose values go into what the instruction writes."""
+        low, high = self.low[at], self.high[at]
+        form = _FORMS.get(self.opcode[at])
+        if form is None:
+            return set()
+        shape = low >> 9 & 7
+        places = {"a": low >> 24 & 0xFF, "b": low >> 32 & 0xFF if shape == 1 else _RZ, "c": high & 0xFF}
+        if shape in (2, 3, 7):  # an immediate, a constant or a uniform register is operand c, and b takes c's bits
+            places["b"] = high & 0xFF if "c" in form.sources else _RZ
+            places["c"] = _RZ
+        registers: set[int] = set()
+        for operand in form.sources:
+            register = places[operand]
+            if register != _RZ:
+                registers |= {register, register + 1} if operand in form.wide else {register}
+        return registers
+
+    def loop_head(self, at: int) -> int:
+        """First instruction of the innermost loop around `at`; `at` itself where there is none."""
+        heads = [target for branch, target in self.targets.items() if target <= at <= branch]
+        return max(heads, default=at)
+
+    def swap(self, at: int) -> tuple[range, range]:
+        """Registers with the compared and with the new value of a compare-and-swap."""
+        low, high = self.low[at], self.high[at]
+        width = {2: 2, 4: 4}.get(high >> 9 & 7, 1)
+        return _registers(low >> 32 & 0xFF, width), _registers(high & 0xFF, width)
+
+    def condition(self, at: int) -> int | None:
+        """The predicate that decides whether the instruction writes, or which of its sources; None without one."""
+        number = self.guard(at)
+        form = _FORMS.get(self.opcode[at])
+        if number == _PT and form and form.role == "select":
+            number = self.high[at] >> 23 & 7
+            return _PREDICATE + number
+        return _PREDICATE + number if number != _PT else None
+
+    def combined(self, at: int) -> list[int]:
+        """The predicates that a PLOP3 combines; none for other instructions."""
+        if self.opcode[at] != _PLOP3:
+            return []
+        high = self.high[at]
+        numbers = (high >> 23 & 7, high >> 13 & 7, high >> 4 & 7)
+        return [_PREDICATE + number for number in numbers if number != _PT]
+
+    def role(self, at: int) -> str:
+        """What the instruction does to the values in its sources."""
+        opcode, high = self.opcode[at], self.high[at]
+        if opcode == _LOAD_CONSTANT:
+            return "source"
+        if opcode in _LOADS or opcode in _ATOMS:
+            return "load"
+        form = _FORMS.get(opcode)
+        if form is None:
+            return "unknown"
+        if form.role.startswith("add ") and len(self.sources(at)) < 2 and self._adds_zero(at):
+            return "convert"  # x + -0: a change of sign or of width
+        if opcode == _IMAD:
+            return self._imad_role(at)
+        if form.role.endswith("f16") and high >> 21 & 1:
+            return form.role.replace("f16", "bf16")
+        if opcode == 0x030 and high >> 14 & 1:
+            return "add f32"  # HADD2.F32
+        return form.role
+
+    def _adds_zero(self, at: int) -> bool:
+        """Is one of an addition's operands the zero register?"""
+        low, high = self.low[at], self.high[at]
+        second = low >> 32 & 0xFF if "b" in _FORMS[self.opcode[at]].sources else high & 0xFF
+        return low >> 24 & 0xFF == _RZ or (low >> 9 & 7 == 1 and second == _RZ)
+
+    def _imad_role(self, at: int) -> str:
+        """a * b + c is also how compilers move (a or b is zero) and add (b is 1)."""
+        low, high = self.low[at], self.high[at]
+        shape = low >> 9 & 7
+        if _RZ in (low >> 24 & 0xFF, low >> 32 & 0xFF if shape == 1 else high & 0xFF if shape in (2, 3, 7) else 0):
+            return "move"
+        if shape == 4 and low >> 32 == 1:
+            return "integer"
+        addend = high & 0xFF if shape not in (2, 3, 7) else 0
+        return "multiply" if addend == _RZ else "multiply-add"
+
+
+def _registers(first: int, width: int) -> range:
+    return range(first, first + width) if first != _RZ else range(0)

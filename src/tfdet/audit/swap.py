@@ -1,0 +1,154 @@
+"""What a compare-and-swap computes: which instructions lie between the old value in memory and the new one.
+
+    old = *p;  do { assumed = old;  old = CAS(p, assumed, f(assumed, x)); } while (old != assumed)
+
+Data flow is followed back from the new value over every path of the function.  Only instructions that the old value
+passes through count: what prepares `x`, and addresses, do not.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from typing import Generic, Protocol, TypeVar
+
+from tfdet.audit.model import Verdict
+
+_MOST_NODES = 2_000
+_PASSING = frozenset({"move", "convert"})
+_ORDERLESS = frozenset({"integer", "multiply", "minmax", "select", "bits", "compare"})
+_FLOATS = ("f16", "f32", "f64")
+
+Register = TypeVar("Register")
+
+
+class Flow(Protocol[Register]):
+    """One function's data flow.  A node is an instruction's number, or -1 - n for the function called at n.
+
+    Roles are "add f32" and the like for float arithmetic, "load" for what comes from memory, and those above.
+    """
+
+    def swap(self, at: int) -> tuple[Collection[Register], Collection[Register]]:
+        """Registers with the compared and with the new value of the compare-and-swap."""
+
+    def definitions(self, register: Register, at: int) -> set[int]:
+        """The nodes whose value the register may hold where instruction `at` starts."""
+
+    def sources(self, at: int) -> Collection[Register]:
+        """What goes into the value that the instruction writes."""
+
+    def role(self, at: int) -> str:
+        """What the instruction does to its sources."""
+
+    def condition(self, at: int) -> Register | None:
+        """The predicate that decides whether the instruction writes, or which of its sources; None without one."""
+
+    def combined(self, at: int) -> Collection[Register]:
+        """The predicates of which the instruction makes another; none if it does something else."""
+
+    def loop_head(self, at: int) -> int:
+        """The first instruction of the innermost loop around `at`; `at` itself where there is none."""
+
+
+def explain_swap(flow: Flow[Register], at: int) -> tuple[Verdict, str]:
+    """(verdict, reason) for the compare-and-swap that is instruction number `at`."""
+    try:
+        return _Swap(flow, at).verdict()
+    except _TooLongError:
+        return "unresolved", "CAS: too much code to follow"
+
+
+class _TooLongError(Exception):
+    pass
+
+
+class _Swap(Generic[Register]):
+    """The data flow into one compare-and-swap."""
+
+    def __init__(self, function: Flow[Register], at: int) -> None:
+        self.function = function
+        self.at = at
+        compared, swapped = function.swap(at)
+        self.first = 0
+        self.old = {node for node in self._follow(compared, at) if self._role(node) == "load"}
+        self.first = min(self.old | {function.loop_head(at)})
+        self.flow = self._follow(swapped, at)
+        self.passed = self._passed()
+
+    def verdict(self) -> tuple[Verdict, str]:
+        if not self.passed:
+            return "unresolved", "CAS whose new value is not computed from the old one: a lock or a flag?"
+        roles = {self._role(node) for node in self.passed - self.old} - _PASSING
+        if floats := sorted(role for role in roles if role.endswith(_FLOATS)):
+            return "yes", f"CAS loop: {', '.join(floats)}"
+        if not all(self._compares_old(node) for node in self.passed - self.old):
+            roles.add("selection by another condition")
+        if any(node < 0 and min(self.old) < -1 - node < self.at for node in self.flow):
+            roles.add("a called function")
+        if strange := sorted(roles - _ORDERLESS):
+            return "unresolved", f"CAS loop: {', '.join(strange)}"
+        if not roles:
+            return "unresolved", "CAS that only moves values: what it writes is decided by a branch"
+        return "no", f"CAS loop: {', '.join(sorted(roles))}"
+
+    def _role(self, node: int) -> str:
+        return self.function.role(node) if node >= 0 else "call"
+
+    def _follow(self, registers: Iterable[Register], at: int) -> dict[int, set[int]]:
+        """Everything whose value can come into `registers` at `at`: node -> the nodes that go into it.
+
+        What was computed before the old value was there is not followed further.
+        """
+        function = self.function
+        flow: dict[int, set[int]] = {}
+        pending = [node for register in registers for node in function.definitions(register, at)]
+        while pending:
+            node = pending.pop()
+            if node in flow:
+                continue
+            if len(flow) > _MOST_NODES:
+                raise _TooLongError
+            flow[node] = set()
+            if node >= self.first and self._role(node) != "load":
+                for register in function.sources(node):
+                    flow[node] |= function.definitions(register, node)
+                pending += flow[node]
+        return flow
+
+    def _passed(self) -> set[int]:
+        """The nodes of the flow that the old value reaches, itself among them."""
+        after: dict[int, list[int]] = defaultdict(list)
+        for node, inputs in self.flow.items():
+            for source in inputs:
+                after[source].append(node)
+        passed: set[int] = set()
+        pending = [node for node in self.old if node in self.flow]
+        while pending:
+            node = pending.pop()
+            if node not in passed:
+                passed.add(node)
+                pending += after[node]
+        return passed
+
+    def _compares_old(self, node: int) -> bool:
+        """If this is a selection: is its condition made of comparisons, one of them with the old value?"""
+        condition = self.function.condition(node) if node >= 0 else None
+        if condition is None:
+            return True
+        looked = False
+        seen: set[int] = set()
+        pending = list(self.function.definitions(condition, node))
+        while pending:
+            test = pending.pop()
+            if test in seen:
+                continue
+            seen.add(test)
+            combined = self.function.combined(test) if test >= 0 else ()
+            if combined:
+                for predicate in combined:
+                    pending += self.function.definitions(predicate, test)
+            elif self._role(test) != "compare":
+                return False
+            elif self.old & self._follow(self.function.sources(test), test).keys():
+                looked = True
+        return looked
