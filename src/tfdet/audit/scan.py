@@ -16,6 +16,7 @@ from tfdet.audit.cubin import Cubin, read_cubin
 from tfdet.audit.elf import MACHINE_X86_64, ElfError, read_elf
 from tfdet.audit.fatbin import Element, PayloadError, iter_elements, read_payload
 from tfdet.audit.model import Fault, Kernel, LibraryAudit, Verdict
+from tfdet.audit.ptx import Ptx, PtxFlow
 from tfdet.audit.sass_flow import SassFlow
 from tfdet.audit.swap import explain_swap
 
@@ -100,6 +101,8 @@ def _scan_element(data: memoryview, element: Element, archs: Container[str] | No
         payload = read_payload(data, element)
         if element.kind == "elf":
             _scan_cubin(read_cubin(payload), element.arch, findings)
+        else:
+            _scan_ptx(Ptx(bytes(payload)), arch, findings)
     except (PayloadError, ElfError) as error:
         findings.faults.append(Fault(element.payload_offset, f"{arch}: {error}"))
 
@@ -119,6 +122,21 @@ def _scan_cubin(cubin: Cubin, arch: int, findings: _Findings) -> None:
                 parted[atomic.function] = SassFlow(cubin.code(atomic.function), arch)
             function.loops.append(explain_swap(parted[atomic.function], atomic.number))
         elif kind.startswith("int_add") and sass.old_is_used(atomic.low):
+            function.slots = True
+
+
+def _scan_ptx(ptx: Ptx, arch: str, findings: _Findings) -> None:
+    findings.kernels[arch] |= {function.name for function in ptx.functions if function.is_kernel}
+    flows: dict[str, PtxFlow] = {}
+    for atomic in ptx.atomics():
+        name = atomic.function.name
+        function = findings.functions[arch, name]
+        function.atomics[atomic.kind] += 1
+        if atomic.kind.startswith("cas"):
+            if name not in flows:
+                flows[name] = PtxFlow(ptx.text, atomic.function)
+            function.loops.append(explain_swap(flows[name], flows[name].number(atomic.offset)))
+        elif atomic.kind.startswith("int_add") and ptx.text.startswith(b"atom", atomic.offset):
             function.slots = True
 
 
