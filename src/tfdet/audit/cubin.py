@@ -53,4 +53,6 @@ def read_cubin(data: memoryview) -> Cubin:
             raise ElfError(int(elf.sections["offset"][row]) % (1 << 62), f"code of {elf.name(row)!r} is beyond the end")
     rows = rows[np.argsort(elf.sections["offset"][rows], kind="stable")]
     starts = elf.sections["offset"][rows].astype(np.int64)
+    if np.any((starts - starts[:1]) % INSTRUCTION):
+        raise ElfError(0, "functions that do not start at a whole instruction")
     return Cubin(elf, rows, starts, starts + elf.sections["size"][rows].astype(np.int64))

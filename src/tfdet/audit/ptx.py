@@ -13,17 +13,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 _NAME = rb"[A-Za-z_$%][\w$]*"
-_HEADER = re.compile(rb"\.(entry|func)\b\s*(?:\([^)]*\)\s*)?(" + _NAME + rb")[^;{]*([;{])")
+_HEADER = re.compile(rb"\.(entry|func)\b\s*(?:\([^)]{0,4096}\)\s*)?(" + _NAME + rb")[^;{]{0,65536}([;{])")
 _ATOMIC = re.compile(rb"(?:atom|red|multimem\.red|cp\.reduce\.async\.bulk)\.[\w.:]+")
 _STARTS = (b"atom.", b"\tred.", b" red.", b";red.", b"{red.", b"cp.reduce.async.bulk.", b"multimem.red.")
-_STATEMENT = re.compile(rb"(?<![\w.$%])([a-z][a-z0-9]*(?:[.:][\w:]+)*)[ \t]+(" + _NAME + rb"(?=[ \t|]*,)|\{[^}]*\})?")
+_STATEMENT = re.compile(
+    rb"(?<![\w.$%])([a-z][a-z0-9]*(?:[.:][\w:]+)*)[ \t]+(" + _NAME + rb"(?=[ \t|]*,)|\{[^}]{0,1024}\})?"
+)
 _LABEL = re.compile(rb"\n[ \t]*(" + _NAME + rb"):")
 _BRANCH = re.compile(rb"bra(?:\.uni)?[ \t]+(" + _NAME + rb")[ \t]*;")
 _GUARD = re.compile(rb"@!?(" + _NAME + rb")\s+$")
 _GUARD_LENGTH = 64
 _OPERAND = re.compile(rb"\{[^}]*\}|\[[^\]]*\]|[^,{}\[\]]+")
 _WORD = re.compile(_NAME)
-_COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.S)
+_COMMENT = re.compile(rb"//[^\n]*|/\*.{0,4096}?\*/", re.S)
 
 _FLOAT_TYPE = re.compile(r"(bf16|f16|f32|f64)(?:x\d)?$")
 _OPERATIONS = {"add": "add", "min": "minmax", "max": "minmax", "inc": "incdec", "dec": "incdec", "and": "bitop",

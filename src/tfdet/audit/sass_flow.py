@@ -14,11 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from tfdet.audit import sass
+from tfdet.audit.swap import TooLongError
 
 _RZ = 255  # the register that is always zero
 _PT = 7  # the predicate that is always true
 _PREDICATE = 256  # predicates are numbered behind the registers
 _CALL = -1  # stands for all that a called function may write
+_BUDGET = 1_000_000  # basic blocks visited for one function, over all its compare-and-swaps
 _PLOP3, _IMAD = 0x01C, 0x024
 
 
@@ -110,6 +112,7 @@ class SassFlow:
         self.low: list[int] = halves[:, 0].tolist()
         self.high: list[int] = halves[:, 1].tolist()
         self.opcode = [low & 0x1FF for low in self.low]
+        self.budget = _BUDGET
         self._find_writers()
         self._find_blocks()
 
@@ -186,6 +189,9 @@ class SassFlow:
         seen: set[int] = set()
         writers, calls = self.writers.get(register, []), self.writers.get(_CALL, [])
         while pending:
+            self.budget -= 1
+            if self.budget < 0:
+                raise TooLongError
             block, end = pending.pop()
             start = self.starts[block]
             if not self._last_writer(writers, calls, start, end, found):

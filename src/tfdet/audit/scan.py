@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import mmap
+import multiprocessing
+import os
 from collections import Counter, defaultdict
-from collections.abc import Container
+from collections.abc import Container, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +25,10 @@ from tfdet.audit.ptx import Ptx, PtxFlow
 from tfdet.audit.sass_flow import SassFlow
 from tfdet.audit.swap import explain_swap
 
+_ALONE = 32 << 20
+"""Bytes of code below which starting processes takes longer than it saves."""
+_PIECES = 32  # some are finished sooner than others
+
 
 @dataclass
 class _Function:
@@ -29,13 +38,26 @@ class _Function:
     loops: list[tuple[Verdict, str]] = field(default_factory=list)  # of each compare-and-swap
     slots: bool = False  # is an integer add's old value used?
 
+    def add(self, other: _Function) -> None:
+        self.atomics += other.atomics
+        self.loops += other.loops
+        self.slots |= other.slots
+
 
 @dataclass
 class _Findings:
-    functions: dict[tuple[str, str], _Function] = field(default_factory=lambda: defaultdict(_Function))
-    kernels: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    functions: dict[tuple[str, str], _Function] = field(default_factory=partial(defaultdict, _Function))
+    kernels: dict[str, set[str]] = field(default_factory=partial(defaultdict, set))
     archs: dict[str, set[int]] = field(default_factory=lambda: {"elf": set(), "ptx": set()})
     faults: list[Fault] = field(default_factory=list)
+
+    def add(self, other: _Findings) -> None:
+        """Take over what another process found in other elements of the same library."""
+        for key, function in other.functions.items():
+            self.functions[key].add(function)
+        for arch, names in other.kernels.items():
+            self.kernels[arch] |= names
+        self.faults += other.faults
 
 
 def scan_library(path: Path, shown: str, archs: Container[str] | None = None) -> LibraryAudit:
@@ -45,15 +67,47 @@ def scan_library(path: Path, shown: str, archs: Container[str] | None = None) ->
     OSError where the file cannot be opened.
     """
     findings = _Findings()
+    wanted: list[Element] = []
+    with _mapped(path) as data:
+        for element in _elements(data, findings):
+            if element.kind != "other":
+                findings.archs[element.kind].add(element.arch)
+                if archs is None or _shown(element) in archs:
+                    wanted.append(element)
+        if sum(element.stored_size for element in wanted) < _ALONE:
+            _scan_elements(data, wanted, findings)
+            return _audit(shown, findings)
+    _scan_together(path, wanted, findings)
+    return _audit(shown, findings)
+
+
+@contextmanager
+def _mapped(path: Path) -> Iterator[memoryview]:
+    """The file's bytes, read from the disk only where they are looked at."""
     with path.open("rb") as source:
         try:
             mapped = mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ)
         except ValueError:  # an empty file cannot be mapped
-            findings.faults.append(Fault(0, "not an ELF file: empty"))
-            return _audit(shown, findings)
-        view = memoryview(mapped)
-        _scan_host(view, archs, findings)
-    return _audit(shown, findings)
+            yield memoryview(b"")
+            return
+    # Never closed: NumPy's views of it may live on in an exception.  It goes with the last of them.
+    yield memoryview(mapped)
+
+
+def _scan_together(path: Path, elements: list[Element], findings: _Findings) -> None:
+    """Share the elements among processes; each maps the file by itself."""
+    workers = len(os.sched_getaffinity(0))
+    pieces = [elements[first::_PIECES] for first in range(_PIECES)]
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("fork")) as pool:
+        for found in pool.map(_scan_piece, [path] * _PIECES, pieces):
+            findings.add(found)
+
+
+def _scan_piece(path: Path, elements: list[Element]) -> _Findings:
+    findings = _Findings()
+    with _mapped(path) as data:
+        _scan_elements(data, elements, findings)
+    return findings
 
 
 def _audit(shown: str, findings: _Findings) -> LibraryAudit:
@@ -72,7 +126,8 @@ def _audit(shown: str, findings: _Findings) -> LibraryAudit:
     )
 
 
-def _scan_host(data: memoryview, archs: Container[str] | None, findings: _Findings) -> None:
+def _elements(data: memoryview, findings: _Findings) -> Iterator[Element]:
+    """All elements of the library's fatbins."""
     try:
         elf = read_elf(data)
         if elf.machine != MACHINE_X86_64:
@@ -86,25 +141,23 @@ def _scan_host(data: memoryview, archs: Container[str] | None, findings: _Findin
         if not elf.fits(row):
             findings.faults.append(Fault(offset, f"{size} bytes of .nv_fatbin do not fit the file: truncated?"))
             size = max(0, len(data) - offset)
-        for element in iter_elements(data, offset, size, findings.faults.append):
-            _scan_element(data, element, archs, findings)
+        yield from iter_elements(data, offset, size, findings.faults.append)
 
 
-def _scan_element(data: memoryview, element: Element, archs: Container[str] | None, findings: _Findings) -> None:
-    if element.kind == "other":
-        return
-    findings.archs[element.kind].add(element.arch)
-    arch = f"{'sm' if element.kind == 'elf' else 'compute'}_{element.arch}"
-    if archs is not None and arch not in archs:
-        return
-    try:
-        payload = read_payload(data, element)
-        if element.kind == "elf":
-            _scan_cubin(read_cubin(payload), element.arch, findings)
-        else:
-            _scan_ptx(Ptx(bytes(payload)), arch, findings)
-    except (PayloadError, ElfError) as error:
-        findings.faults.append(Fault(element.payload_offset, f"{arch}: {error}"))
+def _shown(element: Element) -> str:
+    return f"{'sm' if element.kind == 'elf' else 'compute'}_{element.arch}"
+
+
+def _scan_elements(data: memoryview, elements: list[Element], findings: _Findings) -> None:
+    for element in elements:
+        try:
+            payload = read_payload(data, element)
+            if element.kind == "elf":
+                _scan_cubin(read_cubin(payload), element.arch, findings)
+            else:
+                _scan_ptx(Ptx(bytes(payload)), _shown(element), findings)
+        except (PayloadError, ElfError) as error:
+            findings.faults.append(Fault(element.payload_offset, f"{_shown(element)}: {error}"))
 
 
 def _scan_cubin(cubin: Cubin, arch: int, findings: _Findings) -> None:
@@ -160,6 +213,6 @@ def atomics(cubin: Cubin, arch: int) -> list[Atomic]:
     index = np.searchsorted(cubin.starts, at, "right") - 1
     numbers = (at - cubin.starts[index]) // sass.INSTRUCTION
     halves = code.view("<u8").reshape(-1, 2)[hits]
-    inside = at + sass.INSTRUCTION <= cubin.ends[index]
+    inside = at + sass.INSTRUCTION <= cubin.ends[index]  # the gaps between sections hold no code
     found = np.column_stack([index, numbers])[inside].tolist()
     return [Atomic(*where, *both) for where, both in zip(found, halves[inside].tolist(), strict=True)]

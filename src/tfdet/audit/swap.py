@@ -19,6 +19,11 @@ _PASSING = frozenset({"move", "convert"})
 _ORDERLESS = frozenset({"integer", "multiply", "minmax", "select", "bits", "compare"})
 _FLOATS = ("f16", "f32", "f64")
 
+
+class TooLongError(Exception):
+    """The data flow is too large to be followed."""
+
+
 Register = TypeVar("Register")
 
 
@@ -32,7 +37,7 @@ class Flow(Protocol[Register]):
         """Registers with the compared and with the new value of the compare-and-swap."""
 
     def definitions(self, register: Register, at: int) -> set[int]:
-        """The nodes whose value the register may hold where instruction `at` starts."""
+        """The nodes whose value the register may hold where instruction `at` starts; may raise TooLongError."""
 
     def sources(self, at: int) -> Collection[Register]:
         """What goes into the value that the instruction writes."""
@@ -54,12 +59,8 @@ def explain_swap(flow: Flow[Register], at: int) -> tuple[Verdict, str]:
     """(verdict, reason) for the compare-and-swap that is instruction number `at`."""
     try:
         return _Swap(flow, at).verdict()
-    except _TooLongError:
+    except TooLongError:
         return "unresolved", "CAS: too much code to follow"
-
-
-class _TooLongError(Exception):
-    pass
 
 
 class _Swap(Generic[Register]):
@@ -107,7 +108,7 @@ class _Swap(Generic[Register]):
             if node in flow:
                 continue
             if len(flow) > _MOST_NODES:
-                raise _TooLongError
+                raise TooLongError
             flow[node] = set()
             if node >= self.first and self._role(node) != "load":
                 for register in function.sources(node):
