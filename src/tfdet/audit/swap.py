@@ -9,7 +9,7 @@ passes through count: what prepares `x`, and addresses, do not.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Generic, Protocol, TypeVar
 
 from tfdet.audit.model import Verdict
@@ -71,9 +71,12 @@ class _Swap(Generic[Register]):
         self.at = at
         compared, swapped = function.swap(at)
         self.first = 0
+        self.merges: list[set[int]] = []  # where a register may hold one of several values
         self.old = {node for node in self._follow(compared, at) if self._role(node) == "load"}
         self.first = min(self.old | {function.loop_head(at)})
+        self.merges.clear()
         self.flow = self._follow(swapped, at)
+        self.choices = [merge for merge in self.merges if len(merge) > 1]
         self.passed = self._passed()
 
     def verdict(self) -> tuple[Verdict, str]:
@@ -84,6 +87,9 @@ class _Swap(Generic[Register]):
             return "yes", f"CAS loop: {', '.join(floats)}"
         if not all(self._compares_old(node) for node in self.passed - self.old):
             roles.add("selection by another condition")
+        for choice in self.choices:
+            if choice & self.passed:
+                roles |= {self._choice(node) for node in choice - self.passed if node >= 0} - {""}
         if any(node < 0 and min(self.old) < -1 - node < self.at for node in self.flow):
             roles.add("a called function")
         if strange := sorted(roles - _ORDERLESS):
@@ -92,17 +98,25 @@ class _Swap(Generic[Register]):
             return "unresolved", "CAS that only moves values: what it writes is decided by a branch"
         return "no", f"CAS loop: {', '.join(sorted(roles))}"
 
+    def _choice(self, node: int) -> str:
+        """What is strange about a value that may take the place of one computed from the old value."""
+        if self.function.condition(node) is None:
+            return "selection by a branch"
+        return "" if self._compares_old(node) else "selection by another condition"
+
     def _role(self, node: int) -> str:
         return self.function.role(node) if node >= 0 else "call"
 
-    def _follow(self, registers: Iterable[Register], at: int) -> dict[int, set[int]]:
+    def _follow(self, registers: Collection[Register], at: int) -> dict[int, set[int]]:
         """Everything whose value can come into `registers` at `at`: node -> the nodes that go into it.
 
         What was computed before the old value was there is not followed further.
         """
         function = self.function
         flow: dict[int, set[int]] = {}
-        pending = [node for register in registers for node in function.definitions(register, at)]
+        first = [function.definitions(register, at) for register in registers]
+        self.merges += first
+        pending = [node for definitions in first for node in definitions]
         while pending:
             node = pending.pop()
             if node in flow:
@@ -112,7 +126,9 @@ class _Swap(Generic[Register]):
             flow[node] = set()
             if node >= self.first and self._role(node) != "load":
                 for register in function.sources(node):
-                    flow[node] |= function.definitions(register, node)
+                    definitions = function.definitions(register, node)
+                    self.merges.append(definitions)
+                    flow[node] |= definitions
                 pending += flow[node]
         return flow
 
