@@ -1,0 +1,125 @@
+"""Reduce rows that share a key, in an order that depends on nothing but the input.
+
+Equal keys are brought together by a stable sort.  Then, for shifts 1, 2, 4, ..., every row takes in the row that many
+places before it if their keys agree: after log2(N) elementwise steps, the last row of each run holds the reduction of
+the whole run, in pairs (so the rounding error grows with log N, not with N).  Nothing is scattered, nothing is added
+atomically.  Index arithmetic is 64-bit because TensorFlow keeps 32-bit integers of a GPU's graph on the host.
+"""
+
+from tfdeterminism.patches.common import cast, constant, select
+
+_UNROLL = 256  # rows up to which a graph gets the steps one by one instead of a loop
+
+
+def by_key(rows, keys, bad, count, combine, empty):
+    """rows [N, D] reduced to [count, D], and which of the count keys occurred.
+
+    keys: int64 [N], in any order; only those in [0, count) take part.  bad: bool [N], keys that the op must refuse:
+    a CPU raises InvalidArgumentError for them, and a GPU ignores them, as in all of TensorFlow's gathers.
+    empty: what a key without rows gets.
+    """
+    keys, order = sort(keys, bad, count)
+    return sorted_runs(_gather(rows, order), keys, count, combine, empty)
+
+
+def sort(keys, bad, count):
+    """Keys in ascending order, those that take no part last, as count; and where each row came from (int64)."""
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import array_ops, math_ops, nn_ops
+    count = cast(count, dtypes.int64)
+    outside = math_ops.logical_or(keys < 0, keys >= count)
+    keys = select(outside, array_ops.zeros_like(keys) + count, keys)
+    # Of equal elements top_k takes the earlier first: a stable sort.
+    known = constant(count)
+    narrow = known is not None and known < 2 ** 31
+    descending = cast(-keys, dtypes.int32) if narrow else -keys
+    descending, order = nn_ops.top_k(descending, k=array_ops.size(keys))
+    keys, order = -cast(descending, dtypes.int64), cast(order, dtypes.int64)
+    return keys, _gather(refuse(bad), order)
+
+
+def refuse(bad):
+    """Row numbers; for a bad row one past the end, which a gather on a CPU raises for."""
+    from tensorflow.python.ops import array_ops
+    rows = _positions(bad)
+    return select(bad, array_ops.zeros_like(rows) + _count(bad), rows)
+
+
+def sorted_runs(rows, keys, count, combine, empty, longest=None):
+    """As by_key, of rows whose keys ascend.  longest: a bound on the rows of one key, where one is known."""
+    from tensorflow.python.ops import array_ops
+    rows = scan(rows, keys, combine, longest)
+    last, present = last_rows(keys, count)
+    filler = array_ops.fill(array_ops.concat([[1], array_ops.shape(rows)[1:]], 0), cast(empty, rows.dtype))
+    return _gather(array_ops.concat([rows, filler], 0), last), present
+
+
+def scan(rows, keys, combine, longest=None):
+    """[N, ...]: each row combined with all rows before it that have its key."""
+    from tensorflow.python.eager import context
+    from tensorflow.python.framework import constant_op, dtypes
+    from tensorflow.python.ops import math_ops
+    positions = _positions(keys)
+
+    def same(shift):
+        before = math_ops.maximum(positions - shift, 0)
+        return before, math_ops.logical_and(positions >= shift, math_ops.equal(keys, _gather(keys, before)))
+
+    def step(rows, shift):
+        before, joined = same(shift)
+        return select(joined, combine(_gather(rows, before), rows), rows)
+
+    size = keys.shape.as_list()[0]
+    if longest is None and size is not None and (size <= _UNROLL or context.executing_eagerly()):
+        longest = size
+    if longest is not None:
+        shift = 1
+        while shift < longest:
+            if context.executing_eagerly() and not math_ops.reduce_any(same(shift)[1]).numpy():
+                break
+            rows, shift = step(rows, shift), 2 * shift
+        return rows
+    shape = rows.shape
+
+    def body(shift, rows):
+        rows = step(rows, shift)
+        rows.set_shape(shape)
+        return 2 * shift, rows
+    return _while_loop(
+        lambda shift, rows: math_ops.reduce_any(same(shift)[1]), body,
+        [constant_op.constant(1, dtypes.int64), rows])[1]
+
+
+def last_rows(keys, count):
+    """For each key in range(count), the number of its last row (N if it has none), and whether it has one."""
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import array_ops, gen_array_ops, math_ops
+    wanted = [math_ops.range(cast(count, dtypes.int64))]
+    upper = gen_array_ops.upper_bound([keys], wanted, dtypes.int64)[0]
+    lower = gen_array_ops.lower_bound([keys], wanted, dtypes.int64)[0]
+    present = upper > lower
+    return select(present, upper - 1, array_ops.zeros_like(upper) + _count(keys)), present
+
+
+def _while_loop(condition, body, values):
+    try:
+        from tensorflow.python.ops import while_loop  # from 2.12 on
+    except ImportError:
+        from tensorflow.python.ops import control_flow_ops as while_loop
+    return while_loop.while_loop(condition, body, values)
+
+
+def _positions(vector):
+    from tensorflow.python.ops import math_ops
+    return math_ops.range(_count(vector))
+
+
+def _count(vector):
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import array_ops
+    return array_ops.size(vector, out_type=dtypes.int64)
+
+
+def _gather(rows, indices):
+    from tensorflow.python.ops import array_ops
+    return array_ops.gather(rows, indices)

@@ -1,0 +1,138 @@
+"""Put functions of TensorFlow's own modules aside and back again.
+
+TensorFlow exports one function under many names: `tf.math.segment_sum`, `tf.compat.v1.segment_sum`,
+`math_ops.segment_sum`.  All of them are one object, so it is looked for by identity.
+"""
+
+import functools
+import inspect
+import sys
+
+_FAMILY = ("tensorflow", "keras", "tf_keras")
+_WRAPPED = ("_tfmw_wrapped_module", "_dw_wrapped_module")
+
+
+class NotCovered(Exception):
+    """A replacement's way to say: this call is the original's (it raises, or needs no care)."""
+
+
+class Replacements(object):
+    """Everything that was replaced, so that all of it can be put back."""
+
+    def __init__(self):
+        self._places = []  # (module, name, old, new)
+        self._new = {}  # id(old) -> (old, new)
+        self._reached = []
+
+    @property
+    def places(self):
+        """Every replaced attribute: (module name, attribute, old, new)."""
+        return [(module.__name__, name, old, new) for module, name, old, new in self._places]
+
+    def replace(self, module, name, compute):
+        """Let `compute` do what the generated function `module.name` did, under every name it has.
+
+        compute(**arguments) gets the original's arguments, defaults filled in; NotCovered leaves the call to the
+        original, and so does a TypeError or ValueError, whose message is then the original's.  Replacing twice, or
+        what this version does not have, changes nothing.
+        """
+        old = getattr(module, name, None)
+        if old is None or id(old) in self._new or hasattr(old, "tfdeterminism_original"):
+            return
+        functions = [old]
+        raw = getattr(module, _camel(name), None)
+        if inspect.isfunction(raw):
+            functions.append(raw)
+        for function in functions:
+            self._new[id(function)] = (function, _standing_in(function, compute))
+        for holder, attribute, function in _holders(functions, _is_family):
+            new = self._new[id(function)][1]
+            setattr(holder, attribute, new)
+            self._places.append((holder, attribute, function, new))
+
+    def reaches(self, function):
+        """Say that a public function is repaired below its own name: references to it need not be replaced."""
+        if function is not None:
+            self._reached.append(function)
+
+    def user_references(self):
+        """What other people's modules hold, as "module.name": (taken before the patch and still the original op,
+        held but repaired all the same because the repair is below the name)."""
+        stale = _holders([old for old, _ in self._new.values()], _is_theirs)
+        reached = _holders(self._reached, _is_theirs)
+        return sorted(_names(stale)), sorted(_names(reached))
+
+    def restore(self):
+        """Put every original back, also where a module loaded since then took the replacement."""
+        for module, name, old, _ in reversed(self._places):
+            setattr(module, name, old)
+        originals = dict((id(new), old) for old, new in self._new.values())
+        news = [new for _, new in self._new.values()]
+        for module, name, value in _holders(news, lambda _: True):
+            setattr(module, name, originals[id(value)])
+        self._places, self._new, self._reached = [], {}, []
+
+
+def _standing_in(original, compute):
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def call(*args, **kwargs):
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError:
+            return original(*args, **kwargs)
+        arguments = dict((name, given.default) for name, given in signature.parameters.items())
+        arguments.update(bound.arguments)
+        try:
+            return compute(**arguments)
+        except NotCovered:
+            return original(*args, **kwargs)
+        except (TypeError, ValueError):
+            original(*args, **kwargs)  # bad input: the original's own words
+            raise
+
+    call.tfdeterminism_original = original
+    return call
+
+
+def _camel(name):
+    """unsorted_segment_sum -> UnsortedSegmentSum: what tf.raw_ops calls it."""
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+
+
+def _holders(functions, belongs):
+    """(module, attribute, function) for every module-level reference to one of the functions."""
+    wanted = set(id(function) for function in functions)
+    return [(module, name, value)
+            for module in _modules() if belongs(module.__name__)
+            for name, value in list(_contents(module).items())
+            if id(value) in wanted and inspect.isfunction(value)]
+
+
+def _modules():
+    """Every loaded module, and behind TensorFlow's wrapping modules the wrapped ones."""
+    seen = set()
+    for module in list(sys.modules.values()):
+        while isinstance(module, type(sys)) and id(module) not in seen:
+            seen.add(id(module))
+            yield module
+            inner = _contents(module)
+            module = next((inner[key] for key in _WRAPPED if key in inner), None)
+
+
+def _contents(module):
+    # Not vars(): TensorFlow's lazy modules load themselves when asked for an attribute.
+    return object.__getattribute__(module, "__dict__")
+
+
+def _is_family(name):
+    return name.split(".")[0].startswith(_FAMILY)
+
+
+def _is_theirs(name):
+    return not _is_family(name) and name.split(".")[0] != "tfdeterminism"
+
+
+def _names(holders):
+    return set("%s.%s" % (module.__name__, name) for module, name, _ in holders)
