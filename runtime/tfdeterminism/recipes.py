@@ -1,0 +1,96 @@
+"""The one table: what makes each TensorFlow deterministic, by version, for stock builds and NVIDIA's.
+
+`enable_determinism` follows it; so do `tfdet recipe` and the README of the project that measures it.
+What it adds by replacing ops is in `patches.PATCHES`, where each patch tells its own versions.
+"""
+
+from .patches import PATCHES
+
+
+class Recipe(object):
+    """One row.
+
+    kind: 'stock' or 'ngc' (NVIDIA's images and wheels).  first, last: (major, minor), both included.
+    solution: its key in the project's matrix, None where nothing is known to help.
+    environment: variables to set.  call: the name of a function under tf.config.experimental.
+    covers_xla: whether its promise holds for what XLA compiles too.  caveats: sentences.
+    """
+
+    def __init__(self, kind, first, last, solution, environment=(), call=None, covers_xla=False, caveats=()):
+        self.kind = kind
+        self.first = first
+        self.last = last
+        self.solution = solution
+        self.environment = tuple(environment)
+        self.call = call
+        self.covers_xla = covers_xla
+        self.caveats = tuple(caveats)
+
+    @property
+    def name(self):
+        """e.g. 'stock TensorFlow 1.14 to 2.0'."""
+        versions = [as_text(self.first)] + ([as_text(self.last)] if self.last != self.first else [])
+        return "{} TensorFlow {}".format("NVIDIA's" if self.kind == "ngc" else "stock", " to ".join(versions))
+
+    def covers(self, kind, version):
+        return kind == self.kind and self.first <= version <= self.last
+
+    def lines(self):
+        """The same by hand, as lines of Python: without the patches, which no line of code can replace."""
+        lines = ["import os"] if self.environment else []
+        lines += ["os.environ[{!r}] = {!r}".format(name, value) for name, value in self.environment]
+        lines += ["import tensorflow as tf"]
+        if self.call:
+            lines.append("tf.config.experimental.{}()".format(self.call))
+        return lines
+
+
+def as_text(version):
+    return ".".join(str(part) for part in version)
+
+
+_CUDNN = [("TF_CUDNN_DETERMINISTIC", "1")]
+_OPS = [("TF_DETERMINISTIC_OPS", "1")]
+_FRONTEND = _OPS + [("TF_CUDNN_USE_FRONTEND", "1")]
+
+_NO_SWITCH = "It reads no determinism variable: cuDNN's convolutions and max-pooling stay nondeterministic."
+_NO_ALGORITHM = "cuDNN has no deterministic algorithm for some layers: they end with \"No algorithm worked!\"."
+_EAGER_FIRST = "In 1.x call tf.enable_eager_execution(), if you use it, before anything that sets a seed."
+_RAISES = "Ops without a deterministic kernel raise an error, where no patch stands in for them."
+_CUDNN_81 = "TF_CUDNN_USE_FRONTEND acts only in builds with cuDNN 8.1 or later."
+_UNSEEDED = "Random ops without a seed raise an error from now on."
+_NO_PROMISE = "TensorFlow promises nothing for tf.compat.v1.Session and ParameterServerStrategy."
+
+RECIPES = (
+    Recipe("stock", (1, 13), (1, 13), None, caveats=[_NO_SWITCH, _EAGER_FIRST]),
+    Recipe("stock", (1, 14), (1, 15), "TDP", _CUDNN, caveats=[_NO_ALGORITHM, _EAGER_FIRST]),
+    Recipe("stock", (2, 0), (2, 0), "TDP", _CUDNN, caveats=[_NO_ALGORITHM]),
+    Recipe("stock", (2, 1), (2, 1), "TDO", _OPS, caveats=[_NO_ALGORITHM]),
+    Recipe("stock", (2, 2), (2, 4), "TDO", _OPS),
+    Recipe("stock", (2, 5), (2, 7), "TDO-FE", _FRONTEND, caveats=[_RAISES, _CUDNN_81]),
+    Recipe("stock", (2, 8), (2, 21), "TEOD", call="enable_op_determinism", covers_xla=True,
+           caveats=[_RAISES, _UNSEEDED, _NO_PROMISE]),
+    Recipe("ngc", (1, 13), (1, 15), "TDO", _OPS, caveats=["Before image 19.12: " + _NO_ALGORITHM, _EAGER_FIRST]),
+    Recipe("ngc", (2, 0), (2, 7), "TDO", _OPS,
+           caveats=["Before image 19.12: " + _NO_ALGORITHM, "From 2.5 on: " + _RAISES]),
+    Recipe("ngc", (2, 8), (2, 21), "TEOD", call="enable_op_determinism", covers_xla=True,
+           caveats=[_RAISES, _UNSEEDED, _NO_PROMISE]),
+)
+FIRST, LAST = RECIPES[0].first, max(recipe.last for recipe in RECIPES)
+
+# tfdeterminism.patch() is for these alone.
+PATCHED = ((1, 14), (1, 15), (2, 0))
+
+
+def recipe_for(kind, version):
+    """The row for a (major, minor); for one outside the table the nearest row."""
+    inside = min(max(version, FIRST), LAST)
+    rows = [row for row in RECIPES if row.kind == kind and row.first <= inside]
+    return max(rows, key=lambda row: row.first)
+
+
+def patches_for(kind, version):
+    """The patches for a (major, minor), in the order of PATCHES; for a newer one those of the newest known."""
+    if version < FIRST:  # nothing was ever tried there
+        return []
+    return [patch for patch in PATCHES.values() if patch.applies(min(version, LAST), kind == "ngc")]
