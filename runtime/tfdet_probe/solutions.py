@@ -58,9 +58,26 @@ def _set_keras_seeds(seed):
     tf.keras.utils.set_random_seed(seed)
 
 
+def _patch():
+    import tfdeterminism
+    tfdeterminism.patch()
+
+
+def _enable_determinism():
+    """Without the seed: before_repeat() sets it, and in 1.x eager execution could not be switched on after it."""
+    import tfdeterminism
+    tfdeterminism.enable_determinism()
+
+
+def _set_all_seeds(seed):
+    import tfdeterminism
+    tfdeterminism.set_seeds(seed)
+
+
 def _nothing():
     pass
 
 
-_CALLS = {"enable_op_determinism": _enable_op_determinism, "keras_set_random_seed": _nothing}
-_SEEDERS = {"keras_set_random_seed": _set_keras_seeds}
+_CALLS = {"enable_op_determinism": _enable_op_determinism, "keras_set_random_seed": _nothing,
+          "patch": _patch, "enable_determinism": _enable_determinism}
+_SEEDERS = {"keras_set_random_seed": _set_keras_seeds, "enable_determinism": _set_all_seeds}

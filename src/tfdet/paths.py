@@ -28,6 +28,11 @@ class Project:
         return self.root / "runtime"
 
     @property
+    def known(self) -> Path:
+        """What the runtime package tells its users to stay nondeterministic; generated."""
+        return self.runtime / "tfdeterminism" / "known.json"
+
+    @property
     def suite(self) -> Path:
         return self.root / "tests" / "ops"
 

@@ -1,4 +1,4 @@
-"""Write the tables into README.md and docs/status.md, and check that they are what the evidence gives."""
+"""Write the tables (README.md, docs/status.md, runtime's known.json), and check that they are what the evidence gives."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jinja2 import DictLoader, Environment, StrictUndefined
 
-from tfdet import tables
+from tfdet import known, tables
 from tfdet.errors import DataError, Exit, TfdetError
 from tfdet.evidence import Store
 from tfdet.matrix.models import Group
@@ -18,6 +18,7 @@ from tfdet.matrix.ranges import leading_version
 from tfdet.paths import Project
 from tfdet.records import Record
 from tfdet.status import Status
+from tfdeterminism import recipes
 
 _BLOCK = re.compile(r"(<!-- tfdet:begin (?P<name>[\w-]+) -->\n)(?P<body>.*?)(<!-- tfdet:end (?P=name) -->)", re.S)
 
@@ -28,7 +29,7 @@ class OutOfDate(TfdetError):
 
 # Which blocks each file holds, each exactly once: a marker that was broken would guard nothing.
 _TARGETS = {
-    "README.md": ("gpu", "historic", "possible", "others", "cpu", "provenance", "solutions"),
+    "README.md": ("recipes", "gpu", "historic", "possible", "others", "cpu", "provenance", "solutions"),
     "docs/status.md": ("later", "claims", "measured", "provenance"),
 }
 
@@ -100,7 +101,8 @@ def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
                 "Restore the lines <!-- tfdet:begin NAME --> and <!-- tfdet:end NAME -->.",
             )
         texts.append((path, old, _BLOCK.sub(lambda match: match[1] + blocks[match["name"]] + match[4], old)))
-    return texts
+    path = project.known
+    return [*texts, (path, path.read_bytes().decode("utf-8") if path.exists() else "", known.text(status))]
 
 
 def _blocks(project: Project, status: Status) -> dict[str, str]:
@@ -124,6 +126,8 @@ def _blocks(project: Project, status: Status) -> dict[str, str]:
         "cpu": tables.measured(status, "cpu"),
         "devices": {device: tables.measured(status, device) for device in ["cpu", *status.gpus()]},
         "provenance": provenance(project),
+        "recipes": recipes.RECIPES,
+        "patches": [(patch, tables.patch_span(status.matrix, patch)) for patch in recipes.PATCHES.values()],
     }
     return {name.removesuffix(".md.j2"): engine.get_template(name).render(context) for name in sources}
 

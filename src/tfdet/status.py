@@ -17,7 +17,7 @@ from tfdet.errors import DataError
 from tfdet.evidence import Store
 from tfdet.infer import Cell, CellKey, Evidence, Seen, Verdict
 from tfdet.matrix.load import Matrix, load_matrix, natural
-from tfdet.matrix.models import Claim
+from tfdet.matrix.models import Claim, Solution
 from tfdet.paths import Project
 from tfdet.plan import claims_of, expected
 from tfdet.records import Observation, Record, intact, parse, read_records
@@ -121,6 +121,11 @@ class StatusCell:
         }
 
 
+def _documents_know(solution: Solution) -> bool:
+    """Could they have named it where they say that there is no solution?"""
+    return solution.general and not solution.own
+
+
 @dataclass(frozen=True)
 class Status:
     """verdicts: what the evidence says; a cell that is not in it was never run."""
@@ -155,7 +160,7 @@ class Status:
         solved = {
             (c.key.environment, c.key.device == "cpu", c.key.source): c.key.solution
             for c in self.cells
-            if c.cell.verdict is Verdict.DETERMINISTIC and self.matrix.solutions[c.key.solution].general
+            if c.cell.verdict is Verdict.DETERMINISTIC and _documents_know(self.matrix.solutions[c.key.solution])
         }
         for cell in self.cells:
             place = (cell.key.environment, cell.key.device == "cpu", cell.key.source)

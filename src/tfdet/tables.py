@@ -6,10 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
+from tfdet import known
 from tfdet.infer import Cell, CellKey, Verdict
+from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import NONE, Environment, Group, Source
 from tfdet.plan import claims_of
 from tfdet.status import Status, StatusCell
+from tfdeterminism.patches import Patch
 
 GROUPS: dict[Group, str] = {
     "gpu-confirmed": "Confirmed sources (with solutions)",
@@ -100,6 +103,13 @@ def _span(chosen: list[Environment], among: list[Environment]) -> str:
         runs = [list(run) for hit, run in groupby(all_versions, key=mine.__contains__) if hit]
         words += [f"{name} {run[0]}" if len(run) == 1 else f"{name} {run[0]} to {run[-1]}" for run in runs]
     return ", ".join(words)
+
+
+def patch_span(matrix: Matrix, patch: Patch) -> str:
+    """Where a patch of tfdeterminism is applied: TF 1.13 to 2.6, NGC 19.06 to 20.02."""
+    among = list(matrix.environments.items())
+    chosen = [e for key, e in among if patch.key in known.patched(key, e)]
+    return _span(chosen, [e for _, e in among])
 
 
 _MARKS = {

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tfdet.known import recipe_of
 from tfdet.matrix.load import load_matrix
 from tfdet.paths import Project
-from tfdet.recipe import best_solution, recipe_text
+from tfdet.recipe import recipe_text
 from tfdet.status import Status, load_status
 
 
@@ -23,31 +24,41 @@ def status(checkout: Project) -> Status:
     ("key", "solution"),
     [
         ("tf1.13.1", None),
-        ("tf1.14", "TCD"),
-        ("tf2.0", "TCD"),
+        ("tf1.14", "TDP"),
+        ("tf2.0", "TDP"),
         ("tf2.1", "TDO"),
         ("tf2.6", "TDO-FE"),
         ("tf2.8", "TEOD"),
         ("tf2.21", "TEOD"),
         ("ngc19.06-py3", "TDO"),
         ("ngc22.03-tf1", "TDO"),
+        ("ngc22.03-tf2", "TEOD"),
+        ("ngc24.05-tf2", "TEOD"),
     ],
 )
-def test_the_solution_that_covers_most(checkout: Project, key: str, solution: str | None) -> None:
+def test_the_row_of_the_table_that_holds_there(checkout: Project, key: str, solution: str | None) -> None:
     matrix = load_matrix(checkout.matrix)
-    assert best_solution(matrix, matrix.environments[key]) == solution
+    assert recipe_of(key, matrix.environments[key]).solution == solution
 
 
 def test_what_is_not_covered_is_said(status: Status) -> None:
-    assert "`tf.nn.bias_add` backprop (see XLA note): needs TDP" in recipe_text(status, "tf2.0")
-    assert "bias_add" not in recipe_text(status, "tf2.1")
-    assert "`tf.image.crop_and_resize` backprop: nondeterministic" not in recipe_text(status, "tf2.21")
+    old, new = recipe_text(status, "tf2.0"), recipe_text(status, "tf2.21")
+    avoid, patched = old.split("# covered by the package's replaced ops")
+    assert "os.environ['TF_CUDNN_DETERMINISTIC'] = '1'" in old
+    assert "`tf.nn.max_pool_with_argmax` backprop: no solution is documented" in avoid
+    assert "`tf.math.segment_sum` forward: no solution is documented" in patched
+    assert "`tf.math.segment_sum`" not in new
+    assert "`tf.nn.max_pool_with_argmax` backprop: raises an error" in new
 
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("key", ["tf2.0", "tf2.21"])
-def test_the_lines_run(status: Status, tf_python: Callable[[str], Path], key: str) -> None:
-    done = subprocess.run(
-        [tf_python(key), "-c", recipe_text(status, key)], env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+def test_the_lines_run(checkout: Project, status: Status, tf_python: Callable[[str], Path], key: str) -> None:
+    text = recipe_text(status, key)
+    by_hand = "\n".join(line[4:] for line in text.splitlines() if line.startswith("#   ")).split("\n`")[0]
+    assert "seed(1)" in by_hand
+    for lines, found in ((text, "still nondeterministic"), (by_hand, "")):
+        environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(checkout.runtime), "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run([tf_python(key), "-c", lines], env=environ, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert found in done.stdout

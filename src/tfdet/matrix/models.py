@@ -141,7 +141,7 @@ class Apply(Model):
     """How the probe applies a solution inside a fresh process."""
 
     env: dict[str, str] = {}
-    call: Literal["enable_op_determinism", "keras_set_random_seed"] | None = None
+    call: Literal["enable_op_determinism", "keras_set_random_seed", "patch", "enable_determinism"] | None = None
     seed: int | None = None
     threads: int | None = Field(default=None, ge=1)
     options: dict[str, int] = Field(default={}, description="what a case reads by make.option(name, default)")
@@ -155,6 +155,7 @@ class Solution(Model):
     order: int
     seed: bool = Field(default=False, description="in the key of the seed documents")
     general: bool = Field(default=False, description="tried on every source")
+    own: bool = Field(default=False, description="made by this project: documents of others do not know it")
     devices: list[Device] = ["gpu", "cpu"]
     available: Where = Where(stock=">=0", ngc=">=0")
     apply: Apply | None = Field(default=None, description="absent: nothing to run")

@@ -1,0 +1,82 @@
+"""The one table: no hole, no overlap, and what it says is what the matrix' solutions say."""
+
+from __future__ import annotations
+
+import pytest
+
+from tfdet import known
+from tfdet.matrix.load import Matrix, load_matrix
+from tfdet.matrix.models import NONE, Environment, Source
+from tfdet.paths import Project
+from tfdeterminism import recipes
+
+STOCK = [(1, 13), (1, 14), (1, 15), *((2, minor) for minor in range(22))]
+
+
+@pytest.fixture(scope="module")
+def matrix(checkout: Project) -> Matrix:
+    return load_matrix(checkout.matrix)
+
+
+@pytest.mark.parametrize("kind", ["stock", "ngc"])
+@pytest.mark.parametrize("version", STOCK)
+def test_each_version_has_one_row(kind: str, version: tuple[int, int]) -> None:
+    rows = [row for row in recipes.RECIPES if row.covers(kind, version)]
+    assert rows == [recipes.recipe_for(kind, version)]
+
+
+def test_outside_the_table_the_nearest_row() -> None:
+    assert recipes.recipe_for("stock", (3, 0)) is recipes.recipe_for("stock", recipes.LAST)
+    assert recipes.recipe_for("stock", (1, 4)) is recipes.recipe_for("stock", recipes.FIRST)
+    assert recipes.patches_for("stock", (1, 12)) == []
+    assert recipes.patches_for("stock", (2, 99)) == recipes.patches_for("stock", recipes.LAST)
+
+
+def test_the_table_ends_where_the_matrix_does(matrix: Matrix) -> None:
+    versions = {known.build_of(key, e)[1] for key, e in matrix.environments.items() if e.kind == "stock"}
+    assert (min(versions), max(versions)) == (recipes.FIRST, recipes.LAST)
+
+
+@pytest.mark.parametrize("row", recipes.RECIPES, ids=lambda row: row.name)
+def test_a_row_does_what_its_solution_says(matrix: Matrix, row: recipes.Recipe) -> None:
+    if row.solution is None:
+        assert (row.environment, row.call) == ((), None)
+        return
+    parts = [matrix.solutions[key].apply for key in known.effects(matrix, row.solution)]
+    own = matrix.solutions[row.solution].apply
+    assert own is not None
+    if row.solution == "TDP":  # patch() sets what TCD sets
+        assert dict(row.environment) == {k: v for part in parts if part for k, v in part.env.items()}
+    else:
+        assert (dict(row.environment), row.call) == (own.env, own.call)
+    for version in (row.first, row.last):
+        somewhere = [e for key, e in matrix.environments.items() if known.build_of(key, e) == (row.kind, version)]
+        assert all(matrix.solutions[row.solution].available.covers(e) for e in somewhere), version
+
+
+def test_no_other_solution_is_claimed_to_help_more(matrix: Matrix) -> None:
+    """The claims were not asked when the table was written; they must not contradict it."""
+    for key, environment in matrix.environments.items():
+        chosen = known.recipe_of(key, environment).solution
+        helped = {
+            name: sum(_works(source, environment, known.effects(matrix, name)) for source in matrix.sources.values())
+            for name, solution in matrix.solutions.items()
+            if (solution.general or solution.includes)
+            and not solution.own
+            and name != NONE
+            and solution.available.covers(environment)
+        }
+        best = max(helped.values())
+        assert not best if chosen is None else helped[chosen] == best, (key, chosen, helped)
+
+
+def _works(source: Source, environment: Environment, effects: set[str]) -> bool:
+    claims = [c for c in source.claims if c.device == "gpu" and c.says == "deterministic" and c.covers(environment)]
+    return any(effects & set(claim.solutions) for claim in claims)
+
+
+def test_each_patch_serves_sources_of_the_matrix(matrix: Matrix) -> None:
+    for key, patch in recipes.PATCHES.items():
+        assert patch.key == key
+        assert patch.sources
+        assert set(patch.sources) <= set(matrix.sources), key
