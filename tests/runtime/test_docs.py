@@ -1,0 +1,71 @@
+"""The examples of docs/tfdeterminism.md and of the package's README run in the TensorFlows that they name."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tfdet.paths import Project
+
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs" / "tfdeterminism.md"
+BLOCK = re.compile(r"^```(?P<kind>python|text) tf=(?P<versions>\S+)\n(?P<text>.*?)^```", re.M | re.S)
+PLAIN = re.compile(r"^```python\n(?P<text>.*?)^```", re.M | re.S)
+
+
+# Each example in a process of its own, forked after the import that takes the time.
+RUNNER = """
+import json, os, sys, tensorflow
+for lines in json.load(sys.stdin):
+    child = os.fork()
+    if not child:
+        exec(compile(lines, "example", "exec"), {"__name__": "__main__"})
+        sys.stdout.flush()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, lines
+"""
+
+
+def examples(version: str, kind: str) -> list[str]:
+    found = [b for b in BLOCK.finditer(GUIDE.read_text("utf-8")) if version in b["versions"].split(",")]
+    return [block["text"] for block in found if block["kind"] == kind]
+
+
+def run(python: Path, checkout: Project, *programs: str) -> str:
+    environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(checkout.runtime), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [python, "-c", RUNNER], input=json.dumps(programs), env=environ, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_example_says_where_it_runs() -> None:
+    assert not PLAIN.search(GUIDE.read_text("utf-8"))
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("version", ["1.14", "2.0", "2.21"])
+def test_the_guide(checkout: Project, tf_python: Callable[[str], Path], version: str) -> None:
+    found = examples(version, "python")
+    assert len(found) >= 4
+    said = run(tf_python(f"tf{version}"), checkout, *found)
+    for text in examples(version, "text"):
+        assert not [line for line in text.splitlines() if line not in said.splitlines()]
+    if version == "1.14":
+        first, second = re.findall(r"^\[.*\]$", said, re.M)
+        assert first == second, "the seeds of the two graphs"
+
+
+@pytest.mark.tensorflow
+def test_the_readmes_of_package_and_project(checkout: Project, tf_python: Callable[[str], Path]) -> None:
+    one_call, patch = (block["text"] for block in PLAIN.finditer((ROOT / "runtime" / "README.md").read_text("utf-8")))
+    (readme,) = (block["text"] for block in PLAIN.finditer((ROOT / "README.md").read_text("utf-8")))
+    said = run(tf_python("tf2.0"), checkout, one_call, patch, readme)
+    assert said.count("done:") == 2
+    assert "TensorFlow version 2.0.0 has been patched" in said

@@ -1,0 +1,105 @@
+"""The wheel tensorflow-determinism: old and new pips install it, and it works in the TensorFlows of its promise."""
+
+from __future__ import annotations
+
+import email
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tfdet.engines.venv import VenvEngine
+from tfdet.interpreters import find_python
+from tfdet.matrix.load import load_matrix
+from tfdet.paths import Project
+
+HERE = Path(__file__).parent
+TRAINING = HERE / "training_checks.py"
+# The pip that came with each CPython: pip 18.1 with 3.6.
+BUNDLED_PIP = (
+    "import ensurepip, glob, os; print(glob.glob(os.path.join(ensurepip.__path__[0], '_bundled', 'pip-*'))[0])"
+)
+
+
+@pytest.fixture(scope="session")
+def wheel(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder]
+    subprocess.run(command, cwd=checkout.runtime, check=True, capture_output=True)
+    (found,) = folder.iterdir()
+    return found
+
+
+@dataclass(frozen=True)
+class _WithLock(Project):
+    """A checkout whose lock of one environment is another file."""
+
+    file: Path
+
+    def lock(self, environment: str, device: str) -> Path:
+        return self.file
+
+
+@pytest.fixture(scope="session")
+def python_of(checkout: Project, tf_python: Callable[[str], Path]) -> Callable[[str], Path]:
+    """tf_python, and TensorFlow 1.14 on CPython 3.6, which the matrix does not have."""
+
+    def interpreter(key: str) -> Path:
+        if key != "tf1.14-python3.6":
+            return tf_python(key)
+        if find_python("3.6") is None:
+            pytest.skip("no CPython 3.6 on this machine")
+        environment = load_matrix(checkout.matrix).environment("tf1.14")
+        assert environment.pip is not None
+        older = environment.model_copy(update={"pip": environment.pip.model_copy(update={"python": "3.6"})})
+        engine = VenvEngine(_WithLock(checkout.root, HERE / "tf1.14-python3.6.txt"))
+        return engine.interpreter(key, older, "cpu")
+
+    return interpreter
+
+
+def test_what_is_in_the_wheel(checkout: Project, wheel: Path) -> None:
+    version = (checkout.runtime / "tfdeterminism" / "version.py").read_text().split('"')[-2]
+    assert wheel.name == f"tensorflow_determinism-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as content:
+        names = set(content.namelist())
+        metadata = email.message_from_bytes(content.read(f"tensorflow_determinism-{version}.dist-info/METADATA"))
+        assert b"Tag: py3-none-any" in content.read(f"tensorflow_determinism-{version}.dist-info/WHEEL")
+        licence = next(name for name in names if name.endswith("LICENSE"))
+        assert content.read(licence) == (checkout.root / "LICENSE").read_bytes()
+    package = checkout.runtime / "tfdeterminism"
+    wanted = {p.relative_to(checkout.runtime).as_posix() for p in package.rglob("*") if p.suffix in (".py", ".json")}
+    assert {name for name in names if ".dist-info/" not in name} == wanted
+    assert (metadata["Name"], metadata["Version"]) == ("tensorflow-determinism", version)
+    assert metadata["Metadata-Version"] == "2.1"
+    assert metadata["Requires-Python"] == ">=3.5"
+    assert metadata["Requires-Dist"] is None
+    assert "enable_determinism" in metadata.get_payload()
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("key", ["tf1.14-python3.6", "tf1.15", "tf2.0", "tf2.4", "tf2.8", "tf2.15", "tf2.21"])
+def test_it_installs_and_trains(wheel: Path, python_of: Callable[[str], Path], key: str, tmp_path: Path) -> None:
+    python = python_of(key)
+    pip = subprocess.run([python, "-c", BUNDLED_PIP], check=True, capture_output=True, text=True).stdout.strip()
+    if "python3.6" in key:
+        assert Path(pip).name.startswith("pip-18."), pip
+    target = tmp_path / "site"
+    install = [python, f"{pip}/pip", "--disable-pip-version-check", "--isolated", "--no-cache-dir"]
+    install += ["install", "--no-index", "--target", target, wheel]
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    done = subprocess.run(install, env=environ, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert any(target.glob("tensorflow_determinism-*.dist-info/METADATA"))
+
+    environ |= {"PYTHONPATH": str(target), "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONHASHSEED": "0"}
+    done = subprocess.run([python, TRAINING], env=environ, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    where, first, second = done.stdout.splitlines()[-3:]
+    assert where == os.path.join(target, "tfdeterminism")
+    assert len(first) == 64 and first == second, done.stdout + done.stderr

@@ -1,0 +1,59 @@
+"""Runs inside a TensorFlow environment: train a small network twice, each time in a fresh process, and compare.
+
+Prints where tfdeterminism came from, and the digest of the trained weights of each process.
+"""
+
+import hashlib
+import os
+import sys
+import warnings
+
+import numpy as np
+import tensorflow as tf
+
+import tfdeterminism
+
+
+def train():
+    """The weights after two epochs of a network of convolution, up-sampling, embedding and dense layers."""
+    layers = tf.keras.layers
+    random = np.random.RandomState(0)
+    images, words = random.rand(16, 8, 8, 2).astype("float32"), random.randint(0, 5, (16, 6))
+    targets = random.rand(16, 3).astype("float32")
+    picture, text = layers.Input((8, 8, 2)), layers.Input((6,))
+    seen = layers.UpSampling2D(2)(layers.Conv2D(4, 3, activation="relu")(picture))
+    said = layers.Embedding(5, 4)(text)
+    both = layers.Concatenate()([layers.Flatten()(seen), layers.Flatten()(said)])
+    model = tf.keras.Model([picture, text], layers.Dense(3)(layers.Dropout(0.5)(both)))
+    model.compile(tf.keras.optimizers.SGD(0.1), "mse")
+    model.fit([images, words], targets, epochs=2, batch_size=8, verbose=0)
+    return model.get_weights()
+
+
+def in_child():
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            tfdeterminism.enable_determinism(seed=3)
+            digest = hashlib.sha256(b"".join(weight.tobytes() for weight in train())).hexdigest()
+            os.write(writer, digest.encode("ascii"))
+            os._exit(0)
+        except BaseException:
+            import traceback
+            traceback.print_exc()
+            os._exit(1)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as found:
+        digest = found.read().decode("ascii")
+    os.waitpid(pid, 0)
+    return digest
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("error", tfdeterminism.DeterminismWarning)
+    print(os.path.dirname(tfdeterminism.__file__))
+    for _ in range(2):
+        print(in_child())
+    sys.stdout.flush()
