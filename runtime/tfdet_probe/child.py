@@ -58,7 +58,8 @@ def _observe(job, directory):
     for repeat in range(job.repeats):
         _repeat(runner, reference, repeat, report)
     if job.case.ops and job.relaunch == 0:
-        report["devices"] = placement.check(job.case.ops, job.device_name, _placed(runner))
+        report["devices"] = placement.check(job.case.ops, job.device_name, _placed(runner),
+                                            job.case.source in settings.replaced)
     return report
 
 

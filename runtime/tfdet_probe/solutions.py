@@ -17,6 +17,7 @@ class Settings(object):
         self._env = solution.get("env") or {}
         self._call = solution.get("call")
         self._seed = solution.get("seed")
+        self.replaced = frozenset()  # sources whose ops this solution replaces here, once it is applied
 
     def apply(self, determinism_variables):
         """Set this solution's variables, and unset every other determinism-related one."""
@@ -24,7 +25,7 @@ class Settings(object):
             os.environ.pop(name, None)
         os.environ.update(self._env)
         if self._call:
-            _CALLS[self._call]()
+            self.replaced = frozenset(_CALLS[self._call]() or ())
 
     def before_repeat(self):
         """Seeds, if the solution sets them: each repeat starts from the same state."""
@@ -61,12 +62,13 @@ def _set_keras_seeds(seed):
 def _patch():
     import tfdeterminism
     tfdeterminism.patch()
+    return ["bias-add-backprop"]
 
 
 def _enable_determinism():
     """Without the seed: before_repeat() sets it, and in 1.x eager execution could not be switched on after it."""
     import tfdeterminism
-    tfdeterminism.enable_determinism()
+    return tfdeterminism.enable_determinism().covered
 
 
 def _set_all_seeds(seed):

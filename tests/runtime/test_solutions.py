@@ -1,0 +1,58 @@
+"""patch() and enable_determinism() as solutions of the matrix: applied, placed, and the race on the CPU gone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tfdet.paths import Project
+from tfdet.records import Record, read_records
+from tfdet_probe.placement import WrongPlacement, check
+
+CPU, GPU = "/device:CPU:0", "/device:GPU:0"
+
+
+def test_an_op_that_was_replaced_need_not_be_seen() -> None:
+    placed = [("Sum", CPU), ("Mul", CPU)]
+    assert check(["BiasAddGrad"], CPU, placed, replaced=True) == ["CPU:0"]
+    with pytest.raises(WrongPlacement, match="not seen"):
+        check(["BiasAddGrad"], CPU, placed)
+    with pytest.raises(WrongPlacement, match="not seen"):
+        check(["BiasAddGrad"], GPU, placed, replaced=True)
+    with pytest.raises(WrongPlacement, match="ran"):
+        check(["BiasAddGrad"], GPU, [("Sum", GPU), ("BiasAddGrad", CPU)], replaced=True)
+
+
+def records_of(checkout: Project, key: str, out: Path, *arguments: str) -> list[Record]:
+    command = ["run", key, "--device", "cpu", "--repeats", "5", "--out", str(out), *arguments]
+    done = subprocess.run(
+        [sys.executable, "-m", "tfdet", *command],
+        env={**os.environ, "TFDET_ROOT": str(checkout.root)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    return list(read_records(out))
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("key", ["tf1.14", "tf2.0"])
+def test_both_run_and_the_race_of_crop_and_resize_is_gone(
+    checkout: Project, tf_python: Callable[[str], Path], tmp_path: Path, key: str
+) -> None:
+    tf_python(key)
+    sources = ["--source", "crop-and-resize-backprop", "--source", "bias-add-backprop"]
+    found = records_of(checkout, key, tmp_path / "records.jsonl", "--solution", "TDP", "--solution", "ED", *sources)
+    assert {(r.source, r.solution) for r in found} == {
+        ("crop-and-resize-backprop", "ED"),
+        ("bias-add-backprop", "ED"),
+        ("bias-add-backprop", "TDP"),
+    }
+    assert {(r.observation, r.differed) for r in found} == {("equal", 0)}
+    assert {tuple(r.ran_on) for r in found} == {("CPU:0",)}
