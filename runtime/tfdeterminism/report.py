@@ -73,7 +73,7 @@ def _section(title, lines):
 
 def _patch_line(patch):
     text = "{} ({})".format(patch.key, ", ".join(patch.sources))
-    return "{}. {}".format(text, patch.note) if patch.note else text
+    return "{}: {}".format(text, patch.note) if patch.note else text
 
 
 def _todo(report):

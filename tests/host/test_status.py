@@ -106,6 +106,18 @@ def test_red_when_docs_status_is_changed(copy: Project) -> None:
     assert tfdet(copy, "status", "--check").returncode == Exit.CONTRADICTED
 
 
+@pytest.mark.parametrize(
+    "change", [lambda text: text.replace('"measured": false', '"measured": true', 1), lambda _: ""]
+)
+def test_red_when_what_the_package_tells_is_changed(copy: Project, change: Callable[[str], str]) -> None:
+    copy.known.write_text(change(copy.known.read_text()))
+    done = tfdet(copy, "status", "--check")
+    assert done.returncode == Exit.CONTRADICTED
+    assert "known.json" in done.stderr
+    assert tfdet(copy, "status", "--write").returncode == 0
+    assert tfdet(copy, "status", "--check").returncode == 0
+
+
 def test_red_when_a_solution_does_something_else_than_when_it_was_measured(copy: Project) -> None:
     path = copy.matrix / "solutions" / "TDO.toml"
     path.write_text(path.read_text().replace('TF_DETERMINISTIC_OPS = "1"', 'TF_DETERMINISTIC_OPS = "0"'))
