@@ -59,6 +59,12 @@ def changed(before, after):
     return sorted(key for key in before if key in after and callable(before[key]) and before[key] is not after[key])
 
 
+def keys_of_patches():
+    """The patches that this version is to get."""
+    version = tuple(int(part) for part in tf.version.VERSION.split(".")[:2])
+    return [patch.key for patch in recipes.patches_for("stock", version)]
+
+
 def run_an_op():
     if TF1:
         with V1.Session() as session:
@@ -254,8 +260,7 @@ def a_nightly_is_told_and_served():
 @check
 def an_unknown_build_keeps_the_patches_that_fit():
     tf.__version__ += "-dev20260101"
-    kind, version = "stock", tuple(int(part) for part in tf.__version__.split(".")[:2])
-    wanted = [patch.key for patch in recipes.patches_for(kind, version)]
+    wanted = keys_of_patches()
     if not wanted:
         return
     switch.PATCHES[wanted[0]] = switch.PATCHES[wanted[0]]._replace(install=refuse)
@@ -324,7 +329,7 @@ def a_reference_from_before_is_named():
     program.segments = tf.math.unsorted_segment_sum
     sys.modules["a_program"] = program
     report, _ = enabled()
-    replaced = "unsorted-segment" in [patch.key for patch in report.patches]
+    replaced = "unsorted-segment" in keys_of_patches()
     assert report.old_references == (["a_program.segments"] if replaced else []), report.old_references
     assert ("a_program.segments" in str(report)) == replaced
 

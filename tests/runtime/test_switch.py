@@ -22,6 +22,7 @@ def expect(*variables: str, teod: bool = False, patch: bool = False) -> dict[str
 
 # What documents say of each version (matrix/solutions), not what the code says.
 VERSIONS = {
+    "tf1.13.1": expect(),
     "tf1.14": expect(CUDNN, patch=True),
     "tf1.15": expect(CUDNN, patch=True),
     "tf2.0": expect(CUDNN, patch=True),
