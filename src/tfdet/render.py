@@ -1,4 +1,4 @@
-"""Write the tables (README.md, docs/status.md, runtime's known.json), and check that they are what the evidence gives."""
+"""Write the tables (README.md, docs/status.md, known.json), and check that they are what the evidence gives."""
 
 from __future__ import annotations
 
