@@ -6,7 +6,19 @@ the checks, formats and names above it stay TensorFlow's own.
 
 import collections
 
-from tfdeterminism.patches import bias, resize, segments
+from tfdeterminism.patches import (
+    batch_norm,
+    bias,
+    contrast,
+    crop,
+    depthwise,
+    histogram,
+    losses,
+    resize,
+    scatter,
+    segments,
+    sparse,
+)
 from tfdeterminism.replace import Replacements  # noqa: F401 (part of this package's interface)
 
 
@@ -43,4 +55,23 @@ PATCHES = collections.OrderedDict([
            note="the gradient; slower than the original by about the logarithm of the scale"),
     _patch("resize-nearest", ["resize-nearest-backprop"], resize.install_nearest,
            note="the gradient; slower than the original by about the logarithm of the scale"),
+    _patch("crop-and-resize", ["crop-and-resize-backprop"], crop.install,
+           note="the gradients to images and to boxes, on the CPU as well"),
+    _patch("softmax-xent", ["softmax-xent"], losses.install_dense, before=(2, 6),
+           note="the fused op becomes log_softmax and a sum"),
+    _patch("sparse-softmax-xent", ["sparse-softmax-xent"], losses.install_sparse, before=(2, 7),
+           note="the fused op becomes log_softmax and a gather"),
+    _patch("fused-batch-norm-inference", ["fused-batch-norm-inference-backprop"], batch_norm.install,
+           note="the gradients with is_training=False"),
+    _patch("scatter-nd", ["scatter-nd"], scatter.install_scatter_nd, before=(2, 7),
+           note="sums of floating-point and complex numbers; those of integers have no order"),
+    _patch("tensor-scatter-nd", ["tensor-scatter-nd-add", "tensor-scatter-nd-sub", "tensor-scatter-nd-update"],
+           scatter.install_tensor_scatter, before=(2, 7),
+           note="of several updates of one place the last wins; minima and maxima have no order"),
+    _patch("bincount", ["bincount"], histogram.install, note="with weights, on the CPU as well; counts have no order"),
+    _patch("sparse-dense-matmul", ["sparse-dense-matmul"], sparse.install,
+           note="takes memory for one row of the product for each non-zero element"),
+    _patch("depthwise-conv-filter", ["depthwise-conv-backprop-filter"], depthwise.install, before=(2, 10),
+           note="the gradient to the filter"),
+    _patch("adjust-contrast", ["adjust-contrast"], contrast.install, note="a mean and two products"),
 ])

@@ -41,7 +41,7 @@ def sort(keys, bad, count):
 def refuse(bad):
     """Row numbers; for a bad row one past the end, which a gather on a CPU raises for."""
     from tensorflow.python.ops import array_ops
-    rows = _positions(bad)
+    rows = positions(bad)
     return select(bad, array_ops.zeros_like(rows) + _count(bad), rows)
 
 
@@ -59,17 +59,17 @@ def scan(rows, keys, combine, longest=None):
     from tensorflow.python.eager import context
     from tensorflow.python.framework import constant_op, dtypes
     from tensorflow.python.ops import math_ops
-    positions = _positions(keys)
+    places = positions(keys)
 
     def same(shift):
-        before = math_ops.maximum(positions - shift, 0)
-        return before, math_ops.logical_and(positions >= shift, math_ops.equal(keys, _gather(keys, before)))
+        before = math_ops.maximum(places - shift, 0)
+        return before, math_ops.logical_and(places >= shift, math_ops.equal(keys, _gather(keys, before)))
 
     def step(rows, shift):
         before, joined = same(shift)
         return select(joined, combine(_gather(rows, before), rows), rows)
 
-    size = keys.shape.as_list()[0]
+    size = keys.shape.num_elements()
     if longest is None and size is not None and (size <= _UNROLL or context.executing_eagerly()):
         longest = size
     if longest is not None:
@@ -109,7 +109,8 @@ def _while_loop(condition, body, values):
     return while_loop.while_loop(condition, body, values)
 
 
-def _positions(vector):
+def positions(vector):
+    """0, 1, ..., one for each element (int64)."""
     from tensorflow.python.ops import math_ops
     return math_ops.range(_count(vector))
 

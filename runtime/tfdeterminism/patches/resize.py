@@ -7,7 +7,7 @@ TensorFloat-32 on newer GPUs.)
 """
 
 from tfdeterminism.patches import reduce
-from tfdeterminism.patches.common import Scope, cast, constant, dims, need, reshape, select, tensor, unrecorded
+from tfdeterminism.patches.common import Scope, cast, constant, dims, need, reshape, tensor, unrecorded
 
 
 def install_bilinear(session):
@@ -35,14 +35,13 @@ def _bilinear_grad(grads, original_image, align_corners=False, half_pixel_center
         grads, image = tensor(grads), tensor(original_image)
         need(grads.dtype == dtypes.float32 and image.dtype.is_floating)
         need(grads.shape.ndims == 4 and image.shape.ndims == 4)
-        size = dims(image)[1:3]
+        size, options = dims(image)[1:3], _options(align_corners, half_pixel_centers)
         # Summed in the type of the result if that is the wider one, else in the gradients' own float32.
         kind = image.dtype if image.dtype == dtypes.float64 else dtypes.float32
 
         def forward(grads):
-            return cast(_transposed(cast(grads, kind), size, _bilinear_weights, align_corners, half_pixel_centers),
-                        image.dtype)
-        result = _linear(forward, "resize_bilinear", grads, align_corners, half_pixel_centers)
+            return cast(_transposed(cast(grads, kind), size, _bilinear_weights, options), image.dtype)
+        result = _linear(forward, "resize_bilinear", grads, options)
         result.set_shape([grads.shape[0], image.shape[1], image.shape[2], grads.shape[3]])
         return scope.named(result)
 
@@ -55,21 +54,26 @@ def _nearest_grad(grads, size, align_corners=False, half_pixel_centers=False, na
         known = constant(size)
         height, width = [size[0], size[1]] if known is None else [int(n) for n in known]
         need(known is None or (height > 0 and width > 0))
+        options = _options(align_corners, half_pixel_centers)
 
         def forward(grads):
-            return _transposed(grads, [height, width], _nearest_weights, align_corners, half_pixel_centers)
-        result = _linear(forward, "resize_nearest_neighbor", grads, align_corners, half_pixel_centers)
+            return _transposed(grads, [height, width], _nearest_weights, options)
+        result = _linear(forward, "resize_nearest_neighbor", grads, options)
         height, width = [None, None] if known is None else [height, width]
         result.set_shape([grads.shape[0], height, width, grads.shape[3]])
         return scope.named(result)
 
 
-def _linear(forward, resize, grads, align_corners, half_pixel_centers):
-    """forward(grads), whose own gradient is the resizing itself."""
-    from tensorflow.python.ops import array_ops, custom_gradient, gen_image_ops
+def _options(align_corners, half_pixel_centers):
     options = {"align_corners": align_corners}
     if half_pixel_centers:  # not known to 1.13
         options["half_pixel_centers"] = half_pixel_centers
+    return options
+
+
+def _linear(forward, resize, grads, options):
+    """forward(grads), whose own gradient is the resizing itself."""
+    from tensorflow.python.ops import array_ops, custom_gradient, gen_image_ops
 
     @custom_gradient.custom_gradient
     def call(grads):
@@ -82,21 +86,21 @@ def _linear(forward, resize, grads, align_corners, half_pixel_centers):
     return call(grads)
 
 
-def _transposed(grads, size, weights, align_corners, half_pixel_centers):
+def _transposed(grads, size, weights, options):
     """The transposed resizing of grads [B, OH, OW, C] to [B, H, W, C]."""
     from tensorflow.python.ops import array_ops
     height, width = size
-    rows = _along_first(array_ops.transpose(grads, [1, 0, 2, 3]), height, weights, align_corners, half_pixel_centers)
-    columns = _along_first(array_ops.transpose(rows, [2, 1, 0, 3]), width, weights, align_corners, half_pixel_centers)
+    rows = _along_first(array_ops.transpose(grads, [1, 0, 2, 3]), height, weights, options)
+    columns = _along_first(array_ops.transpose(rows, [2, 1, 0, 3]), width, weights, options)
     return array_ops.transpose(columns, [1, 2, 0, 3])
 
 
-def _along_first(grads, size, weights, align_corners, half_pixel_centers):
+def _along_first(grads, size, weights, options):
     """[O, ...] to [size, ...]: sums of the weighted rows that came from one input position."""
     from tensorflow.python.ops import math_ops
     many = dims(grads)[0]
     total = None
-    for keys, weight in weights(many, size, align_corners, half_pixel_centers):
+    for keys, weight in weights(many, size, options):
         rows = grads
         if weight is not None:
             rows = grads * reshape(cast(weight, grads.dtype), [many, 1, 1, 1])
@@ -112,35 +116,28 @@ def _longest(many, size):
     return min(many, 2 * -(-many // max(size, 1)) + 2)
 
 
-def _bilinear_weights(many, size, align_corners, half_pixel_centers):
+def _bilinear_weights(many, size, options):
     """For each output, the two inputs it mixes: (int64 [O], weights [O]) twice."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import math_ops
-    place = _source(many, size, align_corners, half_pixel_centers, 0.5)
-    below, last = math_ops.floor(place), cast(size, dtypes.int64) - 1
-    share = place - below
-    lower = math_ops.maximum(cast(below, dtypes.int64), 0)
-    upper = math_ops.minimum(cast(math_ops.ceil(place), dtypes.int64), last)
-    return [(math_ops.minimum(lower, last), 1 - share), (math_ops.maximum(upper, 0), share)]
+    place = _source("resize_bilinear", many, size, options)
+    share = place - math_ops.floor(place)
+    lower = cast(math_ops.floor(place), dtypes.int64)
+    return [(lower, 1 - share), (math_ops.minimum(lower + 1, cast(size, dtypes.int64) - 1), share)]
 
 
-def _nearest_weights(many, size, align_corners, half_pixel_centers):
+def _nearest_weights(many, size, options):
     from tensorflow.python.framework import dtypes
-    from tensorflow.python.ops import math_ops
-    place = _source(many, size, align_corners, half_pixel_centers, 0.)
-    place = math_ops.floor(place + 0.5) if align_corners else math_ops.floor(place)
-    return [(math_ops.maximum(math_ops.minimum(cast(place, dtypes.int64), cast(size, dtypes.int64) - 1), 0), None)]
+    return [(cast(_source("resize_nearest_neighbor", many, size, options), dtypes.int64), None)]
 
 
-def _source(many, size, align_corners, half_pixel_centers, centre):
-    """Where in the input each output position lies, in float32 as TensorFlow's kernels compute it."""
+def _source(resize, many, size, options):
+    """Where in the input each output lies (float32 [O]): the resizing of a ramp.
+
+    The op's own kernel says it, since the last bit decides which pixel is nearest, and graph optimizers rewrite
+    divisions.
+    """
     from tensorflow.python.framework import dtypes
-    from tensorflow.python.ops import math_ops
-    outputs = cast(math_ops.range(many), dtypes.float32)
-    above, below = cast(size, dtypes.float32), cast(many, dtypes.float32)
-    scale = above / below
-    if align_corners:
-        scale = select(below > 1, (above - 1) / math_ops.maximum(below - 1, 1), scale)
-    if half_pixel_centers:
-        return (outputs + 0.5) * scale - centre
-    return outputs * scale
+    from tensorflow.python.ops import array_ops, gen_image_ops, math_ops
+    ramp = reshape(cast(math_ops.range(size), dtypes.float32), [1, size, 1, 1])
+    return array_ops.reshape(getattr(gen_image_ops, resize)(ramp, [many, 1], **options), [many])

@@ -103,9 +103,7 @@ def _sorted(op_type, combine, empty):
             def forward(data, ids):
                 return _reduce_sorted(data, ids, combine, empty)
             result = like_op(op_type, forward, [data, ids])
-            known = constant(ids)
-            count = None if known is None else (int(known[-1]) + 1 if len(known) else 0)
-            result.set_shape(_output_shape(count, data.shape, ids.shape.with_rank(1)))
+            result.set_shape(_output_shape(None, data.shape, ids.shape.with_rank(1)))
             return scope.named(result)
     return segment
 

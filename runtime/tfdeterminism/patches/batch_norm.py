@@ -1,0 +1,54 @@
+"""The gradient of fused_batch_norm with is_training=False: sums over all axes but the channels'.
+
+With is_training=True it is cuDNN's, or TensorFlow's own, and stays so.
+"""
+
+from tfdeterminism.patches.common import Scope, cast, need, reshape, tensor
+
+
+def install(session):
+    from tensorflow.python.ops import gen_nn_ops, nn_impl
+    session.replace(gen_nn_ops, "fused_batch_norm_grad", _replacement(gen_nn_ops, "FusedBatchNormGrad"))
+    session.replace(gen_nn_ops, "fused_batch_norm_grad_v2", _replacement(gen_nn_ops, "FusedBatchNormGradV2"))
+    session.replace(gen_nn_ops, "fused_batch_norm_grad_v3", _replacement(gen_nn_ops, "FusedBatchNormGradV3"))
+    session.reaches(getattr(nn_impl, "fused_batch_norm", None))
+
+
+def _replacement(module, op_type):
+    # The generated functions return a namedtuple of their own.
+    output = getattr(module, "_%sOutput" % op_type, None)
+    make = output._make if output is not None else tuple
+
+    def fused_batch_norm_grad(y_backprop, x, scale, reserve_space_1, reserve_space_2, reserve_space_3=None,
+                              epsilon=0.0001, data_format="NHWC", is_training=True, name=None):
+        need(is_training is not None and not is_training)
+        with Scope(name, op_type) as scope:
+            grad, x, scale, mean, variance = [
+                tensor(value) for value in (y_backprop, x, scale, reserve_space_1, reserve_space_2)]
+            need(grad.dtype == x.dtype and x.shape.ndims in (4, 5) and grad.shape.ndims == x.shape.ndims)
+            need(grad.shape.is_compatible_with(x.shape) and scale.dtype == mean.dtype == variance.dtype)
+            for vector in (scale, mean, variance):
+                need(vector.shape.ndims in (None, 1))
+            return make(scope.named(_gradients(grad, x, scale, mean, variance, epsilon, data_format)))
+    return fused_batch_norm_grad
+
+
+def _gradients(grad, x, scale, mean, variance, epsilon, data_format):
+    """To x, scale and offset, and the two outputs that hold nothing.
+
+    For a 16-bit x the sums are taken in the type of scale, as in TensorFlow's kernel: that is the type of the results.
+    """
+    from tensorflow.python.ops import array_ops, math_ops
+    data_format = data_format.decode() if isinstance(data_format, bytes) else data_format
+    rank, channel = x.shape.ndims, 1 if data_format.startswith("NC") else x.shape.ndims - 1
+    need(data_format in ("NHWC", "NCHW", "NDHWC", "NCDHW"))
+    axes = [axis for axis in range(rank) if axis != channel]
+    along = [-1 if axis == channel else 1 for axis in range(rank)]
+    inverse = math_ops.rsqrt(variance + epsilon)
+    wide, kind = cast(grad, scale.dtype), x.dtype
+    to_x = cast(wide * reshape(scale * inverse, along), kind)
+    to_scale = math_ops.reduce_sum(wide * (cast(x, scale.dtype) - reshape(mean, along)), axes) * inverse
+    to_offset = math_ops.reduce_sum(wide, axes)
+    to_x.set_shape(x.shape)
+    nothing = array_ops.zeros([0], scale.dtype)
+    return [to_x, to_scale, to_offset, nothing, array_ops.identity(nothing)]

@@ -1,0 +1,23 @@
+"""adjust_contrast: distances from each image's mean, scaled."""
+
+from tfdeterminism.patches.common import Scope, cast, need, tensor
+
+
+def install(session):
+    from tensorflow.python.ops import gen_image_ops, image_ops
+    session.replace(gen_image_ops, "adjust_contrastv2", _adjust_contrast)
+    for name in ("adjust_contrast", "random_contrast"):
+        session.reaches(getattr(image_ops, name, None))
+
+
+def _adjust_contrast(images, contrast_factor, name=None):
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import math_ops
+    with Scope(name, "AdjustContrastv2") as scope:
+        images, factor = tensor(images), tensor(contrast_factor, dtypes.float32)
+        need(images.dtype in (dtypes.float16, dtypes.float32) and factor.shape.is_compatible_with([]))
+        need(images.shape.ndims is None or images.shape.ndims >= 3)
+        mean = math_ops.reduce_mean(images, [-3, -2], keepdims=True)
+        result = (images - mean) * cast(factor, images.dtype) + mean
+        result.set_shape(images.shape)
+        return scope.named(result)

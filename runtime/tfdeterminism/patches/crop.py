@@ -1,0 +1,168 @@
+"""crop_and_resize's gradients to the image and to the boxes.
+
+To the image: every pixel of every crop gives its share to at most four pixels; the shares are summed by `segments`.
+(TensorFlow's kernel for the CPU loses some of them: its threads race.)  To the boxes: plain sums over each crop.
+"""
+
+from tfdeterminism.patches import segments
+from tfdeterminism.patches.common import Scope, cast, constant, dims, need, product, reshape, select, tensor
+
+
+def install(session):
+    from tensorflow.python.ops import gen_image_ops, image_ops
+    session.replace(gen_image_ops, "crop_and_resize_grad_image", _grad_image)
+    session.replace(gen_image_ops, "crop_and_resize_grad_boxes", _grad_boxes)
+    session.reaches(getattr(gen_image_ops, "crop_and_resize", None))
+    for name in ("crop_and_resize", "crop_and_resize_v1", "crop_and_resize_v2"):
+        session.reaches(getattr(image_ops, name, None))
+
+
+def _grad_image(grads, boxes, box_ind, image_size, T, method="bilinear", name=None):
+    from tensorflow.python.framework import dtypes, tensor_util
+    from tensorflow.python.ops import array_ops
+    with Scope(name, "CropAndResizeGradImage") as scope:
+        kind, method = dtypes.as_dtype(T), _text(method)
+        grads, boxes = tensor(grads, dtypes.float32), tensor(boxes, dtypes.float32)
+        box_ind, image_size = tensor(box_ind, dtypes.int32), tensor(image_size, dtypes.int32)
+        need(kind in (dtypes.float16, dtypes.float32, dtypes.float64) and method in ("bilinear", "nearest"))
+        _need_crops(grads, boxes, box_ind)
+        need(image_size.shape.is_compatible_with([4]))
+        known = constant(image_size)
+        batch, height, width, _ = [image_size[i] if known is None else int(known[i]) for i in range(4)]
+        crops = _Crops(boxes, box_ind, dims(grads)[1:3], batch, height, width)
+        # Summed in the type of the result if that is the wider one, else in the gradients' own float32.
+        grads = cast(grads, kind) if kind == dtypes.float64 else grads
+        corners = crops.nearest() if method == "nearest" else crops.corners()
+        points = product(dims(grads)[:3])
+        keys = array_ops.concat([array_ops.reshape(key, [-1]) for key, _ in corners], 0)
+        rows = array_ops.concat([
+            reshape(grads if share is None else grads * array_ops.expand_dims(cast(share, grads.dtype), 3),
+                    [points, dims(grads)[3]]) for _, share in corners], 0)
+        sums = segments.unsorted_sum(rows, keys, crops.pixels)
+        result = cast(array_ops.reshape(sums, image_size), kind)
+        result.set_shape(tensor_util.constant_value_as_shape(image_size))
+        return scope.named(result)
+
+
+def _grad_boxes(grads, image, boxes, box_ind, method="bilinear", name=None):
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import array_ops, math_ops
+    with Scope(name, "CropAndResizeGradBoxes") as scope:
+        grads, image = tensor(grads, dtypes.float32), tensor(image)
+        boxes, box_ind = tensor(boxes, dtypes.float32), tensor(box_ind, dtypes.int32)
+        need(_text(method) == "bilinear" and image.shape.ndims == 4)
+        _need_crops(grads, boxes, box_ind)
+        crop_height, crop_width = dims(grads)[1:3]
+        batch, height, width, depth = dims(image)
+        crops = _Crops(boxes, box_ind, [crop_height, crop_width], batch, height, width)
+        pixels = cast(reshape(image, [product([batch, height, width]), depth]), dtypes.float32)
+        (above_left, above_right), (below_left, below_right) = [
+            [array_ops.gather(pixels, crops.inside(y, x)) for x in (crops.x.low, crops.x.high)]
+            for y in (crops.y.low, crops.y.high)]
+        x_share = array_ops.expand_dims(crops.x.across(1), 3)
+        y_share = array_ops.expand_dims(crops.y.across(2), 3)
+        slope_y = (1 - x_share) * (below_left - above_left) + x_share * (below_right - above_right)
+        slope_x = (1 - y_share) * (above_right - above_left) + y_share * (below_right - below_left)
+        valid = array_ops.reshape(crops.valid, [-1])
+        along_y, along_x = [_masked(valid, math_ops.reduce_sum(slope * grads, 3)) for slope in (slope_y, slope_x)]
+        parts = [_edge_shares(along_y, 1, crop_height, height), _edge_shares(along_x, 2, crop_width, width)]
+        edges = [math_ops.reduce_sum(parts[axis][end], [1, 2]) for end in (0, 1) for axis in (0, 1)]
+        result = array_ops.concat([array_ops.expand_dims(edge, 1) for edge in edges], 1)
+        result.set_shape([boxes.shape.as_list()[0], 4])
+        return scope.named(result)
+
+
+def _masked(valid, values):
+    from tensorflow.python.ops import array_ops
+    flat = array_ops.reshape(values, [-1])
+    return array_ops.reshape(select(valid, flat, array_ops.zeros_like(flat)), array_ops.shape(values))
+
+
+def _edge_shares(slopes, axis, crop, size):
+    """What of the slopes [boxes, CH, CW] goes to a box's first and to its last edge along the axis."""
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import array_ops, math_ops
+    extent = cast(size, dtypes.float32) - 1
+    steps = cast(crop, dtypes.float32) - 1
+    place = cast(math_ops.range(crop), dtypes.float32) * (extent / math_ops.maximum(steps, 1))
+    last = array_ops.reshape(place, [1, -1, 1] if axis == 1 else [1, 1, -1])
+    # One row or column lies in the middle of the box: half for either edge.
+    last = last + (0.5 * extent) * cast(math_ops.equal(steps, 0), dtypes.float32)
+    return slopes * (extent - last), slopes * last
+
+
+class _Axis(object):
+    """Where the crops' rows (or columns) lie in the image: all are [boxes, crop size]."""
+
+    def __init__(self, first, last, crop, size):
+        from tensorflow.python.framework import dtypes
+        from tensorflow.python.ops import array_ops, math_ops
+        extent = cast(size, dtypes.float32) - 1
+        steps = cast(crop, dtypes.float32) - 1
+        first, last = array_ops.expand_dims(first, 1), array_ops.expand_dims(last, 1)
+        scale = (last - first) * extent / math_ops.maximum(steps, 1)
+        middle = 0.5 * (first + last) * extent
+        spread = first * extent + array_ops.expand_dims(cast(math_ops.range(crop), dtypes.float32), 0) * scale
+        one = array_ops.zeros_like(spread) + steps < 0.5
+        place = select(one, array_ops.zeros_like(spread) + middle, spread)
+        self.valid = math_ops.logical_and(place >= 0, place <= extent)
+        self.place = select(self.valid, place, array_ops.zeros_like(place))
+        self.low = cast(math_ops.floor(self.place), dtypes.int64)
+        self.high = cast(math_ops.ceil(self.place), dtypes.int64)
+        self.closest = cast(math_ops.floor(self.place + 0.5), dtypes.int64)
+        self.share = self.place - math_ops.floor(self.place)
+
+    def across(self, axis):
+        """The upper neighbour's share, as [boxes, 1, crop] or [boxes, crop, 1]."""
+        from tensorflow.python.ops import array_ops
+        return array_ops.expand_dims(self.share, axis)
+
+
+class _Crops(object):
+    """The crops' pixels in the flattened images [batch * height * width]."""
+
+    def __init__(self, boxes, box_ind, crop, batch, height, width):
+        from tensorflow.python.framework import dtypes
+        from tensorflow.python.ops import array_ops, math_ops
+        self.y = _Axis(boxes[:, 0], boxes[:, 2], crop[0], height)
+        self.x = _Axis(boxes[:, 1], boxes[:, 3], crop[1], width)
+        self._height, self._width = cast(height, dtypes.int64), cast(width, dtypes.int64)
+        self.pixels = cast(product([batch, height, width]), dtypes.int64)
+        self._image = array_ops.reshape(cast(box_ind, dtypes.int64), [-1, 1, 1])
+        self._known = math_ops.logical_and(self._image >= 0, self._image < cast(batch, dtypes.int64))
+        self.valid = math_ops.logical_and(
+            array_ops.expand_dims(self.y.valid, 2), array_ops.expand_dims(self.x.valid, 1))
+
+    def inside(self, y, x):
+        """The pixel numbers [boxes, CH, CW] of rows y and columns x; an unknown image is refused by a CPU's gather."""
+        from tensorflow.python.ops import array_ops, math_ops
+        pixel = (self._image * self._height + array_ops.expand_dims(y, 2)) * self._width + array_ops.expand_dims(x, 1)
+        known = math_ops.logical_and(self._known, math_ops.equal(pixel, pixel))  # in the shape of pixel
+        return select(known, pixel, array_ops.zeros_like(pixel) + self.pixels)
+
+    def nearest(self):
+        return [(self._counted(self.y.closest, self.x.closest), None)]
+
+    def corners(self):
+        """(pixel numbers, shares) of the four pixels around each pixel of a crop."""
+        y, x = self.y.across(2), self.x.across(1)
+        return [(self._counted(rows, columns), y_share * x_share)
+                for rows, y_share in ((self.y.low, 1 - y), (self.y.high, y))
+                for columns, x_share in ((self.x.low, 1 - x), (self.x.high, x))]
+
+    def _counted(self, y, x):
+        """As inside, and -1 for pixels that were extrapolated: they take nothing from the image."""
+        from tensorflow.python.ops import array_ops, math_ops
+        pixel = self.inside(y, x)
+        outside = math_ops.logical_and(math_ops.logical_not(self.valid), pixel < self.pixels)
+        return select(outside, array_ops.zeros_like(pixel) - 1, pixel)
+
+
+def _need_crops(grads, boxes, box_ind):
+    need(grads.shape.ndims == 4 and boxes.shape.is_compatible_with([None, 4]) and boxes.shape.ndims == 2)
+    need(box_ind.shape.ndims == 1 and boxes.shape[:1].is_compatible_with(box_ind.shape))
+    need(grads.shape[:1].is_compatible_with(box_ind.shape))
+
+
+def _text(value):
+    return value.decode() if isinstance(value, bytes) else value

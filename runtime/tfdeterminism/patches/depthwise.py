@@ -1,0 +1,106 @@
+"""depthwise_conv2d's gradient to the filter: for each place in the filter, the sum of input times gradient."""
+
+from tfdeterminism.patches.common import Scope, dims, like_op, need, product, reshape, tensor
+
+
+def install(session):
+    from tensorflow.python.ops import gen_nn_ops, nn_impl, nn_ops
+    session.replace(gen_nn_ops, "depthwise_conv2d_native_backprop_filter", _backprop_filter)
+    session.reaches(getattr(nn_ops, "depthwise_conv2d_native", None))
+    for name in ("depthwise_conv2d", "depthwise_conv2d_v2", "separable_conv2d", "separable_conv2d_v2"):
+        session.reaches(getattr(nn_impl, name, None))
+
+
+def _backprop_filter(input, filter_sizes, out_backprop, strides, padding, explicit_paddings=(), data_format="NHWC",
+                     dilations=(1, 1, 1, 1), name=None):
+    from tensorflow.python.framework import dtypes, tensor_util
+    op_type = "DepthwiseConv2dNativeBackpropFilter"
+    with Scope(name, op_type) as scope:
+        image, grad, sizes = tensor(input), tensor(out_backprop), tensor(filter_sizes, dtypes.int32)
+        data_format, padding = _text(data_format or "NHWC"), _text(padding)
+        dilations = [1, 1, 1, 1] if dilations is None else list(dilations)
+        need(image.dtype.is_floating and image.dtype == grad.dtype and image.shape.ndims == grad.shape.ndims == 4)
+        need(data_format in ("NHWC", "NCHW") and padding in ("SAME", "VALID", "EXPLICIT"))
+        need(len(strides) == len(dilations) == 4 and all(n >= 1 for n in list(strides) + dilations))
+        shape = tensor_util.constant_value_as_shape(sizes)
+        need(shape.ndims in (None, 4))
+        layout = _Layout(data_format, strides, dilations, padding, explicit_paddings)
+
+        def forward(image, sizes, grad):
+            return _filter_gradient(layout, image, sizes, grad)
+        attributes = {
+            "strides": list(strides), "padding": padding.encode(), "explicit_paddings": list(explicit_paddings or ()),
+            "data_format": data_format.encode(), "dilations": dilations, "T": image.dtype}
+        result = like_op(op_type, forward, [image, sizes, grad], attributes)
+        result.set_shape(shape)
+        return scope.named(result)
+
+
+class _Layout(object):
+    """The convolution's attributes, by spatial axis."""
+
+    def __init__(self, data_format, strides, dilations, padding, explicit_paddings):
+        self.first = data_format == "NCHW"
+        axes = (2, 3) if self.first else (1, 2)
+        self.strides = [int(strides[axis]) for axis in axes]
+        self.dilations = [int(dilations[axis]) for axis in axes]
+        self.padding = padding
+        need(padding != "EXPLICIT" or len(explicit_paddings) == 8)
+        self.before = [int(explicit_paddings[2 * axis]) for axis in axes] if padding == "EXPLICIT" else [0, 0]
+
+    def channels_last(self, value):
+        from tensorflow.python.ops import array_ops
+        return array_ops.transpose(value, [0, 2, 3, 1]) if self.first else value
+
+    def padded(self, image, taps, out):
+        """image with what the filter sees beyond its borders."""
+        from tensorflow.python.ops import array_ops, math_ops
+        borders = [[0, 0]]
+        for axis in (0, 1):
+            size = dims(image)[1 + axis]
+            reach = (out[axis] - 1) * self.strides[axis] + (taps[axis] - 1) * self.dilations[axis] + 1
+            before = self.before[axis]
+            if self.padding == "SAME":
+                before = math_ops.maximum(reach - size, 0) // 2
+            borders.append([before, math_ops.maximum(reach - size - before, 0)])
+        return array_ops.pad(image, borders + [[0, 0]])
+
+
+def _filter_gradient(layout, image, sizes, grad):
+    from tensorflow.python.framework import tensor_util
+    from tensorflow.python.ops import array_ops, math_ops
+    image, grad = layout.channels_last(image), layout.channels_last(grad)
+    batch, out, depth = dims(grad)[0], dims(grad)[1:3], dims(image)[3]
+    known = tensor_util.constant_value_as_shape(sizes).with_rank(4).as_list()
+    taps = [sizes[i] if known[i] is None else known[i] for i in (0, 1)]
+    multiplier = sizes[3] if known[3] is None else known[3]
+    padded = layout.padded(image, taps, out)
+    points = product([batch] + out)
+    grad = reshape(grad, [points, depth, multiplier])
+
+    def tap(row, column):
+        """The sum over all points of (input under this place of the filter) * gradient: [depth, multiplier]."""
+        starts = [row * layout.dilations[0], column * layout.dilations[1]]
+        stops = [starts[i] + (out[i] - 1) * layout.strides[i] + 1 for i in (0, 1)]
+        seen = padded[:, starts[0]:stops[0]:layout.strides[0], starts[1]:stops[1]:layout.strides[1], :]
+        return math_ops.reduce_sum(reshape(seen, [points, depth, 1]) * grad, 0)
+
+    if None not in known[:2]:
+        parts = [array_ops.expand_dims(tap(row, column), 0) for row in range(taps[0]) for column in range(taps[1])]
+        parts = array_ops.concat(parts, 0) if parts else array_ops.zeros([0, depth, multiplier], grad.dtype)
+    else:
+        places = math_ops.range(taps[0] * taps[1])
+        parts = _map(lambda place: tap(place // taps[1], place % taps[1]), places, grad.dtype)
+    return array_ops.reshape(parts, sizes)
+
+
+def _map(function, values, dtype):
+    try:
+        from tensorflow.python.ops import map_fn
+    except ImportError:  # 1.13
+        from tensorflow.python.ops import functional_ops as map_fn
+    return map_fn.map_fn(function, values, dtype=dtype)
+
+
+def _text(value):
+    return value.decode() if isinstance(value, bytes) else value

@@ -1,0 +1,93 @@
+"""softmax_cross_entropy_with_logits and its sparse form, out of log_softmax, whose kernels add in a fixed order.
+
+Both outputs of the fused op are made, the loss and its gradient, and differentiated as TensorFlow differentiates the
+fused op: the gradient to the logits is softmax - labels also where the labels do not sum to one.
+"""
+
+import collections
+
+from tfdeterminism.patches.common import Scope, cast, like_op, need, select, tensor
+
+_Output = collections.namedtuple("SoftmaxCrossEntropyWithLogits", ["loss", "backprop"])
+
+
+def install_dense(session):
+    from tensorflow.python.ops import gen_nn_ops
+    session.replace(gen_nn_ops, "softmax_cross_entropy_with_logits", _dense)
+    _reach(session, "softmax_cross_entropy_with_logits", "softmax_cross_entropy_with_logits_v2",
+           "softmax_cross_entropy_with_logits_v2_helper")
+
+
+def install_sparse(session):
+    from tensorflow.python.ops import gen_nn_ops
+    session.replace(gen_nn_ops, "sparse_softmax_cross_entropy_with_logits", _sparse)
+    _reach(session, "sparse_softmax_cross_entropy_with_logits", "sparse_softmax_cross_entropy_with_logits_v2")
+
+
+def _reach(session, *names):
+    from tensorflow.python.ops import nn_ops
+    for name in names:
+        session.reaches(getattr(nn_ops, name, None))
+
+
+def _dense(features, labels, name=None):
+    op_type = "SoftmaxCrossEntropyWithLogits"
+    with Scope(name, op_type) as scope:
+        features, labels = tensor(features), tensor(labels)
+        need(features.dtype.is_floating and features.dtype == labels.dtype)
+        need(features.shape.ndims in (None, 2) and labels.shape.ndims in (None, 2))
+        shape = _broadcast(features.shape, labels.shape)
+        loss, backprop = like_op(op_type, _dense_outputs, [features, labels])
+        loss.set_shape(shape[:1])
+        backprop.set_shape(shape)
+        return _Output(*scope.named([loss, backprop]))
+
+
+def _dense_outputs(features, labels):
+    from tensorflow.python.ops import array_ops, math_ops, nn_ops
+    if not (features.shape.is_fully_defined() and features.shape.as_list() == labels.shape.as_list()):
+        features, labels = features + array_ops.zeros_like(labels), labels + array_ops.zeros_like(features)
+    loss = -math_ops.reduce_sum(labels * nn_ops.log_softmax(features), -1)
+    return loss, nn_ops.softmax(features) - labels
+
+
+def _broadcast(first, second):
+    from tensorflow.python.framework import common_shapes, tensor_shape
+    if first.ndims is None or second.ndims is None:
+        return tensor_shape.TensorShape([None, None])
+    try:
+        return common_shapes.broadcast_shape(first, second)
+    except ValueError:
+        need(False)
+
+
+def _sparse(features, labels, name=None):
+    op_type = "SparseSoftmaxCrossEntropyWithLogits"
+    with Scope(name, op_type) as scope:
+        features, labels = tensor(features), tensor(labels)
+        need(features.dtype.is_floating and labels.dtype.is_integer)
+        need(features.shape.ndims in (None, 2) and labels.shape.ndims in (None, 1))
+        if features.shape.ndims is not None and labels.shape.ndims is not None:
+            need(features.shape[:1].is_compatible_with(labels.shape))
+        need(features.shape.ndims is None or features.shape.as_list()[1] != 0)
+        loss, backprop = like_op(op_type, _sparse_outputs, [features, labels])
+        loss.set_shape(labels.shape)
+        backprop.set_shape(features.shape)
+        return _Output(*scope.named([loss, backprop]))
+
+
+def _sparse_outputs(features, labels):
+    """A label out of range: a CPU raises in gather_nd, a GPU gives NaN, as the fused op."""
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import array_ops, math_ops, nn_ops
+    labels = cast(labels, dtypes.int64)
+    shape = array_ops.shape(features, out_type=dtypes.int64)
+    count, classes = shape[0], shape[1]
+    valid = math_ops.logical_and(labels >= 0, labels < classes)
+    places = array_ops.concat([array_ops.expand_dims(v, 1) for v in (math_ops.range(count), labels)], 1)
+    chosen = array_ops.gather_nd(nn_ops.log_softmax(features), places)
+    hot = array_ops.one_hot(labels, cast(classes, dtypes.int32), dtype=features.dtype)
+    undefined = cast(float("nan"), features.dtype)
+    loss = select(valid, -chosen, array_ops.zeros_like(chosen) + undefined)
+    backprop = nn_ops.softmax(features) - hot
+    return loss, select(valid, backprop, array_ops.zeros_like(backprop) + undefined)

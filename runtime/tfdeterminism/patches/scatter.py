@@ -1,0 +1,182 @@
+"""scatter_nd and tensor_scatter_nd_add, _sub, _update, where indices repeat.
+
+Index tuples become row numbers, and rows are reduced as in `reduce`.  Of several updates of one place the last in the
+order of the input wins (TensorFlow leaves it open which does; its CPU kernels do the same).  Scattered minima and
+maxima do not depend on the order and stay TensorFlow's.
+"""
+
+from tfdeterminism.patches import reduce
+from tfdeterminism.patches.common import (
+    Scope,
+    cast,
+    constant,
+    dims,
+    is_real_or_complex,
+    like_op,
+    need,
+    product,
+    reshape,
+    select,
+    tensor,
+)
+
+
+def install_scatter_nd(session):
+    from tensorflow.python.ops import gen_array_ops
+    session.replace(gen_array_ops, "scatter_nd", _scatter_nd)
+
+
+def install_tensor_scatter(session):
+    from tensorflow.python.ops import array_ops, gen_array_ops, math_ops
+    for name, op_type, combine in (("tensor_scatter_add", "TensorScatterAdd", math_ops.add),
+                                   ("tensor_scatter_sub", "TensorScatterSub", math_ops.subtract),
+                                   ("tensor_scatter_update", "TensorScatterUpdate", None)):
+        session.replace(gen_array_ops, name, _tensor_scatter(op_type, combine))
+    session.reaches(getattr(array_ops, "tensor_scatter_nd_update", None))
+
+
+def _scatter_nd(indices, updates, shape, bad_indices_policy="", name=None):
+    with Scope(name, "ScatterNd") as scope:
+        indices, updates = tensor(indices), tensor(updates)
+        need(indices.dtype.is_integer)
+        shape = tensor(shape, indices.dtype)
+        need(is_real_or_complex(updates.dtype) and not bad_indices_policy)
+        output = _constant_shape(shape)
+        _need_fitting(indices.shape, updates.shape, output)
+
+        def forward(indices, updates, shape):
+            return _sums(_Places(indices, shape), updates)[0]
+        result = like_op("ScatterNd", forward, [indices, updates, shape])
+        result.set_shape(output)
+        return scope.named(result)
+
+
+def _tensor_scatter(op_type, combine):
+    """combine(tensor, sums of updates); None: the last update takes the place of what was there."""
+
+    def scatter(tensor, indices, updates, bad_indices_policy="", name=None):
+        with Scope(name, op_type) as scope:
+            target, indices, updates = _tensors(tensor, indices, updates)
+            need(indices.dtype.is_integer and (combine is None or is_real_or_complex(target.dtype)))
+            need(target.dtype == updates.dtype and not bad_indices_policy and target.shape.ndims != 0)
+            _need_fitting(indices.shape, updates.shape, target.shape)
+
+            def forward(target, indices, updates):
+                from tensorflow.python.ops import array_ops
+                places = _Places(indices, array_ops.shape(target))
+                if combine is None:
+                    return _last(places, target, updates)
+                sums, present = _sums(places, updates)
+                return _where_present(places, present, combine(target, sums), target)
+            result = like_op(op_type, forward, [target, indices, updates])
+            result.set_shape(target.shape)
+            return scope.named(result)
+    return scatter
+
+
+def _tensors(*values):
+    return [tensor(value) for value in values]
+
+
+class _Places(object):
+    """Index tuples [..., K] into a shape, as row numbers of that shape flattened to [rows, size of a row]."""
+
+    def __init__(self, indices, shape):
+        from tensorflow.python.framework import dtypes
+        from tensorflow.python.ops import array_ops, math_ops
+        self.shape, self.indices = cast(shape, dtypes.int64), cast(indices, dtypes.int64)
+        depth = indices.shape.as_list()[-1] if indices.shape.ndims else None
+        depth = array_ops.shape(indices)[-1] if depth is None else depth
+        self.outer, self.inner = self.shape[:depth], self.shape[depth:]
+        self.rows, self.width = self._size(shape, depth)
+        count = product(dims(indices)[:-1]) if indices.shape.ndims else array_ops.size(indices) // depth
+        tuples = array_ops.reshape(self.indices, [count, depth])
+        outside = math_ops.logical_or(tuples < 0, tuples >= self.outer)
+        self.keys = array_ops.zeros([count], dtypes.int64)
+        if isinstance(depth, int):
+            # Column by column: old versions have no reductions of 64-bit integers on a GPU.
+            for column in range(depth):
+                self.keys = self.keys * self.outer[column] + tuples[:, column]
+        else:
+            self.keys = math_ops.reduce_sum(
+                tuples * math_ops.cumprod(self.outer, exclusive=True, reverse=True), 1)
+        self.bad = math_ops.logical_or(math_ops.reduce_any(outside, 1), self.keys >= self.rows)
+
+    def _size(self, shape, depth):
+        """The number of rows and the size of each, as ints where the shape is known."""
+        from tensorflow.python.ops import math_ops
+        known = constant(shape)
+        if known is not None and isinstance(depth, int):
+            return product(int(n) for n in known[:depth]), product(int(n) for n in known[depth:])
+        return math_ops.reduce_prod(self.outer), math_ops.reduce_prod(self.inner)
+
+    def updates(self, updates):
+        """updates as [number of tuples, size of a row]; an error where they do not have the shape of the places."""
+        from tensorflow.python.framework import dtypes, ops
+        from tensorflow.python.ops import array_ops, check_ops
+        wanted = array_ops.concat([array_ops.shape(self.indices, out_type=dtypes.int64)[:-1], self.inner], 0)
+        checks = []
+        if not (updates.shape.is_fully_defined() and self.indices.shape.is_fully_defined()):
+            checks = [check_ops.assert_equal(array_ops.shape(updates, out_type=dtypes.int64), wanted)]
+        with ops.control_dependencies(checks):
+            return _grid(updates, array_ops.size(self.keys), self.width)
+
+    def shaped(self, rows):
+        from tensorflow.python.ops import array_ops
+        return array_ops.reshape(rows, self.shape)
+
+
+def _sums(places, updates):
+    """The sum of each place's updates, in the whole shape; and which rows got any."""
+    from tensorflow.python.ops import math_ops
+    rows, present = reduce.by_key(places.updates(updates), places.keys, places.bad, places.rows, math_ops.add, 0)
+    return places.shaped(rows), present
+
+
+def _last(places, target, updates):
+    """target with the last update of each place."""
+    from tensorflow.python.ops import array_ops
+    keys, order = reduce.sort(places.keys, places.bad, places.rows)
+    last, present = reduce.last_rows(keys, places.rows)
+    rows = array_ops.gather(places.updates(updates), order)
+    old = _grid(target, places.rows, places.width)
+    # One gather out of the updates followed by the old rows.
+    kept = array_ops.size(keys, out_type=last.dtype) + reduce.positions(last)
+    return places.shaped(array_ops.gather(array_ops.concat([rows, old], 0), select(present, last, kept)))
+
+
+def _where_present(places, present, new, old):
+    """new where there was an update: adding a zero elsewhere would turn -0.0 into 0.0."""
+    from tensorflow.python.ops import array_ops
+    both = array_ops.concat([_grid(value, places.rows, places.width) for value in (new, old)], 0)
+    # Not a select: optimizers leave out a branch that is never taken, and with it what refuses bad indices.
+    row = reduce.positions(present)
+    return places.shaped(array_ops.gather(both, select(present, row, row + array_ops.size(row, out_type=row.dtype))))
+
+
+def _grid(value, rows, width):
+    from tensorflow.python.framework import dtypes
+    return reshape(value, [size if isinstance(size, int) else cast(size, dtypes.int64) for size in (rows, width)])
+
+
+def _constant_shape(shape):
+    from tensorflow.python.framework import tensor_util
+    return tensor_util.constant_value_as_shape(shape)
+
+
+def _need_fitting(indices, updates, output):
+    """Whatever shapes are known have to go together: updates are indices[:-1] + output[K:]."""
+    if indices.ndims is None:
+        return
+    need(indices.ndims >= 1)
+    depth = indices.as_list()[-1]
+    if updates.ndims is not None:
+        need(updates.ndims >= indices.ndims - 1)
+        need(updates[:indices.ndims - 1].is_compatible_with(indices[:-1]))
+    need(depth != 0)
+    if depth is None or output.ndims is None:
+        return
+    need(depth <= output.ndims)
+    if updates.ndims is not None:
+        need(updates[indices.ndims - 1:].is_compatible_with(output[depth:]))
+    need(0 not in output.as_list() or 0 in indices.as_list()[:-1])

@@ -1,0 +1,63 @@
+"""sparse_dense_matmul: every non-zero's row of the product, summed by `segments` instead of atomically."""
+
+from tfdeterminism.patches import segments
+from tfdeterminism.patches.common import Scope, cast, is_real_or_complex, like_op, need, select, tensor
+
+
+def install(session):
+    from tensorflow.python.ops import gen_sparse_ops, sparse_ops
+    session.replace(gen_sparse_ops, "sparse_tensor_dense_mat_mul", _matmul)
+    session.reaches(getattr(sparse_ops, "sparse_tensor_dense_matmul", None))
+
+
+def _matmul(a_indices, a_values, a_shape, b, adjoint_a=False, adjoint_b=False, name=None):
+    from tensorflow.python.framework import dtypes
+    with Scope(name, "SparseTensorDenseMatMul") as scope:
+        indices, values, shape, b = tensor(a_indices), tensor(a_values), tensor(a_shape, dtypes.int64), tensor(b)
+        need(is_real_or_complex(values.dtype) and values.dtype == b.dtype and indices.dtype.is_integer)
+        _need_shapes(indices.shape, values.shape, shape.shape, b.shape)
+
+        def forward(indices, values, shape, b):
+            return _product(indices, values, shape, b, adjoint_a, adjoint_b)
+        attributes = {"adjoint_a": adjoint_a, "adjoint_b": adjoint_b, "T": values.dtype, "Tindices": indices.dtype}
+        result = like_op("SparseTensorDenseMatMul", forward, [indices, values, shape, b], attributes)
+        result.set_shape(_output_shape(shape, b.shape, adjoint_a, adjoint_b))
+        return scope.named(result)
+
+
+def _product(indices, values, shape, b, adjoint_a, adjoint_b):
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import array_ops, math_ops
+    indices = cast(indices, dtypes.int64)
+    row, column = (indices[:, 1], indices[:, 0]) if adjoint_a else (indices[:, 0], indices[:, 1])
+    count = shape[1] if adjoint_a else shape[0]
+    if adjoint_a and _conjugates():
+        values = math_ops.conj(values)
+    if adjoint_b:
+        b = math_ops.conj(array_ops.transpose(b))
+    parts = array_ops.gather(b, column) * array_ops.expand_dims(values, 1)
+    # A negative row is an error here, not dropped: count is refused just as well.
+    row = select(row < 0, array_ops.zeros_like(row) + count, row)
+    return segments.unsorted_sum(parts, row, count)
+
+
+def _conjugates():
+    """Until 2.4 the op only transposed a complex a, against its documentation; 2.5 brought new kernels."""
+    from tensorflow.python.framework import versions
+    return tuple(int(part) for part in versions.__version__.split(".")[:2]) >= (2, 5)
+
+
+def _need_shapes(indices, values, shape, b):
+    need(indices.is_compatible_with([None, 2]) and values.ndims in (None, 1) and b.ndims in (None, 2))
+    need(shape.is_compatible_with([2]))
+    if indices.ndims is not None and values.ndims is not None:
+        need(indices[:1].is_compatible_with(values))
+
+
+def _output_shape(shape, b, adjoint_a, adjoint_b):
+    from tensorflow.python.framework import tensor_shape, tensor_util
+    a = tensor_util.constant_value_as_shape(shape).with_rank(2).as_list()
+    b = b.with_rank(2).as_list()
+    need(None in (a[0 if adjoint_a else 1], b[1 if adjoint_b else 0])
+         or a[0 if adjoint_a else 1] == b[1 if adjoint_b else 0])
+    return tensor_shape.TensorShape([a[1 if adjoint_a else 0], b[0 if adjoint_b else 1]])

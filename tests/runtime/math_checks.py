@@ -1,0 +1,190 @@
+"""Inside a real TensorFlow: is every patched op the same mathematics as the original?
+
+    python math_checks.py        one JSON line for each case: {"case", "faults": [...]}
+
+Each case calls a public function, with the original op and with the patched one, eagerly and in graphs of known,
+partly known and unknown shapes; outputs, gradients and gradients of gradients have to agree within rounding.
+"""
+
+import functools
+import json
+import os
+import sys
+import time
+import traceback
+import warnings
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+import numpy as np
+import tensorflow as tf
+
+tf1 = getattr(tf.compat, "v1", tf)
+tf1.enable_eager_execution()
+tf1.logging.set_verbosity("ERROR")
+VERSION = tuple(int(part) for part in tf.__version__.split(".")[:2])
+
+from tfdeterminism.patches import PATCHES, Replacements  # noqa: E402
+
+EPS = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 1.2e-7, "float64": 2.3e-16, "complex64": 1.2e-7,
+       "complex128": 2.3e-16}
+
+
+class Case:
+    """One call.  build(*tensors) uses public functions; wrt: inputs to differentiate.
+
+    second: whether the original op has a second derivative.  terms: how many numbers are added up at most (for the
+    tolerance).  eps: the type whose rounding counts, where it is not the widest one's.
+    expected(*arrays in float64): an independent NumPy computation of the first output.
+    """
+
+    def __init__(self, name, patch, build, inputs, wrt=(), second=False, terms=10, expected=None,
+                 modes=("eager",), eps=""):
+        self.name, self.patch, self.build, self.inputs = name, patch, build, inputs
+        self.wrt, self.second, self.terms, self.expected = list(wrt), second, terms, expected
+        self.modes, self.eps = list(modes), eps
+
+    def run(self):
+        faults = []
+        for mode in self.modes:
+            runner = functools.partial(_eager if mode == "eager" else _graph, self, mode)
+            try:
+                wanted = runner()
+            except Exception as error:
+                if mode in ("rank", "dims"):
+                    continue  # the original does not take it either
+                return ["%s: the original fails: %s: %s" % (mode, type(error).__name__, error)]
+            replaced = Replacements()
+            PATCHES[self.patch].install(replaced)
+            try:
+                got = runner()
+            except Exception:
+                faults.append("%s: the patched op fails: %s" % (mode, traceback.format_exc()[-1500:]))
+                continue
+            finally:
+                replaced.restore()
+            faults += ["%s: %s" % (mode, fault) for fault in self.compare(wanted, got)]
+        return faults
+
+    def compare(self, wanted, got):
+        faults = []
+        if len(wanted) != len(got):
+            return ["%d results instead of %d" % (len(got), len(wanted))]
+        for number, (old, new) in enumerate(zip(wanted, got)):
+            faults += ["result %d: %s" % (number, fault) for fault in self.close(old, new)]
+        if self.expected is not None:
+            exact = self.expected(*[_double(array) for array in self.inputs])
+            faults += ["against NumPy: " + fault for fault in self.close(exact.astype(got[0].dtype), got[0])]
+        return faults
+
+    def close(self, old, new):
+        if old.shape != new.shape or old.dtype != new.dtype:
+            return ["%s %s instead of %s %s" % (new.dtype, new.shape, old.dtype, old.shape)]
+        types = [str(array.dtype) for array in self.inputs] + [str(old.dtype), self.eps]
+        eps = max(EPS.get(name, 0) for name in types)
+        old, new = _double(old), _double(new)
+        if not np.array_equal(np.isnan(old), np.isnan(new)) or not np.array_equal(np.isinf(old), np.isinf(new)):
+            return ["other places of NaN or infinity"]
+        old, new = old[np.isfinite(old)], new[np.isfinite(new)]
+        scale = max(1.0, np.abs(old).max()) if old.size else 1.0
+        bound = 8 * eps * self.terms * scale
+        worst = np.abs(old - new).max() if old.size else 0.0
+        return [] if worst <= bound else ["differs by %.3g, allowed is %.3g" % (worst, bound)]
+
+
+def _double(array):
+    array = np.asarray(array)
+    return array.astype("complex128" if array.dtype.kind == "c" else "float64")
+
+
+def _flat(result):
+    return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
+def _numpy(value):
+    return np.asarray(tf.convert_to_tensor(value).numpy())
+
+
+def _upstream(shape, dtype, seed):
+    values = np.random.RandomState(seed).uniform(-1, 1, shape)
+    if np.dtype(dtype).kind == "c":
+        values = values + 1j * np.random.RandomState(seed + 1).uniform(-1, 1, shape)
+    return values.astype(dtype)
+
+
+def _eager(case, mode):
+    inputs = [tf.constant(array) for array in case.inputs]
+    watched = [inputs[i] for i in case.wrt]
+    with tf.GradientTape(persistent=True) as outer:
+        outer.watch(watched)
+        with tf.GradientTape(persistent=True) as inner:
+            inner.watch(watched)
+            outputs = _flat(case.build(*inputs))
+        results = list(outputs)
+        if watched:
+            ups = [_upstream(y.shape.as_list(), y.dtype.as_numpy_dtype, 5) for y in outputs[:1]]
+            grads = inner.gradient(outputs[:1], watched, output_gradients=[tf.constant(up) for up in ups])
+            grads = [tf.convert_to_tensor(grad) for grad in grads if grad is not None]
+            results += grads
+            square = [tf.reduce_sum(grad * grad) for grad in grads]
+            total = sum(square[1:], square[0]) if square and case.second else None
+    if watched and total is not None:
+        results += [tf.convert_to_tensor(grad) for grad in outer.gradient(total, watched) if grad is not None]
+    return [_numpy(result) for result in results]
+
+
+def _graph(case, mode):
+    with tf.Graph().as_default(), tf1.Session() as session:
+        inputs = [_placeholder(array, mode) for array in case.inputs]
+        feed = dict(zip(inputs, case.inputs))
+        outputs = _flat(case.build(*inputs))
+        if mode == "static":
+            _check_static(outputs, session.run(outputs, feed))
+        values = session.run(outputs, feed)
+        results = list(values)
+        watched = [inputs[i] for i in case.wrt]
+        if watched:
+            up = tf.constant(_upstream(values[0].shape, values[0].dtype, 5))
+            grads = [g for g in tf1.gradients(outputs[:1], watched, grad_ys=[up]) if g is not None]
+            grads = [tf.convert_to_tensor(grad) for grad in grads]
+            results += session.run(grads, feed)
+            if case.second:
+                total = tf.add_n([tf.reduce_sum(grad * grad) for grad in grads])
+                more = [g for g in tf1.gradients(total, watched) if g is not None]
+                results += session.run([tf.convert_to_tensor(grad) for grad in more], feed)
+        return results
+
+
+def _check_static(outputs, values):
+    for output, value in zip(outputs, values):
+        assert output.shape.is_compatible_with(value.shape), (output.shape, value.shape)
+
+
+def _placeholder(array, mode):
+    array = np.asarray(array)
+    shape = {"static": list(array.shape), "dims": [None] * array.ndim, "rank": None}[mode]
+    if array.ndim == 0 and mode != "static":
+        shape = []
+    return tf1.placeholder(array.dtype, shape)
+
+
+def main():
+    from cases_checks import cases
+    chosen = sys.argv[1:]
+    warnings.simplefilter("ignore")
+    for case in cases(tf, tf1, Case, VERSION):
+        if not PATCHES[case.patch].applies(VERSION) or chosen and not any(word in case.name for word in chosen):
+            continue
+        start = time.time()
+        try:
+            faults = case.run()
+        except Exception:
+            faults = [traceback.format_exc()[-1500:]]
+        print(json.dumps({"case": case.name, "patch": case.patch, "faults": faults,
+                          "seconds": round(time.time() - start, 2)}))
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

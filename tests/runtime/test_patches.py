@@ -1,0 +1,98 @@
+"""The patched ops in real TensorFlows: the same mathematics, no order-dependent op, every Keras layer, all put back."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tfdet.matrix.load import load_matrix
+from tfdet.paths import Project
+from tfdeterminism.patches import PATCHES, Patch
+
+ENVIRONMENTS = ("tf1.14", "tf1.15", "tf2.0", "tf2.4", "tf2.8", "tf2.15", "tf2.21")
+# Ops of those sources that compute each output by itself: the order dependence is in their gradients.
+ORDERLESS = {"GatherV2", "ResizeBilinear"}
+# Keras 3 makes nearest up-sampling and frozen batch normalization of other ops than these.
+OF_KERAS_2 = {"tf1.14", "tf1.15", "tf2.0", "tf2.4", "tf2.8", "tf2.15"}
+
+
+def patches(key: str) -> list[Patch]:
+    """The patches of an environment's version."""
+    version = tuple(int(part) for part in key[2:].split("."))
+    return [patch for patch in PATCHES.values() if patch.applies(version)]
+
+
+def order_dependent(checkout: Project, key: str) -> list[str]:
+    """The op types that no patched graph may hold: those of every source that a patch of this version serves.
+
+    Ops whose sources TensorFlow itself makes deterministic in this version may stay.
+    """
+    sources = load_matrix(checkout.matrix).sources
+    served = {source for patch in patches(key) for source in patch.sources}
+    return sorted({op for source in served for op in sources[source].raw_ops} - ORDERLESS)
+
+
+def run(checkout: Project, python: Path, script: str, *arguments: str) -> list[Any]:
+    """The JSON lines that a script in this folder prints inside an environment."""
+    done = subprocess.run(
+        [python, Path(__file__).with_name(script), *arguments],
+        env={
+            "PATH": "/usr/bin:/bin",
+            "PYTHONPATH": str(checkout.runtime),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+        },
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("key", ENVIRONMENTS)
+def test_the_same_mathematics(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
+    cases = run(checkout, tf_python(key), "math_checks.py")
+    assert {case["case"]: case["faults"] for case in cases if case["faults"]} == {}
+    # Every patch of this version was compared.
+    assert {case["patch"] for case in cases} == {patch.key for patch in patches(key)}
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("key", ENVIRONMENTS)
+def test_no_order_dependent_op_is_left(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
+    """In graphs, forward and backward, of every patched op and of Keras layers; and with no patch each one fails."""
+    ops = order_dependent(checkout, key)
+    [unpatched] = run(checkout, tf_python(key), "patches_checks.py", asked(ops, patched=False))
+    assert unpatched["structure"] and all(unpatched["structure"].values())
+    if key in OF_KERAS_2:
+        assert unpatched["reach"] and all(unpatched["reach"].values())
+    [patched] = run(checkout, tf_python(key), "patches_checks.py", asked(ops, patched=True))
+    assert patched["structure"] == {scenario: [] for scenario in unpatched["structure"]}
+    assert patched["reach"] == {layer: [] for layer in unpatched["reach"]}
+    # Wrong arguments, names and shapes of results, restore(), references, the race of crop_and_resize on the CPU.
+    assert patched["faults"] == []
+
+
+def asked(ops: list[str], *, patched: bool) -> str:
+    return json.dumps({"order_dependent": ops, "patched": patched})
+
+
+def test_each_patch_serves_sources_of_the_matrix(checkout: Project) -> None:
+    sources = load_matrix(checkout.matrix).sources
+    for patch in PATCHES.values():
+        assert set(patch.sources) <= set(sources), patch.key
+
+
+def test_versions_are_decided_by_the_table() -> None:
+    patch = Patch("key", (), (1, 14), (2, 1), lambda session: None, "note", False)
+    assert [patch.applies(version) for version in ((1, 13), (1, 14), (2, 0, 4), (2, 1), (2, 21))] == [
+        False, True, True, False, False,
+    ]  # fmt: skip
+    assert not patch.applies((1, 15), is_ngc=True)
