@@ -176,6 +176,8 @@ def status(
     for key in env or []:
         found.matrix.environment(key)
     contradictions = found.contradictions()
+    for key in found.stale_audits:
+        console.note(f"stale: matrix/audits/{key}.json was made by another scanner: tfdet audit {key} --write")
     if write:
         for path in render.write(project, found):
             console.note(f"wrote {path}")
@@ -233,6 +235,42 @@ def recipe(env: Annotated[str, typer.Argument(metavar="ENV")]) -> None:
     found = load_status(find_project())
     found.matrix.environment(env)
     console.write(recipe_text(found, env) + "\n")
+
+
+@app.command()
+def audit(
+    targets: Annotated[
+        list[str] | None, typer.Argument(metavar="ENV|WHEEL|DIRECTORY|LIBRARY...", help="what to read")
+    ] = None,
+    arch: Annotated[
+        list[str] | None, typer.Option(metavar="sm_70", help="only this architecture (again: several)")
+    ] = None,
+    write: Annotated[bool, typer.Option("--write", help="keep it in matrix/audits (environments only)")] = False,
+    registrations: Annotated[
+        bool, typer.Option("--registrations", help="ask that TensorFlow for its kernels too (environments only)")
+    ] = False,
+    diff: Annotated[
+        tuple[str, str] | None, typer.Option(metavar="OLD NEW", help="compare the stored audits of two environments")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Read a build's determinism from its binaries: no GPU, nothing is run."""
+    from tfdet.audit import command, show
+
+    project, matrix = _load()
+    if diff:
+        if targets or arch or write or registrations:
+            raise UsageError("--diff goes with --json alone", "tfdet audit --diff tf2.4 tf2.8")
+        found = command.compare(project, matrix, *diff)
+        if as_json:
+            _print_json(found.as_json())
+        else:
+            for part in show.difference(found):
+                console.out().print(part)
+        return
+    if not targets:
+        raise UsageError("nothing to audit", "Name an environment, a wheel, a folder or libraries: tfdet audit tf2.0.")
+    raise typer.Exit(command.run(project, matrix, command.Asked(targets, arch or (), as_json, write, registrations)))
 
 
 @evidence_app.command("add")

@@ -24,6 +24,10 @@ class Project:
         return self.matrix / "evidence"
 
     @property
+    def audits(self) -> Path:
+        return self.matrix / "audits"
+
+    @property
     def runtime(self) -> Path:
         return self.root / "runtime"
 

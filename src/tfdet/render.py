@@ -11,6 +11,7 @@ from pathlib import Path
 from jinja2 import DictLoader, Environment, StrictUndefined
 
 from tfdet import known, tables
+from tfdet.audit import tables as audit_tables
 from tfdet.errors import DataError, Exit, TfdetError
 from tfdet.evidence import Store
 from tfdet.matrix.models import Group
@@ -29,8 +30,12 @@ class OutOfDate(TfdetError):
 
 # Which blocks each file holds, each exactly once: a marker that was broken would guard nothing.
 _TARGETS = {
-    "README.md": ("recipes", "gpu", "historic", "possible", "others", "cpu", "provenance", "solutions"),
+    "README.md": (
+        *("recipes", "gpu", "historic", "files", "possible", "candidates", "audits", "others", "cpu", "provenance"),
+        *("solutions", "autotune"),
+    ),
     "docs/status.md": ("later", "claims", "measured", "provenance"),
+    "docs/audit-findings.md": ("found", "unclaimed", "variables", "messages", "provenance"),
 }
 
 
@@ -125,6 +130,7 @@ def _blocks(project: Project, status: Status) -> dict[str, str]:
         "sources": status.matrix.sources,
         "cpu": tables.measured(status, "cpu"),
         "devices": {device: tables.measured(status, device) for device in ["cpu", *status.gpus()]},
+        "audits": audit_tables.Tables(status),
         "provenance": provenance(project),
         "recipes": recipes.RECIPES,
         "patches": [(patch, tables.patch_span(status.matrix, patch)) for patch in recipes.PATCHES.values()],
@@ -141,7 +147,8 @@ def provenance(project: Project) -> dict[str, object]:
     """What the tables were made from: any change of a record or a claim changes the fingerprint."""
     digest = hashlib.sha256()
     records = 0
-    for path in sorted([*project.matrix.glob("*/*.toml"), *project.evidence.glob("*/*.jsonl")]):
+    files_read = [*project.matrix.glob("*/*.toml"), *project.evidence.glob("*/*.jsonl"), *project.audits.glob("*.json")]
+    for path in sorted(files_read):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(project.matrix)}\n{len(content)}\n".encode() + content)
         records += content.count(b"\n") if path.suffix == ".jsonl" else 0

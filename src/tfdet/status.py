@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tfdet.audit.findings import Audited, Finding, prepare
+from tfdet.audit.stored import load_all
 from tfdet.cases import current_hashes
 from tfdet.errors import DataError
 from tfdet.evidence import Store
 from tfdet.infer import Cell, CellKey, Evidence, Seen, Verdict
 from tfdet.matrix.load import Matrix, load_matrix, natural
-from tfdet.matrix.models import Claim, Solution
+from tfdet.matrix.models import NONE, Claim, Solution
 from tfdet.paths import Project
 from tfdet.plan import claims_of, expected
 from tfdet.records import Observation, Record, intact, parse, read_records
@@ -82,15 +84,22 @@ _AGAINST = {
 
 @dataclass(frozen=True)
 class StatusCell:
+    """finding: what that environment's audit found of the source; audited: it backs what this cell says."""
+
     key: CellKey
     cell: Cell
     claims: tuple[Claim, ...]
     says: str | None
+    finding: Finding | None = None
+    audited: bool = False
 
     @property
     def backing(self) -> str:
+        """The best kind: what was seen outweighs what the binary holds, and that what documents say."""
         if self.cell.verdict not in (Verdict.BLANK, Verdict.STALE):
             return "measured"
+        if self.audited:
+            return "audited"
         return "documented" if self.claims else ""
 
     @property
@@ -118,6 +127,7 @@ class StatusCell:
             "claim": self.says,
             "proven": self.cell.proven,
             "cases": self.cell.cases,
+            "audit": self.finding.as_json() if self.finding else None,
         }
 
 
@@ -128,10 +138,13 @@ def _documents_know(solution: Solution) -> bool:
 
 @dataclass(frozen=True)
 class Status:
-    """verdicts: what the evidence says; a cell that is not in it was never run."""
+    """verdicts: what the evidence says; a cell that is not in it was never run.  audits: the current ones."""
 
     matrix: Matrix
     verdicts: Mapping[CellKey, Cell]
+    audits: Mapping[str, Audited] = field(default_factory=dict)
+    stale_audits: tuple[str, ...] = ()
+    _findings: dict[tuple[str, str], Finding | None] = field(default_factory=dict, repr=False, compare=False)
 
     def verdict(self, key: CellKey) -> Cell:
         return self.verdicts.get(key, Cell(Verdict.BLANK))
@@ -139,15 +152,37 @@ class Status:
     def cell(self, key: CellKey) -> StatusCell:
         source, environment = self.matrix.source(key.source), self.matrix.environment(key.environment)
         claims = claims_of(source, environment, key.device, key.solution)
-        return StatusCell(
-            key, self.verdict(key), tuple(claims), expected(source, environment, key.device, key.solution)
-        )
+        says = expected(source, environment, key.device, key.solution)
+        finding = self.finding(key.environment, key.source) if key.device != "cpu" else None
+        audited = key.device == _GPU and self._audited(key, says, finding)
+        return StatusCell(key, self.verdict(key), tuple(claims), says, finding, audited)
+
+    def finding(self, environment: str, source: str) -> Finding | None:
+        """What the binaries of an environment hold of a source; None without an audit or a kernel to look for."""
+        place = environment, source
+        if place not in self._findings:
+            audited, audit = self.audits.get(environment), self.matrix.source(source).audit
+            self._findings[place] = audited.finding(audit) if audited and audit else None
+        return self._findings[place]
+
+    def _audited(self, key: CellKey, says: str | None, finding: Finding | None) -> bool:
+        """Does the audit speak for this cell?  It never says that something is deterministic by a solution."""
+        audit = self.matrix.source(key.source).audit
+        if says == "raises" and audit and key.environment in self.audits:
+            return bool(self.audits[key.environment].refuses(audit))
+        if finding is None or finding.what in ("not shipped", "unresolved"):
+            return False
+        held = finding.what == "order-dependent"
+        if key.solution == NONE:
+            return says is None or held == (says == "nondeterministic")
+        return held and says == "no-solution"
 
     @cached_property
     def cells(self) -> list[StatusCell]:
         """Every cell that is measured or claimed, in the order of the tables."""
         keys = {key for key in self.verdicts if self._known(key)}
-        keys |= set(self._claimed(keys))
+        keys |= set(self._claimed())
+        keys |= set(self._found())
         return [self.cell(key) for key in sorted(keys, key=self._order)]
 
     def gpus(self) -> list[str]:
@@ -172,7 +207,15 @@ class Status:
         m = self.matrix
         return key.environment in m.environments and key.source in m.sources and key.solution in m.solutions
 
-    def _claimed(self, measured: set[CellKey]) -> Iterable[CellKey]:
+    def _found(self) -> Iterable[CellKey]:
+        """Under no solution: what an audit has something to say of."""
+        for environment in self.audits:
+            for source in self.matrix.sources:
+                finding = self.finding(environment, source)
+                if finding is not None and finding.what not in ("not shipped", "unresolved"):
+                    yield CellKey(environment, _GPU, source, NONE)
+
+    def _claimed(self) -> Iterable[CellKey]:
         """Claimed cells; a GPU claim stands under the device `gpu` beside whatever GPUs measured."""
         for source_key, source in self.matrix.sources.items():
             for claim in source.claims:
@@ -209,7 +252,13 @@ def load_status(project: Project, extra: Iterable[Path] = (), store: bool = True
         by_place[record.device, record.environment][1].append(seen(record))
     judge = partial(_judge, current_hashes(project.suite), frozenset(more))
     parts = _spread(judge, list(by_place.values()), sum(path.stat().st_size for path in files))
-    return Status(matrix, {key: cell for part in parts for key, cell in part.items()})
+    audits = {key: audit for key, audit in load_all(project).items() if key in matrix.environments}
+    return Status(
+        matrix,
+        {key: cell for part in parts for key, cell in part.items()},
+        {key: prepare(audit) for key, audit in audits.items() if not audit.stale},
+        tuple(key for key, audit in audits.items() if audit.stale),
+    )
 
 
 _Place = tuple[list[Path], list[Seen]]  # one device and environment: its file in the store, and what comes beside

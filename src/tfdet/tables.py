@@ -19,6 +19,7 @@ GROUPS: dict[Group, str] = {
     "gpu-historic": "Historic sources",
     "gpu-possible": "Possible sources: files that call CUDA `atomicAdd`",
     "gpu-later": "Sources that later documents name",
+    "gpu-candidate": "Candidates: found in the binaries, named by no document",
     "not-gpu": "Sources that have nothing to do with a GPU",
     "beyond": "Sources beyond TensorFlow",
 }
@@ -57,7 +58,7 @@ def claim_cell(status: Status, key: str, column: Column) -> str:
     texts = list(dict.fromkeys(text for text, _ in said if text))
     if len({text for text, _ in said}) == 1 or not texts:
         return "".join(texts)
-    return "; ".join(f"{text} ({_span([e for t, e in said if t == text], [e for _, e in said])})" for text in texts)
+    return "; ".join(f"{text} ({span([e for t, e in said if t == text], [e for _, e in said])})" for text in texts)
 
 
 def _said(status: Status, key: str, source: Source, environment_key: str, environment: Environment) -> str:
@@ -87,14 +88,16 @@ _BACKS = {"deterministic": Verdict.DETERMINISTIC, "raises": Verdict.RAISES}
 
 
 def _backing(status: Status, environment: str, source: str, solution: str, says: str) -> str:
-    """m: a GPU showed what is claimed; ✗: a GPU showed otherwise; d: documents only."""
+    """m: a GPU showed what is claimed; ✗: a GPU showed otherwise; a: the binaries speak for it; d: documents only."""
     cells = [status.cell(CellKey(environment, gpu, source, solution)) for gpu in status.gpus()]
     if any(cell.contradiction for cell in cells):
         return "✗"
-    return "m" if any(cell.cell.verdict is _BACKS.get(says) for cell in cells) else "d"
+    if any(cell.cell.verdict is _BACKS.get(says) for cell in cells):
+        return "m"
+    return "a" if status.cell(CellKey(environment, "gpu", source, solution)).audited else "d"
 
 
-def _span(chosen: list[Environment], among: list[Environment]) -> str:
+def span(chosen: list[Environment], among: list[Environment]) -> str:
     """Which environments, as ranges: TF 2.1, NGC 19.06 to 20.02."""
     words = []
     for kind, name in (("stock", "TF"), ("ngc", "NGC")):
@@ -109,7 +112,7 @@ def patch_span(matrix: Matrix, patch: Patch) -> str:
     """Where a patch of tfdeterminism is applied: TF 1.13 to 2.6, NGC 19.06 to 20.02."""
     among = list(matrix.environments.items())
     chosen = [e for key, e in among if patch.key in known.patched(key, e)]
-    return _span(chosen, [e for _, e in among])
+    return span(chosen, [e for _, e in among])
 
 
 _MARKS = {

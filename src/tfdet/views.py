@@ -11,9 +11,17 @@ from rich.text import Text
 
 from tfdet.infer import Cell, Verdict
 from tfdet.matrix.load import Matrix
+from tfdet.matrix.models import NONE, Environment
 from tfdet.plan import cells as plan_cells
 from tfdet.records import Record
 from tfdet.status import Status, StatusCell
+from tfdet.tables import span
+
+BLIND = (
+    "cuDNN and cuBLAS (not in the wheel), code that XLA generates at run time, races of plain stores, which kernel the "
+    "host picks; what is shipped need not be reached"
+)
+_LONGEST_NAME = 200  # characters of a kernel's name: Eigen's have thousands
 
 if TYPE_CHECKING:
     from tfdet.doctor import Check
@@ -91,6 +99,7 @@ _MARK = {
 
 
 LEGEND = "✗ nondeterministic  ✓ deterministic (its control differed)  ≈ not shown to differ  – unsupported"
+AUDITED = "a audited: read from the binaries, not run (docs/audit.md)"
 
 
 def status(found: Status, only: Sequence[str] | None) -> RenderableType:
@@ -103,7 +112,24 @@ def status(found: Status, only: Sequence[str] | None) -> RenderableType:
     for source, solution in dict.fromkeys((c.key.source, c.key.solution) for c in measured):
         row = [by_place.get((source, solution, *column)) for column in columns]
         _row(table, source, solution, *(_mark(cell.cell) if cell else "" for cell in row))
-    return Group(table, Text("\n" + LEGEND, style="dim"))
+    parts: list[RenderableType] = [table, Text("\n" + LEGEND, style="dim")]
+    if audited := _audited(found, only):
+        parts += [Text("\non GPUs, without any solution", style="bold"), audited, Text("\n" + AUDITED, style="dim")]
+    return Group(*parts)
+
+
+def _audited(found: Status, only: Sequence[str] | None) -> Table | None:
+    """What the binaries hold: a row a source and finding, with the builds that it is of."""
+    environments = found.matrix.environments
+    among = [environments[key] for key in environments if key in found.audits]
+    held: dict[tuple[str, str], list[Environment]] = {}
+    for cell in found.cells:
+        if cell.audited and cell.finding and cell.key.solution == NONE and (not only or cell.key.environment in only):
+            held.setdefault((cell.key.source, cell.finding.text), []).append(environments[cell.key.environment])
+    table = _table("source", "", "the binaries hold", "builds")
+    for (source, text), builds in held.items():
+        _row(table, source, "a", text, span(builds, among))
+    return table if held else None
 
 
 def _mark(cell: Cell) -> Text:
@@ -120,6 +146,7 @@ def show(found: Status, env: str, source: str, records: Sequence[Record]) -> lis
     for claim in entry.claims:
         if claim.covers(environment):
             parts.append(Text(f"  {claim.device}: {claim.says} by {' or '.join(claim.solutions)}  [{claim.cite[0]}]"))
+    parts += _audit(found, env, source)
     parts.append(Text("\nrecords", style="bold"))
     parts.append(_records(records))
     parts.append(Text("\nnot run, and why", style="bold"))
@@ -129,6 +156,33 @@ def show(found: Status, env: str, source: str, records: Sequence[Record]) -> lis
     parts.append(Text("\nrun it again", style="bold"))
     devices = sorted({"cpu" if record.device == "cpu" else "gpu" for record in records} or {"gpu"})
     parts += [Text(f"  tfdet run {env} --device {device} --source {source}") for device in devices]
+    return parts
+
+
+def _audit(found: Status, env: str, source: str) -> list[RenderableType]:
+    """What the binaries of that environment hold of the source, kernel by kernel."""
+    audit = found.matrix.source(source).audit
+    parts: list[RenderableType] = [Text("\naudit", style="bold")]
+    if found.matrix.environment(env).kind == "ngc":
+        return [*parts, Text("  none: an image is not on the package index, and no other build speaks for it")]
+    if env not in found.audits:
+        why = "made by another scanner" if env in found.stale_audits else "not made yet"
+        return [*parts, Text(f"  {why}: tfdet audit {env} --write")]
+    finding = found.finding(env, source)
+    if finding:
+        parts.append(Text(f"  {finding.text}"))
+        table = _table("  kernel", "atomics", "order-dependent", "why", "read from")
+        for row in finding.rows:
+            for held in row.kernel.found:
+                atomics = " ".join(f"{kind}×{count}" for kind, count in held.atomics.items())
+                _row(
+                    table, f"  {row.signature[:_LONGEST_NAME]}", atomics, held.order_dependent, held.reason, held.archs
+                )
+        parts += [table] if finding.rows else []
+    if audit:
+        parts += [Text(f"  refuses: {text}") for text in found.audits[env].refuses(audit)]
+    parts.append(Text(f"  not seen: {audit.blind if audit and audit.blind else BLIND}"))
+    parts.append(Text(f"  read it again: tfdet audit {env}"))
     return parts
 
 

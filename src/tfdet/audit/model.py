@@ -55,4 +55,5 @@ class LibraryAudit:
     ptx: tuple[str, ...]  # virtual architectures with PTX
     kernels: tuple[Kernel, ...]  # sorted; only those with an atomic
     kernel_counts: dict[str, int]  # architecture -> kernels in all, with or without atomics
+    names: tuple[str, ...]  # of every kernel, with or without atomics; mangled, sorted
     faults: tuple[Fault, ...]

@@ -122,6 +122,7 @@ def _audit(shown: str, findings: _Findings) -> LibraryAudit:
         ptx=tuple(f"compute_{arch}" for arch in sorted(findings.archs["ptx"])),
         kernels=tuple(sorted(kernels, key=lambda kernel: (kernel.library, kernel.arch, kernel.name))),
         kernel_counts={arch: len(names) for arch, names in sorted(findings.kernels.items())},
+        names=tuple(sorted(set().union(*findings.kernels.values()))),
         faults=tuple(sorted(findings.faults)),
     )
 

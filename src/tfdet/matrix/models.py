@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -22,6 +23,17 @@ def _driver(text: str) -> str:
     if text != UNKNOWN and ranges.leading_version(text) is None:
         raise ValueError(f"{text!r} begins with no number; what nobody could cite is the word {UNKNOWN!r}")
     return text
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{text!r} is no regular expression: {error}") from error
+    return text
+
+
+Pattern = Annotated[Text, AfterValidator(_pattern)]
 
 
 class Model(BaseModel):
@@ -110,7 +122,30 @@ class Rule(Where):
         )
 
 
-Group = Literal["gpu-confirmed", "gpu-historic", "gpu-possible", "gpu-later", "not-gpu", "beyond"]
+class SourceAudit(Model):
+    """Where a source shows in the binaries; `tfdet audit` reads them.
+
+    Patterns match a kernel's demangled name from its start, template arguments included, without return type and
+    function arguments.
+    """
+
+    kernels: list[Pattern] = Field(default=[], description="the kernels of this source")
+    own: Pattern | None = Field(
+        default=None, description="those of them that the op itself runs, where their file serves other ops too"
+    )
+    deterministic: list[Pattern] = Field(default=[], description="families that came beside them and need no such atomics")
+    ops: list[Text] | None = Field(default=None, description="op types whose kernels they are; absent: all of raw_ops")
+    messages: Pattern | None = Field(default=None, description="found anywhere in a message by which the ops refuse")
+    blind: str = Field(default="", description="what the audit cannot see of this source")
+
+    @model_validator(mode="after")
+    def _says_something(self) -> SourceAudit:
+        if not self.kernels and not self.blind:
+            raise ValueError("an [audit] table has patterns of kernels, or says what the audit is blind to")
+        return self
+
+
+Group = Literal["gpu-confirmed", "gpu-historic", "gpu-possible", "gpu-later", "gpu-candidate", "not-gpu", "beyond"]
 
 
 class Source(Model):
@@ -130,6 +165,7 @@ class Source(Model):
     workaround: str = ""
     cite: list[Text] = Field(min_length=1)
     try_solutions: list[Text] = Field(default=[], description="solutions to run beside the general ones")
+    audit: SourceAudit | None = None
     claims: list[Claim] = []
     exclude: list[Rule] = Field(default=[], description="cells that are not run")
     known_failures: list[Rule] = Field(

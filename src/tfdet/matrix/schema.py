@@ -6,13 +6,20 @@ import json
 import sys
 from pathlib import Path
 
+from tfdet.audit.stored import StoredAudit
 from tfdet.matrix.models import Environment, Model, Solution, Source
 from tfdet.records import Record
 
 
 def schemas() -> dict[str, str]:
     """{file name: text} of matrix/schema."""
-    models: dict[str, type[Model]] = {"environment": Environment, "source": Source, "solution": Solution, "record": Record}
+    models: dict[str, type[Model]] = {
+        "environment": Environment,
+        "source": Source,
+        "solution": Solution,
+        "record": Record,
+        "audit": StoredAudit,
+    }
     return {
         f"{name}.json": json.dumps(model.model_json_schema(by_alias=True), indent=1, sort_keys=True) + "\n"
         for name, model in models.items()

@@ -1,0 +1,34 @@
+"""Which op types have order-dependent GPU kernels in an environment, by its audit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import get_args
+
+from tfdet.audit.findings import prepare
+from tfdet.audit.stored import load
+from tfdet.matrix.load import load_matrix
+from tfdet.matrix.models import Group, Source
+
+
+def order_dependent_ops(audits: Path, env: str, sources: Mapping[str, Source] | None = None) -> dict[str, str]:
+    """{op type: source key} for the audit `audits`/`env`.json; sources: those of the matrix around it.
+
+    Op types without a GPU kernel in that build are left out, where its registrations are known.
+    An op is named if a kernel of its source adds floats (or does the like) in an order that threads decide, or may.
+    A kernel that is shipped need not be the one that runs; an op that is not named can still differ, for the audit
+    sees neither cuDNN, cuBLAS and XLA nor races of plain stores.  DataError: no such audit, or a damaged one.
+    """
+    audited = prepare(load(audits / f"{env}.json"))
+    if sources is None:
+        sources = load_matrix(audits.parent).sources
+    found: dict[str, str] = {}
+    groups = get_args(Group)  # an op of several sources is told as the one that was named first
+    for key, source in sorted(sources.items(), key=lambda item: (groups.index(item[1].group), item[1].order)):
+        finding = audited.finding(source.audit) if source.audit else None
+        if source.audit and finding and finding.what in ("order-dependent", "unresolved"):
+            for op in source.raw_ops if source.audit.ops is None else source.audit.ops:
+                found.setdefault(op, key)
+    known = audited.stored.registrations
+    return found if known is None else {op: key for op, key in found.items() if op in known}

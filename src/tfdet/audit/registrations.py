@@ -1,0 +1,78 @@
+"""Which ops have kernels for which devices: asked of the very TensorFlow of the wheel, on a machine without a GPU.
+
+The wheel is laid out in a folder for a moment and imported in the environment's CPU virtual environment, which has
+all that it needs.  Its registry is filled when its libraries load; no device is touched.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from tfdet import console
+from tfdet.audit.wheels import Wheel, installed
+from tfdet.engines.venv import VenvEngine
+from tfdet.errors import RunFailed
+from tfdet.matrix.models import Environment
+from tfdet.paths import Project, cache_dir
+
+Registrations = dict[str, dict[str, list[str]]]
+"""{op: {device: [dtypes]}} of the ops that have a GPU kernel; `DEFAULT` is a kernel for any device."""
+
+_MINUTES = 10
+_ADVICE = "The rest of the audit needs no TensorFlow: run it without --registrations."
+
+
+def registrations(
+    project: Project, key: str, environment: Environment, wheel: Wheel, libraries: Mapping[str, Path]
+) -> Registrations:
+    """The GPU kernels that this build registers; RunFailed where it cannot be imported here."""
+    console.note(f"asking TensorFlow of {wheel.path.name} for its kernels")
+    python = VenvEngine(project).interpreter(key, environment, "cpu")
+    with tempfile.TemporaryDirectory(prefix=".import-", dir=cache_dir()) as folder:
+        _lay_out(wheel.path, libraries, Path(folder))
+        answer = _ask(python, Path(folder), project.runtime)
+    devices = {"CPU", "GPU", "DEFAULT"}
+    return {
+        op: {device: dtypes for device, dtypes in sorted(some.items()) if device in devices}
+        for op, some in sorted(answer.items())
+        if "GPU" in some
+    }
+
+
+def _lay_out(wheel: Path, libraries: Mapping[str, Path], folder: Path) -> None:
+    """The wheel as pip installs it; libraries are linked, for they were unpacked already."""
+    for name, file in libraries.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        os.link(file, folder / name)
+    with zipfile.ZipFile(wheel) as archive:
+        for member in archive.infolist():
+            name = installed(member.filename)
+            if name in libraries or member.is_dir() or "/include/" in name or ".." in PurePosixPath(name).parts:
+                continue
+            target = folder / PurePosixPath(name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(archive.read(member))
+
+
+def _ask(python: Path, folder: Path, runtime: Path) -> Registrations:
+    keep = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
+    environ = {**keep, "PYTHONPATH": f"{folder}{os.pathsep}{runtime}", "PYTHONDONTWRITEBYTECODE": "1",
+               "PYTHONNOUSERSITE": "1"}  # fmt: skip
+    try:
+        done = subprocess.run(
+            [python, "-m", "tfdet_probe.kernels"], cwd=folder, env=environ, capture_output=True, text=True,
+            timeout=_MINUTES * 60,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise RunFailed(f"TensorFlow did not import within {_MINUTES} minutes", _ADVICE) from error
+    if done.returncode:
+        last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "no message")
+        raise RunFailed(f"this TensorFlow cannot be imported here: {last.strip()}", _ADVICE)
+    answer: Registrations = json.loads(done.stdout)
+    return answer

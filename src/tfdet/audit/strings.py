@@ -1,0 +1,88 @@
+"""What a library's constant strings tell: environment variables that it reads, messages by which ops refuse.
+
+A string in the binary means that the code is there; whether a program reaches it is another question.
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tfdet.audit.elf import ElfError, read_elf
+
+_SECTIONS = (b".rodata", b".data")
+_LONGEST = 1000  # bytes of a message; longer texts about determinism are help, not refusals
+
+# A variable is a whole string; a name inside a sentence is not read.  Numbers may stand before it without a zero
+# between them: then up to seven of their bytes can look like letters.
+_VARIABLE = re.compile(rb"(?:\A|[^\x20-\x7e][^ \"'=]{0,7}?)((?:TF|XLA)_[A-Z0-9_]+)\Z", re.S)
+_ABOUT = (b"DETERMINI", b"CUDNN", b"AUTOTUNE")
+_NO_TEXT = re.compile(rb"[^\x20-\x7e\n\t]+")  # numbers that stand before a text without a zero between them
+_MORE_VARIABLES = (b"TF_ENABLE_TENSOR_FLOAT_32_EXECUTION", b"TF_XLA_FLAGS", b"XLA_FLAGS")
+
+# How TensorFlow words a refusal, in every version looked at (1.13 to 2.21).
+_REFUSAL = re.compile(
+    rb"determini\w+ [^\0]*not (?:currently |yet )?(?:available|supported)"
+    rb"|is not deterministic\.|not (?:yet )?have a deterministic|eterminism is enabled",
+    re.I,
+)
+_MORE_MESSAGES = (b"No algorithm worked!",)  # what an excluded cuDNN algorithm leads to
+
+
+@dataclass
+class Strings:
+    """Sorted names and texts, each once."""
+
+    variables: set[str] = field(default_factory=set)
+    messages: set[str] = field(default_factory=set)
+
+
+def search(paths: Iterable[Path], known: Iterable[str]) -> Strings:
+    """Determinism-related strings of these libraries; `known`: further variables to look for."""
+    found = Strings()
+    wanted = [*_MORE_VARIABLES, *(name.encode() for name in known)]
+    for path in paths:
+        if path.stat().st_size:
+            with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                for start, end in _constants(data):
+                    _search_section(data, start, end, wanted, found)
+    return found
+
+
+def _constants(data: mmap.mmap) -> list[tuple[int, int]]:
+    """Where the constant strings are; nothing where this is no library that can be read."""
+    view = memoryview(data)
+    try:
+        elf = read_elf(view)
+        spans = [elf.sections[row] for row in elf.find(*_SECTIONS) if elf.fits(row)]
+        return [(int(span["offset"]), int(span["offset"] + span["size"])) for span in spans]
+    except ElfError:
+        return []
+    finally:
+        view.release()
+
+
+def _search_section(data: mmap.mmap, start: int, end: int, wanted: list[bytes], found: Strings) -> None:
+    for needle in (*_ABOUT, *wanted):
+        for text in _around(data, start, end, needle):
+            name = _VARIABLE.search(text)
+            if name and (needle in _ABOUT or name[1] == needle):
+                found.variables.add(name[1].decode())
+    for needle in (b"eterminis", *_MORE_MESSAGES):
+        for text in _around(data, start, end, needle):
+            if needle in _MORE_MESSAGES or _REFUSAL.search(text):
+                found.messages.add(" ".join(_NO_TEXT.split(text)[-1].decode().split()))
+
+
+def _around(data: mmap.mmap, start: int, end: int, needle: bytes) -> Iterator[bytes]:
+    """The zero-ended strings of data[start:end] that hold `needle`, if they are not too long."""
+    at = data.find(needle, start, end)
+    while at >= 0:
+        first = data.rfind(b"\0", max(start, at - _LONGEST), at) + 1
+        last = data.find(b"\0", at, min(end, at + _LONGEST))
+        if last > 0 and (first or at - start < _LONGEST):
+            yield data[first or start : last]
+        at = data.find(needle, max(last, at + len(needle)), end)

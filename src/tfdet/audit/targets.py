@@ -1,0 +1,100 @@
+"""What `tfdet audit` is asked to read: environments, wheels, folders and libraries, to files on disk."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfdet.audit import wheels
+from tfdet.audit.wheels import Wheel
+from tfdet.errors import TfdetError, UsageError, unknown
+from tfdet.matrix.load import Matrix
+from tfdet.paths import Project
+
+
+@dataclass(frozen=True)
+class Target:
+    """One thing to audit.
+
+    libraries: {name as shown: file}.  explicit: somebody named each of them, so that one without GPU code is a fault.
+    """
+
+    name: str
+    libraries: dict[str, Path]
+    environment: str | None = None
+    wheel: Wheel | None = None
+    explicit: bool = False
+    faults: tuple[str, ...] = ()
+
+    def shown(self, library: str) -> str:
+        """A library's name with that of what it came from."""
+        return library if self.explicit else f"{self.wheel.path.name if self.wheel else self.name}: {library}"
+
+
+def resolve(project: Project, matrix: Matrix, arguments: Iterable[str]) -> tuple[list[Target], list[TfdetError]]:
+    """A target for each environment, wheel and folder; all libraries that are named by themselves are one target.
+
+    UsageError, before anything is brought, where an argument is nothing that exists; what fails later is returned
+    beside the targets that did not.
+    """
+    asked = list(dict.fromkeys(arguments))
+    for argument in asked:
+        _check(matrix, argument)
+    loose = [a for a in asked if a not in matrix.environments and Path(a).is_file() and not _is_wheel(a)]
+    targets: list[Target] = []
+    failed: list[TfdetError] = []
+    for argument in asked:
+        if argument not in loose:
+            try:
+                targets.append(_resolve(project, matrix, argument))
+            except TfdetError as error:
+                failed.append(error)
+    if loose:
+        targets.append(Target(" ".join(loose), {name: Path(name) for name in loose}, explicit=True))
+    return targets, failed
+
+
+def _check(matrix: Matrix, argument: str) -> None:
+    if argument in matrix.environments or Path(argument).exists():
+        return
+    if "/" in argument or ".so" in argument or argument.endswith(".whl"):
+        folder = Path(argument).parent
+        names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+        near = difflib.get_close_matches(Path(argument).name, names, n=3, cutoff=0.5)
+        advice = f"Did you mean {' or '.join(str(folder / name) for name in near)}?" if near else "Give its path."
+        raise UsageError(f"no such file: {argument}", advice)
+    raise unknown("environment, wheel, folder or library", argument, matrix.environments)
+
+
+def _resolve(project: Project, matrix: Matrix, argument: str) -> Target:
+    if argument in matrix.environments:
+        wheel = wheels.environment_wheel(project, argument, matrix.environment(argument))
+        return _from_wheel(argument, wheel, argument)
+    path = Path(argument)
+    if path.is_dir():
+        return _from_folder(path)
+    return _from_wheel(argument, Wheel(path, wheels.sha256(path)), None)
+
+
+def _is_wheel(argument: str) -> bool:
+    return argument.endswith((".whl", ".zip"))
+
+
+def _from_wheel(name: str, wheel: Wheel, environment: str | None) -> Target:
+    found = wheels.unpack(wheel)
+    if not found.libraries and not found.faults:
+        raise UsageError(f"{wheel.path}: no shared library in it", "Give the wheel of a build for Linux.")
+    return Target(name, found.libraries, environment, wheel, faults=tuple(found.faults))
+
+
+def _from_folder(folder: Path) -> Target:
+    """Every shared library below a folder, each once, however many links lead to it."""
+    found: dict[Path, str] = {}
+    for path in sorted(folder.rglob("*.so*")):
+        if wheels.is_library(path.name) and path.is_file():
+            found.setdefault(path.resolve(), str(path.relative_to(folder)))
+    if not found:
+        raise UsageError(f"{folder}: no shared library below it", "Give the folder of an installed TensorFlow.")
+    return Target(str(folder), {name: path for path, name in found.items()})

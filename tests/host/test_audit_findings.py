@@ -1,0 +1,259 @@
+"""What the committed audits say of the sources, and how names, architectures and variants are told apart."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import audit_builds as make
+import pytest
+
+from tfdet.audit import findings, stored
+from tfdet.audit.capability import capabilities
+from tfdet.audit.diff import difference
+from tfdet.audit.findings import Audited
+from tfdet.audit.names import family, signature
+from tfdet.audit.ops import order_dependent_ops
+from tfdet.audit.strings import search
+from tfdet.audit.tables import Tables
+from tfdet.errors import DataError
+from tfdet.matrix.load import load_matrix
+from tfdet.matrix.models import Source
+from tfdet.paths import Project
+from tfdet.status import Status
+
+EVERY = {"tf1.13.1", "tf1.14", "tf1.15", "tf2.0", *(f"tf2.{minor}" for minor in range(1, 22))}
+
+# Which builds hold a string: read on 2026-11-20 by another program than this one.
+READ_IN = {
+    "TF_CUDNN_DETERMINISTIC": "1.14 1.15 2.0 2.1 2.2 2.3 2.4 2.5 2.6 2.7 2.8 2.9 2.10 2.12 2.15 2.17 2.21",
+    "TF_DETERMINISTIC_OPS": "2.1 2.2 2.3 2.4 2.5 2.6 2.7 2.8 2.9 2.10 2.12 2.15 2.17 2.21",
+    "TF_CUDNN_USE_AUTOTUNE": "1.14 1.15 2.0 2.1 2.2 2.3 2.4 2.5 2.6 2.7 2.8 2.9 2.10 2.12 2.15 2.17 2.21",
+    "TF_USE_CUDNN_AUTOTUNE": "",
+    "TF_CUDNN_USE_FRONTEND": "2.5 2.6 2.7 2.8 2.9 2.10 2.12 2.15 2.17",
+    "TF_USE_CUDNN": "1.14 1.15 2.0 2.1 2.2 2.3",
+    "TF_DISABLE_SEGMENT_REDUCTION_OP_DETERMINISM_EXCEPTIONS": "2.5 2.6 2.7 2.8 2.9 2.10 2.12 2.15 2.17 2.21",
+    "TF_DISABLE_SPARSE_SOFTMAX_XENT_WITH_LOGITS_OP_DETERMINISM_EXCEPTIONS": "2.6",
+    "TF_DISABLE_DEPTHWISE_CONV_DETERMINISM_EXCEPTIONS": "2.9",
+    "TF_DISABLE_SCATTER_OP_DETERMINISM": "2.12 2.15 2.17 2.21",
+    "TF_USE_DETERMINISTIC_SEGMENT_REDUCTIONS": "2.7 2.8 2.9 2.10 2.12 2.15 2.17 2.21",
+    "TF_DETERMINISTIC_ALLOCATOR": "2.7 2.8 2.9 2.10 2.12 2.15 2.17 2.21",
+}
+REFUSES_IN = {
+    "GPU implementation of sorted segment": "2.5 2.6 2.7 2.8 2.9 2.10 2.12 2.15 2.17 2.21",
+    "CropAndResizeBackpropImage": "2.6 2.7 2.8 2.9 2.10 2.12 2.15 2.17 2.21",
+    "SparseTensorDenseMatmulOp": "2.6 2.7 2.8 2.9 2.10 2.12 2.15 2.17 2.21",
+    "AdjustContrast ": "2.7 2.8 2.9 2.10 2.12 2.15 2.17 2.21",
+    "supported for Svd.": "2.7 2.8 2.9 2.10",
+    "SVD of matrices with 1 column": "2.12 2.15 2.17 2.21",
+    "FakeQuantWithMinMaxVarsGradient": "2.8 2.9 2.10 2.12 2.15 2.17 2.21",
+    "Scatter ops with ref inputs": "2.8 2.9 2.10 2.12 2.15 2.17 2.21",
+    "Timestamp": "2.7 2.8 2.9 2.10 2.12 2.15 2.17 2.21",
+    "MaxPool gradient ops do not yet have": "2.8 2.9 2.10 2.12 2.15 2.17 2.21",
+    "No algorithm worked!": "1.14 1.15 2.0 2.1 2.2 2.3 2.4 2.5 2.6 2.7 2.8 2.9 2.10 2.12 2.15 2.17 2.21",
+}
+LOOKED_AT = READ_IN["TF_CUDNN_USE_AUTOTUNE"].split()
+
+# Architectures of machine code and PTX, read by another program too.
+ARCHITECTURES = {
+    "tf1.14": ("35 37 52 60 61 70", "35 37 52 60 61 70"),
+    "tf2.1": ("35 37 52 60 61 70", "35 37 52 60 61 70"),
+    "tf2.4": ("35 50 60 70 75 80", "80"),
+    "tf2.12": ("35 50 60 70 75 80", "80"),
+    "tf2.15": ("50 60 70 75 80", "80"),
+    "tf2.21": ("60 70 80 89 90", "90"),
+}
+
+
+@pytest.fixture(scope="module")
+def audits(checkout: Project) -> dict[str, Audited]:
+    return {key: findings.prepare(audit) for key, audit in stored.load_all(checkout).items()}
+
+
+@pytest.fixture(scope="module")
+def sources(checkout: Project) -> Mapping[str, Source]:
+    return load_matrix(checkout.matrix).sources
+
+
+@pytest.fixture(scope="module")
+def tables(checkout: Project, audits: dict[str, Audited]) -> Tables:
+    return Tables(Status(load_matrix(checkout.matrix), {}, audits))
+
+
+def test_every_stock_minor_is_audited_by_this_scanner(audits: dict[str, Audited], checkout: Project) -> None:
+    assert set(audits) >= EVERY
+    for key, audited in audits.items():
+        assert not audited.stored.stale, f"tfdet audit {key} --write"
+        lock = checkout.lock(key, "gpu").read_text("utf-8")
+        assert audited.stored.wheel is not None
+        assert f"sha256:{audited.stored.wheel.sha256}" in lock
+        assert audited.stored.faults == []
+
+
+def test_the_files_of_the_original_list(tables: Tables) -> None:
+    words = {file.name: file.word for file in tables.files()}
+    assert Counter(words.values()) == {"confirmed": 12, "partial": 1, "false alarm": 1, "not shipped": 1}
+    assert words["histogram_op_gpu.cu.cc"] == "partial"
+    assert words["stateful_random_ops_gpu.cu.cc"] == "false alarm"
+    assert words["cuda_kernel_helper_test.cu.cc"] == "not shipped"
+
+
+def test_candidates_are_found_in_every_build_and_claimed_by_no_message(
+    tables: Tables, audits: dict[str, Audited], sources: Mapping[str, Source]
+) -> None:
+    title, where, _, _ = tables.candidates()[0]
+    assert title.startswith("`BlockLSTMGrad`")
+    assert where == "TF 1.13 to 2.21"
+    assert not any("LSTM" in text for audited in audits.values() for text in audited.stored.messages)
+
+
+def test_the_resampler_went_with_contrib(tables: Tables) -> None:
+    (file,) = (file for file in tables.files() if file.name == "resampler_ops_gpu.cu.cc")
+    assert file.where == "TF 1.13 to 1.15; not shipped: TF 2.0 to 2.21"
+
+
+def test_no_kernel_that_adds_floats_is_unclaimed(audits: dict[str, Audited], sources: Mapping[str, Source]) -> None:
+    for key, audited in audits.items():
+        rows = [row for row in audited.unclaimed(sources.values()) if row.kernel.verdict == "yes"]
+        assert not rows, f"{key}: {rows[0].signature}"
+
+
+@pytest.mark.parametrize("name", READ_IN)
+def test_variables_are_read_where_another_program_found_them(audits: dict[str, Audited], name: str) -> None:
+    found = [v for v in LOOKED_AT if name in audits[f"tf{v}"].stored.environment_variables]
+    assert found == READ_IN[name].split()
+
+
+@pytest.mark.parametrize("text", REFUSES_IN)
+def test_messages_are_there_where_another_program_found_them(audits: dict[str, Audited], text: str) -> None:
+    found = [v for v in LOOKED_AT if any(text in message for message in audits[f"tf{v}"].stored.messages)]
+    assert found == REFUSES_IN[text].split()
+
+
+@pytest.mark.parametrize("key", ARCHITECTURES)
+def test_architectures_are_those_that_another_program_found(audits: dict[str, Audited], key: str) -> None:
+    held = audits[key].stored.architectures
+    assert tuple(" ".join(a.split("_")[1] for a in held[kind]) for kind in ("sass", "ptx")) == ARCHITECTURES[key]
+
+
+@pytest.mark.parametrize("key", ["tf1.14", "tf2.0"])
+def test_machine_code_and_ptx_of_one_architecture_do_not_contradict(audits: dict[str, Audited], key: str) -> None:
+    """Two readers of one build: what one of them resolves, the other does not resolve otherwise."""
+    agree = 0
+    for row in audits[key].rows:
+        said = [f.order_dependent for f in row.kernel.found if {"sm_70", "compute_70"} & set(f.archs.split())]
+        assert not {"yes", "no"} <= set(said), row.signature
+        agree += any({"sm_70", "compute_70"} <= set(f.archs.split()) for f in row.kernel.found) or said == [
+            "yes",
+            "yes",
+        ]
+    assert agree > 500
+
+
+def test_ops_of_sources(checkout: Project, sources: Mapping[str, Source]) -> None:
+    found = order_dependent_ops(checkout.audits, "tf2.0")
+    assert found == order_dependent_ops(checkout.audits, "tf2.0", sources)
+    assert found["CropAndResizeGradImage"] == "crop-and-resize-backprop"
+    assert found["BlockLSTMGrad"] == "block-lstm-grad"
+    assert found["UnsortedSegmentSum"] == "unsorted-segment-sum"
+    assert not {"GatherV2", "StatefulUniform", "Sum", "AvgPool", "HistogramFixedWidth", "MaxPoolGrad"} & set(found)
+    assert "ResamplerGrad" not in found  # of contrib, which 2.0 has not
+    assert "DenseBincount" not in found  # came later
+    with pytest.raises(DataError):
+        order_dependent_ops(checkout.audits, "tf9", sources)
+
+
+def test_what_changed_from_2_4_to_2_8(audits: dict[str, Audited], sources: Mapping[str, Source]) -> None:
+    found = difference(audits["tf2.4"], audits["tf2.8"], sources)
+    assert "tensorflow::SegmentReduceVectorKernel" in found.beside
+    assert "TF_USE_DETERMINISTIC_SEGMENT_REDUCTIONS" in found.variables[0]
+    assert found.variables[1] == []
+    assert any("CropAndResize" in text for text in found.messages[0])
+    back = difference(audits["tf2.8"], audits["tf2.4"], sources)
+    assert (back.appeared, back.went, back.beside) == (found.went, found.appeared, {})
+
+
+def test_a_deterministic_kernel_came_beside_the_old_one(
+    audits: dict[str, Audited], sources: Mapping[str, Source]
+) -> None:
+    found = difference(audits["tf2.3"], audits["tf2.4"], sources)
+    name = "tensorflow::(anonymous namespace)::ResizeBilinearDeterministicGradKernel"
+    assert found.beside[name] == ["resize-bilinear-backprop"]
+    audit = sources["resize-bilinear-backprop"].audit
+    assert audit is not None
+    finding = audits["tf2.4"].finding(audit)
+    assert finding is not None and finding.what == "order-dependent"  # the old one stayed
+
+
+def test_gpu_registrations_of_builds(audits: dict[str, Audited]) -> None:
+    known = {key: a.stored.registrations for key, a in audits.items() if a.stored.registrations is not None}
+    assert {"tf1.14", "tf2.0", "tf2.21"} <= set(known)
+    assert known["tf2.21"] is not None and known["tf1.14"] is not None
+    assert "float32" in known["tf2.21"]["BlockLSTMGradV2"]["CPU GPU"]
+    assert known["tf1.14"]["ResamplerGrad"]["GPU"] == "float32"  # of contrib, which loads late
+    assert "BlockLSTMGradV2" not in known["tf1.14"]
+
+
+def test_a_name_without_return_type_arguments_and_versions() -> None:
+    crop = "void tensorflow::(anonymous namespace)::Crop<float, (A)1>(int, float const*)"
+    assert signature(crop) == "tensorflow::(anonymous namespace)::Crop<float, (A)1>"
+    assert family(signature(crop)) == "tensorflow::(anonymous namespace)::Crop"
+    assert signature("void cub::CUB_200805_SM___CUDA_ARCH_LIST__::K<int>(int)") == "cub::K<int>"
+    assert signature("void a::K<b::C<int> const, (x)2>(d<int>*)") == "a::K<b::C<int> const, (x)2>"
+    assert signature("plain_c_name") == "plain_c_name"
+
+
+@pytest.mark.parametrize(
+    ("before", "read"),
+    [
+        (b"\0", True),
+        (b"\0\x80\x84.A", True),  # a number of four bytes, and no zero behind it: TensorFlow 2.6 has it so
+        (b"\0\x74\xea\x09\xf2", True),
+        (b"\0please unset ", False),
+        (b"\0MY_", False),
+        (b'\0ReadBoolFromEnvVar("', False),
+    ],
+)
+def test_a_variable_is_a_string_of_its_own(tmp_path: Path, before: bytes, read: bool) -> None:
+    path = tmp_path / "lib.so"
+    path.write_bytes(make.elf(make.X86_64, [(".rodata", 1, 2, before + b"TF_DETERMINISTIC_OPS\0")]))
+    assert search([path], []).variables == ({"TF_DETERMINISTIC_OPS"} if read else set())
+
+
+def test_which_gpus_run_a_build() -> None:
+    runs = {one.compute: (one.how, one.by) for one in capabilities(["sm_35", "sm_70", "sm_80"], ["compute_80"])}
+    assert runs[3, 5] == ("native", "sm_35")
+    assert runs[3, 7] == ("native", "sm_35")
+    assert runs[6, 0] == ("no", "")  # older than the PTX, and of another generation than all machine code
+    assert runs[7, 5] == ("native", "sm_70")
+    assert runs[8, 9] == ("native", "sm_80")
+    assert runs[9, 0] == ("jit", "compute_80")
+    newer = {one.compute: one.how for one in capabilities(["sm_86"], ["compute_86"])}
+    assert (newer[8, 0], newer[8, 6], newer[8, 9], newer[9, 0]) == ("no", "native", "native", "jit")
+    only = {one.compute: one.how for one in capabilities(["sm_90a"], [])}
+    assert only[9, 0] == "native"
+    assert only[10, 0] == "no"
+
+
+def test_the_scanner_hash_covers_every_file_that_the_scan_imports() -> None:
+    folder = Path(stored.__file__).parent
+    ahead, seen = ["scan", "strings", "names"], set()
+    while ahead:
+        name = ahead.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        for node in ast.walk(ast.parse((folder / f"{name}.py").read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module == "tfdet.audit":
+                ahead += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tfdet.audit."):
+                ahead.append(node.module.rsplit(".", 1)[1])
+    assert seen - {"demangle"} == set(stored._SCANNER)  # the C++ runtime demangles
+
+
+def test_the_stored_form_is_read_back_as_it_was(checkout: Project) -> None:
+    path = checkout.audits / "tf2.0.json"
+    audit = stored.load(path)
+    assert stored.dump(audit.model_dump(mode="json", by_alias=True)) + "\n" == path.read_text("utf-8")

@@ -1,0 +1,315 @@
+"""`tfdet audit` from its arguments to its output: wheels, folders, libraries, bad ones among them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import audit_builds as make
+import pytest
+
+from tfdet.audit import registrations
+from tfdet.errors import Exit, RunFailed
+from tfdet.paths import Project
+
+VARIABLE = "TF_CUDNN_USE_AUTOTUNE"
+REFUSAL = "Deterministic GPU implementation of CropAndResizeBackpropImage not available."
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(checkout: Project, tmp_path: Path) -> Run:
+    """run(arguments, project=...): `tfdet audit`, with a cache of its own."""
+
+    def call(*arguments: str | Path, project: Project = checkout, **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "tfdet", "audit", *map(str, arguments)],
+            cwd=tmp_path,
+            env={**os.environ, "TFDET_ROOT": str(project.root), "XDG_CACHE_HOME": str(tmp_path / "cache"), **env},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    return call
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> dict[str, bytes]:
+    """What a small build holds: its kernels in one library, its strings in another."""
+    gpu = make.library(tmp_path / "a.so", make.one_kernel(archs=(70, 80)))
+    host = make.library(tmp_path / "b.so", None, [VARIABLE, REFUSAL, f"please unset {VARIABLE} now", "TF_XLA_FLAGS_"])
+    return {"tensorflow/python/_gpu.so": gpu.read_bytes(), "tensorflow/libhost.so.2": host.read_bytes()}
+
+
+def test_a_wheel_as_json(run: Run, two: dict[str, bytes], tmp_path: Path) -> None:
+    path = make.wheel(tmp_path, two)
+    done = run(path, "--json")
+    assert done.returncode == Exit.OK, done.stderr
+    found = json.loads(done.stdout)
+    assert found["libraries"] == ["tensorflow/libhost.so.2", "tensorflow/python/_gpu.so"]
+    assert found["architectures"] == {"sass": ["sm_70", "sm_80"], "ptx": []}
+    assert found["environment_variables"] == [VARIABLE]
+    assert found["messages"] == [REFUSAL]
+    assert found["wheel"] == {"file": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+    first, second = found["kernels"]
+    assert (first["arch"], second["arch"]) == ("sm_70", "sm_80")
+    assert first["name"] == make.CROP
+    assert "CropAndResizeBackpropImageKernel<float>" in first["demangled"]
+    assert first["atomics"] == {"float_add_f32": 1}
+    assert first["order_dependent"] == "yes"
+    assert set(first) == {"library", "arch", "name", "demangled", "atomics", "order_dependent", "reason"}
+    runs = {gpu["compute_capability"]: gpu["runs"] for gpu in found["capability"]}
+    assert (runs["7.5"], runs["8.6"], runs["9.0"], runs["6.1"]) == ("native", "native", "no", "no")
+
+
+def test_a_wheel_for_people(run: Run, two: dict[str, bytes], tmp_path: Path) -> None:
+    done = run(make.wheel(tmp_path, two))
+    assert done.returncode == Exit.OK, done.stderr
+    assert "order-dependent float atomics in 1 kernel" in done.stdout
+    assert "crop-and-resize-backprop" in done.stdout
+    assert REFUSAL in done.stdout
+    assert "shipped need not be reached" in done.stdout
+
+
+def test_libraries_are_one_target_and_folders_others(run: Run, tmp_path: Path) -> None:
+    one = make.library(tmp_path / "one.so", make.one_kernel())
+    two = make.library(tmp_path / "two.so", make.one_kernel(make.FILL, make.INT_ADD))
+    folder = tmp_path / "installed"
+    make.library(folder / "deep" / "lib.so.2", make.one_kernel(make.STRANGER))
+    (folder / "again.so").symlink_to(folder / "deep" / "lib.so.2")
+    loose = json.loads(run(one, two, "--json").stdout)
+    assert [kernel["order_dependent"] for kernel in loose["kernels"]] == ["yes", "no"]
+    both = json.loads(run(one, folder, two, "--json").stdout)
+    assert [len(found["libraries"]) for found in both] == [1, 2]
+    shown = run(folder).stdout
+    assert "kernels that no source claims" in shown
+    assert "tensorflow::NobodyKnowsIt" in shown
+
+
+def test_one_architecture(run: Run, tmp_path: Path) -> None:
+    path = make.library(tmp_path / "one.so", make.one_kernel(archs=(70, 80)))
+    found = json.loads(run(path, "--arch", "sm_80", "--json").stdout)
+    assert {kernel["arch"] for kernel in found["kernels"]} == {"sm_80"}
+    missing = run(path, "--arch", "sm_90")
+    assert missing.returncode == Exit.USAGE
+    assert "It holds sm_70 sm_80" in missing.stderr
+    assert run(path, "--arch", "volta").returncode == Exit.USAGE
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["tf2.88"], "Did you mean tf2.8"),
+        (["./onne.so"], "Did you mean one.so"),
+        ([], "nothing to audit"),
+        (["--diff", "tf2.0", "tf9"], "no environment is called 'tf9'"),
+        (["--diff", "tf2.0", "ngc19.06-py3"], "has no audit"),
+        (["one.so", "--write"], "is no environment"),
+        (["ngc19.06-py3"], "is an image, not a wheel"),
+    ],
+)
+def test_wrong_usage(run: Run, tmp_path: Path, arguments: list[str], said: str) -> None:
+    make.library(tmp_path / "one.so", make.one_kernel())
+    done = run(*arguments)
+    assert done.returncode == Exit.USAGE, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def good_and(tmp_path: Path, bad: bytes) -> list[Path]:
+    good = make.library(tmp_path / "good.so", make.one_kernel())
+    (tmp_path / "bad.so").write_bytes(bad)
+    return [tmp_path / "bad.so", good]
+
+
+def bad_libraries(tmp_path: Path) -> dict[str, bytes]:
+    def built(gpu: bytes | None, machine: int = make.X86_64) -> bytes:
+        return make.library(tmp_path / "x.so", gpu, machine=machine).read_bytes()
+
+    whole = built(make.one_kernel())
+    cubin = make.cubin({make.FILL: [make.INT_ADD]})
+    return {
+        "no elf": b"#!/bin/sh\n" * 50,
+        "empty": b"",
+        "truncated": whole[: len(whole) // 2],
+        "no gpu code": built(None),
+        "another machine": built(make.one_kernel(), make.AARCH64),
+        "damaged fatbin": built(b"\xee" * 16 + make.one_kernel()[16:]),
+        "damaged cubin": built(make.fatbin(make.element(b"\x7fELF" + bytes(200), 70))),
+        "unknown compression": built(make.fatbin(make.element(cubin, 70, flags=0x40, packed=64, unpacked=4096))),
+        "damaged lz4": built(make.fatbin(make.element(b"\xff" * 64, 70, flags=0x2000, packed=64, unpacked=4096))),
+    }
+
+
+@pytest.mark.parametrize("fault", ["no elf", "empty", "truncated", "no gpu code", "another machine", "damaged fatbin",
+                                   "damaged cubin", "unknown compression", "damaged lz4"])  # fmt: skip
+def test_a_bad_library_is_told_and_the_others_are_audited(run: Run, tmp_path: Path, fault: str) -> None:
+    done = run(*good_and(tmp_path, bad_libraries(tmp_path)[fault]), "--json")
+    assert done.returncode == Exit.USAGE, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "bad.so: at offset " in done.stderr
+    assert "good.so" not in done.stderr.replace(f"{tmp_path}/bad.so {tmp_path}/good.so", "")
+    assert [kernel["name"] for kernel in json.loads(done.stdout)["kernels"]] == [make.CROP]
+
+
+def test_a_truncated_wheel_is_told_and_the_others_are_audited(run: Run, two: dict[str, bytes], tmp_path: Path) -> None:
+    whole = make.wheel(tmp_path, two)
+    cut = tmp_path / "cut.whl"
+    cut.write_bytes(whole.read_bytes()[:-200])
+    done = run(cut, whole, "--json")
+    assert done.returncode == Exit.USAGE
+    assert f"{cut}: no zip archive, or cut short at offset {cut.stat().st_size}" in done.stderr
+    (found,) = json.loads(done.stdout)  # two were asked for
+    assert len(found["kernels"]) == 2
+
+
+def test_a_damaged_member_is_told_and_the_others_are_audited(run: Run, two: dict[str, bytes], tmp_path: Path) -> None:
+    path = make.wheel(tmp_path, {**two, "tensorflow/third.so": two["tensorflow/python/_gpu.so"]})
+    with zipfile.ZipFile(path) as archive:
+        member = archive.getinfo("tensorflow/third.so")
+    content = bytearray(path.read_bytes())
+    at = member.header_offset + 30 + len(member.filename) + member.compress_size // 2
+    content[at] ^= 0xFF
+    path.write_bytes(content)
+    done = run(path, "--json")
+    assert done.returncode == Exit.USAGE
+    assert f"tensorflow/third.so at offset {member.header_offset}: " in done.stderr
+    assert len(json.loads(done.stdout)["kernels"]) == 2
+    cached = [file.name for file in (tmp_path / "cache").rglob("*.so*")]
+    assert sorted(cached) == ["_gpu.so", "libhost.so.2"]
+
+
+def test_a_zip_bomb_is_refused_before_it_is_unpacked(run: Run, tmp_path: Path) -> None:
+    path = make.wheel(tmp_path, {"tensorflow/bomb.so": bytes(110 << 20)})
+    done = run(path)
+    assert done.returncode == Exit.USAGE
+    assert "tensorflow/bomb.so at offset " in done.stderr
+    assert f"unpack to {110 << 20}" in done.stderr
+    assert not list((tmp_path / "cache").rglob("*.so*"))
+
+
+def test_a_member_that_leads_out_of_the_wheel_is_refused(run: Run, tmp_path: Path) -> None:
+    done = run(make.wheel(tmp_path, {"tensorflow/../../../evil.so": b"x"}))
+    assert done.returncode == Exit.USAGE
+    assert "leads out of the archive" in done.stderr
+    assert not list(tmp_path.rglob("evil.so"))
+
+
+def test_a_cpu_build_is_told(run: Run, two: dict[str, bytes], tmp_path: Path) -> None:
+    done = run(make.wheel(tmp_path, {"tensorflow/libhost.so.2": two["tensorflow/libhost.so.2"]}))
+    assert done.returncode == Exit.USAGE
+    assert "a CPU build" in done.stderr
+
+
+@pytest.fixture
+def built(copy: Project, two: dict[str, bytes], tmp_path: Path) -> Project:
+    """A project with one more environment, tf9.9, whose wheel lies in tmp_path/index."""
+    path = make.wheel(tmp_path / "index", two)
+    environment = (copy.matrix / "environments" / "tf2.21.toml").read_text("utf-8")
+    environment = environment.replace('version = "2.21"', 'version = "9.9"').replace("==2.21.0", "==9.9.9")
+    (copy.matrix / "environments" / "tf9.9.toml").write_text(environment)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    copy.lock("tf9.9", "gpu").write_text(f"tensorflow==9.9.9 \\\n    --hash=sha256:{digest}\n")
+    return copy
+
+
+def offline(tmp_path: Path, folder: str) -> dict[str, str]:
+    return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / folder)}
+
+
+def test_an_environment_is_brought_once_and_kept(run: Run, built: Project, tmp_path: Path) -> None:
+    done = run("tf9.9", "--json", project=built, **offline(tmp_path, "index"))
+    assert done.returncode == Exit.OK, done.stderr
+    assert json.loads(done.stdout)["environment"] == "tf9.9"
+    again = run("tf9.9", "--json", project=built, **offline(tmp_path, "nothing"))
+    assert again.stdout == done.stdout, again.stderr
+    assert not list((tmp_path / "cache" / "tfdet" / "wheels").glob(".part-*"))
+
+
+def test_what_the_index_lacks_or_falsifies_is_told(run: Run, built: Project, tmp_path: Path) -> None:
+    none = run("tf9.9", project=built, **offline(tmp_path, "nothing"))
+    assert none.returncode == Exit.RUN_FAILED
+    assert "tensorflow==9.9.9" in none.stderr
+    make.wheel(tmp_path / "index", {"tensorflow/other.so": b"something else"})
+    false = run("tf9.9", project=built, **offline(tmp_path, "index"))
+    assert false.returncode == Exit.USAGE
+    assert "not what the lock file names" in false.stderr
+    assert not list((tmp_path / "cache").rglob("*.whl"))
+
+
+def test_without_a_network_it_says_what_to_do(run: Run, built: Project) -> None:
+    nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_FIND_LINKS": ""}
+    done = run("tf9.9", project=built, **nowhere)
+    assert done.returncode == Exit.RUN_FAILED
+    assert "no connection to the package index" in done.stderr
+    assert "tfdet audit WHEEL" in done.stderr
+
+
+def test_a_cached_wheel_that_was_changed_is_brought_again(run: Run, built: Project, tmp_path: Path) -> None:
+    run("tf9.9", project=built, **offline(tmp_path, "index"))
+    (cached,) = (tmp_path / "cache" / "tfdet" / "wheels").glob("*.whl")
+    whole = cached.read_bytes()
+    cached.write_bytes(whole[:-1] + b"x")
+    done = run("tf9.9", "--json", project=built, **offline(tmp_path, "index"))
+    assert done.returncode == Exit.OK, done.stderr
+    assert cached.read_bytes() == whole
+
+
+def test_written_audits_back_the_cells_until_the_scanner_changes(run: Run, built: Project, tmp_path: Path) -> None:
+    done = run("tf9.9", "--write", project=built, **offline(tmp_path, "index"))
+    assert done.returncode == Exit.OK, done.stderr
+    assert "its registrations are not known" in done.stderr  # no CPU lock of it, and no TensorFlow in it
+    path = built.audits / "tf9.9.json"
+    assert json.loads(path.read_text())["registrations"] is None
+
+    def crop() -> list[dict[str, object]]:
+        status = subprocess.run(
+            [sys.executable, "-m", "tfdet", "status", "--json", "--env", "tf9.9"],
+            env={**os.environ, "TFDET_ROOT": str(built.root)}, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        assert ("stale: matrix/audits/tf9.9.json" in status.stderr) == stale
+        cells = json.loads(status.stdout)["cells"]
+        return [c for c in cells if c["source"] == "crop-and-resize-backprop" and c["device"] == "gpu"]
+
+    stale = False
+    cells = {cell["solution"]: cell for cell in crop()}
+    assert cells["none"]["backing"] == cells["NS1"]["backing"] == cells["TEOD"]["backing"] == "audited"
+    assert cells["none"]["verdict"] == ""  # the audit never says how an op behaves
+    assert cells["none"]["audit"]["kernels"] == 1
+    stale = True
+    path.write_text(path.read_text().replace('"scanner": "', '"scanner": "0'))
+    cells = {cell["solution"]: cell for cell in crop()}
+    assert "none" not in cells
+    assert cells["NS1"]["backing"] == "documented"
+
+
+@pytest.mark.tensorflow
+def test_a_real_tensorflow_tells_its_kernels(
+    tf_python: Callable[[str], Path], checkout: Project, tmp_path: Path
+) -> None:
+    found = registrations._ask(tf_python("tf2.21"), tmp_path, checkout.runtime)
+    assert "float32" in found["CropAndResizeGradImage"]["CPU"]
+    assert len(found) > 1000
+
+
+def test_a_tensorflow_that_does_not_import_is_told(checkout: Project, tmp_path: Path) -> None:
+    (tmp_path / "tensorflow.py").write_text("raise ImportError('libcublas.so.10.0: cannot open shared object file')\n")
+    with pytest.raises(RunFailed, match="libcublas") as caught:
+        registrations._ask(Path(sys.executable), tmp_path, checkout.runtime)
+    assert "--registrations" in caught.value.advice
+
+
+def test_a_stored_audit_that_was_edited_is_refused(run: Run, copy: Project) -> None:
+    path = copy.audits / "tf2.0.json"
+    path.write_text(path.read_text().replace('"order_dependent": "yes"', '"order_dependent": "maybe"', 1))
+    done = run("--diff", "tf2.0", "tf2.21", project=copy)
+    assert done.returncode == Exit.USAGE
+    assert f"{path}: " in done.stderr
+    assert "order_dependent" in done.stderr
