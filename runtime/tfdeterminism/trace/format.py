@@ -27,8 +27,8 @@ Blocks by tag:
 A definition says what a key id means; one output of one op in one place of the program. Keys:
 
     id         integer, dense from 0
-    function   name of the graph function without its uid; "" for eager ops and session graphs
-    trace      how many functions of this name were traced before (0 for eager)
+    function   name of the graph function without its uid; "" for eager ops, "session" for session graphs
+    trace      how many functions (or session graphs) of this name came before (0 for eager)
     node       node name in the graph; eager: OP@FILE:LINE#N, N-th such op of a step in its thread
     op         op type: "MatMul"; "weight", "loss", "layer", "step" for values that are no op's
     output     output index; -1 for an op that writes a variable and outputs nothing
@@ -37,6 +37,7 @@ A definition says what a key id means; one output of one op in one place of the 
     file, line, stack   where the user's program made it; stack: [[file, line, name], ...], innermost
                first; null / 0 / [] if no user's frame is known
     forward    node name of the op whose gradient this is, or null
+    forward_stack   where the user's program made that op, as stack; [] if not known
     inputs     list of key ids: the outputs that feed it. The value of an input is the latest record of
                that key before (within the same block for functions: body records precede)
     variable   label of the variable that is read or written, or null
@@ -266,7 +267,7 @@ _JSON_BLOCKS = (b"NOTE", b"CAPT", b"DONE")
 _NAMES = {b"HEAD": "header", b"DEFS": "definitions", b"RECS": "records", b"NOTE": "note", b"CAPT": "capture",
           b"DONE": "end"}
 _FIELDS = {"id": int, "function": str, "trace": int, "node": str, "op": str, "output": int, "dtype": str,
-           "device": str, "line": int, "stack": list, "inputs": list, "kind": str, "calls": list, "attrs": dict,
+           "device": str, "line": int, "stack": list, "forward_stack": list, "inputs": list, "kind": str, "calls": list, "attrs": dict,
            "replica": int, "thread": str, "recorded": bool}
 
 
@@ -319,8 +320,8 @@ def load(path):
 def definition(id, op, node, **fields):
     """A definition with its defaults filled in."""
     made = dict(id=id, op=op, node=node, function="", trace=0, output=0, dtype="", shape=None, device="", file=None,
-                line=0, stack=[], forward=None, inputs=[], variable=None, kind="op", calls=[], attrs={}, layer=None,
-                replica=0, thread="", recorded=True)
+                line=0, stack=[], forward=None, forward_stack=[], inputs=[], variable=None, kind="op", calls=[],
+                attrs={}, layer=None, replica=0, thread="", recorded=True)
     unknown = set(fields) - set(made)
     if unknown:
         raise TypeError("no such field: {}".format(", ".join(sorted(unknown))))

@@ -1,0 +1,66 @@
+"""Op types by what they mean for a comparison of two runs."""
+
+import re
+
+# They hand on the bytes that they get: nothing to observe.
+ALIASES = frozenset("""Identity IdentityN Reshape ExpandDims Squeeze StopGradient PreventGradient Snapshot CheckNumerics
+    EnsureShape RefIdentity Enter Exit NextIteration Switch Merge RefEnter RefExit RefNextIteration RefSwitch RefMerge
+    LoopCond PlaceholderWithDefault""".split())
+# Made from shapes alone.
+SHAPES = frozenset("Shape ShapeN Rank Size BroadcastGradientArgs NoOp ControlTrigger".split())
+CONTROL = frozenset("""Enter Exit NextIteration Switch Merge RefEnter RefExit RefNextIteration RefSwitch RefMerge
+    LoopCond""".split())
+READS = frozenset("ReadVariableOp ResourceGather ResourceGatherNd VariableV2 Variable".split())
+HANDLES = frozenset("VarHandleOp VariableV2 Variable".split())
+CALLS = frozenset("""PartitionedCall StatefulPartitionedCall If StatelessIf While StatelessWhile Case StatelessCase
+    SymbolicGradient RemoteCall""".split())
+STATES = frozenset("Timestamp UniqueId".split())
+FEEDS = frozenset("Placeholder PyFunc PyFuncStateless EagerPyFunc PlaceholderWithDefault".split())
+SAVED = ("seed", "seed2", "T", "dtype")  # attributes that explain a difference
+
+_WRITE = re.compile(r"^(Assign(Add|Sub)?(VariableOp)?|(Resource)?(Sparse)?Apply\w+|(Resource)?Scatter(Nd)?"
+                    r"(Add|Sub|Update|Mul|Div|Min|Max)|(Resource)?StridedSliceAssign|ResourceCountUpTo|CountUpTo)$")
+_RANDOM = re.compile(r"Random|Multinomial|TruncatedNormal|CandidateSampler|StatefulUniform|StatefulStandardNormal"
+                     r"|SampleDistortedBoundingBox|NonDeterministicInts")
+_INPUT = re.compile(r"^(Iterator\w*GetNext\w*|MultiDeviceIteratorGetNext\w*"
+                    r"|Queue\w*Dequeue\w*|ReaderRead\w*|ReadFile|DatasetToSingleElement|ReduceDataset|.*Unstage)$")
+_TRAIN = re.compile(r"^(Resource)?(Sparse)?Apply")
+
+
+def writes(op_type):
+    return bool(_WRITE.match(op_type))
+
+
+def trains(op_type):
+    return bool(_TRAIN.match(op_type))
+
+
+def kind(op_type):
+    """The definition's kind."""
+    if op_type in READS:
+        return "read"
+    if writes(op_type):
+        return "write"
+    if op_type in CALLS:
+        return "call"
+    if op_type in FEEDS:
+        return "feed"
+    if op_type in STATES:
+        return "state"
+    if _INPUT.match(op_type):
+        return "input"
+    if _RANDOM.search(op_type) and not op_type.startswith("Stateless"):
+        return "random"
+    return "op"
+
+
+_UID = re.compile(r"_\d+(?=_|$)")
+
+
+def without_uid(name):
+    """A graph function's name without TensorFlow's counters, which differ from run to run."""
+    text = name.decode("utf-8", "replace") if isinstance(name, bytes) else name
+    for prefix in ("__inference_", "__forward_"):
+        if text.startswith(prefix):
+            text = text[len(prefix):]
+    return _UID.sub("", text)

@@ -1,0 +1,41 @@
+"""Puts all probes into a TensorFlow that has just been imported."""
+
+import os
+
+from ..capture import Capture
+from ..levels import Levels
+from . import internals as tf, xla
+from .eager import Eager
+from .functions import Functions, hide_additions
+from .gradients import Gradients
+from .keys import Keys
+from .labels import Labels
+from .patches import Patches
+from .sessions import Sessions
+
+
+def install(recording):
+    """recording: a record.Recording whose recorder was just made."""
+    recorder, patches = recording.recorder, Patches()
+    labels = Labels(recorder, patches)
+    keys = Keys(recorder, labels)
+    capture = Capture(recorder, recording.capture) if recording.capture else None
+    sessions = labels.sessions = Sessions(recorder, keys, capture, patches)
+    closers, wanted = [], {}
+    hide_additions(patches)
+    if recorder.level != "none":
+        Functions(recorder, keys, capture, patches)
+        xla.switch_off(recorder, patches)
+        closers.append(Eager(recorder, keys, labels, capture, patches).close)
+        closers.append(Gradients(recorder).close)
+        wanted = Levels(recorder, keys, labels, sessions, patches, tf).modules()
+    patches.wrap(os, "_exit", lambda original, status: _exit(recording, original, status))
+    recording.installed(labels, patches, closers, wanted)
+
+
+def _exit(recording, original, status):
+    """os._exit skips what Python does at its end: the trace is ended first."""
+    try:
+        recording.stop(exit_status=status)
+    finally:
+        original(status)

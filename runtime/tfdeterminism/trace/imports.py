@@ -1,0 +1,49 @@
+"""Call a function as soon as a module has been imported, without importing it earlier.
+
+TensorFlow reads environment variables when it is imported: a traced program must be able to set
+them first, as it does without us.
+"""
+
+import importlib.util
+import sys
+
+
+class AfterImport(object):
+    """A finder in sys.meta_path. wanted: {module name: function(module)}."""
+
+    def __init__(self):
+        self._wanted = {}
+        self._looking = set()
+        sys.meta_path.insert(0, self)
+
+    def add(self, wanted):
+        for name, function in wanted.items():
+            if name in sys.modules:
+                function(sys.modules[name])
+            else:
+                self._wanted[name] = function
+
+    def close(self):
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in self._wanted or name in self._looking:
+            return None
+        self._looking.add(name)
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._looking.discard(name)
+        if spec is None or not hasattr(spec.loader, "exec_module"):
+            return spec
+        load, function = spec.loader.exec_module, self._wanted
+
+        def exec_module(module):
+            load(module)
+            wanted = function.pop(name, None)
+            if wanted is not None:
+                wanted(sys.modules.get(name, module))
+
+        spec.loader.exec_module = exec_module
+        return spec

@@ -1,0 +1,133 @@
+"""python -m tfdeterminism.trace run: the user's unchanged program, with probes.
+
+What the program prints and its exit code stay its own. A program that ends with 0 though its trace
+is of no use makes us end with a code of ours: see the errors module.
+"""
+
+import argparse
+import atexit
+import io
+import os
+import sys
+import tokenize
+import types
+
+from . import capture, errors
+from .record import Recording
+from .recorder import LEVELS
+
+
+def main(argv):
+    try:
+        arguments = _parse(argv)
+        code = _compiled(arguments.program)
+        recording = Recording(arguments.out, arguments.level, arguments.steps, arguments.capture)
+        recording_started = recording.start()
+    except errors.BadUsage as error:
+        errors.say(str(error))
+        return errors.USAGE
+    del recording_started
+    return _execute(code, [arguments.program] + arguments.arguments, recording)
+
+
+def _execute(code, argv, recording):
+    """Run it as `python PROGRAM ARGUMENTS` would; the exit code."""
+    module = types.ModuleType("__main__")
+    module.__file__ = argv[0]
+    module.__builtins__ = __builtins__
+    module.__annotations__ = {}
+    sys.modules["__main__"] = module
+    sys.argv[:] = argv
+    sys.path[0] = os.path.dirname(os.path.realpath(argv[0]))
+    end = _End(recording)
+    atexit.register(end)  # after what the program registers, and after its threads
+    try:
+        exec(code, module.__dict__)
+    except SystemExit as stop:
+        end.clean = True
+        end.status = _status(stop.code)
+        if end.status:
+            raise
+    except BaseException as error:
+        end.clean, end.status = False, 130 if isinstance(error, KeyboardInterrupt) else 1
+        sys.excepthook(type(error), error, _without_us(error.__traceback__))
+        return end.status
+    complaint = recording.complaint()
+    if complaint:
+        code, text = complaint
+        if text:
+            errors.say(text)
+        return code
+    return 0
+
+
+def _without_us(traceback):
+    """The stack as the program alone would have had it."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    while traceback is not None and traceback.tb_frame.f_code.co_filename.startswith(here):
+        traceback = traceback.tb_next
+    return traceback
+
+
+class _End(object):
+    """Ends the trace when the process ends."""
+
+    def __init__(self, recording):
+        self._recording = recording
+        self.clean = True
+        self.status = 0
+
+    def __call__(self):
+        try:
+            self._recording.stop(self.clean, self.status)
+        except errors.BadUsage as error:
+            errors.say(str(error))
+
+
+def _status(code):
+    return 0 if code is None else code if isinstance(code, int) else 1
+
+
+def _compiled(path):
+    if os.path.isdir(path):
+        path = os.path.join(path, "__main__.py")
+    try:
+        with io.open(path, "rb") as source:
+            encoding = tokenize.detect_encoding(source.readline)[0]
+            source.seek(0)
+            text = io.TextIOWrapper(source, encoding).read()
+        return compile(text, path, "exec", dont_inherit=True)
+    except (IOError, OSError) as error:
+        raise errors.BadUsage("{}: {}".format(path, error.strerror), "name the program after --")
+    except (SyntaxError, ValueError) as error:
+        raise errors.BadUsage("{} is no Python program: {}".format(path, error), "run it without tracing first")
+
+
+def _parse(argv):
+    parser = argparse.ArgumentParser(prog="python -m tfdeterminism.trace run",
+                                     usage="%(prog)s --out FOLDER [options] -- PROGRAM [ARGUMENTS...]")
+    parser.add_argument("--out", required=True, help="a new folder for the trace")
+    parser.add_argument("--level", choices=LEVELS, default="ops",
+                        help="none: only the digest of the final weights; default ops")
+    parser.add_argument("--steps", type=steps, help="FIRST:END, the steps to record; default all")
+    parser.add_argument("--capture", help="JSON of an op whose inputs are kept for replay")
+    parser.add_argument("program", help="a Python file")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    arguments = parser.parse_args(argv)
+    if arguments.program == "--":
+        parser.error("name the program after --")
+    if arguments.capture:
+        arguments.capture = capture.parse(arguments.capture)
+    return arguments
+
+
+def steps(text):
+    """(first, end) of "FIRST:END"; either may be left out."""
+    first, colon, end = text.partition(":")
+    try:
+        found = int(first or 0), int(end or 1 << 31) if colon else int(first) + 1
+    except ValueError:
+        raise argparse.ArgumentTypeError("{} is not FIRST:END".format(text))
+    if not 0 <= found[0] < found[1]:
+        raise argparse.ArgumentTypeError("{} holds no step".format(text))
+    return found
