@@ -20,13 +20,13 @@ _RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "HOROVOD_RANK", "SLURM_PROCID")
 _current = []
 
 
-def record(out, level="ops", steps=None, capture=None):
+def record(out, level="ops", steps=None, capture=None, xla=None):
     """A context manager: what runs inside is recorded into a new file in the folder `out`.
 
     level: "none" (digest of the final weights alone), "weights", "layers" or "ops"; steps: (first,
     end) or None; capture: an op whose inputs are kept, see the capture module. Raises BadUsage.
     """
-    return Recording(out, level, steps, capture)
+    return Recording(out, level, steps, capture, xla)
 
 
 def step():
@@ -38,12 +38,13 @@ def step():
 class Recording(object):
     """One process's trace. start() and stop(), or a `with` statement."""
 
-    def __init__(self, out, level="ops", steps=None, capture=None):
+    def __init__(self, out, level="ops", steps=None, capture=None, xla=None):
         if level not in LEVELS:
             raise errors.BadUsage("no such level: {}".format(level), "choose one of " + ", ".join(LEVELS))
         self._level = level
         self._steps = steps
-        self._capture = capture
+        self.capture = capture
+        self.xla = level == "none" and xla is not False
         self._imports = None
         self._patches = None
         self._closers = []
@@ -112,7 +113,7 @@ class Recording(object):
                 "argv": [str(one) for one in sys.argv], "cwd": os.getcwd(), "level": self._level,
                 "steps": list(self._steps) if self._steps else None, "pid": os.getpid(), "rank": self.rank,
                 "started": time.time(), "devices": [],
-                "xla": "as the program asks" if self._level == "none" else "switched off where the program asks",
+                "xla": "as the program asks" if self.xla else "switched off where the program asks",
                 "environment": {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
                 "probe": "farmhash64 on CPU, weighted integer sum on GPU; children started by fork or exec are not "
                          "traced"}
@@ -125,17 +126,16 @@ class Recording(object):
             _current.remove(self)
             return
         from .backends import install
-        install.install(self)
+        try:
+            install.install(self)
+        except Exception as error:  # a TensorFlow that we do not know must not end the user's program
+            self.recorder.fail("{} cannot be traced: {}: {}".format(
+                "TensorFlow " + str(tensorflow.__version__), type(error).__name__, error))
 
     def installed(self, labels, patches, closers, wanted):
         """Called back by backends.install."""
         self.labels, self._patches, self._closers = labels, patches, closers
         self._imports.add(wanted)
-
-    @property
-    def capture(self):
-        return self._capture
-
 
 def rank():
     """What tells this process from others of the same program: a job name and number, or "0"."""

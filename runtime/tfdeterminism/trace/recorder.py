@@ -260,10 +260,13 @@ class Recorder(object):
             try:
                 write()
             except (IOError, OSError) as error:
-                self.active = False
-                self.error = error.strerror or str(error)
-                errors.say("{}: {}; the program goes on, and its trace ends at step {}".format(
-                    self._writer.path, self.error, self.step))
+                self.fail("{}: {}".format(self._writer.path, error.strerror or error))
+
+    def fail(self, reason):
+        """Nothing more is recorded; said once."""
+        self.active = False
+        self.error = reason
+        errors.say("{}; the program goes on, and its trace ends at step {}".format(reason, self.step))
 
 
 def of_value(array):

@@ -21,12 +21,11 @@ def main(argv):
     try:
         arguments = _parse(argv)
         code = _compiled(arguments.program)
-        recording = Recording(arguments.out, arguments.level, arguments.steps, arguments.capture)
-        recording_started = recording.start()
+        recording = Recording(arguments.out, arguments.level, arguments.steps, arguments.capture, arguments.xla)
+        recording.start()
     except errors.BadUsage as error:
         errors.say(str(error))
         return errors.USAGE
-    del recording_started
     return _execute(code, [arguments.program] + arguments.arguments, recording)
 
 
@@ -111,6 +110,8 @@ def _parse(argv):
                         help="none: only the digest of the final weights; default ops")
     parser.add_argument("--steps", type=steps, help="FIRST:END, the steps to record; default all")
     parser.add_argument("--capture", help="JSON of an op whose inputs are kept for replay")
+    parser.add_argument("--no-xla", dest="xla", action="store_const", const=False,
+                        help="switch XLA off at level none too, to compare with the other levels")
     parser.add_argument("program", help="a Python file")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     arguments = parser.parse_args(argv)

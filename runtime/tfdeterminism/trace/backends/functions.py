@@ -9,7 +9,7 @@ import threading
 
 from . import classes, internals as tf
 from .keys import replica
-from .pack import Pack, hand_over
+from .pack import Pack, hand_over, keep_inputs
 
 # Rewritten or run at will by TensorFlow: input pipelines, vectorised loops, exports.
 _LEFT_ALONE = (("tensorflow.python.data.ops.structured_function", "StructuredFunctionWrapper", "__init__"),
@@ -92,7 +92,7 @@ class Functions(object):
         return graph
 
     def _instrument(self, graph, outputs):
-        """Add the probes of one function body; a list of the op that hands over, empty if there is none."""
+        """Add the probes of one function body: the list of the ops that hand over."""
         needed = _needed(graph, outputs)
         # The order of creation is an order of execution.
         ops = [op for op in graph.get_operations() if op in needed and op._control_flow_context is None]
@@ -108,6 +108,7 @@ class Functions(object):
                 pack.add(key, tensor)
             if pack.keys or ends:
                 sinks.append(self._sink(pack, ends, is_loop(graph)))
+            sinks.extend(keep_inputs(self._capture, self._keys, ops, self._kept))
         if ends and not is_loop(graph):
             self._ending.add(self._keys.identity(graph))
         calls = [op for op in ops if any(one in self._with_sink for one in self._calls(op))]

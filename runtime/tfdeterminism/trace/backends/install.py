@@ -23,9 +23,10 @@ def install(recording):
     sessions = labels.sessions = Sessions(recorder, keys, capture, patches)
     closers, wanted = [], {}
     hide_additions(patches)
+    if not recording.xla:
+        xla.switch_off(recorder, patches)
     if recorder.level != "none":
         Functions(recorder, keys, capture, patches)
-        xla.switch_off(recorder, patches)
         closers.append(Eager(recorder, keys, labels, capture, patches).close)
         closers.append(Gradients(recorder).close)
         wanted = Levels(recorder, keys, labels, sessions, patches, tf).modules()

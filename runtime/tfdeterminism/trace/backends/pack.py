@@ -89,3 +89,21 @@ def hand_over(function, tensors, kept):
     token = tf.script_ops._py_funcs.insert(function)
     with tf.ops.device("/device:CPU:0"):
         return tf.gen_script_ops.py_func(tensors, token=token, Tout=[], name="hand_over")
+
+
+def keep_inputs(capture, keys, ops, kept):
+    """Ops that hand over the inputs of the op that is to be captured, if it is among these."""
+    found = [op for op in ops if capture is not None and capture.wants(*(keys.identity(op.graph) + (op.name,)))]
+    return [_keep(capture, keys.of_op(op)[0], op, kept) for op in found]
+
+
+def _keep(capture, key, op, kept):
+    there = [one.dtype not in (tf.dtypes.resource, tf.dtypes.variant) for one in op.inputs]
+    tensors = [tensor for tensor, one in zip(op.inputs, there) if one]
+
+    def keep(*values):
+        arrays = iter(values)
+        capture.graph(key, op, [next(arrays) if one else None for one in there])
+        return []
+
+    return hand_over(keep, tensors, kept)

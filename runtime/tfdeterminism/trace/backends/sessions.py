@@ -15,7 +15,7 @@ import numpy
 from .. import digest
 from . import classes, internals as tf
 from .functions import Additions, ancestors
-from .pack import Pack, hand_over
+from .pack import Pack, hand_over, keep_inputs
 
 
 class Sessions(object):
@@ -46,7 +46,7 @@ class Sessions(object):
             return original(session, handle, targets, fetches, feeds, *rest)
         plan = self._plan(session.graph, targets, fetches, list(feeds))
         extra = [] if plan.fetch is None else [plan.fetch]
-        results = original(session, handle, targets, list(fetches) + extra, feeds, *rest)
+        results = original(session, handle, list(targets) + plan.targets, list(fetches) + extra, feeds, *rest)
         self._recorder.seen_ops = True
         if extra:
             self._recorder.emit(*plan.pack.records(results[-1]))
@@ -76,6 +76,7 @@ class Sessions(object):
         plan = self._plan(graph, targets, fetches, [graph.as_graph_element(name) for name in options.feed])
         if plan.fetch is not None:
             options.fetch.append(plan.fetch.name)
+        options.target.extend(op.name for op in plan.targets)
         made = original(session, options)
 
         def call(*args, **kwargs):
@@ -125,7 +126,9 @@ class Sessions(object):
                 if tensor.op in needed:
                     pack.add(key, tensor)
             fetch = pack.packed()
-        return _Plan(pack, fetch, any(_trains(op) for op in ops))
+            plain = [op for op in ops if op._control_flow_context is None]
+            kept = keep_inputs(self._capture, self._keys, plain, self._kept)
+        return _Plan(pack, fetch, kept, any(_trains(op) for op in ops))
 
     def _loops(self, graph):
         """Probe the loops that came since last time, before any session sees them."""
@@ -217,9 +220,11 @@ def _thawed(graph):
 
 
 class _Plan(object):
-    """pack: what comes back; fetch: the tensor to fetch for it, or None; trains: does it end a step?"""
+    """pack: what comes back; fetch: the tensor to fetch for it, or None; targets: ops to run besides;
+    trains: does it end a step?"""
 
-    def __init__(self, pack, fetch, trains):
+    def __init__(self, pack, fetch, targets, trains):
+        self.targets = targets
         self.pack = pack
         self.fetch = fetch
         self.trains = trains

@@ -1,0 +1,246 @@
+"""The recorder in real TensorFlows: what it sees, where it says it is from, and that it changes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy
+import pytest
+
+from tfdeterminism.trace import format as trace_format
+
+HERE = Path(__file__).resolve().parent
+RUNTIME = HERE.parent.parent / "runtime"
+PROGRAMS = HERE / "recorded"
+
+pytestmark = pytest.mark.tensorflow
+
+
+class Environment:
+    """One TensorFlow, with a folder for what is run in it."""
+
+    def __init__(self, key: str, python: Path, folder: Path) -> None:
+        self.key = key
+        self.python = python
+        self.folder = folder
+        self.version = tuple(int(part) for part in key.removeprefix("tf").split("."))
+
+    def python_run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        variables = {**os.environ, "PYTHONPATH": str(RUNTIME), "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONWARNINGS": "ignore"}
+        return subprocess.run([str(self.python), *arguments], env=variables, capture_output=True, text=True, timeout=400)
+
+    def program(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return self.python_run(str(PROGRAMS / name), *arguments)
+
+    def traced(self, out: str, name: str, *arguments: str, options: tuple[str, ...] = ()) -> (
+            subprocess.CompletedProcess[str]):
+        return self.python_run("-m", "tfdeterminism.trace", "run", "--out", str(self.folder / out), *options, "--",
+                               str(PROGRAMS / name), *arguments)
+
+    def trace(self, out: str) -> trace_format.Trace:
+        return trace_format.load(str(self.folder / out / "trace-0.tfdt"))
+
+
+@pytest.fixture(scope="module", params=["tf2.21", "tf2.0", "tf1.14"])
+def tensorflow(
+    request: pytest.FixtureRequest, tf_python: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Environment:
+    return Environment(request.param, tf_python(request.param), tmp_path_factory.mktemp(request.param))
+
+
+@pytest.fixture(scope="module")
+def everything(tensorflow: Environment) -> Callable[[str], trace_format.Trace]:
+    """everything("dtypes"): the trace of that function of recorded/everything.py."""
+    done = tensorflow.program("everything.py", str(tensorflow.folder / "everything"))
+    assert done.returncode == 0, done.stderr[-3000:]
+    return lambda name: tensorflow.trace("everything/" + name)
+
+
+def line_of(program: str, marker: str) -> int:
+    lines = (PROGRAMS / program).read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if f"# line: {marker}" in line)
+
+
+def recorded(trace: trace_format.Trace, **wanted: object) -> list[dict]:
+    """Definitions with these values that have records."""
+    seen = set(trace.records["key"].tolist())
+    return [one for one in trace.definitions
+            if one["id"] in seen and all(one[name] == value for name, value in wanted.items())]
+
+
+def count(trace: trace_format.Trace, **wanted: object) -> int:
+    ids = [one["id"] for one in recorded(trace, **wanted)]
+    return int(numpy.isin(trace.records["key"], ids).sum())
+
+
+def by_key(trace: trace_format.Trace) -> dict:
+    """{(key, occurrence): (digest, shape)}"""
+    names = [trace_format.key_of(one) for one in trace.definitions]
+    return {(names[one["key"]], int(one["occurrence"])): (int(one["digest"]), int(one["shape"]))
+            for one in trace.records}
+
+
+def test_what_a_loop_a_map_and_a_branch_compute_is_recorded(everything: Callable) -> None:
+    trace = everything("control_flow")
+    assert trace.damage is None
+    line = line_of("everything.py", "while")
+    assert count(trace, op="Sum", line=line) == 9  # three calls of three iterations
+    assert count(trace, op="Exp", line=line_of("everything.py", "map_fn")) == 6  # two rows
+    assert count(trace, op="Tanh", line=line_of("everything.py", "cond")) == 3
+    assert count(trace, op="Sqrt") == 0  # the branch that is not taken
+    assert {one["file"] for one in recorded(trace, op="MatMul")} == {str(PROGRAMS / "everything.py")}
+
+
+def test_a_gradient_names_its_forward_op_and_that_ops_line(everything: Callable) -> None:
+    trace = everything("control_flow")
+    gradients = [one for one in recorded(trace, op="MatMul") if one["forward"]]
+    assert [one["forward"] for one in gradients] == ["MatMul"]
+    assert gradients[0]["line"] == line_of("everything.py", "gradient")
+    assert gradients[0]["forward_stack"][0][1] == line_of("everything.py", "matmul")
+    eager = recorded(everything("eager_gradient"), op="Cos")
+    assert eager[0]["forward_stack"][0][1] == line_of("everything.py", "eager sin")
+
+
+def test_a_read_and_a_write_name_the_variable(everything: Callable) -> None:
+    trace = everything("control_flow")
+    assert [one["variable"] for one in recorded(trace, kind="read", function="train")][:1] == ["w"]
+    assert {one["variable"] for one in recorded(trace, kind="write")} == {"w"}
+    assert trace.end["variables"].keys() == {"w"}
+
+
+def test_steps_are_counted(everything: Callable) -> None:
+    trace = everything("control_flow")
+    matmul = recorded(trace, op="MatMul", forward=None)[0]["id"]
+    assert trace.records["step"][trace.records["key"] == matmul].tolist() == [0, 1, 2]
+
+
+def test_inputs_lead_from_every_op_to_its_sources(everything: Callable) -> None:
+    trace = everything("control_flow")
+    definitions = {one["id"]: one for one in trace.definitions}
+    waiting, found = [recorded(trace, op="Tanh")[0]["id"]], set()
+    while waiting:  # through the branch's argument, the loop, and into the function
+        one = definitions[waiting.pop()]
+        if one["id"] not in found:
+            found.add(one["id"])
+            waiting += one["inputs"]
+    assert {"While", "MatMul", "ReadVariableOp"} <= {definitions[number]["op"].replace("Stateless", "")
+                                                     for number in found}
+
+
+def test_each_signature_is_a_trace_of_its_own(everything: Callable) -> None:
+    trace = everything("retrace")
+    doubles = recorded(trace, op="Mul", function="double")
+    assert len(doubles) == 2
+    assert len({one["trace"] for one in doubles}) == 2
+    assert sorted(count(trace, id=one["id"]) for one in doubles) == [1, 2]
+
+
+def test_every_type_is_digested(everything: Callable) -> None:
+    trace = everything("dtypes")
+    kinds = {"float32", "float64", "float16", "bfloat16", "int8", "uint8", "int32", "int64", "bool", "complex64",
+             "string"}
+    for function in ("", "same"):
+        packed = [one for one in recorded(trace, function=function) if one["op"] in ("Pack", "ZerosLike")
+                  or one["op"] == "Const"]
+        assert {one["dtype"] for one in packed} >= kinds if function else True
+    assert {one["dtype"] for one in recorded(trace, op="Pack", function="")} >= kinds
+
+
+def test_values_from_python_and_pipelines_are_of_their_kind(everything: Callable, tensorflow: Environment) -> None:
+    trace = everything("feeds")
+    assert recorded(trace, kind="feed", op="Python")
+    assert recorded(trace, kind="input")
+    assert recorded(trace, op="Neg")
+    assert not [one for one in trace.definitions if one["function"].startswith("Dataset")]
+
+
+def test_calls_of_one_function_do_not_mix(everything: Callable) -> None:
+    trace = everything("nested_calls")
+    sine = recorded(trace, op="Sin")[0]["id"]
+    digests = trace.records["digest"][trace.records["key"] == sine].tolist()
+    assert len(digests) == 10
+    assert len(set(digests[::2])) == len(set(digests[1::2])) == 1
+    assert digests[0] != digests[1]
+
+
+def test_two_runs_of_a_session_align_and_agree(tensorflow: Environment) -> None:
+    plain = tensorflow.program("session.py")
+    runs = [tensorflow.traced(f"session-{number}", "session.py") for number in range(2)]
+    assert [one.returncode for one in runs] == [0, 0], runs[0].stderr[-3000:]
+    assert [one.stdout for one in runs] == [plain.stdout] * 2  # the seed of the last op included
+    first, second = (tensorflow.trace(f"session-{number}") for number in range(2))
+    assert by_key(first) == by_key(second)
+    assert count(first, op="Sin", line=line_of("session.py", "inner")) == 8  # iterations 0 and 2 of four steps
+    nested = [count(first, op=op, forward=None, line=line_of("session.py", "nested")) for op in ("Exp", "Cos")]
+    assert sum(nested) == 2  # the steps in which p is false
+    assert recorded(first, kind="feed", op="Placeholder")
+    assert first.end["weights"] == second.end["weights"]
+
+
+def test_training_is_bit_identical_and_runs_align(tensorflow: Environment) -> None:
+    runs = {level: tensorflow.traced(f"train-{level}", "train.py", options=("--level", level))
+            for level in ("none", "layers", "ops")}
+    assert {one.returncode for one in runs.values()} == {0}, runs["ops"].stderr[-3000:]
+    assert len({one.stdout for one in runs.values()}) == 1
+    traces = {level: tensorflow.trace(f"train-{level}") for level in runs}
+    assert len({trace.end["weights"] for trace in traces.values()}) == 1
+    assert traces["none"].end["weights"] is not None
+    assert len(traces["none"].records) == 0
+    assert traces["layers"].end["steps"] == traces["ops"].end["steps"] == 4
+    assert {one["kind"] for one in traces["layers"].definitions} >= {"weight"}
+    assert count(traces["layers"], kind="weight", variable=recorded(traces["layers"], kind="weight")[0]["variable"]) == 4
+    assert recorded(traces["ops"], op="Conv2DBackpropFilter")
+
+
+@pytest.mark.parametrize(("how", "status", "says"), [
+    ("nothing", 4, "no TensorFlow op was seen"), ("before", 1, "before TensorFlow"),
+    ("raise", 1, "the program's own"), ("exit", 5, ""), ("os._exit", 7, ""), ("kill", -9, ""), ("fork", 0, ""),
+    ("spawn", 0, ""), ("full", 5, "the program goes on")])
+def test_however_a_program_ends_its_status_is_kept_and_its_trace_is_readable(
+        tensorflow: Environment, how: str, status: int, says: str) -> None:
+    done = tensorflow.traced("end-" + how, "endings.py", how)
+    assert done.returncode == status, done.stderr[-3000:]
+    assert says in done.stderr
+    trace = tensorflow.trace("end-" + how)
+    if how in ("nothing", "before"):
+        assert len(trace.records) == 0
+        return
+    sines = count(trace, op="Sin")
+    assert sines >= 50 if how != "full" else sines > 0
+    assert (trace.end is None) == (how in ("kill", "full"))
+    if trace.end is not None:
+        assert trace.end["exit"] == status
+    if how == "full":
+        assert done.stdout == "ended full\n"
+        assert done.stderr.count("tfdeterminism.trace:") == 1
+
+
+def test_an_ops_inputs_are_kept_and_replayed(tensorflow: Environment) -> None:
+    found = recorded(tensorflow.trace("session-0"), op="MatMul", forward=None)[0]
+    wanted = json.dumps({name: found[name] for name in ("function", "trace", "node")} | {"occurrence": 1})
+    done = tensorflow.traced("capture", "session.py", options=("--capture", wanted))
+    assert done.returncode == 0, done.stderr[-3000:]
+    captured = tensorflow.trace("capture").captures
+    assert [one["occurrence"] for one in captured] == [1]
+    replayed = tensorflow.python_run("-m", "tfdeterminism.trace", "replay", "--times", "3",
+                                     str(tensorflow.folder / "capture" / captured[0]["file"]))
+    assert replayed.returncode == 0, replayed.stderr[-3000:]
+    answer = json.loads(replayed.stdout)
+    assert (answer["op"], answer["times"], answer["distinct"]) == ("MatMul", 3, [1])
+
+
+@pytest.mark.parametrize(("arguments", "says"), [
+    (["--out", "X", "--", "no-such.py"], "name the program after --"),
+    (["--out", "X", "--capture", "{", "--", "train.py"], "give JSON"),
+    (["--out", "session-0", "--", "train.py"], "holds a trace already")])
+def test_wrong_usage_is_one_line(tensorflow: Environment, arguments: list[str], says: str) -> None:
+    placed = [str(tensorflow.folder / one) if one in ("X", "session-0") else one for one in arguments]
+    placed = [str(PROGRAMS / one) if one == "train.py" else one for one in placed]
+    done = tensorflow.python_run("-m", "tfdeterminism.trace", "run", *placed)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
