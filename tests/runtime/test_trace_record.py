@@ -244,3 +244,11 @@ def test_wrong_usage_is_one_line(tensorflow: Environment, arguments: list[str], 
     assert (done.returncode, done.stdout) == (2, "")
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_no_mutation_is_missed_by_a_digest_in_tensorflow(tensorflow: Environment) -> None:
+    done = tensorflow.program("digests.py")
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout)
+    assert (found["missed"], found["wrong"]) == (0, 0)
+    assert found["tried"] > 300

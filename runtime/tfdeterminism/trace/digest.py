@@ -76,8 +76,6 @@ def sum_of(tf, tensor):
     array_ops, math_ops = tf.array_ops, tf.math_ops
     if tensor.dtype == tf.dtypes.bool:
         tensor = math_ops.cast(tensor, tf.dtypes.uint8)
-    if tensor.dtype.base_dtype.is_complex:
-        tensor = array_ops.stack([math_ops.real(tensor), math_ops.imag(tensor)], axis=-1)
     data = array_ops.reshape(array_ops.bitcast(tensor, tf.dtypes.uint8), [-1])
     data = math_ops.cast(data, tf.dtypes.int64) + 1
     mixed = (math_ops.range(array_ops.size(data, out_type=tf.dtypes.int64)) + 1) * _signed(_ODD)

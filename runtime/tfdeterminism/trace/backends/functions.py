@@ -85,6 +85,8 @@ class Functions(object):
             graph = tf.ops.get_default_graph()
             if isinstance(graph, tf.func_graph.FuncGraph):
                 sinks.extend(self._instrument(graph, outputs))
+                if sinks and not kwargs.get("add_control_dependencies", True):
+                    outputs = _after(sinks, graph, outputs)
             return outputs
 
         graph = original(name, tf.tf_decorator.make_decorator(python_func, build), *args, **kwargs)
@@ -153,6 +155,19 @@ class Additions(object):
         self._scope.__exit__(*exception)
         for one in reversed(self._contexts):
             one.__exit__(*exception)
+
+
+def _after(sinks, graph, outputs):
+    """A session runs of a branch or loop body only what is behind its outputs: they wait for the hand-over."""
+    def one(value):
+        if not tf.is_symbolic(value) or value.graph is not graph or value.op.type == "Placeholder" \
+                or value.dtype in (tf.dtypes.resource, tf.dtypes.variant) or value.dtype._is_ref_dtype:
+            return value
+        with graph.control_dependencies(sinks):
+            return tf.array_ops.identity(value)
+
+    with Additions(graph):
+        return tf.nest.map_structure(one, outputs, expand_composites=True)
 
 
 def hide_additions(patches):

@@ -1,0 +1,109 @@
+"""Trace files: readable up to wherever they were cut, refused where they are not ours. Digests in NumPy."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy
+import pytest
+
+from tfdeterminism.trace import digest, synthetic
+from tfdeterminism.trace import format as trace_format
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    synthetic.write(str(tmp_path / "trace-0.tfdt"), steps=5, ops=8)
+    return tmp_path / "trace-0.tfdt"
+
+
+def test_what_was_written_is_read(path: Path) -> None:
+    trace = trace_format.load(str(path))
+    assert (len(trace.records), trace.damage, trace.end["records"]) == (40, None, 40)
+    assert trace.definitions[3]["inputs"] == [2]
+    assert trace.records["step"].tolist() == [step for step in range(5) for _ in range(8)]
+
+
+def test_cut_at_any_byte_it_is_a_prefix(path: Path) -> None:
+    whole, data = trace_format.load(str(path)), path.read_bytes()
+    readable = 0
+    for size in range(0, len(data), 5):
+        path.write_bytes(data[:size])
+        try:
+            trace = trace_format.load(str(path))
+        except trace_format.BadTrace:
+            assert readable == 0
+            continue
+        readable += 1
+        assert trace.end is None
+        assert trace.records.tobytes() == whole.records[: len(trace.records)].tobytes()
+    assert readable > 100
+
+
+def test_one_changed_byte_is_noticed(path: Path) -> None:
+    whole, data = trace_format.load(str(path)), path.read_bytes()
+    for at in range(16, len(data), 29):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 64]) + data[at + 1 :])
+        try:
+            trace = trace_format.load(str(path))
+        except trace_format.BadTrace:
+            continue
+        assert trace.damage is not None
+        assert trace.records.tobytes() == whole.records[: len(trace.records)].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "not a trace"),
+        (b"PK\x03\x04" * 9, "not a trace"),
+        (trace_format.MAGIC, "before its header"),
+        (trace_format.MAGIC + struct.pack("<II", 2, 0), "newer one"),
+        (trace_format.MAGIC + struct.pack("<II", 1, 0), "before its header"),
+    ],
+)
+def test_foreign_and_newer_files_are_refused_with_advice(tmp_path: Path, data: bytes, says: str) -> None:
+    (tmp_path / "x.tfdt").write_bytes(data)
+    with pytest.raises(trace_format.BadTrace, match=says) as raised:
+        trace_format.load(str(tmp_path / "x.tfdt"))
+    assert raised.value.advice
+
+
+def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
+    writer = trace_format.Writer(str(tmp_path / "bomb.tfdt"), {})
+    writer._block(b"DEFS", trace_format.zlib.compress(b" " * (200 << 20), 9))
+    writer.close()
+    assert trace_format.load(str(tmp_path / "bomb.tfdt")).damage is not None
+
+
+def test_no_file_is_written_over(path: Path) -> None:
+    with pytest.raises(FileExistsError):
+        trace_format.Writer(str(path), {})
+
+
+@pytest.mark.parametrize("of", [digest.of_array, digest.weighted_sum])
+def test_every_mutation_changes_the_digest(of) -> None:
+    random = numpy.random.default_rng(0)
+    for kind in ("f2", "f4", "f8", "i1", "i4", "u8", "c8", "?"):
+        array = random.integers(0, 2, 24).astype(kind) if kind == "?" else random.normal(size=24).astype("f8").astype(kind)
+        seen = {array.tobytes(): of(array)}
+        for _ in range(150):
+            copy = array.copy()
+            one, two = random.integers(24, size=2)
+            what = random.integers(4)
+            if what == 0 and kind != "?":
+                copy.view(numpy.uint8)[random.integers(copy.nbytes)] ^= 1 << random.integers(8)
+            elif what == 1:
+                copy[[one, two]] = copy[[two, one]]
+            elif what == 2:
+                copy = numpy.roll(copy, one)
+            else:
+                copy = copy[: one + 1]
+            seen[copy.tobytes()] = of(copy)
+        assert len(set(seen.values())) == len(seen)
+
+
+def test_strings_are_not_run_together() -> None:
+    values = [["ab", "c"], ["a", "bc"], ["abc"], ["abc", ""]]
+    assert len({digest.of_array(numpy.array(one, object)) for one in values}) == 4
