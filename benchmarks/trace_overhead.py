@@ -21,7 +21,7 @@ RUNTIME = Path(__file__).resolve().parent.parent / "runtime"
 # name: (width, batch, layers, steps, the largest ratio promised)
 MODELS = {"5 ms": (64, 64, 8, 200, 2.5), "190 ms": (1024, 256, 8, 15, 1.3)}
 ROUNDS = 3
-PROGRAM = '''
+PROGRAM = """
 import json, sys, time
 import numpy as np
 import tensorflow as tf
@@ -47,7 +47,7 @@ for _ in range(steps):
     loss = step(x)
 float(loss)
 print(json.dumps({"cpu": (time.process_time() - cpu) / steps, "wall": (time.time() - wall) / steps}))
-'''
+"""
 
 
 def main() -> int:

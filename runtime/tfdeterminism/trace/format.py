@@ -267,8 +267,8 @@ _JSON_BLOCKS = (b"NOTE", b"CAPT", b"DONE")
 _NAMES = {b"HEAD": "header", b"DEFS": "definitions", b"RECS": "records", b"NOTE": "note", b"CAPT": "capture",
           b"DONE": "end"}
 _FIELDS = {"id": int, "function": str, "trace": int, "node": str, "op": str, "output": int, "dtype": str,
-           "device": str, "line": int, "stack": list, "forward_stack": list, "inputs": list, "kind": str, "calls": list, "attrs": dict,
-           "replica": int, "thread": str, "recorded": bool}
+           "device": str, "line": int, "stack": list, "forward_stack": list, "inputs": list, "kind": str,
+           "calls": list, "attrs": dict, "replica": int, "thread": str, "recorded": bool}
 
 
 def _sound(definition, limit):

@@ -20,7 +20,8 @@ def is_user(path):
 
 
 def _generated(path):
-    return path.startswith("<frozen") or "__autograph_generated_file" in path or path in ("<string>", "<__array_function__ internals>")
+    return (path.startswith(("<frozen", "<__array_function__")) or "__autograph_generated_file" in path
+            or path == "<string>")
 
 
 def _foreign():

@@ -8,7 +8,8 @@ import time
 
 import numpy
 
-from . import digest, errors, format as trace_format
+from . import digest, errors
+from . import format as trace_format
 from .imports import AfterImport
 from .recorder import LEVELS, Recorder
 

@@ -5,7 +5,8 @@ import threading
 
 import numpy
 
-from . import digest, errors, format as trace_format
+from . import digest, errors
+from . import format as trace_format
 
 _EAGER_BUFFER = 256  # records; what a killed program may lose
 _NTH_LIMIT = 4096    # eager ops of one line and type in one step that get keys of their own

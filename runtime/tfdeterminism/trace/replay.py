@@ -66,8 +66,9 @@ def _typed(dtypes, meta, arrays):
 
 
 def _in_graph(meta, arrays, times):
-    from .backends import internals as tf
     import tensorflow
+
+    from .backends import internals as tf
     node = tensorflow.compat.v1.NodeDef.FromString(bytes.fromhex(meta["node_def"]))
     for name in ("_class", "_XlaMustCompile"):
         if name in node.attr:

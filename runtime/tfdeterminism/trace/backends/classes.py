@@ -8,15 +8,12 @@ ALIASES = frozenset("""Identity IdentityN Reshape ExpandDims Squeeze StopGradien
     LoopCond PlaceholderWithDefault""".split())
 # Made from shapes alone.
 SHAPES = frozenset("Shape ShapeN Rank Size BroadcastGradientArgs NoOp ControlTrigger".split())
-CONTROL = frozenset("""Enter Exit NextIteration Switch Merge RefEnter RefExit RefNextIteration RefSwitch RefMerge
-    LoopCond""".split())
 READS = frozenset("ReadVariableOp ResourceGather ResourceGatherNd VariableV2 Variable".split())
 HANDLES = frozenset("VarHandleOp VariableV2 Variable".split())
 CALLS = frozenset("""PartitionedCall StatefulPartitionedCall If StatelessIf While StatelessWhile Case StatelessCase
     SymbolicGradient RemoteCall""".split())
 STATES = frozenset("Timestamp UniqueId".split())
 FEEDS = frozenset("Placeholder PyFunc PyFuncStateless EagerPyFunc PlaceholderWithDefault".split())
-SAVED = ("seed", "seed2", "T", "dtype")  # attributes that explain a difference
 
 _WRITE = re.compile(r"^(Assign(Add|Sub)?(VariableOp)?|(Resource)?(Sparse)?Apply\w+|(Resource)?Scatter(Nd)?"
                     r"(Add|Sub|Update|Mul|Div|Min|Max)|(Resource)?StridedSliceAssign|ResourceCountUpTo|CountUpTo)$")

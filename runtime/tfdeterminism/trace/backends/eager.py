@@ -3,7 +3,8 @@
 import threading
 
 from .. import digest, frames
-from . import classes, internals as tf
+from . import classes
+from . import internals as tf
 
 _FAST = 1 << 16  # bytes; above, TensorFlow's Fingerprint pays for its call
 _SKIPPED = (tf.dtypes.resource, tf.dtypes.variant)

@@ -7,7 +7,8 @@ a call into Python.
 
 import threading
 
-from . import classes, internals as tf
+from . import classes
+from . import internals as tf
 from .keys import replica
 from .pack import Pack, hand_over, keep_inputs
 

@@ -4,7 +4,8 @@ import os
 
 from ..capture import Capture
 from ..levels import Levels
-from . import internals as tf, xla
+from . import internals as tf
+from . import xla
 from .eager import Eager
 from .functions import Functions, hide_additions
 from .gradients import Gradients

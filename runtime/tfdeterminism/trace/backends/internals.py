@@ -4,17 +4,27 @@ import importlib
 import re
 
 import numpy
-
 from tensorflow.core.framework.attr_value_pb2 import AttrValue as attr_value
 from tensorflow.python.eager import backprop, context, execute, tape
 from tensorflow.python.framework import auto_control_deps, constant_op, dtypes, func_graph, ops
-from tensorflow.python.ops import (array_ops, bitwise_ops, control_flow_ops, gen_array_ops, gen_script_ops, math_ops,
-                                   resource_variable_ops, script_ops, variables, while_v2)
+from tensorflow.python.ops import (
+    array_ops,
+    bitwise_ops,
+    control_flow_ops,
+    gen_array_ops,
+    gen_script_ops,
+    math_ops,
+    resource_variable_ops,
+    script_ops,
+    variables,
+    while_v2,
+)
 from tensorflow.python.util import nest, tf_decorator
 
-__all__ = ["array_ops", "attr_value", "auto_control_deps", "backprop", "bitwise_ops", "constant", "context", "control_flow_ops",
-           "dtypes", "execute", "func_graph", "gen_array_ops", "gen_script_ops", "math_ops", "nest", "ops",
-           "resource_variable_ops", "script_ops", "stop_recording", "tf_decorator", "variables", "while_v2"]
+__all__ = ["array_ops", "attr_value", "auto_control_deps", "backprop", "bitwise_ops", "constant", "context",
+           "control_flow_ops", "dtypes", "execute", "func_graph", "gen_array_ops", "gen_script_ops", "math_ops",
+           "nest", "ops", "resource_variable_ops", "script_ops", "stop_recording", "tf_decorator", "variables",
+           "while_v2"]
 
 constant = constant_op.constant
 VERSION = tuple(int(part) for part in re.findall(r"\d+", importlib.import_module("tensorflow").__version__)[:2])

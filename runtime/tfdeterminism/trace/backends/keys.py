@@ -3,7 +3,8 @@
 import re
 
 from .. import digest, frames
-from . import classes, internals as tf
+from . import classes
+from . import internals as tf
 from .labels import of_node, outside
 
 _REPLICA = re.compile(r"(?:^|/)replica_(\d+)/")
@@ -82,7 +83,8 @@ class Keys(object):
 
     def _define(self, op, first):
         """New ids for the outputs of an op from number `first` on."""
-        stack = frames.of_op(op)
+        # In the threads of a strategy AutoGraph's lines lead nowhere: then the line that called the function.
+        stack = frames.of_op(op) or frames.of_caller()
         function, trace = self.identity(op.graph)
         kind, variable = classes.kind(op.type), None
         attrs = _attributes(op)

@@ -2,8 +2,9 @@
 
 import weakref
 
-from .. import digest, errors
-from . import classes, internals as tf
+from .. import digest
+from . import classes
+from . import internals as tf
 
 
 class Labels(object):

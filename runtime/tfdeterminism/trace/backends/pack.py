@@ -3,7 +3,8 @@
 import numpy
 
 from .. import digest
-from . import classes, internals as tf
+from . import classes
+from . import internals as tf
 from .keys import is_probed
 
 _ALIVE = -1  # no key

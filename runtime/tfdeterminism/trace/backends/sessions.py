@@ -13,7 +13,8 @@ import weakref
 import numpy
 
 from .. import digest
-from . import classes, internals as tf
+from . import classes
+from . import internals as tf
 from .functions import Additions, ancestors
 from .pack import Pack, hand_over, keep_inputs
 
