@@ -273,7 +273,7 @@ _FIELDS = {"id": int, "function": str, "trace": int, "node": str, "op": str, "ou
 
 def _sound(definition, limit):
     """Is it a definition whose id follows those before? limit: the highest id that it may have."""
-    return (isinstance(definition, dict) and 0 <= definition.get("id", -1) <= limit
+    return (isinstance(definition, dict) and isinstance(definition.get("id"), int) and 0 <= definition["id"] <= limit
             and all(isinstance(definition.get(name), kind) for name, kind in _FIELDS.items())
             and all(isinstance(one, int) for one in definition["inputs"]))
 

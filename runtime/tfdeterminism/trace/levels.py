@@ -76,8 +76,13 @@ class Levels(object):
     def _gradient(self, original, tape, target, *args, **kwargs):
         if not self._recorder.active:
             return original(tape, target, *args, **kwargs)
-        if self._graph() is None:
+        graph = self._graph()
+        if graph is None:
             self._recorder.gradient()
+        else:
+            sources = kwargs.get("sources", args[0] if args else [])
+            handles = [one for one in map(_handle, self._tf.nest.flatten(sources)) if one is not None]
+            graph._tfdet_sources = getattr(graph, "_tfdet_sources", []) + handles
         if self._recorder.level in ("weights", "layers"):
             for number, tensor in enumerate(self._tf.nest.flatten(target)):
                 self._value("loss", "loss", tensor, number)
@@ -130,3 +135,11 @@ class Levels(object):
             self._ids[name] = self._recorder.new_key(op=kind, node=node, output=number, kind=kind, layer=layer,
                                                      variable=node if kind == "weight" else None)
         self._recorder.emit_one(self._ids[name], value)
+
+
+def _handle(variable):
+    """The resource behind a variable, None for what has none."""
+    try:
+        return getattr(variable, "handle", None)
+    except (ValueError, RuntimeError):  # a variable of several replicas, asked outside of them
+        return None

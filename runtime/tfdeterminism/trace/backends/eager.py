@@ -165,4 +165,4 @@ def _who():
 
 def _seeds(attrs):
     attrs = list(attrs or ())
-    return {name: int(value) for name, value in zip(attrs[::2], attrs[1::2]) if name in ("seed", "seed2")}
+    return {name: int(value or 0) for name, value in zip(attrs[::2], attrs[1::2]) if name in ("seed", "seed2")}

@@ -100,7 +100,8 @@ class Functions(object):
         # The order of creation is an order of execution.
         ops = [op for op in graph.get_operations() if op in needed and op._control_flow_context is None]
         ends = getattr(graph, "_tfdet_trains", False) or any(
-            classes.trains(op.type) or any(one in self._ending for one in self._calls(op)) for op in ops)
+            classes.trains(op.type) or any(one in self._ending for one in self._calls(op)) for op in ops) \
+            or _updates(graph, ops)
         extras, graph._tfdet_extras = getattr(graph, "_tfdet_extras", []), []
         sinks = []
         with Additions(graph):
@@ -241,3 +242,12 @@ def _in_order(calls):
         if number in last and last[number] not in op.control_inputs:
             op._add_control_inputs([last[number]])
         last[number] = op
+
+
+def _updates(graph, ops):
+    """Is there a step without an optimizer: does it write a variable that it computed a gradient to?"""
+    sources = getattr(graph, "_tfdet_sources", [])
+    if not sources:
+        return False
+    inside = {internal.name for external, internal in tf.captures(graph) if any(external is one for one in sources)}
+    return any(classes.writes(op.type) and op.inputs[0].name in inside for op in ops)
