@@ -32,6 +32,11 @@ class Project:
         return self.root / "runtime"
 
     @property
+    def advice(self) -> Path:
+        """What the debug tool knows of sources and solutions in its user's environment; generated."""
+        return self.runtime / "tfdeterminism" / "trace" / "advice.json"
+
+    @property
     def known(self) -> Path:
         """What the runtime package tells its users to stay nondeterministic; generated."""
         return self.runtime / "tfdeterminism" / "known.json"

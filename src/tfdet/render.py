@@ -1,4 +1,4 @@
-"""Write the tables (README.md, docs/status.md, known.json), and check that they are what the evidence gives."""
+"""Write the tables (README.md, docs/status.md, known.json, advice.json), and check them against the evidence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jinja2 import DictLoader, Environment, StrictUndefined
 
-from tfdet import known, tables
+from tfdet import advice, known, tables
 from tfdet.audit import tables as audit_tables
 from tfdet.errors import DataError, Exit, TfdetError
 from tfdet.evidence import Store
@@ -106,14 +106,15 @@ def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
                 "Restore the lines <!-- tfdet:begin NAME --> and <!-- tfdet:end NAME -->.",
             )
         texts.append((path, old, _BLOCK.sub(lambda match: match[1] + blocks[match["name"]] + match[4], old)))
-    path = project.known
-    return [*texts, (path, path.read_bytes().decode("utf-8") if path.exists() else "", known.text(status))]
+    for path, text in ((project.known, known.text(status)), (project.advice, advice.text(status))):
+        texts.append((path, path.read_bytes().decode("utf-8") if path.exists() else "", text))
+    return texts
 
 
 def _blocks(project: Project, status: Status) -> dict[str, str]:
     """Every block's text, by name."""
     folder = files("tfdet") / "templates"
-    sources = {item.name: item.read_text("utf-8") for item in folder.iterdir() if item.name.endswith(".j2")}
+    sources = {item.name: item.read_text("utf-8") for item in folder.iterdir() if item.name.endswith(".md.j2")}
     engine = Environment(
         loader=DictLoader(sources),
         undefined=StrictUndefined,
