@@ -1,0 +1,60 @@
+"""How long `trace diff` takes for two traces of 10 million records each, and how much memory.
+
+    python benchmarks/trace_diff.py [--records N]
+
+Promised: at most 60 s and 1 GiB.  Exit code 1 where it is not kept.  Baseline: reading the files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+RUNTIME = Path(__file__).resolve().parent.parent / "runtime"
+SECONDS, MIB = 60.0, 1024.0
+OPS = 1000  # records of a step
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--records", type=int, default=10_000_000, help="of each trace")
+    count = parser.parse_args().records
+    sys.path.insert(0, str(RUNTIME))
+    from tfdeterminism.trace import synthetic
+
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [str(Path(folder) / f"{name}.tfdt") for name in "ab"]
+        steps = count // OPS
+        for seed, path in enumerate(paths):  # they part at half time: half of all records differ
+            synthetic.write(path, steps=steps, ops=OPS, differs=[(steps // 2, 500)], seed=seed)
+        size = os.path.getsize(paths[0]) / 1e6
+        command = [sys.executable, "-c", "import sys; from tfdeterminism.trace import diff; sys.exit(diff.main())"]
+        started = time.perf_counter()
+        ran = subprocess.run([*command, *paths, "--json"], env={**os.environ, "PYTHONPATH": str(RUNTIME)},
+                             capture_output=True, text=True)  # fmt: skip
+        seconds = time.perf_counter() - started
+        started = time.perf_counter()
+        for path in paths:
+            Path(path).read_bytes()
+        baseline = time.perf_counter() - started
+    if ran.returncode != 1:
+        sys.exit(f"diff said {ran.returncode}: {ran.stderr}")
+    found = json.loads(ran.stdout)
+    right = (found["first_step"], [one["op_name"] for one in found["culprits"]]) == (steps // 2, ["op500"])
+    mib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    print(f"2 x {steps * OPS:,} records, {size:.0f} MB a trace, {found['differing']:,} differ")
+    print(f"{seconds:.1f} s (promised: {SECONDS:.0f} s), {mib:.0f} MiB (promised: {MIB:.0f} MiB)")
+    print(f"baseline, reading the two files: {baseline:.1f} s")
+    print("culprit: right" if right else f"culprit: WRONG: {found['culprits']}")
+    return int(not right or seconds > SECONDS or mib > MIB)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

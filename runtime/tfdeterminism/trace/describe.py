@@ -1,0 +1,204 @@
+"""A cause in the words of its user: class, place in the program, row of the matrix, what to change."""
+
+import re
+
+from . import advice
+
+_FEED_OPS = frozenset("""Const Placeholder PlaceholderWithDefault PlaceholderV2 PyFunc EagerPyFunc PyFuncStateless _Arg
+    _Recv""".split())
+_PARALLEL = ("ParallelMap", "ParallelInterleave", "ParallelBatch", "MapAndBatch", "LegacyParallelInterleave",
+             "ExperimentalParallelInterleave", "NumaMapAndBatch", "ExperimentalNumaMapAndBatch")
+_SEED_ARITHMETIC = frozenset("Cast FloorMod Mod AddV2 Add Mul Pack ConcatV2 Reshape Identity BitwiseXor".split())
+_HOPS = 5
+_GRADIENT = re.compile(r"(\w+?)(?:Grad|Backprop)(?:Grad|Image|Boxes|Filter|Input|WithArgmax|V\d)*$")
+_VARIANT = re.compile(r"(WithArgmax)?(V\d+)?$")
+_DRAWS = ("StatefulUniform", "StatefulStandardNormal", "StatefulTruncatedNormal", "RngSkip", "RngReadAndSkip")
+_RACES_OF_WRITES = ("Assign", "AssignAdd", "AssignSub")
+
+
+UNEXPLAINED = "the first record that differs; no record stands out as the cause"
+BEFORE = "it differs already when recording begins"
+
+
+class Describer(object):
+    """Of the roots of one pair. header: of its first trace."""
+
+    def __init__(self, pair):
+        self._pair = pair
+        self._book = advice.Book(pair.runs[0].header)
+        self._by_node = {}
+        for side in (1, 0):  # where both have it, the first run's
+            run = pair.runs[side]
+            for number in run.ids():
+                one = run.definition(number)
+                self._by_node.setdefault(one["node"], []).append((side, one))
+
+    def culprit(self, root):
+        """The dict that `diff --json` gives for a root."""
+        one = root.definition
+        forward = self._forward(root)
+        place = self._place(root, forward)
+        kind, source = self._class(root)
+        found = self._book.advise(kind, source, one["device"])
+        named = self._seeds(root) if kind == advice.SEED and one["kind"] == "feed" else None
+        named = named or one  # a seed from Python: the op that draws with it
+        return {
+            "op_type": named["op"], "op_name": named["node"], "output": one["output"], "device": one["device"],
+            "step": root.step, "occurrence": self._occurrence(root), "file": place["file"], "line": place["line"],
+            "stack": place["stack"], "forward_op": forward["op"] if forward else None,
+            "forward_name": forward["node"] if forward else None,
+            "function": one["function"], "layer": one["layer"], "replica": one["replica"], "thread": one["thread"],
+            "variable": one["variable"], "used_by": self._used_by(root), "dtype": one["dtype"],
+            "shape": one["shape"], "class": kind,
+            "why": self._why(root, kind), "source": found.source, "solution": found.solution, "lines": found.lines,
+            "advice": "; ".join(line for line in [found.text] + found.lines if line), "run": "AB"[root.side],
+        }
+
+    def _occurrence(self, root):
+        return None if root.slot is None else root.slot - int(self._pair.first[root.group])
+
+    def _forward(self, root):
+        """The definition of the op whose gradient it is: of the same function if that has it."""
+        name = root.definition["forward"]
+        found = [one for side, one in self._by_node.get(name, ()) if side == root.side] if name else []
+        mine = [one for one in found if one["function"] == root.definition["function"]]
+        return (mine or found or self._forward_by_inputs(root) or [None])[0]
+
+    def _forward_by_inputs(self, root):
+        """Of an eager gradient: the latest op before it that its own type names, with an input in common."""
+        base = _GRADIENT.match(root.definition["op"])
+        if not base:
+            return []
+        run, mine = self._pair.runs[root.side], set(root.definition["inputs"])
+        before = (run.definition(number) for number in range(root.definition["id"] - 1, -1, -1))
+        return [one for one in before
+                if one["op"] != root.definition["op"] and base.group(1) == _VARIANT.sub("", one["op"])
+                and mine & set(one["inputs"])][:1]
+
+    def _place(self, root, forward):
+        """Whose file, line and stack the user should look at."""
+        one = root.definition
+        if forward and forward["file"]:
+            return forward
+        if one["kind"] == "input":
+            parallel = [up for up in self._datasets(root) if up["op"].startswith(_PARALLEL) and up["file"]]
+            return (parallel or [one])[0]
+        return one if one["file"] else (self._callers(root) or [one])[0]
+
+    def _callers(self, root):
+        body = [root.definition["function"], root.definition["trace"]]
+        run = self._pair.runs[root.side]
+        calls = [run.definition(number) for number in run.ids()]
+        return [one for one in calls if body in one["calls"] and one["file"]]
+
+    def _upstream(self, root):
+        """What feeds it and has no records, such as the datasets behind an iterator: nearest first."""
+        run = self._pair.runs[root.side]
+        seen, walk, found = set(), list(root.definition["inputs"]), []
+        while walk:
+            number = walk.pop(0)
+            one = run.definition(number)
+            if number not in seen and not one["recorded"]:
+                found.append(one)
+                walk.extend(one["inputs"])
+            seen.add(number)
+        return found
+
+    def _datasets(self, root):
+        """The datasets behind an iterator; where nothing tells, all that were made before it."""
+        run = self._pair.runs[root.side]
+        found = [one for one in self._upstream(root) if "Dataset" in one["op"]]
+        before = (run.definition(number) for number in run.ids() if number < root.definition["id"])
+        return found or [one for one in before if "Dataset" in one["op"]]
+
+    def _class(self, root):
+        one = root.definition
+        if root.kind == "structure":
+            return advice.STRUCTURE, None
+        if root.kind == "order":
+            return advice.ORDER, "python-set-order"
+        if one["kind"] in ("weight", "loss", "layer", "step"):
+            return advice.UNKNOWN, None
+        if one["kind"] == "input":
+            return advice.PIPELINE, self._pipeline_source(root)
+        if one["kind"] == "random":
+            return advice.SEED, self._random_source(one)
+        if one["kind"] == "state":
+            return advice.SEED, self._book.source_of(one["op"])
+        if one["kind"] == "read":
+            return advice.SEED, None
+        if one["kind"] in ("feed", "argument") or one["op"] in _FEED_OPS:
+            fed = self._seeds(root)
+            return (advice.SEED, self._random_source(fed)) if fed else (advice.FEED, None)
+        if one["kind"] == "write" and one["op"] in _RACES_OF_WRITES:
+            return advice.ORDER, "tf1-unordered-assign"
+        forward = self._forward(root)
+        source = self._book.source_of(one["op"], forward["op"] if forward else None)
+        return advice.KERNEL, source or ("cpu-threads" if "GPU" not in one["device"].upper() else None)
+
+    def _seeds(self, root):
+        """The random op whose seed this value from Python is, if it is one: a few casts may lie between."""
+        run = self._pair.runs[root.side]
+        wave, seen = [root.definition["id"]], set()
+        for _ in range(_HOPS):
+            fed = [run.definition(number) for number in run.ids() if set(wave) & set(run.definition(number)["inputs"])]
+            random = [one for one in fed if _is_random(one)]
+            if random:
+                return random[0]
+            seen.update(wave)
+            wave = [one["id"] for one in fed if one["id"] not in seen and one["op"] in _SEED_ARITHMETIC]
+        return None
+
+    def _used_by(self, root):
+        """The types of the ops that get a value from Python: [] for any other."""
+        if root.definition["kind"] not in ("feed", "argument"):
+            return []
+        run = self._pair.runs[root.side]
+        fed = [run.definition(number) for number in run.ids()]
+        return sorted({one["op"] for one in fed if root.definition["id"] in one["inputs"]})[:4]
+
+    def _pipeline_source(self, root):
+        upstream = self._datasets(root)
+        ops = [one["op"] for one in upstream]
+        if any(one["attrs"].get("deterministic") in ("false", False) for one in upstream):
+            return "tf-data-unordered"
+        if not ops or any(op.startswith(_PARALLEL) for op in ops):
+            return "tf-data-parallel-map"
+        return "random-op-without-seed" if any("Shuffle" in op for op in ops) else None
+
+    def _random_source(self, one):
+        if one["op"] == "NonDeterministicInts":
+            return "generator-without-seed"
+        if one["op"].startswith("Stateless") and "keras" in _words(one):
+            return "keras3-initializers"
+        if one["op"].startswith(("Stateful", "Rng")):
+            return "stateful-random-ops"
+        return "random-op-without-seed"
+
+    def _why(self, root, kind):
+        if root.kind == "structure":
+            return "only run {} has it".format("AB"[root.side]) if self._alone(root) else "other inputs feed it"
+        if root.kind == "order":
+            return "the same values come in another order"
+        if root.kind == "unexplained":
+            return UNEXPLAINED
+        if root.definition["kind"] == "read":
+            return BEFORE
+        if root.definition["kind"] == "write":
+            return "what it writes differs, what goes in agrees"
+        if kind == advice.UNKNOWN:
+            return "the first that differs"
+        if root.definition["kind"] == "feed" and not root.definition["inputs"]:
+            return "a value that comes from Python differs"
+        return "its inputs agree, its output differs"
+
+    def _alone(self, root):
+        return min(int(self._pair.ids[side][root.group]) for side in (0, 1)) < 0
+
+
+def _is_random(one):
+    return one["kind"] == "random" or "Random" in one["op"] or one["op"].startswith(_DRAWS)
+
+
+def _words(one):
+    return " ".join([one["layer"] or "", one["node"]] + [str(frame) for frame in one["stack"]]).lower()

@@ -1,0 +1,79 @@
+"""Traces written by hand, for tests of what reads them."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from tfdeterminism.trace import format as trace_format
+
+HEADER: dict[str, Any] = {
+    "tensorflow": "2.21.0",
+    "numpy": "2.0",
+    "python": "3.12.0",
+    "argv": ["train.py"],
+    "cwd": "/",
+    "level": "ops",
+    "steps": None,
+    "pid": 1,
+    "rank": "0",
+    "started": 0.0,
+    "devices": ["CPU:0"],
+    "xla": "switched off",
+    "environment": {},
+    "probe": "by hand",
+}
+
+
+class Hand:
+    """Writes one trace: ops are defined, then recorded in the order of the calls.
+
+    A value may be anything: its repr is what is digested.
+    """
+
+    def __init__(self, path: Path, **header: Any) -> None:
+        self.path = path
+        self._writer = trace_format.Writer(str(path), {**HEADER, **header})
+        self._seen: Counter[int] = Counter()
+        self._next = 0
+
+    def op(self, node: str, op: str = "MatMul", inputs: tuple[int, ...] = (), **fields: Any) -> int:
+        fields.setdefault("function", "train_step")
+        fields.setdefault("device", "/device:CPU:0")
+        fields.setdefault("file", "train.py")
+        fields.setdefault("line", 10 + self._next)
+        made = trace_format.definition(self._next, op, node, inputs=list(inputs), **fields)
+        self._writer.define([made])
+        self._next += 1
+        return made["id"]
+
+    def eager(self, place: str, op: str = "MatMul", inputs: tuple[int, ...] = (), **fields: Any) -> int:
+        """place: FILE:LINE#N."""
+        return self.op(f"{op}@{place}", op, inputs, function="", **fields)
+
+    def record(self, key: int, value: object, step: int = 0) -> None:
+        one = numpy.zeros(1, trace_format.EVENT)
+        one["digest"], one["key"], one["step"] = zlib.crc32(repr(value).encode()), key, step
+        one["occurrence"] = self._seen[key]
+        self._seen[key] += 1
+        self._writer.events(one)
+
+    def write(self, key: int, step: int = 0) -> None:
+        """A record that a variable was written: it has no digest."""
+        one = numpy.zeros(1, trace_format.EVENT)
+        one["key"], one["step"], one["occurrence"] = key, step, self._seen[key]
+        self._seen[key] += 1
+        self._writer.events(one)
+
+    def end(self, **fields: Any) -> Path:
+        self._writer.end(**{"clean": True, "exit": 0, "weights": "00", "variables": {}, "steps": 1, "error": None,
+                            **fields})  # fmt: skip
+        return self.killed()
+
+    def killed(self) -> Path:
+        self._writer.close()
+        return self.path
