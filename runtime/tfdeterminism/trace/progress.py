@@ -1,0 +1,43 @@
+"""Progress for people: what is being done, and about how long it still takes."""
+
+import sys
+import time
+
+
+class Progress(object):
+    """Counts runs of a program. planned: how many there will be at most, as far as known."""
+
+    def __init__(self, planned, out=None, clock=time.time):
+        self.planned = planned
+        self.done = 0
+        self._out = out or sys.stderr
+        self._clock = clock
+        self._spent = 0.0
+        self._began = None
+
+    def begin(self, what):
+        self._began = self._clock()
+        left = self.left()
+        tail = ", {} left".format(_duration(left)) if left is not None else ""
+        self.say("[{}/{}] {}{}".format(self.done + 1, max(self.planned, self.done + 1), what, tail))
+
+    def end(self):
+        self._spent += self._clock() - self._began
+        self.done += 1
+
+    def left(self):
+        """Seconds, by the mean of the runs so far; None before the first has ended."""
+        if not self.done:
+            return None
+        return self._spent / self.done * max(self.planned - self.done, 1)
+
+    def say(self, line):
+        self._out.write(line + "\n")
+        self._out.flush()
+
+
+def _duration(seconds):
+    """"about 40 s", "about 3 min"."""
+    if seconds < 90:
+        return "about {:.0f} s".format(max(seconds, 1))
+    return "about {:.0f} min".format(seconds / 60.0)

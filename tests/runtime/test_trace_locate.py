@@ -1,0 +1,232 @@
+"""`trace locate`: the search itself on runs written by hand, and whole in a real TensorFlow."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from traces import Hand
+
+from tfdeterminism.trace import locate
+from tfdeterminism.trace.progress import Progress
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+PROGRAMS = HERE / "programs"
+Script = Callable[[Hand, str, int, dict[str, str]], None]  # (trace, level, number of the run, environment)
+
+
+class Scripted(locate.Search):
+    """Its runs are written by hand: no program is started."""
+
+    def __init__(self, folder: Path, script: Script, **options: Any) -> None:
+        super().__init__(["train.py"], str(folder), progress=Progress(8, out=io.StringIO()), **options)
+        self._script = script
+        self.asked: list[tuple[str, Any]] = []
+
+    def _run(self, level: str, steps: Any, more: Sequence[str] = (), environment: Any = None) -> str:
+        self.asked.append((level, list(steps) if steps else None))
+        self.found.runs += level != "none"
+        folder = Path(self._folder, str(len(self.asked)))
+        folder.mkdir()
+        hand = Hand(folder / "trace-0.tfdt", level=level, steps=list(steps) if steps else None)
+        hand.steps = steps  # type: ignore[attr-defined]
+        self._script(hand, level, len(self.asked), environment or {})
+        hand.end(weights=hand.weights)  # type: ignore[attr-defined]
+        self._remember(level, str(folder))
+        return str(folder)
+
+
+def program(differs: Callable[[int, dict[str, str]], object], kind: str = "op") -> Script:
+    """A program of four steps whose op `culprit` differs at step 2 by differs(run, environment)."""
+
+    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
+        value = differs(run, environment)
+        hand.weights = f"{hash(str(value)) & 0xFFFF:04x}"  # type: ignore[attr-defined]
+        if level == "none":
+            return
+        ops = [hand.op("weight", "weight", function="", kind=level.rstrip("s"))]
+        if level == "ops":
+            ops = [hand.op("MatMul")]
+            ops.append(hand.op("culprit", "PyFunc" if kind == "feed" else "MatMul", (ops[0],), kind=kind))
+        for step in range(4):
+            for key in ops:
+                bad = step > 2 or (step == 2 and key == ops[-1])
+                hand.record(key, (step, value if bad else 0), step)
+
+    return script
+
+
+def test_a_clean_program_is_run_as_often_as_asked_and_once_untraced(tmp_path: Path) -> None:
+    search = Scripted(tmp_path, program(lambda run, environment: 0), runs=4)
+    found = search.search()
+    assert (found.code, found.runs, [level for level, _ in search.asked]) == (0, 4, ["weights"] * 4 + ["none"])
+    assert found.verdict() == "No difference in 4 runs."
+    assert found.findings == ["final weights: bit-identical to those of an untraced run"]
+
+
+def test_instrumenting_that_changes_the_program_is_said(tmp_path: Path) -> None:
+    search = Scripted(tmp_path, program(lambda run, environment: run > 3), runs=3)
+    assert "instrumenting changed the program" in search.search().findings[-1]
+
+
+def test_the_ladder_ends_at_the_op(tmp_path: Path) -> None:
+    search = Scripted(tmp_path, program(lambda run, environment: run, kind="feed"), runs=5)
+    os.environ["PYTHONHASHSEED"] = "0"  # then it is no candidate
+    try:
+        found = search.search()
+    finally:
+        del os.environ["PYTHONHASHSEED"]
+    assert search.asked == [("weights", None)] * 2 + [("layers", [0, 3])] * 2 + [("ops", [2, 3])] * 2 + [("none", None)]
+    assert (found.code, [one["op_name"] for one in found.culprits]) == (1, ["culprit"])
+    assert found.verdict() == "PyFunc at step 2: Python feed (train.py:12)."
+
+
+def test_a_rare_difference_is_waited_for(tmp_path: Path) -> None:
+    """The runs 4 and 9 differ from all others: each level has its own."""
+    search = Scripted(tmp_path, program(lambda run, environment: run in (4, 9, 14) and run, kind="random"), runs=6)
+    found = search.search()
+    assert found.code == 1
+    assert [level for level, _ in search.asked].count("weights") == 4
+
+
+def test_the_seed_of_hashes_is_tried(tmp_path: Path) -> None:
+    def by_hash(run: int, environment: dict[str, str]) -> object:
+        return environment.get("PYTHONHASHSEED", run)
+
+    found = Scripted(tmp_path, program(by_hash, kind="feed")).search()
+    assert "with PYTHONHASHSEED=0 the runs are the same" in found.findings[-2]
+    assert (found.culprits[0]["source"], found.culprits[0]["solution"]) == ("python-set-order", "PYHASH")
+
+
+def test_noise_is_not_taken_for_the_order_of_a_set(tmp_path: Path) -> None:
+    found = Scripted(tmp_path, program(lambda run, environment: run, kind="feed")).search()
+    assert "still differ" in found.findings[-2]
+    assert found.culprits[0]["source"] is None
+
+
+@pytest.mark.parametrize("empty", [("weights",), ("layers",), ("weights", "layers")])
+def test_a_level_at_which_there_is_nothing_is_passed_by(tmp_path: Path, empty: tuple[str, ...]) -> None:
+    """A program without variables, or without layers."""
+    whole = program(lambda run, environment: run, kind="random")
+
+    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
+        if level in empty:
+            raise locate.NothingRecorded("no TensorFlow op was seen", "is it a TensorFlow program?")
+        whole(hand, level, run, environment)
+
+    search = Scripted(tmp_path, script)
+    assert [one["op_name"] for one in search.search().culprits] == ["culprit"]
+
+
+def test_where_recording_begins_too_late_all_steps_are_recorded(tmp_path: Path) -> None:
+    """At the step that differs a variable differs already: the cause lies before."""
+
+    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
+        hand.weights = f"{run:04x}"  # type: ignore[attr-defined]
+        kind = {"weights": "weight", "layers": "layer", "ops": "read"}.get(level, "op")
+        noise = hand.op("noise", "PyFunc", kind="feed")
+        read = hand.op("read", "ReadVariableOp", kind=kind, variable="w")
+        write = hand.op("write", "AssignVariableOp", (noise,), kind="write", variable="w", output=-1)
+        for step in range(*(hand.steps or (0, 3))):  # type: ignore[attr-defined]
+            hand.record(read, run if step > 1 else 0, step)
+            if level == "ops":
+                hand.record(noise, run if step == 1 else 0, step)
+                hand.write(write, step)
+
+    search = Scripted(tmp_path, script)
+    found = search.search()
+    assert [steps for level, steps in search.asked if level == "ops"] == [[2, 3]] * 2 + [[0, 3]] * 2
+    assert (found.culprits[0]["op_name"], found.culprits[0]["step"]) == ("noise", 1)
+
+
+def test_progress_tells_the_time_left() -> None:
+    now = [0.0]
+    out = io.StringIO()
+    progress = Progress(4, out=out, clock=lambda: now[0])
+    for _ in range(2):
+        progress.begin("run")
+        now[0] += 20
+        progress.end()
+    assert progress.left() == 40
+    assert out.getvalue() == "[1/4] run\n[2/4] run, about 60 s left\n"
+
+
+def environ(**more: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT / "runtime"), "TF_CPP_MIN_LOG_LEVEL": "3", **more}
+
+
+def started(python: Path, *arguments: str) -> subprocess.Popen[str]:
+    command = [str(python), "-m", "tfdeterminism.trace", "locate", *arguments]
+    return subprocess.Popen(command, env=environ(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.tensorflow
+def test_a_race_is_found_replayed_and_explained(tf_python: Callable[[str], Path]) -> None:
+    """In TensorFlow 2.0, where enable_op_determinism does not exist yet."""
+    search = started(tf_python("tf2.0"), "--json", "--runs", "12", "--", str(PROGRAMS / "crop_race.py"))
+    said, progress = search.communicate()
+    assert search.returncode == 1, progress
+    found = json.loads(said)
+    culprit = found["culprits"][0]
+    assert (culprit["op_type"], culprit["forward_op"]) == ("CropAndResizeGradImage", "CropAndResize")
+    assert "tf.image.crop_and_resize" in dict(culprit["snippet"])[culprit["line"]]
+    assert (culprit["source"], culprit["solution"]) == ("crop-and-resize-backprop", "CPU1")
+    assert found["replay"]["times"] == 30
+    assert found["replay"]["distinct"] > 1
+    assert re.search(r"\[2/\d+\] run 2, digests of weights, about \d+ (s|min) left", progress)
+
+
+@pytest.mark.tensorflow
+def test_a_clean_program_in_real_runs(tf_python: Callable[[str], Path]) -> None:
+    search = started(tf_python("tf1.14"), "--runs", "2", "--", str(PROGRAMS / "clean_session.py"))
+    said, progress = search.communicate()
+    assert search.returncode == 0, progress
+    assert said == ("Verdict: No difference in 2 runs.\n  final weights: bit-identical to those of an untraced run\n")
+
+
+@pytest.mark.tensorflow
+def test_a_program_that_fails(tf_python: Callable[[str], Path], tmp_path: Path) -> None:
+    failing = tmp_path / "train.py"
+    failing.write_text("import tensorflow as tf\nraise SystemExit('no data')\n")
+    search = started(tf_python("tf2.21"), "--", str(failing))
+    said, complaint = search.communicate()
+    assert (search.returncode, said) == (3, "")
+    assert "the program ended with exit code 1 in run 1" in complaint
+    assert "| no data" in complaint
+    assert complaint.rstrip().splitlines()[-1].startswith("  make it run without the tool first")
+
+
+def test_a_search_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
+    """Ctrl-C while the program runs: it ends, the traces go, the exit code tells. It needs no TensorFlow."""
+    slow = tmp_path / "train.py"
+    slow.write_text("import time\nprint('begun', flush=True)\ntime.sleep(600)\n")
+    command = [sys.executable, "-m", "tfdeterminism.trace", "locate", "--", str(slow)]
+    search = subprocess.Popen(command, env=environ(TMPDIR=str(tmp_path)), stderr=subprocess.PIPE, text=True,
+                              start_new_session=True)  # fmt: skip
+    while not any("begun" in log.read_text() for log in tmp_path.glob("tfdet-locate-*/output.txt")):
+        assert search.poll() is None
+        time.sleep(0.05)
+    os.killpg(search.pid, signal.SIGINT)  # as a terminal does: the program gets it too
+    _, complaint = search.communicate(timeout=60)
+    assert search.returncode == 130
+    assert "tfdeterminism.trace: stopped" in complaint
+    assert "Traceback" not in complaint
+    assert not list(tmp_path.glob("tfdet-locate-*"))
+
+
+def test_wrong_usage_has_the_code_of_bad_input() -> None:
+    for arguments in ([], ["--runs", "1", "--", "train.py"], ["--nonsense"]):
+        command = [sys.executable, "-m", "tfdeterminism.trace", "locate", *arguments]
+        ran = subprocess.run(command, env=environ(), capture_output=True, text=True)
+        assert (ran.returncode, ran.stdout, len(ran.stderr.splitlines())) == (3, "", 2)
