@@ -273,6 +273,37 @@ def audit(
     raise typer.Exit(command.run(project, matrix, command.Asked(targets, arch or (), as_json, write, registrations)))
 
 
+@app.command(context_settings={"ignore_unknown_options": True})
+def locate(
+    words: Annotated[list[str], typer.Argument(metavar="[ENV] -- PROGRAM ARGS...", help="tf2.21 -- train.py --lr 0.1")],
+    python: Annotated[
+        str | None, typer.Option(help="the Python that has TensorFlow; default: an ENV, or `python`")
+    ] = None,
+    device: Annotated[Device, typer.Option(help="of the environment")] = "cpu",
+    runs: Annotated[int, typer.Option(min=2, max=1000, help="runs at most at each level")] = 5,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="write the report, a page by itself")] = None,
+    traces: Annotated[bool, typer.Option("--traces", help="the words are traces to compare, not a program")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run a training program until two runs differ, and name the op that began it."""
+    from tfdet import locate as search
+
+    if traces:
+        found = search.compare(words)
+    else:
+        project, matrix = _load()
+        found = search.locate(project, matrix, search.wanted(matrix, words, python, device, runs))
+    if html:
+        search.write_html(found, html)
+        console.note(f"wrote {html}")
+    if as_json:
+        _print_json(found.model_dump(mode="json", by_alias=True))
+    else:
+        for part in views.located(found):
+            console.out().print(part)
+    raise typer.Exit({"same": 0, "diverged": 1, "structure": 1}[found.result])
+
+
 @evidence_app.command("add")
 def evidence_add(files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="records, one a line")]) -> None:
     """Take records from another machine into matrix/evidence: validated, nothing lost."""

@@ -25,6 +25,7 @@ _LONGEST_NAME = 200  # characters of a kernel's name: Eigen's have thousands
 
 if TYPE_CHECKING:
     from tfdet.doctor import Check
+    from tfdet.locate import Found
 
 _STYLE = {
     Verdict.NONDETERMINISTIC: "red",
@@ -196,3 +197,32 @@ def _records(records: Sequence[Record]) -> Table:
              "" if r.max_ulp is None else str(r.max_ulp), median, " ".join(r.ran_on), r.machine, r.started,
              said[:160])  # fmt: skip
     return table
+
+
+def _named(op: str, name: str) -> str:
+    return op if "@" in name or name == op else f"{op} ({name})"
+
+
+def located(found: Found) -> list[RenderableType]:
+    """What the debug tool found, the root first."""
+    parts: list[RenderableType] = [Text(found.headline, style="bold green" if found.result == "same" else "bold red")]
+    for culprit in found.culprits:
+        table = _table("", "")
+        table.show_header = False
+        gradient = _named(culprit.forward_op, culprit.forward_name or "") if culprit.forward_op else ""
+        place = f"step {culprit.step}, {culprit.device}" if culprit.device else f"step {culprit.step}"
+        facts = [
+            ("op", _named(culprit.op_type, culprit.op_name)), ("gradient of", gradient),
+            ("class", f"{culprit.class_}: {culprit.why}"), ("where", place),
+            ("your line", f"{culprit.file}:{culprit.line}" if culprit.file else ""),
+            ("", next((line.strip() for number, line in culprit.snippet if number == culprit.line), "")),
+            ("matrix", culprit.source or ""), ("solution", culprit.solution or ""),
+        ]  # fmt: skip
+        for name, value in facts:
+            if value:
+                _row(table, Text(name, style="dim"), value)
+        for number, line in enumerate(culprit.lines):
+            _row(table, Text("" if number else "change", style="dim"), Text(line, style="green"))
+        parts += [Text(), table]
+    parts += [Text(line, style="dim") for line in ["", *found.findings, *found.notes]]
+    return parts

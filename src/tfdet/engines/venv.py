@@ -34,7 +34,7 @@ class VenvEngine:
         """Run the suite; the environment is made first where it is not there yet."""
         _pip(request.key, request.environment)
         if request.selection.device == "gpu":
-            _require_gpu(request.environment)
+            require_gpu(request.environment)
         python = self.interpreter(request.key, request.environment, request.selection.device)
         command = [str(python), "-m", "tfdet_probe", "--plan", str(request.plan), "--suite", str(self._project.suite)]
         command += ["--out", str(request.journal), *request.selection.probe_arguments()]
@@ -75,7 +75,7 @@ def _pip(key: str, environment: Environment) -> Pip:
     return environment.pip
 
 
-def _require_gpu(environment: Environment) -> None:
+def require_gpu(environment: Environment) -> None:
     """NoDevice where a GPU build could not even start: told before gigabytes are brought."""
     from tfdet.doctor import check_driver  # only GPU runs need what it loads
 

@@ -1,0 +1,141 @@
+"""`tfdet locate`: what the debug tool found, on a terminal and as a page; strangers' words stay words."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from tfdet import cli, locate
+from tfdet.errors import DataError, UsageError
+from tfdet.matrix.load import load_matrix
+from tfdet.paths import Project
+from tfdeterminism.trace import synthetic
+
+EVIL = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def traces(tmp_path: Path) -> list[str]:
+    """Two traces that part at step 7, op 13."""
+    paths = [tmp_path / name for name in ("a.tfdt", "b.tfdt")]
+    for seed, path in enumerate(paths):
+        synthetic.write(str(path), differs=[(7, 13)], seed=seed)
+    return [str(path) for path in paths]
+
+
+def result(traces: list[str], **changes: Any) -> locate.Found:
+    from tfdeterminism.trace import diff
+
+    plain = diff.compare(traces).as_json()
+    plain["culprits"][0].update(changes.pop("culprit", {}))
+    return locate.read(json.dumps({**plain, **changes}).encode())
+
+
+class Page(HTMLParser):
+    """Tags and what they load."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.open: list[str] = []
+        self.loads: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.loads += [value or "" for name, value in attrs if name in ("src", "href", "action", "srcset", "data")]
+        if tag not in ("meta", "rect", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in ("rect",):
+            assert self.open.pop() == tag
+
+
+def test_traces_are_compared_and_shown(traces: list[str], tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    ran = CliRunner().invoke(cli.app, ["locate", "--traces", *traces, "--html", str(page)])
+    assert ran.exit_code == 1
+    for words in ("MatMul (op13)", "kernel race", "step 7", "train.py:23"):
+        assert words in ran.stdout
+    text = page.read_text("utf-8")
+    assert 'class="culprit"' in text
+    assert "step 7: 37 of 50 records differ" in text
+
+
+def test_the_page_is_whole_and_loads_nothing(traces: list[str]) -> None:
+    text = locate.html(result(traces))
+    page = Page(text)
+    assert (page.open, page.loads) == ([], [])
+    assert not {"script", "link", "img", "iframe"} & set(page.tags)
+    assert "http" not in text.replace("http-equiv", "")
+    assert "default-src 'none'" in text
+
+
+@pytest.mark.parametrize("field", ["op_type", "op_name", "file", "device", "advice", "layer", "function", "why"])
+def test_what_strangers_wrote_is_text(traces: list[str], field: str) -> None:
+    found = result(traces, culprit={field: EVIL, "lines": [EVIL], "snippet": [[23, EVIL]], "stack": [[EVIL, 1, EVIL]]},
+                   notes=[EVIL], findings=[EVIL], verdict=EVIL)  # fmt: skip
+    text = locate.html(found)
+    assert EVIL not in text
+    assert "&lt;script&gt;" in text
+    assert Page(text).open == []
+
+
+def test_equal_traces(traces: list[str], tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    ran = CliRunner().invoke(cli.app, ["locate", "--traces", traces[0], traces[0], "--html", str(page), "--json"])
+    assert (ran.exit_code, json.loads(ran.stdout)["result"]) == (0, "same")
+    assert "The runs are the same." in page.read_text("utf-8")
+
+
+def test_what_is_no_result_is_refused() -> None:
+    for text in (b"", b"[]", b'{"result": "perhaps", "first_step": 1, "culprits": []}'):
+        with pytest.raises(DataError, match="not what `trace locate --json` gives"):
+            locate.read(text)
+
+
+def test_which_python_runs_it(checkout: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = load_matrix(checkout.matrix)
+    (tmp_path / "train.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    assert locate.wanted(matrix, ["tf2.21", "train.py", "--lr", "1"], None, "cpu", 5).environment == "tf2.21"
+    own = locate.wanted(matrix, ["train.py"], sys.executable, "cpu", 5)
+    assert (own.environment, own.program) == (None, ("train.py",))
+    for words, python, cause in (
+        (["tf2.21"], None, "no program is named"),
+        (["absent.py"], None, "absent.py is not there"),
+        (["tf2.21", "train.py"], "python3", "--python together with an environment"),
+    ):
+        with pytest.raises(UsageError, match=cause):
+            locate.wanted(matrix, words, python, "cpu", 5)
+
+
+def test_tfdets_own_python_is_refused(checkout: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "python").symlink_to(sys.executable)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match="tfdet's own Python"):
+        locate.locate(checkout, load_matrix(checkout.matrix), locate.Wanted(("train.py",)))
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="no Chromium here to look at the page")
+def test_a_browser_shows_it(traces: list[str], tmp_path: Path) -> None:
+    """The culprit's row is drawn, and nothing is wider than the page."""
+    page = tmp_path / "report.html"
+    probe = (
+        "<script>document.title = document.querySelector('li.culprit').getBoundingClientRect().height > 20"
+        " && document.documentElement.scrollWidth <= window.innerWidth ? 'drawn' : 'broken'</script>"
+    )
+    text = locate.html(result(traces)).replace("default-src 'none'", "script-src 'unsafe-inline'")
+    page.write_text(text.replace("</body>", probe + "</body>"), "utf-8")
+    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    ran = subprocess.run([*command, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=120)
+    assert "<title>drawn</title>" in ran.stdout, ran.stderr[-500:]
