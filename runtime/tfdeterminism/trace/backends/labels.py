@@ -22,7 +22,8 @@ class Labels(object):
 
     def _made(self, original, cls, *args, **kwargs):
         variable = original(cls, *args, **kwargs)
-        self._follow_one(variable)
+        if cls.__name__ != "_UnreadVariable":  # what an assignment returns: the same variable again
+            self._follow_one(variable)
         return variable
 
     def follow_all(self, variables):
