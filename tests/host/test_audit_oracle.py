@@ -6,7 +6,7 @@ from pathlib import Path
 
 import audit_oracle
 import pytest
-from audit_files import ARCHS, DATA, cubin
+from audit_files import ARCHS, DATA, ELF, PTX, cubin, element, fatbin, library
 
 from tfdet.audit import sass, scan
 from tfdet.audit.cubin import read_cubin
@@ -76,6 +76,23 @@ def program(arch: int) -> str:
         f" ld.param.u64 %a0, [p]; ld.param.u64 %a1, [q];\n{body}\nret; }}"
         for number, body in enumerate(scalar_kernels(arch) + special_kernels(arch))
     )
+
+
+TENSOR = """.version 8.4\n.target sm_90\n.address_size 64\n.shared .align 128 .b8 smem[64];
+.visible .entry tensor(.param .u64 p) { .reg .b64 %a<2>; .reg .b32 %r<3>; ld.param.u64 %a0, [p]; mov.u32 %r1, smem;
+mov.u32 %r2, 0; cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.tile.bulk_group [%a0, {%r2}], [%r1]; ret; }
+"""
+
+
+def test_a_reduction_whose_type_is_not_in_the_code_is_never_called_integer(tmp_path: Path) -> None:
+    content = audit_oracle.assemble(TENSOR, 90, tmp_path / "tensor.cubin")
+    path = tmp_path / "lib.so"
+    path.write_bytes(library(fatbin(element(ELF, 90, content), element(PTX, 90, TENSOR.encode()))))
+    found = scan.scan_library(path, "lib.so")
+    assert {(kernel.arch, kernel.order_dependent) for kernel in found.kernels} == {
+        ("sm_90", "unresolved"),
+        ("compute_90", "unresolved"),
+    }
 
 
 def ours(content: bytes, arch: int) -> dict[tuple[str, int], str]:

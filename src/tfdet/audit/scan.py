@@ -28,6 +28,7 @@ from tfdet.audit.swap import explain_swap
 _ALONE = 32 << 20
 """Bytes of code below which starting processes takes longer than it saves."""
 _PIECES = 32  # some are finished sooner than others
+_TYPE_ELSEWHERE: tuple[Verdict, str] = ("unresolved", "reduction of a tensor, whose element type is not in the code")
 
 
 @dataclass
@@ -35,7 +36,7 @@ class _Function:
     """What the copies of one function in one library and architecture hold together."""
 
     atomics: Counter[str] = field(default_factory=Counter)
-    loops: list[tuple[Verdict, str]] = field(default_factory=list)  # of each compare-and-swap
+    loops: list[tuple[Verdict, str]] = field(default_factory=list)  # of all that needs a look
     slots: bool = False  # is an integer add's old value used?
 
     def add(self, other: _Function) -> None:
@@ -175,6 +176,8 @@ def _scan_cubin(cubin: Cubin, arch: int, findings: _Findings) -> None:
             if atomic.function not in parted:
                 parted[atomic.function] = SassFlow(cubin.code(atomic.function), arch)
             function.loops.append(explain_swap(parted[atomic.function], atomic.number))
+        elif sass.type_is_elsewhere(atomic.low):
+            function.loops.append(_TYPE_ELSEWHERE)
         elif kind.startswith("int_add") and sass.old_is_used(atomic.low):
             function.slots = True
 
@@ -190,6 +193,8 @@ def _scan_ptx(ptx: Ptx, arch: str, findings: _Findings) -> None:
             if name not in flows:
                 flows[name] = PtxFlow(ptx.text, atomic.function)
             function.loops.append(explain_swap(flows[name], flows[name].number(atomic.offset)))
+        elif ptx.text.startswith(b"cp.reduce.async.bulk.tensor", atomic.offset):
+            function.loops.append(_TYPE_ELSEWHERE)
         elif atomic.kind.startswith("int_add") and ptx.text.startswith(b"atom", atomic.offset):
             function.slots = True
 
