@@ -54,7 +54,8 @@ def _run(plan, journal, arguments):
     from . import report
     from .plugin import CaseFailed, Options, Suite
     options = Options(arguments.device, arguments.repeats, arguments.relaunches, arguments.timeout,
-                      arguments.memory, arguments.source, arguments.solution)
+                      arguments.memory, arguments.source, arguments.solution, arguments.minutes,
+                      arguments.device == "gpu" if arguments.contention is None else arguments.contention)
     progress = report.Progress(sys.stderr)
     suite = Suite(plan, options, journal, progress)
     try:
@@ -67,6 +68,9 @@ def _run(plan, journal, arguments):
                          plugins=[suite, report.Failures(sys.stderr)])
     progress.end()
     print(report.table(suite.journal.records))
+    if suite.not_begun:
+        sys.stderr.write("{} cases were not begun in the {:g} minutes: run again with the same --out to go on\n".format(
+            suite.not_begun, arguments.minutes))
     return _exit_code(int(status), suite)
 
 
@@ -96,12 +100,17 @@ def _parse(argv):
     parser.add_argument("--suite", default=os.environ.get("TFDET_SUITE", "/opt/tfdet/tests/ops"))
     parser.add_argument("--device", choices=["gpu", "cpu"], default="gpu")
     parser.add_argument("--source", action="append", help="only this source; may be given again")
-    parser.add_argument("--solution", action="append", help="only this solution; may be given again")
+    parser.add_argument("--solution", action="append",
+                        help="only this solution and its control; may be given again")
     parser.add_argument("--repeats", type=_positive, default=10, help="repeats in one process (default 10)")
     parser.add_argument("--relaunches", type=_positive, default=2, help="fresh processes (default 2)")
-    parser.add_argument("--timeout", type=_seconds, default=120.0,
+    parser.add_argument("--timeout", type=_time("seconds"), default=120.0,
                         help="seconds for one process of a case (default 120)")
     parser.add_argument("--memory", type=_positive, default=4096, help="MiB for one process of a case (default 4096)")
+    parser.add_argument("--minutes", type=_time("minutes"), help="begin no case after so many minutes")
+    parser.add_argument("--contention", action="store_true", default=None,
+                        help="keep the device busy beside every second and later process (default on a GPU)")
+    parser.add_argument("--no-contention", dest="contention", action="store_false")
     parser.add_argument("--out", default=_default_out(), help="file for the records")
     return parser.parse_args(argv)
 
@@ -113,11 +122,13 @@ def _positive(text):
     return value
 
 
-def _seconds(text):
-    value = float(text)
-    if not 0 < value < float("inf"):  # NaN would never be over
-        raise argparse.ArgumentTypeError("{} is not a positive number of seconds".format(text))
-    return value
+def _time(unit):
+    def positive(text):
+        value = float(text)
+        if not 0 < value < float("inf"):  # NaN would never be over
+            raise argparse.ArgumentTypeError("{} is not a positive number of {}".format(text, unit))
+        return value
+    return positive
 
 
 def _default_out():

@@ -1,11 +1,12 @@
 """One fresh runtime: apply the solution, run the case, compare with the reference, report."""
 
+import contextlib
 import json
 import os
 import time
 import traceback
 
-from . import modes, placement
+from . import contention, modes, placement, profile
 from .errors import classify, said
 from .make import Make
 from .snapshot import Snapshot, distance
@@ -20,6 +21,10 @@ def main(job, directory):
         report = _observe(job, directory)
     except Exception as error:  # whatever a case raises is its observation, not our failure
         report = {"error": describe(error)}
+    _leave(report, job, directory)
+
+
+def _leave(report, job, directory):
     path = os.path.join(directory, "report-{}.json".format(job.relaunch))
     with open(path + ".part", "w") as out:
         json.dump(report, out)
@@ -55,12 +60,32 @@ def _observe(job, directory):
         report["reference"] = reference.digest
     else:
         reference = Snapshot.load(reference_path)
-    for repeat in range(job.repeats):
-        _repeat(runner, reference, repeat, report)
+    with _company(job, report):
+        for repeat in range(job.repeats):
+            _repeat(runner, reference, repeat, report)
     if job.case.ops and job.relaunch == 0:
         report["devices"] = placement.check(job.case.ops, job.device_name, _placed(runner),
                                             job.case.source in settings.replaced)
+    if job.relaunch == 0 and job.case.mode != "host" and "GPU" in job.device_name:
+        _leave(dict(report, whole=True), job, directory)  # a profiler that dies must not take it along
+        report["kernels"] = _kernels(runner)
     return report
+
+
+@contextlib.contextmanager
+def _company(job, report):
+    """The first process is left in peace: its times count."""
+    if not job.contention or job.relaunch == 0:
+        yield
+        return
+    with contention.on(job.device_name) as what:
+        report["contention"] = what
+        yield
+
+
+def _kernels(runner):
+    import tensorflow as tf
+    return profile.kernels(tf, runner.run)
 
 
 def _placed(runner):

@@ -28,13 +28,14 @@ class RuntimeStarted(Exception):
 class Job(object):
     """One relaunch of one case under one solution."""
 
-    def __init__(self, case, solution, device_name, repeats, relaunch, determinism_variables=()):
+    def __init__(self, case, solution, device_name, repeats, relaunch, determinism_variables=(), contention=False):
         self.case = case
         self.solution = solution
         self.device_name = device_name
         self.repeats = repeats
         self.relaunch = relaunch
         self.determinism_variables = determinism_variables
+        self.contention = contention
 
 
 class Limits(object):
@@ -45,13 +46,16 @@ class Limits(object):
         self.mebibytes = mebibytes
 
 
-def run_case(case, solution, device_name, repeats, relaunches, limits, determinism_variables=()):
-    """All relaunches of a case: a list of the children's reports; the first error ends it."""
+def run_case(case, solution, device_name, repeats, relaunches, limits, determinism_variables=(), contention=False):
+    """All relaunches of a case: a list of the children's reports; the first error ends it.
+
+    contention: keep the device busy beside every process but the first.
+    """
     directory = tempfile.mkdtemp(prefix="tfdet-")
     try:
         reports = []
         for relaunch in range(relaunches):
-            job = Job(case, solution, device_name, repeats, relaunch, determinism_variables)
+            job = Job(case, solution, device_name, repeats, relaunch, determinism_variables, contention)
             reports.append(in_child(functools.partial(child.main, job, directory), directory, relaunch, limits))
             if "error" in reports[-1]:
                 break
@@ -84,8 +88,9 @@ def in_child(main, directory, number, limits):
         with open(os.path.join(directory, "report-{}.json".format(number))) as report:
             found = json.load(report)
     except (IOError, ValueError):
+        found = {}
         fault = fault or {"kind": "crashed", "type": "NoReport", "message": "the process ended without a report"}
-    if fault:
+    if fault and not found.get("whole"):
         fault.setdefault("where", None)
         fault["output"] = _tail(output)
         return {"error": fault}

@@ -3,6 +3,7 @@
 import json
 
 SCHEMA = 1
+CONTROL = "none"
 
 
 class BadPlan(Exception):
@@ -14,6 +15,7 @@ class Plan(object):
     cells: [{device, source, solution, expect, may_fail}]; determinism_variables: [names].
 
     expect: what documents say of the cell, or None.  may_fail: why a crash there is no surprise, or None.
+    rank: where the cell comes when time is short, as a list that sorts; absent: in the suite's order.
     """
 
     def __init__(self, content):
@@ -43,11 +45,17 @@ class Plan(object):
             raise BadPlan("{}: not a plan: {}: {}".format(path, type(error).__name__, error))
 
     def cells(self, device, sources=None, solutions=None):
-        """{source: [cell]} on `device` (cpu or gpu)."""
+        """{source: [cell]} on `device` (cpu or gpu).
+
+        Under a chosen solution nothing is shown without the control: it comes along, for the sources that have one.
+        """
+        here = [cell for cell in self._cells
+                if cell["device"] == device and cell["source"] in (sources or [cell["source"]])]
+        solved = {cell["source"] for cell in here if cell["solution"] in (solutions or [])}
         chosen = {}
-        for cell in self._cells:
-            if cell["device"] == device and cell["source"] in (sources or [cell["source"]]) \
-                    and cell["solution"] in (solutions or [cell["solution"]]):
+        for cell in here:
+            control = cell["solution"] == CONTROL and cell["source"] in solved
+            if control or cell["solution"] in (solutions or [cell["solution"]]):
                 chosen.setdefault(cell["source"], []).append(cell)
         return chosen
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from . import launch, record, stack
+from . import launch, nvml, record, stack
 from .registry import CaseFunction
 
 
@@ -39,16 +39,21 @@ class CaseItem(pytest.Item):
 
 
 class Options(object):
-    """How to run: repeats a process, relaunches, limits of one child, and what to leave out."""
+    """How to run: repeats a process, relaunches, limits of one child, and what to leave out.
+
+    minutes: after which no case is begun, None for no end.  contention: see launch.run_case.
+    """
 
     def __init__(self, device="cpu", repeats=10, relaunches=2, seconds=120.0, mebibytes=4096,
-                 sources=None, solutions=None):
+                 sources=None, solutions=None, minutes=None, contention=False):
         self.device = device
         self.repeats = repeats
         self.relaunches = relaunches
         self.limits = launch.Limits(seconds, mebibytes)
         self.sources = sources
         self.solutions = solutions
+        self.minutes = minutes
+        self.contention = contention
 
 
 class Suite(object):
@@ -59,11 +64,13 @@ class Suite(object):
         self.options = options
         self.journal = journal
         self.contradicted, self.failed = [], []
-        self.collected, self.total = 0, 0
+        self.collected, self.total, self.not_begun = 0, 0, 0
+        self._start = time.time()
         self._on_record = on_record or (lambda item_record, suite: None)
         self._cells = plan.cells(options.device, options.sources, options.solutions)
         self._here = None
         self._starter = None
+        self._gpu = nvml.connect() if options.device == "gpu" else None
 
     @property
     def here(self):
@@ -96,8 +103,10 @@ class Suite(object):
         started = time.time()
         device_name = "/device:{}:0".format(self.options.device.upper())
         settings = self.plan.solutions[solution]
+        before = self._gpu and self._gpu.state()
         reports = launch.run_case(case, settings, device_name, self.options.repeats, self.options.relaunches,
-                                  self.options.limits, self.plan.determinism_variables)
+                                  self.options.limits, self.plan.determinism_variables,
+                                  self.options.contention)
         provenance = {
             "stack": self.here["stack"], "machine": self.here["machine"],
             "threads": settings.get("threads") or 0,
@@ -106,6 +115,8 @@ class Suite(object):
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
             "duration_seconds": round(time.time() - started, 3),
         }
+        if self._gpu:
+            provenance["gpu_state"] = {"before": before, "after": self._gpu.state()}
         found = record.build(self._key(case, solution), reports, provenance)
         self.journal.add(found)
         self._on_record(found, self)
@@ -158,10 +169,17 @@ class Suite(object):
             if found:
                 done.append(item)
                 self._judge_again(found, item.cell)
-        items[:] = [item for item in items if item not in done]
+        items[:] = sorted((item for item in items if item not in done), key=_rank)
         self.total = len(items)
         if done:
             config.hook.pytest_deselected(items=done)
+
+    def pytest_runtest_protocol(self, item, nextitem):
+        """Past the budget nothing more is begun; what is left is there for the next run."""
+        if self.options.minutes is None or time.time() - self._start < 60 * self.options.minutes:
+            return None
+        self.not_begun += 1
+        return True
 
     def _judge_again(self, found, cell):
         try:
@@ -184,3 +202,8 @@ class Suite(object):
         wanted.update(repeats=self.options.repeats, relaunches=self.options.relaunches, machine=self.here["machine"],
                       stack=self.here["stack"])
         return self.journal.finished(wanted)
+
+
+def _rank(item):
+    """Cells without a rank stay in the suite's order."""
+    return getattr(item, "cell", {}).get("rank", [])

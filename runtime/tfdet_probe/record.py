@@ -15,7 +15,7 @@ def build(key, reports, provenance):
 
     key: {environment, device, source, case, solution, case_hash, mode}.
     provenance: {stack, machine, determinism_environment, started, duration_seconds,
-    repeats, relaunches}.
+    repeats, relaunches}, and gpu_state where there is a GPU that tells.
     """
     record = dict(key, schema=SCHEMA)
     record.update(provenance)
@@ -31,10 +31,11 @@ def _measured(reports):
     differed = [(i, n) for i, r in enumerate(done) for n in r["differed"]]
     reference = done[0]["reference"] if done else None
     others = sorted(set(digests) - {reference})
-    # The first repeat of a fresh process pays for building and tuning.
-    seconds = sorted(s for r in done for s in (r["seconds"][1:] or r["seconds"]))
+    # The first repeat of a fresh process pays for building and tuning; beside other work all take longer.
+    in_peace = [r for r in done if not r.get("contention")]
+    seconds = sorted(s for r in in_peace for s in (r["seconds"][1:] or r["seconds"]))
     observation = ("differs" if differed else error["kind"] if error else "equal")
-    return {
+    measured = {
         "observation": observation,
         "runs": len(digests),
         "differed": len(differed),
@@ -47,6 +48,11 @@ def _measured(reports):
         "ran_on": done[0].get("devices", []) if done else [],
         "error": error,
     }
+    for name in ("kernels", "contention"):  # where somebody looked
+        values = [r[name] for r in done if r.get(name)]
+        if values:
+            measured[name] = values[0]
+    return measured
 
 
 def _largest(values):

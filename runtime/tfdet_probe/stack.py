@@ -1,5 +1,6 @@
 """The software and hardware that ran: versions of everything, for the record."""
 
+import json
 import os
 import platform
 import re
@@ -26,6 +27,7 @@ def describe(device):
         "cores": len(os.sched_getaffinity(0)), "keras": _keras_version(tf),
         "gpu": None, "compute_capability": None, "gpu_uuid_hash": None,
     }
+    stack.update(_bundle())
     key = "cpu"
     if device == "gpu":
         key = _gpu(stack)
@@ -45,6 +47,15 @@ def _gpu(stack):
     stack["gpu_uuid_hash"] = short_hash(uuid[0]) if uuid else None
     slug = re.sub(r"[^a-z0-9]+", "-", stack["gpu"].lower()).strip("-")
     return slug if slug.startswith("nvidia") else "nvidia-" + slug
+
+
+def _bundle():
+    """What was trimmed, stubbed or taken from the host, where the environment was carried here by `tfdet bundle`."""
+    path = os.environ.get("TFDET_BUNDLE")
+    if not path:
+        return {}
+    with open(path) as source:
+        return {"bundle": json.load(source)}
 
 
 def _build_info(tf):

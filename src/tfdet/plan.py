@@ -6,10 +6,10 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from tfdet.matrix.load import Matrix
-from tfdet.matrix.models import NONE, Claim, Device, Environment, Rule, Source
+from tfdet.matrix.models import NONE, Claim, Device, Environment, Group, Rule, Source
 from tfdet_probe.plan import SCHEMA
 
 DEVICES: tuple[Device, ...] = ("cpu", "gpu")
@@ -84,8 +84,8 @@ def _first(rules: list[Rule], environment: Environment, device: Device, solution
     return next((rule.reason for rule in rules if rule.holds(environment, device, solution)), None)
 
 
-def make_plan(matrix: Matrix, key: str) -> dict[str, Any]:
-    """What the probe reads: see tfdet_probe.plan."""
+def make_plan(matrix: Matrix, key: str, *, ordered: bool = False) -> dict[str, Any]:
+    """What the probe reads: see tfdet_probe.plan.  ordered: the most valuable cells are to be run first."""
     everything = cells(matrix, key)
     wanted = [cell for cell in everything if cell.reason is None]
     used = {cell.solution for cell in wanted} | {NONE}
@@ -101,6 +101,7 @@ def make_plan(matrix: Matrix, key: str) -> dict[str, Any]:
         "solutions": solutions,
         "cells": [
             {"device": c.device, "source": c.source, "solution": c.solution, "expect": c.expect, "may_fail": c.may_fail}
+            | ({"rank": rank(matrix, key, c)} if ordered else {})
             for c in wanted
         ],
         "excluded": [
@@ -109,6 +110,21 @@ def make_plan(matrix: Matrix, key: str) -> dict[str, Any]:
             if c.reason
         ],
     }
+
+
+def rank(matrix: Matrix, key: str, cell: Cell) -> list[int]:
+    """Where a cell comes when time is short, the least first: the confirmed rows of the seed documents, each under its
+    control and then under the solutions claimed for it; then what waits for its first measurement; then the rest.
+    """
+    source, solution = matrix.source(cell.source), matrix.solution(cell.solution)
+    claimed = cell.solution == NONE or bool(claims_of(source, matrix.environment(key), cell.device, cell.solution))
+    confirmed = source.group == "gpu-confirmed"
+    candidate = source.group == "gpu-later" and not source.claims  # no document names it: only a run can tell
+    tier = 0 if confirmed and claimed else 1 if candidate else 2 if confirmed or claimed else 3
+    return [tier, _GROUPS.index(source.group), source.order, solution.order]
+
+
+_GROUPS: tuple[str, ...] = get_args(Group)
 
 
 def write_plan(matrix: Matrix, key: str, path: Path) -> Path:

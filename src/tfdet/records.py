@@ -24,6 +24,17 @@ Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
+class Bundle(Model):
+    """How an environment that was carried to its host differs from the packages that it was made of."""
+
+    manifest: Hash = Field(description="checksum of the bundle's manifest")
+    compute_capability: Short | None
+    trimmed: list[Short]
+    stubbed: list[Short]
+    left_out: list[Short]
+    from_host: list[Short]
+
+
 class Stack(Model):
     """Versions of everything that ran; None where the environment does not tell."""
 
@@ -43,6 +54,26 @@ class Stack(Model):
     gpu: Short | None
     compute_capability: Short | None
     gpu_uuid_hash: Short | None
+    bundle: Bundle | None = Field(default=None, description="absent: no bundle, nothing trimmed")
+
+
+class GpuMoment(Model):
+    """What NVML said of the GPU; None where it does not tell."""
+
+    driver: Short | None
+    sm_mhz: Count | None
+    memory_mhz: Count | None
+    celsius: int | None
+    performance_state: Count | None
+    throttle_reasons: Count | None = Field(description="nvmlClocksThrottleReasons, a bit mask")
+    ecc: bool | None
+    ecc_errors: Count | None = Field(description="uncorrected since the driver was loaded")
+    mig: bool | None
+
+
+class GpuState(Model):
+    before: GpuMoment
+    after: GpuMoment
 
 
 class Fault(Model):
@@ -88,6 +119,13 @@ class Record(Model):
     machine: Hash
     threads: Count = Field(description="threads the solution asked for; 0: TensorFlow's own choice")
     determinism_environment: dict[Short, Short]
+    kernels: list[Short] | None = Field(
+        default=None, max_length=32, description="CUDA kernels that the profiler saw; absent: none told"
+    )
+    contention: Short | None = Field(
+        default=None, description="what kept the device busy beside every process but the first; absent: nothing"
+    )
+    gpu_state: GpuState | None = None
     started: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
     duration_seconds: Seconds
     checksum: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -127,7 +165,8 @@ class Record(Model):
     def origin(self) -> tuple[str, ...]:
         """The machine and stack that this record speaks of."""
         s = self.stack
-        return (self.machine, s.engine, s.tensorflow, s.python, s.numpy, s.driver or "", s.image_digest or "")
+        carried = s.bundle.manifest if s.bundle else ""
+        return (self.machine, s.engine, s.tensorflow, s.python, s.numpy, s.driver or "", s.image_digest or "", carried)
 
     @property
     def identity(self) -> tuple[str, ...]:

@@ -96,15 +96,15 @@ def _make(folder: Path, python: Path, version: str, lock: Path) -> None:
     try:
         # Without one here uv may bring it, where there is a network and the version is 3.8 or later.
         interpreter = str(find_python(version) or version)
-        _uv(["venv", "--quiet", "--python", interpreter, "--no-project", "--no-config", str(folder)], version)
-        _uv(["pip", "sync", "--quiet", "--require-hashes", "--python", str(python), str(lock)], version)
+        run_uv(["venv", "--quiet", "--python", interpreter, "--no-project", "--no-config", str(folder)], version)
+        run_uv(["pip", "sync", "--quiet", "--require-hashes", "--python", str(python), str(lock)], version)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)  # nothing half made stays
         raise
     (folder / "complete").touch()
 
 
-def _uv(arguments: Sequence[str], version: str) -> None:
+def run_uv(arguments: Sequence[str], version: str) -> None:
     """Run uv, its progress shown; its failure in one line of cause and one of advice."""
     process = subprocess.Popen([find_uv_bin(), *arguments], stderr=subprocess.PIPE, text=True)
     said: list[str] = []

@@ -1,0 +1,74 @@
+"""A tensor comes to the host once a repeat: what is compared and hashed afterwards is that copy."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tfdet_probe.snapshot import Snapshot
+
+SCRIPT = """
+import json, sys
+import numpy as np
+import tensorflow as tf
+from tfdet_probe import modes
+from tfdet_probe.make import Make
+from tfdet_probe.snapshot import Snapshot
+from tfdet_probe.solutions import Settings
+
+copies = []
+
+class Counted(object):
+    def __init__(self, tensor):
+        self.tensor = tensor
+    def numpy(self):
+        copies.append(1)
+        return self.tensor.numpy()
+    def __array__(self, *_, **__):
+        copies.append(1)
+        return self.tensor.numpy()
+
+make = Make()
+found = {}
+for mode in ("eager", "function"):
+    values = make.uniform((1000,))
+    runner = modes.prepare(make.forward(lambda x: [x + x, x * x], [values]), mode, "/device:CPU:0",
+                           Settings({"key": "none"}))
+    plain = runner._call
+    runner._call = lambda inputs, upstream: [Counted(tensor) for tensor in plain(inputs, upstream)]
+    reference = Snapshot.of(runner.run())
+    del copies[:]
+    assert Snapshot.of(runner.run()).digest == reference.digest
+    found[mode] = len(copies)
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.tensorflow
+def test_one_copy_of_each_output(tf_python, tmp_path):
+    path = tmp_path / "count.py"
+    path.write_text(SCRIPT)
+    runtime = next(folder for folder in sys.path if folder.endswith("runtime"))
+    done = subprocess.run(
+        [str(tf_python("tf2.21")), str(path)],
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": runtime, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"eager": 2, "function": 2}
+
+
+def test_a_snapshot_asks_an_array_once():
+    class Array:
+        asked = 0
+
+        def __array__(self, *_, **__):
+            import numpy as np
+
+            self.asked += 1
+            return np.ones(3)
+
+    array = Array()
+    Snapshot.of([array])
+    assert array.asked == 1

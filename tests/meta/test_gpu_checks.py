@@ -1,0 +1,180 @@
+"""A GPU's own checks, on GPUs that are made up: what NVML tells, two busy streams, the profiler's kernels."""
+
+import os
+import signal
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from tfdet_probe import child, contention, launch, nvml, profile, record
+
+NUMBERS = {
+    "nvmlDeviceGetTemperature": 54,
+    "nvmlDeviceGetPerformanceState": 0,
+    "nvmlDeviceGetCurrentClocksThrottleReasons": 4,
+    "nvmlDeviceGetTotalEccErrors": 0,
+}
+
+
+class FakeNvml:
+    """Answers as libnvidia-ml.so.1 does: a status, and the value where the pointer leads."""
+
+    def __init__(self, gpus=1, lacks=()):
+        self._gpus, self._lacks, self.asked = gpus, lacks, []
+
+    def __getattr__(self, name):
+        if name in self._lacks:
+            raise AttributeError(name)
+        return lambda *arguments: self._answer(name, *arguments)
+
+    def _answer(self, name, *arguments):
+        self.asked.append(name)
+        if name == "nvmlDeviceGetHandleByIndex_v2":
+            return 0 if arguments[0].value < self._gpus else 6
+        if name == "nvmlDeviceGetHandleByUUID":
+            return 0 if arguments[0].value == b"GPU-1234" else 6
+        if name == "nvmlSystemGetDriverVersion":
+            arguments[0].value = b"580.95.05"
+        if name == "nvmlDeviceGetClockInfo":
+            arguments[-1]._obj.value = {1: 1980, 2: 3201}[arguments[1].value]
+        if name == "nvmlDeviceGetEccMode":
+            arguments[-2]._obj.value, arguments[-1]._obj.value = 1, 0
+        if name == "nvmlDeviceGetMigMode":
+            return 3  # not supported
+        if name in NUMBERS:
+            arguments[-1]._obj.value = NUMBERS[name]
+        return 0
+
+
+STATE = {
+    "driver": "580.95.05",
+    "sm_mhz": 1980,
+    "memory_mhz": 3201,
+    "celsius": 54,
+    "performance_state": 0,
+    "throttle_reasons": 4,
+    "ecc": True,
+    "ecc_errors": 0,
+    "mig": None,
+}
+
+
+def test_the_state_of_a_gpu():
+    assert nvml.Nvml(FakeNvml()).state() == STATE
+
+
+def test_what_an_older_driver_does_not_know_is_none():
+    lacks = ("nvmlDeviceGetCurrentClocksThrottleReasons", "nvmlDeviceGetMigMode")
+    assert nvml.Nvml(FakeNvml(lacks=lacks)).state() == dict(STATE, throttle_reasons=None)
+
+
+@pytest.mark.parametrize(("visible", "found"), [(None, True), ("0,1", True), ("3", False), ("GPU-1234", True)])
+def test_it_is_the_gpu_that_cuda_sees_first(visible, found):
+    assert nvml.Nvml(FakeNvml(gpus=2), visible).found is found
+
+
+class FakeCuda:
+    """Counts what was queued, by stream, and from how many threads at once."""
+
+    def __init__(self, fails=()):
+        self.fails, self.calls, self.queued = fails, [], {}
+        self.enough = threading.Event()
+        self._lock = threading.Lock()
+
+    def __getattr__(self, name):
+        return lambda *arguments: self._answer(name, *arguments)
+
+    def _answer(self, name, *arguments):
+        with self._lock:
+            self.calls.append(name)
+            if name == "cuStreamCreate":
+                assert arguments[1].value == 1, "a blocking stream would wait for TensorFlow's"
+                arguments[0]._obj.value = len([c for c in self.calls if c == name])
+            if name in ("cuMemsetD32Async", "cuMemcpyDtoDAsync_v2"):
+                self.queued.setdefault(arguments[-1].value, []).append(name)
+                if len(self.queued) == 2 and all(len(some) >= 4 for some in self.queued.values()):
+                    self.enough.set()
+        return 700 if name in self.fails else 0
+
+
+def test_two_streams_are_busy_until_the_end():
+    cuda = FakeCuda()
+    before = threading.active_count()
+    with contention.on("/device:GPU:0", cuda) as what:
+        assert what == "2 CUDA streams filling and copying memory"
+        assert cuda.enough.wait(60)
+    assert threading.active_count() == before
+    assert set(cuda.queued) == {1, 2}
+    assert cuda.calls[:2] == ["cuInit", "cuDevicePrimaryCtxRetain"], "TensorFlow's own context"
+
+
+def test_a_driver_that_refuses_keeps_nothing_busy_and_breaks_nothing():
+    with contention.on("/device:GPU:0", FakeCuda(fails=["cuDevicePrimaryCtxRetain"])) as what:
+        assert what is None
+    cuda = FakeCuda(fails=["cuMemAlloc_v2"])
+    with contention.on("/device:GPU:0", cuda) as what:
+        assert what
+    assert not cuda.queued
+
+
+def test_a_cpu_is_kept_busy_by_threads():
+    before = threading.active_count()
+    with contention.on("/device:CPU:0") as what:
+        assert "threads multiplying matrices" in what
+        assert threading.active_count() > before
+    assert threading.active_count() == before
+
+
+def plane(name, *lines):
+    """lines: (line name, kernel names)."""
+    names = sorted({kernel for _, kernels in lines for kernel in kernels})
+    metadata = {n: SimpleNamespace(name=kernel) for n, kernel in enumerate(names)}
+    made = [
+        SimpleNamespace(name=line, events=[SimpleNamespace(metadata_id=names.index(kernel)) for kernel in kernels])
+        for line, kernels in lines
+    ]
+    return SimpleNamespace(name=name, event_metadata=metadata, lines=made)
+
+
+def test_kernels_are_what_ran_on_a_gpus_streams():
+    space = SimpleNamespace(
+        planes=[
+            plane("/host:CPU", ("tf_Compute/1", ["MatMul"])),
+            plane(
+                "/device:GPU:0",
+                ("Stream #14(Compute)", ["void BiasGradNHWC<float>", "void BiasGradNHWC<float>", "MemcpyD2H"]),
+                ("Stream #15(MemcpyD2H)", ["MemcpyD2H"]),
+                ("TensorFlow Ops", ["BiasAddGrad"]),
+            ),
+        ]
+    )
+    assert profile.names(space) == ["void BiasGradNHWC<float>"]
+
+
+def test_a_profiler_that_fails_is_no_fault_of_the_case():
+    def broken(*_):
+        raise RuntimeError("CUPTI_ERROR_INSUFFICIENT_PRIVILEGES")
+
+    experimental = SimpleNamespace(start=broken, stop=broken)
+    assert profile.kernels(SimpleNamespace(profiler=SimpleNamespace(experimental=experimental)), broken) is None
+    assert profile.kernels(SimpleNamespace(), broken) is None
+
+
+def test_what_was_measured_outlives_a_profiler_that_kills(tmp_path):
+    job = SimpleNamespace(relaunch=0)
+
+    def main():
+        child._leave({"differed": [], "whole": True}, job, str(tmp_path))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert launch.in_child(main, str(tmp_path), 0, launch.Limits(60)) == {"differed": [], "whole": True}
+
+
+def test_times_beside_other_work_do_not_count():
+    report = {"digests": ["aa"], "differed": [], "ulp": 0, "absolute": 0.0, "reference": "aa", "seconds": [9.0, 1.0]}
+    busy = dict(report, seconds=[9.0, 5.0], contention="2 streams")
+    found = record.build({}, [dict(report, kernels=["k"]), busy, busy], {})
+    assert (found["median_seconds"], found["contention"], found["kernels"]) == (1.0, "2 streams", ["k"])
+    plain = record.build({}, [report], {})
+    assert "contention" not in plain and "kernels" not in plain
