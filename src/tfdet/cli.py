@@ -100,7 +100,9 @@ def run(
     engine: Annotated[Literal["docker", "venv"] | None, typer.Option(help="default: venv where pip can build")] = None,
     device: Annotated[Device, typer.Option(help="where the ops run")] = "gpu",
     source: Annotated[list[str] | None, typer.Option(metavar="ID", help="only this source (again: several)")] = None,
-    solution: Annotated[list[str] | None, typer.Option(metavar="KEY", help="only this solution")] = None,
+    solution: Annotated[
+        list[str] | None, typer.Option(metavar="KEY", help="only this solution, and its control")
+    ] = None,
     repeats: Annotated[int, typer.Option(min=1, help="repeats in one process")] = 10,
     relaunches: Annotated[int, typer.Option(min=1, help="fresh processes")] = 2,
     timeout: Annotated[float, typer.Option(min=1, max=LONGEST, help="seconds for one process of a case")] = 120.0,
@@ -149,6 +151,42 @@ def _show_run(project: Project, records: list[Record], out: Path | None) -> None
     ran = {CellKey(r.environment, r.device, r.source, r.solution) for r in records}
     status = load_status(project, [out], store=False) if out else load_status(project)
     console.out().print(views.cells(cell for cell in status.cells if cell.key in ran))
+
+
+@app.command()
+def bundle(
+    env: Annotated[str, typer.Argument(metavar="ENV", help="for example tf2.21; see `tfdet envs`")],
+    out: Annotated[Path, typer.Option(help="folder for the parts")],
+    device: Annotated[Device, typer.Option(help="whose build: a GPU's runs on the CPU, too")] = "gpu",
+    compute_capability: Annotated[
+        str | None, typer.Option(metavar="X.Y", help="leave out GPU code for others, such as 9.0 for an H100")
+    ] = None,
+    python: Annotated[
+        str | None, typer.Option(metavar="X.Y", help="the host's CPython; default: the environment's")
+    ] = None,
+    part_size: Annotated[str, typer.Option(metavar="SIZE", help="the most that one part may have")] = "60MiB",
+    preset: Annotated[int, typer.Option(min=0, max=9, help="of xz: 0 is fast, 9 is small")] = 6,
+    use_host_libs: Annotated[
+        str, typer.Option(metavar="NAMES", help="CUDA libraries that the host has, such as cublas,cudnn")
+    ] = "",
+    stub: Annotated[str, typer.Option(metavar="NAMES", help="CUDA libraries to leave out, such as cufft")] = "",
+) -> None:
+    """Pack an environment into small parts for a host without network."""
+    from tfdet.bundle.build import Order, make_bundle, parse_capability, parse_size
+    from tfdet.bundle.contents import Choice
+
+    project, matrix = _load()
+    choice = Choice(
+        parse_capability(compute_capability) if compute_capability else None, _names(stub), _names(use_host_libs)
+    )
+    order = Order(env, device, python, parse_size(part_size), preset, choice)
+    made = make_bundle(project, matrix, order, out, console.note)
+    console.note(f"{len(made.parts)} parts, {sum(made.parts) / 2**20:.1f} MiB. Carry all of {made.folder} there, and:")
+    console.write(f"python{made.manifest['python']} {made.folder.name}/unbundle.py run --device {device}\n")
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 @app.command()

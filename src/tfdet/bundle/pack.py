@@ -1,0 +1,222 @@
+"""Compress the files of a bundle and cut them into parts, with a manifest that tells what every byte is.
+
+The files are cut into members of some 64 MiB, each an .xz stream of its own: members are compressed, and on the host
+unpacked, side by side.  A finished member stays in the cache under the SHA-256 of what went in, so a run that was
+stopped, or the same packages trimmed otherwise, compress only what is new.  The same files give the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import lzma
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any, Literal
+
+from tfdet.bundle.contents import Entry
+from tfdet.errors import RunFailed
+
+MEMBER = 64 << 20
+PRESET = 6  # of xz; 0 is five times as fast, and a fifth larger
+_CODE_FROM = 1 << 20  # bytes of a library from which it is packed as code, apart from small files
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Bytes of one entry: number of the entry, first byte, how many."""
+
+    entry: int
+    start: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Member:
+    kind: Literal["plain", "code"]
+    pieces: tuple[Piece, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(piece.size for piece in self.pieces)
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A member in the cache, and the SHA-256 of what is in it."""
+
+    member: Member
+    path: Path
+
+    @property
+    def size(self) -> int:
+        return self.path.stat().st_size
+
+
+def members(entries: list[Entry]) -> list[Member]:
+    """All bytes of all entries: small files together, a library by itself, cut where it is large."""
+    found: list[Member] = []
+    small: list[Piece] = []
+    for number, entry in enumerate(entries):
+        if _is_code(entry) or entry.size >= MEMBER:
+            kind: Literal["plain", "code"] = "code" if _is_code(entry) else "plain"
+            for start in range(0, entry.size, MEMBER):
+                found.append(Member(kind, (Piece(number, start, min(MEMBER, entry.size - start)),)))
+        else:
+            if sum(piece.size for piece in small) + entry.size > MEMBER:
+                found.append(Member("plain", tuple(small)))
+                small = []
+            small.append(Piece(number, 0, entry.size))
+    return [*found, Member("plain", tuple(small))] if small else found
+
+
+def _is_code(entry: Entry) -> bool:
+    return ".so" in entry.path.rsplit("/", 1)[-1] and entry.size >= _CODE_FROM
+
+
+def compress(entries: list[Entry], cache: Path, advance: Callable[[int], None], preset: int = PRESET) -> list[Packed]:
+    """Every member compressed, in order.  advance(bytes): called as the entries' bytes are dealt with."""
+    cache.mkdir(parents=True, exist_ok=True)
+
+    def one(member: Member) -> Packed:
+        packed = _compressed(entries, member, cache, _filters(member, preset))
+        advance(member.size)
+        return packed
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        futures = [pool.submit(one, member) for member in members(entries)]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:  # Ctrl-C, a full disk: finished members stay, the others are not begun
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _filters(member: Member, preset: int) -> list[dict[str, int]]:
+    """Jumps of machine code made absolute: 2 % smaller, and faster."""
+    lzma2 = {"id": lzma.FILTER_LZMA2, "preset": preset}
+    return [{"id": lzma.FILTER_X86}, lzma2] if member.kind == "code" else [lzma2]
+
+
+def _compressed(entries: list[Entry], member: Member, cache: Path, filters: list[dict[str, int]]) -> Packed:
+    content = b"".join(entries[p.entry].read(p.start, p.size) for p in member.pieces)
+    key = hashlib.sha256(f"{member.kind} {filters}".encode() + content).hexdigest()
+    path = cache / f"{key}.xz"
+    if not path.exists():
+        part = cache / f"{key}.{os.getpid()}.part"
+        try:
+            part.write_bytes(lzma.compress(content, filters=filters))
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    return Packed(member, path)
+
+
+def digests(entries: list[Entry]) -> list[str]:
+    """The SHA-256 of every entry, as it will be on the host."""
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        return list(pool.map(_digest, entries))
+
+
+def _digest(entry: Entry) -> str:
+    digest = hashlib.sha256()
+    for start in range(0, entry.size, MEMBER):
+        digest.update(entry.read(start, min(MEMBER, entry.size - start)))
+    return digest.hexdigest()
+
+
+def write_parts(packed: list[Packed], folder: Path, stem: str, part_size: int) -> list[dict[str, Any]]:
+    """The members end to end, cut every `part_size` bytes into `stem.part-01` and so on: [{name, size, sha256}]."""
+    total = sum(p.size for p in packed)
+    count = -(-total // part_size)
+    width = max(2, len(str(count)))
+    names = [f"{stem}.part-{number:0{width}}" for number in range(1, count + 1)]
+    _check_room(folder, total - sum((folder / n).stat().st_size for n in names if (folder / n).exists()))
+    stream = _blocks(packed)
+    parts, left = [], b""
+    for name in names:
+        digest, size = hashlib.sha256(), 0
+        unfinished = folder / f"{name}.part"
+        try:
+            with unfinished.open("wb") as out:
+                while size < part_size and (block := left or next(stream, b"")):
+                    block, left = block[: part_size - size], block[part_size - size :]
+                    out.write(block)
+                    digest.update(block)
+                    size += len(block)
+            unfinished.replace(folder / name)
+        finally:
+            unfinished.unlink(missing_ok=True)
+        parts.append({"name": name, "size": size, "sha256": digest.hexdigest()})
+    return parts
+
+
+def _check_room(folder: Path, needed: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise RunFailed(
+            f"{folder}: no room for parts of {needed >> 20} MiB, {free >> 20} MiB are free",
+            "Free some space and run again.",
+        )
+
+
+def _blocks(packed: Iterable[Packed]) -> Iterator[bytes]:
+    for one in packed:
+        with one.path.open("rb") as source:
+            while block := source.read(_BLOCK):
+                yield block
+
+
+def manifest(
+    entries: list[Entry], packed: list[Packed], parts: list[dict[str, Any]], facts: dict[str, Any]
+) -> dict[str, Any]:
+    """Everything that unbundle.py has to know; the checksum is over the rest, as canonical JSON."""
+    sums = digests(entries)
+    content = {
+        **facts,
+        "parts": parts,
+        "members": [
+            {"packed": p.size, "pieces": [[piece.entry, piece.start, piece.size] for piece in p.member.pieces]}
+            for p in packed
+        ],
+        "files": [
+            {"path": e.path, "size": e.size, "sha256": sums[n], "executable": e.executable}
+            for n, e in enumerate(entries)
+        ],
+    }
+    content["checksum"] = hashlib.sha256(canonical(content).encode("ascii")).hexdigest()
+    return content
+
+
+def canonical(content: dict[str, Any]) -> str:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"))
+
+
+class Pace:
+    """Called with bytes that are done: says how far it is and how long it will take, some ten times in all."""
+
+    def __init__(self, total: int, say: Callable[[str], None]) -> None:
+        self._total, self._say = total, say
+        self._done, self._told = 0, 0
+        self._start = time.monotonic()
+        self._lock = Lock()  # threads call
+
+    def __call__(self, size: int) -> None:
+        with self._lock:
+            self._add(size)
+
+    def _add(self, size: int) -> None:
+        self._done += size
+        tenth = 10 * self._done // max(1, self._total)
+        if tenth > self._told:
+            self._told = tenth
+            left = (time.monotonic() - self._start) * (self._total - self._done) / self._done
+            self._say(f"compressed {10 * tenth} %, {left / 60:.0f} min left" if left >= 90
+                      else f"compressed {10 * tenth} %, {left:.0f} s left")  # fmt: skip

@@ -1,0 +1,97 @@
+"""What is blanked of a library: exactly the GPU code that the host's GPUs would never choose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from audit_files import cubin, element, fatbin, library, ptx
+
+from tfdet.audit.scan import scan_library
+from tfdet.bundle.trim import blanks, read_blanked
+from tfdet.errors import DataError
+
+PTX, SASS = 1, 2
+
+
+def payloads(path: Path, capability: tuple[int, int]) -> dict[str, bool]:
+    """{marker: is it still there}: payloads are runs of one letter."""
+    trimmed = bytes(read_blanked(path, 0, path.stat().st_size, blanks(path, capability).spans))
+    whole = path.read_bytes()
+    return {letter: letter.encode() * 64 in trimmed for letter in "abcde" if letter.encode() * 64 in whole}
+
+
+def write(tmp_path: Path, *fatbins: list[tuple[int, int, str]]) -> Path:
+    path = tmp_path / "library.so"
+    made = [fatbin(*(element(kind, arch, letter.encode() * 64) for kind, arch, letter in each)) for each in fatbins]
+    path.write_bytes(library(b"".join(made)))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("capability", "kept"),
+    [
+        ((9, 0), "c"),  # its own machine code, no PTX beside it
+        ((7, 0), "a"),
+        ((7, 5), "a"),  # machine code of a lower minor runs
+        ((8, 6), "b"),
+        ((10, 0), "d"),  # no machine code of its major version: the newest PTX that it can compile
+        ((6, 0), ""),
+    ],
+)
+def test_the_drivers_choice_is_kept(tmp_path: Path, capability: tuple[int, int], kept: str) -> None:
+    path = write(tmp_path, [(SASS, 70, "a"), (SASS, 80, "b"), (SASS, 90, "c"), (PTX, 90, "d"), (PTX, 70, "e")])
+    found = payloads(path, capability)
+    assert "".join(letter for letter, there in found.items() if there) == kept
+
+
+def test_each_fatbin_is_judged_by_itself(tmp_path: Path) -> None:
+    path = write(tmp_path, [(SASS, 70, "a"), (SASS, 90, "b")], [(SASS, 80, "c"), (PTX, 80, "d")], [(SASS, 90, "e")])
+    assert payloads(path, (9, 0)) == {"a": False, "b": True, "c": False, "d": True, "e": True}
+
+
+def test_nothing_moves_and_nothing_else_changes(tmp_path: Path) -> None:
+    path = write(tmp_path, [(SASS, 70, "a"), (SASS, 90, "b")])
+    found = blanks(path, (9, 0))
+    before, after = path.read_bytes(), bytes(read_blanked(path, 0, path.stat().st_size, found.spans))
+    assert len(before) == len(after)
+    different = [at for at in range(len(before)) if before[at] != after[at]]
+    (span,) = found.spans
+    assert (different[0], different[-1] + 1) == span
+    assert found.code == span[1] - span[0] == 64
+
+
+def test_the_audit_finds_what_is_kept_and_only_that(tmp_path: Path) -> None:
+    """By the scanner that knows fatbins: the kept architecture's atomics, none of the others'."""
+    path = tmp_path / "library.so"
+    machine_code = [element(SASS, arch, cubin(arch)) for arch in (70, 80, 90)]
+    path.write_bytes(library(fatbin(*machine_code, element(PTX, 90, ptx()))))
+    trimmed = tmp_path / "trimmed.so"
+    trimmed.write_bytes(read_blanked(path, 0, path.stat().st_size, blanks(path, (9, 0)).spans))
+    before, after = scan_library(path, "library").kernels, scan_library(trimmed, "library").kernels
+    assert {kernel.arch for kernel in before} >= {"sm_70", "sm_80", "sm_90"}
+    assert list(after) == [kernel for kernel in before if kernel.arch == "sm_90"]
+
+
+def test_code_that_cannot_be_told_apart_is_not_guessed_at(tmp_path: Path) -> None:
+    path = tmp_path / "library.so"
+    path.write_bytes(library(fatbin(element(SASS, 70, b"a" * 64)) + b"damage!!" * 8))
+    with pytest.raises(DataError, match=r"library\.so: GPU code at offset \d+ cannot be read"):
+        blanks(path, (9, 0))
+    assert blanks(path, None).code == 0
+
+
+def test_a_store_of_kernels_keeps_what_lies_between_them(tmp_path: Path) -> None:
+    path = tmp_path / "library.so"
+    between = bytes(range(1, 65))
+    content = fatbin(element(SASS, 100, b"a" * 64)) + between + fatbin(element(SASS, 90, b"b" * 64))
+    path.write_bytes(library(content, b".cask_resource"))
+    assert payloads(path, (9, 0)) == {"a": False, "b": True}
+    assert between in bytes(read_blanked(path, 0, path.stat().st_size, blanks(path, (9, 0)).spans))
+
+
+def test_what_is_no_library_is_left_alone(tmp_path: Path) -> None:
+    for content in (b"", b"INPUT(libc.so.6)\n", b"\x7fELF"):
+        path = tmp_path / "script.so"
+        path.write_bytes(content)
+        assert blanks(path, (9, 0)).spans == ()
