@@ -119,7 +119,7 @@ def rank(matrix: Matrix, key: str, cell: Cell) -> list[int]:
     source, solution = matrix.source(cell.source), matrix.solution(cell.solution)
     claimed = cell.solution == NONE or bool(claims_of(source, matrix.environment(key), cell.device, cell.solution))
     confirmed = source.group == "gpu-confirmed"
-    candidate = source.group == "gpu-later" and not source.claims  # no document names it: only a run can tell
+    candidate = source.group == "gpu-candidate"
     tier = 0 if confirmed and claimed else 1 if candidate else 2 if confirmed or claimed else 3
     return [tier, _GROUPS.index(source.group), source.order, solution.order]
 
