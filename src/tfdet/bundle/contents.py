@@ -133,9 +133,9 @@ def site_contents(site: Path, choice: Choice) -> Contents:
 
 
 def folder_contents(folder: Path, name: str, pattern: str) -> list[Entry]:
-    """The files of a folder that go along as they are, under `name`."""
+    """The files of a folder that go along as they are now, under `name`: while we pack, somebody may work on them."""
     files = sorted(p for p in folder.rglob(pattern) if p.is_file() and "__pycache__" not in p.parts)
-    return [Entry(f"{name}/{path.relative_to(folder).as_posix()}", path) for path in files]
+    return [Entry(f"{name}/{path.relative_to(folder).as_posix()}", path.read_bytes()) for path in files]
 
 
 def _is_library(name: str) -> bool:
