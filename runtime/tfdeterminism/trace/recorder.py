@@ -162,8 +162,10 @@ class Recorder(object):
     def next_step(self):
         """trace.step(): from now on the program says where a step ends, and nobody guesses."""
         with self.lock:
+            # The program's first step may have been guessed already, and then this is its end too.
+            if self._manual_steps or not self.step:
+                self._advance()
             self._manual_steps = True
-            self._advance()
 
     def applied(self):
         """An optimizer has updated its variables, and the caller is back in Python."""
