@@ -90,6 +90,7 @@ def environ(**more: str) -> dict[str, str]:
 
 
 @pytest.mark.tensorflow
+@pytest.mark.trace
 def test_each_culprit_is_named(recorded: tuple[str, Path]) -> None:
     """One pass over all programs: recording them is what takes time."""
     environment, folder = recorded
@@ -121,6 +122,7 @@ def faults(name: str, folder: Path) -> list[str]:
 
 
 @pytest.mark.tensorflow
+@pytest.mark.trace
 def test_the_order_of_a_set(tf_python: Callable[[str], Path], tmp_path: Path) -> None:
     """Two processes whose hashes have other seeds; the diff runs in the environment, as its user's would."""
     python = str(tf_python("tf2.21"))

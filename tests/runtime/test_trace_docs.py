@@ -35,6 +35,7 @@ def missing(lines: list[str], said: str) -> list[str]:
 
 
 @pytest.mark.tensorflow
+@pytest.mark.trace
 def test_the_guide(tf_python: Callable[[str], Path], tmp_path: Path) -> None:
     text = (ROOT / "docs" / "trace.md").read_text("utf-8")
     for name, content in FILE.findall(text):
@@ -51,6 +52,7 @@ def test_the_guide(tf_python: Callable[[str], Path], tmp_path: Path) -> None:
 
 
 @pytest.mark.tensorflow
+@pytest.mark.trace
 def test_the_tutorial_of_the_readme(tf_python: Callable[[str], Path], tmp_path: Path) -> None:
     """It ends with a found race, a page, and the lines to change."""
     section = (ROOT / "README.md").read_text("utf-8").split("### Three minutes to a found race")[1].split("\n## ")[0]

@@ -17,7 +17,7 @@ HERE = Path(__file__).resolve().parent
 RUNTIME = HERE.parent.parent / "runtime"
 PROGRAMS = HERE / "recorded"
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.trace]
 
 
 class Environment:
