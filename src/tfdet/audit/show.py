@@ -12,6 +12,7 @@ from tfdet.audit.capability import Capability
 from tfdet.audit.diff import Difference
 from tfdet.audit.findings import Audited, families
 from tfdet.audit.report import Audit
+from tfdet.audit.sass import FIRST_ARCH
 from tfdet.matrix.models import Source
 from tfdet.views import BLIND
 
@@ -48,14 +49,15 @@ def audit(found: Audit, audited: Audited, sources: Mapping[str, Source]) -> list
 
 def _architectures(found: Audit) -> Table:
     made = table("architecture", "kernels", "order-dependent", "unresolved", "other atomics")
-    counts = {"yes": 0, "unresolved": 0, "no": 0}
+    counts = {"yes": 0, "unresolved": 0, "no": 0}  # in the order of the columns
     for arch in [*found.sass, *found.ptx]:
         mine = dict(counts)
         for kernel in found.kernels:
             if kernel.arch == arch:
                 mine[kernel.order_dependent] += 1
         total = sum(library.kernel_counts.get(arch, 0) for library in found.libraries)
-        row(made, arch, str(total), str(mine["yes"]), str(mine["unresolved"]), str(mine["no"]))
+        read = not (arch.startswith("sm_") and int(arch.removeprefix("sm_")) < FIRST_ARCH)
+        row(made, arch, str(total), *(str(mine[answer]) if read else "see PTX" for answer in mine))
     return made
 
 
