@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 
 import pytest
 
@@ -46,13 +45,12 @@ print(json.dumps(found))
 
 
 @pytest.mark.tensorflow
-def test_one_copy_of_each_output(tf_python, tmp_path):
+def test_one_copy_of_each_output(checkout, tf_python, tmp_path):
     path = tmp_path / "count.py"
     path.write_text(SCRIPT)
-    runtime = next(folder for folder in sys.path if folder.endswith("runtime"))
     done = subprocess.run(
         [str(tf_python("tf2.21")), str(path)],
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": runtime, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(checkout.runtime), "TF_CPP_MIN_LOG_LEVEL": "3"},
         capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
