@@ -74,16 +74,18 @@ def remaining(status: Status, key: str) -> list[Remaining]:
 
 
 def _measured(status: Status, key: str, source: str) -> Iterator[tuple[str, Cell]]:
-    for device in ("cpu", *status.gpus()):
+    for device in ("cpu", *status.gpus):
         yield device, status.verdict(CellKey(key, device, source, ENABLED))
 
 
 def _documented(matrix: Matrix, key: str, solution: str | None) -> Iterator[Remaining]:
     helps = effects(matrix, solution) | {"SEED"}
+    environment = matrix.environment(key)
+    twin = _stock_twin(matrix, key)
     for name, source in matrix.sources.items():
         if source.group == "beyond":
             continue
-        claims, note = _claims(matrix, key, source)
+        claims, note = _claims(source, environment, twin)
         for device in source.devices:
             says = _said([claim for claim in claims if claim.device == device], helps, matrix)
             if says:
@@ -91,17 +93,20 @@ def _documented(matrix: Matrix, key: str, solution: str | None) -> Iterator[Rema
                 break
 
 
-def _claims(matrix: Matrix, key: str, source: Source) -> tuple[list[Claim], str]:
+def _stock_twin(matrix: Matrix, key: str) -> Environment:
+    """The stock environment of the same TensorFlow version."""
+    version = build_of(key, matrix.environment(key))[1]
+    return next(e for k, e in matrix.environments.items() if build_of(k, e) == ("stock", version))
+
+
+def _claims(source: Source, environment: Environment, twin: Environment) -> tuple[list[Claim], str]:
     """What documents say of a source there.
 
     Of most ops they say nothing about NVIDIA's images: then what they say of the stock version is the best guess.
     """
-    environment = matrix.environment(key)
     own = [claim for claim in source.claims if claim.covers(environment)]
     if own or environment.kind == "stock":
         return own, ""
-    version = build_of(key, environment)[1]
-    twin = next(e for k, e in matrix.environments.items() if build_of(k, e) == ("stock", version))
     claims = [claim for claim in source.claims if claim.covers(twin)]
     return claims, f" (in stock {twin.version}; NVIDIA's is not documented)"
 

@@ -130,7 +130,7 @@ def _blocks(project: Project, status: Status) -> dict[str, str]:
         "solutions": status.matrix.solutions,
         "sources": status.matrix.sources,
         "cpu": tables.measured(status, "cpu"),
-        "devices": {device: tables.measured(status, device) for device in ["cpu", *status.gpus()]},
+        "devices": {device: tables.measured(status, device) for device in ["cpu", *status.gpus]},
         "audits": audit_tables.Tables(status),
         "provenance": provenance(project),
         "recipes": recipes.RECIPES,

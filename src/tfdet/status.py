@@ -185,6 +185,7 @@ class Status:
         keys |= set(self._found())
         return [self.cell(key) for key in sorted(keys, key=self._order)]
 
+    @cached_property
     def gpus(self) -> list[str]:
         """The GPU models that measured something."""
         return sorted({key.device for key in self.verdicts} - {"cpu"})

@@ -89,7 +89,7 @@ _BACKS = {"deterministic": Verdict.DETERMINISTIC, "raises": Verdict.RAISES}
 
 def _backing(status: Status, environment: str, source: str, solution: str, says: str) -> str:
     """m: a GPU showed what is claimed; ✗: a GPU showed otherwise; a: the binaries speak for it; d: documents only."""
-    cells = [status.cell(CellKey(environment, gpu, source, solution)) for gpu in status.gpus()]
+    cells = [status.cell(CellKey(environment, gpu, source, solution)) for gpu in status.gpus]
     if any(cell.contradiction for cell in cells):
         return "✗"
     if any(cell.cell.verdict is _BACKS.get(says) for cell in cells):
