@@ -15,6 +15,7 @@ os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.ops import gen_math_ops
 
 from tfdeterminism.patches import PATCHES, Replacements
 
@@ -31,6 +32,11 @@ def ints(high, *shape):
     return RANDOM.randint(0, high, shape).astype("int32")
 
 
+def fed(array):
+    """The array as an input of the graph: what hangs on a constant would be computed once, for ever."""
+    return tf1.placeholder_with_default(array, array.shape)
+
+
 def calls():
     """patch key -> (what, function, inputs to differentiate): sizes as in training."""
     ids, sorted_ids = ints(2000, 20000), np.sort(ints(2000, 20000))
@@ -42,8 +48,8 @@ def calls():
     mean, variance = real(64), 1 + real(64) ** 2
     return {
         "bias-add": ("32x56x56x64", lambda x, b: tf.nn.bias_add(x, b), [real(32, 56, 56, 64), real(64)]),
-        "segment": ("20000x64 to 2000", lambda d: tf.math.segment_sum(d, sorted_ids), [real(20000, 64)]),
-        "unsorted-segment": ("gather 20000 of 2000x64", lambda p: tf.gather(p, ids), [real(2000, 64)]),
+        "segment": ("20000x64 to 2000", lambda d: tf.math.segment_sum(d, fed(sorted_ids)), [real(20000, 64)]),
+        "unsorted-segment": ("gather 20000 of 2000x64", lambda p: tf.gather(p, fed(ids)), [real(2000, 64)]),
         "resize-bilinear": (
             "8x64x64x32 to 128x128",
             lambda x: tf1.image.resize_bilinear(x, [128, 128]),
@@ -56,17 +62,17 @@ def calls():
         ),
         "crop-and-resize": (
             "256 boxes of 7x7x64 from 50x50",
-            lambda x, b: tf1.image.crop_and_resize(x, b, pixels, [7, 7]),
+            lambda x, b: tf1.image.crop_and_resize(x, b, fed(pixels), [7, 7]),
             [real(1, 50, 50, 64), boxes],
         ),
         "softmax-xent": (
             "256x1000",
-            lambda x: tf1.nn.softmax_cross_entropy_with_logits_v2(labels=hot, logits=x),
+            lambda x: tf1.nn.softmax_cross_entropy_with_logits_v2(labels=fed(hot), logits=x),
             [real(256, 1000)],
         ),
         "sparse-softmax-xent": (
             "256x1000",
-            lambda x: tf1.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=x),
+            lambda x: tf1.nn.sparse_softmax_cross_entropy_with_logits(labels=fed(labels), logits=x),
             [real(256, 1000)],
         ),
         "fused-batch-norm-inference": (
@@ -74,20 +80,20 @@ def calls():
             lambda x, s, o: tf1.nn.fused_batch_norm(x, s, o, mean=mean, variance=variance, is_training=False)[0],
             [real(32, 28, 28, 64), real(64), real(64)],
         ),
-        "scatter-nd": ("20000x64 to 50x64", lambda u: tf.scatter_nd(places, u, [50, 64]), [real(20000, 64)]),
+        "scatter-nd": ("20000x64 to 50x64", lambda u: tf.scatter_nd(fed(places), u, [50, 64]), [real(20000, 64)]),
         "tensor-scatter-nd": (
             "20000x64 to 50x64",
-            lambda t, u: tf.tensor_scatter_nd_add(t, places, u),
+            lambda t, u: tf.tensor_scatter_nd_add(t, fed(places), u),
             [real(50, 64), real(20000, 64)],
         ),
         "bincount": (
             "20000 weights, 2000 bins",
-            lambda w: tf.math.bincount(ids, weights=w, minlength=2000),
+            lambda w: gen_math_ops.bincount(fed(ids), 2000, w),
             [real(20000)],
         ),
         "sparse-dense-matmul": (
             "20000 non-zeros, 2000x2000 by 2000x32",
-            lambda v, b: tf.sparse.sparse_dense_matmul(tf.SparseTensor(nonzero, v, [2000, 2000]), b),
+            lambda v, b: tf.sparse.sparse_dense_matmul(tf.SparseTensor(fed(nonzero), v, [2000, 2000]), b),
             [real(len(nonzero)), real(2000, 32)],
         ),
         "depthwise-conv-filter": (
@@ -121,11 +127,15 @@ def _measure(call, inputs, patch, repeats):
     with tf.Graph().as_default(), tf1.Session() as session:
         holders = [tf1.placeholder(array.dtype, array.shape) for array in inputs]
         result = call(*holders)
+        # The upstream gradient is fed: Grappler would compute that of a linear op once, for ever.
+        upstream = tf1.placeholder(result.dtype, result.shape)
         try:
-            outputs = [tf.convert_to_tensor(one) for one in tf1.gradients(result, holders) if one is not None]
+            grads = tf1.gradients(result, holders, [upstream])
+            outputs = [tf.convert_to_tensor(one) for one in grads if one is not None]
         except LookupError:  # AdjustContrastv2 and Bincount have no gradient
             outputs = []
-        run = session.make_callable(tf.group(result, *outputs), holders)
+        run = session.make_callable(tf.group(result, *outputs), [*holders, upstream])
+        inputs = [*inputs, RANDOM.uniform(-1, 1, [n or 1 for n in result.shape.as_list()]).astype("float32")]
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         run(*inputs)
         times = []

@@ -1,14 +1,14 @@
 """Reduce rows that share a key, in an order that depends on nothing but the input.
 
-Equal keys are brought together by a stable sort.  Then, for shifts 1, 2, 4, ..., every row takes in the row that many
-places before it if their keys agree: after log2(N) elementwise steps, the last row of each run holds the reduction of
-the whole run, in pairs (so the rounding error grows with log N, not with N).  Nothing is scattered, nothing is added
-atomically.  Index arithmetic is 64-bit because TensorFlow keeps 32-bit integers of a GPU's graph on the host.
+Equal keys are brought together by a stable sort.  Then every run of equal keys is halved, its first row combined with
+its second, its third with its fourth, and so on, until each run is one row: about 2 N elementwise combinations in all,
+in pairs (so the rounding error grows with log N, not with N).  Nothing is scattered, nothing is added atomically.
+Index arithmetic is 64-bit because TensorFlow keeps 32-bit integers of a GPU's graph on the host.
 """
 
 from tfdeterminism.patches.common import cast, constant, select
 
-_UNROLL = 256  # rows up to which a graph gets the steps one by one instead of a loop
+_UNROLL = 64  # rows up to which a graph gets the halvings one by one instead of a loop
 
 
 def by_key(rows, keys, bad, count, combine, empty):
@@ -46,48 +46,53 @@ def refuse(bad):
 
 
 def sorted_runs(rows, keys, count, combine, empty, longest=None):
-    """As by_key, of rows whose keys ascend.  longest: a bound on the rows of one key, where one is known."""
+    """As by_key, of rows [N, ...] whose keys ascend.  longest: a bound on the rows of one key, where one is known."""
     from tensorflow.python.ops import array_ops
-    rows = scan(rows, keys, combine, longest)
+    rows, keys = _one_row_each(rows, keys, combine, longest)
     last, present = last_rows(keys, count)
     filler = array_ops.fill(array_ops.concat([[1], array_ops.shape(rows)[1:]], 0), cast(empty, rows.dtype))
     return _gather(array_ops.concat([rows, filler], 0), last), present
 
 
-def scan(rows, keys, combine, longest=None):
-    """[N, ...]: each row combined with all rows before it that have its key."""
+def _one_row_each(rows, keys, combine, longest):
+    """One row for each key that occurs, and these keys; as many halvings as the longest run needs."""
     from tensorflow.python.eager import context
-    from tensorflow.python.framework import constant_op, dtypes
-    from tensorflow.python.ops import math_ops
-    places = positions(keys)
+    from tensorflow.python.framework import tensor_shape
+    from tensorflow.python.ops import array_ops, gen_array_ops, math_ops
+    keys = array_ops.reshape(keys, [-1])  # a vector also where nothing is known of its shape
+    ranks = positions(keys) - gen_array_ops.lower_bound([keys], [keys], keys.dtype)[0]  # of each row in its run
 
-    def same(shift):
-        before = math_ops.maximum(places - shift, 0)
-        return before, math_ops.logical_and(places >= shift, math_ops.equal(keys, _gather(keys, before)))
+    def left(ranks):
+        return math_ops.reduce_any(ranks > 0)
 
-    def step(rows, shift):
-        before, joined = same(shift)
-        return select(joined, combine(_gather(rows, before), rows), rows)
+    def halved(rows, keys, ranks):
+        return _halved(rows, keys, ranks, combine)
 
+    if context.executing_eagerly():
+        while left(ranks).numpy():
+            rows, keys, ranks = halved(rows, keys, ranks)
+        return rows, keys
     size = keys.shape.num_elements()
-    if longest is None and size is not None and (size <= _UNROLL or context.executing_eagerly()):
+    if longest is None and size is not None and size <= _UNROLL:
         longest = size
     if longest is not None:
-        shift = 1
-        while shift < longest:
-            if context.executing_eagerly() and not math_ops.reduce_any(same(shift)[1]).numpy():
-                break
-            rows, shift = step(rows, shift), 2 * shift
-        return rows
-    shape = rows.shape
+        for _ in range(max(longest - 1, 0).bit_length()):
+            rows, keys, ranks = halved(rows, keys, ranks)
+        return rows, keys
+    vector = tensor_shape.TensorShape([None])
+    return _while_loop(lambda rows, keys, ranks: left(ranks), halved, [rows, keys, ranks],
+                       [vector.concatenate(rows.shape[1:]), vector, vector])[:2]
 
-    def body(shift, rows):
-        rows = step(rows, shift)
-        rows.set_shape(shape)
-        return 2 * shift, rows
-    return _while_loop(
-        lambda shift, rows: math_ops.reduce_any(same(shift)[1]), body,
-        [constant_op.constant(1, dtypes.int64), rows])[1]
+
+def _halved(rows, keys, ranks, combine):
+    """Each row of even rank combined with the one after it, if that is of its run."""
+    from tensorflow.python.ops import array_ops, math_ops
+    half = ranks // 2
+    kept = array_ops.where(math_ops.equal(ranks, 2 * half))[:, 0]
+    after = math_ops.minimum(kept + 1, _count(ranks) - 1)
+    first, ranks_kept = _gather(rows, kept), _gather(ranks, kept)
+    paired = _gather(ranks, after) > ranks_kept
+    return select(paired, combine(first, _gather(rows, after)), first), _gather(keys, kept), _gather(half, kept)
 
 
 def last_rows(keys, count):
@@ -101,12 +106,12 @@ def last_rows(keys, count):
     return select(present, upper - 1, array_ops.zeros_like(upper) + _count(keys)), present
 
 
-def _while_loop(condition, body, values):
+def _while_loop(condition, body, values, shapes):
     try:
         from tensorflow.python.ops import while_loop  # from 2.12 on
     except ImportError:
         from tensorflow.python.ops import control_flow_ops as while_loop
-    return while_loop.while_loop(condition, body, values)
+    return while_loop.while_loop(condition, body, values, shape_invariants=shapes)
 
 
 def positions(vector):
