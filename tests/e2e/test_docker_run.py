@@ -62,7 +62,7 @@ def test_without_a_gpu_it_never_passes(image: str) -> None:
 def test_it_leaves_root_at_once(docker: docker_sdk.DockerClient, image: str) -> None:
     container = docker.containers.run(image, ["--device", "cpu"], detach=True)
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300
         status = {"Uid": "0"}
         while status["Uid"].split()[0] == "0" and time.monotonic() < deadline:
             time.sleep(0.1)

@@ -48,7 +48,7 @@ def left(docker: docker_sdk.DockerClient) -> list[str]:
 
 def wait_for_records(request: Request, count: int) -> None:
     inside = request.journal.with_name(request.journal.name + ".container") / "records.jsonl"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600  # a bound for what never comes, not for a slow machine
     while not inside.exists() or inside.read_bytes().count(b"\n") < count:
         assert time.monotonic() < deadline, "no records"
         time.sleep(0.05)
@@ -152,7 +152,7 @@ def test_a_killed_container_loses_nothing_and_a_rerun_goes_on(
     thread.start()
     wait_for_records(request, 2)
     docker.containers.get(left(docker)[0]).kill("SIGKILL")
-    thread.join(timeout=60)
+    thread.join(timeout=300)
     assert "SIGKILL" in str(raised[0])
     finished = list(read_records(request.journal))
     assert len(finished) >= 2
@@ -175,7 +175,7 @@ def test_ctrl_c_removes_the_container_and_keeps_records(
     try:
         wait_for_records(request, 1)
         process.send_signal(number)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=300)
     finally:
         process.kill()
     assert process.returncode == Exit.INTERRUPTED, said
@@ -188,7 +188,7 @@ def test_a_container_that_still_writes_is_not_joined(
     docker: docker_sdk.DockerClient, image: str, project: Project, request_for: Make
 ) -> None:
     """A host process killed outright leaves its container: the next run must not share its journal."""
-    request = request_for("cpu", "crop-and-resize-backprop", repeats=1000)  # ended below, long before its time
+    request = request_for("cpu", "crop-and-resize-backprop", repeats=200)  # ended below, long before its time
     raised: list[BaseException] = []
 
     def run() -> None:
@@ -206,6 +206,6 @@ def test_a_container_that_still_writes_is_not_joined(
     finally:
         for name in left(docker):
             docker.containers.get(name).kill("SIGKILL")
-        thread.join(timeout=120)
+        thread.join(timeout=300)
     assert "SIGKILL" in str(raised[0])
     assert len(list(read_records(request.journal))) >= 1

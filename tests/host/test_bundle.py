@@ -67,7 +67,7 @@ def write_manifest(out: Path, content: dict[str, Any]) -> None:
 
 def unbundle(bundle: Path, *arguments: str, python: list[str] | None = None) -> subprocess.CompletedProcess[str]:
     command = [*(python or [sys.executable, str(bundle / "unbundle.py")]), *arguments]
-    return subprocess.run(command, cwd=bundle.parent, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=bundle.parent, capture_output=True, text=True, timeout=300)
 
 
 def nothing_stays(bundle: Path) -> bool:
@@ -508,7 +508,7 @@ def test_wrong_usage_is_told_before_anything_is_brought(
     done = subprocess.run(
         [sys.executable, "-m", "tfdet", "bundle", *arguments, "--out", str(tmp_path / "out")],
         env={**os.environ, "TFDET_ROOT": str(checkout.root), "XDG_CACHE_HOME": str(tmp_path)},
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 2, done.stderr
     assert said in done.stderr
@@ -519,7 +519,7 @@ def test_a_folder_with_other_files_is_not_written_into(checkout: Project, tmp_pa
     (tmp_path / "thesis.tex").touch()
     done = subprocess.run(
         [sys.executable, "-m", "tfdet", "bundle", "tf1.14", "--device", "cpu", "--out", str(tmp_path)],
-        env={**os.environ, "TFDET_ROOT": str(checkout.root)}, capture_output=True, text=True, timeout=60,
+        env={**os.environ, "TFDET_ROOT": str(checkout.root)}, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 2
     assert "holds other files (thesis.tex)" in done.stderr

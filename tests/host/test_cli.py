@@ -194,7 +194,7 @@ def test_quickstart_always_ends_with_what_is_next(checkout: Project, tmp_path: P
         path.write_text(f"#!/bin/bash\n{text}\n")
         path.chmod(0o755)
     (tmp_path / "scripts" / "quickstart").write_text((checkout.root / "scripts" / "quickstart").read_text())
-    done = subprocess.run([tmp_path / "scripts" / "quickstart"], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([tmp_path / "scripts" / "quickstart"], capture_output=True, text=True, timeout=300)
     assert "Next:" in done.stdout
     assert "--only" in done.stdout
     assert done.returncode == 1, "what status says is said"

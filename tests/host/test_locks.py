@@ -72,7 +72,7 @@ def call_lock(root: Path, checkout: Project) -> subprocess.CompletedProcess[str]
     script = root / "scripts" / "lock"
     script.parent.mkdir(exist_ok=True)
     shutil.copy(checkout.root / "scripts" / "lock", script)
-    return subprocess.run([sys.executable, "-I", "-S", script, "tf2.0"], capture_output=True, text=True, timeout=30)
+    return subprocess.run([sys.executable, "-I", "-S", script, "tf2.0"], capture_output=True, text=True, timeout=300)
 
 
 def test_scripts_lock_takes_the_python_that_has_tfdet(checkout: Project, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def started(probe):
     return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def wait_for(condition, seconds=20):
+def wait_for(condition, seconds=300):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it never came"

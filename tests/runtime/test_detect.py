@@ -73,7 +73,7 @@ def python(checkout: Project, tmp_path: Path, code: str, **environ: str) -> subp
         env={"PATH": os.defpath, "PYTHONPATH": os.pathsep.join([str(checkout.runtime), str(tmp_path)]), **environ},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
 
 
