@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from typing import Any, get_args
+from typing import Any
 
 from tfdet.infer import Verdict
-from tfdet.matrix.models import Claim, Group, Source
+from tfdet.matrix.models import Claim, Source
 from tfdet.matrix.ranges import leading_version
 from tfdet.status import Status
 
@@ -21,8 +21,7 @@ _TOLD = ("deterministic", "raises")  # of a claim: what helps, and what would st
 def content(status: Status) -> dict[str, Any]:
     """sources: what a user's op may be; solutions: the lines of code behind each key."""
     measured = _measured(status)
-    groups = get_args(Group)
-    ordered = sorted(status.matrix.sources.items(), key=lambda item: (groups.index(item[1].group), item[1].order))
+    ordered = sorted(status.matrix.sources.items(), key=lambda item: item[1].place)
     sources = {key: _source(n, source, measured.get(key, {})) for n, (key, source) in enumerate(ordered)}
     named = {s for source in sources.values() for claim in source["claims"] for s in claim["solutions"]}
     named |= {s for source in sources.values() for device in source["measured"].values() for s in device}

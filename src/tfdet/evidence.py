@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -10,7 +9,8 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from tfdet.errors import DataError, TfdetError
+from tfdet.errors import DataError
+from tfdet.files import write_whole
 from tfdet.records import Record, read_records
 
 
@@ -58,8 +58,8 @@ class Store:
                 for path, news in by_file.items()
             }
             for path, kept in merged.items():
-                path.parent.mkdir(exist_ok=True)
-                _write(path, kept)
+                text = "".join(record.line() for record in kept)
+                write_whole(path, text, kept="no record was changed")
         return added
 
 
@@ -106,17 +106,3 @@ def _name_conflicts(records: list[Record], news: list[Record], added: Added) -> 
         if len({record.observation for record in group}) > 1:
             said = ", ".join(f"{r.observation} on machine {r.machine} ({r.started})" for r in group)
             added.conflicts.append(f"{' '.join(key)}: both kept: {said}")
-
-
-def _write(path: Path, records: list[Record]) -> None:
-    """All or nothing: a kill or a full disk leaves the old file."""
-    part = path.with_suffix(".part")
-    try:
-        with part.open("w", encoding="ascii") as out:
-            out.writelines(record.line() for record in records)
-            out.flush()
-            os.fsync(out.fileno())
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise TfdetError(f"{path}: {error.strerror}", "Free some disk space; no record was changed.") from error

@@ -18,6 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from tfdet.console import plain
 from tfdet.errors import DataError, Exit, Interrupted, NoDevice, RunFailed, UsageError
+from tfdet.files import write_whole
 from tfdet.matrix.load import Matrix
 from tfdet.paths import Project
 
@@ -208,9 +209,7 @@ def html(found: Found) -> str:
 
 
 def write_html(found: Found, path: Path) -> None:
-    part = path.with_name(path.name + ".part")
-    part.write_text(html(found), "utf-8")
-    part.replace(path)
+    write_whole(path, html(found))
 
 
 @dataclass(frozen=True)

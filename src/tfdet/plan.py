@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
+from tfdet.files import write_whole
 from tfdet.matrix.load import Matrix
-from tfdet.matrix.models import NONE, Claim, Device, Environment, Group, Rule, Source
+from tfdet.matrix.models import NONE, Claim, Device, Environment, Rule, Source
 from tfdet_probe.plan import SCHEMA
 
 DEVICES: tuple[Device, ...] = ("cpu", "gpu")
@@ -121,15 +121,9 @@ def rank(matrix: Matrix, key: str, cell: Cell) -> list[int]:
     confirmed = source.group == "gpu-confirmed"
     candidate = source.group == "gpu-candidate"
     tier = 0 if confirmed and claimed else 1 if candidate else 2 if confirmed or claimed else 3
-    return [tier, _GROUPS.index(source.group), source.order, solution.order]
-
-
-_GROUPS: tuple[str, ...] = get_args(Group)
+    return [tier, *source.place, solution.order]
 
 
 def write_plan(matrix: Matrix, key: str, path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")  # two runs at once write the same plan
-    part.write_text(json.dumps(make_plan(matrix, key), indent=1, sort_keys=True) + "\n", "utf-8")
-    part.replace(path)
+    write_whole(path, json.dumps(make_plan(matrix, key), indent=1, sort_keys=True) + "\n")
     return path

@@ -14,6 +14,7 @@ from tfdet import advice, known, tables
 from tfdet.audit import tables as audit_tables
 from tfdet.errors import DataError, Exit, TfdetError
 from tfdet.evidence import Store
+from tfdet.files import write_whole
 from tfdet.matrix.models import Group
 from tfdet.matrix.ranges import leading_version
 from tfdet.paths import Project
@@ -44,9 +45,7 @@ def write(project: Project, status: Status) -> list[Path]:
     changed = []
     for path, old, new in _texts(project, status):
         if new != old:
-            part = path.with_name(path.name + ".part")
-            part.write_bytes(new.encode())
-            part.replace(path)
+            write_whole(path, new)
             changed.append(path)
     return changed
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import get_args
 
 from tfdet.audit.findings import prepare
 from tfdet.audit.stored import load
 from tfdet.matrix.load import load_matrix
-from tfdet.matrix.models import Group, Source
+from tfdet.matrix.models import Source
 
 
 def order_dependent_ops(audits: Path, env: str, sources: Mapping[str, Source] | None = None) -> dict[str, str]:
@@ -24,8 +23,8 @@ def order_dependent_ops(audits: Path, env: str, sources: Mapping[str, Source] | 
     if sources is None:
         sources = load_matrix(audits.parent).sources
     found: dict[str, str] = {}
-    groups = get_args(Group)  # an op of several sources is told as the one that was named first
-    for key, source in sorted(sources.items(), key=lambda item: (groups.index(item[1].group), item[1].order)):
+    # An op of several sources is told as the one that comes first.
+    for key, source in sorted(sources.items(), key=lambda item: item[1].place):
         finding = audited.finding(source.audit) if source.audit else None
         if source.audit and finding and finding.what in ("order-dependent", "unresolved"):
             for op in source.raw_ops if source.audit.ops is None else source.audit.ops:

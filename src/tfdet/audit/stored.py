@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from functools import cache
@@ -21,7 +20,8 @@ from tfdet.audit.names import family, signatures
 from tfdet.audit.registrations import Registrations
 from tfdet.audit.report import Audit
 from tfdet.audit.wheels import Wheel
-from tfdet.errors import DataError, TfdetError
+from tfdet.errors import DataError
+from tfdet.files import write_whole
 from tfdet.matrix.models import Model, Text
 from tfdet.paths import Project
 
@@ -185,17 +185,8 @@ def path_of(project: Project, environment: str) -> Path:
 def write(project: Project, stored: StoredAudit) -> Path:
     """All or nothing."""
     path = path_of(project, stored.environment)
-    path.parent.mkdir(exist_ok=True)
-    part = path.with_suffix(".part")
-    try:
-        with part.open("w", encoding="utf-8") as out:
-            out.write(dump(stored.model_dump(mode="json", by_alias=True)) + "\n")
-            out.flush()
-            os.fsync(out.fileno())
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise TfdetError(f"{path}: {error.strerror}", "Free some disk space; the old audit is still there.") from error
+    text = dump(stored.model_dump(mode="json", by_alias=True)) + "\n"
+    write_whole(path, text, kept="the old audit is still there")
     return path
 
 

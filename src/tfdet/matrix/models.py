@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -146,6 +146,7 @@ class SourceAudit(Model):
 
 
 Group = Literal["gpu-confirmed", "gpu-historic", "gpu-possible", "gpu-later", "gpu-candidate", "not-gpu", "beyond"]
+_GROUPS: Final[tuple[Group, ...]] = get_args(Group)
 
 
 class Source(Model):
@@ -171,6 +172,11 @@ class Source(Model):
     known_failures: list[Rule] = Field(
         default=[], description="cells in which TensorFlow is known to crash: recorded, but no failure of the run"
     )
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Where it comes among all sources: its group in the order of the groups, then its row there."""
+        return _GROUPS.index(self.group), self.order
 
 
 class Apply(Model):
