@@ -1,4 +1,4 @@
-"""Inside an environment: time and memory of each patched op and of the original, forward and backward, on the CPU.
+"""Inside an environment, on the CPU: time (s) and memory (MiB) of each patched op and of the original, both ways.
 
 Usage: python inside_patches.py REPEATS        one JSON line for each op
 Each measurement has a forked process of its own, so that its peak of memory is its own.
@@ -163,8 +163,8 @@ def main():
                     "original_seconds": original[0],
                     "mib": patched[1],
                     "original_mib": original[1],
-                    "time_ratio": patched[0] / original[0],
-                    "memory_ratio": patched[1] / max(original[1], 1.0),
+                    "repeats": int(sys.argv[1]),
+                    "tensorflow": tf.__version__,
                 }
             )
         )

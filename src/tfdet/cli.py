@@ -13,7 +13,7 @@ from typing import Annotated, Literal, NoReturn
 
 import typer
 
-from tfdet import console, views
+from tfdet import console, costs, views
 from tfdet.errors import DataError, Exit, Interrupted, TfdetError, UsageError
 from tfdet.evidence import Added, Store
 from tfdet.infer import CellKey
@@ -261,7 +261,7 @@ def show(
         for record in read_records(path)
         if record.source == source
     ]
-    for part in views.show(found, env, source, records):
+    for part in views.show(found, env, source, records, costs.of_source(project, env, source)):
         console.out().print(part)
 
 

@@ -28,6 +28,10 @@ class Project:
         return self.matrix / "audits"
 
     @property
+    def costs(self) -> Path:
+        return self.matrix / "costs"
+
+    @property
     def runtime(self) -> Path:
         return self.root / "runtime"
 

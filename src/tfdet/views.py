@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from tfdet.costs import Cost
 from tfdet.infer import Cell, Verdict
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import NONE, Environment
@@ -137,7 +138,9 @@ def _mark(cell: Cell) -> Text:
     return Text(_MARK[cell.verdict], style=_STYLE.get(cell.verdict, ""))
 
 
-def show(found: Status, env: str, source: str, records: Sequence[Record]) -> list[RenderableType]:
+def show(
+    found: Status, env: str, source: str, records: Sequence[Record], costs: Sequence[Cost]
+) -> list[RenderableType]:
     """One environment and source, whole."""
     entry = found.matrix.source(source)
     parts: list[RenderableType] = [Text(f"{entry.title}  ({env})", style="bold")]
@@ -150,6 +153,8 @@ def show(found: Status, env: str, source: str, records: Sequence[Record]) -> lis
     parts += _audit(found, env, source)
     parts.append(Text("\nrecords", style="bold"))
     parts.append(_records(records))
+    if costs:
+        parts += [Text("\nwhat replacing the op costs", style="bold"), _costs(costs)]
     parts.append(Text("\nnot run, and why", style="bold"))
     for cell in plan_cells(found.matrix, env):
         if cell.source == source and cell.reason:
@@ -196,6 +201,15 @@ def _records(records: Sequence[Record]) -> Table:
         _row(table, r.case, r.solution, r.device, r.observation, f"{r.differed}/{r.runs}", str(r.distinct),
              "" if r.max_ulp is None else str(r.max_ulp), median, " ".join(r.ran_on), r.machine, r.started,
              said[:160])  # fmt: skip
+    return table
+
+
+def _costs(costs: Sequence[Cost]) -> Table:
+    table = _table("patch", "device", "forward and backward of", "original", "replaced", "time", "memory")
+    for cost in costs:
+        times = (f"{cost.original_seconds * 1e3:.2f} ms", f"{cost.seconds * 1e3:.2f} ms")
+        _row(table, cost.patch, cost.device, cost.size, *times, f"× {cost.time_ratio:.1f}",
+             f"× {cost.memory_ratio:.1f}")  # fmt: skip
     return table
 
 

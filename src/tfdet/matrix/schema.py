@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from tfdet.audit.stored import StoredAudit
+from tfdet.costs import Cost
 from tfdet.matrix.models import Environment, Model, Solution, Source
 from tfdet.records import Record
 
@@ -19,6 +20,7 @@ def schemas() -> dict[str, str]:
         "solution": Solution,
         "record": Record,
         "audit": StoredAudit,
+        "cost": Cost,
     }
     return {
         f"{name}.json": json.dumps(model.model_json_schema(by_alias=True), indent=1, sort_keys=True) + "\n"
