@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -67,7 +67,8 @@ def remaining(status: Status, key: str) -> list[Remaining]:
         for device, cell in _measured(status, key, source):
             if cell.verdict in (Verdict.NONDETERMINISTIC, Verdict.RAISES):
                 does = "raises an error" if cell.verdict is Verdict.RAISES else "differs"
-                found[source] = Remaining(source, f"{does} (measured on {device})", measured=True)
+                helps = _shown_to_help(status, key, source, device) or _documented_help(found.get(source))
+                found[source] = Remaining(source, f"{does} (measured on {device}){helps}", measured=True)
             elif cell.verdict is Verdict.DETERMINISTIC and device != "cpu":
                 found.pop(source, None)
     return [found[source] for source in status.matrix.sources if source in found]
@@ -76,6 +77,26 @@ def remaining(status: Status, key: str) -> list[Remaining]:
 def _measured(status: Status, key: str, source: str) -> Iterator[tuple[str, Cell]]:
     for device in ("cpu", *status.gpus):
         yield device, status.verdict(CellKey(key, device, source, ENABLED))
+
+
+def _shown_to_help(status: Status, key: str, source: str, device: str) -> str:
+    """Semicolon, "needs" and the solutions that were seen to make it deterministic there; empty where none was."""
+    others = [name for name in status.matrix.solutions if name not in (NONE, ENABLED)]
+    cells = {name: status.verdict(CellKey(key, device, source, name)) for name in others}
+    names = [name for name, cell in cells.items() if cell.verdict is Verdict.DETERMINISTIC]
+    return f"; {_needs(status.matrix, names)}" if names else ""
+
+
+def _documented_help(known: Remaining | None) -> str:
+    return f"; {known.says}" if known and known.says.startswith(_NEEDS) else ""
+
+
+_NEEDS = "needs "
+
+
+def _needs(matrix: Matrix, solutions: Iterable[str]) -> str:
+    names = sorted({matrix.solutions[solution].name.replace("`", "") for solution in solutions})
+    return f"{_NEEDS}{' or '.join(names)}"
 
 
 def _documented(matrix: Matrix, key: str, solution: str | None) -> Iterator[Remaining]:
@@ -117,8 +138,7 @@ def _said(claims: list[Claim], helps: set[str], matrix: Matrix) -> str | None:
     if any(c.says == "raises" and helps & set(c.solutions) for c in claims):
         return "raises an error"
     if remedies and not {*helps, NONE} & set(remedies):
-        names = sorted({matrix.solutions[s].name.replace("`", "") for s in remedies})
-        return f"needs {' or '.join(names)}"
+        return _needs(matrix, remedies)
     if claims and not remedies and {c.says for c in claims} != {"raises"}:
         return "no solution is documented"
     return None
