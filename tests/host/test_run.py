@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -92,8 +93,9 @@ def gate(make):
 
 
 @pytest.mark.tensorflow
-def test_ctrl_c_keeps_finished_records_and_running_again_goes_on(
-    copy: Project, tf_python: Callable[[str], Path], tmp_path: Path
+@pytest.mark.parametrize("how", ["ctrl-c", "sigterm under nohup"])
+def test_an_interrupted_run_keeps_finished_records_and_running_again_goes_on(
+    copy: Project, tf_python: Callable[[str], Path], tmp_path: Path, how: str
 ) -> None:
     tf_python("tf2.21")
     shutil.rmtree(copy.evidence)  # more runs than these few are there, and would stay
@@ -101,15 +103,23 @@ def test_ctrl_c_keeps_finished_records_and_running_again_goes_on(
     # Collected after the cases of test_bias.py and before those of test_reduce.py: it waits, so the run cannot end.
     (copy.suite / "test_gate.py").write_text(GATE.replace("OPEN", repr(str(opened))))
     arguments = command("tf2.21", "--device", "cpu", *FEW)
+    nohup = (lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) if "nohup" in how else None
     process = subprocess.Popen(
-        arguments, env=environ(copy), cwd=copy.root, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+        arguments, env=environ(copy), cwd=copy.root, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        preexec_fn=nohup,
+    )  # fmt: skip
     assert process.stderr is not None
     for line in process.stderr:
         if line.startswith("[3/"):
             break
-    os.killpg(process.pid, signal.SIGINT)
+    if how == "ctrl-c":
+        os.killpg(process.pid, signal.SIGINT)  # a terminal tells all
+    else:
+        process.send_signal(signal.SIGTERM)
+    stuck = threading.Timer(300, os.killpg, (process.pid, signal.SIGKILL))  # a probe left behind keeps the pipe open
+    stuck.start()
     rest = process.stderr.read()
+    stuck.cancel()
     assert process.wait(timeout=300) == Exit.INTERRUPTED, rest
     assert "running again goes on" in rest  # the advice, no traceback
     assert not alive(process.pid)

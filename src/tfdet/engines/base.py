@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -53,3 +57,21 @@ class Engine(Protocol):
     def run(self, request: Request) -> int:
         """Run; the probe's exit code (errors.Exit).  Raises TfdetError where nothing could be run."""
         ...
+
+
+@contextlib.contextmanager
+def sigterm_as_ctrl_c(first: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """A cancelled job is told by SIGTERM: it, too, leaves nothing behind.  first: what is done before the interrupt."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(*_: object) -> None:
+        first()
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

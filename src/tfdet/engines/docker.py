@@ -11,7 +11,6 @@ import shutil
 import signal
 import stat
 import sys
-import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import DeviceRequest
 
 from tfdet import images
-from tfdet.engines.base import Request
+from tfdet.engines.base import Request, sigterm_as_ctrl_c
 from tfdet.errors import Exit, NoDevice, RunFailed, TfdetError
 from tfdet.paths import Project
 from tfdet_probe.machine import machine_name
@@ -186,7 +185,7 @@ def _copy_new(source: Path, target: Path) -> None:
 def _watch(container: Container) -> int:
     """Start, show what it says, wait; the suite's exit code."""
     output = container.attach(stdout=True, stderr=True, stream=True, logs=True)
-    with _sigterm_as_ctrl_c():
+    with sigterm_as_ctrl_c():
         try:
             container.start()
             _show(output)
@@ -211,19 +210,6 @@ def _show(output: Iterable[bytes]) -> None:
     for chunk in output:
         sys.stderr.write(decoder.decode(chunk))
         sys.stderr.flush()
-
-
-@contextlib.contextmanager
-def _sigterm_as_ctrl_c() -> Iterator[None]:
-    """A cancelled job is told by SIGTERM: it, too, leaves no container behind."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _explain(error: DockerException) -> TfdetError:

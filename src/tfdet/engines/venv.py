@@ -13,7 +13,7 @@ from pathlib import Path
 from filelock import FileLock
 from uv import find_uv_bin
 
-from tfdet.engines.base import Request
+from tfdet.engines.base import Request, sigterm_as_ctrl_c
 from tfdet.errors import NoDevice, RunFailed, TfdetError, UsageError
 from tfdet.gpus import nvml
 from tfdet.interpreters import find_python
@@ -127,9 +127,13 @@ def run_uv(arguments: Sequence[str], version: str) -> None:
 
 
 def _wait(process: subprocess.Popen[bytes]) -> int:
-    """The exit code; on Ctrl-C the probe ends its children itself, and then we go."""
+    """The exit code; on Ctrl-C the probe ends its children itself, and then we go.
+
+    A terminal tells the probe of Ctrl-C; of a SIGTERM for us it would not know, and its children die with it.
+    """
     try:
-        return process.wait()
+        with sigterm_as_ctrl_c(process.terminate):
+            return process.wait()
     except KeyboardInterrupt:
         try:
             process.wait(timeout=10)
