@@ -75,6 +75,21 @@ def scenarios():
             lambda: grad(lambda t, u: tf.tensor_scatter_nd_add(t, [[0], [0]], u), random((3, 2)), random((2, 2))),
             lambda: grad(lambda t, u: tf.tensor_scatter_nd_sub(t, [[0], [0]], u), random((3, 2)), random((2, 2))),
             lambda: [tf.tensor_scatter_nd_update(random((3, 2)), [[0], [0]], random((2, 2)))]],
+        "resource-scatter": [
+            lambda: [into_rows("resource_scatter_" + name, variable(), [1, 1, 0], random((3, 2))) for name in
+                     ("add", "sub", "mul", "div", "update")],
+            lambda: [variable().scatter_add(tf.IndexedSlices(random((2, 3, 2)), [[1, 1, 0], [1, 0, 0]]))],
+            lambda: [tf1.scatter_sub(variable(), [1, 1, 0], 2.0)],
+            lambda: [tf1.train.GradientDescentOptimizer(0.1).minimize(embedding_loss(variable()))],
+            lambda: keras_descent(variable())],
+        "ref-scatter": [
+            lambda: [getattr(tf1, "scatter_" + name)(variable(False), [1, 1, 0], random((3, 2))) for name in
+                     ("add", "sub", "mul", "div", "update")],
+            lambda: [tf1.train.GradientDescentOptimizer(0.1).minimize(embedding_loss(variable(False)))]],
+        "scatter-nd-variable": [
+            lambda: [getattr(tf1, "scatter_nd_" + name)(variable(resource), [[1, 0], [1, 0], [0, 1]], random((3,)))
+                     for name in ("add", "sub", "update") for resource in (True, False)],
+            lambda: [variable().scatter_nd_add([[1], [0], [1]], random((3, 2)))]],
         "bincount": [lambda: [raw("gen_math_ops", "bincount")([1, 2, 1], 3, random((3,)))]] + _public_bincount(),
         "sparse-dense-matmul": [
             lambda: grad(lambda v, b: tf.sparse.sparse_dense_matmul(
@@ -94,6 +109,22 @@ def _public_bincount():
     if (2, 7) <= VERSION < (2, 12):
         return []
     return [lambda: [tf.math.bincount([1, 2, 1], weights=random((3,)), minlength=3, maxlength=3)]]
+
+
+def variable(resource=True):
+    return tf1.Variable(np.ones((3, 2), "float32"), use_resource=resource)
+
+
+def into_rows(name, variable, *others):
+    return raw("gen_resource_variable_ops", name)(variable.handle, *others)
+
+
+def embedding_loss(variable):
+    return tf.reduce_sum(tf.nn.embedding_lookup(variable, [1, 1, 0]) ** 2)
+
+
+def keras_descent(variable):
+    return tf.keras.optimizers.SGD(0.1).get_updates(embedding_loss(variable), [variable])
 
 
 def raw(module, name):
@@ -126,8 +157,23 @@ def structure(wanted):
     for name, build in scenarios():
         with tf.Graph().as_default() as graph:
             build()
-        found[name] = sorted(types_in(graph.as_graph_def()) & wanted)
+            found[name] = sorted(op for op in types_in(graph.as_graph_def()) & wanted if not write_once(graph, op))
     return found
+
+
+def write_once(graph, op_type):
+    """Whether the ops of this type scatter into variables, and each writes every place once: run, not read off."""
+    into_variable = op_type.startswith(("Scatter", "ResourceScatter")) and op_type != "ScatterNd"
+    ops = [op for op in graph.get_operations() if op.type == op_type]
+    if not into_variable or any(node.op == op_type for one in graph.as_graph_def().library.function
+                                for node in one.node_def):
+        return False
+    with tf1.Session(graph=graph) as session:
+        session.run(tf1.global_variables_initializer())
+        indices = session.run([op.inputs[1] for op in ops])
+    depths = [one.shape[-1] if "Nd" in op_type else 1 for one in indices]
+    return all(len(np.unique(one.reshape(-1, depth), axis=0)) == one.size // depth
+               for one, depth in zip(indices, depths))
 
 
 # --- Keras ---
@@ -250,6 +296,26 @@ def _bad_calls():
             lambda: tf1.nn.sparse_softmax_cross_entropy_with_logits(labels=[0, 1], logits=d),
             lambda: tf1.nn.sparse_softmax_cross_entropy_with_logits(labels=[0, 1, 7], logits=d),
             lambda: tf1.nn.sparse_softmax_cross_entropy_with_logits(labels=[0., 1., 1.], logits=d)],
+        "resource-scatter": [
+            lambda: into_variable("scatter_add", [0, 9], d[:2]),
+            lambda: into_variable("scatter_update", [-1, 0], d[:2]),
+            lambda: into_variable("scatter_add", [0, 1], d), lambda: into_variable("scatter_sub", [0, 1], d[0]),
+            lambda: into_variable("scatter_add", [0, 1], np.ones((2, 3), "float32")),
+            lambda: into_variable("scatter_add", [0., 1.], d[:2]),
+            lambda: into_variable("scatter_add", [0, 1], np.ones((2, 2), "float64")),
+            lambda: into_variable("scatter_update", [[0, 1]], d[:2]), lambda: into_variable("scatter_add", [0, 1])],
+        "ref-scatter": [
+            lambda: into_variable("scatter_add", [0, 9], d[:2], resource=False),
+            lambda: into_variable("scatter_update", [-1, 0], d[:2], resource=False),
+            lambda: into_variable("scatter_mul", [0, 1], d, resource=False),
+            lambda: into_variable("scatter_div", [0, 1], np.ones((2, 2), "float64"), resource=False)],
+        "scatter-nd-variable": [
+            lambda: into_variable("scatter_nd_add", [[0], [9]], d[:2]),
+            lambda: into_variable("scatter_nd_add", [[0, 3], [1, 1]], [1., 2.]),
+            lambda: into_variable("scatter_nd_update", [[-1], [0]], d[:2], resource=False),
+            lambda: into_variable("scatter_nd_sub", [[0], [1]], d),
+            lambda: into_variable("scatter_nd_sub", [0, 1], d[:2]),
+            lambda: into_variable("scatter_nd_add", [[0, 0, 0], [0, 0, 0]], [1., 2.])],
         "bincount": [lambda: raw("gen_math_ops", "bincount")([0, -1], 3, [1., 2.]),
                      lambda: raw("gen_math_ops", "bincount")([0, 1], -3, [1., 2.]),
                      lambda: raw("gen_math_ops", "bincount")([0, 1], 3, [1., 2., 3.])],
@@ -259,6 +325,12 @@ def _bad_calls():
             lambda: tf.sparse.sparse_dense_matmul(tf.SparseTensor([[0, 0]], [1.], [2, 2]), d)],
         "adjust-contrast": [lambda: tf.image.adjust_contrast(d, 2.0)],
     }
+
+
+def into_variable(name, *others, **options):
+    made = variable(options.get("resource", True))
+    with tf.control_dependencies([] if tf1.executing_eagerly() else [made.initializer]):
+        return tf.identity(getattr(tf1, name)(made, *others))
 
 
 def _raised(call, eager):
@@ -312,6 +384,7 @@ def names():
         "unsorted-segment": lambda: tf.math.unsorted_segment_sum(random((3, 2)), [0, 0, 1], 4, name="given"),
         "scatter-nd": lambda: tf.scatter_nd([[0], [1]], random((2, 3)), [4, 3], name="given"),
         "tensor-scatter-nd": lambda: tf.tensor_scatter_nd_add(random((3, 2)), [[0]], random((1, 2)), name="given"),
+        "ref-scatter": lambda: tf1.scatter_add(variable(False), [0, 0], random((2, 2)), name="given"),
         "sparse-dense-matmul": lambda: raw("gen_sparse_ops", "sparse_tensor_dense_mat_mul")(
             np.array([[0, 0]]), [1.], np.array([2, 2]), random((2, 3)), name="given"),
     }

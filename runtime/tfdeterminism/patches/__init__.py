@@ -18,6 +18,7 @@ from tfdeterminism.patches import (
     scatter,
     segments,
     sparse,
+    variables,
 )
 from tfdeterminism.replace import Replacements  # noqa: F401 (part of this package's interface)
 
@@ -68,6 +69,12 @@ PATCHES = collections.OrderedDict([
     _patch("tensor-scatter-nd", ["tensor-scatter-nd-add", "tensor-scatter-nd-sub", "tensor-scatter-nd-update"],
            scatter.install_tensor_scatter, before=(2, 7),
            note="of several updates of one place the last wins; minima and maxima have no order"),
+    _patch("resource-scatter", ["resource-scatter-ops"], variables.install_resource, before=(2, 7),
+           note="repeated indices are made one first, for sparse optimizers too; of several values the last wins"),
+    _patch("ref-scatter", ["scatter-ref-ops"], variables.install_ref, before=(2, 8),
+           note="as with resource variables; from 2.8 on TensorFlow refuses these ops"),
+    _patch("scatter-nd-variable", ["scatter-nd-update"], variables.install_nd, before=(2, 7),
+           note="scatter_nd_add, _sub and _update of both kinds of variables"),
     _patch("bincount", ["bincount"], histogram.install, note="with weights, on the CPU as well; counts have no order"),
     _patch("sparse-dense-matmul", ["sparse-dense-matmul"], sparse.install,
            note="takes memory for one row of the product for each non-zero element"),

@@ -25,17 +25,38 @@ def by_key(rows, keys, bad, count, combine, empty):
 def sort(keys, bad, count):
     """Keys in ascending order, those that take no part last, as count; and where each row came from (int64)."""
     from tensorflow.python.framework import dtypes
-    from tensorflow.python.ops import array_ops, math_ops, nn_ops
+    from tensorflow.python.ops import array_ops, math_ops
     count = cast(count, dtypes.int64)
     outside = math_ops.logical_or(keys < 0, keys >= count)
     keys = select(outside, array_ops.zeros_like(keys) + count, keys)
-    # Of equal elements top_k takes the earlier first: a stable sort.
     known = constant(count)
-    narrow = known is not None and known < 2 ** 31
-    descending = cast(-keys, dtypes.int32) if narrow else -keys
-    descending, order = nn_ops.top_k(descending, k=array_ops.size(keys))
-    keys, order = -cast(descending, dtypes.int64), cast(order, dtypes.int64)
+    keys, order = _ascending(keys, known is not None and known < 2 ** 31)
     return keys, _gather(refuse(bad), order)
+
+
+def _ascending(keys, narrow):
+    """Keys in ascending order and where each came from, both int64.  narrow: they fit into 32 bits."""
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import array_ops, nn_ops
+    # Of equal elements top_k takes the earlier first: a stable sort.
+    descending, order = nn_ops.top_k(cast(-keys, dtypes.int32) if narrow else -keys, k=array_ops.size(keys))
+    return -cast(descending, dtypes.int64), cast(order, dtypes.int64)
+
+
+def once_each(rows, keys, combine, narrow):
+    """rows [N, ...] reduced to one row for each key that occurs, and where in the input that key last stood.
+
+    keys: int64 [N], in any order, any of them.  combine=None: of each key the last row.  narrow: see above.
+    """
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import array_ops, gen_array_ops, math_ops
+    keys, order = _ascending(keys, narrow)
+    changes = math_ops.not_equal(keys[1:], keys[:-1])
+    ends = array_ops.concat([changes, array_ops.ones_like(keys[-1:], dtypes.bool)], 0)
+    last = _gather(order, gen_array_ops.where(ends)[:, 0])
+    if combine is None:
+        return _gather(rows, last), last
+    return _one_row_each(_gather(rows, order), keys, combine, None)[0], last
 
 
 def refuse(bad):
@@ -86,9 +107,9 @@ def _one_row_each(rows, keys, combine, longest):
 
 def _halved(rows, keys, ranks, combine):
     """Each row of even rank combined with the one after it, if that is of its run."""
-    from tensorflow.python.ops import array_ops, math_ops
+    from tensorflow.python.ops import gen_array_ops, math_ops
     half = ranks // 2
-    kept = array_ops.where(math_ops.equal(ranks, 2 * half))[:, 0]
+    kept = gen_array_ops.where(math_ops.equal(ranks, 2 * half))[:, 0]
     after = math_ops.minimum(kept + 1, _count(ranks) - 1)
     first, ranks_kept = _gather(rows, kept), _gather(ranks, kept)
     paired = _gather(ranks, after) > ranks_kept

@@ -41,11 +41,11 @@ def _scatter_nd(indices, updates, shape, bad_indices_policy="", name=None):
         need(indices.dtype.is_integer)
         shape = tensor(shape, indices.dtype)
         need(is_real_or_complex(updates.dtype) and not bad_indices_policy)
-        output = _constant_shape(shape)
-        _need_fitting(indices.shape, updates.shape, output)
+        output = constant_shape(shape)
+        need_fitting(indices.shape, updates.shape, output)
 
         def forward(indices, updates, shape):
-            return _sums(_Places(indices, shape), updates)[0]
+            return _sums(Places(indices, shape), updates)[0]
         result = like_op("ScatterNd", forward, [indices, updates, shape])
         result.set_shape(output)
         return scope.named(result)
@@ -59,11 +59,11 @@ def _tensor_scatter(op_type, combine):
             target, indices, updates = _tensors(tensor, indices, updates)
             need(indices.dtype.is_integer and (combine is None or is_real_or_complex(target.dtype)))
             need(target.dtype == updates.dtype and not bad_indices_policy and target.shape.ndims != 0)
-            _need_fitting(indices.shape, updates.shape, target.shape)
+            need_fitting(indices.shape, updates.shape, target.shape)
 
             def forward(target, indices, updates):
                 from tensorflow.python.ops import array_ops
-                places = _Places(indices, array_ops.shape(target))
+                places = Places(indices, array_ops.shape(target))
                 if combine is None:
                     return _last(places, target, updates)
                 sums, present = _sums(places, updates)
@@ -78,7 +78,7 @@ def _tensors(*values):
     return [tensor(value) for value in values]
 
 
-class _Places(object):
+class Places(object):
     """Index tuples [..., K] into a shape, as row numbers of that shape flattened to [rows, size of a row]."""
 
     def __init__(self, indices, shape):
@@ -159,12 +159,12 @@ def _grid(value, rows, width):
     return reshape(value, [size if isinstance(size, int) else cast(size, dtypes.int64) for size in (rows, width)])
 
 
-def _constant_shape(shape):
+def constant_shape(shape):
     from tensorflow.python.framework import tensor_util
     return tensor_util.constant_value_as_shape(shape)
 
 
-def _need_fitting(indices, updates, output):
+def need_fitting(indices, updates, output):
     """Whatever shapes are known have to go together: updates are indices[:-1] + output[K:]."""
     if indices.ndims is None:
         return

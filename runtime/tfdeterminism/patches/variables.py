@@ -1,0 +1,133 @@
+"""Scatters into variables, where indices repeat.
+
+The updates of each place are made one, as in `reduce`; then TensorFlow's own op writes every place once.  So there is
+no order left, and the variable's lock, its checks and what comes back are the original's.  Of several values for one
+place the last wins, as in TensorFlow's kernels for the CPU.  Scattered minima and maxima do not depend on the order.
+"""
+
+from tfdeterminism.patches import reduce
+from tfdeterminism.patches.common import Scope, cast, is_real_or_complex, need, select, tensor, unrecorded
+from tfdeterminism.patches.scatter import Places, constant_shape, need_fitting
+
+
+def install_resource(session):
+    from tensorflow.python.ops import gen_resource_variable_ops
+    for name, combine in _combinations():
+        _replace(session, gen_resource_variable_ops, "resource_scatter_" + name, combine, _by_row)
+
+
+def install_ref(session):
+    from tensorflow.python.ops import gen_state_ops
+    for name, combine in _combinations():
+        _replace(session, gen_state_ops, "scatter_" + name, combine, _by_row)
+        _reach(session, "scatter_" + name)
+
+
+def install_nd(session):
+    from tensorflow.python.ops import gen_state_ops
+    for name, combine in _combinations():
+        if name in ("add", "sub", "update"):
+            _replace(session, gen_state_ops, "resource_scatter_nd_" + name, combine, _by_tuple)
+            _replace(session, gen_state_ops, "scatter_nd_" + name, combine, _by_tuple)
+            _reach(session, "scatter_nd_" + name)
+
+
+def _combinations():
+    """What makes several updates of one place one: what is subtracted is added up first, divisors are multiplied."""
+    from tensorflow.python.ops import math_ops
+    return (("add", math_ops.add), ("sub", math_ops.add), ("mul", math_ops.multiply), ("div", math_ops.multiply),
+            ("update", None))
+
+
+def _reach(session, name):
+    from tensorflow.python.ops import state_ops
+    session.reaches(getattr(state_ops, name, None))
+
+
+def _replace(session, module, name, combine, once):
+    original = getattr(module, name, None)
+
+    def scatter(indices, updates, **others):
+        # The other arguments go through as they are: the variable, the name, whether to lock.
+        variable = others["resource"] if "resource" in others else others["ref"]
+        need(hasattr(variable, "dtype"))
+        indices, updates = tensor(indices), tensor(updates, _dtype(variable))
+        need(indices.dtype.is_integer and (combine is None or is_real_or_complex(updates.dtype)))
+        with Scope(None, "EachPlaceOnce"), unrecorded():
+            indices, updates = once(variable, indices, updates, combine)
+        return original(indices=indices, updates=updates, **others)
+    session.replace(module, name, scatter)
+
+
+def _by_row(variable, indices, updates, combine):
+    """Indices [...] of rows, updates [..., rest of the variable's shape]: the same with each index once."""
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import array_ops
+    need(indices.shape.num_elements() not in (0, 1))
+    rows = _rows(variable, indices, updates)
+    keys = array_ops.reshape(cast(indices, dtypes.int64), [-1])
+    rows, places = reduce.once_each(rows, keys, combine, narrow=indices.dtype == dtypes.int32)
+    return array_ops.gather(keys, places), rows
+
+
+def _rows(variable, indices, updates):
+    """updates as [number of indices, ...]; an error where they do not have the indices' shape and are no scalar."""
+    from tensorflow.python.framework import ops
+    from tensorflow.python.ops import array_ops, check_ops
+    known = indices.shape.ndims is not None and updates.shape.ndims is not None
+    if updates.shape.ndims == 0 or not known:
+        updates = _for_all(variable, indices, updates)
+    checks = []
+    if known and updates.shape.ndims:
+        need(updates.shape[:indices.shape.ndims].is_compatible_with(indices.shape))
+    if not (known and updates.shape.is_fully_defined() and indices.shape.is_fully_defined()):
+        start = array_ops.shape(updates)[:array_ops.rank(indices)]
+        checks = [check_ops.assert_equal(start, array_ops.shape(indices))]
+    with ops.control_dependencies(checks):
+        rest = array_ops.shape(updates)[array_ops.rank(indices):]
+        return array_ops.reshape(updates, array_ops.concat([[array_ops.size(indices)], rest], 0))
+
+
+def _for_all(variable, indices, updates):
+    """A scalar is the update of every element; what is none, or may be none, stays as it is."""
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import array_ops, math_ops
+    full = array_ops.concat([array_ops.shape(indices), cast(_shape(variable)[1:], dtypes.int32)], 0)
+    if updates.shape.ndims == 0:
+        return array_ops.fill(full, updates)
+    # The whole shape in front of a scalar's empty one; nothing in front of any other.
+    missing = full[:array_ops.size(full) * cast(math_ops.equal(array_ops.rank(updates), 0), dtypes.int32)]
+    wanted = array_ops.concat([missing, array_ops.shape(updates)], 0)
+    return array_ops.broadcast_to(updates, wanted)
+
+
+def _by_tuple(variable, indices, updates, combine):
+    """Indices [..., K], updates [..., rest of the variable's shape]: the same with each tuple once."""
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import array_ops
+    need(indices.shape.ndims is None or indices.shape[:-1].num_elements() not in (0, 1))
+    shape = _shape(variable)
+    need_fitting(indices.shape, updates.shape, constant_shape(shape))
+    places = Places(indices, shape)
+    # All that is out of range is one place out of range: a CPU raises for it, a GPU ignores it.
+    keys = select(places.bad, array_ops.zeros_like(places.keys) - 1, places.keys)
+    rows, last = reduce.once_each(places.updates(updates), keys, combine, narrow=False)
+    tuples = array_ops.reshape(cast(indices, dtypes.int64), [array_ops.size(keys), array_ops.shape(indices)[-1]])
+    inner = cast(places.inner, dtypes.int32)
+    rows = array_ops.reshape(rows, array_ops.concat([[array_ops.size(last)], inner], 0))
+    return array_ops.gather(tuples, last), rows
+
+
+def _dtype(variable):
+    """The type that updates of a reference variable are converted to; a resource does not tell."""
+    from tensorflow.python.framework import dtypes
+    return None if variable.dtype == dtypes.resource else variable.dtype.base_dtype
+
+
+def _shape(variable):
+    """The variable's shape (int64), a constant where it is known: without a look at its value."""
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import array_ops, resource_variable_ops
+    if variable.dtype == dtypes.resource:
+        return resource_variable_ops.variable_shape(variable, out_type=dtypes.int64)
+    return array_ops.shape(variable._ref() if hasattr(variable, "_ref") else variable, out_type=dtypes.int64)
