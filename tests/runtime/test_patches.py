@@ -10,12 +10,15 @@ from typing import Any
 
 import pytest
 
-from tfdet.matrix.load import load_matrix
+from tfdet import known
+from tfdet.audit.ops import order_dependent_ops
+from tfdet.matrix.load import Matrix, load_matrix
+from tfdet.matrix.models import Source
 from tfdet.paths import Project
 from tfdeterminism.patches import PATCHES, Patch
 
 ENVIRONMENTS = ("tf1.14", "tf1.15", "tf2.0", "tf2.4", "tf2.8", "tf2.15", "tf2.21")
-# Ops of those sources that compute each output by itself: the order dependence is in their gradients.
+# Ops of served sources that compute each output by itself: the order dependence is in their gradients.
 ORDERLESS = {"GatherV2", "ResizeBilinear"}
 # Keras 3 makes nearest up-sampling and frozen batch normalization of other ops than these.
 OF_KERAS_2 = {"tf1.14", "tf1.15", "tf2.0", "tf2.4", "tf2.8", "tf2.15"}
@@ -28,13 +31,31 @@ def patches(key: str) -> list[Patch]:
 
 
 def order_dependent(checkout: Project, key: str) -> list[str]:
-    """The op types that no patched graph may hold: those of every source that a patch of this version serves.
+    """The op types that no patched graph of this environment may hold.
 
-    Ops whose sources TensorFlow itself makes deterministic in this version may stay.
+    They are those whose kernels its audit calls order-dependent, or cannot tell, but not where TensorFlow itself makes
+    their source deterministic in this version.  To them come all ops of the sources that the patches serve: an audit
+    is blind to races of plain stores.
     """
-    sources = load_matrix(checkout.matrix).sources
+    matrix = load_matrix(checkout.matrix)
     served = {source for patch in patches(key) for source in patch.sources}
-    return sorted({op for source in served for op in sources[source].raw_ops} - ORDERLESS)
+    unsolved = {
+        name: source for name, source in matrix.sources.items() if name in served or not helped(matrix, key, source)
+    }
+    audited = order_dependent_ops(checkout.matrix / "audits", key, unsolved)
+    return sorted({*audited, *(op for name in served for op in matrix.sources[name].raw_ops)} - ORDERLESS)
+
+
+def helped(matrix: Matrix, key: str, source: Source) -> bool:
+    """Whether documents say that what `enable_determinism` switches on in this version is enough for the source."""
+    environment = matrix.environment(key)
+    solution = known.recipe_of(key, environment).solution
+    effects = known.effects(matrix, solution) if solution else set()
+    return any(
+        claim.device == "gpu" and claim.says == "deterministic" and claim.covers(environment)
+        for claim in source.claims
+        if effects & set(claim.solutions)
+    )
 
 
 def run(checkout: Project, python: Path, script: str, *arguments: str) -> list[Any]:
@@ -62,6 +83,14 @@ def test_the_same_mathematics(checkout: Project, tf_python: Callable[[str], Path
     assert {case["case"]: case["faults"] for case in cases if case["faults"]} == {}
     # Every patch of this version was compared.
     assert {case["patch"] for case in cases} == {patch.key for patch in patches(key)}
+
+
+def test_the_audit_says_what_may_not_be_left(checkout: Project) -> None:
+    old, new = set(order_dependent(checkout, "tf2.0")), set(order_dependent(checkout, "tf2.21"))
+    # Audited, and of no raw_ops: the audit of the binary is what names them.
+    assert {"ScatterNdSub", "ResourceScatterMul", "Dilation2DBackpropInput"} <= old
+    # Audited too in 2.21, but deterministic there by TensorFlow's own switch.
+    assert "UnsortedSegmentSum" in old - new and "CropAndResizeGradImage" in old & new
 
 
 @pytest.mark.tensorflow
