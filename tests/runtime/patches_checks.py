@@ -324,6 +324,11 @@ def _bad_calls():
             lambda: tf.sparse.sparse_dense_matmul(tf.SparseTensor([[9, 0]], [1.], [2, 2]), d[:2]),
             lambda: tf.sparse.sparse_dense_matmul(tf.SparseTensor([[0, 0]], [1.], [2, 2]), d)],
         "adjust-contrast": [lambda: tf.image.adjust_contrast(d, 2.0)],
+        "crop-and-resize": [
+            lambda: raw("gen_image_ops", "crop_and_resize_grad_image")(
+                random((1, 2, 2, 3)), random((1, 4)), [1], [1, 5, 5, 3], tf.float32),
+            lambda: raw("gen_image_ops", "crop_and_resize_grad_boxes")(
+                random((1, 2, 2, 3)), random((1, 5, 5, 3)), random((1, 4)), [-1])],
     }
 
 

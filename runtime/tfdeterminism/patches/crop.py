@@ -128,13 +128,13 @@ class _Crops(object):
         self.x = _Axis(boxes[:, 1], boxes[:, 3], crop[1], width)
         self._height, self._width = cast(height, dtypes.int64), cast(width, dtypes.int64)
         self.pixels = cast(product([batch, height, width]), dtypes.int64)
-        self._image = array_ops.reshape(cast(box_ind, dtypes.int64), [-1, 1, 1])
+        self._image = array_ops.reshape(cast(_refused(box_ind, batch), dtypes.int64), [-1, 1, 1])
         self._known = math_ops.logical_and(self._image >= 0, self._image < cast(batch, dtypes.int64))
         self.valid = math_ops.logical_and(
             array_ops.expand_dims(self.y.valid, 2), array_ops.expand_dims(self.x.valid, 1))
 
     def inside(self, y, x):
-        """The pixel numbers [boxes, CH, CW] of rows y and columns x; an unknown image is refused by a CPU's gather."""
+        """The pixel numbers [boxes, CH, CW] of rows y and columns x; past the last one where there is no such image."""
         from tensorflow.python.ops import array_ops, math_ops
         pixel = (self._image * self._height + array_ops.expand_dims(y, 2)) * self._width + array_ops.expand_dims(x, 1)
         known = math_ops.logical_and(self._known, math_ops.equal(pixel, pixel))  # in the shape of pixel
@@ -156,6 +156,18 @@ class _Crops(object):
         pixel = self.inside(y, x)
         outside = math_ops.logical_and(math_ops.logical_not(self.valid), pixel < self.pixels)
         return select(outside, array_ops.zeros_like(pixel) - 1, pixel)
+
+
+def _refused(box_ind, batch):
+    """box_ind; an image that is not there is an OutOfRangeError on a CPU, as the op for crops raises it.
+
+    It crops a black pixel out of each, and the sum keeps optimizers from leaving that out.
+    """
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import array_ops, gen_image_ops
+    images, boxes = array_ops.zeros([batch, 1, 1, 1]), array_ops.zeros([array_ops.size(box_ind), 4])
+    black = gen_image_ops.crop_and_resize(images, boxes, box_ind, [1, 1])
+    return box_ind + cast(array_ops.reshape(black, [-1]), dtypes.int32)
 
 
 def _need_crops(grads, boxes, box_ind):
