@@ -313,7 +313,7 @@ def _into_variable(tf, tf1, scatter, resource):
     return call
 
 
-def _scattered(value, indices, updates, name):
+def scattered(value, indices, updates, name):
     """What scatter_<name> does, one update after the other."""
     out, places = value.copy(), indices.astype(int)
     operators = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
@@ -352,19 +352,19 @@ def variables(tf, tf1, m, version):
                     numbers = [m.real(shape, dtype, 0.6, 1.4), m.ints(0, shape[0], many),
                                m.real(many + shape[1:], dtype, 0.6, 1.4)]
                     yield m.case("%s scatter_%s %s %s into %s" % (kind, name, dtype, many, shape), key, call, numbers,
-                                 terms=100, expected=lambda v, i, u, name=name: _scattered(v, i, u, name),
+                                 terms=100, expected=lambda v, i, u, name=name: scattered(v, i, u, name),
                                  modes=unknown if (dtype, shape) == ("float32", (7, 2)) else modes[:1])
             yield m.case("%s scatter_%s of a scalar" % (kind, name), key, call,
                          [m.real((7, 2)), m.ints(0, 7, (9,), "int64"), np.float32(1.25)], terms=20,
                          modes=modes if name == "add" else modes[:1],
-                         expected=lambda v, i, u, name=name: _scattered(v, i, u, name))
+                         expected=lambda v, i, u, name=name: scattered(v, i, u, name))
         for name in ("nd_add", "nd_sub", "nd_update"):
             call = _into_variable(tf, tf1, scatter(name, resource), resource)
             for shape, depth, many in (((7, 2), 1, (30,)), ((4, 5), 2, (6, 5)), ((3, 4, 2), 2, (70,)), ((5,), 1, (0,))):
                 indices = np.stack([m.ints(0, size, many) for size in shape[:depth]], -1)
                 yield m.case("%s scatter_%s %s into %s by %d" % (kind, name, many, shape, depth),
                              "scatter-nd-variable", call, [m.real(shape), indices, m.real(many + shape[depth:])],
-                             terms=80, expected=lambda v, i, u, name=name: _scattered(v, i, u, name),
+                             terms=80, expected=lambda v, i, u, name=name: scattered(v, i, u, name),
                              modes=modes if (name, shape) == ("nd_add", (3, 4, 2)) else modes[:1])
         for dtype in ("int32", "int64", "bool"):
             yield m.case("%s scatter_update %s" % (kind, dtype), key,
