@@ -86,6 +86,9 @@ def calls():
             lambda t, u: tf.tensor_scatter_nd_add(t, fed(places), u),
             [real(50, 64), real(20000, 64)],
         ),
+        "resource-scatter": ("20000x64 into 2000x64", into_variable("add", ids, True), [real(20000, 64)]),
+        "ref-scatter": ("20000x64 into 2000x64", into_variable("add", ids, False), [real(20000, 64)]),
+        "scatter-nd-variable": ("20000x64 into 50x64", into_variable("nd_add", places, True), [real(20000, 64)]),
         "bincount": (
             "20000 weights, 2000 bins",
             lambda w: gen_math_ops.bincount(fed(ids), 2000, w),
@@ -103,6 +106,17 @@ def calls():
         ),
         "adjust-contrast": ("16x224x224x3", lambda x: tf.image.adjust_contrast(x, 1.5), [real(16, 224, 224, 3)]),
     }
+
+
+def into_variable(name, indices, resource):
+    """A scatter into a variable that is zero again for every run."""
+
+    def call(updates):
+        variable = tf1.Variable(np.zeros((int(indices.max()) + 1, 64), "float32"), use_resource=resource)
+        with tf.control_dependencies([variable.initializer]):
+            return tf.identity(getattr(tf1, "scatter_" + name)(variable, fed(indices), updates))
+
+    return call
 
 
 def measured(call, inputs, patch, repeats):
