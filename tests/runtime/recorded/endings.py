@@ -34,7 +34,8 @@ if how == "exit":
 if how == "fork":
     child = os.fork()
     if child == 0:
-        sys.exit(0)
+        # sys.exit would destroy TensorFlow's thread pools; their threads are not in a fork, and 1.14 may wait forever.
+        os._exit(0)
     os.waitpid(child, 0)
 if how == "spawn":
     import subprocess
