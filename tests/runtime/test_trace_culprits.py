@@ -7,20 +7,18 @@ A program says what is expected in its docstring: `expect: OP | CLASS | ROW OF T
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from forks import TRACE, Forks, Job, traced
 
 from tfdeterminism.trace import diff
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-PROGRAMS = HERE / "programs"
+PROGRAMS = Path(__file__).resolve().parent / "programs"
+PATIENCE = 12  # runs of a race at most, until one differs from the first
 OWN_PROCESS = "set_order"  # forks share the seed of Python's hashes
 # Where the construct exists; each construct in one old version at least.
 IN_OLD = {
@@ -67,40 +65,57 @@ def test_every_program_says_what_is_expected() -> None:
     assert len(names("tf2.21")) - len(clean) >= 18
 
 
+class Programs:
+    """The programs of one environment, each recorded twice at least, into folder/PROGRAM/NUMBER."""
+
+    def __init__(self, environment: str, forks: Forks, folder: Path) -> None:
+        self.names = names(environment)
+        self._forks = forks
+        self._folder = folder
+        for number in range(2):  # not side by side: the second run of a program follows its first
+            self._record([self._job(name, number) for name in self.names])
+
+    def difference(self, name: str) -> diff.Difference:
+        """Of the first two runs; of a race, of the first and the first other that differs."""
+        first, count = str(self._folder / name / "0"), 2
+        found = diff.compare([first, str(self._folder / name / "1")])
+        while is_race(name) and found.result == "same" and count < PATIENCE:
+            self._record([self._job(name, count)])
+            found = diff.compare([first, str(self._folder / name / str(count))])
+            count += 1
+        return found
+
+    def _job(self, name: str, number: int) -> Job:
+        state = {"PROGRAM_STATE": str(self._folder / f"{name}.state")}
+        out = self._folder / name / str(number)
+        return traced(out, PROGRAMS / f"{name}.py", environment=state, alone=is_race(name))
+
+    def _record(self, jobs: list[Job]) -> None:
+        failed = [ran.stderr[-1500:] for ran in self._forks.run(jobs) if ran.returncode]
+        assert not failed, "\n\n".join(failed)
+
+
+def is_race(name: str) -> bool:
+    """Is it chance whether two runs differ?"""
+    return any(one.kind in ("kernel race", "input pipeline") for one in expected(name))
+
+
 @pytest.fixture(scope="module", params=ENVIRONMENTS)
 def recorded(
-    request: pytest.FixtureRequest, tf_python: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[str, Path]]:
-    """(environment, folder): each program of it recorded twice, in folder/PROGRAM/a/trace and b/trace."""
-    folder = tmp_path_factory.mktemp(request.param)
-    jobs = [[str(folder / name / run), ["--", str(PROGRAMS / f"{name}.py")]] for name in names(request.param)
-            for run in "ab"]  # fmt: skip
-    (folder / "jobs.json").write_text(json.dumps(jobs), "utf-8")
-    command = [str(tf_python(request.param)), str(HERE / "record_programs.py"), str(folder / "jobs.json")]
-    ran = subprocess.run(command, env=environ(), capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stderr[-2000:]
-    codes = dict(zip((job[0] for job in jobs), json.loads(ran.stdout.splitlines()[-1]), strict=True))
-    failed = [Path(job, "output.txt").read_text("utf-8", "replace")[-1500:] for job, code in codes.items() if code]
-    assert not failed, "\n\n".join(failed)
-    yield request.param, folder
-
-
-def environ(**more: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT / "runtime"), "TF_CPP_MIN_LOG_LEVEL": "3", **more}
+    request: pytest.FixtureRequest, forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
+) -> Programs:
+    return Programs(request.param, forks(request.param), tmp_path_factory.mktemp(request.param))
 
 
 @pytest.mark.tensorflow
-@pytest.mark.trace
-def test_each_culprit_is_named(recorded: tuple[str, Path]) -> None:
+def test_each_culprit_is_named(recorded: Programs) -> None:
     """One pass over all programs: recording them is what takes time."""
-    environment, folder = recorded
-    wrong = [f"{name}: {text}" for name in names(environment) for text in faults(name, folder / name)]
+    wrong = [f"{name}: {text}" for name in recorded.names for text in faults(name, recorded.difference(name))]
     assert not wrong, "\n".join(wrong)
 
 
-def faults(name: str, folder: Path) -> list[str]:
-    """What is not as expected of a program that was recorded twice."""
-    found = diff.compare([str(folder / "a" / "trace"), str(folder / "b" / "trace")])
+def faults(name: str, found: diff.Difference) -> list[str]:
+    """What is not as expected of a program's runs."""
     wanted = expected(name)
     results = {"structure"} if any(one.kind == "structure" for one in wanted) else {"diverged"} if wanted else {"same"}
     wrong = [] if found.result in results else [f"{found.result}, not {results}"]
@@ -122,18 +137,15 @@ def faults(name: str, folder: Path) -> list[str]:
 
 
 @pytest.mark.tensorflow
-@pytest.mark.trace
-def test_the_order_of_a_set(tf_python: Callable[[str], Path], tmp_path: Path) -> None:
+def test_the_order_of_a_set(forks: Callable[[str], Forks], tmp_path: Path) -> None:
     """Two processes whose hashes have other seeds; the diff runs in the environment, as its user's would."""
-    python = str(tf_python("tf2.21"))
-    for run in "12":
-        command = [python, "-m", "tfdeterminism.trace", "run", "--out", str(tmp_path / run), "--"]
-        subprocess.run([*command, str(PROGRAMS / "set_order.py")], env=environ(PYTHONHASHSEED=run), check=True,
-                       stdout=subprocess.DEVNULL)  # fmt: skip
-    command = [python, "-m", "tfdeterminism.trace", "diff", str(tmp_path / "1"), str(tmp_path / "2"), "--json"]
-    ran = subprocess.run(command, env=environ(), capture_output=True, text=True)
+    program = PROGRAMS / f"{OWN_PROCESS}.py"
+    runs = [traced(tmp_path / seed, program, environment={"PYTHONHASHSEED": seed}, fresh=True) for seed in "12"]
+    assert [one.returncode for one in forks("tf2.21").run(runs)] == [0, 0]
+    compared = Job([*TRACE, "diff", str(tmp_path / "1"), str(tmp_path / "2"), "--json"])
+    (ran,) = forks("tf2.21").run([compared])
     assert ran.returncode == 1, ran.stderr
     (culprit,) = json.loads(ran.stdout)["culprits"]
-    (want,) = expected("set_order")
+    (want,) = expected(OWN_PROCESS)
     assert (culprit["class"], culprit["line"]) == (want.kind, want.line)
     assert any("PYTHONHASHSEED" in line for line in culprit["lines"])

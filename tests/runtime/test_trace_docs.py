@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from forks import Forks, Job
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = re.compile(r"^```python file=(\S+)\n(.*?)^```", re.M | re.S)
@@ -35,8 +36,7 @@ def missing(lines: list[str], said: str) -> list[str]:
 
 
 @pytest.mark.tensorflow
-@pytest.mark.trace
-def test_the_guide(tf_python: Callable[[str], Path], tmp_path: Path) -> None:
+def test_the_guide(forks: Callable[[str], Forks], tmp_path: Path) -> None:
     text = (ROOT / "docs" / "trace.md").read_text("utf-8")
     for name, content in FILE.findall(text):
         (tmp_path / name).write_text(content, "utf-8")
@@ -44,15 +44,13 @@ def test_the_guide(tf_python: Callable[[str], Path], tmp_path: Path) -> None:
     assert len(commands) == 5
     for (program, *arguments), lines in commands:
         assert program == "python"
-        ran = subprocess.run([str(tf_python("tf2.21")), *arguments], cwd=tmp_path, env=environ(), capture_output=True,
-                             text=True)  # fmt: skip
+        (ran,) = forks("tf2.21").run([Job(arguments, folder=str(tmp_path))])
         expected = 1 if any("differ" in line for line in lines) else 0
         assert ran.returncode == expected, ran.stderr
         assert not missing(lines, ran.stdout), ran.stdout
 
 
 @pytest.mark.tensorflow
-@pytest.mark.trace
 def test_the_tutorial_of_the_readme(tf_python: Callable[[str], Path], tmp_path: Path) -> None:
     """It ends with a found race, a page, and the lines to change."""
     section = (ROOT / "README.md").read_text("utf-8").split("### Three minutes to a found race")[1].split("\n## ")[0]

@@ -172,7 +172,6 @@ def started(python: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.tensorflow
-@pytest.mark.trace
 def test_a_race_is_found_replayed_and_explained(tf_python: Callable[[str], Path]) -> None:
     """In TensorFlow 2.0, where enable_op_determinism does not exist yet."""
     search = started(tf_python("tf2.0"), "--json", "--runs", "12", "--", str(PROGRAMS / "crop_race.py"))
@@ -189,7 +188,6 @@ def test_a_race_is_found_replayed_and_explained(tf_python: Callable[[str], Path]
 
 
 @pytest.mark.tensorflow
-@pytest.mark.trace
 def test_a_clean_program_in_real_runs(tf_python: Callable[[str], Path]) -> None:
     search = started(tf_python("tf1.14"), "--runs", "2", "--", str(PROGRAMS / "clean_session.py"))
     said, progress = search.communicate()
@@ -198,7 +196,6 @@ def test_a_clean_program_in_real_runs(tf_python: Callable[[str], Path]) -> None:
 
 
 @pytest.mark.tensorflow
-@pytest.mark.trace
 def test_a_program_that_fails(tf_python: Callable[[str], Path], tmp_path: Path) -> None:
     failing = tmp_path / "train.py"
     failing.write_text("import tensorflow as tf\nraise SystemExit('no data')\n")

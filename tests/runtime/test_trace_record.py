@@ -3,54 +3,60 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy
 import pytest
+from forks import TRACE, Forks, Job, traced
 
 from tfdeterminism.trace import format as trace_format
 
-HERE = Path(__file__).resolve().parent
-RUNTIME = HERE.parent.parent / "runtime"
-PROGRAMS = HERE / "recorded"
+PROGRAMS = Path(__file__).resolve().parent / "recorded"
+# how a program ends: (its exit code, what is said of it)
+ENDINGS = {
+    "nothing": (4, "no TensorFlow op was seen"),
+    "before": (1, "before TensorFlow"),
+    "raise": (1, "the program's own"),
+    "exit": (5, ""),
+    "os._exit": (7, ""),
+    "kill": (-9, ""),
+    "fork": (0, ""),
+    "spawn": (0, ""),
+    "full": (5, "the program goes on"),
+}
+WITHOUT_TENSORFLOW = ("nothing", "before")
 
-pytestmark = [pytest.mark.tensorflow, pytest.mark.trace]
+pytestmark = pytest.mark.tensorflow
 
 
 class Environment:
     """One TensorFlow, with a folder for what is run in it."""
 
-    def __init__(self, key: str, python: Path, folder: Path) -> None:
-        self.key = key
-        self.python = python
+    def __init__(self, key: str, forks: Forks, folder: Path) -> None:
+        self.forks = forks
         self.folder = folder
         self.version = tuple(int(part) for part in key.removeprefix("tf").split("."))
+        jobs = self._jobs()
+        self.ran = dict(zip(jobs, forks.run(list(jobs.values())), strict=True))
 
-    def python_run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        variables = {**os.environ, "PYTHONPATH": str(RUNTIME), "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONWARNINGS": "ignore"}
-        command = [str(self.python), *arguments]
-        return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=400)
+    def _jobs(self) -> dict[str, Job]:
+        """Every run that needs no other's trace. The fresh ones import TensorFlow under trace, as a user's does."""
+        found = {name: Job([str(PROGRAMS / f"{name}.py")]) for name in ("session", "digests")}
+        found["everything"] = Job([str(PROGRAMS / "everything.py"), str(self.folder / "everything")])
+        for name in ("session-0", "session-1"):
+            found[name] = traced(self.folder / name, PROGRAMS / "session.py", fresh=name == "session-0")
+        for level in ("none", "layers", "ops"):
+            out, options = self.folder / f"train-{level}", ("--level", level)
+            found[out.name] = traced(out, PROGRAMS / "train.py", options=options, fresh=level == "ops")
+        for how in ENDINGS:
+            out = self.folder / f"end-{how}"
+            found[out.name] = traced(out, PROGRAMS / "endings.py", how, fresh=how in WITHOUT_TENSORFLOW)
+        return found
 
-    def program(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return self.python_run(str(PROGRAMS / name), *arguments)
-
-    def traced(
-        self, out: str, name: str, *arguments: str, options: tuple[str, ...] = ()
-    ) -> subprocess.CompletedProcess[str]:
-        return self.python_run(
-            "-m",
-            "tfdeterminism.trace",
-            "run",
-            "--out",
-            str(self.folder / out),
-            *options,
-            "--",
-            str(PROGRAMS / name),
-            *arguments,
-        )
+    def run(self, job: Job) -> subprocess.CompletedProcess[str]:
+        return self.forks.run([job])[0]
 
     def trace(self, out: str) -> trace_format.Trace:
         return trace_format.load(str(self.folder / out / "trace-0.tfdt"))
@@ -58,15 +64,15 @@ class Environment:
 
 @pytest.fixture(scope="module", params=["tf2.21", "tf2.0", "tf1.14"])
 def tensorflow(
-    request: pytest.FixtureRequest, tf_python: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, forks: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
 ) -> Environment:
-    return Environment(request.param, tf_python(request.param), tmp_path_factory.mktemp(request.param))
+    return Environment(request.param, forks(request.param), tmp_path_factory.mktemp(request.param))
 
 
 @pytest.fixture(scope="module")
 def everything(tensorflow: Environment) -> Callable[[str], trace_format.Trace]:
     """everything("dtypes"): the trace of that function of recorded/everything.py."""
-    done = tensorflow.program("everything.py", str(tensorflow.folder / "everything"))
+    done = tensorflow.ran["everything"]
     assert done.returncode == 0, done.stderr[-3000:]
     return lambda name: tensorflow.trace("everything/" + name)
 
@@ -198,8 +204,7 @@ def test_calls_of_one_function_do_not_mix(everything: Callable) -> None:
 
 
 def test_two_runs_of_a_session_align_and_agree(tensorflow: Environment) -> None:
-    plain = tensorflow.program("session.py")
-    runs = [tensorflow.traced(f"session-{number}", "session.py") for number in range(2)]
+    plain, *runs = (tensorflow.ran[name] for name in ("session", "session-0", "session-1"))
     assert [one.returncode for one in runs] == [0, 0], runs[0].stderr[-3000:]
     assert [one.stdout for one in runs] == [plain.stdout] * 2  # the seed of the last op included
     first, second = (tensorflow.trace(f"session-{number}") for number in range(2))
@@ -212,10 +217,7 @@ def test_two_runs_of_a_session_align_and_agree(tensorflow: Environment) -> None:
 
 
 def test_training_is_bit_identical_and_runs_align(tensorflow: Environment) -> None:
-    runs = {
-        level: tensorflow.traced(f"train-{level}", "train.py", options=("--level", level))
-        for level in ("none", "layers", "ops")
-    }
+    runs = {level: tensorflow.ran[f"train-{level}"] for level in ("none", "layers", "ops")}
     assert {one.returncode for one in runs.values()} == {0}, runs["ops"].stderr[-3000:]
     assert len({one.stdout for one in runs.values()}) == 1
     traces = {level: tensorflow.trace(f"train-{level}") for level in runs}
@@ -230,28 +232,14 @@ def test_training_is_bit_identical_and_runs_align(tensorflow: Environment) -> No
     assert recorded(traces["ops"], op="Conv2DBackpropFilter")
 
 
-@pytest.mark.parametrize(
-    ("how", "status", "says"),
-    [
-        ("nothing", 4, "no TensorFlow op was seen"),
-        ("before", 1, "before TensorFlow"),
-        ("raise", 1, "the program's own"),
-        ("exit", 5, ""),
-        ("os._exit", 7, ""),
-        ("kill", -9, ""),
-        ("fork", 0, ""),
-        ("spawn", 0, ""),
-        ("full", 5, "the program goes on"),
-    ],
-)
-def test_however_a_program_ends_its_status_is_kept_and_its_trace_is_readable(
-    tensorflow: Environment, how: str, status: int, says: str
-) -> None:
-    done = tensorflow.traced("end-" + how, "endings.py", how)
+@pytest.mark.parametrize("how", ENDINGS)
+def test_however_a_program_ends_its_status_is_kept_and_its_trace_is_readable(tensorflow: Environment, how: str) -> None:
+    status, says = ENDINGS[how]
+    done = tensorflow.ran["end-" + how]
     assert done.returncode == status, done.stderr[-3000:]
     assert says in done.stderr
     trace = tensorflow.trace("end-" + how)
-    if how in ("nothing", "before"):
+    if how in WITHOUT_TENSORFLOW:
         assert len(trace.records) == 0
         return
     sines = count(trace, op="Sin")
@@ -267,13 +255,12 @@ def test_however_a_program_ends_its_status_is_kept_and_its_trace_is_readable(
 def test_an_ops_inputs_are_kept_and_replayed(tensorflow: Environment) -> None:
     found = recorded(tensorflow.trace("session-0"), op="MatMul", forward=None)[0]
     wanted = json.dumps({name: found[name] for name in ("function", "trace", "node")} | {"occurrence": 1})
-    done = tensorflow.traced("capture", "session.py", options=("--capture", wanted))
+    done = tensorflow.run(traced(tensorflow.folder / "capture", PROGRAMS / "session.py", options=("--capture", wanted)))
     assert done.returncode == 0, done.stderr[-3000:]
     captured = tensorflow.trace("capture").captures
     assert [one["occurrence"] for one in captured] == [1]
-    replayed = tensorflow.python_run(
-        "-m", "tfdeterminism.trace", "replay", "--times", "3", str(tensorflow.folder / "capture" / captured[0]["file"])
-    )
+    kept = str(tensorflow.folder / "capture" / captured[0]["file"])
+    replayed = tensorflow.run(Job([*TRACE, "replay", "--times", "3", kept]))
     assert replayed.returncode == 0, replayed.stderr[-3000:]
     answer = json.loads(replayed.stdout)
     assert (answer["op"], answer["times"], answer["distinct"]) == ("MatMul", 3, [1])
@@ -290,14 +277,14 @@ def test_an_ops_inputs_are_kept_and_replayed(tensorflow: Environment) -> None:
 def test_wrong_usage_is_one_line(tensorflow: Environment, arguments: list[str], says: str) -> None:
     placed = [str(tensorflow.folder / one) if one in ("X", "session-0") else one for one in arguments]
     placed = [str(PROGRAMS / one) if one == "train.py" else one for one in placed]
-    done = tensorflow.python_run("-m", "tfdeterminism.trace", "run", *placed)
+    done = tensorflow.run(Job([*TRACE, "run", *placed], fresh=True))
     assert (done.returncode, done.stdout) == (2, "")
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
 
 
 def test_no_mutation_is_missed_by_a_digest_in_tensorflow(tensorflow: Environment) -> None:
-    done = tensorflow.program("digests.py")
+    done = tensorflow.ran["digests"]
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout)
     assert (found["missed"], found["wrong"]) == (0, 0)

@@ -1,0 +1,87 @@
+"""Many runs in one TensorFlow environment: forks of one process that has imported TensorFlow, two at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+RUNTIME = HERE.parent.parent / "runtime"
+TRACE = ("-m", "tfdeterminism.trace")
+
+
+@dataclass
+class Job:
+    """arguments: what follows `python`; fresh: in a process of its own; alone: with nothing beside it."""
+
+    arguments: Sequence[str]
+    folder: str | None = None
+    environment: dict[str, str] = field(default_factory=dict)
+    fresh: bool = False
+    alone: bool = False
+    seconds: float = 400
+
+
+def environ(**more: str) -> dict[str, str]:
+    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONWARNINGS": "ignore"}
+    return {**os.environ, "PYTHONPATH": str(RUNTIME), **quiet, **more}
+
+
+class Forks:
+    """A context manager. python: the environment's interpreter."""
+
+    def __init__(self, python: Path | str) -> None:
+        self.python = str(python)
+        self._process: subprocess.Popen[str] | None = None
+        self._folder = tempfile.TemporaryDirectory(prefix="tfdet-forks-")
+        self._count = 0
+
+    def __enter__(self) -> Forks:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._process is not None:
+            self._process.communicate()  # the end of its input is its end
+        self._folder.cleanup()
+
+    def run(self, jobs: Sequence[Job]) -> list[subprocess.CompletedProcess[str]]:
+        """Run them, and wait for all."""
+        outputs = [self._output() for _ in jobs]
+        asked = [{**asdict(job), "output": str(output)} for job, output in zip(jobs, outputs, strict=True)]
+        codes = self._ask(asked)
+        return [_ended(job, code, output) for job, code, output in zip(jobs, codes, outputs, strict=True)]
+
+    def _output(self) -> Path:
+        self._count += 1
+        made = Path(self._folder.name, str(self._count))
+        made.mkdir()
+        return made
+
+    def _ask(self, jobs: list[dict[str, Any]]) -> list[int]:
+        if self._process is None:
+            command = [self.python, str(HERE / "forking.py")]
+            self._process = subprocess.Popen(command, env=environ(), text=True, stdin=subprocess.PIPE,
+                                             stdout=subprocess.PIPE)  # fmt: skip
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(jobs) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        assert answer, f"{self.python} cannot run programs: exit code {self._process.wait()}"
+        return json.loads(answer)
+
+
+def _ended(job: Job, code: int, output: Path) -> subprocess.CompletedProcess[str]:
+    said = [(output / name).read_text("utf-8", "replace") for name in ("out.txt", "err.txt")]
+    return subprocess.CompletedProcess(list(job.arguments), code, *said)
+
+
+def traced(out: Path | str, program: Path | str, *arguments: str, options: Sequence[str] = (), **more: Any) -> Job:
+    """A job: record that program into the folder `out`."""
+    return Job([*TRACE, "run", "--out", str(out), *options, "--", str(program), *arguments], **more)
