@@ -1,0 +1,66 @@
+"""Does the debug tool accuse clean programs? Ten pairs of runs of each, every op recorded, every pair compared.
+
+    python benchmarks/trace_clean.py PYTHON [--pairs N]
+
+PYTHON: an interpreter with TensorFlow.  The programs: tests/runtime/programs/clean_*.py.  Promised: no pair differs.
+Exit code 1 if one does.  Baseline: tests/runtime records one pair of each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "runtime"), str(ROOT / "tests" / "runtime")]
+PROGRAMS = sorted((ROOT / "tests" / "runtime" / "programs").glob("clean_*.py"))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("python", help="an interpreter with TensorFlow")
+    parser.add_argument("--pairs", type=int, default=10, help="of each program (default 10)")
+    options = parser.parse_args()
+    from forks import Forks
+
+    accused = 0
+    with tempfile.TemporaryDirectory() as folder, Forks(options.python) as forks:
+        for program in PROGRAMS:
+            started = time.perf_counter()
+            pairs = record(forks, program, Path(folder) / program.stem, options.pairs)
+            differ, records = compare(pairs)
+            accused += differ
+            print(f"{program.stem}: {len(pairs)} pairs, {differ} differ; {records:,} records a run; "
+                  f"{time.perf_counter() - started:.0f} s")  # fmt: skip
+    print(f"a promise is broken: {accused} pairs differ" if accused else "as promised: no pair differs")
+    return int(accused > 0)
+
+
+def record(forks, program: Path, folder: Path, count: int) -> list[tuple[Path, Path]]:
+    from forks import traced
+
+    runs = [folder / str(number) for number in range(2 * count)]
+    for ran in forks.run([traced(run, program) for run in runs]):
+        if ran.returncode:
+            sys.exit(f"{program.name} ended with {ran.returncode}: {ran.stderr[-1500:]}")
+    return list(zip(runs[::2], runs[1::2], strict=True))
+
+
+def compare(pairs: list[tuple[Path, Path]]) -> tuple[int, int]:
+    """(pairs that differ, records of a run)."""
+    from tfdeterminism.trace import diff
+    from tfdeterminism.trace import format as trace_format
+
+    found = [diff.compare([str(one) for one in pair]) for pair in pairs]
+    for one in found:
+        if one.result != "same":
+            print(diff.text(one))
+    records = len(trace_format.load(str(pairs[0][0] / "trace-0.tfdt")).records)
+    return sum(one.result != "same" for one in found), records
+
+
+if __name__ == "__main__":
+    sys.exit(main())
