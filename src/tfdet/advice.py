@@ -26,7 +26,7 @@ def content(status: Status) -> dict[str, Any]:
     named = {s for source in sources.values() for claim in source["claims"] for s in claim["solutions"]}
     named |= {s for source in sources.values() for device in source["measured"].values() for s in device}
     solutions = {
-        key: {"name": s.name, "order": s.order, "general": s.general, "lines": s.recipe, "when": s.when}
+        key: {"name": s.name, "order": s.order, "general": s.general, "own": s.own, "lines": s.recipe, "when": s.when}
         for key, s in status.matrix.solutions.items()
         if key in named and s.recipe
     }

@@ -353,8 +353,8 @@ def test_the_pipeline_is_named_by_the_line_of_its_map(compare: Callable[..., dif
     [
         ("2.21.0", "CPU", "TEOD"),
         ("2.7.0", "CPU", "TDO"),
-        ("2.0.0", "CPU", "CPU1"),
-        ("1.14.0", "CPU", "CPU1"),
+        ("2.0.0", "CPU", "ED"),  # measured there; before 2.6 TensorFlow has no switch that helps
+        ("1.14.0", "CPU", "ED"),
         ("2.21.0", "GPU", None),
     ],
 )

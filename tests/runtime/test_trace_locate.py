@@ -181,7 +181,7 @@ def test_a_race_is_found_replayed_and_explained(tf_python: Callable[[str], Path]
     culprit = found["culprits"][0]
     assert (culprit["op_type"], culprit["forward_op"]) == ("CropAndResizeGradImage", "CropAndResize")
     assert "tf.image.crop_and_resize" in dict(culprit["snippet"])[culprit["line"]]
-    assert (culprit["source"], culprit["solution"]) == ("crop-and-resize-backprop", "CPU1")
+    assert (culprit["source"], culprit["solution"]) == ("crop-and-resize-backprop", "ED")
     assert found["replay"]["times"] == 30
     assert found["replay"]["distinct"] > 1
     assert re.search(r"\[2/\d+\] run 2, digests of weights, about \d+ (s|min) left", progress)

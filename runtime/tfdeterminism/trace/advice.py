@@ -71,15 +71,15 @@ class Book(object):
         return min(named)[3] if named else None
 
     def _solution(self, source, place):
-        """The documented or measured solution; of several that which covers the most ops, the newest."""
+        """The documented or measured solution; of several what covers the most ops, TensorFlow's own, the newest."""
         found = self._claimed(source, place, "deterministic")
         version = ".".join(str(part) for part in self._version[:2])
         if not self._ngc:
             found |= {key for key, versions in source["measured"].get(place, {}).items() if version in versions}
-        known = [(self.solutions[key]["general"], self.solutions[key]["order"], key)
-                 for key in found if key in self.solutions]
-        special = [one for one in known if not one[0] and one[2] not in ("CPU1", "KSEED")]
-        return max(special or known)[2] if known else None
+        known = [(one["general"], not one["own"], one["order"], key)
+                 for key, one in self.solutions.items() if key in found]
+        special = [one for one in known if not one[0] and one[-1] not in ("CPU1", "KSEED")]
+        return max(special or known)[-1] if known else None
 
     def _claimed(self, source, place, says):
         return {key for claim in source["claims"] for key in claim["solutions"]
