@@ -318,7 +318,9 @@ def _bad_calls():
             lambda: into_variable("scatter_nd_add", [[0, 0, 0], [0, 0, 0]], [1., 2.])],
         "bincount": [lambda: raw("gen_math_ops", "bincount")([0, -1], 3, [1., 2.]),
                      lambda: raw("gen_math_ops", "bincount")([0, 1], -3, [1., 2.]),
-                     lambda: raw("gen_math_ops", "bincount")([0, 1], 3, [1., 2., 3.])],
+                     lambda: raw("gen_math_ops", "bincount")([0, 1], 3, [1., 2., 3.]),
+                     lambda: grad(lambda weights: raw("gen_math_ops", "bincount")([0, 1], 3, weights),
+                                  tf.constant([1., 2.]))],
         "sparse-dense-matmul": [
             lambda: tf.sparse.sparse_dense_matmul(tf.SparseTensor([[0, 9]], [1.], [2, 2]), d[:2]),
             lambda: tf.sparse.sparse_dense_matmul(tf.SparseTensor([[9, 0]], [1.], [2, 2]), d[:2]),

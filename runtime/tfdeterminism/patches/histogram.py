@@ -1,7 +1,7 @@
 """bincount with weights.  Without weights it counts, which has no order, and stays TensorFlow's."""
 
 from tfdeterminism.patches import reduce
-from tfdeterminism.patches.common import Scope, cast, constant, dims, need, reshape, select, tensor
+from tfdeterminism.patches.common import Scope, cast, constant, dims, like_op, need, reshape, select, tensor
 
 
 def install(session):
@@ -17,7 +17,10 @@ def _bincount(arr, size, weights, name=None):
     with Scope(name, "Bincount") as scope:
         values, size, weights = tensor(arr, dtypes.int32), tensor(size, dtypes.int32), tensor(weights)
         _need_weighted(values, size, weights)
-        bins = _bins(array_ops.reshape(values, [-1]), weights, size, 1)
+
+        def forward(values, weights):
+            return _bins(array_ops.reshape(values, [-1]), weights, size, 1)
+        bins = like_op("Bincount", forward, [values, weights])  # which has no gradient, and says so
         bins.set_shape([_known(size)])
         return scope.named(bins)
 
@@ -31,11 +34,14 @@ def _dense_bincount(input, size, weights, binary_output=False, name=None):
         need(not binary_output and values.dtype.is_integer and values.shape.ndims in (1, 2))
         _need_weighted(values, size, weights)
         if values.shape.ndims == 1:
-            bins = _bins(values, weights, size, 1)
+            bins = like_op("DenseBincount", lambda values, weights: _bins(values, weights, size, 1), [values, weights])
             bins.set_shape([_known(size)])
             return scope.named(bins)
         batch = dims(values)[0]
-        bins = _bins(array_ops.reshape(values, [-1]), weights, size, batch)
+
+        def forward(values, weights):
+            return _bins(array_ops.reshape(values, [-1]), weights, size, batch)
+        bins = like_op("DenseBincount", forward, [values, weights])
         bins = reshape(bins, [batch, cast(size, dtypes.int32)])
         bins.set_shape([values.shape.as_list()[0], _known(size)])
         return scope.named(bins)
