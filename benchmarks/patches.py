@@ -27,7 +27,7 @@ def main() -> None:
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="one JSON line for each op")
     how.add_argument("--write", action="store_true", help="keep it in matrix/costs")
-    parser.add_argument("--repeats", type=int, default=11)
+    parser.add_argument("--repeats", type=int, default=51)
     asked = parser.parse_args()
     project = find_project()
     costs = []
