@@ -51,6 +51,11 @@ def patched(key: str, environment: Environment) -> dict[str, list[str]]:
     return {patch.key: list(patch.sources) for patch in recipes.patches_for(*build_of(key, environment))}
 
 
+def replaced(key: str, environment: Environment) -> set[str]:
+    """The sources whose op tfdeterminism replaces there."""
+    return {source for sources in patched(key, environment).values() for source in sources}
+
+
 def effects(matrix: Matrix, key: str | None) -> set[str]:
     """A solution and all that it includes."""
     if key is None:

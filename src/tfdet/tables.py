@@ -71,9 +71,12 @@ def _said(status: Status, key: str, source: Source, environment_key: str, enviro
     backing = {solution: _backing(status, environment_key, key, solution, text) for solution, text in says.items()}
     works = [s for s, text in says.items() if text in ("deterministic", "no-solution") and s != NONE]
     refuses = [s for s, text in says.items() if text == "raises"]
+    lacking = says and "deterministic" not in says.values()
+    stands_in = lacking and key in known.replaced(environment_key, environment)
     words = [_marked(works, backing, " or ")] if works else []
     words += [f"by default<sup>{backing[NONE]}</sup>"] if says.get(NONE) == "deterministic" else []
     words += [f"raises under {_marked(refuses, backing, ' and ')}"] if refuses else []
+    words += [f"{known.ENABLED}<sup>{_replaced_backing(status, environment_key, key)}</sup>"] if stands_in else []
     return ", ".join(words)
 
 
@@ -82,6 +85,14 @@ def _marked(solutions: list[str], backing: dict[str, str], between: str) -> str:
     if len(marks) == 1:
         return f"{between.join(solutions)}<sup>{marks.pop()}</sup>"
     return between.join(f"{solution}<sup>{backing[solution]}</sup>" for solution in solutions)
+
+
+def _replaced_backing(status: Status, environment: str, source: str) -> str:
+    """m, ✗: as below; p: the graph of what tfdeterminism puts in the op's place speaks for it (tests/runtime)."""
+    verdicts = {status.verdict(CellKey(environment, gpu, source, known.ENABLED)).verdict for gpu in status.gpus}
+    if Verdict.NONDETERMINISTIC in verdicts:
+        return "✗"
+    return "m" if Verdict.DETERMINISTIC in verdicts else "p"
 
 
 _BACKS = {"deterministic": Verdict.DETERMINISTIC, "raises": Verdict.RAISES}

@@ -148,33 +148,64 @@ def test_a_gpu_claim_is_never_backed_by_a_cpu(checkout: Project) -> None:
     assert {(cell["backing"], cell["verdict"]) for cell in gpu} <= {("documented", ""), ("audited", "")}
 
 
-def test_a_gpu_mark_needs_a_gpu_that_agrees(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> None:
-    """A crash backs nothing; a difference refutes; only equal runs beside a control that differed are measured."""
+@pytest.fixture
+def mark_on_a_gpu(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> Callable[..., str]:
+    """What README says of a source for TF 2.1 after a GPU gave (observation, solution) records for it."""
     from tfdet.cases import current_hashes
 
-    (case_hash,) = current_hashes(copy.suite)["bias-add-backprop"]
-    gpu = {
-        "environment": "tf2.1",
-        "device": "nvidia-h200",
-        "case_hash": case_hash,
-        "stack": {**STACK, "tensorflow": "2.1.0", "gpu": "NVIDIA H200"},
-        "ran_on": ["GPU:0"],
-    }
-    told = {"determinism_environment": {"TF_DETERMINISTIC_OPS": "1"}, "solution": "TDO"}
-    path = tmp_path / "records.jsonl"
+    stack = {**STACK, "tensorflow": "2.1.0", "gpu": "NVIDIA H200"}
+    told = {"TDO": {"TF_DETERMINISTIC_OPS": "1"}, "ED": {"TF_DETERMINISTIC_OPS": "1"}, "none": {}}
 
-    def cell(*records: bytes) -> str:
+    def mark(source: str, row: str, *showed: tuple[str, str]) -> str:
         shutil.rmtree(copy.evidence / "nvidia-h200", ignore_errors=True)
+        (case_hash, *_) = current_hashes(copy.suite)[source]
+        gpu = {
+            "environment": "tf2.1",
+            "device": "nvidia-h200",
+            "source": source,
+            "case_hash": case_hash,
+            "stack": stack,
+        }
+        records = [
+            line(
+                seen, **gpu, ran_on=[] if seen == "crashed" else ["GPU:0"], solution=s, determinism_environment=told[s]
+            )
+            for seen, s in showed
+        ]
+        path = tmp_path / "records.jsonl"
         path.write_bytes(b"".join(records))
         assert tfdet(copy, "evidence", "add", path).returncode == 0
         tfdet(copy, "status", "--write")
-        (row,) = re.findall(r"^\| `tf.nn.bias_add` backprop.*$", (copy.root / "README.md").read_text(), re.M)
-        return row.split("|")[2]
+        (found,) = re.findall(rf"^.*{re.escape(row)}.*$", (copy.root / "README.md").read_text(), re.M)
+        return found.split(row)[1].split("|")[1]
 
-    assert "TDO<sup>d</sup>" in cell(line("crashed", **{**gpu, "ran_on": []}, **told))
-    assert "TDO<sup>d</sup>" in cell(line("equal", **gpu, **told))
-    assert "TDO<sup>✗</sup>" in cell(line("differs", **gpu, **told))
-    assert "TDO<sup>m</sup>" in cell(line("differs", **gpu), line("equal", **gpu, **told))
+    return mark
+
+
+def test_a_gpu_mark_needs_a_gpu_that_agrees(mark_on_a_gpu: Callable[..., str]) -> None:
+    """A crash backs nothing; a difference refutes; only equal runs beside a control that differed are measured."""
+    row = "`tf.nn.bias_add` backprop (see XLA note)"
+
+    def cell(*showed: tuple[str, str]) -> str:
+        return mark_on_a_gpu("bias-add-backprop", row, *showed)
+
+    assert "TDO<sup>d</sup>" in cell(("crashed", "TDO"))
+    assert "TDO<sup>d</sup>" in cell(("equal", "TDO"))
+    assert "TDO<sup>✗</sup>" in cell(("differs", "TDO"))
+    assert "TDO<sup>m</sup>" in cell(("differs", "none"), ("equal", "TDO"))
+
+
+def test_a_replaced_op_stands_beside_no_solution(mark_on_a_gpu: Callable[..., str]) -> None:
+    """By its graph until a GPU has measured it; never where TensorFlow has a solution of its own."""
+    row = "| `tf.math.segment_sum` forward"
+
+    def cell(*showed: tuple[str, str]) -> str:
+        return mark_on_a_gpu("segment-sum", row, *showed)
+
+    assert cell() == " NS1<sup>a</sup>, ED<sup>p</sup> (TF 2.1) "
+    assert "ED<sup>p</sup>" in cell(("equal", "ED"))
+    assert "ED<sup>✗</sup>" in cell(("differs", "none"), ("differs", "ED"))
+    assert "ED<sup>m</sup>" in cell(("differs", "none"), ("equal", "ED"))
 
 
 def test_a_record_looked_at_twice_counts_once(checkout: Project) -> None:
