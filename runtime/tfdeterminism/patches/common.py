@@ -1,5 +1,7 @@
 """What every patch needs: tensors from arguments, shapes, names, and TensorFlow's own gradients."""
 
+import weakref
+
 from tfdeterminism.replace import NotCovered
 
 
@@ -66,11 +68,15 @@ def select(condition, yes, no):
 
 def unrecorded():
     """with unrecorded(): what is computed here is no part of what a gradient tape differentiates."""
+    return _tape().stop_recording()
+
+
+def _tape():
     try:
         from tensorflow.python.eager import record as tape  # from 2.12 on
     except ImportError:
         from tensorflow.python.eager import tape
-    return tape.stop_recording()
+    return tape
 
 
 class Scope(object):
@@ -104,7 +110,7 @@ class _Op(object):
 
     def __init__(self, op_type, inputs, attributes, outputs):
         self.type, self.name, self.device = op_type, op_type, ""
-        self.inputs, self.outputs, self._attributes = list(inputs), outputs, attributes
+        self.inputs, self.outputs, self._attributes = list(inputs), list(outputs), attributes
 
     def get_attr(self, name):
         return self._attributes[name]
@@ -117,19 +123,56 @@ def like_op(op_type, forward, inputs, attributes=None):
     those of the op that forward stands in for.
     """
     from tensorflow.python.framework import ops
-    from tensorflow.python.ops import custom_gradient
     registry = getattr(ops, "gradient_registry", None) or ops._gradient_registry
-    made = []
 
-    @custom_gradient.custom_gradient
-    def call(*inputs):
-        with unrecorded():
-            outputs = forward(*inputs)
+    def gradient(inputs, outputs, *grads):
+        return registry.lookup(op_type)(_Op(op_type, inputs, attributes or {}, outputs), *grads)
+    return with_gradient(op_type, forward, inputs, gradient)
 
-        def gradient(*grads):
-            return registry.lookup(op_type)(_Op(op_type, inputs, attributes or {}, made), *grads)
-        return outputs, gradient
 
-    result = call(*inputs)
-    made.extend(result if isinstance(result, (list, tuple)) else [result])
-    return result
+def with_gradient(op_type, forward, inputs, gradient):
+    """forward(*inputs), whose gradients to the inputs are gradient(inputs, outputs, *grads).
+
+    Not tf.custom_gradient: its gradient functions hold tensors of the graph that called them.  Loops and functions are
+    differentiated in copies of their graphs, where only what is handed to the gradient exists.
+    """
+    from tensorflow.python.eager import context
+    from tensorflow.python.ops import array_ops
+    with unrecorded():
+        outputs = forward(*inputs)
+        flat = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+        if context.executing_eagerly():
+            sources, results = inputs, [array_ops.identity(one) for one in flat]
+        else:
+            sources = flat + inputs
+            results = _marked(sources, len(flat), gradient)
+    many = len(flat)
+    before = len(sources) - len(inputs)  # in a graph the results are sources too, without a gradient
+
+    def backward(*grads):
+        return [None] * before + _as_list(gradient(inputs, results[:many], *grads[:many]))
+
+    _tape().record_operation(op_type, results, sources, backward)
+    return results[:many] if isinstance(outputs, (list, tuple)) else results[0]
+
+
+def _marked(tensors, many, gradient):
+    """The tensors, `many` results and then the inputs, out of one op with this gradient: tf.gradients finds it there."""
+    from tensorflow.python.framework import ops
+    from tensorflow.python.ops import array_ops
+    name = "tfdeterminism-%d" % ops.uid()
+
+    @ops.RegisterGradient(name)
+    def backward(op, *grads):
+        op = op or marked[0]()  # None: tf.saved_model.save traces the gradient function
+        gradients = gradient(list(op.inputs)[many:], list(op.outputs)[:many], *grads[:many])
+        return [None] * many + _as_list(gradients)
+
+    with ops.get_default_graph().gradient_override_map({"IdentityN": name}):
+        results = list(array_ops.identity_n(tensors))
+    marked = [weakref.ref(results[0].op)]  # the registry keeps the function for ever: no graph with it
+    return results
+
+
+def _as_list(value):
+    return list(value) if isinstance(value, (list, tuple)) else [value]

@@ -7,7 +7,7 @@ TensorFloat-32 on newer GPUs.)
 """
 
 from tfdeterminism.patches import reduce
-from tfdeterminism.patches.common import Scope, cast, constant, dims, need, reshape, tensor, unrecorded
+from tfdeterminism.patches.common import Scope, cast, constant, dims, need, reshape, tensor, with_gradient
 
 
 def install_bilinear(session):
@@ -41,7 +41,7 @@ def _bilinear_grad(grads, original_image, align_corners=False, half_pixel_center
 
         def forward(grads):
             return cast(_transposed(cast(grads, kind), size, _bilinear_weights, options), image.dtype)
-        result = _linear(forward, "resize_bilinear", grads, options)
+        result = _linear(forward, "ResizeBilinearGrad", "resize_bilinear", grads, options)
         result.set_shape([grads.shape[0], image.shape[1], image.shape[2], grads.shape[3]])
         return scope.named(result)
 
@@ -58,7 +58,7 @@ def _nearest_grad(grads, size, align_corners=False, half_pixel_centers=False, na
 
         def forward(grads):
             return _transposed(grads, [height, width], _nearest_weights, options)
-        result = _linear(forward, "resize_nearest_neighbor", grads, options)
+        result = _linear(forward, "ResizeNearestNeighborGrad", "resize_nearest_neighbor", grads, options)
         height, width = [None, None] if known is None else [height, width]
         result.set_shape([grads.shape[0], height, width, grads.shape[3]])
         return scope.named(result)
@@ -71,19 +71,14 @@ def _options(align_corners, half_pixel_centers):
     return options
 
 
-def _linear(forward, resize, grads, options):
+def _linear(forward, op_type, resize, grads, options):
     """forward(grads), whose own gradient is the resizing itself."""
-    from tensorflow.python.ops import array_ops, custom_gradient, gen_image_ops
+    from tensorflow.python.ops import array_ops, gen_image_ops
 
-    @custom_gradient.custom_gradient
-    def call(grads):
-        with unrecorded():
-            result = forward(grads)
-
-        def gradient(image):
-            return cast(getattr(gen_image_ops, resize)(image, array_ops.shape(grads)[1:3], **options), grads.dtype)
-        return result, gradient
-    return call(grads)
+    def gradient(inputs, outputs, image):
+        resized = getattr(gen_image_ops, resize)(image, array_ops.shape(inputs[0])[1:3], **options)
+        return cast(resized, inputs[0].dtype)
+    return with_gradient(op_type, forward, [grads], gradient)
 
 
 def _transposed(grads, size, weights, options):

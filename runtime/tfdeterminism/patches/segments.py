@@ -44,6 +44,7 @@ def unsorted(op_type, combine, empty):
             _need_prefix(ids.shape, data.shape)
             known = constant(count)
             need(known is None or known >= 0)
+            need(ids.shape.num_elements() not in (0, 1))  # no two of one segment, so no order
 
             def forward(data, ids, count):
                 return _reduce_unsorted(data, ids, count, combine, empty)
