@@ -85,6 +85,16 @@ def test_the_same_mathematics(checkout: Project, tf_python: Callable[[str], Path
     assert {case["patch"] for case in cases} == {patch.key for patch in patches(key)}
 
 
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("key", ("tf2.0", "tf2.4", "tf2.21"))
+def test_loops_functions_jacobians_and_forward_mode(
+    checkout: Project, tf_python: Callable[[str], Path], key: str
+) -> None:
+    [found] = run(checkout, tf_python(key), "calculus_checks.py")
+    assert found["faults"] == []
+    assert found["compared"] > 40
+
+
 def test_the_audit_says_what_may_not_be_left(checkout: Project) -> None:
     old, new = set(order_dependent(checkout, "tf2.0")), set(order_dependent(checkout, "tf2.21"))
     # Audited, and of no raw_ops: the audit of the binary is what names them.

@@ -123,7 +123,9 @@ class Places(object):
 
     def shaped(self, rows):
         from tensorflow.python.ops import array_ops
-        return array_ops.reshape(rows, self.shape)
+        known = constant_shape(self.shape)
+        # Ints where they are known: until 2.4 vectorized_map takes no 64-bit shapes.
+        return reshape(rows, known.as_list()) if known.is_fully_defined() else array_ops.reshape(rows, self.shape)
 
 
 def _sums(places, updates):
@@ -156,7 +158,9 @@ def _where_present(places, present, new, old):
 
 def _grid(value, rows, width):
     from tensorflow.python.framework import dtypes
-    return reshape(value, [size if isinstance(size, int) else cast(size, dtypes.int64) for size in (rows, width)])
+    sizes = [size if isinstance(size, int) else constant(size) for size in (rows, width)]
+    return reshape(value, [cast(size, dtypes.int64) if known is None else int(known)
+                           for size, known in zip((rows, width), sizes)])
 
 
 def constant_shape(shape):
