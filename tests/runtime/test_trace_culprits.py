@@ -22,10 +22,12 @@ PATIENCE = 12  # runs of a race at most, until one differs from the first
 OWN_PROCESS = "set_order"  # forks share the seed of Python's hashes
 # Where the construct exists; each construct in one old version at least.
 IN_OLD = {
-    "tf2.0": ["at_step_seven", "branch", "clean_cnn", "clean_data", "clean_unet", "crop_race", "in_cond", "in_map_fn",
-              "parallel_map", "python_feed", "two_at_once", "unseeded"],
+    "tf2.0": ["at_step_seven", "branch", "clean_cnn", "clean_data", "clean_unet", "crop_race", "generator", "in_cond",
+              "in_map_fn", "no_result", "parallel_map", "python_feed", "scan_noise", "switch_case", "two_at_once",
+              "unseeded"],
     "tf1.14": ["after_retrace", "clean_bert_block", "clean_lstm", "clean_session", "crop_race", "in_while",
-               "many_dtypes", "nan_payload", "numpy_noise", "permuted_rows", "session_loop", "timestamp"],
+               "many_dtypes", "nan_payload", "numpy_noise", "permuted_rows", "scan_noise", "seed_from_clock",
+              "session_loop", "timestamp"],
 }  # fmt: skip
 ENVIRONMENTS = ["tf2.21", *IN_OLD]
 

@@ -131,6 +131,12 @@ class Pair(object):
         """The slots of a group, as a slice."""
         return slice(int(self.first[group]), int(self.first[group + 1]))
 
+    def ever_differs(self, number, side):
+        """Does a record of this id differ from the other run's in any step?"""
+        slots = self.slots(int(self.group[side][number]))
+        both = (self.order[0][slots] != MISSING) & (self.order[1][slots] != MISSING)
+        return bool((both & (self.value[0][slots] != self.value[1][slots])).any())
+
     def groups_of(self, slots):
         """The group of each slot."""
         return numpy.searchsorted(self.first, slots, "right") - 1

@@ -22,8 +22,9 @@ ROOTS = 32
 _PASSES_ON = frozenset("""Identity IdentityN Merge RefMerge Switch RefSwitch Enter RefEnter Exit RefExit NextIteration
     RefNextIteration LoopCond Reshape Squeeze ExpandDims Pack Unpack Shape ReadVariableOp StopGradient Snapshot
     PreventGradient CheckNumerics Print PrintV2 EnsureShape TensorListGetItem TensorListSetItem TensorListStack
-    TensorListPopBack TensorListPushBack TensorListFromTensor TensorArrayReadV3 TensorArrayWriteV3 TensorArrayGatherV3
-    Transpose Slice StridedSlice ConcatV2 Split Cast While StatelessWhile If StatelessIf PartitionedCall
+    TensorListPopBack TensorListPushBack TensorListFromTensor TensorListGather TensorListConcat TensorListConcatV2
+    TensorArrayReadV3 TensorArrayWriteV3 TensorArrayGatherV3 OptionalGetValue Transpose Slice StridedSlice ConcatV2
+    Split Cast While StatelessWhile If StatelessIf Case StatelessCase PartitionedCall
     StatefulPartitionedCall""".split())
 _NUMBER = re.compile(r"#\d+$")
 
@@ -154,10 +155,12 @@ class Suspects(object):
         explained = self._explained(slot, group, definition)
         if explained == "values":
             return None
-        if definition["kind"] == "read" and definition["variable"]:
+        if definition["kind"] in ("read", "random") and definition["variable"]:
             write = self._last_write(definition, int(self._pair.order[0][slot]))
-            if write is not None:
-                return self._root_of_write(write) if not self._tainted(write) else None
+            if write is not None and self._tainted(write):
+                return None
+            if write is not None and definition["kind"] == "read":
+                return self._root_of_write(write)
         if self._reordered(group, definition):
             return None if explained else self._root("order", slot, group)
         if explained == "order" and not _in_graph(definition):
@@ -175,7 +178,8 @@ class Suspects(object):
             how.add("values")
         if definition["kind"] == "argument" and self._argument_explained(slot, definition):
             how.add("values")
-        if definition["op"] in _PASSES_ON and self._fed_by_difference(group, definition):
+        if definition["op"] in _PASSES_ON and (self._fed_by_difference(definition)
+                                               or self._passed_in_difference(slot, definition)):
             how.add("values")
         return "values" if "values" in how else "order" if how else ""
 
@@ -205,11 +209,11 @@ class Suspects(object):
         return self._sources(definition)[1]
 
     def _sources(self, definition):
-        """(recorded inputs, function bodies) of a definition."""
+        """(recorded inputs, function bodies, arguments without records) behind a definition."""
         if id(definition) in self._inputs:
             return self._inputs[id(definition)]
         run = self._pair.runs[0]
-        found, seen, walk = [], set(), list(definition["inputs"])
+        found, arguments, seen, walk = [], [], set(), list(definition["inputs"])
         bodies = [tuple(body) for body in definition["calls"]]
         while walk:
             number = walk.pop()
@@ -222,8 +226,9 @@ class Suspects(object):
             else:
                 walk.extend(one["inputs"])
                 bodies += [tuple(body) for body in one["calls"]]
-        self._inputs[id(definition)] = found, bodies
-        return found, bodies
+                arguments += [one] if one["kind"] == "argument" and not one["inputs"] else []
+        self._inputs[id(definition)] = found, bodies, arguments
+        return self._inputs[id(definition)]
 
     def _slot_before(self, slot, group, other, in_graph):
         """Which record of group `other` a record of `group` got.
@@ -287,18 +292,25 @@ class Suspects(object):
     def _argument_explained(self, slot, definition):
         """Did what the caller passed in differ, or (in a loop) what the body made before?"""
         order = int(self._pair.order[0][slot])
-        body = (definition["function"], definition["trace"])
-        for group, call in self._calls.get(body, ()):
-            first, end = self._range(group)
-            feeding = [one for number in self._recorded_inputs(call)
-                       for one in range(*self._range(int(self._pair.group[0][number])))]
-            if any(self._differs[one] for one in feeding):
-                return True
-            if call["op"] in ("While", "StatelessWhile") and self._bodies.get(body, order) < order:
-                return True
+        walk, seen = [(definition["function"], definition["trace"])], set()
+        while walk:
+            body = walk.pop()
+            if body in seen:
+                continue
+            seen.add(body)
+            for call in self._calls.get(body, ()):
+                if self._fed_by_difference(call):
+                    return True
+                if call["op"] in ("While", "StatelessWhile") and self._bodies.get(body, order) < order:
+                    return True
+                walk.extend((one["function"], one["trace"]) for one in self._sources(call)[2])
         return False
 
-    def _fed_by_difference(self, group, definition):
+    def _passed_in_difference(self, slot, definition):
+        """Is it in a list, say, that a caller passed in?"""
+        return any(self._argument_explained(slot, one) for one in self._sources(definition)[2])
+
+    def _fed_by_difference(self, definition):
         """Does any record of what feeds it differ in this step?"""
         for number in self._recorded_inputs(definition):
             first, end = self._range(int(self._pair.group[0][number]))
@@ -428,13 +440,13 @@ def _structural(pair, slots):
 
 
 def _callers_and_writers(pair):
-    """({(function, trace): [(group, definition of the call)]}, {(variable, replica): [groups that write it]})."""
+    """({(function, trace): [definitions of calls]}, {(variable, replica): [groups that write it]})."""
     calls, writes = {}, {}
     run = pair.runs[0]
     for number in run.ids():
         one, group = run.definition(number), int(pair.group[0][number])
         for body in one["calls"]:
-            calls.setdefault(tuple(body), []).append((group, one))
+            calls.setdefault(tuple(body), []).append(one)
         if one["kind"] == "write" and one["variable"]:
             writes.setdefault((one["variable"], one["replica"]), []).append(group)
     return calls, writes

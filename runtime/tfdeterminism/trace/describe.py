@@ -9,7 +9,7 @@ _FEED_OPS = frozenset("""Const Placeholder PlaceholderWithDefault PlaceholderV2 
 _PARALLEL = ("ParallelMap", "ParallelInterleave", "ParallelBatch", "MapAndBatch", "LegacyParallelInterleave",
              "ExperimentalParallelInterleave", "NumaMapAndBatch", "ExperimentalNumaMapAndBatch")
 _SEED_ARITHMETIC = frozenset("Cast FloorMod Mod AddV2 Add Mul Pack ConcatV2 Reshape Identity BitwiseXor".split())
-_HOPS = 5
+_HOPS = 10
 _GRADIENT = re.compile(r"(\w+?)(?:Grad|Backprop)(?:Grad|Image|Boxes|Filter|Input|WithArgmax|V\d)*$")
 _VARIANT = re.compile(r"(WithArgmax)?(V\d+)?$")
 _DRAWS = ("StatefulUniform", "StatefulStandardNormal", "StatefulTruncatedNormal", "RngSkip", "RngReadAndSkip")
@@ -27,6 +27,7 @@ class Describer(object):
         self._pair = pair
         self._book = advice.Book(pair.runs[0].header)
         self._by_node = {}
+        self._flows = {}
         for side in (1, 0):  # where both have it, the first run's
             run = pair.runs[side]
             for number in run.ids():
@@ -129,7 +130,10 @@ class Describer(object):
             return advice.SEED, None
         if one["kind"] in ("feed", "argument") or one["op"] in _FEED_OPS:
             fed = self._seeds(root)
-            return (advice.SEED, self._random_source(fed)) if fed else (advice.FEED, None)
+            if not fed:
+                return advice.FEED, None
+            by_keras = one["attrs"].get("by") == "keras"
+            return advice.SEED, "keras3-initializers" if by_keras else self._random_source(fed)
         if one["kind"] == "write" and one["op"] in _RACES_OF_WRITES:
             return advice.ORDER, "tf1-unordered-assign"
         forward = self._forward(root)
@@ -137,17 +141,25 @@ class Describer(object):
         return advice.KERNEL, source or ("cpu-threads" if "GPU" not in one["device"].upper() else None)
 
     def _seeds(self, root):
-        """The random op whose seed this value from Python is, if it is one: a few casts may lie between."""
-        run = self._pair.runs[root.side]
-        wave, seen = [root.definition["id"]], set()
+        """The random op whose seed this value from Python is, if it is one.
+
+        A few casts may lie between, a variable that keeps the seed, a function that gets it.
+        """
+        wave, seen = [root.definition], set()
         for _ in range(_HOPS):
-            fed = [run.definition(number) for number in run.ids() if set(wave) & set(run.definition(number)["inputs"])]
+            fed = [one for up in wave for one in self._flow(root.side).of(up) if one["id"] not in seen]
             random = [one for one in fed if _is_random(one)]
             if random:
                 return random[0]
-            seen.update(wave)
-            wave = [one["id"] for one in fed if one["id"] not in seen and one["op"] in _SEED_ARITHMETIC]
+            seen.update(one["id"] for one in fed)
+            wave = [one for one in fed if one["kind"] in ("call", "write") or one["op"] in _SEED_ARITHMETIC
+                    or one["kind"] in ("argument", "read") and self._pair.ever_differs(one["id"], root.side)]
         return None
+
+    def _flow(self, side):
+        if side not in self._flows:
+            self._flows[side] = _Flow(self._pair.runs[side])
+        return self._flows[side]
 
     def _used_by(self, root):
         """The types of the ops that get a value from Python: [] for any other."""
@@ -169,8 +181,6 @@ class Describer(object):
     def _random_source(self, one):
         if one["op"] == "NonDeterministicInts":
             return "generator-without-seed"
-        if one["op"].startswith("Stateless") and "keras" in _words(one):
-            return "keras3-initializers"
         if one["op"].startswith(("Stateful", "Rng")):
             return "stateful-random-ops"
         return "random-op-without-seed"
@@ -196,9 +206,27 @@ class Describer(object):
         return min(int(self._pair.ids[side][root.group]) for side in (0, 1)) < 0
 
 
+class _Flow(object):
+    """Where the values of one run go."""
+
+    def __init__(self, run):
+        self._fed, self._arguments, self._reads = {}, {}, {}
+        for number in run.ids():
+            one = run.definition(number)
+            for up in one["inputs"]:
+                self._fed.setdefault(up, []).append(one)
+            if one["kind"] == "argument":
+                self._arguments.setdefault((one["function"], one["trace"]), []).append(one)
+            elif one["variable"] and one["kind"] != "write":
+                self._reads.setdefault(one["variable"], []).append(one)
+
+    def of(self, one):
+        """The definitions that a value goes into; of a call the arguments, of a write the reads."""
+        if one["kind"] == "write":
+            return self._reads.get(one["variable"], [])
+        inside = [argument for body in one["calls"] for argument in self._arguments.get(tuple(body), ())]
+        return inside + self._fed.get(one["id"], [])
+
+
 def _is_random(one):
     return one["kind"] == "random" or "Random" in one["op"] or one["op"].startswith(_DRAWS)
-
-
-def _words(one):
-    return " ".join([one["layer"] or "", one["node"]] + [str(frame) for frame in one["stack"]]).lower()

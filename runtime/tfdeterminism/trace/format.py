@@ -46,7 +46,8 @@ A definition says what a key id means; one output of one op in one place of the 
                Python: placeholders, arrays, numpy_function), "random", "state" (clock, counters),
                "weight", "loss", "layer", "step"
     calls      list of [function, trace] that a "call" runs
-    attrs      {"seed": .., "seed2": ..} and the like, where they explain a difference; else {}
+    attrs      {"seed": .., "seed2": ..} and the like, where they explain a difference; else {}.
+               "by": "keras" of a value from Python that Keras made
     layer      Keras layer or name scope, or null
     replica    replica number in a distribution strategy, or 0
     thread     name of the thread, "" for the main one

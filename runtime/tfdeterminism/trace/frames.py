@@ -46,6 +46,16 @@ def of_op(op):
     return [list(frame) for frame in reversed(found) if is_user(frame[0])][:DEPTH]
 
 
+def in_keras():
+    """Is it Keras that the user's innermost line has called?"""
+    frame = sys._getframe(1)
+    while frame is not None and not is_user(frame.f_code.co_filename):
+        if {"keras", "tf_keras"} & set(os.path.normpath(frame.f_code.co_filename).split(os.sep)):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def of_caller():
     """The same for the caller's own stack."""
     found, frame = [], sys._getframe(1)

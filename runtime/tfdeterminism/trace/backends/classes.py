@@ -18,10 +18,18 @@ FEEDS = frozenset("Placeholder PyFunc PyFuncStateless EagerPyFunc PlaceholderWit
 _WRITE = re.compile(r"^(Assign(Add|Sub)?(VariableOp)?|(Resource)?(Sparse)?Apply\w+|(Resource)?Scatter(Nd)?"
                     r"(Add|Sub|Update|Mul|Div|Min|Max)|(Resource)?StridedSliceAssign|ResourceCountUpTo|CountUpTo)$")
 _RANDOM = re.compile(r"Random|Multinomial|TruncatedNormal|CandidateSampler|StatefulUniform|StatefulStandardNormal"
-                     r"|SampleDistortedBoundingBox|NonDeterministicInts")
+                     r"|SampleDistortedBoundingBox|NonDeterministicInts|^Rng")
 _INPUT = re.compile(r"^(Iterator\w*GetNext\w*|MultiDeviceIteratorGetNext\w*"
                     r"|Queue\w*Dequeue\w*|ReaderRead\w*|ReadFile|DatasetToSingleElement|ReduceDataset|.*Unstage)$")
 _TRAIN = re.compile(r"^(Resource)?(Sparse)?Apply")
+
+
+_DRAWS = re.compile(r"^(Stateful(Uniform|StandardNormal|TruncatedNormal|RandomBinomial)|Rng)")
+
+
+def of_variable(op_type):
+    """Does it read or write the variable that is its first input, be it a generator's state?"""
+    return op_type in READS or writes(op_type) or bool(_DRAWS.match(op_type))
 
 
 def writes(op_type):

@@ -75,7 +75,7 @@ class Eager(object):
         forward, forward_stack = getattr(self._recorder.local, "forward", (None, []))
         fields = dict(kind=kind, calls=[list(called)] if called else [], forward=forward,
                       forward_stack=forward_stack, attrs=_seeds(attrs) if kind == "random" else {},
-                      variable=self._labels.of_eager(inputs[0]) if inputs and kind in ("read", "write") else None)
+                      variable=self._labels.of_eager(inputs[0]) if inputs and classes.of_variable(op_type) else None)
         made = []
         for index, tensor in enumerate(outputs if isinstance(outputs, (list, tuple)) else ()):
             if not tf.is_eager(tensor):
@@ -88,10 +88,12 @@ class Eager(object):
             made.append(key)
             if probed:
                 self._emit(key, tensor)
-        if kind == "write" and not made:
-            made.append(self._recorder.eager_key(short, stack, -1, thread, replica, fed, nth, **fields))
-            self._recorder.emit_one(made[0], 0)
-        if kind in ("read", "write") and inputs and fields["variable"] is None:
+        if kind in ("write", "call") and not made:  # a call without results still passes values in
+            made.append(self._recorder.eager_key(short, stack, -1, thread, replica, fed, nth,
+                                                 recorded=kind == "write", **fields))
+            if kind == "write":
+                self._recorder.emit_one(made[0], 0)
+        if classes.of_variable(op_type) and inputs and fields["variable"] is None:
             self._labels.wait(inputs[0], made)
         if made and self._capture is not None and not called:
             self._keep(made, op_type, inputs, attrs)
@@ -114,7 +116,8 @@ class Eager(object):
             else ("Earlier", "op")
         nth = self._recorder.nth(thread, replica, source, tuple(stack[0][:2]) if stack else ())
         key = self._recorder.eager_key(source, stack, 0, thread, replica, [], nth, dtype=tensor.dtype.name,
-                                       kind=kind, device=tensor.device or "")
+                                       kind=kind, device=tensor.device or "",
+                                       attrs={"by": "keras"} if kind == "feed" and frames.in_keras() else {})
         tensor._tfdet_key = (self._recorder, key)
         self._emit(key, tensor)
         return key

@@ -33,6 +33,7 @@ class Functions(object):
         patches.wrap(tf.func_graph, "func_graph_from_py_func", self._build)
         patches.wrap(tf.while_v2, "while_loop", one_at_a_time)
         self._watch_names(patches)
+        patches.wrap(tf.function_def_to_graph, "function_def_to_graph", self._copied)
         concrete = getattr(tf.optional("tensorflow.python.eager.function"), "ConcreteFunction", None)
         if tf.VERSION < (2, 4) and concrete is not None:
             patches.wrap(concrete, "__init__", self._made_of_graph)
@@ -61,6 +62,12 @@ class Functions(object):
     def _named_old(self, original, made, name, graph, *args, **kwargs):
         self._keys.named(name, graph)
         return original(made, name, graph, *args, **kwargs)
+
+    def _copied(self, original, fdef, *args, **kwargs):
+        """Gradients of cond and while work on a copy of the branch or body, and have that run instead."""
+        copy = original(fdef, *args, **kwargs)
+        self._keys.copied(fdef.signature.name, copy)
+        return copy
 
     def _made_of_graph(self, original, function, graph, *args, **kwargs):
         """Keras up to 2.3 copies ops into a graph by itself."""

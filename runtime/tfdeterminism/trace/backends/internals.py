@@ -6,7 +6,7 @@ import re
 import numpy
 from tensorflow.core.framework.attr_value_pb2 import AttrValue as attr_value
 from tensorflow.python.eager import backprop, context, execute, tape
-from tensorflow.python.framework import auto_control_deps, constant_op, dtypes, func_graph, ops
+from tensorflow.python.framework import auto_control_deps, constant_op, dtypes, func_graph, function_def_to_graph, ops
 from tensorflow.python.ops import (
     array_ops,
     bitwise_ops,
@@ -22,8 +22,8 @@ from tensorflow.python.ops import (
 from tensorflow.python.util import nest, tf_decorator
 
 __all__ = ["array_ops", "attr_value", "auto_control_deps", "backprop", "bitwise_ops", "constant", "context",
-           "control_flow_ops", "dtypes", "execute", "func_graph", "gen_array_ops", "gen_script_ops", "math_ops",
-           "nest", "ops", "resource_variable_ops", "script_ops", "stop_recording", "tf_decorator", "variables",
+           "control_flow_ops", "dtypes", "execute", "func_graph", "function_def_to_graph", "gen_array_ops", "gen_script_ops",
+           "math_ops", "nest", "ops", "resource_variable_ops", "script_ops", "stop_recording", "tf_decorator", "variables",
            "while_v2"]
 
 constant = constant_op.constant

@@ -1,6 +1,7 @@
 """What a graph op's outputs are called, and what feeds them."""
 
 import re
+import weakref
 
 from .. import digest, frames
 from . import classes
@@ -17,6 +18,7 @@ class Keys(object):
         self._recorder = recorder
         self._labels = labels
         self._names = {}      # full name of a graph function: (function, trace)
+        self._graphs = {}     # full name of a graph function: weak reference to its graph
 
     def identity(self, graph):
         """(function, trace number) of a graph."""
@@ -30,6 +32,21 @@ class Keys(object):
     def named(self, name, graph):
         """A function of this full name runs this graph."""
         self._names[_text(name)] = self.identity(graph)
+        self._graphs[_text(name)] = weakref.ref(graph)
+
+    def copied(self, name, copy):
+        """`copy` was made from the function of this full name, probes and all: its records are that one's."""
+        graph = self._graphs.get(_text(name), lambda: None)()
+        if graph is None or len(graph.inputs) != len(copy.inputs):
+            return
+        self.identity(graph)
+        copy._tfdet_identity = graph._tfdet_identity
+        twins = {op.name: op for op in graph.get_operations()}
+        twins.update((mine.op.name, its.op) for mine, its in zip(copy.inputs, graph.inputs))
+        for op in copy.get_operations():
+            known = getattr(twins.get(op.name), "_tfdet_keys", None)
+            if known is not None:
+                op._tfdet_keys = known
 
     def called(self, op):
         """[(function, trace), ...] of the graph functions that an op runs."""
@@ -94,7 +111,7 @@ class Keys(object):
             external = outside(op)
             inputs = [] if external is None else self._ids([external])
             attrs["index"] = _position(op)
-        if kind in ("read", "write"):
+        if classes.of_variable(op.type):
             variable = self._labels.of(op.inputs[0]) if len(op.inputs) else of_node(op)
         elif op.type in classes.HANDLES:
             variable = of_node(op)
@@ -109,8 +126,8 @@ class Keys(object):
                                        recorded=kind == "write" or op.type == "Const" or is_probed(op, tensor),
                                        **fields)
                 for index, tensor in list(enumerate(op.outputs))[first:]]
-        if kind == "write" and not made:
-            made = [self._recorder.new_key(output=-1, **fields)]
+        if kind in ("write", "call") and not made:
+            made = [self._recorder.new_key(output=-1, recorded=kind == "write", **fields)]
         if op.type == "Const" and made and self._recorder.level == "ops":  # one record says all
             self._recorder.emit_one(made[0], digest.of_bytes(op.get_attr("value").SerializeToString()))
         return made
