@@ -9,6 +9,7 @@ import threading
 
 from . import classes
 from . import internals as tf
+from .exports import SCOPE
 from .keys import replica
 from .pack import Pack, hand_over, keep_inputs
 
@@ -155,7 +156,7 @@ class Additions(object):
     def __enter__(self):
         for one in self._contexts:
             one.__enter__()
-        self._scope = tf.ops.name_scope("tfdet_probe/")
+        self._scope = tf.ops.name_scope(SCOPE)
         self._scope.__enter__()
         self._first = _count(self._graph)
 

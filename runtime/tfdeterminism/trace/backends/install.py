@@ -4,8 +4,8 @@ import os
 
 from ..capture import Capture
 from ..levels import Levels
+from . import exports, xla
 from . import internals as tf
-from . import xla
 from .eager import Eager
 from .functions import Functions, hide_additions
 from .gradients import Gradients
@@ -24,6 +24,7 @@ def install(recording):
     sessions = labels.sessions = Sessions(recorder, keys, capture, patches)
     closers, wanted = [], {}
     hide_additions(patches)
+    exports.leave_probes_out()
     if not recording.xla:
         xla.switch_off(recorder, patches)
     if recorder.level != "none":
