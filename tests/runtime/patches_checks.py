@@ -390,13 +390,16 @@ def names():
         "segment": lambda: tf.math.segment_sum(random((3, 2)), [0, 0, 1], name="given"),
         "unsorted-segment": lambda: tf.math.unsorted_segment_sum(random((3, 2)), [0, 0, 1], 4, name="given"),
         "scatter-nd": lambda: tf.scatter_nd([[0], [1]], random((2, 3)), [4, 3], name="given"),
+        "scatter-nd of integers, the original": lambda: tf.scatter_nd([[0], [1]], [1, 2], [4], name="given"),
+        "unsorted-segment of integers, the second in a scope": lambda: _second_name(tf.math.unsorted_segment_sum),
         "tensor-scatter-nd": lambda: tf.tensor_scatter_nd_add(random((3, 2)), [[0]], random((1, 2)), name="given"),
         "ref-scatter": lambda: tf1.scatter_add(variable(False), [0, 0], random((2, 2)), name="given"),
         "sparse-dense-matmul": lambda: raw("gen_sparse_ops", "sparse_tensor_dense_mat_mul")(
             np.array([[0, 0]]), [1.], np.array([2, 2]), random((2, 3)), name="given"),
     }
     faults = []
-    for key, call in calls.items():
+    for label, call in calls.items():
+        key = label.split(" ")[0]
         if key not in KEYS:
             continue
         with tf.Graph().as_default():
@@ -405,8 +408,15 @@ def names():
             new = call()
         known = [(one, two) for one, two in zip(old.shape.as_list(), new.shape.as_list()) if one is not None]
         if old.name != new.name or old.shape.ndims != new.shape.ndims or any(one != two for one, two in known):
-            faults.append("%s: %s %s instead of %s %s" % (key, new.name, new.shape, old.name, old.shape))
+            faults.append("%s: %s %s instead of %s %s" % (label, new.name, new.shape, old.name, old.shape))
     return faults
+
+
+def _second_name(function):
+    """The original's result after a patched one in the same scope."""
+    with tf1.name_scope("Outer"):
+        function(random((3, 2)), [0, 0, 1], 4)
+        return function(ints(9, (3, 2)), [0, 0, 1], 4)
 
 
 def putting_back():

@@ -85,14 +85,29 @@ class Scope(object):
     def __init__(self, name, op_type):
         from tensorflow.python.framework import ops
         self._scope = ops.name_scope(name, op_type)
+        self._wanted = name or op_type
         self._name = None
 
     def __enter__(self):
+        self._used, key = _names_in_use(), _full_name(self._wanted)
+        self._before = (key, self._used.get(key))
         self._name = self._scope.__enter__()
         return self
 
-    def __exit__(self, *error):
-        return self._scope.__exit__(*error)
+    def __exit__(self, kind, error, trace):
+        if isinstance(error, (NotCovered, TypeError, ValueError)):
+            self._release()
+        return self._scope.__exit__(kind, error, trace)
+
+    def _release(self):
+        """Leave the name to the original, which is called next."""
+        key, count = self._before
+        if self._wanted.endswith("/"):
+            return
+        self._used.pop((self._name or "").rstrip("/").lower(), None)
+        self._used.pop(key, None)
+        if count is not None:
+            self._used[key] = count
 
     def named(self, result):
         """The result (one tensor, or several as a list) under the name that the caller asked for."""
@@ -103,6 +118,21 @@ class Scope(object):
         if isinstance(result, (list, tuple)):
             return list(array_ops.identity_n(list(result), name=self._name))
         return array_ops.identity(result, name=self._name)
+
+
+def _names_in_use():
+    """The graph's own table of names; an empty one outside of graphs, where nothing has a name."""
+    from tensorflow.python.eager import context
+    from tensorflow.python.framework import ops
+    return {} if context.executing_eagerly() else getattr(ops.get_default_graph(), "_names_in_use", {})
+
+
+def _full_name(name):
+    """As the table has it: with the scope, in small letters."""
+    from tensorflow.python.eager import context
+    from tensorflow.python.framework import ops
+    scope = "" if context.executing_eagerly() else ops.get_default_graph().get_name_scope()
+    return "/".join(part for part in (scope, name) if part).lower()
 
 
 class _Op(object):
@@ -157,7 +187,7 @@ def with_gradient(op_type, forward, inputs, gradient):
 
 
 def _marked(tensors, many, gradient):
-    """The tensors, `many` results and then the inputs, out of one op with this gradient: tf.gradients finds it there."""
+    """The tensors (`many` results, then the inputs) out of one op, where tf.gradients finds the gradient."""
     from tensorflow.python.framework import ops
     from tensorflow.python.ops import array_ops
     name = "tfdeterminism-%d" % ops.uid()

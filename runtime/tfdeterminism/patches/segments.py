@@ -23,8 +23,10 @@ def install_sorted(session):
 
 def install_unsorted(session):
     from tensorflow.python.ops import gen_math_ops, math_ops
-    session.replace(gen_math_ops, "unsorted_segment_sum", unsorted("UnsortedSegmentSum", math_ops.add, 0))
-    session.replace(gen_math_ops, "unsorted_segment_prod", unsorted("UnsortedSegmentProd", math_ops.multiply, 1))
+    session.replace(gen_math_ops, "unsorted_segment_sum",
+                    unsorted("UnsortedSegmentSum", math_ops.add, 0, fewest=2))
+    session.replace(gen_math_ops, "unsorted_segment_prod",
+                    unsorted("UnsortedSegmentProd", math_ops.multiply, 1, fewest=2))
 
 
 def unsorted_sum(data, segment_ids, num_segments, name=None):
@@ -33,8 +35,11 @@ def unsorted_sum(data, segment_ids, num_segments, name=None):
     return unsorted("UnsortedSegmentSum", math_ops.add, 0)(data, segment_ids, num_segments, name)
 
 
-def unsorted(op_type, combine, empty):
-    """The function that takes the place of unsorted_segment_sum or _prod."""
+def unsorted(op_type, combine, empty, fewest=0):
+    """The function that takes the place of unsorted_segment_sum or _prod.
+
+    fewest: of fewer ids than that the original may take care.  One id has no order.
+    """
 
     def unsorted_segment(data, segment_ids, num_segments, name=None):
         with Scope(name, op_type) as scope:
@@ -44,7 +49,8 @@ def unsorted(op_type, combine, empty):
             _need_prefix(ids.shape, data.shape)
             known = constant(count)
             need(known is None or known >= 0)
-            need(ids.shape.num_elements() not in (0, 1))  # no two of one segment, so no order
+            many = ids.shape.num_elements()
+            need(many is None or many >= fewest)
 
             def forward(data, ids, count):
                 return _reduce_unsorted(data, ids, count, combine, empty)
