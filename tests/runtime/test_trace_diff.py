@@ -107,6 +107,21 @@ def test_any_interleaving_names_the_same_culprit(data: st.DataObject, tmp_path_f
     assert found.first_step == 1
 
 
+def test_a_string_is_a_cause_only_of_numbers_that_differ(compare: Callable[..., diff.Difference]) -> None:
+    def build(hand: Hand, run: int, number: int) -> None:
+        name = hand.eager("train.py:1#0", "Python", kind="feed", dtype="string")
+        path = hand.op("path", "StringJoin", (name,), dtype="string")
+        hashed = hand.op("hashed", "StringToHashBucket", (path,), dtype="int64")
+        for key, value in ((name, run), (path, run), (hashed, number)):
+            hand.record(key, value)
+
+    found = compare(lambda hand, run: build(hand, run, 0))
+    assert (found.result, found.culprits, found.differing) == ("same", [], 0)
+    assert any("2 strings differ" in note for note in found.notes)
+    found = compare(lambda hand, run: build(hand, run, run))
+    assert (found.result, [culprit["op_type"] for culprit in found.culprits]) == ("diverged", ["Python"])
+
+
 def test_a_key_that_only_one_run_has_is_structure(compare: Callable[..., diff.Difference]) -> None:
     def build(hand: Hand, run: int) -> None:
         product = hand.op("MatMul")

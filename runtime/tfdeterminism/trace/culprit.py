@@ -16,6 +16,7 @@ import re
 import numpy
 
 from .align import MISSING
+from .flow import Flow
 
 RECORDS_LOOKED_AT = 200000  # of the differing ones of a step
 ROOTS = 32
@@ -47,7 +48,8 @@ class Verdict(object):
     """What a pair says. result: "same", "diverged", "structure"; roots: the first cause first.
 
     first_step: the earliest that differs, or None. differing, missing: numbers of records.
-    reordered: keys whose values are the same in another order. steps: array of (step, records,
+    reordered: keys whose values are the same in another order. strings: records of strings that differ
+    and are no cause: see _only_names. steps: array of (step, records,
     differing). front: slots of the first differing step in the first run's order.
     """
 
@@ -55,7 +57,8 @@ class Verdict(object):
         self.pair = pair
         self.roots = []
         self.first_step = None
-        self.reordered = 0
+        self.reordered = self.strings = 0
+        self._flow = None
         self.differs, missing = _differences(pair)
         self.missing_slots = numpy.flatnonzero(missing)
         self.differing = int(numpy.count_nonzero(self.differs))
@@ -99,6 +102,9 @@ class Verdict(object):
             if structural and structural[0].step < step:
                 break
             found = Suspects(self.pair, self.differs, step, slots).roots()
+            names = [root for root in found if self._only_names(root)]
+            self.strings += len(names) and self._count_strings(slots)
+            found = [root for root in found if root not in names]
             causes = [root for root in found if root.kind != "order" or not _in_graph(root.definition)]
             self.reordered += len(found) - len(causes)
             if causes:
@@ -111,6 +117,27 @@ class Verdict(object):
         self.roots = sorted(self.roots + structural, key=lambda root: (root.step, root.order, root.kind))[:ROOTS]
         if self.roots:
             self.first_step = self.roots[0].step
+
+
+    def _only_names(self, root):
+        """Is it a string from which no number comes that differs: a temporary file's name, a handle?"""
+        if root.definition["dtype"] != "string" or root.kind == "structure" or root.side:
+            return False
+        self._flow = self._flow or Flow(self.pair.runs[0])
+
+        def differs(one):
+            return self.pair.ever_differs(one["id"], 0)
+
+        def passes(one):
+            return not one["recorded"] or one["kind"] in ("write", "call") or differs(one)
+
+        return not any(differs(one) and one["dtype"] != "string"
+                       for one in self._flow.behind(root.definition, passes))
+
+    def _count_strings(self, slots):
+        groups, counts = numpy.unique(self.pair.groups_of(slots), return_counts=True)
+        return sum(count for group, count in zip(groups.tolist(), counts.tolist())
+                   if self.pair.definition(group)[1]["dtype"] == "string")
 
 
 class Suspects(object):

@@ -3,6 +3,7 @@
 import re
 
 from . import advice
+from .flow import Flow
 
 _FEED_OPS = frozenset("""Const Placeholder PlaceholderWithDefault PlaceholderV2 PyFunc EagerPyFunc PyFuncStateless _Arg
     _Recv""".split())
@@ -158,7 +159,7 @@ class Describer(object):
 
     def _flow(self, side):
         if side not in self._flows:
-            self._flows[side] = _Flow(self._pair.runs[side])
+            self._flows[side] = Flow(self._pair.runs[side])
         return self._flows[side]
 
     def _used_by(self, root):
@@ -204,28 +205,6 @@ class Describer(object):
 
     def _alone(self, root):
         return min(int(self._pair.ids[side][root.group]) for side in (0, 1)) < 0
-
-
-class _Flow(object):
-    """Where the values of one run go."""
-
-    def __init__(self, run):
-        self._fed, self._arguments, self._reads = {}, {}, {}
-        for number in run.ids():
-            one = run.definition(number)
-            for up in one["inputs"]:
-                self._fed.setdefault(up, []).append(one)
-            if one["kind"] == "argument":
-                self._arguments.setdefault((one["function"], one["trace"]), []).append(one)
-            elif one["variable"] and one["kind"] != "write":
-                self._reads.setdefault(one["variable"], []).append(one)
-
-    def of(self, one):
-        """The definitions that a value goes into; of a call the arguments, of a write the reads."""
-        if one["kind"] == "write":
-            return self._reads.get(one["variable"], [])
-        inside = [argument for body in one["calls"] for argument in self._arguments.get(tuple(body), ())]
-        return inside + self._fed.get(one["id"], [])
 
 
 def _is_random(one):

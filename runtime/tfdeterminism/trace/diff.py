@@ -45,6 +45,10 @@ class Difference(object):
         self.first_step = verdict.first_step
         self.compared = len(pair)
         self.differing, self.missing, self.reordered = verdict.differing, verdict.missing, verdict.reordered
+        if verdict.strings:
+            self.notes.append("{} strings differ, and no number that comes from them: names of files, handles".format(
+                _count(verdict.strings)))
+            self.differing -= verdict.strings
         self.culprits = [dict(describer.culprit(root), rank=rank, key=_key_of(root)) for root in verdict.roots]
         for culprit in self.culprits:
             culprit["snippet"] = snippet(culprit["file"], culprit["line"])

@@ -10,6 +10,10 @@ from . import internals as tf
 
 SCOPE = "tfdet_probe/"  # of all ops that are ours
 _stripped = set()       # names of functions
+# Checkpoints are written under names that are drawn at random, some by the clock: no part of the training.
+_SAVERS = (("tensorflow.python.training.saver", "Saver"),
+           ("tensorflow.python.training.tracking.util", "TrackableSaver"),
+           ("tensorflow.python.checkpoint.checkpoint", "TrackableSaver"))
 
 
 def leave_probes_out():
@@ -17,6 +21,21 @@ def leave_probes_out():
     _always(tf.ops.Graph, "_as_graph_def", _as_graph_def)
     _always(tf.control_flow_ops.ControlFlowContext, "_to_values_def", _to_values_def)
     _always(tf.context.Context, "add_function_def", _add_function_def)
+
+
+def hide_saving(recorder, patches):
+    """Nothing of what is run to write a checkpoint is recorded."""
+    def save(original, *args, **kwargs):
+        before, recorder.local.busy = getattr(recorder.local, "busy", False), True
+        try:
+            return original(*args, **kwargs)
+        finally:
+            recorder.local.busy = before
+
+    for module, name in _SAVERS:
+        saver = getattr(tf.optional(module), name, None)
+        if saver is not None:
+            patches.wrap(saver, "save", save)
 
 
 def _always(owner, name, around):

@@ -28,6 +28,7 @@ def install(recording):
     if not recording.xla:
         xla.switch_off(recorder, patches)
     if recorder.level != "none":
+        exports.hide_saving(recorder, patches)
         Functions(recorder, keys, capture, patches)
         closers.append(Eager(recorder, keys, labels, capture, patches).close)
         closers.append(Gradients(recorder).close)

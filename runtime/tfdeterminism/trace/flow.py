@@ -1,0 +1,35 @@
+"""Where values go: the other direction of a trace's definitions, which say where values come from."""
+
+
+class Flow(object):
+    """Where the values of one run go."""
+
+    def __init__(self, run):
+        self._fed, self._arguments, self._reads = {}, {}, {}
+        for number in run.ids():
+            one = run.definition(number)
+            for up in one["inputs"]:
+                self._fed.setdefault(up, []).append(one)
+            if one["kind"] == "argument":
+                self._arguments.setdefault((one["function"], one["trace"]), []).append(one)
+            elif one["variable"] and one["kind"] != "write":
+                self._reads.setdefault(one["variable"], []).append(one)
+
+    def of(self, one):
+        """The definitions that a value goes into; of a call the arguments, of a write the reads."""
+        if one["kind"] == "write":
+            return self._reads.get(one["variable"], [])
+        inside = [argument for body in one["calls"] for argument in self._arguments.get(tuple(body), ())]
+        return inside + self._fed.get(one["id"], [])
+
+    def behind(self, one, passes):
+        """All definitions that a value may reach. passes(definition): does it go on from there?"""
+        walk, seen = [one], {one["id"]}
+        while walk:
+            for found in self.of(walk.pop()):
+                if found["id"] in seen:
+                    continue
+                seen.add(found["id"])
+                yield found
+                if passes(found):
+                    walk.append(found)
