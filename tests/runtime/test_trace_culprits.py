@@ -26,8 +26,8 @@ IN_OLD = {
               "in_map_fn", "no_result", "parallel_map", "python_feed", "scan_noise", "switch_case", "two_at_once",
               "unseeded"],
     "tf1.14": ["after_retrace", "clean_bert_block", "clean_checkpoint", "clean_lstm", "clean_session", "crop_race",
-               "in_while", "many_dtypes", "nan_payload", "numpy_noise", "permuted_rows", "scan_noise", "seed_from_clock",
-              "session_loop", "timestamp"],
+               "in_while", "many_dtypes", "nan_payload", "numpy_noise", "permuted_rows", "scan_noise",
+               "seed_from_clock", "session_loop", "timestamp"],
 }  # fmt: skip
 ENVIRONMENTS = ["tf2.21", *IN_OLD]
 
