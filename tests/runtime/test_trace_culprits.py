@@ -27,7 +27,7 @@ IN_OLD = {
               "unseeded"],
     "tf1.14": ["after_retrace", "clean_bert_block", "clean_checkpoint", "clean_lstm", "clean_session", "crop_race",
                "in_while", "many_dtypes", "nan_payload", "numpy_noise", "permuted_rows", "scan_noise",
-               "seed_from_clock", "session_loop", "timestamp"],
+               "seed_from_clock", "session_loop", "session_rnn", "timestamp"],
 }  # fmt: skip
 ENVIRONMENTS = ["tf2.21", *IN_OLD]
 

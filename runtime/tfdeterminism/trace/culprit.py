@@ -24,8 +24,8 @@ _PASSES_ON = frozenset("""Identity IdentityN Merge RefMerge Switch RefSwitch Ent
     RefNextIteration LoopCond Reshape Squeeze ExpandDims Pack Unpack Shape ReadVariableOp StopGradient Snapshot
     PreventGradient CheckNumerics Print PrintV2 EnsureShape TensorListGetItem TensorListSetItem TensorListStack
     TensorListPopBack TensorListPushBack TensorListFromTensor TensorListGather TensorListConcat TensorListConcatV2
-    TensorArrayReadV3 TensorArrayWriteV3 TensorArrayGatherV3 OptionalGetValue Transpose Slice StridedSlice ConcatV2
-    Split Cast While StatelessWhile If StatelessIf Case StatelessCase PartitionedCall
+    TensorArrayReadV3 TensorArrayWriteV3 TensorArrayGatherV3 TensorArrayConcatV3 StackPopV2 OptionalGetValue Transpose
+    Slice StridedSlice ConcatV2 Split Cast While StatelessWhile If StatelessIf Case StatelessCase PartitionedCall
     StatefulPartitionedCall""".split())
 _NUMBER = re.compile(r"#\d+$")
 
@@ -226,6 +226,10 @@ class Suspects(object):
                 walk.extend(self._recorded_inputs(passed) if _in_graph(passed) else [])
             elif found is not None:
                 yield found
+        for number in self._sources(definition)[3]:  # of the turn before
+            found = self._latest(int(self._pair.group[0][number]), int(self._pair.order[0][slot]))
+            if found is not None:
+                yield found
 
     def _recorded_inputs(self, definition):
         """Ids (of the first run) of the nearest inputs that have records."""
@@ -236,25 +240,27 @@ class Suspects(object):
         return self._sources(definition)[1]
 
     def _sources(self, definition):
-        """(recorded inputs, function bodies, arguments without records) behind a definition."""
+        """(recorded inputs, function bodies, arguments without records, recorded inputs from a loop's turn before)."""
         if id(definition) in self._inputs:
             return self._inputs[id(definition)]
         run = self._pair.runs[0]
-        found, arguments, seen, walk = [], [], set(), list(definition["inputs"])
+        found, arguments, seen, before = [], [], set(), []
+        walk = [(number, False) for number in definition["inputs"]]
         bodies = [tuple(body) for body in definition["calls"]]
         while walk:
-            number = walk.pop()
-            if number in seen:
+            number, earlier = walk.pop()
+            if (number, earlier) in seen:
                 continue
-            seen.add(number)
+            seen.add((number, earlier))
             one = run.definition(number)
             if one["recorded"] and one["kind"] != "write":
-                found.append(number)
+                (before if earlier else found).append(number)
             else:
-                walk.extend(one["inputs"])
+                earlier = earlier or one["op"] in ("NextIteration", "RefNextIteration")
+                walk.extend((number, earlier) for number in one["inputs"])
                 bodies += [tuple(body) for body in one["calls"]]
                 arguments += [one] if one["kind"] == "argument" and not one["inputs"] else []
-        self._inputs[id(definition)] = found, bodies, arguments
+        self._inputs[id(definition)] = found, bodies, arguments, before
         return self._inputs[id(definition)]
 
     def _slot_before(self, slot, group, other, in_graph):
@@ -339,7 +345,7 @@ class Suspects(object):
 
     def _fed_by_difference(self, definition):
         """Does any record of what feeds it differ in this step?"""
-        for number in self._recorded_inputs(definition):
+        for number in self._recorded_inputs(definition) + self._sources(definition)[3]:
             first, end = self._range(int(self._pair.group[0][number]))
             if self._differs[first:end].any():
                 return True

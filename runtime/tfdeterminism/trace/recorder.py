@@ -50,6 +50,11 @@ class Recorder(object):
             self._pending.append(trace_format.definition(number, **fields))
             return number
 
+    def redefine(self, number, **fields):
+        """What is known of this id now."""
+        with self.lock:
+            self._pending.append(trace_format.definition(number, **fields))
+
     def eager_key(self, op, stack, output, thread, replica, inputs, nth, **fields):
         """The id of an eager op's output: by type, the user's line, and how many such came in this step."""
         place = "{}:{}".format(stack[0][0], stack[0][1]) if stack else "?"

@@ -5,7 +5,9 @@ import re
 # They hand on the bytes that they get: nothing to observe.
 ALIASES = frozenset("""Identity IdentityN Reshape ExpandDims Squeeze StopGradient PreventGradient Snapshot CheckNumerics
     EnsureShape RefIdentity Enter Exit NextIteration Switch Merge RefEnter RefExit RefNextIteration RefSwitch RefMerge
-    LoopCond PlaceholderWithDefault""".split())
+    LoopCond PlaceholderWithDefault StackPushV2""".split())
+# Their output only says that a TensorArray was written: what was is their input.
+FLOWS = frozenset("TensorArrayV3 TensorArrayGradV3 TensorArrayWriteV3 TensorArrayScatterV3 TensorArraySplitV3".split())
 # Made from shapes alone.
 SHAPES = frozenset("Shape ShapeN Rank Size BroadcastGradientArgs NoOp ControlTrigger".split())
 READS = frozenset("ReadVariableOp ResourceGather ResourceGatherNd VariableV2 Variable".split())

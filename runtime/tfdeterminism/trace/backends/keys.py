@@ -8,6 +8,7 @@ from . import classes
 from . import internals as tf
 from .labels import of_node, outside
 
+_SILENT = classes.ALIASES | classes.FLOWS | classes.SHAPES | classes.HANDLES | {"Const"}
 _REPLICA = re.compile(r"(?:^|/)replica_(\d+)/")
 
 
@@ -18,6 +19,7 @@ class Keys(object):
         self._recorder = recorder
         self._labels = labels
         self._names = {}      # full name of a graph function: (function, trace)
+        self._open = []       # (op, number, fields): defined while not all that feeds it was
         self._graphs = {}     # full name of a graph function: weak reference to its graph
 
     def identity(self, graph):
@@ -78,6 +80,9 @@ class Keys(object):
             else:
                 last._tfdet_keys = (self._recorder, self._made(last) + self._define(last, len(self._made(last))))
                 waiting.pop()
+        while self._open:  # now the loop is closed
+            last, number, fields = self._open.pop()
+            self._recorder.redefine(number, **dict(fields, inputs=self._ids(_inputs(last))))
         return self._made(op)
 
     def _made(self, op):
@@ -105,7 +110,7 @@ class Keys(object):
         function, trace = self.identity(op.graph)
         kind, variable = classes.kind(op.type), None
         attrs = _attributes(op)
-        inputs = self._ids(op.inputs)
+        inputs = self._ids(_inputs(op))
         if op.type == "Placeholder" and isinstance(op.graph, tf.func_graph.FuncGraph):
             kind = "argument"
             external = outside(op)
@@ -122,10 +127,13 @@ class Keys(object):
                       forward_stack=frames.of_op(forward) if forward is not None else [],
                       inputs=inputs, variable=variable, kind=kind, calls=[list(one) for one in self.called(op)],
                       attrs=attrs, layer=op.name.rpartition("/")[0] or None, replica=replica(op.name))
-        made = [self._recorder.new_key(output=index, dtype=tensor.dtype.base_dtype.name, shape=tf.shape_list(tensor),
-                                       recorded=kind == "write" or op.type == "Const" or is_probed(op, tensor),
-                                       **fields)
-                for index, tensor in list(enumerate(op.outputs))[first:]]
+        made = []
+        for index, tensor in list(enumerate(op.outputs))[first:]:
+            one = dict(fields, output=index, dtype=tensor.dtype.base_dtype.name, shape=tf.shape_list(tensor),
+                       recorded=kind == "write" or op.type == "Const" or is_probed(op, tensor))
+            made.append(self._recorder.new_key(**one))
+            if kind != "argument" and not all(map(self._known, _feeding(op))):
+                self._open.append((op, made[-1], one))
         if kind in ("write", "call") and not made:
             made = [self._recorder.new_key(output=-1, recorded=kind == "write", **fields)]
         if op.type == "Const" and made and self._recorder.level == "ops":  # one record says all
@@ -138,7 +146,24 @@ def _feeding(op):
     external = outside(op)
     if external is not None:
         return [external.op] if tf.is_symbolic(external) else []
-    return [tensor.op for tensor in op.inputs]
+    return [tensor.op for tensor in _inputs(op)]
+
+
+def _inputs(op):
+    """The tensors that feed an op; what is taken from a stack was pushed onto it."""
+    if op.type != "StackPopV2":
+        return list(op.inputs)
+    stack = op.inputs[0]
+    while stack.op.type in classes.ALIASES and len(stack.op.inputs):
+        stack = stack.op.inputs[0]
+    handles, pushed = [stack], []
+    for handle in handles:  # grows: into the loop, into a branch
+        for one in handle.consumers():
+            if one.type == "StackPushV2":
+                pushed.append(one.outputs[0])
+            elif one.type in classes.ALIASES:
+                handles.extend(one.outputs)
+    return list(op.inputs) + pushed
 
 
 _GRADIENT = re.compile(r"(?:^|/)gradients(?:_\d+)?/(.+?)_grad/")
@@ -165,8 +190,7 @@ def _forward(op):
 def is_probed(op, tensor):
     """Will there be records of this output?"""
     dtype = tensor.dtype
-    return not (op.type in classes.ALIASES or op.type in classes.SHAPES or op.type in classes.HANDLES
-                or op.type == "Const" or dtype._is_ref_dtype or dtype in (tf.dtypes.resource, tf.dtypes.variant)
+    return not (op.type in _SILENT or dtype._is_ref_dtype or dtype in (tf.dtypes.resource, tf.dtypes.variant)
                 or classes.writes(op.type))
 
 
