@@ -58,13 +58,15 @@ _NO_ALGORITHM = "cuDNN has no deterministic algorithm for some layers: they end 
 _EAGER_FIRST = "In 1.x call tf.enable_eager_execution(), if you use it, before anything that sets a seed."
 _RAISES = "Ops without a deterministic kernel raise an error, where no patch stands in for them."
 _CUDNN_81 = "TF_CUDNN_USE_FRONTEND acts only in builds with cuDNN 8.1 or later."
+_NO_PFOR = ("GradientTape.jacobian and tf.vectorized_map have no rule for some ops that replaced ones are made of, and "
+            "raise: experimental_use_pfor=False, or tf.map_fn.")
 _UNSEEDED = "Random ops without a seed raise an error from now on."
 _NO_PROMISE = "TensorFlow promises nothing for tf.compat.v1.Session and ParameterServerStrategy."
 
 RECIPES = (
     Recipe("stock", (1, 13), (1, 13), None, caveats=[_NO_SWITCH, _EAGER_FIRST]),
     Recipe("stock", (1, 14), (1, 15), "TDP", _CUDNN, caveats=[_NO_ALGORITHM, _EAGER_FIRST]),
-    Recipe("stock", (2, 0), (2, 0), "TDP", _CUDNN, caveats=[_NO_ALGORITHM]),
+    Recipe("stock", (2, 0), (2, 0), "TDP", _CUDNN, caveats=[_NO_ALGORITHM, _NO_PFOR]),
     Recipe("stock", (2, 1), (2, 1), "TDO", _OPS, caveats=[_NO_ALGORITHM]),
     Recipe("stock", (2, 2), (2, 4), "TDO", _OPS),
     Recipe("stock", (2, 5), (2, 7), "TDO-FE", _FRONTEND, caveats=[_RAISES, _CUDNN_81]),
