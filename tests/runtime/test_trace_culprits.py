@@ -23,11 +23,11 @@ OWN_PROCESS = "set_order"  # forks share the seed of Python's hashes
 # Where the construct exists; each construct in one old version at least.
 IN_OLD = {
     "tf2.0": ["at_step_seven", "branch", "clean_cnn", "clean_data", "clean_unet", "crop_race", "generator", "in_cond",
-              "in_map_fn", "no_result", "parallel_map", "python_feed", "scan_noise", "switch_case", "two_at_once",
-              "unseeded"],
-    "tf1.14": ["after_retrace", "clean_bert_block", "clean_checkpoint", "clean_lstm", "clean_session", "crop_race",
-               "in_while", "many_dtypes", "nan_payload", "numpy_noise", "permuted_rows", "scan_noise",
-               "seed_from_clock", "session_loop", "session_rnn", "timestamp"],
+              "in_map_fn", "no_result", "parallel_map", "pipeline_unordered", "pipeline_unseeded", "python_feed",
+              "scan_noise", "switch_case", "two_at_once", "unseeded"],
+    "tf1.14": ["after_retrace", "clean_bert_block", "clean_checkpoint", "clean_lstm", "clean_queue", "clean_session",
+               "crop_race", "in_while", "many_dtypes", "nan_payload", "numpy_noise", "permuted_rows", "queue_noise",
+               "scan_noise", "seed_from_clock", "session_loop", "session_rnn", "timestamp"],
 }  # fmt: skip
 ENVIRONMENTS = ["tf2.21", *IN_OLD]
 
@@ -121,6 +121,8 @@ def faults(name: str, found: diff.Difference) -> list[str]:
     wanted = expected(name)
     results = {"structure"} if any(one.kind == "structure" for one in wanted) else {"diverged"} if wanted else {"same"}
     wrong = [] if found.result in results else [f"{found.result}, not {results}"]
+    if not wanted and (None in found.weights or len(set(found.weights)) > 1):
+        wrong.append(f"final weights {found.weights}")
     if len(found.culprits) != len(wanted):
         wrong.append(f"{len(found.culprits)} culprits, not {len(wanted)}: {found.culprits}")
     for want, got in zip(wanted, found.culprits, strict=False):

@@ -24,8 +24,9 @@ _PASSES_ON = frozenset("""Identity IdentityN Merge RefMerge Switch RefSwitch Ent
     RefNextIteration LoopCond Reshape Squeeze ExpandDims Pack Unpack Shape ReadVariableOp StopGradient Snapshot
     PreventGradient CheckNumerics Print PrintV2 EnsureShape TensorListGetItem TensorListSetItem TensorListStack
     TensorListPopBack TensorListPushBack TensorListFromTensor TensorListGather TensorListConcat TensorListConcatV2
-    TensorArrayReadV3 TensorArrayWriteV3 TensorArrayGatherV3 TensorArrayConcatV3 StackPopV2 OptionalGetValue Transpose
-    Slice StridedSlice ConcatV2 Split Cast While StatelessWhile If StatelessIf Case StatelessCase PartitionedCall
+    TensorArrayReadV3 TensorArrayWriteV3 TensorArrayGatherV3 TensorArrayConcatV3 StackPopV2 QueueDequeueV2
+    QueueDequeueManyV2 QueueDequeueUpToV2 OptionalGetValue Transpose Slice
+    StridedSlice ConcatV2 Split Cast While StatelessWhile If StatelessIf Case StatelessCase PartitionedCall
     StatefulPartitionedCall""".split())
 _NUMBER = re.compile(r"#\d+$")
 
@@ -429,7 +430,17 @@ def _differences(pair):
         if not run.whole:  # what a killed program did not come to is no difference
             last = int(pair.step[side][have[side]].max()) if have[side].any() else -1
             missing &= have[side] | (pair.step[1 - side] < last)
+    slots = numpy.flatnonzero(missing)
+    groups = pair.groups_of(slots)
+    ahead = [group for group in numpy.unique(groups).tolist() if _runs_ahead(pair, group)]
+    missing[slots[numpy.isin(groups, ahead)]] = False
     return differs, missing
+
+
+def _runs_ahead(pair, group):
+    """Is it chance how often this was recorded? Both runs must know it."""
+    return min(int(pair.ids[side][group]) for side in (0, 1)) >= 0 \
+        and bool(pair.definition(group)[1]["attrs"].get("ahead"))
 
 
 def _places(pair):

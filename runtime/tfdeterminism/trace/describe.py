@@ -109,7 +109,7 @@ class Describer(object):
     def _datasets(self, root):
         """The datasets behind an iterator; where nothing tells, all that were made before it."""
         run = self._pair.runs[root.side]
-        found = [one for one in self._upstream(root) if "Dataset" in one["op"]]
+        found = [one for one in self._upstream(root) if "Dataset" in one["op"] or "SeedGenerator" in one["op"]]
         before = (run.definition(number) for number in run.ids() if number < root.definition["id"])
         return found or [one for one in before if "Dataset" in one["op"]]
 
@@ -173,7 +173,11 @@ class Describer(object):
     def _pipeline_source(self, root):
         upstream = self._datasets(root)
         ops = [one["op"] for one in upstream]
-        if any(one["attrs"].get("deterministic") in ("false", False) for one in upstream):
+        if any(one["attrs"].get("draws") for one in upstream):
+            return "random-op-without-seed"
+        if root.definition["op"].startswith("Queue"):
+            return None
+        if any(one["attrs"].get("deterministic") is False for one in upstream):
             return "tf-data-unordered"
         if not ops or any(op.startswith(_PARALLEL) for op in ops):
             return "tf-data-parallel-map"

@@ -47,6 +47,8 @@ A definition says what a key id means; one output of one op in one place of the 
                "weight", "loss", "layer", "step"
     calls      list of [function, trace] that a "call" runs
     attrs      {"seed": .., "seed2": ..} and the like, where they explain a difference; else {}.
+               "deterministic": False, "draws": True of a pipeline whose order is open, that draws without a seed;
+               "ahead": True of what feeds a queue in a thread of its own, chance how often;
                "by": "keras" of a value from Python that Keras made
     layer      Keras layer or name scope, or null
     replica    replica number in a distribution strategy, or 0

@@ -3,7 +3,7 @@
 import threading
 
 from .. import digest, frames
-from . import classes
+from . import classes, pipelines
 from . import internals as tf
 
 _FAST = 1 << 16  # bytes; above, TensorFlow's Fingerprint pays for its call
@@ -74,7 +74,8 @@ class Eager(object):
         fed = [key for key in (self._input(tensor, *where) for tensor in inputs) if key is not None]
         forward, forward_stack = getattr(self._recorder.local, "forward", (None, []))
         fields = dict(kind=kind, calls=[list(called)] if called else [], forward=forward,
-                      forward_stack=forward_stack, attrs=_seeds(attrs) if kind == "random" else {},
+                      forward_stack=forward_stack, attrs=_seeds(attrs) if kind == "random"
+                      else pipelines.of_eager(op_type, list(attrs or ()), inputs),
                       variable=self._labels.of_eager(inputs[0]) if inputs and classes.of_variable(op_type) else None)
         made = []
         for index, tensor in enumerate(outputs if isinstance(outputs, (list, tuple)) else ()):

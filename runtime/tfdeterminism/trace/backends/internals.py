@@ -13,6 +13,7 @@ from tensorflow.python.ops import (
     control_flow_ops,
     gen_array_ops,
     gen_script_ops,
+    gen_state_ops,
     math_ops,
     resource_variable_ops,
     script_ops,
@@ -23,8 +24,8 @@ from tensorflow.python.util import nest, tf_decorator
 
 __all__ = ["array_ops", "attr_value", "auto_control_deps", "backprop", "bitwise_ops", "constant", "context",
            "control_flow_ops", "dtypes", "execute", "func_graph", "function_def_to_graph", "gen_array_ops",
-           "gen_script_ops", "math_ops", "nest", "ops", "resource_variable_ops", "script_ops", "stop_recording",
-           "tf_decorator", "variables", "while_v2"]
+           "gen_script_ops", "gen_state_ops", "math_ops", "nest", "ops", "resource_variable_ops", "script_ops",
+           "stop_recording", "tf_decorator", "variables", "while_v2"]
 
 constant = constant_op.constant
 VERSION = tuple(int(part) for part in re.findall(r"\d+", importlib.import_module("tensorflow").__version__)[:2])

@@ -4,7 +4,7 @@ import re
 import weakref
 
 from .. import digest, frames
-from . import classes
+from . import classes, pipelines
 from . import internals as tf
 from .labels import of_node, outside
 
@@ -36,9 +36,13 @@ class Keys(object):
         self._names[_text(name)] = self.identity(graph)
         self._graphs[_text(name)] = weakref.ref(graph)
 
+    def _graph_of(self, name):
+        """The graph of the function of this full name, or None."""
+        return self._graphs.get(_text(name), lambda: None)()
+
     def copied(self, name, copy):
         """`copy` was made from the function of this full name, probes and all: its records are that one's."""
-        graph = self._graphs.get(_text(name), lambda: None)()
+        graph = self._graph_of(name)
         if graph is None or len(graph.inputs) != len(copy.inputs):
             return
         self.identity(graph)
@@ -109,7 +113,9 @@ class Keys(object):
         stack = frames.of_op(op) or frames.of_caller()
         function, trace = self.identity(op.graph)
         kind, variable = classes.kind(op.type), None
-        attrs = _attributes(op)
+        attrs = dict(_attributes(op), **pipelines.of_graph(op, self._graph_of))
+        if getattr(op, "_tfdet_ahead", False):
+            attrs["ahead"] = True
         inputs = self._ids(_inputs(op))
         if op.type == "Placeholder" and isinstance(op.graph, tf.func_graph.FuncGraph):
             kind = "argument"
@@ -150,20 +156,20 @@ def _feeding(op):
 
 
 def _inputs(op):
-    """The tensors that feed an op; what is taken from a stack was pushed onto it."""
-    if op.type != "StackPopV2":
+    """The tensors that feed an op; what is taken from a stack or a queue was put there."""
+    if not op.type.startswith(("StackPop", "QueueDequeue")) or not len(op.inputs):
         return list(op.inputs)
-    stack = op.inputs[0]
-    while stack.op.type in classes.ALIASES and len(stack.op.inputs):
-        stack = stack.op.inputs[0]
-    handles, pushed = [stack], []
+    holder = op.inputs[0]
+    while holder.op.type in classes.ALIASES and len(holder.op.inputs):
+        holder = holder.op.inputs[0]
+    handles, put = [holder], []
     for handle in handles:  # grows: into the loop, into a branch
         for one in handle.consumers():
-            if one.type == "StackPushV2":
-                pushed.append(one.outputs[0])
+            if one.type.startswith(("StackPush", "QueueEnqueue")):
+                put.extend(list(one.inputs)[1:])
             elif one.type in classes.ALIASES:
                 handles.extend(one.outputs)
-    return list(op.inputs) + pushed
+    return list(op.inputs) + put
 
 
 _GRADIENT = re.compile(r"(?:^|/)gradients(?:_\d+)?/(.+?)_grad/")

@@ -33,6 +33,8 @@ class Sessions(object):
         patches.wrap(session, "_do_run", self._run)
         patches.wrap(session, "make_callable", self._callable)
         patches.wrap(session, "_make_callable_from_options", self._callable_from_options)
+        runner = tf.optional("tensorflow.python.training.queue_runner_impl").QueueRunner
+        patches.wrap(runner, "create_threads", self._run_ahead)
         patches.wrap(session, "close", self._closing)
         patches.wrap(session, "__del__", self._closing)
 
@@ -61,6 +63,12 @@ class Sessions(object):
     def _after_training(self, session):
         self._recorder.session = session
         self._recorder.applied()
+
+    def _run_ahead(self, original, runner, *args, **kwargs):
+        """How far the threads of a queue get before the program ends is chance."""
+        for op in ancestors(runner.enqueue_ops):
+            op._tfdet_ahead = True
+        return original(runner, *args, **kwargs)
 
     def _callable(self, original, session, fetches, feed_list=None, accept_options=False):
         if feed_list is not None or not self._on():
@@ -352,7 +360,7 @@ def _child(inner, outer):
 def _is_initialized(variable):
     if hasattr(variable, "is_initialized"):
         return variable.is_initialized()
-    return tf.variables.is_variable_initialized(variable)  # a reference variable, up to 2.x
+    return tf.gen_state_ops.is_variable_initialized(variable._ref())  # a reference variable
 
 
 def _trains(op):
