@@ -283,6 +283,15 @@ def test_wrong_usage_is_one_line(tensorflow: Environment, arguments: list[str], 
     assert done.stderr.count("\n") == 1
 
 
+def test_a_program_is_called_as_python_calls_it(tensorflow: Environment) -> None:
+    program = tensorflow.folder / "called.py"
+    program.write_text("import sys\nprint(__file__, __name__, sys.argv, sys.path[0])\n")
+    where = {"folder": str(tensorflow.folder), "fresh": True}
+    plain = tensorflow.run(Job(["called.py", "a", "--", "--out"], **where))
+    ran = tensorflow.run(traced("called", "called.py", "a", "--", "--out", **where))
+    assert (ran.returncode, ran.stdout) == (4, plain.stdout)
+
+
 def test_no_mutation_is_missed_by_a_digest_in_tensorflow(tensorflow: Environment) -> None:
     done = tensorflow.ran["digests"]
     assert done.returncode == 0, done.stderr[-3000:]

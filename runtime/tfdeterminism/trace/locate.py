@@ -316,10 +316,9 @@ def _parser():
 
 
 def _several(text):
-    number = int(text)
-    if number < 2:
-        raise argparse.ArgumentTypeError("two runs at least")
-    return number
+    if not text.isdigit() or int(text) < 2:
+        raise argparse.ArgumentTypeError("{} is no number of runs: two at least".format(text))
+    return int(text)
 
 
 def _end(child):

@@ -32,7 +32,7 @@ def main(argv):
 def _execute(code, argv, recording):
     """Run it as `python PROGRAM ARGUMENTS` would; the exit code."""
     module = types.ModuleType("__main__")
-    module.__file__ = argv[0]
+    module.__file__ = os.path.abspath(argv[0]) if sys.version_info >= (3, 9) else argv[0]  # as Python's own
     module.__builtins__ = __builtins__
     module.__annotations__ = {}
     sys.modules["__main__"] = module
