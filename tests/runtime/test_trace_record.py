@@ -272,6 +272,11 @@ def test_an_ops_inputs_are_kept_and_replayed(tensorflow: Environment) -> None:
         (["--out", "X", "--", "no-such.py"], "name the program after --"),
         (["--out", "X", "--capture", "{", "--", "train.py"], "give JSON"),
         (["--out", "session-0", "--", "train.py"], "holds a trace already"),
+        (["--out"], "--out"),
+        (["--out", "X", "--level", "all", "--", "train.py"], "--level"),
+        (["--out", "X", "--", "-m"], "-m PACKAGE.MODULE"),
+        (["--out", "X", "--", "-m", "no.such"], "no.such"),
+        (["--out", "X", "--", "-m", "sys"], "no module sys to run"),
     ],
 )
 def test_wrong_usage_is_one_line(tensorflow: Environment, arguments: list[str], says: str) -> None:
@@ -290,6 +295,21 @@ def test_a_program_is_called_as_python_calls_it(tensorflow: Environment) -> None
     plain = tensorflow.run(Job(["called.py", "a", "--", "--out"], **where))
     ran = tensorflow.run(traced("called", "called.py", "a", "--", "--out", **where))
     assert (ran.returncode, ran.stdout) == (4, plain.stdout)
+
+
+def test_a_module_is_called_as_python_calls_it(tensorflow: Environment) -> None:
+    package = tensorflow.folder / "package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "told.py").write_text("WORD = 'relative'\n")
+    tells = "import sys\nfrom .told import WORD\nprint(__file__, __name__, __package__, sys.argv, sys.path[0], WORD)\n"
+    for name in ("train", "__main__"):
+        (package / f"{name}.py").write_text(tells)
+    where = {"folder": str(tensorflow.folder), "fresh": True}
+    for name in ("package.train", "package"):
+        plain = tensorflow.run(Job(["-m", name, "a"], **where))
+        ran = tensorflow.run(traced(f"called-{name}", "-m", name, "a", **where))
+        assert plain.stdout and (ran.returncode, ran.stdout) == (4, plain.stdout), ran.stderr
 
 
 def test_no_mutation_is_missed_by_a_digest_in_tensorflow(tensorflow: Environment) -> None:

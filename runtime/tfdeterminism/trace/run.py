@@ -6,6 +6,7 @@ is of no use makes us end with a code of ours: see the errors module.
 
 import argparse
 import atexit
+import importlib.util
 import io
 import os
 import sys
@@ -20,28 +21,64 @@ from .recorder import LEVELS
 def main(argv):
     try:
         arguments = _parse(argv)
-        code = _compiled(arguments.program)
+        program = _Module(arguments.arguments) if arguments.program == "-m" \
+            else _Script(arguments.program, arguments.arguments)
         recording = Recording(arguments.out, arguments.level, arguments.steps, arguments.capture, arguments.xla)
         recording.start()
     except errors.BadUsage as error:
         errors.say(str(error))
         return errors.USAGE
-    return _execute(code, [arguments.program] + arguments.arguments, recording)
+    return _execute(program, recording)
 
 
-def _execute(code, argv, recording):
-    """Run it as `python PROGRAM ARGUMENTS` would; the exit code."""
+class _Script(object):
+    """`python PATH ARGUMENTS`. As the module below: what a program is; BadUsage where there is none."""
+
+    spec = None
+
+    def __init__(self, path, arguments):
+        self.code = _compiled(path)
+        self.file = os.path.abspath(path) if sys.version_info >= (3, 9) else path  # as Python's own
+        self.argv = [path] + arguments
+        self.imports_from = os.path.dirname(os.path.realpath(path))
+
+
+class _Module(object):
+    """`python -m MODULE ARGUMENTS`."""
+
+    def __init__(self, arguments):
+        if not arguments:
+            raise errors.BadUsage("-m names no module", "-- -m PACKAGE.MODULE ARGUMENTS")
+        sys.path[0] = self.imports_from = os.getcwd()
+        try:
+            spec = importlib.util.find_spec(arguments[0])
+            if spec is not None and spec.submodule_search_locations is not None:
+                spec = importlib.util.find_spec(arguments[0] + ".__main__")
+            self.code = spec and spec.loader.get_code(spec.name)
+        except (ImportError, AttributeError, ValueError, SyntaxError) as error:
+            raise errors.BadUsage("{}: {}".format(arguments[0], error), "run it without tracing first")
+        if self.code is None:
+            raise errors.BadUsage("there is no module {} to run".format(arguments[0]), "name the program after --")
+        self.spec, self.file = spec, spec.origin
+        self.argv = [spec.origin] + arguments[1:]
+
+
+def _execute(program, recording):
+    """Run it as Python would; the exit code."""
     module = types.ModuleType("__main__")
-    module.__file__ = os.path.abspath(argv[0]) if sys.version_info >= (3, 9) else argv[0]  # as Python's own
+    module.__file__ = program.file
     module.__builtins__ = __builtins__
     module.__annotations__ = {}
+    if program.spec is not None:
+        module.__spec__, module.__package__ = program.spec, program.spec.parent
+        module.__loader__ = program.spec.loader
     sys.modules["__main__"] = module
-    sys.argv[:] = argv
-    sys.path[0] = os.path.dirname(os.path.realpath(argv[0]))
+    sys.argv[:] = program.argv
+    sys.path[0] = program.imports_from
     end = _End(recording)
     atexit.register(end)  # after what the program registers, and after its threads
     try:
-        exec(code, module.__dict__)
+        exec(program.code, module.__dict__)
     except SystemExit as stop:
         end.clean = True
         end.status = _status(stop.code)
@@ -102,9 +139,16 @@ def _compiled(path):
         raise errors.BadUsage("{} is no Python program: {}".format(path, error), "run it without tracing first")
 
 
+class _Parser(argparse.ArgumentParser):
+    """One line for wrong usage."""
+
+    def error(self, message):
+        raise errors.BadUsage(message, "see --help")
+
+
 def _parse(argv):
-    parser = argparse.ArgumentParser(prog="python -m tfdeterminism.trace run",
-                                     usage="%(prog)s --out FOLDER [options] -- PROGRAM [ARGUMENTS...]")
+    parser = _Parser(prog="python -m tfdeterminism.trace run",
+                     usage="%(prog)s --out FOLDER [options] -- PROGRAM [ARGUMENTS...]")
     parser.add_argument("--out", required=True, help="a new folder for the trace")
     parser.add_argument("--level", choices=LEVELS, default="ops",
                         help="none: only the digest of the final weights; default ops")
@@ -112,7 +156,7 @@ def _parse(argv):
     parser.add_argument("--capture", help="JSON of an op whose inputs are kept for replay")
     parser.add_argument("--no-xla", dest="xla", action="store_const", const=False,
                         help="switch XLA off at level none too, to compare with the other levels")
-    parser.add_argument("program", help="a Python file")
+    parser.add_argument("program", help="a Python file; or -m MODULE")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     arguments = parser.parse_args(argv)
     if arguments.program == "--":
