@@ -13,35 +13,27 @@ def install(session):
 
 def _bincount(arr, size, weights, name=None):
     from tensorflow.python.framework import dtypes
-    from tensorflow.python.ops import array_ops
     with Scope(name, "Bincount") as scope:
         values, size, weights = tensor(arr, dtypes.int32), tensor(size, dtypes.int32), tensor(weights)
         _need_weighted(values, size, weights)
-
-        def forward(values, weights):
-            return _bins(array_ops.reshape(values, [-1]), weights, size, 1)
-        bins = like_op("Bincount", forward, [values, weights])  # which has no gradient, and says so
+        bins = _as_op("Bincount", values, weights, size, 1)
         bins.set_shape([_known(size)])
         return scope.named(bins)
 
 
 def _dense_bincount(input, size, weights, binary_output=False, name=None):
     from tensorflow.python.framework import dtypes
-    from tensorflow.python.ops import array_ops
     with Scope(name, "DenseBincount") as scope:
         values, weights = tensor(input), tensor(weights)
         size = tensor(size, values.dtype)
         need(not binary_output and values.dtype.is_integer and values.shape.ndims in (1, 2))
         _need_weighted(values, size, weights)
         if values.shape.ndims == 1:
-            bins = like_op("DenseBincount", lambda values, weights: _bins(values, weights, size, 1), [values, weights])
+            bins = _as_op("DenseBincount", values, weights, size, 1)
             bins.set_shape([_known(size)])
             return scope.named(bins)
         batch = dims(values)[0]
-
-        def forward(values, weights):
-            return _bins(array_ops.reshape(values, [-1]), weights, size, batch)
-        bins = like_op("DenseBincount", forward, [values, weights])
+        bins = _as_op("DenseBincount", values, weights, size, batch)
         bins = reshape(bins, [batch, cast(size, dtypes.int32)])
         bins.set_shape([values.shape.as_list()[0], _known(size)])
         return scope.named(bins)
@@ -61,10 +53,16 @@ def _need_weighted(values, size, weights):
         need(values.shape.is_compatible_with(weights.shape))
 
 
+def _as_op(op_type, values, weights, size, batch):
+    """The bins, out of what has no gradient and says so, as the op."""
+    return like_op(op_type, lambda values, weights: _bins(values, weights, size, batch), [values, weights])
+
+
 def _bins(values, weights, size, batch):
     """The sums of the weights in batch * size bins.  Values from size on are dropped, negative ones refused."""
     from tensorflow.python.framework import dtypes, ops
     from tensorflow.python.ops import array_ops, check_ops, math_ops
+    values = array_ops.reshape(values, [-1])
     values, size, batch = (cast(value, dtypes.int64) for value in (values, size, batch))
     flat = array_ops.reshape(weights, [-1])
     if weights.shape.num_elements() is None:

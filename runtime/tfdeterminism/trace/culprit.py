@@ -11,6 +11,7 @@ everything may be a consequence. Rules that keep consequences from looking like 
 - where the two programs are wired differently, that is the cause.
 """
 
+import collections
 import re
 
 import numpy
@@ -141,6 +142,11 @@ class Verdict(object):
                    if self.pair.definition(group)[1]["dtype"] == "string")
 
 
+# What is behind a definition: ids of recorded inputs, function bodies that are called, definitions of arguments
+# without records, and ids of inputs that were recorded in a loop's turn before.
+_Sources = collections.namedtuple("_Sources", "recorded bodies arguments before")
+
+
 class Suspects(object):
     """The causes among the differing records of one step. slots: those records, ascending."""
 
@@ -227,21 +233,21 @@ class Suspects(object):
                 walk.extend(self._recorded_inputs(passed) if _in_graph(passed) else [])
             elif found is not None:
                 yield found
-        for number in self._sources(definition)[3]:  # of the turn before
+        for number in self._sources(definition).before:
             found = self._latest(int(self._pair.group[0][number]), int(self._pair.order[0][slot]))
             if found is not None:
                 yield found
 
     def _recorded_inputs(self, definition):
         """Ids (of the first run) of the nearest inputs that have records."""
-        return self._sources(definition)[0]
+        return self._sources(definition).recorded
 
     def _bodies_behind(self, definition):
         """The function bodies that it calls, or that made what it gets without a record (a list, a resource)."""
-        return self._sources(definition)[1]
+        return self._sources(definition).bodies
 
     def _sources(self, definition):
-        """(recorded inputs, function bodies, arguments without records, recorded inputs from a loop's turn before)."""
+        """The _Sources of a definition."""
         if id(definition) in self._inputs:
             return self._inputs[id(definition)]
         run = self._pair.runs[0]
@@ -261,7 +267,7 @@ class Suspects(object):
                 walk.extend((number, earlier) for number in one["inputs"])
                 bodies += [tuple(body) for body in one["calls"]]
                 arguments += [one] if one["kind"] == "argument" and not one["inputs"] else []
-        self._inputs[id(definition)] = found, bodies, arguments, before
+        self._inputs[id(definition)] = _Sources(found, bodies, arguments, before)
         return self._inputs[id(definition)]
 
     def _slot_before(self, slot, group, other, in_graph):
@@ -337,16 +343,16 @@ class Suspects(object):
                     return True
                 if call["op"] in ("While", "StatelessWhile") and self._bodies.get(body, order) < order:
                     return True
-                walk.extend((one["function"], one["trace"]) for one in self._sources(call)[2])
+                walk.extend((one["function"], one["trace"]) for one in self._sources(call).arguments)
         return False
 
     def _passed_in_difference(self, slot, definition):
         """Is it in a list, say, that a caller passed in?"""
-        return any(self._argument_explained(slot, one) for one in self._sources(definition)[2])
+        return any(self._argument_explained(slot, one) for one in self._sources(definition).arguments)
 
     def _fed_by_difference(self, definition):
         """Does any record of what feeds it differ in this step?"""
-        for number in self._recorded_inputs(definition) + self._sources(definition)[3]:
+        for number in self._recorded_inputs(definition) + self._sources(definition).before:
             first, end = self._range(int(self._pair.group[0][number]))
             if self._differs[first:end].any():
                 return True

@@ -1,5 +1,6 @@
 """One process's trace: gives out key ids, counts steps, and writes what the back ends observe."""
 
+import contextlib
 import os
 import threading
 
@@ -39,6 +40,15 @@ class Recorder(object):
         self._at_step = []
 
     # Keys
+
+    @contextlib.contextmanager
+    def unseen(self):
+        """What this thread runs meanwhile is not the program's own, and is not recorded."""
+        before, self.local.busy = getattr(self.local, "busy", False), True
+        try:
+            yield
+        finally:
+            self.local.busy = before
 
     def new_key(self, **fields):
         """A fresh id, to be defined now."""

@@ -75,7 +75,7 @@ class Eager(object):
         forward, forward_stack = getattr(self._recorder.local, "forward", (None, []))
         fields = dict(kind=kind, calls=[list(called)] if called else [], forward=forward,
                       forward_stack=forward_stack, attrs=_seeds(attrs) if kind == "random"
-                      else pipelines.of_eager(op_type, list(attrs or ()), inputs),
+                      else pipelines.of_eager(op_type, attrs, inputs),
                       variable=self._labels.of_eager(inputs[0]) if inputs and classes.of_variable(op_type) else None)
         made = []
         for index, tensor in enumerate(outputs if isinstance(outputs, (list, tuple)) else ()):

@@ -26,11 +26,8 @@ def leave_probes_out():
 def hide_saving(recorder, patches):
     """Nothing of what is run to write a checkpoint is recorded."""
     def save(original, *args, **kwargs):
-        before, recorder.local.busy = getattr(recorder.local, "busy", False), True
-        try:
+        with recorder.unseen():
             return original(*args, **kwargs)
-        finally:
-            recorder.local.busy = before
 
     for module, name in _SAVERS:
         saver = getattr(tf.optional(module), name, None)

@@ -55,17 +55,14 @@ class Labels(object):
 
     def _digest(self, handle, dtype):
         """The digest of a variable's value now, or None if it has none."""
-        before, self._recorder.local.busy = getattr(self._recorder.local, "busy", False), True
         try:
-            with tf.ops.init_scope(), tf.stop_recording():
+            with self._recorder.unseen(), tf.ops.init_scope(), tf.stop_recording():
                 if not tf.context.executing_eagerly():
                     return None
                 value = tf.resource_variable_ops.gen_resource_variable_ops.read_variable_op(handle, dtype.base_dtype)
                 return digest.of_array(tf.value(value) if "CPU" in value.device else value.numpy())
         except Exception:  # not initialised, or its runtime is gone
             return None
-        finally:
-            self._recorder.local.busy = before
 
     def trainable(self):
         """{label: digest} of the trainable variables that are alive."""

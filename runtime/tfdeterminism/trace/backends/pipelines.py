@@ -13,6 +13,7 @@ def of_eager(op_type, attrs, inputs):
     """{"deterministic": False, "draws": True}, as far as they hold of an eager op."""
     if "Dataset" not in op_type and op_type not in _SEEDS:
         return {}
+    attrs = list(attrs or ())
     named = dict(zip(attrs[::2], attrs[1::2]))
     graphs = [value.graph for value in named.values() if hasattr(value, "graph")]
     seeds = [int(seed.numpy()) for seed in inputs[_SEEDS.get(op_type, slice(0))]]

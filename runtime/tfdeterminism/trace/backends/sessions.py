@@ -187,19 +187,19 @@ class Sessions(object):
 
     def weights(self, session):
         """{label: digest} of a session's trainable variables, as far as they have values."""
-        local = self._recorder.local
-        before, local.busy = getattr(local, "busy", False), True
         try:
-            reads = self._reads(session.graph)
-            names = sorted(reads)
-            ready = session.run([reads[name][0] for name in names]) if names else []
-            names = [name for name, there in zip(names, ready) if there]
-            values = session.run([reads[name][1] for name in names]) if names else []
-            return {name: digest.of_array(value) for name, value in zip(names, values)}
+            with self._recorder.unseen():
+                return self._digests(session)
         except Exception:  # the runtime is gone, or the session is broken: there is nothing to digest
             return {}
-        finally:
-            local.busy = before
+
+    def _digests(self, session):
+        reads = self._reads(session.graph)
+        names = sorted(reads)
+        ready = session.run([reads[name][0] for name in names]) if names else []
+        names = [name for name, there in zip(names, ready) if there]
+        values = session.run([reads[name][1] for name in names]) if names else []
+        return {name: digest.of_array(value) for name, value in zip(names, values)}
 
     def _reads(self, graph):
         """{variable's name: (is it initialised, its value)}, added to a graph once."""
