@@ -65,7 +65,7 @@ _NO_PROMISE = "TensorFlow promises nothing for tf.compat.v1.Session and Paramete
 
 RECIPES = (
     Recipe("stock", (1, 13), (1, 13), None, caveats=[_NO_SWITCH, _EAGER_FIRST]),
-    Recipe("stock", (1, 14), (1, 15), "TDP", _CUDNN, caveats=[_NO_ALGORITHM, _EAGER_FIRST]),
+    Recipe("stock", (1, 14), (1, 15), "TDP", _CUDNN, caveats=[_NO_ALGORITHM, _NO_PFOR, _EAGER_FIRST]),
     Recipe("stock", (2, 0), (2, 0), "TDP", _CUDNN, caveats=[_NO_ALGORITHM, _NO_PFOR]),
     Recipe("stock", (2, 1), (2, 1), "TDO", _OPS, caveats=[_NO_ALGORITHM]),
     Recipe("stock", (2, 2), (2, 4), "TDO", _OPS),
