@@ -1,7 +1,10 @@
-"""Inside an environment, on the CPU: time (s) and memory (MiB) of each patched op and of the original, both ways.
+"""Inside an environment, on the CPU: what each patched op and its original take, at real sizes and at their smallest.
 
-Usage: python inside_patches.py REPEATS        one JSON line for each op
-Each measurement has a forked process of its own, so that its peak of memory is its own.
+Usage: python inside_patches.py REPEATS [WORD...]        one JSON line for each case (those whose text holds a word)
+Each measurement has a forked process of its own, so that its peak of memory is its own.  Timed are the very outputs
+that the patch replaces, fetched as a program would: TensorFlow leaves out an op whose output nobody asks for.  That
+both really computed is shown by the profile of a run, which has to hold the original op, or must not, and by their
+results, which have to agree.
 """
 
 import json
@@ -15,13 +18,155 @@ os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.ops import gen_math_ops
 
 from tfdeterminism.patches import PATCHES, Replacements
 
 tf1 = getattr(tf.compat, "v1", tf)
 VERSION = tuple(int(part) for part in tf.__version__.split(".")[:2])
 RANDOM = np.random.RandomState(7)
+SMALL_CALLS = 200  # eager calls are short: the median of that many
+
+
+class Case:
+    """One call of what a patch replaces.
+
+    op: the type of the original op.  inputs(small): the arrays it is called with, as they are in a training or as
+    small as can be.  call(*tensors): the outputs.  eager: whether call works eagerly too.  kept: whether the patched
+    form ends in the same op, on what it has made of its inputs.
+    """
+
+    def __init__(self, patch, op, size, inputs, call, eager=True, kept=False):
+        self.patch, self.op, self.size, self.inputs, self.call = patch, op, size, inputs, call
+        self.eager, self.kept = eager, kept
+
+    def line(self, repeats):
+        """What was measured, as JSON knows it; an AssertionError where it proves nothing."""
+        arrays = self.inputs(False)  # made before: their making is not measured
+        original = forked(_graph, self, None, arrays, repeats)
+        patched = forked(_graph, self, PATCHES[self.patch], arrays, repeats)
+        self.compare(original, patched)
+        small = [
+            forked(_eager, self, patch) if self.eager and VERSION >= (2, 0) else None
+            for patch in (None, PATCHES[self.patch])
+        ]
+        return {
+            "patch": self.patch,
+            "size": self.size,
+            "repeats": repeats,
+            "tensorflow": tf.__version__,
+            "original_seconds": original["seconds"],
+            "seconds": patched["seconds"],
+            "original_mib": original["mib"],
+            "mib": patched["mib"],
+            "original_eager_seconds": small[0],
+            "eager_seconds": small[1],
+        }
+
+    def compare(self, original, patched):
+        assert self.op in original["ran"], self.size + ": the profile holds no " + self.op
+        assert self.kept == (self.op in patched["ran"]), self.size + ": not what the patched run should run: " + self.op
+        assert len(original["results"]) == len(patched["results"])
+        for old, new in zip(original["results"], patched["results"]):  # noqa: B905 (Python 3.7 has to read it)
+            old, new = np.array(old), np.array(new)
+            worst = np.abs(old - new).max() / max(np.abs(old).max(), 1e-30)
+            assert old.shape == new.shape and worst < 1e-3, "{}: the results differ by {:g}".format(self.size, worst)
+
+
+def forked(measure, *arguments):
+    """measure(*arguments) in a process of its own."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(read)
+            with os.fdopen(write, "wb") as pipe:
+                pipe.write(json.dumps(measure(*arguments)).encode())
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+            sys.stderr.flush()
+            os._exit(1)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        text = pipe.read()
+    assert os.waitpid(child, 0)[1] == 0 and text, "the measuring process died"
+    return json.loads(text.decode())
+
+
+def _graph(case, patch, arrays, repeats):
+    """Median seconds and peak MiB of a session's runs (with inputs and outputs); what ran; a sample of results."""
+    if patch is not None:
+        patch.install(Replacements())
+    with tf.Graph().as_default() as graph, tf1.Session() as session:
+        holders = [tf1.placeholder(array.dtype, array.shape) for array in arrays]
+        outputs = [tf.convert_to_tensor(output) for output in _flat(case.call(*holders))]
+        session.run(tf1.global_variables_initializer())
+        before = _peak()
+        run = session.make_callable(outputs, holders)
+        run(*arrays)
+        times = []
+        for _ in range(repeats):
+            start = time.perf_counter()
+            results = run(*arrays)
+            times.append(time.perf_counter() - start)
+        peak = _peak()
+        profile = tf1.RunMetadata()
+        traced = tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE)
+        session.run(
+            outputs, {holders[i]: array for i, array in enumerate(arrays)}, options=traced, run_metadata=profile
+        )
+        return {
+            "seconds": sorted(times)[len(times) // 2],
+            "mib": (peak - before) / 1024.0,
+            "ran": _ran(graph, profile),
+            "results": [_sample(result) for result in results],
+        }
+
+
+def _ran(graph, profile):
+    """The op types that a run executed; but for exact sums, whose additions are no longer order-dependent."""
+    labels = [
+        stats.timeline_label + " " + stats.node_name
+        for device in profile.step_stats.dev_stats
+        for stats in device.node_stats
+    ]
+    named = {op.name: op.type for op in graph.get_operations()}
+    found = set()
+    for label in labels:
+        if "ExactSum" not in label:
+            found.update([label.partition(" = ")[2].partition("(")[0], named.get(label.rpartition(" ")[2], "")])
+    return sorted(found - {""})
+
+
+def _peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _sample(result):
+    flat = np.asarray(result, "float64").reshape(-1)
+    return flat[:: max(1, flat.size // 1000)].tolist()
+
+
+def _flat(result):
+    return [output for output in result if output is not None] if isinstance(result, (list, tuple)) else [result]
+
+
+def _eager(case, patch):
+    """Median seconds of one small eager call."""
+    if patch is not None:
+        patch.install(Replacements())
+    tensors = [tf.constant(array) for array in case.inputs(True)]
+    times = []
+    for _ in range(SMALL_CALLS):
+        start = time.perf_counter()
+        case.call(*tensors)
+        times.append(time.perf_counter() - start)
+    return sorted(times)[SMALL_CALLS // 2]
+
+
+def raw(module, name):
+    """The generated function as it is now, patched or not."""
+    return getattr(__import__("tensorflow.python.ops." + module, fromlist=[module]), name)
 
 
 def real(*shape):
@@ -32,156 +177,264 @@ def ints(high, *shape):
     return RANDOM.randint(0, high, shape).astype("int32")
 
 
-def fed(array):
-    """The array as an input of the graph: what hangs on a constant would be computed once, for ever."""
-    return tf1.placeholder_with_default(array, array.shape)
+def sizes(large, small, make):
+    """inputs(small) for make(*sizes)."""
+    return lambda is_small: make(*(small if is_small else large))
 
 
-def calls():
-    """patch key -> (what, function, inputs to differentiate): sizes as in training."""
-    ids, sorted_ids = ints(2000, 20000), np.sort(ints(2000, 20000))
-    pixels, places = np.zeros((256,), "int32"), ints(50, 20000, 1)
-    nonzero = np.unique(ints(2000, 20000, 2), axis=0).astype("int64")
-    labels = ints(1000, 256)
-    hot = np.eye(1000, dtype="float32")[labels]
-    boxes = np.sort(RANDOM.uniform(0, 1, (256, 2, 2)), axis=1).reshape(256, 4).astype("float32")
-    mean, variance = real(64), 1 + real(64) ** 2
-    return {
-        "bias-add": ("32x56x56x64", lambda x, b: tf.nn.bias_add(x, b), [real(32, 56, 56, 64), real(64)]),
-        "segment": ("20000x64 to 2000", lambda d: tf.math.segment_sum(d, fed(sorted_ids)), [real(20000, 64)]),
-        "unsorted-segment": ("gather 20000 of 2000x64", lambda p: tf.gather(p, fed(ids)), [real(2000, 64)]),
-        "resize-bilinear": (
-            "8x64x64x32 to 128x128",
-            lambda x: tf1.image.resize_bilinear(x, [128, 128]),
-            [real(8, 64, 64, 32)],
-        ),
-        "resize-nearest": (
-            "8x64x64x32 to 128x128",
-            lambda x: tf1.image.resize_nearest_neighbor(x, [128, 128]),
-            [real(8, 64, 64, 32)],
-        ),
-        "crop-and-resize": (
-            "256 boxes of 7x7x64 from 50x50",
-            lambda x, b: tf1.image.crop_and_resize(x, b, fed(pixels), [7, 7]),
-            [real(1, 50, 50, 64), boxes],
-        ),
-        "softmax-xent": (
-            "256x1000",
-            lambda x: tf1.nn.softmax_cross_entropy_with_logits_v2(labels=fed(hot), logits=x),
-            [real(256, 1000)],
-        ),
-        "sparse-softmax-xent": (
-            "256x1000",
-            lambda x: tf1.nn.sparse_softmax_cross_entropy_with_logits(labels=fed(labels), logits=x),
-            [real(256, 1000)],
-        ),
-        "fused-batch-norm-inference": (
-            "32x28x28x64",
-            lambda x, s, o: tf1.nn.fused_batch_norm(x, s, o, mean=mean, variance=variance, is_training=False)[0],
-            [real(32, 28, 28, 64), real(64), real(64)],
-        ),
-        "scatter-nd": ("20000x64 to 50x64", lambda u: tf.scatter_nd(fed(places), u, [50, 64]), [real(20000, 64)]),
-        "tensor-scatter-nd": (
-            "20000x64 to 50x64",
-            lambda t, u: tf.tensor_scatter_nd_add(t, fed(places), u),
-            [real(50, 64), real(20000, 64)],
-        ),
-        "resource-scatter": ("20000x64 into 2000x64", into_variable("add", ids, True), [real(20000, 64)]),
-        "ref-scatter": ("20000x64 into 2000x64", into_variable("add", ids, False), [real(20000, 64)]),
-        "scatter-nd-variable": ("20000x64 into 50x64", into_variable("nd_add", places, True), [real(20000, 64)]),
-        "bincount": (
-            "20000 weights, 2000 bins",
-            lambda w: gen_math_ops.bincount(fed(ids), 2000, w),
-            [real(20000)],
-        ),
-        "sparse-dense-matmul": (
-            "20000 non-zeros, 2000x2000 by 2000x32",
-            lambda v, b: tf.sparse.sparse_dense_matmul(tf.SparseTensor(fed(nonzero), v, [2000, 2000]), b),
-            [real(len(nonzero)), real(2000, 32)],
-        ),
-        "depthwise-conv-filter": (
-            "16x56x56x64 by 3x3",
-            lambda x, w: tf1.nn.depthwise_conv2d_native(x, w, [1, 1, 1, 1], "SAME"),
-            [real(16, 56, 56, 64), real(3, 3, 64, 1)],
-        ),
-        "adjust-contrast": ("16x224x224x3", lambda x: tf.image.adjust_contrast(x, 1.5), [real(16, 224, 224, 3)]),
-    }
+def cases():
+    return [*reductions(), *scatters(), *images(), *losses(), *others()]
 
 
-def into_variable(name, indices, resource):
-    """A scatter into a variable that is zero again for every run."""
+def reductions():
+    def rows(many, width, count):
+        return [real(many, width), np.append(ints(count, many - 1), count - 1).astype("int32")]
 
-    def call(updates):
-        variable = tf1.Variable(np.zeros((int(indices.max()) + 1, 64), "float32"), use_resource=resource)
-        with tf.control_dependencies([variable.initializer]):
-            return tf.identity(getattr(tf1, "scatter_" + name)(variable, fed(indices), updates))
+    def ascending(*of):
+        data, ids = rows(*of)
+        return [data, np.sort(ids)]
 
-    return call
+    def gather_gradient(params, ids, up):
+        return tf1.gradients(tf.gather(params, ids), params, [up])
+
+    large, small = (1000000, 64, 2000), (6, 2, 3)
+    cells = (1000000, 50000, 64)
+    return [
+        Case(
+            "segment",
+            "SegmentSum",
+            "segment_sum of 1000000x64 to 2000",
+            sizes(large, small, ascending),
+            lambda d, i: raw("gen_math_ops", "segment_sum")(d, i),
+        ),
+        Case(
+            "unsorted-segment",
+            "UnsortedSegmentSum",
+            "unsorted_segment_sum of 1000000x64 to 2000",
+            sizes(large, small, rows),
+            lambda d, i: raw("gen_math_ops", "unsorted_segment_sum")(d, i, int(large[2]) if d.shape[0] > 6 else 3),
+        ),
+        Case(
+            "unsorted-segment",
+            "UnsortedSegmentSum",
+            "gradient of gather, 65536 rows of 50000x256",
+            lambda small: [real(50000, 256), ints(50000, 65536), real(65536, 256)],
+            gather_gradient,
+            eager=False,
+        ),
+        Case(
+            "bincount",
+            "Bincount",
+            "bincount of 10000000 weights, 1000 bins",
+            sizes((10000000,), (6,), lambda many: [ints(1000, many), real(many)]),
+            lambda i, w: raw("gen_math_ops", "bincount")(i, 1000, w),
+        ),
+        Case(
+            "sparse-dense-matmul",
+            "SparseTensorDenseMatMul",
+            "sparse_dense_matmul of 1000000 non-zeros in 50000x50000 by 50000x64",
+            sizes(
+                cells,
+                (6, 3, 2),
+                lambda many, edge, width: [np.unique(ints(edge, many, 2), axis=0).astype("int64"), real(edge, width)],
+            ),
+            lambda at, b: raw("gen_sparse_ops", "sparse_tensor_dense_mat_mul")(
+                at, tf.ones([at.shape[0]]) * 0.3, np.array([int(b.shape[0])] * 2), b
+            ),
+        ),
+    ]
 
 
-def measured(call, inputs, patch, repeats):
-    """(median seconds, MiB above what the process had) of one forward and backward run in a fork."""
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.write(write, json.dumps(_measure(call, inputs, patch, repeats)).encode())
-        finally:
-            os._exit(0)
-    os.close(write)
-    with os.fdopen(read) as pipe:
-        text = pipe.read()
-    os.waitpid(child, 0)
-    return json.loads(text) if text else None
+def scatters():
+    def updates(many, count, width):
+        return [ints(count, many, 1), real(many, width)]
+
+    def onto(*of):
+        return [*updates(*of), real(of[1], of[2])]
+
+    def into_variable(name, resource, nested):
+        def call(indices, updates):
+            start = np.zeros((50000, int(updates.shape[1])), "float32")
+            variable = tf1.get_variable(name, initializer=start, use_resource=resource)
+            done = getattr(tf1, name)(variable, indices if nested else indices[:, 0], updates)
+            with tf.control_dependencies([done]):
+                return tf.identity(variable[:1])
+
+        return call
+
+    large, small = (200000, 50000, 64), (6, 3, 2)
+    size = "200000 rows into 50000x64"
+    return [
+        Case(
+            "scatter-nd",
+            "ScatterNd",
+            "scatter_nd, " + size,
+            sizes(large, small, onto),
+            lambda i, u, t: raw("gen_array_ops", "scatter_nd")(i, u, [int(n) for n in t.shape]),
+        ),
+        Case(
+            "tensor-scatter-nd",
+            "TensorScatterAdd",
+            "tensor_scatter_nd_add, " + size,
+            sizes(large, small, onto),
+            lambda i, u, t: raw("gen_array_ops", "tensor_scatter_add")(t, i, u),
+        ),
+        Case(
+            "tensor-scatter-nd",
+            "TensorScatterUpdate",
+            "tensor_scatter_nd_update, " + size,
+            sizes(large, small, onto),
+            lambda i, u, t: raw("gen_array_ops", "tensor_scatter_update")(t, i, u),
+        ),
+        Case(
+            "resource-scatter",
+            "ResourceScatterAdd",
+            "scatter_add, resource variable, " + size,
+            sizes(large, small, updates),
+            into_variable("scatter_add", True, False),
+            eager=False,
+            kept=True,
+        ),
+        Case(
+            "ref-scatter",
+            "ScatterAdd",
+            "scatter_add, reference variable, " + size,
+            sizes(large, small, updates),
+            into_variable("scatter_add", False, False),
+            eager=False,
+            kept=True,
+        ),
+        Case(
+            "scatter-nd-variable",
+            "ResourceScatterNdAdd",
+            "scatter_nd_add, resource variable, " + size,
+            sizes(large, small, updates),
+            into_variable("scatter_nd_add", True, True),
+            eager=False,
+            kept=True,
+        ),
+    ]
 
 
-def _measure(call, inputs, patch, repeats):
-    if patch is not None:
-        patch.install(Replacements())
-    with tf.Graph().as_default(), tf1.Session() as session:
-        holders = [tf1.placeholder(array.dtype, array.shape) for array in inputs]
-        result = call(*holders)
-        # The upstream gradient is fed: Grappler would compute that of a linear op once, for ever.
-        upstream = tf1.placeholder(result.dtype, result.shape)
-        try:
-            grads = tf1.gradients(result, holders, [upstream])
-            outputs = [tf.convert_to_tensor(one) for one in grads if one is not None]
-        except LookupError:  # AdjustContrastv2 and Bincount have no gradient
-            outputs = []
-        run = session.make_callable(tf.group(result, *outputs), [*holders, upstream])
-        inputs = [*inputs, RANDOM.uniform(-1, 1, [n or 1 for n in result.shape.as_list()]).astype("float32")]
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        run(*inputs)
-        times = []
-        for _ in range(repeats):
-            start = time.perf_counter()
-            run(*inputs)
-            times.append(time.perf_counter() - start)
-        return sorted(times)[len(times) // 2], (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024.0
+def images():
+    def resized(batch, edge, depth):
+        return [real(batch, 2 * edge, 2 * edge, depth), real(batch, edge, edge, depth)]
+
+    def crops(many, edge, depth, size):
+        boxes = np.sort(RANDOM.uniform(0, 1, (many, 2, 2)), axis=1).reshape(many, 4).astype("float32")
+        return [real(many, edge, edge, depth), boxes, ints(4, many), real(4, size, size, depth)]
+
+    large, small = (8, 64, 64), (1, 2, 1)
+    many = (64, 28, 256, 64), (2, 2, 1, 4)
+    return [
+        Case(
+            "resize-bilinear",
+            "ResizeBilinearGrad",
+            "gradient of resizing 8x64x64x64 to 128x128",
+            sizes(large, small, resized),
+            lambda g, x: raw("gen_image_ops", "resize_bilinear_grad")(g, x),
+        ),
+        Case(
+            "resize-nearest",
+            "ResizeNearestNeighborGrad",
+            "gradient of resizing 8x64x64x64 to 128x128",
+            sizes(large, small, resized),
+            lambda g, x: raw("gen_image_ops", "resize_nearest_neighbor_grad")(g, [int(n) for n in x.shape[1:3]]),
+        ),
+        Case(
+            "crop-and-resize",
+            "CropAndResizeGradImage",
+            "gradient to the image of 64 crops of 28x28x256 from 64x64",
+            sizes(*many, make=crops),
+            lambda g, b, i, x: raw("gen_image_ops", "crop_and_resize_grad_image")(
+                g, b, i, [int(n) for n in x.shape], tf.float32
+            ),
+        ),
+        Case(
+            "crop-and-resize",
+            "CropAndResizeGradBoxes",
+            "gradient to the boxes of 64 crops of 28x28x256 from 64x64",
+            sizes(*many, make=crops),
+            lambda g, b, i, x: raw("gen_image_ops", "crop_and_resize_grad_boxes")(g, x, b, i),
+        ),
+        Case(
+            "adjust-contrast",
+            "AdjustContrastv2",
+            "16x224x224x3",
+            sizes((16, 224), (1, 2), lambda many, edge: [real(many, edge, edge, 3)]),
+            lambda x: raw("gen_image_ops", "adjust_contrastv2")(x, 1.5),
+        ),
+    ]
+
+
+def losses():
+    def labelled(many, classes):
+        return [real(many, classes), ints(classes, many)]
+
+    def hot(many, classes):
+        return [real(many, classes), np.eye(classes, dtype="float32")[ints(classes, many)]]
+
+    large, small = (4096, 1000), (2, 3)
+    return [
+        Case(
+            "softmax-xent",
+            "SoftmaxCrossEntropyWithLogits",
+            "4096x1000",
+            sizes(large, small, hot),
+            lambda x, y: list(raw("gen_nn_ops", "softmax_cross_entropy_with_logits")(x, y)),
+        ),
+        Case(
+            "sparse-softmax-xent",
+            "SparseSoftmaxCrossEntropyWithLogits",
+            "4096x1000",
+            sizes(large, small, labelled),
+            lambda x, y: list(raw("gen_nn_ops", "sparse_softmax_cross_entropy_with_logits")(x, y)),
+        ),
+    ]
+
+
+def others():
+    def channels(batch, edge, depth):
+        return [real(batch, edge, edge, depth), real(batch, edge, edge, depth), 1 + real(depth) ** 2]
+
+    def filtered(batch, edge, depth):
+        return [real(batch, edge, edge, depth), real(batch, edge, edge, depth)]
+
+    large, small = (32, 56, 64), (1, 2, 1)
+    return [
+        Case(
+            "bias-add",
+            "BiasAddGrad",
+            "gradient to the bias of 32x56x56x64",
+            sizes(large, small, filtered),
+            lambda g, x: raw("gen_nn_ops", "bias_add_grad")(g),
+        ),
+        Case(
+            "fused-batch-norm-inference",
+            "FusedBatchNormGrad",
+            "gradients of 32x56x56x64",
+            sizes(large, small, channels),
+            lambda g, x, s: list(raw("gen_nn_ops", "fused_batch_norm_grad")(g, x, s, s, s, is_training=False))[:3],
+        ),
+        Case(
+            "depthwise-conv-filter",
+            "DepthwiseConv2dNativeBackpropFilter",
+            "gradient to 3x3 filters of 16x56x56x64",
+            sizes((16, 56, 64), small, filtered),
+            lambda g, x: raw("gen_nn_ops", "depthwise_conv2d_native_backprop_filter")(
+                x, [3, 3, int(x.shape[3]), 1], g, [1, 1, 1, 1], "SAME"
+            ),
+        ),
+    ]
 
 
 def main():
-    for key, (size, call, inputs) in calls().items():
-        if not PATCHES[key].applies(VERSION):
+    repeats, words = int(sys.argv[1]), sys.argv[2:]
+    for case in cases():
+        text = case.patch + " " + case.size
+        if not PATCHES[case.patch].applies(VERSION) or not any(word in text for word in words or [""]):
             continue
-        original = measured(call, inputs, None, int(sys.argv[1]))
-        patched = measured(call, inputs, PATCHES[key], int(sys.argv[1]))
-        if original is None or patched is None:
-            sys.exit(key + ": the measuring process died")
-        print(
-            json.dumps(
-                {
-                    "patch": key,
-                    "size": size,
-                    "seconds": patched[0],
-                    "original_seconds": original[0],
-                    "mib": patched[1],
-                    "original_mib": original[1],
-                    "repeats": int(sys.argv[1]),
-                    "tensorflow": tf.__version__,
-                }
-            )
-        )
+        print(json.dumps(case.line(repeats)))
         sys.stdout.flush()
 
 

@@ -1,8 +1,7 @@
 """What the patches cost: time and peak memory of each patched op against the original, in the same run, on the CPU.
 
 Usage: python benchmarks/patches.py [ENV] [--json | --write] [--repeats N]     default: tf2.0, which needs every patch
---write keeps it in matrix/costs, where `tfdet show` finds it.  The original is the baseline; below a thousandth of a
-second the ratio is mostly the overhead of a session.
+--write keeps it in matrix/costs, where `tfdet show` finds it.  The original is the baseline.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ def main() -> None:
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="one JSON line for each op")
     how.add_argument("--write", action="store_true", help="keep it in matrix/costs")
-    parser.add_argument("--repeats", type=int, default=51)
+    parser.add_argument("--repeats", type=int, default=7)
     asked = parser.parse_args()
     project = find_project()
     costs = []

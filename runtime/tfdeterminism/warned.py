@@ -1,5 +1,10 @@
 """What this package warns of, each a class of its own: filter them as you like."""
 
+import sys
+import warnings
+
+_INSIDE = ("tfdeterminism", "tensorflow", "tensorflow_core", "keras", "tf_keras")
+
 
 class DeterminismWarning(UserWarning):
     """Something here keeps TensorFlow from being deterministic."""
@@ -19,3 +24,15 @@ class AutotuneWarning(DeterminismWarning):
 
 class UnknownBuildWarning(DeterminismWarning):
     """This TensorFlow is not one of the releases that the recipes were made for."""
+
+
+class CostWarning(UserWarning):
+    """Determinism takes more here than it does elsewhere."""
+
+
+def of_cost(text):
+    """Warn of it where the first line stands that is neither ours nor TensorFlow's."""
+    depth, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in _INSIDE:
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(text, CostWarning, stacklevel=depth)

@@ -16,7 +16,7 @@ AGAIN = "python benchmarks/patches.py ENV --write"
 
 
 class Cost(Model):
-    """One patch against the original op, both in one run: forward and backward, times in seconds, memory in MiB."""
+    """One call of what a patch replaces against the original, in one run: times in seconds, memory in MiB."""
 
     environment: Text
     device: Text
@@ -24,8 +24,10 @@ class Cost(Model):
     size: Text = Field(description="what was computed")
     seconds: float = Field(gt=0, description="median, of the patched op")
     original_seconds: float = Field(gt=0)
-    mib: float = Field(ge=0, description="peak above what the process had before, of the patched op")
+    mib: float = Field(ge=0, description="peak of the patched op, its inputs and outputs among it")
     original_mib: float = Field(ge=0)
+    eager_seconds: float | None = Field(gt=0, description="median of the smallest eager call; null: not made eagerly")
+    original_eager_seconds: float | None = Field(gt=0)
     repeats: int = Field(ge=1)
     tensorflow: Text
     processor: Text
@@ -43,7 +45,7 @@ class Cost(Model):
 
 def write(project: Project, device: str, environment: str, costs: list[Cost]) -> Path:
     path = project.costs / device / f"{environment}.jsonl"
-    write_whole(path, "".join(cost.model_dump_json() + "\n" for cost in sorted(costs, key=lambda cost: cost.patch)))
+    write_whole(path, "".join(cost.model_dump_json() + "\n" for cost in sorted(costs, key=lambda cost: (cost.patch, cost.size))))
     return path
 
 

@@ -205,11 +205,14 @@ def _records(records: Sequence[Record]) -> Table:
 
 
 def _costs(costs: Sequence[Cost]) -> Table:
-    table = _table("patch", "device", "forward and backward of", "original", "replaced", "time", "memory")
+    table = _table("patch", "device", "what", "original", "replaced", "time", "memory", "smallest eager call")
     for cost in costs:
+        small = ""
+        if cost.original_eager_seconds and cost.eager_seconds:
+            small = f"{cost.original_eager_seconds * 1e3:.2f} → {cost.eager_seconds * 1e3:.2f} ms"
         times = (f"{cost.original_seconds * 1e3:.2f} ms", f"{cost.seconds * 1e3:.2f} ms")
         _row(table, cost.patch, cost.device, cost.size, *times, f"× {cost.time_ratio:.1f}",
-             f"× {cost.memory_ratio:.1f}")  # fmt: skip
+             f"× {cost.memory_ratio:.1f}", small)  # fmt: skip
     return table
 
 

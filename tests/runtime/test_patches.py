@@ -95,6 +95,16 @@ def test_loops_functions_jacobians_and_forward_mode(
     assert found["compared"] > 40
 
 
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("key", ("tf1.14", "tf2.0", "tf2.6"))
+def test_additions_are_exact(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
+    """Any order of the addends gives the same bits, of adversarial numbers too; added one by one they differ."""
+    [found] = run(checkout, tf_python(key), "exact_checks.py")
+    assert found["faults"] == []
+    assert found["compared"] > 70
+    assert [name for name, differed in found["control"].items() if not differed] == ["denormal"]
+
+
 def test_the_audit_says_what_may_not_be_left(checkout: Project) -> None:
     old, new = set(order_dependent(checkout, "tf2.0")), set(order_dependent(checkout, "tf2.21"))
     # Audited, and of no raw_ops: the audit of the binary is what names them.

@@ -20,6 +20,17 @@ def need(condition):
         raise NotCovered()
 
 
+def checked(value, holds, *words):
+    """value; where holds (a scalar of bool) does not, an InvalidArgumentError with these words and tensors.
+
+    For faults of shapes: the originals find them on any device, before they compute.
+    """
+    from tensorflow.python.framework import ops
+    from tensorflow.python.ops import array_ops, control_flow_ops
+    with ops.control_dependencies([control_flow_ops.Assert(holds, list(words))]):
+        return array_ops.identity(value)
+
+
 def is_real_or_complex(dtype):
     """Sums of these depend on their order; sums of integers do not."""
     return dtype.is_floating or dtype.is_complex
@@ -64,6 +75,26 @@ def select(condition, yes, no):
     """Rows of yes where condition (a vector) holds, else of no.  Not tf.where: its meaning changed with 2.0."""
     from tensorflow.python.ops import gen_math_ops
     return gen_math_ops.select(condition, yes, no)
+
+
+def version():
+    """TensorFlow's (major, minor)."""
+    from tensorflow.python.framework import versions
+    return tuple(int(part) for part in versions.__version__.split(".")[:2])
+
+
+def original(module, name):
+    """TensorFlow's own generated function, whether a patch stands in for it or not."""
+    function = getattr(module, name)
+    return getattr(function, "tfdeterminism_original", function)
+
+
+def while_loop(condition, body, values, shapes):
+    try:
+        from tensorflow.python.ops import while_loop as module  # from 2.12 on
+    except ImportError:
+        from tensorflow.python.ops import control_flow_ops as module
+    return module.while_loop(condition, body, values, shape_invariants=shapes)
 
 
 def unrecorded():

@@ -1,10 +1,10 @@
 """crop_and_resize's gradients to the image and to the boxes.
 
-To the image: every pixel of every crop gives its share to at most four pixels; the shares are summed by `segments`.
+To the image: every pixel of every crop gives its share to at most four pixels; the shares are summed exactly.
 (TensorFlow's kernel for the CPU loses some of them: its threads race.)  To the boxes: plain sums over each crop.
 """
 
-from tfdeterminism.patches import segments
+from tfdeterminism.patches import exact
 from tfdeterminism.patches.common import Scope, cast, constant, dims, need, product, reshape, select, tensor
 
 
@@ -33,15 +33,22 @@ def _grad_image(grads, boxes, box_ind, image_size, T, method="bilinear", name=No
         # Summed in the type of the result if that is the wider one, else in the gradients' own float32.
         grads = cast(grads, kind) if kind == dtypes.float64 else grads
         corners = crops.nearest() if method == "nearest" else crops.corners()
-        points = product(dims(grads)[:3])
-        keys = array_ops.concat([array_ops.reshape(key, [-1]) for key, _ in corners], 0)
-        rows = array_ops.concat([
-            reshape(grads if share is None else grads * array_ops.expand_dims(cast(share, grads.dtype), 3),
-                    [points, dims(grads)[3]]) for _, share in corners], 0)
-        sums = segments.unsorted_sum(rows, keys, crops.pixels)
+        parts = [_shares(grads, share, pixel) for pixel, share in corners]
+        sums = exact.by_key(parts, crops.pixels, exact.counts(parts, crops.pixels) if exact.needed() else None)
         result = cast(array_ops.reshape(sums, image_size), kind)
         result.set_shape(tensor_util.constant_value_as_shape(image_size))
         return scope.named(result)
+
+
+def _shares(grads, share, pixels):
+    """Of each point of the crops its share, for one of its pixels; share None: all of it."""
+    from tensorflow.python.ops import array_ops
+    points, depth = product(dims(grads)[:3]), dims(grads)[3]
+    rows, keys = reshape(grads, [points, depth]), array_ops.reshape(pixels, [-1])
+    if share is None:
+        return exact.Part.of(rows, keys)
+    weights = reshape(cast(share, grads.dtype), [points, 1])
+    return exact.Part.of(rows, keys).times(weights)
 
 
 def _grad_boxes(grads, image, boxes, box_ind, method="bilinear", name=None):
@@ -151,11 +158,10 @@ class _Crops(object):
                 for columns, x_share in ((self.x.low, 1 - x), (self.x.high, x))]
 
     def _counted(self, y, x):
-        """As inside, and -1 for pixels that were extrapolated: they take nothing from the image."""
+        """As inside, but -1 for pixels that take nothing from an image: extrapolated ones, too."""
         from tensorflow.python.ops import array_ops, math_ops
         pixel = self.inside(y, x)
-        outside = math_ops.logical_and(math_ops.logical_not(self.valid), pixel < self.pixels)
-        return select(outside, array_ops.zeros_like(pixel) - 1, pixel)
+        return select(math_ops.logical_and(self.valid, pixel < self.pixels), pixel, array_ops.zeros_like(pixel) - 1)
 
 
 def _refused(box_ind, batch):

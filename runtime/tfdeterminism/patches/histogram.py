@@ -1,7 +1,7 @@
 """bincount with weights.  Without weights it counts, which has no order, and stays TensorFlow's."""
 
-from tfdeterminism.patches import reduce
-from tfdeterminism.patches.common import Scope, cast, constant, dims, like_op, need, reshape, select, tensor
+from tfdeterminism.patches import exact
+from tfdeterminism.patches.common import Scope, cast, constant, dims, like_op, need, original, reshape, select, tensor
 
 
 def install(session):
@@ -29,12 +29,12 @@ def _dense_bincount(input, size, weights, binary_output=False, name=None):
         need(not binary_output and values.dtype.is_integer and values.shape.ndims in (1, 2))
         _need_weighted(values, size, weights)
         if values.shape.ndims == 1:
-            bins = _as_op("DenseBincount", values, weights, size, 1)
+            bins = _as_op("DenseBincount", values, weights, size, 1, "dense_bincount")
             bins.set_shape([_known(size)])
             return scope.named(bins)
-        batch = dims(values)[0]
-        bins = _as_op("DenseBincount", values, weights, size, batch)
-        bins = reshape(bins, [batch, cast(size, dtypes.int32)])
+        batch = cast(dims(values)[0], dtypes.int64)
+        bins = _as_op("DenseBincount", values, weights, size, batch, "dense_bincount")
+        bins = reshape(bins, [batch, cast(size, dtypes.int64)])
         bins.set_shape([values.shape.as_list()[0], _known(size)])
         return scope.named(bins)
 
@@ -53,26 +53,49 @@ def _need_weighted(values, size, weights):
         need(values.shape.is_compatible_with(weights.shape))
 
 
-def _as_op(op_type, values, weights, size, batch):
+def _as_op(op_type, values, weights, size, batch, function="bincount"):
     """The bins, out of what has no gradient and says so, as the op."""
-    return like_op(op_type, lambda values, weights: _bins(values, weights, size, batch), [values, weights])
+    def forward(values, weights):
+        many = _counts(function, values, size) if exact.needed() else None
+        return _bins(values, weights, size, batch, many)
+    return like_op(op_type, forward, [values, weights])
 
 
-def _bins(values, weights, size, batch):
+def _counts(function, values, size):
+    """Without weights the original counts (float64), which has no order, and has the words for negative values."""
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import array_ops, gen_math_ops
+    with exact.scope():
+        counts = original(gen_math_ops, function)(values, size, array_ops.zeros([0], dtypes.int32))
+    return cast(array_ops.reshape(counts, [-1]), dtypes.float64)
+
+
+def _bins(values, weights, size, batch, many):
     """The sums of the weights in batch * size bins.  Values from size on are dropped, negative ones refused."""
-    from tensorflow.python.framework import dtypes, ops
-    from tensorflow.python.ops import array_ops, check_ops, math_ops
-    values = array_ops.reshape(values, [-1])
-    values, size, batch = (cast(value, dtypes.int64) for value in (values, size, batch))
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import array_ops, math_ops
+    values, size = cast(values, dtypes.int64), cast(size, dtypes.int64)
+    keys, bins = math_ops.minimum(values, size), size + 1  # what is dropped has a bin of its own
+    if many is None:
+        keys = select(values < 0, array_ops.zeros_like(keys) + dtypes.int64.max, keys)
+    else:
+        many = array_ops.concat([array_ops.reshape(many, [batch, size]), array_ops.zeros([batch, 1], many.dtype)], 1)
+        many = array_ops.reshape(many, [-1])
+    if values.shape.ndims == 2:
+        keys = keys + array_ops.expand_dims(math_ops.range(cast(batch, dtypes.int64)), 1) * bins
+    keys = array_ops.reshape(keys, [-1])
+    rows = array_ops.expand_dims(_one_for_each(keys, weights), 1)
+    sums = exact.by_key([exact.Part.of(rows, keys)], batch * bins, many)
+    return array_ops.reshape(array_ops.reshape(sums, [batch, bins])[:, :-1], [-1])
+
+
+def _one_for_each(keys, weights):
+    """The weights as a vector; that there are none, which may turn out only when it runs, means ones."""
+    from tensorflow.python.framework import ops
+    from tensorflow.python.ops import array_ops, check_ops
     flat = array_ops.reshape(weights, [-1])
-    if weights.shape.num_elements() is None:
-        # No weights mean ones: then the first of these, one for each value, are the ones.
-        many, given = array_ops.size(values), array_ops.size(flat)
-        with ops.control_dependencies([check_ops.assert_equal(given * (given - many), 0)]):
-            flat = array_ops.concat([flat, array_ops.ones_like(values, flat.dtype)], 0)[:many]
-    width = math_ops.maximum(array_ops.size(values, out_type=dtypes.int64) // math_ops.maximum(batch, 1), 1)
-    keys = reduce.positions(values) // width * size + values
-    keys = select(values >= size, array_ops.zeros_like(keys) + batch * size, keys)
-    rows = array_ops.expand_dims(flat, 1)
-    bins, _ = reduce.by_key(rows, keys, values < 0, batch * size, math_ops.add, 0)
-    return array_ops.reshape(bins, [-1])
+    if weights.shape.num_elements() is not None:
+        return flat
+    given, wanted = array_ops.size(flat), array_ops.size(keys)
+    with ops.control_dependencies([check_ops.assert_equal(given * (given - wanted), 0)]):
+        return array_ops.concat([flat, array_ops.ones_like(keys, flat.dtype)], 0)[:wanted]

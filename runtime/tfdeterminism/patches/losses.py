@@ -6,7 +6,7 @@ fused op: the gradient to the logits is softmax - labels also where the labels d
 
 import collections
 
-from tfdeterminism.patches.common import Scope, cast, like_op, need, select, tensor
+from tfdeterminism.patches.common import Scope, cast, checked, like_op, need, select, tensor
 
 _Output = collections.namedtuple("SoftmaxCrossEntropyWithLogits", ["loss", "backprop"])
 
@@ -45,10 +45,23 @@ def _dense(features, labels, name=None):
 
 def _dense_outputs(features, labels):
     from tensorflow.python.ops import array_ops, math_ops, nn_ops
+    if not (features.shape.is_fully_defined() and labels.shape.is_fully_defined()):
+        features = checked(features, _broadcastable(features, labels),
+                           "logits and labels must be broadcastable: logits_size=", array_ops.shape(features),
+                           "labels_size=", array_ops.shape(labels))
     if not (features.shape.is_fully_defined() and features.shape.as_list() == labels.shape.as_list()):
         features, labels = features + array_ops.zeros_like(labels), labels + array_ops.zeros_like(features)
     loss = -math_ops.reduce_sum(labels * nn_ops.log_softmax(features), -1)
     return loss, nn_ops.softmax(features) - labels
+
+
+def _broadcastable(first, second):
+    """Whether they are matrices, each side of which is that of the other or 1."""
+    from tensorflow.python.ops import array_ops, math_ops
+    pairs = [array_ops.concat([array_ops.shape(value), [0, 0]], 0)[:2] for value in (first, second)]
+    matrices = math_ops.logical_and(*[math_ops.equal(array_ops.rank(value), 2) for value in (first, second)])
+    fit = math_ops.logical_or(math_ops.equal(*pairs), math_ops.equal(math_ops.minimum(*pairs), 1))
+    return math_ops.logical_and(matrices, math_ops.reduce_all(fit))
 
 
 def _broadcast(first, second):
@@ -80,7 +93,7 @@ def _sparse_outputs(features, labels):
     """A label out of range: a CPU raises in gather_nd, a GPU gives NaN, as the fused op."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, math_ops, nn_ops
-    labels = cast(labels, dtypes.int64)
+    features, labels = _fitting(features, cast(labels, dtypes.int64))
     shape = array_ops.shape(features, out_type=dtypes.int64)
     count, classes = shape[0], shape[1]
     valid = math_ops.logical_and(labels >= 0, labels < classes)
@@ -91,3 +104,18 @@ def _sparse_outputs(features, labels):
     loss = select(valid, -chosen, array_ops.zeros_like(chosen) + undefined)
     backprop = nn_ops.softmax(features) - hot
     return loss, select(valid, backprop, array_ops.zeros_like(backprop) + undefined)
+
+
+def _fitting(features, labels):
+    """Both; an error where they turn out to have the wrong ranks or not one label for each row."""
+    from tensorflow.python.ops import array_ops, math_ops
+    if features.shape.is_fully_defined() and labels.shape.is_fully_defined():
+        return features, labels
+    shape, count = array_ops.shape(features), array_ops.shape(labels)
+    features = checked(features, math_ops.equal(array_ops.rank(features), 2),
+                       "logits must be 2-D, but got shape", shape)
+    labels = checked(labels, math_ops.equal(array_ops.rank(labels), 1), "labels must be 1-D, but got shape", count)
+    labels = checked(labels, math_ops.equal(array_ops.shape(features)[0], array_ops.size(labels)),
+                     "logits and labels must have the same first dimension, got logits shape", shape,
+                     "and labels shape", count)
+    return features, labels

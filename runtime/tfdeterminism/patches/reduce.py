@@ -6,23 +6,19 @@ in pairs (so the rounding error grows with log N, not with N).  Nothing is scatt
 Index arithmetic is 64-bit because TensorFlow keeps 32-bit integers of a GPU's graph on the host.
 """
 
-from tfdeterminism.patches.common import cast, constant, select
+from tfdeterminism.patches import exact
+from tfdeterminism.patches.common import cast, constant, select, while_loop
 
 _UNROLL = 64  # rows up to which a graph gets the halvings one by one instead of a loop
 
 
-def by_key(rows, keys, bad, count, combine, empty):
-    """rows [N, D] reduced to [count, D], and which of the count keys occurred.
-
-    keys: int64 [N], in any order; only those in [0, count) take part.  bad: bool [N], keys that the op must refuse:
-    a CPU raises InvalidArgumentError for them, and a GPU ignores them, as in all of TensorFlow's gathers.
-    empty: what a key without rows gets.
-    """
-    keys, order = sort(keys, bad, count)
-    return sorted_runs(_gather(rows, order), keys, count, combine, empty)
+def by_key(rows, keys, count, combine):
+    """rows [N, D] reduced to [count, D]; keys: int64 [N], in any order; only those in [0, count) take part."""
+    keys, order = sort(keys, count)
+    return sorted_runs(_gather(rows, order), keys, count, combine)
 
 
-def sort(keys, bad, count):
+def sort(keys, count):
     """Keys in ascending order, those that take no part last, as count; and where each row came from (int64)."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, math_ops
@@ -30,8 +26,7 @@ def sort(keys, bad, count):
     outside = math_ops.logical_or(keys < 0, keys >= count)
     keys = select(outside, array_ops.zeros_like(keys) + count, keys)
     known = constant(count)
-    keys, order = _ascending(keys, known is not None and known < 2 ** 31)
-    return keys, _gather(refuse(bad), order)
+    return _ascending(keys, known is not None and known < 2 ** 31)
 
 
 def _ascending(keys, narrow):
@@ -50,32 +45,38 @@ def once_each(rows, keys, combine, narrow):
     """
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, gen_array_ops, math_ops
-    keys, order = _ascending(keys, narrow)
-    changes = math_ops.not_equal(keys[1:], keys[:-1])
-    ends = array_ops.concat([changes, array_ops.ones_like(keys[-1:], dtypes.bool)], 0)
-    last = _gather(order, gen_array_ops.where(ends)[:, 0])
+    ascending, order = _ascending(keys, narrow)
+    changes = math_ops.not_equal(ascending[1:], ascending[:-1])
+    ends = gen_array_ops.where(array_ops.concat([changes, array_ops.ones_like(ascending[-1:], dtypes.bool)], 0))[:, 0]
+    last = _gather(order, ends)
     if combine is None:
         return _gather(rows, last), last
-    return _one_row_each(_gather(rows, order), keys, combine, None)[0], last
+    if combine is math_ops.add:
+        return _sums(rows, keys, _gather(ascending, ends), ends), last
+    return _one_row_each(_gather(rows, order), ascending, combine)[0], last
 
 
-def refuse(bad):
-    """Row numbers; for a bad row one past the end, which a gather on a CPU raises for."""
+def _sums(rows, keys, different, ends):
+    """The sums of the rows of each key.  different: the keys that occur, ascending; ends: where they end if sorted."""
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import array_ops, gen_array_ops, math_ops
+    numbers = gen_array_ops.lower_bound([different], [keys], dtypes.int64)[0]
+    many = ends - array_ops.concat([array_ops.zeros_like(ends[:1]) - 1, ends[:-1]], 0)
+    inner = array_ops.shape(rows)[1:]
+    flat = array_ops.reshape(rows, array_ops.stack([array_ops.size(keys), math_ops.reduce_prod(inner)]))
+    sums = exact.by_key([exact.Part.of(flat, numbers)], array_ops.size(ends), cast(many, dtypes.float64))
+    return array_ops.reshape(sums, array_ops.concat([array_ops.shape(ends), inner], 0))
+
+
+def sorted_runs(rows, keys, count, combine):
+    """As by_key, of rows [N, ...] whose keys ascend; keys without rows get 0."""
     from tensorflow.python.ops import array_ops
-    rows = positions(bad)
-    return select(bad, array_ops.zeros_like(rows) + _count(bad), rows)
+    rows, keys = _one_row_each(rows, keys, combine)
+    filler = array_ops.zeros(array_ops.concat([[1], array_ops.shape(rows)[1:]], 0), rows.dtype)
+    return _gather(array_ops.concat([rows, filler], 0), last_rows(keys, count))
 
 
-def sorted_runs(rows, keys, count, combine, empty, longest=None):
-    """As by_key, of rows [N, ...] whose keys ascend.  longest: a bound on the rows of one key, where one is known."""
-    from tensorflow.python.ops import array_ops
-    rows, keys = _one_row_each(rows, keys, combine, longest)
-    last, present = last_rows(keys, count)
-    filler = array_ops.fill(array_ops.concat([[1], array_ops.shape(rows)[1:]], 0), cast(empty, rows.dtype))
-    return _gather(array_ops.concat([rows, filler], 0), last), present
-
-
-def _one_row_each(rows, keys, combine, longest):
+def _one_row_each(rows, keys, combine):
     """One row for each key that occurs, and these keys; as many halvings as the longest run needs."""
     from tensorflow.python.eager import context
     from tensorflow.python.framework import tensor_shape
@@ -94,14 +95,12 @@ def _one_row_each(rows, keys, combine, longest):
             rows, keys, ranks = halved(rows, keys, ranks)
         return rows, keys
     size = keys.shape.num_elements()
-    if longest is None and size is not None and size <= _UNROLL:
-        longest = size
-    if longest is not None:
-        for _ in range(max(longest - 1, 0).bit_length()):
+    if size is not None and size <= _UNROLL:
+        for _ in range(max(size - 1, 0).bit_length()):
             rows, keys, ranks = halved(rows, keys, ranks)
         return rows, keys
     vector = tensor_shape.TensorShape([None])
-    return _while_loop(lambda rows, keys, ranks: left(ranks), halved, [rows, keys, ranks],
+    return while_loop(lambda rows, keys, ranks: left(ranks), halved, [rows, keys, ranks],
                        [vector.concatenate(rows.shape[1:]), vector, vector])[:2]
 
 
@@ -117,22 +116,13 @@ def _halved(rows, keys, ranks, combine):
 
 
 def last_rows(keys, count):
-    """For each key in range(count), the number of its last row (N if it has none), and whether it has one."""
+    """For each key in range(count), the number of its last row; N if it has none."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, gen_array_ops, math_ops
     wanted = [math_ops.range(cast(count, dtypes.int64))]
     upper = gen_array_ops.upper_bound([keys], wanted, dtypes.int64)[0]
     lower = gen_array_ops.lower_bound([keys], wanted, dtypes.int64)[0]
-    present = upper > lower
-    return select(present, upper - 1, array_ops.zeros_like(upper) + _count(keys)), present
-
-
-def _while_loop(condition, body, values, shapes):
-    try:
-        from tensorflow.python.ops import while_loop  # from 2.12 on
-    except ImportError:
-        from tensorflow.python.ops import control_flow_ops as while_loop
-    return while_loop.while_loop(condition, body, values, shape_invariants=shapes)
+    return select(upper > lower, upper - 1, array_ops.zeros_like(upper) + _count(keys))
 
 
 def positions(vector):

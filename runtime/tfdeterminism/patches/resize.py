@@ -1,13 +1,13 @@
 """Gradients of bilinear and nearest-neighbour resizing.
 
 Both resizings are linear and act on rows and columns separately, so a gradient is the transposed interpolation matrix
-applied along each axis.  The matrix has one or two entries a row, in ascending columns: its transposed product is a
-sum over runs of neighbours.  (A dense product would spread one infinite gradient over the image, and rounds to
+applied along each axis.  The matrix has one or two entries a row: its transposed product is a sum of rows by key.
+(A dense product would spread one infinite gradient over the image, and rounds to
 TensorFloat-32 on newer GPUs.)
 """
 
-from tfdeterminism.patches import reduce
-from tfdeterminism.patches.common import Scope, cast, constant, dims, need, reshape, tensor, with_gradient
+from tfdeterminism.patches import exact
+from tfdeterminism.patches.common import Scope, cast, constant, dims, need, product, reshape, tensor, with_gradient
 
 
 def install_bilinear(session):
@@ -92,23 +92,19 @@ def _transposed(grads, size, weights, options):
 
 def _along_first(grads, size, weights, options):
     """[O, ...] to [size, ...]: sums of the weighted rows that came from one input position."""
-    from tensorflow.python.ops import math_ops
-    many = dims(grads)[0]
-    total = None
-    for keys, weight in weights(many, size, options):
-        rows = grads
-        if weight is not None:
-            rows = grads * reshape(cast(weight, grads.dtype), [many, 1, 1, 1])
-        part, _ = reduce.sorted_runs(rows, keys, size, math_ops.add, 0, _longest(many, size))
-        total = part if total is None else total + part
-    return total
+    sizes = dims(grads)
+    many, rest = sizes[0], product(sizes[1:])
+    rows = reshape(grads, [many, rest])
+    parts = [_weighted(rows, weight, keys) for keys, weight in weights(many, size, options)]
+    sums = exact.by_key(parts, size, exact.counts(parts, size) if exact.needed() else None)
+    return reshape(sums, [size] + sizes[1:])
 
 
-def _longest(many, size):
-    """A bound on how many outputs take one input: runs at the borders are up to 1.5 times the scale."""
-    if not (isinstance(many, int) and isinstance(size, int)):
-        return None
-    return min(many, 2 * -(-many // max(size, 1)) + 2)
+def _weighted(rows, weight, keys):
+    if weight is None:
+        return exact.Part.of(rows, keys)
+    weight = reshape(cast(weight, rows.dtype), [-1, 1])
+    return exact.Part.of(rows, keys).times(weight)
 
 
 def _bilinear_weights(many, size, options):

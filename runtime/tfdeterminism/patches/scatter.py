@@ -5,15 +5,17 @@ order of the input wins (TensorFlow leaves it open which does; its CPU kernels d
 maxima do not depend on the order and stay TensorFlow's.
 """
 
-from tfdeterminism.patches import reduce
+from tfdeterminism.patches import exact, reduce
 from tfdeterminism.patches.common import (
     Scope,
     cast,
+    checked,
     constant,
     dims,
     is_real_or_complex,
     like_op,
     need,
+    original,
     product,
     reshape,
     select,
@@ -84,6 +86,7 @@ class Places(object):
     def __init__(self, indices, shape):
         from tensorflow.python.framework import dtypes
         from tensorflow.python.ops import array_ops, math_ops
+        self.given = indices
         self.shape, self.indices = cast(shape, dtypes.int64), cast(indices, dtypes.int64)
         depth = indices.shape.as_list()[-1] if indices.shape.ndims else None
         depth = array_ops.shape(indices)[-1] if depth is None else depth
@@ -100,7 +103,8 @@ class Places(object):
         else:
             self.keys = math_ops.reduce_sum(
                 tuples * math_ops.cumprod(self.outer, exclusive=True, reverse=True), 1)
-        self.bad = math_ops.logical_or(math_ops.reduce_any(outside, 1), self.keys >= self.rows)
+        bad = math_ops.logical_or(math_ops.reduce_any(outside, 1), self.keys >= self.rows)
+        self.keys = select(bad, array_ops.zeros_like(self.keys) - 1, self.keys)
 
     def _size(self, shape, depth):
         """The number of rows and the size of each, as ints where the shape is known."""
@@ -110,16 +114,25 @@ class Places(object):
             return product(int(n) for n in known[:depth]), product(int(n) for n in known[depth:])
         return math_ops.reduce_prod(self.outer), math_ops.reduce_prod(self.inner)
 
+    def count(self):
+        """How many tuples there are of each row (float64), by TensorFlow's own op, which checks them."""
+        from tensorflow.python.framework import dtypes
+        from tensorflow.python.ops import array_ops, gen_array_ops
+        ones = array_ops.ones(array_ops.shape(self.given)[:-1], dtypes.int32)
+        with exact.scope():
+            counts = original(gen_array_ops, "scatter_nd")(self.given, ones, cast(self.outer, self.given.dtype))
+        return cast(array_ops.reshape(counts, [-1]), dtypes.float64)
+
     def updates(self, updates):
         """updates as [number of tuples, size of a row]; an error where they do not have the shape of the places."""
-        from tensorflow.python.framework import dtypes, ops
-        from tensorflow.python.ops import array_ops, check_ops
-        wanted = array_ops.concat([array_ops.shape(self.indices, out_type=dtypes.int64)[:-1], self.inner], 0)
-        checks = []
+        from tensorflow.python.framework import dtypes
+        from tensorflow.python.ops import array_ops
         if not (updates.shape.is_fully_defined() and self.indices.shape.is_fully_defined()):
-            checks = [check_ops.assert_equal(array_ops.shape(updates, out_type=dtypes.int64), wanted)]
-        with ops.control_dependencies(checks):
-            return _grid(updates, array_ops.size(self.keys), self.width)
+            given, outer = array_ops.shape(updates, out_type=dtypes.int64), array_ops.shape(self.indices)[:-1]
+            wanted = array_ops.concat([cast(outer, dtypes.int64), self.inner], 0)
+            updates = checked(updates, same(given, wanted), "updates.shape must be indices.shape[:-1] +",
+                              "shape[indices.shape[-1]:], which is", wanted, "but got updates.shape", given)
+        return _grid(updates, array_ops.size(self.keys), self.width)
 
     def shaped(self, rows):
         from tensorflow.python.ops import array_ops
@@ -130,16 +143,16 @@ class Places(object):
 
 def _sums(places, updates):
     """The sum of each place's updates, in the whole shape; and which rows got any."""
-    from tensorflow.python.ops import math_ops
-    rows, present = reduce.by_key(places.updates(updates), places.keys, places.bad, places.rows, math_ops.add, 0)
-    return places.shaped(rows), present
+    many = places.count()
+    sums = exact.by_key([exact.Part.of(places.updates(updates), places.keys)], places.rows, many)
+    return places.shaped(sums), many > 0
 
 
 def _last(places, target, updates):
     """target with the last update of each place."""
     from tensorflow.python.ops import array_ops
-    keys, order = reduce.sort(places.keys, places.bad, places.rows)
-    last, present = reduce.last_rows(keys, places.rows)
+    keys, order = reduce.sort(places.keys, places.rows)
+    last, present = reduce.last_rows(keys, places.rows), places.count() > 0
     rows = array_ops.gather(places.updates(updates), order)
     old = _grid(target, places.rows, places.width)
     # One gather out of the updates followed by the old rows.
@@ -161,6 +174,14 @@ def _grid(value, rows, width):
     sizes = [size if isinstance(size, int) else constant(size) for size in (rows, width)]
     return reshape(value, [cast(size, dtypes.int64) if known is None else int(known)
                            for size, known in zip((rows, width), sizes)])
+
+
+def same(first, second):
+    """Whether two vectors are equal, in size too."""
+    from tensorflow.python.ops import array_ops, math_ops
+    size = math_ops.minimum(array_ops.size(first), array_ops.size(second))
+    return math_ops.logical_and(math_ops.equal(array_ops.size(first), array_ops.size(second)),
+                                math_ops.reduce_all(math_ops.equal(first[:size], second[:size])))
 
 
 def constant_shape(shape):

@@ -1,7 +1,7 @@
 """segment_sum, segment_prod, unsorted_segment_sum, unsorted_segment_prod; and what TensorFlow builds on them:
 unsorted_segment_mean and sqrt_n, the gradients of gather, IndexedSlices made dense."""
 
-from tfdeterminism.patches import reduce
+from tfdeterminism.patches import exact, reduce
 from tfdeterminism.patches.common import (
     Scope,
     cast,
@@ -9,9 +9,12 @@ from tfdeterminism.patches.common import (
     is_real_or_complex,
     like_op,
     need,
+    original,
     product,
     reshape,
+    select,
     tensor,
+    version,
 )
 
 
@@ -27,12 +30,6 @@ def install_unsorted(session):
                     unsorted("UnsortedSegmentSum", math_ops.add, 0, fewest=2))
     session.replace(gen_math_ops, "unsorted_segment_prod",
                     unsorted("UnsortedSegmentProd", math_ops.multiply, 1, fewest=2))
-
-
-def unsorted_sum(data, segment_ids, num_segments, name=None):
-    """As tf.math.unsorted_segment_sum, for the other patches."""
-    from tensorflow.python.ops import math_ops
-    return unsorted("UnsortedSegmentSum", math_ops.add, 0)(data, segment_ids, num_segments, name)
 
 
 def unsorted(op_type, combine, empty, fewest=0):
@@ -61,27 +58,50 @@ def unsorted(op_type, combine, empty, fewest=0):
 
 
 def _reduce_unsorted(data, ids, count, combine, empty):
-    from tensorflow.python.framework import dtypes, ops
-    from tensorflow.python.ops import array_ops, check_ops
-    checks = []
-    if not (data.shape.is_fully_defined() and ids.shape.is_fully_defined()):
-        checks = [check_ops.assert_equal(array_ops.shape(data)[:array_ops.rank(ids)], array_ops.shape(ids))]
-    with ops.control_dependencies(checks):
-        inner = array_ops.shape(data)[array_ops.rank(ids):]
-    keys = cast(array_ops.reshape(ids, [-1]), dtypes.int64)
-    rows = _rows(data, ids, keys, inner)
-    bad = keys >= cast(count, dtypes.int64)
-    result, _ = reduce.by_key(rows, keys, bad, count, combine, empty)
-    return array_ops.reshape(result, array_ops.concat([[cast(count, dtypes.int32)], inner], 0))
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import array_ops, math_ops
+    # The original counts, and has the words for ids out of range and for shapes that do not fit.
+    outer = ids.shape if ids.shape.is_fully_defined() else array_ops.shape(data)[:array_ops.rank(ids)]
+    many = exact.count(array_ops.ones(outer, dtypes.int32), ids, count)
+    keys = _vector(ids)
+    rows, inner = _rows(data, ids, keys)
+    count = array_ops.size(many)
+    if combine is math_ops.add:
+        result = exact.by_key([exact.Part.of(rows, keys)], count, many)
+    else:
+        result = _filled(reduce.by_key(rows, keys, count, combine), many, empty)
+    return _shaped(result, many, inner)
 
 
-def _rows(data, ids, keys, inner):
-    """data as [number of ids, rest]."""
+def _vector(ids):
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import array_ops
+    return cast(ids if ids.shape.ndims == 1 else array_ops.reshape(ids, [-1]), dtypes.int64)
+
+
+def _shaped(result, many, inner):
+    """The rows of a result in their inner shape."""
+    from tensorflow.python.ops import array_ops
+    if isinstance(inner, list) and len(inner) == 1:
+        return result
+    return array_ops.reshape(result, array_ops.concat([array_ops.shape(many), inner], 0))
+
+
+def _filled(result, many, empty):
+    """Ids without rows get what is empty.  By `many`: optimizers leave out what nobody asks for, and its checks."""
+    from tensorflow.python.ops import array_ops
+    return select(many > 0, result, array_ops.zeros_like(result) + cast(empty, result.dtype))
+
+
+def _rows(data, ids, keys):
+    """data as [number of ids, rest], and the shape of the rest."""
     from tensorflow.python.ops import array_ops, math_ops
     if data.shape.is_fully_defined() and ids.shape.is_fully_defined():
         rest = data.shape.as_list()[ids.shape.ndims:]
-        return reshape(data, [ids.shape.num_elements(), product(rest)])
-    return reshape(data, [array_ops.size(keys), math_ops.reduce_prod(inner)])
+        rows = [ids.shape.num_elements(), product(rest)]
+        return data if data.shape.as_list() == rows else reshape(data, rows), rest
+    rest = array_ops.shape(data)[array_ops.rank(ids):]
+    return reshape(data, [array_ops.size(keys), math_ops.reduce_prod(rest)]), rest
 
 
 def _need_prefix(ids, data):
@@ -116,17 +136,24 @@ def _sorted(op_type, combine, empty):
 
 
 def _reduce_sorted(data, ids, combine, empty):
-    """Ids that do not ascend from 0 or more make a CPU raise, as the original does."""
-    from tensorflow.python.framework import dtypes, ops
-    from tensorflow.python.ops import array_ops, check_ops, math_ops
-    checks = []
-    if not (data.shape.ndims and ids.shape.is_fully_defined() and data.shape[:1].is_fully_defined()):
-        checks = [check_ops.assert_equal(array_ops.shape(data)[:1], array_ops.shape(ids))]
-    with ops.control_dependencies(checks):
-        keys = array_ops.identity(cast(ids, dtypes.int64))
-    before = array_ops.concat([math_ops.minimum(keys[:1], 0), keys[:-1]], 0)
-    bad = math_ops.logical_or(keys < before, keys < 0)
-    rows = array_ops.gather(data, reduce.refuse(bad))
-    none = array_ops.zeros([1], dtypes.int64) - 1
-    count = math_ops.maximum(array_ops.concat([none, keys], 0)[-1] + 1, 0)
-    return reduce.sorted_runs(rows, keys, count, combine, empty)[0]
+    from tensorflow.python.ops import array_ops, math_ops
+    outer = ids.shape if ids.shape.is_fully_defined() else array_ops.shape(data)[:1]
+    many = _count_sorted(outer, ids)
+    keys = _vector(ids)
+    if combine is math_ops.add:
+        rows, inner = _rows(data, ids, keys)
+        return _shaped(exact.by_key([exact.Part.of(rows, keys)], array_ops.size(many), many), many, inner)
+    return _filled(reduce.sorted_runs(data, keys, array_ops.size(many), combine), many, empty)
+
+
+def _count_sorted(outer, ids):
+    """How many of each id there are (float64), by the original, which has the words for ids that do not ascend."""
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import array_ops, gen_math_ops
+    ones = array_ops.ones(outer, dtypes.float64)
+    if version() < (2, 5):
+        with exact.scope():
+            return original(gen_math_ops, "segment_sum")(ones, ids)
+    # 2.5 and 2.6 refuse the sum on GPUs once determinism is asked for; they never refuse a maximum.
+    occurs = gen_math_ops.segment_max(ones, ids)
+    return exact.count(cast(ones, dtypes.int32), ids, array_ops.size(occurs))

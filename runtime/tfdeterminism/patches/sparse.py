@@ -1,7 +1,7 @@
-"""sparse_dense_matmul: every non-zero's row of the product, summed by `segments` instead of atomically."""
+"""sparse_dense_matmul: every non-zero's row of the product, summed exactly instead of atomically."""
 
-from tfdeterminism.patches import segments
-from tfdeterminism.patches.common import Scope, cast, is_real_or_complex, like_op, need, select, tensor
+from tfdeterminism.patches import exact
+from tfdeterminism.patches.common import Scope, cast, dims, is_real_or_complex, like_op, need, select, tensor, version
 
 
 def install(session):
@@ -35,16 +35,21 @@ def _product(indices, values, shape, b, adjoint_a, adjoint_b):
         values = math_ops.conj(values)
     if adjoint_b:
         b = math_ops.conj(array_ops.transpose(b))
-    parts = array_ops.gather(b, column) * array_ops.expand_dims(values, 1)
     # A negative row is an error here, not dropped: count is refused just as well.
     row = select(row < 0, array_ops.zeros_like(row) + count, row)
-    return segments.unsorted_sum(parts, row, count)
+    values = array_ops.expand_dims(values, 1)
+
+    def products(start, stop):
+        rows = array_ops.gather(b, exact.piece(column, start, stop))
+        return exact.wide(rows) * exact.wide(exact.piece(values, start, stop))
+    part = exact.Part(row, dims(b)[1], exact.wide(values).dtype, products)
+    many = exact.counts([part], count) if exact.needed() else None
+    return cast(exact.by_key([part], count, many), values.dtype)
 
 
 def _conjugates():
     """Until 2.4 the op only transposed a complex a, against its documentation; 2.5 brought new kernels."""
-    from tensorflow.python.framework import versions
-    return tuple(int(part) for part in versions.__version__.split(".")[:2]) >= (2, 5)
+    return version() >= (2, 5)
 
 
 def _need_shapes(indices, values, shape, b):

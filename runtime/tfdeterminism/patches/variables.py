@@ -6,8 +6,8 @@ place the last wins, as in TensorFlow's kernels for the CPU.  Scattered minima a
 """
 
 from tfdeterminism.patches import reduce
-from tfdeterminism.patches.common import Scope, cast, is_real_or_complex, need, select, tensor, unrecorded
-from tfdeterminism.patches.scatter import Places, constant_shape, need_fitting
+from tfdeterminism.patches.common import Scope, cast, checked, is_real_or_complex, need, tensor, unrecorded
+from tfdeterminism.patches.scatter import Places, constant_shape, need_fitting, same
 
 
 def install_resource(session):
@@ -66,26 +66,26 @@ def _by_row(variable, indices, updates, combine):
     need(indices.shape.num_elements() not in (0, 1))
     rows = _rows(variable, indices, updates)
     keys = array_ops.reshape(cast(indices, dtypes.int64), [-1])
+    keys = _within(keys, _shape(variable)[0])
     rows, places = reduce.once_each(rows, keys, combine, narrow=indices.dtype == dtypes.int32)
     return array_ops.gather(keys, places), rows
 
 
 def _rows(variable, indices, updates):
     """updates as [number of indices, ...]; an error where they do not have the indices' shape and are no scalar."""
-    from tensorflow.python.framework import ops
-    from tensorflow.python.ops import array_ops, check_ops
+    from tensorflow.python.ops import array_ops
     known = indices.shape.ndims is not None and updates.shape.ndims is not None
     if updates.shape.ndims == 0 or not known:
         updates = _for_all(variable, indices, updates)
-    checks = []
     if known and updates.shape.ndims:
         need(updates.shape[:indices.shape.ndims].is_compatible_with(indices.shape))
     if not (known and updates.shape.is_fully_defined() and indices.shape.is_fully_defined()):
-        start = array_ops.shape(updates)[:array_ops.rank(indices)]
-        checks = [check_ops.assert_equal(start, array_ops.shape(indices))]
-    with ops.control_dependencies(checks):
-        rest = array_ops.shape(updates)[array_ops.rank(indices):]
-        return array_ops.reshape(updates, array_ops.concat([[array_ops.size(indices)], rest], 0))
+        start, given = array_ops.shape(updates)[:array_ops.rank(indices)], array_ops.shape(indices)
+        updates = checked(updates, same(start, given),
+                          "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], got",
+                          "updates.shape", array_ops.shape(updates), "indices.shape", given)
+    rest = array_ops.shape(updates)[array_ops.rank(indices):]
+    return array_ops.reshape(updates, array_ops.concat([[array_ops.size(indices)], rest], 0))
 
 
 def _for_all(variable, indices, updates):
@@ -110,12 +110,20 @@ def _by_tuple(variable, indices, updates, combine):
     need_fitting(indices.shape, updates.shape, constant_shape(shape))
     places = Places(indices, shape)
     # All that is out of range is one place out of range: a CPU raises for it, a GPU ignores it.
-    keys = select(places.bad, array_ops.zeros_like(places.keys) - 1, places.keys)
+    keys = _within(places.keys, places.rows)
     rows, last = reduce.once_each(places.updates(updates), keys, combine, narrow=False)
     tuples = array_ops.reshape(cast(indices, dtypes.int64), [array_ops.size(keys), array_ops.shape(indices)[-1]])
     inner = cast(places.inner, dtypes.int32)
     rows = array_ops.reshape(rows, array_ops.concat([[array_ops.size(last)], inner], 0))
     return array_ops.gather(tuples, last), rows
+
+
+def _within(keys, rows):
+    """keys; one that is out of range is an error on a CPU, which tells where in the input it stands."""
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import array_ops, math_ops
+    nothing = array_ops.gather(array_ops.zeros(array_ops.stack([cast(rows, dtypes.int64), 0])), keys)
+    return keys + cast(math_ops.reduce_sum(nothing), dtypes.int64)
 
 
 def _dtype(variable):
