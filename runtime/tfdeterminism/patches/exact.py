@@ -138,8 +138,9 @@ def _anchor(peak, room):
     At most `room` times the largest finite magnitude: an infinite addend must not make others NaN.  Never 0: optimizers
     leave out what is multiplied by 0, the counting among it, and with that what refuses bad keys.
     """
-    from tensorflow.python.ops import math_ops
-    return math_ops.maximum(math_ops.minimum(peak, _MOST), _LEAST) * room
+    from tensorflow.python.ops import array_ops, math_ops
+    # The sums are differentiated as sums, also where a graph that was saved is differentiated op by op.
+    return array_ops.stop_gradient(math_ops.maximum(math_ops.minimum(peak, _MOST), _LEAST) * room)
 
 
 def _peaks(parts, count):
