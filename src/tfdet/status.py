@@ -166,16 +166,20 @@ class Status:
         return self._findings[place]
 
     def _audited(self, key: CellKey, says: str | None, finding: Finding | None) -> bool:
-        """Does the audit speak for this cell?  It never says that something is deterministic by a solution."""
+        """Does the audit speak for this cell?  It never says that something is deterministic by a solution.
+
+        Atomics speak where the op reaches them; that there are none, where the op runs these kernels.
+        """
         audit = self.matrix.source(key.source).audit
         if says == "raises" and audit and key.environment in self.audits:
             return bool(self.audits[key.environment].refuses(audit))
         if finding is None or finding.what in ("not shipped", "unresolved"):
             return False
-        held = finding.what == "order-dependent"
-        if key.solution == NONE:
-            return says is None or held == (says == "nondeterministic")
-        return held and says == "no-solution"
+        if key.solution != NONE:
+            return finding.counts and says == "no-solution"
+        if finding.what == "order-dependent":
+            return finding.counts and says in (None, "nondeterministic")
+        return finding.reach.how != "not reached" and says != "nondeterministic"
 
     @cached_property
     def cells(self) -> list[StatusCell]:

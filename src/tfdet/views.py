@@ -101,7 +101,10 @@ _MARK = {
 
 
 LEGEND = "✗ nondeterministic  ✓ deterministic (its control differed)  ≈ not shown to differ  – unsupported"
-AUDITED = "a audited: read from the binaries, not run (docs/audit.md)"
+AUDITED = (
+    "a audited: read from the binaries, not run (docs/audit.md)  "
+    "s shipped: whether the op reaches these kernels is not established"
+)
 
 
 def status(found: Status, only: Sequence[str] | None) -> RenderableType:
@@ -124,13 +127,16 @@ def _audited(found: Status, only: Sequence[str] | None) -> Table | None:
     """What the binaries hold: a row a source and finding, with the builds that it is of."""
     environments = found.matrix.environments
     among = [environments[key] for key in environments if key in found.audits]
-    held: dict[tuple[str, str], list[Environment]] = {}
+    held: dict[tuple[str, str, str], list[Environment]] = {}
     for cell in found.cells:
-        if cell.audited and cell.finding and cell.key.solution == NONE and (not only or cell.key.environment in only):
-            held.setdefault((cell.key.source, cell.finding.text), []).append(environments[cell.key.environment])
+        if cell.finding is None or cell.key.solution != NONE or (only and cell.key.environment not in only):
+            continue
+        if cell.audited or cell.finding.open:
+            row = cell.key.source, "a" if cell.audited else "s", cell.finding.text
+            held.setdefault(row, []).append(environments[cell.key.environment])
     table = _table("source", "", "the binaries hold", "builds")
-    for (source, text), builds in held.items():
-        _row(table, source, "a", text, span(builds, among))
+    for (source, mark, text), builds in held.items():
+        _row(table, source, mark, text, span(builds, among))
     return table if held else None
 
 
@@ -177,6 +183,8 @@ def _audit(found: Status, env: str, source: str) -> list[RenderableType]:
     finding = found.finding(env, source)
     if finding:
         parts.append(Text(f"  {finding.text}"))
+        if finding.counts:
+            parts.append(Text(f"  reached: {finding.reach.why}"))
         table = _table("  kernel", "atomics", "order-dependent", "why", "read from")
         for row in finding.rows:
             for held in row.kernel.found:
