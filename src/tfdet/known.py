@@ -110,14 +110,13 @@ def _documented(status: Status, key: str, solution: str | None) -> Iterator[Rema
     helps = effects(matrix, solution) | {"SEED"}
     environment = matrix.environment(key)
     twin = _stock_twin(matrix, key)
-    twin_key = next(k for k, e in matrix.environments.items() if e is twin)
     for name, source in matrix.sources.items():
         if source.group == "beyond":
             continue
         claims, note = _claims(source, environment, twin)
         for device in source.devices:
             says = _said([claim for claim in claims if claim.device == device], helps, matrix)
-            if says and says != _RAISES and device == "gpu" and _harmless(status, twin_key, name):
+            if says and says != _RAISES and device == "gpu" and _harmless(status, key, name):
                 continue
             if says:
                 yield Remaining(name, says + note if device == "gpu" else f"{says} (on a CPU){note}", measured=False)
@@ -125,7 +124,10 @@ def _documented(status: Status, key: str, solution: str | None) -> Iterator[Rema
 
 
 def _harmless(status: Status, key: str, source: str) -> bool:
-    """Does that build's audit show that the op runs no order-dependent kernel on a GPU, and hides nothing?"""
+    """Does that build's audit show that the op runs no order-dependent kernel on a GPU, and hides nothing?
+
+    No other build's audit speaks for an image of NVIDIA's.
+    """
     finding, audit = status.finding(key, source), status.matrix.sources[source].audit
     if finding is None or audit is None:
         return False

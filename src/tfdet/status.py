@@ -216,9 +216,9 @@ class Status:
         """Under no solution: what an audit has something to say of."""
         for environment in self.audits:
             for source in self.matrix.sources:
-                finding = self.finding(environment, source)
-                if finding is not None and finding.what not in ("not shipped", "unresolved"):
-                    yield CellKey(environment, _GPU, source, NONE)
+                key = CellKey(environment, _GPU, source, NONE)
+                if self.finding(environment, source) is not None and self.cell(key).audited:
+                    yield key
 
     def _claimed(self) -> Iterable[CellKey]:
         """Claimed cells; a GPU claim stands under the device `gpu` beside whatever GPUs measured."""

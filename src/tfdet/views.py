@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tfdet.costs import Cost
-from tfdet.infer import Cell, Verdict
+from tfdet.infer import Cell, CellKey, Verdict
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import NONE, Environment
 from tfdet.plan import cells as plan_cells
@@ -128,12 +128,12 @@ def _audited(found: Status, only: Sequence[str] | None) -> Table | None:
     environments = found.matrix.environments
     among = [environments[key] for key in environments if key in found.audits]
     held: dict[tuple[str, str, str], list[Environment]] = {}
-    for cell in found.cells:
-        if cell.finding is None or cell.key.solution != NONE or (only and cell.key.environment not in only):
-            continue
-        if cell.audited or cell.finding.open:
-            row = cell.key.source, "a" if cell.audited else "s", cell.finding.text
-            held.setdefault(row, []).append(environments[cell.key.environment])
+    for source in sorted(found.matrix.sources, key=lambda name: found.matrix.sources[name].place):
+        for key in found.audits if not only else [key for key in only if key in found.audits]:
+            cell = found.cell(CellKey(key, "gpu", source, NONE))
+            if cell.finding and (cell.audited or cell.finding.open):
+                row = source, "a" if cell.audited else "s", cell.finding.text
+                held.setdefault(row, []).append(environments[key])
     table = _table("source", "", "the binaries hold", "builds")
     for (source, mark, text), builds in held.items():
         _row(table, source, mark, text, span(builds, among))
