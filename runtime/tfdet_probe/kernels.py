@@ -33,7 +33,7 @@ def main():
 
 def _load_contrib(tf):
     """TensorFlow 1.x loads these libraries when a program first imports their Python."""
-    folder = os.path.join(os.path.dirname(tf.__file__), "contrib")
+    folder = os.path.join(tf.sysconfig.get_lib(), "contrib")  # 1.15 keeps it beside the package that it shows
     for path in sorted(glob.glob(os.path.join(folder, "**", "python", "ops", "_*.so"), recursive=True)):
         try:
             tf.load_op_library(path)

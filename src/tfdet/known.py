@@ -67,7 +67,7 @@ def remaining(status: Status, key: str) -> list[Remaining]:
     """The sources that the recipe of this environment leaves, patches not counted, in the matrix' order."""
     environment = status.matrix.environment(key)
     solution = recipe_of(key, environment).solution
-    found = {r.source: r for r in _documented(status.matrix, key, solution)}
+    found = {r.source: r for r in _documented(status, key, solution)}
     for source in status.matrix.sources:
         for device, cell in _measured(status, key, source):
             if cell.verdict in (Verdict.NONDETERMINISTIC, Verdict.RAISES):
@@ -97,6 +97,7 @@ def _documented_help(known: Remaining | None) -> str:
 
 
 _NEEDS = "needs "
+_RAISES = "raises an error"
 
 
 def _needs(matrix: Matrix, solutions: Iterable[str]) -> str:
@@ -104,7 +105,8 @@ def _needs(matrix: Matrix, solutions: Iterable[str]) -> str:
     return f"{_NEEDS}{' or '.join(names)}"
 
 
-def _documented(matrix: Matrix, key: str, solution: str | None) -> Iterator[Remaining]:
+def _documented(status: Status, key: str, solution: str | None) -> Iterator[Remaining]:
+    matrix = status.matrix
     helps = effects(matrix, solution) | {"SEED"}
     environment = matrix.environment(key)
     twin = _stock_twin(matrix, key)
@@ -114,9 +116,22 @@ def _documented(matrix: Matrix, key: str, solution: str | None) -> Iterator[Rema
         claims, note = _claims(source, environment, twin)
         for device in source.devices:
             says = _said([claim for claim in claims if claim.device == device], helps, matrix)
+            if says and says != _RAISES and device == "gpu" and _harmless(status, key, name):
+                continue
             if says:
                 yield Remaining(name, says + note if device == "gpu" else f"{says} (on a CPU){note}", measured=False)
                 break
+
+
+def _harmless(status: Status, key: str, source: str) -> bool:
+    """Does that build's audit show that the op runs no order-dependent kernel on a GPU, and hides nothing?
+
+    No other build's audit speaks for an image of NVIDIA's.
+    """
+    finding, audit = status.finding(key, source), status.matrix.sources[source].audit
+    if finding is None or audit is None:
+        return False
+    return finding.reach.how == "no GPU kernel" or (finding.reach.how == "not reached" and not audit.blind)
 
 
 def _stock_twin(matrix: Matrix, key: str) -> Environment:
@@ -141,7 +156,7 @@ def _said(claims: list[Claim], helps: set[str], matrix: Matrix) -> str | None:
     """What documents leave open of one source on one kind of device, None where the solution covers it."""
     remedies = [s for c in claims if c.says == "deterministic" for s in c.solutions]
     if any(c.says == "raises" and helps & set(c.solutions) for c in claims):
-        return "raises an error"
+        return _RAISES
     if remedies and not {*helps, NONE} & set(remedies):
         return _needs(matrix, remedies)
     if claims and not remedies and {c.says for c in claims} != {"raises"}:

@@ -166,16 +166,20 @@ class Status:
         return self._findings[place]
 
     def _audited(self, key: CellKey, says: str | None, finding: Finding | None) -> bool:
-        """Does the audit speak for this cell?  It never says that something is deterministic by a solution."""
+        """Does the audit speak for this cell?  It never says that something is deterministic by a solution.
+
+        Atomics speak where the op reaches them; that there are none, where the op runs these kernels.
+        """
         audit = self.matrix.source(key.source).audit
         if says == "raises" and audit and key.environment in self.audits:
             return bool(self.audits[key.environment].refuses(audit))
         if finding is None or finding.what in ("not shipped", "unresolved"):
             return False
-        held = finding.what == "order-dependent"
-        if key.solution == NONE:
-            return says is None or held == (says == "nondeterministic")
-        return held and says == "no-solution"
+        if key.solution != NONE:
+            return finding.counts and says == "no-solution"
+        if finding.what == "order-dependent":
+            return finding.counts and says in (None, "nondeterministic")
+        return finding.reach.how != "not reached" and says != "nondeterministic"
 
     @cached_property
     def cells(self) -> list[StatusCell]:
@@ -212,9 +216,9 @@ class Status:
         """Under no solution: what an audit has something to say of."""
         for environment in self.audits:
             for source in self.matrix.sources:
-                finding = self.finding(environment, source)
-                if finding is not None and finding.what not in ("not shipped", "unresolved"):
-                    yield CellKey(environment, _GPU, source, NONE)
+                key = CellKey(environment, _GPU, source, NONE)
+                if self.finding(environment, source) is not None and self.cell(key).audited:
+                    yield key
 
     def _claimed(self) -> Iterable[CellKey]:
         """Claimed cells; a GPU claim stands under the device `gpu` beside whatever GPUs measured."""

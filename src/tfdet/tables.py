@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from tfdet import known
+from tfdet.audit.findings import Finding
 from tfdet.infer import Cell, CellKey, Verdict
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import NONE, Environment, Group, Source
@@ -63,6 +64,9 @@ def claim_cell(status: Status, key: str, column: Column) -> str:
 
 def _said(status: Status, key: str, source: Source, environment_key: str, environment: Environment) -> str:
     """e.g. `TCD or TDO`, each with the mark of its best backing (one mark where all have the same)."""
+    finding = status.finding(environment_key, key)
+    if finding and finding.reach.how == "no GPU kernel":
+        return "no GPU kernel<sup>a</sup>"
     says = {
         solution: claim.says
         for solution in status.matrix.solutions
@@ -77,7 +81,16 @@ def _said(status: Status, key: str, source: Source, environment_key: str, enviro
     words += [f"by default<sup>{backing[NONE]}</sup>"] if says.get(NONE) == "deterministic" else []
     words += [f"raises under {_marked(refuses, backing, ' and ')}"] if refuses else []
     words += [f"{known.ENABLED}<sup>{_replaced_backing(status, environment_key, key)}</sup>"] if stands_in else []
-    return ", ".join(words)
+    return ", ".join(words) if says or finding is None else _unclaimed(status, environment_key, key, finding)
+
+
+def _unclaimed(status: Status, environment: str, source: str, finding: Finding) -> str:
+    """What the binaries hold of a source of which no document says anything there."""
+    if finding.open:
+        return "order-dependent<sup>s</sup>"
+    if not status.cell(CellKey(environment, "gpu", source, NONE)).audited:
+        return ""
+    return "order-dependent<sup>a</sup>" if finding.counts else "no such atomics<sup>a</sup>"
 
 
 def _marked(solutions: list[str], backing: dict[str, str], between: str) -> str:
@@ -99,13 +112,20 @@ _BACKS = {"deterministic": Verdict.DETERMINISTIC, "raises": Verdict.RAISES}
 
 
 def _backing(status: Status, environment: str, source: str, solution: str, says: str) -> str:
-    """m: a GPU showed what is claimed; ✗: a GPU showed otherwise; a: the binaries speak for it; d: documents only."""
+    """The mark of what is claimed.
+
+    m: a GPU showed it; ✗: a GPU showed otherwise; a: the binaries speak for it; s: they hold such atomics, and whether
+    the op reaches them is not known; d: documents only.
+    """
     cells = [status.cell(CellKey(environment, gpu, source, solution)) for gpu in status.gpus]
     if any(cell.contradiction for cell in cells):
         return "✗"
     if any(cell.cell.verdict is _BACKS.get(says) for cell in cells):
         return "m"
-    return "a" if status.cell(CellKey(environment, "gpu", source, solution)).audited else "d"
+    cell = status.cell(CellKey(environment, "gpu", source, solution))
+    if cell.audited:
+        return "a"
+    return "s" if says == "no-solution" and cell.finding and cell.finding.open else "d"
 
 
 def span(chosen: list[Environment], among: list[Environment]) -> str:

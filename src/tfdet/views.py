@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tfdet.costs import Cost
-from tfdet.infer import Cell, Verdict
+from tfdet.infer import Cell, CellKey, Verdict
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import NONE, Environment
 from tfdet.plan import cells as plan_cells
@@ -101,7 +101,10 @@ _MARK = {
 
 
 LEGEND = "✗ nondeterministic  ✓ deterministic (its control differed)  ≈ not shown to differ  – unsupported"
-AUDITED = "a audited: read from the binaries, not run (docs/audit.md)"
+AUDITED = (
+    "a audited: read from the binaries, not run (docs/audit.md)  "
+    "s shipped: whether the op reaches these kernels is not established"
+)
 
 
 def status(found: Status, only: Sequence[str] | None) -> RenderableType:
@@ -124,13 +127,16 @@ def _audited(found: Status, only: Sequence[str] | None) -> Table | None:
     """What the binaries hold: a row a source and finding, with the builds that it is of."""
     environments = found.matrix.environments
     among = [environments[key] for key in environments if key in found.audits]
-    held: dict[tuple[str, str], list[Environment]] = {}
-    for cell in found.cells:
-        if cell.audited and cell.finding and cell.key.solution == NONE and (not only or cell.key.environment in only):
-            held.setdefault((cell.key.source, cell.finding.text), []).append(environments[cell.key.environment])
+    held: dict[tuple[str, str, str], list[Environment]] = {}
+    for source in sorted(found.matrix.sources, key=lambda name: found.matrix.sources[name].place):
+        for key in found.audits if not only else [key for key in only if key in found.audits]:
+            cell = found.cell(CellKey(key, "gpu", source, NONE))
+            if cell.finding and (cell.audited or cell.finding.open):
+                row = source, "a" if cell.audited else "s", cell.finding.text
+                held.setdefault(row, []).append(environments[key])
     table = _table("source", "", "the binaries hold", "builds")
-    for (source, text), builds in held.items():
-        _row(table, source, "a", text, span(builds, among))
+    for (source, mark, text), builds in held.items():
+        _row(table, source, mark, text, span(builds, among))
     return table if held else None
 
 
@@ -177,6 +183,8 @@ def _audit(found: Status, env: str, source: str) -> list[RenderableType]:
     finding = found.finding(env, source)
     if finding:
         parts.append(Text(f"  {finding.text}"))
+        if finding.counts:
+            parts.append(Text(f"  reached: {finding.reach.why}"))
         table = _table("  kernel", "atomics", "order-dependent", "why", "read from")
         for row in finding.rows:
             for held in row.kernel.found:

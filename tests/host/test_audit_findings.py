@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
 import audit_builds as make
 import pytest
+from pydantic import ValidationError
 
 from tfdet.audit import findings, stored
 from tfdet.audit.capability import capabilities
 from tfdet.audit.diff import difference
 from tfdet.audit.findings import Audited
+from tfdet.audit.model import Verdict
 from tfdet.audit.names import family, signature
 from tfdet.audit.ops import order_dependent_ops
 from tfdet.audit.strings import search
 from tfdet.audit.tables import Tables
 from tfdet.errors import DataError
+from tfdet.infer import CellKey
+from tfdet.matrix import ranges
 from tfdet.matrix.load import load_matrix
-from tfdet.matrix.models import Source
+from tfdet.matrix.models import Source, SourceAudit
 from tfdet.paths import Project
 from tfdet.status import Status
 
@@ -54,6 +59,7 @@ REFUSES_IN = {
     "MaxPool gradient ops do not yet have": "2.8 2.9 2.10 2.12 2.15 2.17 2.21",
     "No algorithm worked!": "1.14 1.15 2.0 2.1 2.2 2.3 2.4 2.5 2.6 2.7 2.8 2.9 2.10 2.12 2.15 2.17 2.21",
 }
+OLDER = ["1.14", "1.15", "2.0", "2.1"]
 LOOKED_AT = READ_IN["TF_CUDNN_USE_AUTOTUNE"].split()
 
 # Architectures of machine code and PTX, read by another program too.
@@ -94,7 +100,9 @@ def test_every_stock_minor_is_audited_by_this_scanner(audits: dict[str, Audited]
 
 def test_the_files_of_the_original_list(tables: Tables) -> None:
     words = {file.name: file.word for file in tables.files()}
-    assert Counter(words.values()) == {"confirmed": 12, "partial": 1, "false alarm": 1, "not shipped": 1}
+    assert Counter(words.values()) == {
+        "confirmed": 11, "shipped, not reached": 1, "partial": 1, "false alarm": 1, "not shipped": 1}  # fmt: skip
+    assert words["svd_op_gpu.cu.cc"] == "shipped, not reached"
     assert words["histogram_op_gpu.cu.cc"] == "partial"
     assert words["stateful_random_ops_gpu.cu.cc"] == "false alarm"
     assert words["cuda_kernel_helper_test.cu.cc"] == "not shipped"
@@ -105,18 +113,20 @@ def test_candidates_are_found_in_every_build_and_claimed_by_no_message(
 ) -> None:
     title, where, _, _ = tables.candidates()[0]
     assert title.startswith("`BlockLSTMGrad`")
-    assert where == "TF 1.13 to 2.21"
+    assert where == "shipped, reach not established: TF 1.13; TF 1.14 to 2.21"
     assert not any("LSTM" in text for audited in audits.values() for text in audited.stored.messages)
 
 
 def test_the_resampler_went_with_contrib(tables: Tables) -> None:
     (file,) = (file for file in tables.files() if file.name == "resampler_ops_gpu.cu.cc")
-    assert file.where == "TF 1.13 to 1.15; not shipped: TF 2.0 to 2.21"
+    assert file.where == "TF 1.14 to 1.15; shipped, reach not established: TF 1.13; not shipped: TF 2.0 to 2.21"
 
 
-def test_no_kernel_that_adds_floats_is_unclaimed(audits: dict[str, Audited], sources: Mapping[str, Source]) -> None:
+def test_no_kernel_that_adds_floats_or_may_is_unclaimed(
+    audits: dict[str, Audited], sources: Mapping[str, Source]
+) -> None:
     for key, audited in audits.items():
-        rows = [row for row in audited.unclaimed(sources.values()) if row.kernel.verdict == "yes"]
+        rows = audited.unclaimed(sources.values())
         assert not rows, f"{key}: {rows[0].signature}"
 
 
@@ -152,12 +162,128 @@ def test_machine_code_and_ptx_of_one_architecture_do_not_contradict(audits: dict
     assert agree > 500
 
 
+DIVIDES = "tensorflow::scatter_op_gpu::Scatter(Scalar)?OpCustomKernel<(float|double), .*UpdateOp.4>"
+
+
+def test_divisions_are_read_from_machine_code_as_from_ptx(audits: dict[str, Audited]) -> None:
+    """Before TensorFlow 2.12 the compiler made each of them a call, and machine code was unresolved."""
+    for key, audited in audits.items():
+        rows = [row for row in audited.rows if re.match(DIVIDES, row.signature)]
+        assert len(rows) >= 8, key
+        assert {found.order_dependent for row in rows for found in row.kernel.found} == {"yes"}, key
+
+
+# Sources whose atomics are shipped and do not speak for their op, and in which builds: checked by hand.
+UNREACHED = {
+    "bincount": [*OLDER, "2.2"],
+    "svd-one-column": [*OLDER, "2.6", "2.21"],
+    "tile-grad": [*OLDER, "2.6", "2.21"],
+    "batch-norm-global-grad": [*OLDER, "2.6", "2.21"],
+    "debug-numeric-summary": ["2.2", "2.21"],
+    "scatter-nd-update": [*OLDER, "2.6", "2.21"],
+}
+
+
+@pytest.mark.parametrize("source", UNREACHED)
+def test_what_the_op_does_not_reach_is_not_audited(tables: Tables, source: str) -> None:
+    for version in UNREACHED[source]:
+        cell = tables.status.cell(CellKey(f"tf{version}", "gpu", source, "none"))
+        assert cell.finding is not None and cell.finding.reach.how == "not reached", version
+        assert not cell.audited and not cell.finding.counts
+
+
+def test_an_op_without_a_gpu_kernel_is_told(tables: Tables) -> None:
+    for version in [*OLDER, "2.4"]:
+        finding = tables.status.finding(f"tf{version}", "segment-prod")
+        assert finding is not None and finding.reach.how == "no GPU kernel", version
+    finding = tables.status.finding("tf2.5", "segment-prod")
+    assert finding is not None and finding.counts
+
+
+def test_bincount_with_weights_is_reached_from_2_3_on(tables: Tables) -> None:
+    assert [
+        v for v in ("2.1", "2.2", "2.3", "2.21") if (f := tables.status.finding(f"tf{v}", "bincount")) and f.counts
+    ] == [
+        "2.3",
+        "2.21",
+    ]
+
+
+def test_nothing_is_audited_without_a_checked_note_and_a_registration(
+    tables: Tables, sources: Mapping[str, Source]
+) -> None:
+    """The one rule, over every cell that says that there is no solution."""
+    some = 0
+    for cell in tables.status.cells:
+        if cell.audited and cell.says == "no-solution":
+            audit, stored_audit = sources[cell.key.source].audit, tables.status.audits[cell.key.environment].stored
+            assert audit is not None and stored_audit.registrations is not None, cell.key
+            notes = [n for n in audit.reaches if ranges.contains(n.stock, stored_audit.minor)]
+            assert len(notes) == 1 and any(
+                "GPU" in " ".join(stored_audit.registrations.get(op, {})) for op in notes[0].ops
+            )
+            some += 1
+    assert some > 400
+    finding = tables.status.finding("tf1.13.1", "crop-and-resize-backprop")
+    assert finding is not None and finding.open and "reach not established" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("change", "how"),
+    [
+        ({}, "reached"),
+        ({"reaches": []}, "not established"),
+        ({"registrations": None}, "not established"),
+        ({"registrations": {}}, "no GPU kernel"),
+        ({"registrations": {"Op": {"CPU": "float32"}}}, "no GPU kernel"),
+        ({"registrations": {"Op": {"CPU GPU": "int32"}}}, "no GPU kernel"),
+        ({"registrations": {"Op": {"GPU": ""}}}, "reached"),
+        ({"version": "2.3"}, "not established"),
+        ({"unreached": [{"stock": ">=2.4", "note": "n", "cite": ["c"]}], "reaches": []}, "not reached"),
+    ],
+)
+def test_reach_follows_from_notes_and_registrations(change: dict[str, object], how: str) -> None:
+    notes = [{"stock": ">=2.4", "ops": {"Op": ["float32"]}, "note": "n", "cite": ["c"]}]
+    made = {"kernels": ["K<"], "reaches": notes} | {k: v for k, v in change.items() if k in ("reaches", "unreached")}
+    wheel = stored.StoredWheel(file=f"tensorflow-{change.get('version', '2.4')}.0-cp38-cp38.whl", sha256="0")
+    build = stored.StoredAudit.model_construct(
+        wheel=wheel, registrations=change.get("registrations", {"Op": {"CPU GPU": "float32"}})
+    )
+    assert Audited(build, (), {}, frozenset()).reach(SourceAudit.model_validate(made)).how == how
+
+
+def test_two_notes_may_not_speak_of_one_version() -> None:
+    note = {"stock": ">=2.4", "note": "n", "cite": ["c"]}
+    with pytest.raises(ValidationError, match=r"two entries cover 2\.4"):
+        SourceAudit.model_validate({"kernels": ["K<"], "unreached": [note, note | {"stock": "<=2.4"}]})
+
+
+@pytest.mark.parametrize(
+    ("machine", "ptx", "said"),
+    [
+        ("unresolved", "no", "no"),
+        ("unresolved", "unresolved", "unresolved"),
+        ("unresolved", None, "unresolved"),
+        ("no", "unresolved", "unresolved"),
+        ("unresolved", "yes", "yes"),
+        ("yes", "no", "yes"),
+    ],
+)
+def test_ptx_settles_what_machine_code_leaves_open_and_nothing_else(
+    machine: Verdict, ptx: Verdict | None, said: str
+) -> None:
+    read = [("sm_70", machine), ("compute_70", ptx)]
+    found = [stored.Found(archs=a, order_dependent=v, reason="r", atomics={"cas": 1}) for a, v in read if v]
+    assert stored.StoredKernel(name="k", found=found).verdict == said
+
+
 def test_ops_of_sources(checkout: Project, sources: Mapping[str, Source]) -> None:
     found = order_dependent_ops(checkout.audits, "tf2.0")
     assert found == order_dependent_ops(checkout.audits, "tf2.0", sources)
     assert found["CropAndResizeGradImage"] == "crop-and-resize-backprop"
     assert found["BlockLSTMGrad"] == "block-lstm-grad"
     assert found["UnsortedSegmentSum"] == "unsorted-segment-sum"
+    assert not {"Svd", "TileGrad", "Bincount"} & set(found)  # shipped, but not reached
     assert not {"GatherV2", "StatefulUniform", "Sum", "AvgPool", "HistogramFixedWidth", "MaxPoolGrad"} & set(found)
     assert "ResamplerGrad" not in found  # of contrib, which 2.0 has not
     assert "DenseBincount" not in found  # came later
@@ -203,6 +329,21 @@ def test_a_name_without_return_type_arguments_and_versions() -> None:
     assert signature("void cub::CUB_200805_SM___CUDA_ARCH_LIST__::K<int>(int)") == "cub::K<int>"
     assert signature("void a::K<b::C<int> const, (x)2>(d<int>*)") == "a::K<b::C<int> const, (x)2>"
     assert signature("plain_c_name") == "plain_c_name"
+
+
+@pytest.mark.parametrize(
+    ("code", "read"),
+    [
+        (b"\x48\xb8XLA_FLAGH\x39\x01", {"XLA_FLAGS"}),  # TensorFlow 2.4.4 has it so; its last letter is elsewhere
+        (b"\x49\xbbTF_XLA_F\x48\x39\x01\x75\xdc\x81\x79\x08LAGS", {"TF_XLA_FLAGS"}),
+        (b"\x49\xbbTF_XLA_F\x48\x39\x01\x75\xdc\x81\x79\x08LINT", set()),
+        (b"\x90\x90XLA_FLAGH\x39\x01", set()),  # no instruction that holds it
+    ],
+)
+def test_a_short_name_inside_instructions_is_found(tmp_path: Path, code: bytes, read: set[str]) -> None:
+    path = tmp_path / "lib.so"
+    path.write_bytes(make.elf(make.X86_64, [(".text", 1, 6, b"\x90" * 80 + code + b"\x90" * 80)]))
+    assert search([path], []).variables == read
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Damaged libraries: 10,000 mutations, and never a crash, a hang, or memory without bound."""
+"""Damaged libraries: 10,000 mutations, every field of every header, and never a crash, a hang, or too much memory."""
 
 from __future__ import annotations
 
@@ -78,3 +78,106 @@ def test_no_damage_makes_the_scanner_fail(tmp_path: Path) -> None:
     seen = json.loads(done.stdout)
     # Mutations that hit nothing, or everything, would prove nothing.
     assert seen["faults"] > MUTATIONS // 10 and seen["kernels"] > MUTATIONS // 10 and seen["messages"] > 10, seen
+
+
+FIELDS = r"""
+import json, resource, struct, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import audit_builds as make
+from audit_files import ELF, LZ4, PTX, ZSTD, element, fatbin, library
+from tfdet.audit import show, stored
+from tfdet.audit.findings import prepare
+from tfdet.audit.report import audit
+from tfdet.audit.targets import Target
+
+resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[3]),) * 2)
+FILE = "<4sBBB9sHHIQQQIHHHHHH"
+SECTION = "<IIQQQQIIQQ"
+SYMBOL = "<IBBHQQ"
+CONTAINER = "<IHHQ"
+ELEMENT = "<HHIQIIHHIIIQQQ"
+
+def widths(form):
+    at = 0
+    for letter in struct.Struct(form).format[1:].replace("4s", "I").replace("9s", "Q"):
+        size = struct.calcsize("<" + letter)
+        yield at, size
+        at += size
+
+def elf_headers(data, base):
+    table, count = struct.unpack_from("<Q", data, base + 40)[0], struct.unpack_from("<H", data, base + 60)[0]
+    yield "file", FILE, base
+    rows = [base + table + 64 * row for row in range(count)]
+    shown = {}
+    for row in rows:
+        kind, flags = struct.unpack_from("<IQ", data, row + 4)
+        shown.setdefault((kind, flags), row)  # one of each sort
+        if kind == 2:
+            yield "symbol", SYMBOL, base + struct.unpack_from("<Q", data, row + 24)[0] + 24
+    for row in shown.values():
+        yield "section", SECTION, row
+
+def headers(data):
+    yield from elf_headers(data, 0)
+    at = data.find(struct.pack("<I", 0xBA55ED50))
+    while at >= 0:
+        yield "container", CONTAINER, at
+        inside, end = at + 16, at + 16 + struct.unpack_from("<Q", data, at + 8)[0]
+        while inside < end:
+            yield "element", ELEMENT, inside
+            size, packed = struct.unpack_from("<QI", data, inside + 8)
+            if not packed and data[inside + 64 : inside + 68] == b"\x7fELF":
+                yield from elf_headers(data, inside + 64)
+            inside += 64 + size
+        at = data.find(struct.pack("<I", 0xBA55ED50), at + 4)
+
+def values(old, bits, size):
+    found = {old ^ 1 << bit for bit in range(min(bits, 8))} | {old - 1, old + 1, size, size - 1, size + 1}
+    found |= {0, 1, 2, 3, 7, 9, 10, 99, 100, 255, 999, 1000}
+    found |= {1 << bits - 1, (1 << bits) - 1, (1 << bits) - 16, (1 << bits - 1) - 1, 1 << bits // 2}
+    return sorted(value for value in found if 0 <= value < 1 << bits and value != old)
+
+def judged(path):
+    target = Target("lib.so", {"lib.so": path}, explicit=True)
+    found = audit(target, None, [])
+    if (*found.sass, "", *found.ptx) not in shown:  # what else is told depends on nothing else
+        shown.add((*found.sass, "", *found.ptx))
+        json.dumps(found.as_json())
+        show.audit(found, prepare(stored.to_stored(found)), {})
+    return bool(found.faults)
+
+shown = set()
+path = Path(sys.argv[2]) / "lib.so"
+small = make.cubin({make.CROP: [make.FLOAT_ADD, make.NOP]})
+text = b".version 8.4\n.target sm_70\\n.visible .entry k(.param .u64 p) { red.global.add.f32 [%a1], %f1; ret; }\n"
+elements = [element(PTX, 70, text, LZ4), element(ELF, 70, small), element(ELF, 90, small, ZSTD)]
+data = library(fatbin(*elements[:2]) + fatbin(elements[2]))
+seen = {"fields": 0, "values": 0, "faults": 0, "kinds": []}
+for kind, form, base in headers(data):
+    seen["kinds"] = sorted({*seen["kinds"], kind})
+    for at, size in widths(form):
+        seen["fields"] += 1
+        old = int.from_bytes(data[base + at : base + at + size], "little")
+        for value in values(old, 8 * size, len(data)):
+            changed = bytearray(data)
+            changed[base + at : base + at + size] = value.to_bytes(size, "little")
+            path.write_bytes(changed)
+            seen["values"] += 1
+            try:
+                seen["faults"] += judged(path)
+            except Exception:
+                print(kind, base, at, value, file=sys.stderr)
+                raise
+print(json.dumps(seen))
+"""
+
+
+def test_every_value_of_every_header_field_is_read_or_told(tmp_path: Path) -> None:
+    """An architecture below 10 was a traceback."""
+    command = [sys.executable, "-c", FIELDS, str(Path(__file__).parent), str(tmp_path), str(MEMORY)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_SECONDS)
+    assert done.returncode == 0, done.stderr[-3000:]
+    seen = json.loads(done.stdout)
+    assert seen["kinds"] == ["container", "element", "file", "section", "symbol"]
+    assert seen["fields"] > 100 and seen["values"] > 3000 and seen["faults"] > 500, seen

@@ -280,9 +280,11 @@ def test_written_audits_back_the_cells_until_the_scanner_changes(run: Run, built
 
     stale = False
     cells = {cell["solution"]: cell for cell in crop()}
-    assert cells["none"]["backing"] == cells["NS1"]["backing"] == cells["TEOD"]["backing"] == "audited"
-    assert cells["none"]["verdict"] == ""  # the audit never says how an op behaves
-    assert cells["none"]["audit"]["kernels"] == 1
+    assert cells["TEOD"]["backing"] == "audited"  # its message is there
+    # Atomics are there too, but nobody knows whether this build registers the op for GPUs.
+    assert cells["NS1"]["backing"] == "documented" and "none" not in cells
+    found = cells["NS1"]["audit"]
+    assert (found["finding"], found["reach"], found["kernels"]) == ("order-dependent", "not established", 1)
     stale = True
     path.write_text(path.read_text().replace('"scanner": "', '"scanner": "0'))
     cells = {cell["solution"]: cell for cell in crop()}

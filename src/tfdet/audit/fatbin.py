@@ -32,7 +32,9 @@ MAX_PAYLOAD = 512 << 20
 
 _CONTAINER = struct.Struct("<IHHQ")
 _ELEMENT = struct.Struct("<HHIQIIHHIIIQQQ")
-_KINDS: dict[int, Literal["ptx", "elf"]] = {1: "ptx", 2: "elf"}
+_Kind = Literal["ptx", "elf", "other"]
+_KINDS: dict[int, _Kind] = {1: "ptx", 2: "elf"}
+_ARCHS = range(10, 1000)  # the last digit is the minor version
 _FLAG_LZ4 = 0x2000
 _FLAG_ZSTD = 0x8000
 _LZ4_MOST = 255  # no LZ4 block grows more than so many times
@@ -54,7 +56,7 @@ class Element:
     compressed_size: int  # 0 where stored as it is
     uncompressed_size: int  # as declared; 0 where stored as it is
     arch: int  # 70
-    kind: Literal["ptx", "elf", "other"]
+    kind: _Kind
     flags: int
 
     @property
@@ -128,7 +130,10 @@ def _elements(data: memoryview, position: int, end: int, report: Callable[[Fault
             return
         if kind not in _KINDS:
             report(Fault(position, f"fatbin element of unknown kind {kind}"))
-        yield Element(position, header, size, compressed, uncompressed, arch, _KINDS.get(kind, "other"), flags)
+        if arch not in _ARCHS:
+            report(Fault(position, f"fatbin element for architecture {arch}, which there is not"))
+        known: _Kind = _KINDS.get(kind, "other") if arch in _ARCHS else "other"
+        yield Element(position, header, size, compressed, uncompressed, arch, known, flags)
         position += header + size
 
 

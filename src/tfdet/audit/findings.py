@@ -10,14 +10,26 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from tfdet.audit.capability import by_number
 from tfdet.audit.names import family, signatures
 from tfdet.audit.stored import StoredAudit, StoredKernel
+from tfdet.matrix import ranges
 from tfdet.matrix.models import Source, SourceAudit
 
 What = Literal["order-dependent", "partial", "unresolved", "orderless", "no atomics", "not shipped"]
+How = Literal["reached", "not reached", "no GPU kernel", "not established"]
+
+
+class Reach(NamedTuple):
+    """Can the source's op run the kernels in that build, with the arguments of its title?  `why` in words."""
+
+    how: How
+    why: str
+
+
+UNCHECKED: Final = Reach("not established", "nobody checked it")
 
 
 class Row(NamedTuple):
@@ -36,6 +48,17 @@ class Finding:
     own: tuple[Row, ...]  # of them, what the op itself runs
     orderless: int  # kernels of its families whose atomics do not depend on order
     plain: tuple[str, ...]  # its families without atomics
+    reach: Reach = UNCHECKED
+
+    @property
+    def counts(self) -> bool:
+        """Does it speak for the op?  Shipped is not reached."""
+        return self.what == "order-dependent" and self.reach.how == "reached"
+
+    @property
+    def open(self) -> bool:
+        """Are order-dependent atomics shipped, and nobody knows whether the op reaches them?"""
+        return self.what == "order-dependent" and self.reach.how == "not established"
 
     @cached_property
     def yes(self) -> list[Row]:
@@ -67,7 +90,14 @@ class Finding:
         return by_number(a for a in found if a.startswith("sm")) + by_number(a for a in found if a.startswith("co"))
 
     def as_json(self) -> dict[str, Any]:
-        return {"finding": self.what, "kernels": self.names, "archs": self.archs, "text": self.text}
+        return {
+            "finding": self.what,
+            "kernels": self.names,
+            "archs": self.archs,
+            "text": self.text,
+            "reach": self.reach.how,
+            "why": self.reach.why,
+        }
 
     @property
     def text(self) -> str:
@@ -81,7 +111,14 @@ class Finding:
             "no atomics": "none found: its kernels hold no atomics",
             "not shipped": "no such kernel is shipped",
         }
-        return some[self.what]
+        return some[self.what] + (self._shipped_only if self.yes else "")
+
+    @property
+    def _shipped_only(self) -> str:
+        """What is to be said beside kernels that are there and do not count."""
+        if self.reach.how == "not established":
+            return ": shipped, reach not established"
+        return "" if self.reach.how == "reached" else f": shipped, {self.reach.how}: {self.reach.why}"
 
 
 def _kernels(number: int) -> str:
@@ -97,17 +134,44 @@ class Audited:
     orderless: Mapping[str, int] = field(repr=False)
     plain: frozenset[str] = field(repr=False)
 
+    def reach(self, audit: SourceAudit) -> Reach:
+        """By the checked notes that cover the version, and by what this build registers for GPUs."""
+        version = self.stored.minor
+        for entry in audit.unreached:
+            if ranges.contains(entry.stock, version):
+                return Reach("not reached", entry.note)
+        checked = next((entry for entry in audit.reaches if ranges.contains(entry.stock, version)), None)
+        wanted = checked or next(iter(audit.reaches), None)
+        if wanted is None:
+            return UNCHECKED
+        if self.stored.registrations is None:
+            return Reach("not established", "what this build registers for GPUs is not known")
+        ops = " or ".join(wanted.ops)
+        if not any(self._on_gpu(op, dtypes) for op, dtypes in wanted.ops.items()):
+            return Reach("no GPU kernel", f"this build registers no GPU kernel of {ops} for such dtypes")
+        if checked is None:
+            return Reach("not established", "nobody checked it for this version")
+        return Reach("reached", checked.note)
+
+    def _on_gpu(self, op: str, dtypes: list[str]) -> bool:
+        """A kernel that names no dtype, registered as an empty list, takes what its op takes."""
+        held = (self.stored.registrations or {}).get(op, {})
+        texts = [text.split() for devices, text in held.items() if "GPU" in devices.split()]
+        return any(not some or set(some) & set(dtypes) for some in texts)
+
     def finding(self, audit: SourceAudit) -> Finding | None:
         """None where the source has no kernel to look for."""
         if not audit.kernels:
             return None
         rows = tuple(row for row in self.rows if _matches(audit.kernels, row.signature))
         heads = [_compiled(head) for pattern in audit.kernels if (head := _family_of(pattern))]
+        kept = [*heads, *([_compiled(audit.family)] if audit.family else [])]
         return Finding(
             rows,
             own=tuple(row for row in rows if audit.own is None or _match(audit.own, row.signature)),
             orderless=sum(count for name, count in self.orderless.items() if _is_one(heads, name)),
-            plain=tuple(sorted(name for name in self.plain if _is_one(heads, name))),
+            plain=tuple(sorted(name for name in self.plain if _is_one(kept, name))),
+            reach=self.reach(audit),
         )
 
     def refuses(self, audit: SourceAudit) -> list[str]:
@@ -119,7 +183,7 @@ class Audited:
     def unclaimed(self, sources: Iterable[Source]) -> list[Row]:
         """Kernels that depend on order, or may, and that no source's pattern matches."""
         patterns = [pattern for source in sources if source.audit for pattern in source.audit.kernels]
-        return [row for row in self.rows if not _matches(patterns, row.signature)]
+        return [row for row in self.rows if row.kernel.verdict != "no" and not _matches(patterns, row.signature)]
 
 
 def prepare(stored: StoredAudit) -> Audited:

@@ -15,7 +15,8 @@ def order_dependent_ops(audits: Path, env: str, sources: Mapping[str, Source] | 
     """{op type: source key} for the audit `audits`/`env`.json; sources: those of the matrix around it.
 
     Op types without a GPU kernel in that build are left out, where its registrations are known.
-    An op is named if a kernel of its source adds floats (or does the like) in an order that threads decide, or may.
+    An op is named if a kernel of its source adds floats (or does the like) in an order that threads decide, or may, and
+    nobody showed that the op does not reach it.
     A kernel that is shipped need not be the one that runs; an op that is not named can still differ, for the audit
     sees neither cuDNN, cuBLAS and XLA nor races of plain stores.  DataError: no such audit, or a damaged one.
     """
@@ -26,7 +27,8 @@ def order_dependent_ops(audits: Path, env: str, sources: Mapping[str, Source] | 
     # An op of several sources is told as the one that comes first.
     for key, source in sorted(sources.items(), key=lambda item: item[1].place):
         finding = audited.finding(source.audit) if source.audit else None
-        if source.audit and finding and finding.what in ("order-dependent", "unresolved"):
+        reachable = finding and finding.reach.how in ("reached", "not established")
+        if source.audit and finding and reachable and finding.what in ("order-dependent", "unresolved"):
             for op in source.raw_ops if source.audit.ops is None else source.audit.ops:
                 found.setdefault(op, key)
     known = audited.stored.registrations

@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+
+from tfdet.audit.paths import Blocks
 
 _NAME = rb"[A-Za-z_$%][\w$]*"
 _HEADER = re.compile(rb"\.(entry|func)\b\s*(?:\([^)]{0,4096}\)\s*)?(" + _NAME + rb")[^;{]{0,65536}([;{])")
@@ -25,6 +27,11 @@ _GUARD = re.compile(rb"@!?(" + _NAME + rb")\s+$")
 _GUARD_LENGTH = 64
 _OPERAND = re.compile(rb"\{[^}]*\}|\[[^\]]*\]|[^,{}\[\]]+")
 _WORD = re.compile(_NAME)
+_NUMBER = re.compile(rb"(?P<decimal>-?[0-9]{1,20})U?|0[xfd](?P<bits>[0-9a-fA-F]{1,16})")
+_MEMORY = {"ld": "load", "ldu": "load", "st": "store", "call": "other", "cp": "other", "multimem": "other"}
+# A block of its own, as inlined assembler opens one: it declares registers whose names others use too.
+_SCOPE = re.compile(rb"\{\s*\.reg\b(?:[^{}]|\{[^{};]*\})*\}")
+_DECLARED = re.compile(rb"\.reg\s+\.\w+\s+([^;]+);")
 _COMMENT = re.compile(rb"//[^\n]*|/\*.{0,4096}?\*/", re.S)
 
 _FLOAT_TYPE = re.compile(r"(bf16|f16|f32|f64)(?:x\d)?$")
@@ -146,16 +153,46 @@ class PtxFlow:
                 for register in _WORD.findall(result) if result[:1] == b"{" else (result,):
                     self.writers[register].add(number)
 
+        self.scopes = _scopes(body)
+
     def number(self, offset: int) -> int:
         """The number of the statement whose instruction is written at `offset` of the text."""
         return bisect_left(self.offsets, offset - self.start)
 
     @cached_property
+    def _labels(self) -> dict[bytes, int]:
+        """label: its offset"""
+        return {match[1]: match.start() for match in _LABEL.finditer(self.body)}
+
+    @cached_property
     def _branches(self) -> list[tuple[int, int]]:
         """(offset of a branch, offset of its label)"""
-        labels = {match[1]: match.start() for match in _LABEL.finditer(self.body)}
-        found = [(match.start(), labels.get(match[1], -1)) for match in _BRANCH.finditer(self.body)]
+        found = [(match.start(), self._labels.get(match[1], -1)) for match in _BRANCH.finditer(self.body)]
         return [(branch, label) for branch, label in found if label >= 0]
+
+    def blocks(self) -> Blocks:
+        return self._blocks
+
+    @cached_property
+    def _blocks(self) -> Blocks:
+        size = len(self.offsets)
+        targets = {
+            bisect_left(self.offsets, branch): bisect_left(self.offsets, label) for branch, label in self._branches
+        }
+        ends = {at for at, opcode in enumerate(self.opcodes) if opcode.split(b".")[0] in (b"bra", b"ret", b"exit")}
+        labels = {bisect_left(self.offsets, label) for label in self._labels.values()}
+        starts = sorted(cut for cut in {0, *labels, *(at + 1 for at in ends)} if cut < size)
+        number = {start: block for block, start in enumerate(starts)}
+        before: list[list[int]] = [[] for _ in starts]
+        for block, end in enumerate([*starts[1:], size]):
+            follows = [end] if end - 1 not in ends or self.condition(end - 1) is not None else []
+            for following in [*follows, *([targets[end - 1]] if end - 1 in targets else [])]:
+                if following in number:
+                    before[number[following]].append(block)
+        return Blocks(starts, [*starts[1:], size], before)
+
+    def place(self, at: int) -> int:
+        return at
 
     def _operands(self, at: int) -> list[bytes]:
         """The texts of a statement's operands."""
@@ -168,7 +205,43 @@ class PtxFlow:
         return (_WORD.findall(operands[2]), _WORD.findall(operands[3])) if len(operands) > 3 else ([], [])
 
     def definitions(self, register: bytes, at: int) -> set[int]:
-        return self.writers.get(register, set())
+        writers = self.writers.get(register, set())
+        if register not in self.scopes:
+            return writers
+        here = self.offsets[at]
+        around = [(start, end) for start, end in self.scopes[register] if start <= here < end]
+        start, end = max(around, default=(0, len(self.body)))
+        return {writer for writer in writers if start <= self.offsets[writer] < end}
+
+    def constants(self, at: int) -> tuple[Hashable, ...]:
+        operands = self._operands(at)
+        if b"cas" in self.opcodes[at].split(b"."):
+            return tuple(self._constant(operands[n], at) if len(operands) > n else None for n in (2, 3))
+        return (self._constant(operands[-1], at) if operands else None,)
+
+    def _constant(self, operand: bytes, at: int) -> Hashable:
+        """A value that is the same in all threads: a number, or the one that was moved there; None for all else."""
+        definitions = self.definitions(operand, at)
+        for move in definitions if len(definitions) == 1 else ():
+            moved = self._operands(move)
+            if self.role(move) == "move" and self.condition(move) is None and len(moved) == 2:
+                operand = moved[1]
+        return _number(operand)
+
+    def memory(self, at: int) -> str:
+        name, *parts = self.opcodes[at].decode().split(".")
+        if {"param", "local", "const"} & {part.split(":")[0] for part in parts}:
+            return ""
+        if name in ("atom", "red"):
+            operation = _OPERATIONS.get(next((part for part in parts if part in _OPERATIONS), ""))
+            exchange = "exchange" if self._unread(at) else "other"
+            return {"cas": "swap", "exch": exchange, "incdec": "count"}.get(operation or "", "other")
+        return _MEMORY.get(name, "")
+
+    def _unread(self, at: int) -> bool:
+        """Does nothing use what the instruction writes?"""
+        result = _WORD.search(self._operands(at)[0])
+        return result is None or len(re.findall(re.escape(result[0]) + rb"(?![\w$])", self.body)) == 1
 
     def sources(self, at: int) -> list[bytes]:
         return [word for operand in self._operands(at)[1:] if operand[:1] != b"[" for word in _WORD.findall(operand)]
@@ -195,3 +268,21 @@ class PtxFlow:
         here = self.offsets[at]
         heads = [label for branch, label in self._branches if label <= here <= branch]
         return bisect_left(self.offsets, max(heads)) if heads else at
+
+
+def _number(text: bytes) -> int | None:
+    """What a literal stands for, a float by its bits."""
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        return None
+    return int(found["bits"], 16) if found["bits"] else int(found["decimal"])
+
+
+def _scopes(body: bytes) -> dict[bytes, list[tuple[int, int]]]:
+    """Where each register that is declared inside a nested block is known: {register: [(offset, offset)]}."""
+    found: dict[bytes, list[tuple[int, int]]] = defaultdict(list)
+    for block in _SCOPE.finditer(body):
+        for declared in _DECLARED.finditer(body, block.start(), block.end()):
+            for register in _WORD.findall(declared[1]):
+                found[register].append(block.span())
+    return found

@@ -47,6 +47,10 @@ def find_atomics(code: NDArray[np.uint8], arch: int) -> NDArray[np.int64]:
     return np.flatnonzero(_table(arch)[opcodes])
 
 
+def is_atomic(opcode: int, arch: int) -> bool:
+    return bool(_table(arch)[opcode])
+
+
 def kind(low: int, high: int, arch: int) -> str:
     """What the atomic instruction of these two 64-bit halves does: one of `model.KINDS`."""
     opcode = low & OPCODE

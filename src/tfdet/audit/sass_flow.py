@@ -7,21 +7,20 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
-import numpy as np
-
 from tfdet.audit import sass
+from tfdet.audit.paths import Blocks
+from tfdet.audit.sass_code import CALLS, PT, SassCode
 from tfdet.audit.swap import TooLongError
 
 _RZ = 255  # the register that is always zero
-_PT = 7  # the predicate that is always true
 _PREDICATE = 256  # predicates are numbered behind the registers
 _CALL = -1  # stands for all that a called function may write
 _BUDGET = 1_000_000  # basic blocks visited for one function, over all its compare-and-swaps
 _PLOP3, _IMAD = 0x01C, 0x024
+_PACKED_FMA, _IMMEDIATE_ADDEND = frozenset({0x031, 0x035}), 2
 
 
 class _Form(NamedTuple):
@@ -93,41 +92,41 @@ _FORMS = {
 _LOADS = frozenset({0x180, 0x181, 0x182, 0x183, 0x184})  # LD, LDG, LDC, LDL, LDS
 _LOAD_LOCAL, _LOAD_CONSTANT = 0x183, 0x182
 _ATOMS = frozenset({0x18A, 0x18B, 0x18C, 0x18D, 0x1A2, 0x1A3, 0x1A8, 0x1A9})
+_WIDE_ATOMS = {2: 2, 5: 2, 6: 2, 4: 4}
+_WIDE_SWAPS = {2: 2, 4: 4}
+_STORES = frozenset({0x185, 0x186, 0x188})  # ST, STG, STS
 _WIDE_LOADS = {5: 2, 6: 4}  # bits 73 to 75 of a load: 64 bits, 128 bits
-_BRANCH, _CALLS, _ENDS = 0x147, frozenset({0x143, 0x144}), frozenset({0x14D, 0x150, 0x149, 0x14A, 0x14C, 0x15A})
-# No destination: stores, barriers, control flow.
-_SILENT = frozenset({0x118, 0x11A, 0x11B, 0x11D, *range(0x140, 0x160), 0x185, 0x186, 0x187, 0x188, 0x18E, 0x18F, 0x192,
-                     0x1A6, 0x1AB})  # fmt: skip
+# The uniform datapath has registers of its own, which are numbered from 0 too.
+_UNIFORM = frozenset({*range(0x080, 0x0C0), 0x0CA, 0x1C2, 0x1C3, 0x1C4})
+# No destination among the registers: stores, barriers, control flow.
+_SILENT = frozenset({*_UNIFORM, 0x118, 0x11A, 0x11B, 0x11D, *range(0x140, 0x160), 0x185, 0x186, 0x187, 0x188, 0x18E,
+                     0x18F, 0x192, 0x1A6, 0x1AB})  # fmt: skip
 
 
-@dataclass
-class SassFlow:
+class SassFlow(SassCode):
     """One function's code, taken apart once for all its compare-and-swaps."""
 
-    code: memoryview  # or bytes
-    arch: int
-
     def __post_init__(self) -> None:
-        halves = np.frombuffer(self.code, "<u8").reshape(-1, 2)
-        self.low: list[int] = halves[:, 0].tolist()
-        self.high: list[int] = halves[:, 1].tolist()
-        self.opcode = [low & 0x1FF for low in self.low]
+        super().__post_init__()
         self.budget = _BUDGET
         self._find_writers()
-        self._find_blocks()
 
     def _find_writers(self) -> None:
         """`writers[register]`: the instructions that may write it, in order."""
         self.writers: dict[int, list[int]] = defaultdict(list)
         for at, opcode in enumerate(self.opcode):
             if opcode in _SILENT:
-                if opcode in _CALLS:
+                if opcode in CALLS and at not in self.copies:
                     self.writers[_CALL].append(at)
                 continue
-            if self.guard(at) == _PT and self.low[at] >> 15 & 1:
-                continue  # @!PT: never runs
+            if self._never(at):
+                continue
             for register in self._written(at):
                 self.writers[register].append(at)
+
+    def _never(self, at: int) -> bool:
+        """Is it guarded by @!PT?"""
+        return self.guard(at) == PT and self.low[at] >> 15 & 1 == 1
 
     def _written(self, at: int) -> Iterator[int]:
         low, high, opcode = self.low[at], self.high[at], self.opcode[at]
@@ -136,7 +135,7 @@ class SassFlow:
         if opcode in _LOADS:
             count = _WIDE_LOADS.get(high >> 9 & 7, 1)
         elif opcode in _ATOMS:
-            count = 2 if high >> 9 & 7 in (2, 5, 6) else 4 if high >> 9 & 7 == 4 else 1
+            count = _WIDE_ATOMS.get(high >> 9 & 7, 1)
         else:
             count = 2 if form and "d" in form.wide else 1
         predicates = form.predicates if form else 1 if opcode in _ATOMS else 0
@@ -144,42 +143,8 @@ class SassFlow:
             yield from range(first, min(first + count, _RZ))
         for number in range(predicates):
             predicate = high >> (17 + 3 * number) & 7
-            if predicate != _PT:
+            if predicate != PT:
                 yield _PREDICATE + predicate
-
-    def guard(self, at: int) -> int:
-        """The predicate that decides whether the instruction runs."""
-        return self.low[at] >> 12 & 7
-
-    def _find_blocks(self) -> None:
-        """`starts`: first instruction of each basic block; `before[block]`: the blocks that lead to it."""
-        size = len(self.low)
-        self.targets = targets = {at: self._target(at) for at, opcode in enumerate(self.opcode) if opcode == _BRANCH}
-        cuts = {0, *(target for target in targets.values() if 0 <= target < size)}
-        cuts |= {at + 1 for at, opcode in enumerate(self.opcode) if opcode == _BRANCH or opcode in _ENDS}
-        self.starts = sorted(cut for cut in cuts if cut < size)
-        number = {start: block for block, start in enumerate(self.starts)}
-        self.before: list[list[int]] = [[] for _ in self.starts]
-        for block, _ in enumerate(self.starts):
-            last = (self.starts[block + 1] if block + 1 < len(self.starts) else size) - 1
-            always = self.guard(last) == _PT
-            leaves = self.opcode[last] in _ENDS or (self.opcode[last] == _BRANCH and self._always_taken(last))
-            if last in targets and targets[last] in number:
-                self.before[number[targets[last]]].append(block)
-            if block + 1 < len(self.starts) and not (leaves and always):
-                self.before[block + 1].append(block)
-
-    def _always_taken(self, at: int) -> bool:
-        """A branch may have a condition of its own beside the guard: bits 87 to 89."""
-        return self.high[at] >> 23 & 7 == _PT
-
-    def _target(self, at: int) -> int:
-        """The instruction that a branch goes to."""
-        offset = self.low[at] >> 34 | (self.high[at] & 0x3FFFF) << 30
-        if self.arch >= 90:
-            offset = (offset << 8 | self.low[at] >> 16 & 0xFF) & (1 << 48) - 1
-        offset -= (offset >> 47) << 48
-        return at + 1 + offset * 4 // sass.INSTRUCTION
 
     def definitions(self, register: int, at: int) -> set[int]:
         """Instructions whose value `register` may hold when instruction `at` starts; -1 - n for the call at n."""
@@ -198,18 +163,18 @@ class SassFlow:
                 for previous in self.before[block]:
                     if previous not in seen:
                         seen.add(previous)
-                        pending.append(
-                            (previous, self.starts[previous + 1] if previous + 1 < len(self.starts) else len(self.low))
-                        )
+                        pending.append((previous, self.ends[previous]))
         return found
 
     def _last_writer(self, writers: list[int], calls: list[int], start: int, end: int, found: set[int]) -> bool:
         """Add what may have written last in [start, end); was one of them certain to?"""
         index = bisect_left(writers, end) - 1
+        later: list[int] = []
         while index >= 0 and writers[index] >= start:
             found.add(writers[index])
-            if self.guard(writers[index]) == _PT:
+            if self.guard(writers[index]) == PT or any(self._otherwise(writers[index], other) for other in later):
                 break
+            later.append(writers[index])
             index -= 1
         since = writers[index] if index >= 0 and writers[index] >= start else start
         certain = index >= 0 and writers[index] >= start
@@ -217,6 +182,12 @@ class SassFlow:
         if between >= 0 and calls[between] >= since:
             found.add(-1 - calls[between])
         return certain
+
+    def _otherwise(self, at: int, later: int) -> bool:
+        """Does one of these two instructions of a block run exactly where the other does not?"""
+        writers = self.writers.get(_PREDICATE + self.guard(at), [])
+        same = self.guard(at) == self.guard(later) and bisect_left(writers, at) == bisect_left(writers, later)
+        return same and (self.low[at] ^ self.low[later]) >> 15 & 1 == 1
 
     def sources(self, at: int) -> set[int]:
         """Registers and predicates whose values go into what the instruction writes."""
@@ -236,25 +207,20 @@ class SassFlow:
                 registers |= {register, register + 1} if operand in form.wide else {register}
         return registers
 
-    def loop_head(self, at: int) -> int:
-        """First instruction of the innermost loop around `at`; `at` itself where there is none."""
-        heads = [target for branch, target in self.targets.items() if target <= at <= branch]
-        return max(heads, default=at)
-
     def swap(self, at: int) -> tuple[range, range]:
         """Registers with the compared and with the new value of a compare-and-swap."""
         low, high = self.low[at], self.high[at]
-        width = {2: 2, 4: 4}.get(high >> 9 & 7, 1)
+        width = _WIDE_SWAPS.get(high >> 9 & 7, 1)
         return _registers(low >> 32 & 0xFF, width), _registers(high & 0xFF, width)
 
     def condition(self, at: int) -> int | None:
         """The predicate that decides whether the instruction writes, or which of its sources; None without one."""
         number = self.guard(at)
         form = _FORMS.get(self.opcode[at])
-        if number == _PT and form and form.role == "select":
+        if number == PT and form and form.role == "select":
             number = self.high[at] >> 23 & 7
             return _PREDICATE + number
-        return _PREDICATE + number if number != _PT else None
+        return _PREDICATE + number if number != PT else None
 
     def combined(self, at: int) -> list[int]:
         """The predicates that a PLOP3 combines; none for other instructions."""
@@ -262,7 +228,7 @@ class SassFlow:
             return []
         high = self.high[at]
         numbers = (high >> 23 & 7, high >> 13 & 7, high >> 4 & 7)
-        return [_PREDICATE + number for number in numbers if number != _PT]
+        return [_PREDICATE + number for number in numbers if number != PT]
 
     def role(self, at: int) -> str:
         """What the instruction does to the values in its sources."""
@@ -274,6 +240,8 @@ class SassFlow:
         form = _FORMS.get(opcode)
         if form is None:
             return "unknown"
+        if opcode in _PACKED_FMA and self.low[at] >> 9 & 7 == _IMMEDIATE_ADDEND and not self.sources(at):
+            return "move"  # 0 * 0 + a constant, on a unit that is free
         if form.role.startswith("add ") and len(self.sources(at)) < 2 and self._adds_zero(at):
             return "convert"  # x + -0: a change of sign or of width
         if opcode == _IMAD:
@@ -296,10 +264,53 @@ class SassFlow:
         shape = low >> 9 & 7
         if _RZ in (low >> 24 & 0xFF, low >> 32 & 0xFF if shape == 1 else high & 0xFF if shape in (2, 3, 7) else 0):
             return "move"
-        if shape == 4 and low >> 32 == 1:
-            return "integer"
         addend = high & 0xFF if shape not in (2, 3, 7) else 0
+        if shape == 4 and (low >> 32).bit_count() == 1:  # by a power of two: a shift, as LEA does it
+            return "bits" if addend == _RZ else "integer"
         return "multiply" if addend == _RZ else "multiply-add"
+
+    def constants(self, at: int) -> tuple[Hashable, ...]:
+        data, size = self.low[at] >> 32 & 0xFF, self.high[at] >> 9 & 7
+        if self.opcode[at] in sass.CAS:
+            return tuple(
+                self._held(_registers(first, _WIDE_SWAPS.get(size, 1)), at) for first in (data, self.high[at] & 0xFF)
+            )
+        width = _WIDE_LOADS.get(size, 1) if self.opcode[at] in _STORES else _WIDE_ATOMS.get(size, 1)
+        return (self._held(_registers(data, width), at),)
+
+    def _held(self, registers: range, at: int) -> Hashable:
+        """What registers hold, if that is the same in all threads; the zero register has no number here."""
+        values = [self._constant(register, at) for register in registers]
+        return None if None in values else values[0] if len(values) == 1 else tuple(values) or 0
+
+    def _constant(self, register: int, at: int) -> Hashable:
+        """A value that is the same in all threads: a number, or the place of a launch parameter; None for all else."""
+        definitions = self.definitions(register, at)
+        move = next(iter(definitions)) if len(definitions) == 1 else -1
+        if move < 0 or self.role(move) != "move" or self.sources(move) or self.guard(move) != PT:
+            return None
+        shape, value = self.low[move] >> 9 & 7, self.low[move] >> 32
+        return {1: 0, 2: value, 4: value, 3: ("parameter", value), 5: ("parameter", value)}.get(shape)
+
+    def memory(self, at: int) -> str:
+        opcode = self.opcode[at]
+        if self._never(at):
+            return ""
+        if opcode in sass.CAS:
+            return "swap"
+        if opcode in _STORES:
+            return "store"
+        if opcode in _LOADS - {_LOAD_CONSTANT, _LOAD_LOCAL}:
+            return "load"
+        if sass.is_atomic(opcode, self.arch):
+            kind = sass.kind(self.low[at], self.high[at], self.arch)
+            if kind.startswith("exch") and not sass.old_is_used(self.low[at]):
+                return "exchange"
+            return "count" if kind.startswith("incdec") else "other"
+        return "other" if opcode in CALLS and at not in self.copies else ""
+
+    def blocks(self) -> Blocks:
+        return Blocks(self.starts, self.ends, self.before)
 
 
 def _registers(first: int, width: int) -> range:

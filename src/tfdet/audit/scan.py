@@ -6,13 +6,13 @@ import mmap
 import multiprocessing
 import os
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,9 +21,9 @@ from tfdet.audit.cubin import Cubin, read_cubin
 from tfdet.audit.elf import MACHINE_X86_64, ElfError, read_elf
 from tfdet.audit.fatbin import Element, PayloadError, iter_elements, read_payload
 from tfdet.audit.model import Fault, Kernel, LibraryAudit, Verdict
-from tfdet.audit.ptx import Ptx, PtxFlow
+from tfdet.audit.ptx import Ptx, PtxFlow, PtxFunction
 from tfdet.audit.sass_flow import SassFlow
-from tfdet.audit.swap import explain_swap
+from tfdet.audit.swap import Flow, explain
 
 _ALONE = 32 << 20
 """Bytes of code below which starting processes takes longer than it saves."""
@@ -38,11 +38,32 @@ class _Function:
     atomics: Counter[str] = field(default_factory=Counter)
     loops: list[tuple[Verdict, str]] = field(default_factory=list)  # of all that needs a look
     slots: bool = False  # is an integer add's old value used?
+    started: Counter[str] = field(default_factory=Counter)  # exchanges that set a start value
 
     def add(self, other: _Function) -> None:
         self.atomics += other.atomics
         self.loops += other.loops
         self.slots |= other.slots
+        self.started += other.started
+
+    def explain(self, flow: Flow[Any], swaps: Iterable[int], exchanges: Mapping[int, str]) -> None:
+        loops, started = explain(flow, list(swaps), list(exchanges))
+        self.loops += loops
+        self.started.update(exchanges[exchange] for exchange in started)
+
+
+@dataclass
+class _Places:
+    """Where one copy of a function has what takes its data flow to judge."""
+
+    swaps: list[int] = field(default_factory=list)
+    exchanges: dict[int, str] = field(default_factory=dict)  # place: kind
+
+    def add(self, kind: str, at: int) -> None:
+        if kind.startswith("cas"):
+            self.swaps.append(at)
+        elif kind.startswith("exch"):
+            self.exchanges[at] = kind
 
 
 @dataclass
@@ -114,7 +135,7 @@ def _scan_piece(path: Path, elements: list[Element]) -> _Findings:
 def _audit(shown: str, findings: _Findings) -> LibraryAudit:
     kernels = []
     for (arch, name), function in findings.functions.items():
-        answer, reason = classify.verdict(function.atomics, function.loops, function.slots)
+        answer, reason = classify.verdict(function.atomics, function.loops, function.slots, function.started)
         atomics = dict(sorted(function.atomics.items()))
         kernels.append(Kernel(shown, arch, name, atomics, answer, reason))
     return LibraryAudit(
@@ -167,36 +188,38 @@ def _scan_cubin(cubin: Cubin, arch: int, findings: _Findings) -> None:
     findings.kernels[shown] |= cubin.kernels()
     if arch < sass.FIRST_ARCH:
         return
-    parted: dict[int, SassFlow] = {}
+    places: dict[int, _Places] = defaultdict(_Places)
     for atomic in atomics(cubin, arch):
         function = findings.functions[shown, cubin.name(atomic.function)]
         kind = sass.kind(atomic.low, atomic.high, arch)
         function.atomics[kind] += 1
-        if atomic.low & sass.OPCODE in sass.CAS:
-            if atomic.function not in parted:
-                parted[atomic.function] = SassFlow(cubin.code(atomic.function), arch)
-            function.loops.append(explain_swap(parted[atomic.function], atomic.number))
-        elif sass.type_is_elsewhere(atomic.low):
+        places[atomic.function].add(kind, atomic.number)
+        if sass.type_is_elsewhere(atomic.low):
             function.loops.append(_TYPE_ELSEWHERE)
         elif kind.startswith("int_add") and sass.old_is_used(atomic.low):
             function.slots = True
+    for index, some in places.items():
+        if some.swaps:
+            flow = SassFlow(cubin.code(index), arch)
+            findings.functions[shown, cubin.name(index)].explain(flow, some.swaps, some.exchanges)
 
 
 def _scan_ptx(ptx: Ptx, arch: str, findings: _Findings) -> None:
     findings.kernels[arch] |= {function.name for function in ptx.functions if function.is_kernel}
-    flows: dict[str, PtxFlow] = {}
+    places: dict[PtxFunction, _Places] = defaultdict(_Places)
     for atomic in ptx.atomics():
-        name = atomic.function.name
-        function = findings.functions[arch, name]
+        function = findings.functions[arch, atomic.function.name]
         function.atomics[atomic.kind] += 1
-        if atomic.kind.startswith("cas"):
-            if name not in flows:
-                flows[name] = PtxFlow(ptx.text, atomic.function)
-            function.loops.append(explain_swap(flows[name], flows[name].number(atomic.offset)))
-        elif ptx.text.startswith(b"cp.reduce.async.bulk.tensor", atomic.offset):
+        places[atomic.function].add(atomic.kind, atomic.offset)
+        if ptx.text.startswith(b"cp.reduce.async.bulk.tensor", atomic.offset):
             function.loops.append(_TYPE_ELSEWHERE)
         elif atomic.kind.startswith("int_add") and ptx.text.startswith(b"atom", atomic.offset):
             function.slots = True
+    for body, some in places.items():
+        if some.swaps:
+            flow = PtxFlow(ptx.text, body)
+            exchanges = {flow.number(offset): kind for offset, kind in some.exchanges.items()}
+            findings.functions[arch, body.name].explain(flow, map(flow.number, some.swaps), exchanges)
 
 
 class Atomic(NamedTuple):

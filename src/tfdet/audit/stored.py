@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from functools import cache
@@ -35,8 +36,10 @@ _SCANNER = (
     "fatbin",
     "model",
     "names",
+    "paths",
     "ptx",
     "sass",
+    "sass_code",
     "sass_flow",
     "scan",
     "strings",
@@ -64,9 +67,15 @@ class StoredKernel(Model):
 
     @property
     def verdict(self) -> Verdict:
-        """The strongest of its architectures: they are built from one source."""
+        """The strongest of its architectures: they are built from one source.
+
+        Machine code that could not be followed is settled by the PTX: it is that source, one step before.
+        """
         said = {found.order_dependent for found in self.found}
-        return "yes" if "yes" in said else "unresolved" if "unresolved" in said else "no"
+        ptx = {found.order_dependent for found in self.found if "compute_" in found.archs}
+        if "yes" in said or "unresolved" not in said or ptx == {"no"}:
+            return "yes" if "yes" in said else "no"
+        return "unresolved"
 
 
 class StoredLibrary(Model):
@@ -91,6 +100,12 @@ class StoredAudit(Model):
         description="op: devices: dtypes, of ops with a GPU kernel; null where TensorFlow could not be asked"
     )
     libraries: dict[str, StoredLibrary]
+
+    @property
+    def minor(self) -> str | None:
+        """The build's version as ranges speak of it, such as 2.4; None of what is no wheel of a known form."""
+        found = re.match(r"[^-]+-([0-9]+[.][0-9]+)", self.wheel.file) if self.wheel else None
+        return found[1] if found else None
 
     @property
     def stale(self) -> bool:

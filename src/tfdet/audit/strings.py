@@ -1,6 +1,8 @@
 """What a library's constant strings tell: environment variables that it reads, messages by which ops refuse.
 
-A string in the binary means that the code is there; whether a program reaches it is another question.
+A string in the binary means that the code is there; whether a program reaches it is another question.  Compilers put
+short strings into instructions, eight bytes at a time: names of variables are looked for there too.  Strings that a
+program puts together at run time are not found, so that absence is no proof.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tfdet.audit.elf import ElfError, read_elf
+import numpy as np
+
+from tfdet.audit.elf import FLAG_EXEC, Elf, ElfError, read_elf
 
 _SECTIONS = (b".rodata", b".data")
 _LONGEST = 1000  # bytes of a message; longer texts about determinism are help, not refusals
@@ -22,6 +26,11 @@ _VARIABLE = re.compile(rb"(?:\A|[^\x20-\x7e][^ \"'=]{0,7}?)((?:TF|XLA)_[A-Z0-9_]
 _ABOUT = (b"DETERMINI", b"CUDNN", b"AUTOTUNE")
 _NO_TEXT = re.compile(rb"[^\x20-\x7e\n\t]+")  # numbers that stand before a text without a zero between them
 _MORE_VARIABLES = (b"TF_ENABLE_TENSOR_FLOAT_32_EXECUTION", b"TF_XLA_FLAGS", b"XLA_FLAGS")
+
+_CHUNK = 8  # bytes of the immediate of a movabs
+_MOVABS = re.compile(rb"[\x48\x49][\xb8-\xbf]\Z")
+_NEAR = 64  # bytes of code around, in which the rest of the name stands
+_SURE = 2  # bytes of a name behind its first chunk that need not be seen: they are compared elsewhere
 
 # How TensorFlow words a refusal, in every version looked at (1.13 to 2.21).
 _REFUSAL = re.compile(
@@ -47,22 +56,49 @@ def search(paths: Iterable[Path], known: Iterable[str]) -> Strings:
     for path in paths:
         if path.stat().st_size:
             with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                for start, end in _constants(data):
+                constants, code = _sections(data)
+                for start, end in constants:
                     _search_section(data, start, end, wanted, found)
+                for start, end in code:
+                    missing = [name for name in wanted if name.decode() not in found.variables]
+                    found.variables |= {name.decode() for name in missing if _inlined(data, start, end, name)}
     return found
 
 
-def _constants(data: mmap.mmap) -> list[tuple[int, int]]:
-    """Where the constant strings are; nothing where this is no library that can be read."""
+_Spans = list[tuple[int, int]]
+
+
+def _sections(data: mmap.mmap) -> tuple[_Spans, _Spans]:
+    """Where the constant strings are, and where the code is; nothing where this is no library that can be read."""
     view = memoryview(data)
     try:
         elf = read_elf(view)
-        spans = [elf.sections[row] for row in elf.find(*_SECTIONS) if elf.fits(row)]
-        return [(int(span["offset"]), int(span["offset"] + span["size"])) for span in spans]
+        code = [row for row in np.flatnonzero(elf.sections["flags"] & FLAG_EXEC).tolist() if elf.fits(row)]
+        constants = [row for row in elf.find(*_SECTIONS) if elf.fits(row)]
+        return _spans(elf, constants), _spans(elf, code)
     except ElfError:
-        return []
+        return [], []
     finally:
         view.release()
+
+
+def _spans(elf: Elf, rows: list[int]) -> _Spans:
+    starts, sizes = elf.sections["offset"].tolist(), elf.sections["size"].tolist()
+    return [(starts[row], starts[row] + sizes[row]) for row in rows]
+
+
+def _inlined(data: mmap.mmap, start: int, end: int, name: bytes) -> bool:
+    """Does code in data[start:end] hold this name as immediate values?"""
+    head, rest = name[:_CHUNK], name[_CHUNK:]
+    if len(head) < _CHUNK:
+        return False
+    at = data.find(head, start, end)
+    while at >= 0:
+        near = data[max(start, at - _NEAR) : at] + data[at + _CHUNK : min(end, at + _NEAR)]
+        if _MOVABS.search(data[max(start, at - 2) : at]) and (len(rest) <= _SURE or name[-4:] in near):
+            return True
+        at = data.find(head, at + 1, end)
+    return False
 
 
 def _search_section(data: mmap.mmap, start: int, end: int, wanted: list[bytes], found: Strings) -> None:

@@ -4,15 +4,19 @@
 
 Data flow is followed back from the new value over every path of the function.  Only instructions that the old value
 passes through count: what prepares `x`, and addresses, do not.
+
+Two forms compute nothing and still say something: a swap that writes what it compares is a load, and one that lets a
+single thread store constants, before an exchange lets the others go on, sets a start value.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Hashable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from tfdet.audit.model import Verdict
+from tfdet.audit.paths import Blocks, after, between, deciding
 
 _MOST_NODES = 2_000
 _PASSING = frozenset({"move", "convert"})
@@ -54,6 +58,18 @@ class Flow(Protocol[Register]):
     def loop_head(self, at: int) -> int:
         """The first instruction of the innermost loop around `at`; `at` itself where there is none."""
 
+    def place(self, at: int) -> int:
+        """Where the instruction stands in the function; one of a called function stands where it is called."""
+
+    def constants(self, at: int) -> tuple[Hashable, ...]:
+        """The values that the atomic or the store takes (a swap: compared, new), None where threads may differ."""
+
+    def memory(self, at: int) -> str:
+        """How it touches memory that threads share: "load", "store", "exchange", "swap", "count", "other", or ""."""
+
+    def blocks(self) -> Blocks:
+        """The function's basic blocks."""
+
 
 def explain_swap(flow: Flow[Register], at: int) -> tuple[Verdict, str]:
     """(verdict, reason) for the compare-and-swap that is instruction number `at`."""
@@ -61,6 +77,55 @@ def explain_swap(flow: Flow[Register], at: int) -> tuple[Verdict, str]:
         return _Swap(flow, at).verdict()
     except TooLongError:
         return "unresolved", "CAS: too much code to follow"
+
+
+def explain(
+    flow: Flow[Register], swaps: Sequence[int], exchanges: Sequence[int]
+) -> tuple[list[tuple[Verdict, str]], set[int]]:
+    """(verdict, reason) for each compare-and-swap of a function; and the exchanges that set a start value."""
+    settled: set[int] = set()
+    found = []
+    for at in swaps:
+        start = _started(flow, at, exchanges)
+        settled |= start
+        found.append(_START if start else explain_swap(flow, at))
+    return found, settled
+
+
+_START: tuple[Verdict, str] = ("no", "CAS that lets one thread store a start value")
+
+
+def _started(flow: Flow[Register], at: int, exchanges: Sequence[int]) -> set[int]:
+    """The exchanges that end what the swap guards, if that does no more than to store constants, once.
+
+    Once: nothing that is stored after the swap can be the value that it waits for.
+    """
+    compared, new = _swapped(flow, at)
+    behind = after(flow.blocks(), at)
+    ends = [exchange for exchange in exchanges if exchange in behind]
+    if None in (compared, new) or compared == new or not ends:
+        return set()
+    touched = {node: flow.memory(node) for node in behind}
+    stored = {flow.constants(node) for node, how in touched.items() if how in ("store", "exchange")}
+    guarded = {
+        how for node in between(flow.blocks(), at, ends) if (how := touched[node]) and not _only_reads(flow, node)
+    }
+    if stored & {(None,), (compared,)} or "other" in touched.values() or guarded - {"store", "exchange"}:
+        return set()
+    return set(ends)
+
+
+def _only_reads(flow: Flow[Register], at: int) -> bool:
+    if flow.memory(at) != "swap":
+        return False
+    compared, new = _swapped(flow, at)
+    return compared is not None and compared == new
+
+
+def _swapped(flow: Flow[Register], at: int) -> tuple[Hashable, Hashable]:
+    """The constants that a swap compares with and writes; None also where damaged code has no such operand."""
+    values = flow.constants(at)
+    return (values[0], values[1]) if len(values) == 2 else (None, None)
 
 
 class _Swap(Generic[Register]):
@@ -73,13 +138,15 @@ class _Swap(Generic[Register]):
         self.first = 0
         self.merges: list[set[int]] = []  # where a register may hold one of several values
         self.old = {node for node in self._follow(compared, at) if self._role(node) == "load"}
-        self.first = min(self.old | {function.loop_head(at)})
+        self.first = min({function.place(node) for node in self.old} | {function.loop_head(at)})
         self.merges.clear()
         self.flow = self._follow(swapped, at)
         self.choices = [merge for merge in self.merges if len(merge) > 1]
         self.passed = self._passed()
 
     def verdict(self) -> tuple[Verdict, str]:
+        if not self.passed and _only_reads(self.function, self.at):
+            return "no", "CAS that only reads"
         if not self.passed:
             return "unresolved", "CAS whose new value is not computed from the old one: a lock or a flag?"
         roles = {self._role(node) for node in self.passed - self.old} - _PASSING
@@ -88,8 +155,10 @@ class _Swap(Generic[Register]):
         if not all(self._compares_old(node) for node in self.passed - self.old):
             roles.add("selection by another condition")
         for choice in self.choices:
-            if choice & self.passed:
-                roles |= {self._choice(node) for node in choice - self.passed if node >= 0} - {""}
+            if choice & self.passed and choice - self.passed and self._branched(choice):
+                roles.add("select")
+            elif choice & self.passed:
+                roles |= {self._choice(node) for node in choice - self.passed if node >= 0}
         if any(node < 0 and min(self.old) < -1 - node < self.at for node in self.flow):
             roles.add("a called function")
         if strange := sorted(roles - _ORDERLESS):
@@ -99,18 +168,40 @@ class _Swap(Generic[Register]):
         return "no", f"CAS loop: {', '.join(sorted(roles))}"
 
     def _choice(self, node: int) -> str:
-        """What is strange about a value that may take the place of one computed from the old value."""
+        """How a value takes the place of one computed from the old value."""
         if self.function.condition(node) is None:
             return "selection by a branch"
-        return "" if self._compares_old(node) else "selection by another condition"
+        return "select" if self._compares_old(node) else "selection by another condition"
+
+    def _branched(self, choice: set[int]) -> bool:
+        """Does a branch that compares the old value with another decide for each of these values, but for one?"""
+        if not all(self._compares_old(node) for node in choice):
+            return False
+        return sum(not self._reached_by_comparison(node) for node in choice) <= 1
+
+    def _reached_by_comparison(self, node: int) -> bool:
+        branches = deciding(self.function.blocks(), node) if node >= 0 else set()
+        return bool(branches) and all(self._compares_with_another(branch) for branch in branches)
+
+    def _compares_with_another(self, branch: int) -> bool:
+        """That a swap went wrong is seen by comparing old values among themselves: such a branch chooses nothing."""
+        condition = self.function.condition(branch)
+        tests = self.function.definitions(condition, branch) if condition is not None else set()
+        flow: dict[int, set[int]] = {}
+        for test in tests:
+            if self._role(test) != "compare":
+                return False
+            flow |= self._follow(self.function.sources(test), test, conditions=True)
+        return bool(self.old & flow.keys()) and any(node not in self.old and not flow[node] for node in flow)
 
     def _role(self, node: int) -> str:
         return self.function.role(node) if node >= 0 else "call"
 
-    def _follow(self, registers: Collection[Register], at: int) -> dict[int, set[int]]:
+    def _follow(self, registers: Collection[Register], at: int, conditions: bool = False) -> dict[int, set[int]]:
         """Everything whose value can come into `registers` at `at`: node -> the nodes that go into it.
 
         What was computed before the old value was there is not followed further.
+        conditions: what decides between values goes into them too.
         """
         function = self.function
         flow: dict[int, set[int]] = {}
@@ -124,13 +215,17 @@ class _Swap(Generic[Register]):
             if len(flow) > _MOST_NODES:
                 raise TooLongError
             flow[node] = set()
-            if node >= self.first and self._role(node) != "load":
-                for register in function.sources(node):
+            if node >= 0 and function.place(node) >= self.first and self._role(node) != "load":
+                for register in [*function.sources(node), *(self._deciding(node) if conditions else ())]:
                     definitions = function.definitions(register, node)
                     self.merges.append(definitions)
                     flow[node] |= definitions
                 pending += flow[node]
         return flow
+
+    def _deciding(self, node: int) -> list[Register]:
+        condition = self.function.condition(node)
+        return [*self.function.combined(node), *([] if condition is None else [condition])]
 
     def _passed(self) -> set[int]:
         """The nodes of the flow that the old value reaches, itself among them."""
@@ -166,6 +261,6 @@ class _Swap(Generic[Register]):
                     pending += self.function.definitions(predicate, test)
             elif self._role(test) != "compare":
                 return False
-            elif self.old & self._follow(self.function.sources(test), test).keys():
+            elif self.old & self._follow(self.function.sources(test), test, conditions=True).keys():
                 looked = True
         return looked

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 from tfdet.audit.capability import Capability, capabilities, natively
 from tfdet.audit.findings import Finding, What, families
@@ -13,8 +14,11 @@ from tfdet.matrix.models import Environment
 from tfdet.status import Status
 from tfdet.tables import span
 
-_WORDS: dict[What, str] = {
+_Word = What | Literal["shipped", "out of reach"]
+_WORDS: dict[_Word, str] = {
     "order-dependent": "confirmed",
+    "shipped": "shipped, reach not established",
+    "out of reach": "shipped, not reached",
     "partial": "partial",
     "unresolved": "unresolved",
     "orderless": "false alarm",
@@ -95,7 +99,7 @@ class Tables:
 
     def _file(self, name: str, sources: list[str]) -> File:
         by_build = {key: self._of(key, sources) for key in self.keys}
-        said = {key: min((f.what for f in found), key=_STRONGEST.index) for key, found in by_build.items() if found}
+        said = {key: min((_word(f) for f in found), key=_STRONGEST.index) for key, found in by_build.items() if found}
         if not said:
             return File(name, "not audited", "", "")
         best = min(said.values(), key=_STRONGEST.index)
@@ -113,11 +117,12 @@ class Tables:
         mine = sorted((s.order, key) for key, s in sources.items() if s.group == "gpu-candidate")
         rows = []
         for _, source in mine:
-            held = {k: f for k in self.keys if (f := self.status.finding(k, source)) and f.what == "order-dependent"}
-            where = self.where(held) or "none"
-            rows.append(
-                (sources[source].title, where, _range([f.names for f in held.values()]), sources[source].condition)
-            )
+            found = {k: f for k in self.keys if (f := self.status.finding(k, source))}
+            held = {k: f for k, f in found.items() if f.what == "order-dependent"}
+            words = {_word(f): self.where(k for k in held if _word(held[k]) == _word(f)) for f in held.values()}
+            where = "; ".join(text if w == "order-dependent" else f"{_WORDS[w]}: {text}" for w, text in words.items())
+            kernels = _range([f.names for f in held.values()])
+            rows.append((sources[source].title, where or "none", kernels, sources[source].condition))
         return rows
 
     def found(self) -> list[tuple[str, list[str]]]:
@@ -166,6 +171,13 @@ def _by_arch(libraries: Iterable[StoredLibrary]) -> list[list[int]]:
     return list(counts.values())
 
 
+def _word(finding: Finding) -> _Word:
+    """What was found, told by whether the op reaches it."""
+    if finding.what != "order-dependent" or finding.counts:
+        return finding.what
+    return "shipped" if finding.open else "out of reach"
+
+
 def _short(one: Capability) -> str:
     return {"native": "native", "jit": "JIT", "no": "–"}[one.how]
 
@@ -181,7 +193,7 @@ def _cell(finding: Finding | None) -> str:
     if finding is None:
         return ""
     if finding.what == "order-dependent":
-        return str(finding.names)
+        return f"{finding.names}{'' if finding.counts else '°' if finding.open else '×'}"
     return {
         "partial": f"({finding.names})",
         "unresolved": "?",

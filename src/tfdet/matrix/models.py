@@ -122,6 +122,25 @@ class Rule(Where):
         )
 
 
+_MINORS: Final = [f"{major}.{minor}" for major in (1, 2) for minor in range(100)]
+
+
+class Unreached(Model):
+    """Why the op never runs these kernels with the arguments of the title, in builds of some versions."""
+
+    stock: Range
+    note: Text
+    cite: list[Text] = Field(min_length=1, description="file and line of TensorFlow's source, or what was run")
+
+
+class Reaches(Unreached):
+    """How the op comes to run these kernels with the arguments of the title; checked by hand."""
+
+    ops: dict[str, list[Text]] = Field(
+        min_length=1, description="op types, and the dtypes with which they run them: a build must register one for GPUs"
+    )
+
+
 class SourceAudit(Model):
     """Where a source shows in the binaries; `tfdet audit` reads them.
 
@@ -136,7 +155,20 @@ class SourceAudit(Model):
     deterministic: list[Pattern] = Field(default=[], description="families that came beside them and need no such atomics")
     ops: list[Text] | None = Field(default=None, description="op types whose kernels they are; absent: all of raw_ops")
     messages: Pattern | None = Field(default=None, description="found anywhere in a message by which the ops refuse")
+    family: Pattern | None = Field(
+        default=None, description="the family under which builds keep those that hold no atomics, if kernels names variants"
+    )
     blind: str = Field(default="", description="what the audit cannot see of this source")
+    reaches: list[Reaches] = Field(default=[], description="absent: whether the op reaches the kernels is not known")
+    unreached: list[Unreached] = []
+
+    @model_validator(mode="after")
+    def _one_answer_a_version(self) -> SourceAudit:
+        texts = [entry.stock for entry in [*self.reaches, *self.unreached]]
+        for version in _MINORS:
+            if sum(ranges.contains(text, version) for text in texts) > 1:
+                raise ValueError(f"reaches and unreached: two entries cover {version}")
+        return self
 
     @model_validator(mode="after")
     def _says_something(self) -> SourceAudit:
