@@ -10,10 +10,15 @@ import sys
 import traceback
 import warnings
 
+from . import lifeline
+
 
 def main(argv=None):
     arguments = _parse(argv)
     try:
+        lifeline.interrupt_on_sigterm()
+        if arguments.parent:
+            lifeline.hold(arguments.parent)
         return _checked(arguments)
     except KeyboardInterrupt:
         return 130
@@ -29,7 +34,7 @@ def _checked(arguments):
     from .record import BadRecords, Journal
     try:
         plan = Plan.load(arguments.plan)
-        journal = Journal(arguments.out)
+        journal = Journal(arguments.out, hold=True)
     except (BadPlan, BadRecords) as error:
         return _complain(2, str(error))
     except (IOError, OSError) as error:
@@ -112,6 +117,8 @@ def _parse(argv):
                         help="keep the device busy beside every second and later process (default on a GPU)")
     parser.add_argument("--no-contention", dest="contention", action="store_false")
     parser.add_argument("--out", default=_default_out(), help="file for the records")
+    parser.add_argument("--parent", type=int, metavar="PID", help="end with this process, which holds the other end "
+                        "of standard input")
     return parser.parse_args(argv)
 
 

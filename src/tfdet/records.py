@@ -14,6 +14,7 @@ from pydantic import Field, PrivateAttr, ValidationError, model_validator
 from tfdet.errors import DataError
 from tfdet.matrix.models import Model
 from tfdet_probe.record import SCHEMA
+from tfdet_probe.solutions import CALLERS
 
 Observation = Literal["equal", "differs", "raises", "unsupported", "crashed", "timed-out"]
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]+$")]
@@ -166,7 +167,9 @@ class Record(Model):
         """The machine and stack that this record speaks of."""
         s = self.stack
         carried = s.bundle.manifest if s.bundle else ""
-        return (self.machine, s.engine, s.tensorflow, s.python, s.numpy, s.driver or "", s.image_digest or "", carried)
+        kernels = " ".join(f"{name}={self.determinism_environment.get(name, '')}" for name in CALLERS)
+        return (self.machine, s.engine, s.tensorflow, s.python, s.numpy, s.driver or "", s.image_digest or "", carried,
+                kernels)  # fmt: skip
 
     @property
     def identity(self) -> tuple[str, ...]:
