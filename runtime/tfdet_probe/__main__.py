@@ -107,8 +107,8 @@ def _parse(argv):
     parser.add_argument("--source", action="append", help="only this source; may be given again")
     parser.add_argument("--solution", action="append",
                         help="only this solution and its control; may be given again")
-    parser.add_argument("--repeats", type=_positive, default=10, help="repeats in one process (default 10)")
-    parser.add_argument("--relaunches", type=_positive, default=2, help="fresh processes (default 2)")
+    parser.add_argument("--repeats", type=_times, default=10, help="repeats in one process (default 10)")
+    parser.add_argument("--relaunches", type=_times, default=2, help="fresh processes (default 2)")
     parser.add_argument("--timeout", type=_time("seconds"), default=120.0,
                         help="seconds for one process of a case (default 120)")
     parser.add_argument("--memory", type=_positive, default=4096, help="MiB for one process of a case (default 4096)")
@@ -127,6 +127,13 @@ def _positive(text):
     if value < 1:
         raise argparse.ArgumentTypeError("{} is not a positive number".format(text))
     return value
+
+
+def _times(text):
+    from .record import MOST
+    if _positive(text) > MOST:
+        raise argparse.ArgumentTypeError("{} is more than {}".format(text, MOST))
+    return int(text)
 
 
 def _time(unit):

@@ -9,6 +9,7 @@ import os
 
 SCHEMA = 1
 KEPT_DIGESTS = 4
+MOST = 1000000  # repeats of a process, and processes of a case: more would take years
 
 
 def build(key, reports, provenance):

@@ -52,13 +52,17 @@ class Case(object):
         self.mode = mode
         self.source = family.source
         self.ops = family.ops
-        words = [family.__name__] + [str(values[k]) for k in sorted(values)] + [mode]
-        self.key = "-".join(words).replace("_", "-").lower()
+        self.key = case_key(family.__name__, [values[name] for name in sorted(values)], mode)
         self.hash = family.hash
         self.own_gradient = family.own_gradient  # is a gradient function part of the case?
 
     def build(self, make):
         return self.family.function(make, **self.values)
+
+
+def case_key(name, values, mode):
+    """values: of the parameters, in the order of their names."""
+    return "-".join([name] + [str(value) for value in values] + [mode]).replace("_", "-").lower()
 
 
 def case(source, ops=(), modes=TENSOR_MODES, unplaced=None, **parameters):
