@@ -147,7 +147,7 @@ class Record(Model):
         return [
             (
                 f"it ran on another kind of device than {self.device}",
-                bool(self.ran_on) and self.ran_on != ["CPU:0" if on_cpu else "GPU:0"],
+                any(not device.startswith("CPU:" if on_cpu else "GPU:") for device in self.ran_on),
             ),
             ("it ran somewhere, and yet no run came to its end", bool(self.ran_on) and not self.runs),
             ("a CPU's record tells of a GPU", on_cpu and any(value is not None for value in of_gpu)),

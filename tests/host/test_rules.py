@@ -63,7 +63,7 @@ BESIDE: list[tuple[str, str, dict[str, Any]]] = [
     ("a digest that is none", "equal", {"digests": ["a" * 63]}),
     ("a digest twice", "differs", {"digests": ["a" * 64] * 2}),
     ("a CPU with kernels", "equal", {"kernels": ["sgemm"]}),
-    ("a second CPU", "equal", {"ran_on": ["CPU:0", "CPU:1"]}),
+    ("a GPU beside the CPU", "equal", {"ran_on": ["CPU:0", "GPU:0"]}),
     ("nowhere and somewhere", "raises", {"ran_on": ["CPU:0"]}),
 ]
 
