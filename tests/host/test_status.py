@@ -155,7 +155,7 @@ def mark_on_a_gpu(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> 
 
     by_hash = current_cases(copy.suite).by_hash
     stack = {**STACK, "tensorflow": "2.1.0", "gpu": "NVIDIA H200"}
-    told = {"TDO": {"TF_DETERMINISTIC_OPS": "1"}, "ED": {"TF_DETERMINISTIC_OPS": "1"}, "none": {}}
+    told = {"TDO": {"TF_DETERMINISTIC_OPS": "1"}, "ED": {}, "none": {}}
 
     def mark(source: str, row: str, *showed: tuple[str, str]) -> str:
         shutil.rmtree(copy.evidence / "nvidia-h200", ignore_errors=True)
