@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from tfdet.matrix.load import Matrix
@@ -103,6 +104,10 @@ def _device(f: Facts) -> _Rule:
     yield "a CPU's record names a GPU", on_cpu and f.gpu is not None
     wrong = not on_cpu and f.gpu is not None and device_key(f.gpu) != f.device
     yield f"{f.device} is not the device of a {f.gpu!r}", wrong
+
+
+def is_time(seconds: float | None) -> bool:
+    return seconds is None or 0 <= seconds < inf
 
 
 def is_possible(started: str) -> bool:

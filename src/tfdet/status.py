@@ -23,7 +23,7 @@ from tfdet.matrix.models import NONE, Claim, Solution
 from tfdet.paths import Project
 from tfdet.plan import claims_of, expected
 from tfdet.records import Observation, Record, intact, parse, read_records
-from tfdet.rules import Facts, contradictions, is_possible
+from tfdet.rules import Facts, contradictions, is_possible, is_time
 
 PARALLEL_BYTES = 64 << 20
 _GPU = "gpu"  # the device of a claim on GPUs that no GPU has measured
@@ -96,7 +96,7 @@ def glance(path: Path, skip: Container[str] = ()) -> Iterator[Seen]:
                 if not intact(line):
                     parse(line)  # says what is wrong with it
                 g = _Glance.model_validate_json(line)
-                if contradictions(_facts(g)) or not is_possible(g.started):
+                if contradictions(_facts(g)) or not (is_possible(g.started) and is_time(g.median_seconds)):
                     parse(line)
             except ValueError as error:
                 faults.append(f"{path}:{number}: {error}")

@@ -53,6 +53,7 @@ IN_TABLES: list[tuple[str, str, dict[str, Any]]] = [
     ("an absolute distance of nothing", "equal", {"max_absolute": 0.5}),
     ("runs untimed", "equal", {"median_seconds": None}),
     ("a time of no run", "raises", {"median_seconds": 0.25}),
+    ("less than no time", "equal", {"median_seconds": -1.0}),
     ("1970", "equal", {"started": "1970-01-01T00:00:00Z"}),
     ("no such day", "equal", {"started": "2026-02-30T00:00:00Z"}),
     ("no such hour", "equal", {"started": "2026-01-01T24:00:00Z"}),

@@ -144,7 +144,7 @@ def _exchange(journal: Path) -> Iterator[Path]:
         there = _is_record_file(records)
         if journal.exists():
             left = records.read_bytes() if there else b""
-            joined = folder / "joined"
+            joined = folder.with_name(folder.name + ".joined")  # where no container can have put anything
             joined.unlink(missing_ok=True)
             _write_new(joined, _joined(left, journal.read_bytes()))
             joined.replace(records)
