@@ -588,8 +588,8 @@ def run(bundle, into, options, started):
             command = [python, "-S", "-s", "-c", START, os.path.join(into, "site")]
             command += ["--plan", os.path.join(into, "plan.json"), "--suite", os.path.join(into, "suite")]
             command += ["--out", os.path.abspath(options.out)]
-            command += probe_arguments(options, started)
-            process = subprocess.Popen(command, env=environment(into, links, facts))
+            command += probe_arguments(options, started) + ["--parent", str(os.getpid())]
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment(into, links, facts))
             return wait(process)
 
 

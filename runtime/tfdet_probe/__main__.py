@@ -10,10 +10,15 @@ import sys
 import traceback
 import warnings
 
+from . import lifeline
+
 
 def main(argv=None):
     arguments = _parse(argv)
     try:
+        lifeline.interrupt_on_sigterm()
+        if arguments.parent:
+            lifeline.hold(arguments.parent)
         return _checked(arguments)
     except KeyboardInterrupt:
         return 130
@@ -29,7 +34,7 @@ def _checked(arguments):
     from .record import BadRecords, Journal
     try:
         plan = Plan.load(arguments.plan)
-        journal = Journal(arguments.out)
+        journal = Journal(arguments.out, hold=True)
     except (BadPlan, BadRecords) as error:
         return _complain(2, str(error))
     except (IOError, OSError) as error:
@@ -102,8 +107,8 @@ def _parse(argv):
     parser.add_argument("--source", action="append", help="only this source; may be given again")
     parser.add_argument("--solution", action="append",
                         help="only this solution and its control; may be given again")
-    parser.add_argument("--repeats", type=_positive, default=10, help="repeats in one process (default 10)")
-    parser.add_argument("--relaunches", type=_positive, default=2, help="fresh processes (default 2)")
+    parser.add_argument("--repeats", type=_times, default=10, help="repeats in one process (default 10)")
+    parser.add_argument("--relaunches", type=_times, default=2, help="fresh processes (default 2)")
     parser.add_argument("--timeout", type=_time("seconds"), default=120.0,
                         help="seconds for one process of a case (default 120)")
     parser.add_argument("--memory", type=_positive, default=4096, help="MiB for one process of a case (default 4096)")
@@ -112,6 +117,8 @@ def _parse(argv):
                         help="keep the device busy beside every second and later process (default on a GPU)")
     parser.add_argument("--no-contention", dest="contention", action="store_false")
     parser.add_argument("--out", default=_default_out(), help="file for the records")
+    parser.add_argument("--parent", type=int, metavar="PID", help="end with this process, which holds the other end "
+                        "of standard input")
     return parser.parse_args(argv)
 
 
@@ -120,6 +127,13 @@ def _positive(text):
     if value < 1:
         raise argparse.ArgumentTypeError("{} is not a positive number".format(text))
     return value
+
+
+def _times(text):
+    from .record import MOST
+    if _positive(text) > MOST:
+        raise argparse.ArgumentTypeError("{} is more than {}".format(text, MOST))
+    return int(text)
 
 
 def _time(unit):

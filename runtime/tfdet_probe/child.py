@@ -7,7 +7,7 @@ import time
 import traceback
 
 from . import contention, modes, placement, profile
-from .errors import classify, said
+from .errors import NoKernel, classify, refused_by_gradient, said
 from .make import Make
 from .snapshot import Snapshot, distance
 from .solutions import Settings
@@ -53,7 +53,7 @@ def _observe(job, directory):
     reference_path = os.path.join(directory, REFERENCE)
     report = {"differed": [], "digests": [], "seconds": [], "ulp": 0, "absolute": 0.0}
     if job.relaunch == 0:
-        reference = Snapshot.of(runner.run())
+        reference = Snapshot.of(_first(runner, job.case, settings))
         if not reference.parts:
             raise ValueError("the case has no outputs: nothing to compare")
         reference.save(reference_path)
@@ -70,6 +70,18 @@ def _observe(job, directory):
         _leave(dict(report, whole=True), job, directory)  # a profiler that dies must not take it along
         report["kernels"] = _kernels(runner)
     return report
+
+
+def _first(runner, case, settings):
+    """The first run: only here does a refusal mean that there is no kernel, for later runs ask the same again."""
+    try:
+        return runner.run()
+    except Exception as error:
+        theirs = not case.own_gradient and case.source not in settings.replaced
+        op = refused_by_gradient(error, case.ops) if theirs else None
+        if op and classify(error) == "crashed" and runner.runs_forward():
+            raise NoKernel(op, error)
+        raise
 
 
 @contextlib.contextmanager

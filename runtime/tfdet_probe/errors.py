@@ -1,6 +1,7 @@
 """What an exception means for a case: raises, unsupported or crashed."""
 
 import re
+import traceback
 
 from .placement import WrongPlacement
 from .solutions import NotHere
@@ -14,7 +15,8 @@ _NO_KERNEL = re.compile(
     r"|(module 'tensorflow\S*'|type object '\w+'|'\S*(tensorflow|Tensor|Dataset|Tape|Variable)\S*' object)"
     r" has no attribute"
     r"|cannot import name|No module named"
-    r"|algorithm.*unimplemented|do(es)? not (yet )?support|is not supported|cannot set the property", re.I)
+    r"|algorithm.*unimplemented|do(es)? not (yet |currently )?support|(is|are) not (yet |currently )?supported"
+    r"|cannot set the property", re.I)
 _NO_KERNEL_TYPES = ("NotFoundError", "InvalidArgumentError", "UnimplementedError", "InternalError", "AttributeError",
                     "ImportError", "ModuleNotFoundError", "NotImplementedError", "TypeError", "ValueError")
 
@@ -33,10 +35,40 @@ def said(error):
     return "\n".join(lines) or text
 
 
+# How a failed op is named: by its type where it runs eagerly, else by its place in the graph.
+_EAGER_OP = re.compile(r"\[Op:(\w+)\]")
+_GRADIENT_NODE = re.compile(r"\{?\{?node '?(?:gradients|gradient_tape)/(?:[\w.\-]+/)*(\w+)")
+
+
+class NoKernel(Exception):
+    """TensorFlow's own gradient hands an op what its kernel on this device cannot take."""
+
+    def __init__(self, op, error):
+        super(NoKernel, self).__init__("no kernel for what TensorFlow's own gradient hands {}: {}: {}".format(
+            op, type(error).__name__, said(error)))
+
+
+def refused_by_gradient(error, ops):
+    """The op under test that refused the arguments which a gradient function of TensorFlow gave it, or None.
+
+    No case wrote those arguments, so the fault is not the case's: kernels that lack a form do not always say so.
+    """
+    if type(error).__name__ != "InvalidArgumentError":
+        return None
+    text = str(error)
+    named = _GRADIENT_NODE.search(text) or (_EAGER_OP.search(text) if _in_gradient(error) else None)
+    op = re.sub(r"_\d+$", "", named.group(1)) if named else ""
+    return op if any(re.match("({})$".format(each), op) for each in ops) else None
+
+
+def _in_gradient(error):
+    return any(frame[0].endswith("imperative_grad.py") for frame in traceback.extract_tb(error.__traceback__))
+
+
 def classify(error):
     """'raises' (refused for determinism), 'unsupported' (no such op, kernel or switch here) or 'crashed'."""
     name, message = type(error).__name__, said(error)
-    if isinstance(error, (NotHere, WrongPlacement)):
+    if isinstance(error, (NotHere, NoKernel, WrongPlacement)):
         return "unsupported"
     if name in ("UnimplementedError", "RuntimeError", "InvalidArgumentError", "FailedPreconditionError") \
             and _DETERMINISM.search(message):

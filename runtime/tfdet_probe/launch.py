@@ -3,7 +3,6 @@
 A child that dies, hangs or grows too large becomes an observation; the parent goes on.
 """
 
-import ctypes
 import functools
 import glob
 import json
@@ -15,10 +14,10 @@ import tempfile
 import time
 import traceback
 
-from . import child
+from . import child, lifeline
 
 POLL_SECONDS = 0.01
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 class RuntimeStarted(Exception):
@@ -71,7 +70,7 @@ def in_child(main, directory, number, limits):
     output = os.path.join(directory, "output-{}".format(number))
     sys.stdout.flush()
     sys.stderr.flush()
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    lifeline.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     parent, others = os.getpid(), _children()
     pid = os.fork()
     if pid == 0:
@@ -108,12 +107,13 @@ def _child(main, output, parent):
     status = 70
     try:
         os.setpgid(0, 0)
-        _die_with(parent)
+        lifeline.die_with(parent)
         _die_first()
         handle = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(handle, 1)
         os.dup2(handle, 2)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         main()
         status = 0
     except BaseException:  # never return into the parent's stack
@@ -122,20 +122,6 @@ def _child(main, output, parent):
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
-
-
-def _die_with(parent):
-    """A suite killed by force ends nothing itself: without it nobody would end a case that hangs."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it died before we asked
-        os._exit(70)
-
-
-def _prctl(option, value):
-    try:
-        ctypes.CDLL(None).prctl(option, value)
-    except (OSError, AttributeError):  # not Linux
-        pass
 
 
 def _die_first():

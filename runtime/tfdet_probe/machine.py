@@ -3,6 +3,7 @@
 import hashlib
 import os
 import platform
+import re
 
 
 def machine_name():
@@ -19,6 +20,12 @@ def _identity():
             return source.read().strip()
     except (IOError, OSError):
         return ""
+
+
+def device_key(gpu):
+    """nvidia-h100-pcie from NVIDIA H100 PCIe."""
+    slug = re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-")
+    return slug if slug.startswith("nvidia-") else "nvidia-" + slug
 
 
 def short_hash(text):

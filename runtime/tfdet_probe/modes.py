@@ -45,6 +45,16 @@ class _TensorRunner(object):
     def setup(self):
         raise NotImplementedError
 
+    def runs_forward(self):
+        """Do the outputs come, and only their gradient does not?"""
+        if self.computation.kind != "gradient":
+            return False
+        try:
+            self._forward_alone()
+        except Exception:  # whatever it is, the gradient is not to blame
+            return False
+        return True
+
     def _flat(self, outputs):
         """Tensors of any nesting, IndexedSlices made dense (that is where duplicates meet)."""
         if not isinstance(outputs, (list, tuple)):
@@ -63,10 +73,14 @@ class _Eager(_TensorRunner):
     def _upstreams(self):
         if self.computation.kind != "gradient":
             return []
+        outputs = self._forward_alone()
         with self.tf.device(self.device):
-            outputs = self._flat(self.computation.function(*self._inputs))
             return [self.tf.constant(self.computation.upstream(y.shape.as_list(), y.dtype.as_numpy_dtype))
                     for y in outputs]
+
+    def _forward_alone(self):
+        with self.tf.device(self.device):
+            return self._flat(self.computation.function(*self._inputs))
 
     def _function(self):
         return {"forward": self._forward, "gradient": self._gradient}.get(self.computation.kind)
@@ -131,7 +145,7 @@ class _Session(_TensorRunner):
         self._session.run(init)
 
     def _build(self, inputs):
-        outputs = self._flat(self.computation.function(*inputs))
+        outputs = self._outputs = self._flat(self.computation.function(*inputs))
         if self.computation.kind != "gradient":
             return outputs
         upstream = [self.computation.upstream(y.shape.as_list(), y.dtype.as_numpy_dtype) for y in outputs]
@@ -142,6 +156,9 @@ class _Session(_TensorRunner):
         injected = [y * g for y, g in zip(outputs, fed)]
         wanted = [inputs[i] for i in self.computation.wrt]
         return self._flat(self.tf1.gradients(injected, wanted))
+
+    def _forward_alone(self):
+        return self._session.run(self._outputs, dict(zip(self._feed, self.computation.inputs)))
 
     def _run(self, **how):
         if self.computation.kind == "program":

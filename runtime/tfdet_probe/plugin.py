@@ -9,6 +9,7 @@ import pytest
 
 from . import launch, nvml, record, stack
 from .registry import CaseFunction
+from .solutions import environment
 
 
 class Contradiction(Exception):
@@ -110,7 +111,7 @@ class Suite(object):
         provenance = {
             "stack": self.here["stack"], "machine": self.here["machine"],
             "threads": settings.get("threads") or 0,
-            "determinism_environment": settings.get("env") or {},
+            "determinism_environment": environment(settings),
             "repeats": self.options.repeats, "relaunches": self.options.relaunches,
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
             "duration_seconds": round(time.time() - started, 3),
@@ -200,7 +201,8 @@ class Suite(object):
     def _finished(self, item):
         wanted = self._key(item.case, item.solution)
         wanted.update(repeats=self.options.repeats, relaunches=self.options.relaunches, machine=self.here["machine"],
-                      stack=self.here["stack"])
+                      stack=self.here["stack"],
+                      determinism_environment=environment(self.plan.solutions[item.solution]))
         return self.journal.finished(wanted)
 
 

@@ -1,6 +1,7 @@
 """A record: one observation with its provenance, as one line of JSON (schema version 1)."""
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -8,6 +9,7 @@ import os
 
 SCHEMA = 1
 KEPT_DIGESTS = 4
+MOST = 1000000  # repeats of a process, and processes of a case: more would take years
 
 
 def build(key, reports, provenance):
@@ -70,17 +72,21 @@ def dump(record):
 
 
 class BadRecords(Exception):
-    """The file for the records holds something else: it is left as it is."""
+    """The file for the records holds something else, or is another's: it is left as it is."""
 
 
 class Journal(object):
-    """The records of one run, appended as they finish: a kill loses none of them."""
+    """The records of one run, appended as they finish: a kill loses none of them.
 
-    def __init__(self, path):
+    hold: no other run may write them as long as this process lives; BadRecords where one does.
+    """
+
+    def __init__(self, path, hold=False):
         self.path = path
         self.records = []
+        self._held = _hold(path) if path and hold else None
         if path:
-            with _locked(path) as out:
+            with self._open() as out:
                 out.seek(0)
                 content = out.read()
                 whole = content.rfind(b"\n") + 1
@@ -90,10 +96,13 @@ class Journal(object):
     def add(self, record):
         self.records.append(record)
         if self.path:
-            with _locked(self.path) as out:
+            with self._open() as out:
                 out.write((dump(record) + "\n").encode("ascii"))
                 out.flush()
                 os.fsync(out.fileno())
+
+    def _open(self):
+        return _locked(self._held) if self._held else _opened(self.path)
 
     def finished(self, wanted):
         """The record that has all the values of `wanted`, or None.
@@ -105,11 +114,50 @@ class Journal(object):
 
 
 @contextlib.contextmanager
-def _locked(path):
-    """Two runs with one file must not take the other's line in the making for a torn one."""
-    with open(path, "a+b") as out:
-        fcntl.flock(out, fcntl.LOCK_EX)
+def _opened(path):
+    with open(path, "a+b") as out, _locked(out):
         yield out
+
+
+@contextlib.contextmanager
+def _locked(out):
+    """Who looks must not take another's line in the making for a torn one."""
+    fcntl.flock(out, fcntl.LOCK_EX)
+    try:
+        yield out
+    finally:
+        fcntl.flock(out, fcntl.LOCK_UN)
+
+
+def _hold(path):
+    """The file, held by this process alone: its children inherit no such lock, and its end gives it back.
+
+    Whoever opens and closes the file elsewhere in this process loses the lock.
+    """
+    out = open(path, "a+b")
+    try:
+        fcntl.lockf(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (IOError, OSError) as error:
+        out.close()
+        if error.errno not in (errno.EACCES, errno.EAGAIN):
+            raise
+        raise BadRecords("another run is writing {}; wait for it to end, or name another file".format(path))
+    return out
+
+
+def is_written(path):
+    """Does another process hold this file of records?  (It may be a stranger's link or pipe: neither is followed.)"""
+    try:
+        there = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except (IOError, OSError):
+        return False
+    try:
+        fcntl.lockf(there, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except (IOError, OSError) as error:
+        return error.errno in (errno.EACCES, errno.EAGAIN)
+    finally:
+        os.close(there)
+    return False
 
 
 def parse(content, path):

@@ -13,6 +13,9 @@ TENSOR_MODES = ("eager", "function", "session")
 ALL_MODES = TENSOR_MODES + ("host",)
 
 
+_OWN_GRADIENT = re.compile(r"custom_gradient|RegisterGradient|gradient_override_map")
+
+
 class CaseFunction(object):
     """One @case function: a family of cases, one per combination of its parameters and mode."""
 
@@ -29,7 +32,9 @@ class CaseFunction(object):
         self.parameters = parameters
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__
-        self.hash = code_hash(blocks[function.__name__][1], shared)
+        text = blocks[function.__name__][1]
+        self.hash = code_hash(text, shared)
+        self.own_gradient = _OWN_GRADIENT.search(shared + text) is not None
 
     def cases(self):
         names = sorted(self.parameters)
@@ -47,12 +52,17 @@ class Case(object):
         self.mode = mode
         self.source = family.source
         self.ops = family.ops
-        words = [family.__name__] + [str(values[k]) for k in sorted(values)] + [mode]
-        self.key = "-".join(words).replace("_", "-").lower()
+        self.key = case_key(family.__name__, [values[name] for name in sorted(values)], mode)
         self.hash = family.hash
+        self.own_gradient = family.own_gradient  # is a gradient function part of the case?
 
     def build(self, make):
         return self.family.function(make, **self.values)
+
+
+def case_key(name, values, mode):
+    """values: of the parameters, in the order of their names."""
+    return "-".join([name] + [str(value) for value in values] + [mode]).replace("_", "-").lower()
 
 
 def case(source, ops=(), modes=TENSOR_MODES, unplaced=None, **parameters):

@@ -2,6 +2,15 @@
 
 import os
 
+# Which of its kernels TensorFlow takes on a CPU: no solution, but the caller's choice, and every record names it.
+CALLERS = ("TF_ENABLE_ONEDNN_OPTS",)
+
+
+def environment(solution):
+    """The determinism-related variables that are set under `solution`, an entry of plan["solutions"]."""
+    ours = {name: os.environ[name] for name in CALLERS if os.environ.get(name)}
+    return dict(ours, **solution.get("env") or {})
+
 
 class NotHere(Exception):
     """This TensorFlow has no such switch."""

@@ -8,7 +8,7 @@ import subprocess
 
 import numpy as np
 
-from .machine import machine_name, short_hash
+from .machine import device_key, machine_name, short_hash
 
 
 def describe(device):
@@ -45,8 +45,7 @@ def _gpu(stack):
     stack["compute_capability"] = capability.group(1) if capability else None
     uuid = _output(["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"]).splitlines()
     stack["gpu_uuid_hash"] = short_hash(uuid[0]) if uuid else None
-    slug = re.sub(r"[^a-z0-9]+", "-", stack["gpu"].lower()).strip("-")
-    return slug if slug.startswith("nvidia") else "nvidia-" + slug
+    return device_key(stack["gpu"])
 
 
 def _bundle():

@@ -3,22 +3,76 @@
 from __future__ import annotations
 
 import ast
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from tfdet.errors import DataError
-from tfdet_probe.registry import case_blocks, code_hash
+from tfdet_probe.registry import TENSOR_MODES, case_blocks, case_key, code_hash
+
+_NO_PARAMETERS = ("ops", "modes", "unplaced")
+
+
+@dataclass(frozen=True)
+class Cases:
+    """By source and hash: the (key, mode) of each case; None where the text alone does not tell them."""
+
+    by_hash: Mapping[tuple[str, str], frozenset[tuple[str, str]] | None]
+
+    def has(self, source: str, code: str, key: str, mode: str) -> bool:
+        """Could the suite have made a record of this case?  Of a hash that is not current nobody knows."""
+        known = self.by_hash.get((source, code))
+        return known is None or (key, mode) in known
+
+
+def current_cases(suite: Path) -> Cases:
+    found: dict[tuple[str, str], frozenset[tuple[str, str]] | None] = {}
+    for path in sorted(suite.glob("test_*.py")):
+        text = path.read_text("utf-8")
+        tree = _parsed(path, text)
+        blocks, shared = case_blocks(text)
+        functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+        constants = _constants(tree)
+        for name, (source, block) in blocks.items():
+            found[source, code_hash(block, shared)] = _keys(functions[name], constants) if name in functions else None
+    return Cases(found)
 
 
 def current_hashes(suite: Path) -> dict[str, set[str]]:
     """{source: hashes of its @case functions}; a record with another hash is stale."""
     found: dict[str, set[str]] = {}
-    for path in sorted(suite.glob("test_*.py")):
-        text = path.read_text("utf-8")
-        try:
-            ast.parse(text)
-        except SyntaxError as error:
-            raise DataError(f"{path}:{error.lineno}: {error.msg}") from error
-        blocks, shared = case_blocks(text)
-        for source, block in blocks.values():
-            found.setdefault(source, set()).add(code_hash(block, shared))
+    for source, code in current_cases(suite).by_hash:
+        found.setdefault(source, set()).add(code)
     return found
+
+
+def _parsed(path: Path, text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except SyntaxError as error:
+        raise DataError(f"{path}:{error.lineno}: {error.msg}") from error
+
+
+def _constants(tree: ast.Module) -> dict[str, ast.expr]:
+    assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
+    return {target.id: node.value for node in assigned for target in node.targets if isinstance(target, ast.Name)}
+
+
+def _keys(function: ast.FunctionDef, constants: Mapping[str, ast.expr]) -> frozenset[tuple[str, str]] | None:
+    """The keys that the arguments of @case give, where they are plain values."""
+    call = next(node for node in function.decorator_list if isinstance(node, ast.Call))
+    given = {word.arg: word.value for word in call.keywords if word.arg}
+    try:
+        modes = ast.literal_eval(_value(given["modes"], constants)) if "modes" in given else TENSOR_MODES
+        names = sorted(set(given) - set(_NO_PARAMETERS))
+        values = [ast.literal_eval(_value(given[name], constants)) for name in names]
+    except ValueError:
+        return None
+    return frozenset(
+        (case_key(function.name, some, mode), mode) for some in itertools.product(*values) for mode in modes
+    )
+
+
+def _value(node: ast.expr, constants: Mapping[str, ast.expr]) -> ast.expr:
+    return constants.get(node.id, node) if isinstance(node, ast.Name) else node

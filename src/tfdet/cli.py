@@ -21,6 +21,7 @@ from tfdet.matrix.load import Matrix, load_matrix
 from tfdet.paths import Project, find_project
 from tfdet.records import Record, read_records
 from tfdet.status import load_status
+from tfdet_probe.record import MOST
 
 app = typer.Typer(no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
 evidence_app = typer.Typer(no_args_is_help=True, help="The evidence store, matrix/evidence.")
@@ -103,8 +104,8 @@ def run(
     solution: Annotated[
         list[str] | None, typer.Option(metavar="KEY", help="only this solution, and its control")
     ] = None,
-    repeats: Annotated[int, typer.Option(min=1, help="repeats in one process")] = 10,
-    relaunches: Annotated[int, typer.Option(min=1, help="fresh processes")] = 2,
+    repeats: Annotated[int, typer.Option(min=1, max=MOST, help="repeats in one process")] = 10,
+    relaunches: Annotated[int, typer.Option(min=1, max=MOST, help="fresh processes")] = 2,
     timeout: Annotated[float, typer.Option(min=1, max=LONGEST, help="seconds for one process of a case")] = 120.0,
     memory: Annotated[int, typer.Option(min=64, help="MiB for one process of a case")] = 4096,
     out: Annotated[Path | None, typer.Option(help="keep the records in this file, not in the evidence store")] = None,
@@ -343,16 +344,44 @@ def locate(
 
 
 @evidence_app.command("add")
-def evidence_add(files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="records, one a line")]) -> None:
-    """Take records from another machine into matrix/evidence: validated, nothing lost."""
+def evidence_add(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="records, one a line")],
+    yes: Annotated[bool, typer.Option("--yes", help="take them without being asked (for machines)")] = False,
+) -> None:
+    """Take records from another machine into matrix/evidence: validated, shown, asked for, nothing lost."""
+    from tfdet.cases import current_cases
+    from tfdet.rules import misfits
+    from tfdet.status import changes
+
     project, matrix = _load()
     records = [record for path in files for record in read_records(path)]
-    strangers = sorted({r.environment for r in records} - set(matrix.environments))
-    strangers += sorted({r.source for r in records} - set(matrix.sources))
-    strangers += sorted({r.solution for r in records} - set(matrix.solutions))
-    if strangers:
-        raise DataError(f"not in this matrix: {', '.join(strangers)}", "Add them to matrix/ first; nothing was taken.")
+    cases = current_cases(project.suite)
+    faults = dict.fromkeys(fault for record in records for fault in misfits(matrix, cases, record))
+    if faults:
+        raise DataError("\n".join(faults), "Nothing was taken. Run the suite of this checkout to measure again.")
+    found = changes(project, records)
+    if found:
+        console.err().print(views.changes(found))
+        _ask_for(len(found), yes)
     _report_added(Store(project.evidence).add(records))
+
+
+def _ask_for(count: int, yes: bool) -> None:
+    """No signature vouches for a record: who takes it in does."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(
+            f"{count} cells of the tables would change, and nobody is there to be asked",
+            "Nothing was taken. If you trust where these records come from: tfdet evidence add --yes FILE...",
+        )
+    try:
+        agreed = typer.confirm(f"{count} cells of the tables change. Take these records?", err=True)
+    except typer.Abort:
+        agreed = False
+    if not agreed:
+        console.note("nothing was taken")
+        raise typer.Exit(Exit.INTERRUPTED)
 
 
 def _report_added(added: Added) -> None:

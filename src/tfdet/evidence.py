@@ -45,18 +45,21 @@ class Store:
             before = _order(record)
             yield record
 
-    def add(self, records: Iterable[Record]) -> Added:
-        """Take records in, all or none.  None is lost: a statement gives way only to the same one, better made."""
+    def merged(self, records: Iterable[Record]) -> tuple[dict[Path, list[Record]], Added]:
+        """The files that would change, with all that they would hold then; nothing is written."""
         added = Added()
         by_file: dict[Path, list[Record]] = defaultdict(list)
         for record in records:
             by_file[self.path(record.device, record.environment)].append(record)
+        return {
+            path: _merge(list(self.read(path)) if path.exists() else [], news, added) for path, news in by_file.items()
+        }, added
+
+    def add(self, records: Iterable[Record]) -> Added:
+        """Take records in, all or none.  None is lost: a statement gives way only to the same one, better made."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with FileLock(self.folder / ".store.lock"):
-            merged = {
-                path: _merge(list(self.read(path)) if path.exists() else [], news, added)
-                for path, news in by_file.items()
-            }
+            merged, added = self.merged(records)
             for path, kept in merged.items():
                 text = "".join(record.line() for record in kept)
                 write_whole(path, text, kept="no record was changed")

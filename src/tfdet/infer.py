@@ -66,6 +66,7 @@ class Cell:
     runs, differed: over the cases that the verdict rests on (for `deterministic`: those whose own
     control differed).  bound95: upper 95 % bound on the chance that a run differs, None where a run did.
     proven, cases: how many cases' own control differed, of how many that ran (a case counts once a machine).
+    machines: how many the verdict rests on.
     """
 
     verdict: Verdict
@@ -74,6 +75,7 @@ class Cell:
     proven: int = 0
     cases: int = 0
     time_ratio: float | None = None
+    machines: int = 0
 
     @property
     def bound95(self) -> float | None:
@@ -160,6 +162,7 @@ def _infer(solution: str, cases: Mapping[_Place, _Case], controls: Mapping[_Plac
         proven=len(proven),
         cases=len(ran),
         time_ratio=_time_ratio(ran, controls) if solution != NONE else None,
+        machines=len({machine for _, machine in weighed or cases}),
     )
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal
@@ -21,6 +22,7 @@ from tfdet.errors import DataError, Exit, Interrupted, NoDevice, RunFailed, Usag
 from tfdet.files import write_whole
 from tfdet.matrix.load import Matrix
 from tfdet.paths import Project
+from tfdet_probe.lifeline import die_with
 
 Words = Annotated[str, AfterValidator(plain)]  # a stranger's trace must not steer a terminal
 Result = Literal["same", "diverged", "structure"]
@@ -139,7 +141,10 @@ def locate(project: Project, matrix: Matrix, ask: Wanted) -> Found:
     command = [_interpreter(project, matrix, ask), "-m", "tfdeterminism.trace", "locate", "--json"]
     command += ["--runs", str(ask.runs), "--", *ask.program]
     path = os.pathsep.join(filter(None, [str(project.runtime), os.environ.get("PYTHONPATH", "")]))
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path})
+    child = subprocess.Popen(
+        command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path},
+        preexec_fn=partial(die_with, os.getpid(), signal.SIGTERM),
+    )  # fmt: skip
     try:
         said, _ = child.communicate()
     except KeyboardInterrupt:

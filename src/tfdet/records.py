@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,14 +12,17 @@ from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from tfdet.errors import DataError
 from tfdet.matrix.models import Model
+from tfdet.rules import Facts, contradictions, is_possible
 from tfdet_probe.record import SCHEMA
+from tfdet_probe.solutions import CALLERS
 
 Observation = Literal["equal", "differs", "raises", "unsupported", "crashed", "timed-out"]
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]+$")]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=120)]
 # No control characters: what strangers' records say is shown on terminals.
 Short = Annotated[str, Field(max_length=600, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, le=(1 << 64) - 1)]  # an ulp distance and a bit mask may be that large
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -111,7 +113,7 @@ class Record(Model):
     first_differing: Differing | None
     max_ulp: Count | None
     max_absolute: Seconds | None
-    digests: list[Hash] = Field(max_length=16)
+    digests: list[Digest] = Field(max_length=16)
     median_seconds: Seconds | None
     ran_on: list[Short]
     error: Fault | None
@@ -133,29 +135,34 @@ class Record(Model):
     @model_validator(mode="after")
     def _says_one_thing(self) -> Record:
         """What no run can have given is no record."""
-        faults = [text for text, wrong in self._contradictions() if wrong]
+        faults = [*contradictions(self.facts), *(text for text, wrong in self._more() if wrong)]
         if faults:
             raise ValueError("; ".join(faults))
         return self
 
-    def _contradictions(self) -> list[tuple[str, bool]]:
+    def _more(self) -> list[tuple[str, bool]]:
+        """Rules on what reaches no table."""
         on_cpu = self.device == "cpu"
-        kind = "CPU:" if on_cpu else "GPU:"
-        whole = self.repeats * self.relaunches
+        of_gpu = (self.kernels, self.gpu_state, self.stack.compute_capability, self.stack.gpu_uuid_hash)
         return [
-            ("device is neither cpu nor nvidia-MODEL", not (on_cpu or self.device.startswith("nvidia-"))),
-            ("a GPU's record names no GPU", not on_cpu and self.stack.gpu is None),
-            (f"it ran on another kind of device than {self.device}", any(not d.startswith(kind) for d in self.ran_on)),
-            ("more runs than repeats and relaunches give", self.runs > whole),
-            ("more runs differed than there were", self.differed > self.runs),
             (
-                "equal, and yet not all runs are",
-                self.observation == "equal" and (self.differed, self.runs) != (0, whole),
+                f"it ran on another kind of device than {self.device}",
+                any(not device.startswith("CPU:" if on_cpu else "GPU:") for device in self.ran_on),
             ),
-            ("differs, and yet no run does", self.observation == "differs" and not self.differed),
-            ("no result, and no error either", self.observation not in ("equal", "differs") and self.error is None),
-            ("started at no possible time", not _is_past(self.started)),
+            ("it ran somewhere, and yet no run came to its end", bool(self.ran_on) and not self.runs),
+            ("a CPU's record tells of a GPU", on_cpu and any(value is not None for value in of_gpu)),
+            ("a digest is there twice", len(set(self.digests)) < len(self.digests)),
+            ("started at no possible time", not is_possible(self.started)),
         ]
+
+    @property
+    def facts(self) -> Facts:
+        first = self.first_differing
+        return Facts(
+            self.device, self.stack.gpu, self.observation, self.repeats, self.relaunches, self.runs, self.differed,
+            self.distinct, len(self.digests), (first.relaunch, first.repeat) if first else None, self.max_ulp,
+            self.max_absolute, self.median_seconds is not None, self.error.kind if self.error else None,
+        )  # fmt: skip
 
     @property
     def key(self) -> tuple[str, str, str, str, str]:
@@ -166,7 +173,9 @@ class Record(Model):
         """The machine and stack that this record speaks of."""
         s = self.stack
         carried = s.bundle.manifest if s.bundle else ""
-        return (self.machine, s.engine, s.tensorflow, s.python, s.numpy, s.driver or "", s.image_digest or "", carried)
+        kernels = " ".join(f"{name}={self.determinism_environment.get(name, '')}" for name in CALLERS)
+        return (self.machine, s.engine, s.tensorflow, s.python, s.numpy, s.driver or "", s.image_digest or "", carried,
+                kernels)  # fmt: skip
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -178,15 +187,6 @@ class Record(Model):
         return self._line
 
     _line: str = PrivateAttr(default="")
-
-
-def _is_past(started: str) -> bool:
-    """UTC, and not after tomorrow: a record of the future would never be renewed."""
-    try:
-        moment = datetime.strptime(started, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-    except ValueError:
-        return False
-    return moment < datetime.now(UTC) + timedelta(days=1)
 
 
 _FIELD = b'"checksum":"'

@@ -12,13 +12,13 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 
 from tfdet import advice, known, tables
 from tfdet.audit import tables as audit_tables
+from tfdet.cases import current_cases
 from tfdet.errors import DataError, Exit, TfdetError
 from tfdet.evidence import Store
 from tfdet.files import write_whole
 from tfdet.matrix.models import Group
-from tfdet.matrix.ranges import leading_version
 from tfdet.paths import Project
-from tfdet.records import Record
+from tfdet.rules import misfits
 from tfdet.status import Status
 from tfdeterminism import recipes
 
@@ -41,7 +41,8 @@ _TARGETS = {
 
 
 def write(project: Project, status: Status) -> list[Path]:
-    """Bring the generated blocks up to date; the files that changed."""
+    """Bring the generated blocks up to date; the files that changed.  No table is made of what `check` refuses."""
+    _vouch(project, status)
     changed = []
     for path, old, new in _texts(project, status):
         if new != old:
@@ -51,14 +52,8 @@ def write(project: Project, status: Status) -> list[Path]:
 
 
 def check(project: Project, status: Status) -> None:
-    """OutOfDate, with the first differing lines, if a table is not what the evidence gives.
-
-    Every record is read once more, whole and strictly.
-    """
-    store = Store(project.evidence)
-    faults = [fault for path in store.files() for record in store.read(path) for fault in _misfits(status, record)]
-    if faults:
-        raise DataError("\n".join(dict.fromkeys(faults)), "Measure again, or mend the matrix.")
+    """OutOfDate, with the first differing lines, if a table is not what the evidence gives."""
+    _vouch(project, status)
     for path, old, new in _texts(project, status):
         if new != old:
             diff = difflib.unified_diff(old.splitlines(), new.splitlines(), str(path), "what the evidence gives", n=0)
@@ -68,27 +63,13 @@ def check(project: Project, status: Status) -> None:
             )
 
 
-def _misfits(status: Status, record: Record) -> list[str]:
-    """Why a record does not fit the matrix as it is now."""
-    matrix = status.matrix
-    unknown = [
-        f"evidence of {name!r}, which the matrix does not know"
-        for name, known in (
-            (record.environment, matrix.environments),
-            (record.source, matrix.sources),
-            (record.solution, matrix.solutions),
-        )
-        if name not in known
-    ]
-    if unknown:
-        return unknown
-    apply = matrix.solutions[record.solution].apply
-    if apply is None or (record.determinism_environment, record.threads) != (apply.env, apply.threads or 0):
-        return [f"evidence of {record.environment} under {record.solution}: made with another {record.solution}"]
-    wanted = leading_version(matrix.environments[record.environment].tensorflow)
-    if wanted and not f"{record.stack.tensorflow}.".startswith(f"{wanted}."):
-        return [f"evidence of {record.environment}: TensorFlow {record.stack.tensorflow} ran, not {wanted}"]
-    return []
+def _vouch(project: Project, status: Status) -> None:
+    """Every record is read once more, whole and strictly; DataError names those that cannot be."""
+    store, cases = Store(project.evidence), current_cases(project.suite)
+    records = (record for path in store.files() for record in store.read(path))
+    faults = [fault for record in records for fault in misfits(status.matrix, cases, record)]
+    if faults:
+        raise DataError("\n".join(dict.fromkeys(faults)), "Measure again, or mend the matrix.")
 
 
 def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:

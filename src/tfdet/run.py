@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from tfdet import console
-from tfdet.engines.base import Engine, Request, Selection
+from tfdet.engines.base import Engine, Request, Selection, inside
 from tfdet.errors import DataError, Exit, Interrupted, RunFailed, UsageError
 from tfdet.evidence import Added, Store
 from tfdet.matrix.load import Matrix
@@ -20,7 +21,8 @@ from tfdet.matrix.models import Environment
 from tfdet.paths import Project
 from tfdet.plan import cells, write_plan
 from tfdet.records import Record, read_records
-from tfdet_probe.record import BadRecords, Journal
+from tfdet_probe.lifeline import PATIENCE
+from tfdet_probe.record import BadRecords, Journal, is_written
 
 # The worst of several runs is the exit code of all.
 _GRAVITY = [Exit.OK, Exit.CONTRADICTED, Exit.NO_DEVICE, Exit.RUN_FAILED, Exit.USAGE, Exit.INTERRUPTED]
@@ -116,18 +118,31 @@ def _journal(project: Project, name: str, out: Path | None) -> Iterator[Path]:
     if out is not None:
         _check_writable(out)
         with _held(out.with_name(out.name + ".lock")) as held:
-            if not held:
+            if not held or not _left(out):
                 raise UsageError(f"another run is writing {out}", "Name another --out file.")
             yield out.resolve()
         return
     for number in range(100):
         folder = project.journals / f"{name}-{number}"
         folder.mkdir(parents=True, exist_ok=True)
+        journal = folder / "records.jsonl"
         with _held(folder / "lock") as held:
-            if held:
-                yield folder / "records.jsonl"
+            if held and _left(journal):
+                yield journal
                 return
     raise RunFailed("a hundred runs of this environment are under way", "Wait for one to end.")
+
+
+def _left(journal: Path, patience: float = PATIENCE + 5) -> bool:
+    """Does nobody write these records any more?  The probe of a tfdet that was killed needs seconds to end; a container
+    does not end with it.
+    """
+    end = time.monotonic() + patience
+    while is_written(str(journal)):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return not is_written(str(inside(journal)))
 
 
 def _check_writable(out: Path) -> None:
@@ -148,7 +163,7 @@ def _take_stranded(project: Project, name: str) -> None:
         if not path.parent.name.removeprefix(f"{name}-").isdigit():
             continue
         with _held(path.parent / "lock") as held:
-            if not held or not path.exists():
+            if not held or not path.exists() or not _left(path, patience=0):
                 continue
             try:
                 Journal(str(path))  # cuts off a line that a kill has torn

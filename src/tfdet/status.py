@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
@@ -23,15 +23,34 @@ from tfdet.matrix.models import NONE, Claim, Solution
 from tfdet.paths import Project
 from tfdet.plan import claims_of, expected
 from tfdet.records import Observation, Record, intact, parse, read_records
+from tfdet.rules import Facts, contradictions, is_possible, is_time
 
 PARALLEL_BYTES = 64 << 20
 _GPU = "gpu"  # the device of a claim on GPUs that no GPU has measured
 
 
-class _Glance(BaseModel):
-    """What inference needs of a record whose checksum vouches for the rest; a million must not take long."""
-
+class _Part(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True)
+
+
+class _Stack(_Part):
+    gpu: str | None
+
+
+class _Error(_Part):
+    kind: str
+
+
+class _First(_Part):
+    relaunch: int
+    repeat: int
+
+
+class _Glance(_Part):
+    """What inference and the rules need of a record whose checksum vouches for the rest; a million must not take long.
+
+    The rules bound its numbers.
+    """
 
     schema_: Literal[1] = Field(alias="schema")
     environment: str
@@ -42,10 +61,27 @@ class _Glance(BaseModel):
     solution: str
     case_hash: str
     observation: Observation
+    repeats: int
+    relaunches: int
     runs: int
     differed: int
+    distinct: int
+    digests: list[str]
+    first_differing: _First | None
+    max_ulp: int | None
+    max_absolute: float | None
     median_seconds: float | None
+    error: _Error | None
+    stack: _Stack
+    started: str
     checksum: str
+
+
+def _facts(g: _Glance) -> Facts:
+    first, error = g.first_differing, g.error
+    return Facts(g.device, g.stack.gpu, g.observation, g.repeats, g.relaunches, g.runs, g.differed, g.distinct,
+                 len(g.digests), (first.relaunch, first.repeat) if first else None, g.max_ulp, g.max_absolute,
+                 g.median_seconds is not None, error.kind if error else None)  # fmt: skip
 
 
 def glance(path: Path, skip: Container[str] = ()) -> Iterator[Seen]:
@@ -60,6 +96,8 @@ def glance(path: Path, skip: Container[str] = ()) -> Iterator[Seen]:
                 if not intact(line):
                     parse(line)  # says what is wrong with it
                 g = _Glance.model_validate_json(line)
+                if contradictions(_facts(g)) or not (is_possible(g.started) and is_time(g.median_seconds)):
+                    parse(line)
             except ValueError as error:
                 faults.append(f"{path}:{number}: {error}")
                 continue
@@ -103,6 +141,14 @@ class StatusCell:
         return "documented" if self.claims else ""
 
     @property
+    def backing_text(self) -> str:
+        """With the number of machines: what a single one says, nobody else has seen."""
+        if self.backing != "measured":
+            return self.backing
+        number = self.cell.machines
+        return "measured by a single machine" if number == 1 else f"measured by {number} machines"
+
+    @property
     def contradiction(self) -> str | None:
         """How the evidence contradicts the claim, if it does."""
         if self.says is None or self.cell.verdict not in _AGAINST.get(self.says, ()):
@@ -127,6 +173,7 @@ class StatusCell:
             "claim": self.says,
             "proven": self.cell.proven,
             "cases": self.cell.cases,
+            "machines": self.cell.machines,
             "audit": self.finding.as_json() if self.finding else None,
         }
 
@@ -267,6 +314,27 @@ def load_status(project: Project, extra: Iterable[Path] = (), store: bool = True
 
 
 _Place = tuple[list[Path], list[Seen]]  # one device and environment: its file in the store, and what comes beside
+
+
+@dataclass(frozen=True)
+class Change:
+    """A cell of the tables before and after."""
+
+    before: StatusCell
+    after: StatusCell
+
+
+def changes(project: Project, records: Iterable[Record]) -> list[Change]:
+    """What these records, taken into the store, would change in the tables; they are not taken."""
+    found, store = load_status(project), Store(project.evidence)
+    merged, _ = store.merged(records)
+    evidence = Evidence(current_hashes(project.suite))
+    for kept in merged.values():
+        evidence.extend(seen(record) for record in kept)
+    then = replace(found, verdicts={**found.verdicts, **{key: evidence.cell(key) for key in evidence.cell_keys()}})
+    touched = sorted(evidence.cell_keys(), key=found._order)
+    pairs = [Change(found.cell(key), then.cell(key)) for key in touched]
+    return [pair for pair in pairs if pair.before.cell != pair.after.cell]
 
 
 def _judge(hashes: Mapping[str, set[str]], skip: frozenset[str], place: _Place) -> dict[CellKey, Cell]:

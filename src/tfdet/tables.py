@@ -102,10 +102,16 @@ def _marked(solutions: list[str], backing: dict[str, str], between: str) -> str:
 
 def _replaced_backing(status: Status, environment: str, source: str) -> str:
     """m, ✗: as below; p: the graph of what tfdeterminism puts in the op's place speaks for it (tests/runtime)."""
-    verdicts = {status.verdict(CellKey(environment, gpu, source, known.ENABLED)).verdict for gpu in status.gpus}
-    if Verdict.NONDETERMINISTIC in verdicts:
+    cells = [status.verdict(CellKey(environment, gpu, source, known.ENABLED)) for gpu in status.gpus]
+    if any(cell.verdict is Verdict.NONDETERMINISTIC for cell in cells):
         return "✗"
-    return "m" if Verdict.DETERMINISTIC in verdicts else "p"
+    return _measured([cell for cell in cells if cell.verdict is Verdict.DETERMINISTIC]) or "p"
+
+
+def _measured(agreeing: list[Cell]) -> str:
+    """m by a single machine, m×2 by two; nothing where none agrees."""
+    number = max((cell.machines for cell in agreeing), default=0)
+    return f"m×{number}" if number > 1 else "m" * number
 
 
 _BACKS = {"deterministic": Verdict.DETERMINISTIC, "raises": Verdict.RAISES}
@@ -114,14 +120,15 @@ _BACKS = {"deterministic": Verdict.DETERMINISTIC, "raises": Verdict.RAISES}
 def _backing(status: Status, environment: str, source: str, solution: str, says: str) -> str:
     """The mark of what is claimed.
 
-    m: a GPU showed it; ✗: a GPU showed otherwise; a: the binaries speak for it; s: they hold such atomics, and whether
+    m: a GPU showed it (m×2: on two machines); ✗: a GPU showed otherwise; a: the binaries speak for it; s: they hold such atomics, and whether
     the op reaches them is not known; d: documents only.
     """
     cells = [status.cell(CellKey(environment, gpu, source, solution)) for gpu in status.gpus]
     if any(cell.contradiction for cell in cells):
         return "✗"
-    if any(cell.cell.verdict is _BACKS.get(says) for cell in cells):
-        return "m"
+    measured = _measured([cell.cell for cell in cells if cell.cell.verdict is _BACKS.get(says)])
+    if measured:
+        return measured
     cell = status.cell(CellKey(environment, "gpu", source, solution))
     if cell.audited:
         return "a"
@@ -157,6 +164,10 @@ _MARKS = {
 
 
 def mark(cell: Cell) -> str:
+    return _mark(cell) + (f" ×{cell.machines}" if cell.machines > 1 else "")
+
+
+def _mark(cell: Cell) -> str:
     if cell.verdict is Verdict.NONDETERMINISTIC:
         return f"✗ {cell.differed}/{cell.runs}"
     if cell.verdict is Verdict.DETERMINISTIC:

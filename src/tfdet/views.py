@@ -15,7 +15,7 @@ from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import NONE, Environment
 from tfdet.plan import cells as plan_cells
 from tfdet.records import Record
-from tfdet.status import Status, StatusCell
+from tfdet.status import Change, Status, StatusCell
 from tfdet.tables import span
 
 BLIND = (
@@ -84,7 +84,17 @@ def cells(found: Iterable[StatusCell]) -> Table:
     for cell in found:
         ratio = f"× {cell.cell.time_ratio:.2f}" if cell.cell.time_ratio else ""
         _row(table, cell.key.source, cell.key.solution, cell.key.device, verdict_text(cell.cell), ratio,
-             cell.backing, cell.says or "")  # fmt: skip
+             cell.backing_text, cell.says or "")  # fmt: skip
+    return table
+
+
+def changes(found: Iterable[Change]) -> Table:
+    """What records would change in the tables."""
+    table = _table("environment", "device", "source", "solution", "now", "then", "backing")
+    for change in found:
+        key, now = change.after.key, verdict_text(change.before.cell)
+        _row(table, key.environment, key.device, key.source, key.solution, now if now.plain else "never run",
+             verdict_text(change.after.cell), change.after.backing_text)  # fmt: skip
     return table
 
 

@@ -44,7 +44,7 @@ def make_record(observation: str = "equal", **changes: Any) -> dict[str, Any]:
         "environment": "tf2.0",
         "device": "cpu",
         "source": "bias-add-backprop",
-        "case": "bias-add-eager",
+        "case": "bias-add-float32-nhwc-eager",
         "mode": "eager",
         "solution": "none",
         "case_hash": "0123456789abcdef",

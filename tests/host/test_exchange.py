@@ -32,6 +32,17 @@ def test_records_come_and_go(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["records.jsonl"]
 
 
+def test_what_a_killed_host_left_and_what_came_since_are_both_kept(tmp_path: Path) -> None:
+    journal = tmp_path / "records.jsonl"
+    journal.write_text("one\nof a venv\n")
+    folder = tmp_path / "records.jsonl.container"
+    folder.mkdir()
+    (folder / "records.jsonl").write_text("one\nof a container\ntor")
+    with _exchange(journal):
+        pass
+    assert journal.read_text() == "one\nof a container\nof a venv\n"
+
+
 @pytest.mark.parametrize("kind", ["link", "hard link", "pipe", "folder"])
 def test_what_a_container_plants_is_refused(tmp_path: Path, secret: Path, kind: str) -> None:
     journal = tmp_path / "records.jsonl"

@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from tfdet.engines.base import inside
 from tfdet.errors import Exit
 from tfdet.paths import Project
 from tfdet.records import parse, read_records
-from tfdet.run import _take_stranded
+from tfdet.run import _journal, _take_stranded
 
 FEW = ["--source", "reduce-sum", "--source", "bias-add-backprop", "--repeats", "3", "--relaunches", "1"]
 
@@ -143,6 +144,62 @@ def alive(session: int) -> list[str]:
         if not done.stdout or time.monotonic() > end:
             return done.stdout.splitlines()
         time.sleep(0.1)
+
+
+GATES = (
+    GATE.replace("modes", "n=[0, 1, 2, 3], modes").replace("(make)", "(make, n)").replace("while", "while n > 1 and")
+)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("beside", ["store", "out"])
+def test_killed_by_force_it_leaves_nobody_who_writes_and_no_run_counts_twice(
+    copy: Project, tf_python: Callable[[str], Path], tmp_path: Path, beside: str
+) -> None:
+    tf_python("tf2.21")
+    opened = tmp_path / "open"
+    for folder in (copy.evidence, copy.suite):
+        shutil.rmtree(folder)
+    copy.suite.mkdir()
+    (copy.suite / "test_gate.py").write_text(GATES.replace("OPEN", repr(str(opened))))
+    few = ["tf2.21", "--device", "cpu", *FEW, "--solution", "none"]
+    few += ["--out", str(tmp_path / "r.jsonl")] if beside == "out" else []
+    process = subprocess.Popen(
+        command(*few), env=environ(copy), cwd=copy.root, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("[1/"):
+            break
+    process.kill()
+    process.wait()
+    again = subprocess.Popen(command(*few), env=environ(copy), cwd=copy.root, stderr=subprocess.PIPE, text=True)
+    assert not alive(process.pid)
+    opened.touch()
+    assert again.communicate(timeout=300)[1] and again.returncode == 0
+    paths = [tmp_path / "r.jsonl"] if beside == "out" else list(copy.evidence.glob("*/*.jsonl"))
+    records = [record for path in paths for record in read_records(path)]
+    assert len({record.key for record in records}) == len(records) == 4
+    assert not list(copy.journals.glob("*/records.jsonl"))
+
+
+def test_a_journal_that_a_container_still_writes_is_no_one_elses(copy: Project, line: Callable[..., bytes]) -> None:
+    """A container does not end with the tfdet that started it, and the lock of that tfdet is free."""
+    path = inside(copy.journals / "tf2.0-cpu-0" / "records.jsonl")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(line())
+    holder = "import sys; from tfdet_probe.record import Journal; j = Journal(sys.argv[1], hold=True); "
+    child = subprocess.Popen(
+        [sys.executable, "-c", holder + "print('held', flush=True); sys.stdin.read()", str(path)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"held\n"
+    with _journal(copy, "tf2.0-cpu", None) as journal:
+        assert journal.parent.name == "tf2.0-cpu-1"
+    child.communicate()
+    with _journal(copy, "tf2.0-cpu", None) as journal:
+        assert journal.parent.name == "tf2.0-cpu-0"
 
 
 def test_two_runs_never_write_into_one_file(checkout: Project, tmp_path: Path) -> None:

@@ -151,19 +151,23 @@ def test_a_gpu_claim_is_never_backed_by_a_cpu(checkout: Project) -> None:
 @pytest.fixture
 def mark_on_a_gpu(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> Callable[..., str]:
     """What README says of a source for TF 2.1 after a GPU gave (observation, solution) records for it."""
-    from tfdet.cases import current_hashes
+    from tfdet.cases import current_cases
 
+    by_hash = current_cases(copy.suite).by_hash
     stack = {**STACK, "tensorflow": "2.1.0", "gpu": "NVIDIA H200"}
-    told = {"TDO": {"TF_DETERMINISTIC_OPS": "1"}, "ED": {"TF_DETERMINISTIC_OPS": "1"}, "none": {}}
+    told = {"TDO": {"TF_DETERMINISTIC_OPS": "1"}, "ED": {}, "none": {}}
 
     def mark(source: str, row: str, *showed: tuple[str, str]) -> str:
         shutil.rmtree(copy.evidence / "nvidia-h200", ignore_errors=True)
-        (case_hash, *_) = current_hashes(copy.suite)[source]
+        case_hash, cases = next((code, cases) for (name, code), cases in by_hash.items() if name == source)
+        case, mode = sorted(cases or ())[0]
         gpu = {
             "environment": "tf2.1",
             "device": "nvidia-h200",
             "source": source,
             "case_hash": case_hash,
+            "case": case,
+            "mode": mode,
             "stack": stack,
         }
         records = [
@@ -174,7 +178,7 @@ def mark_on_a_gpu(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> 
         ]
         path = tmp_path / "records.jsonl"
         path.write_bytes(b"".join(records))
-        assert tfdet(copy, "evidence", "add", path).returncode == 0
+        assert tfdet(copy, "evidence", "add", "--yes", path).returncode == 0
         tfdet(copy, "status", "--write")
         (found,) = re.findall(rf"^.*{re.escape(row)}.*$", (copy.root / "README.md").read_text(), re.M)
         return found.split(row)[1].split("|")[1]

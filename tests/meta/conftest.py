@@ -93,6 +93,7 @@ class Probe:
             command,
             env=clean,
             cwd=str(self.folder),
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

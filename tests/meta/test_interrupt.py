@@ -23,6 +23,16 @@ def slow(make, n):
         return [np.arange(100)]
     return make.host(run)
 """
+# A case that leaves its process group to a worker of its own.
+WORKER = SUITE.replace(
+    "    def run():",
+    """    if n == 0 and os.fork() == 0:
+        os.setpgid(0, 0)
+        slow.function(make, "worker")
+        time.sleep(600)
+
+    def run():""",
+).replace("SECONDS", "600")
 FAST = ("--repeats", 1, "--relaunches", 2)
 
 
@@ -82,6 +92,24 @@ def test_killed_by_force_its_child_goes_too(probe):
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     wait_for(lambda: gone(started(probe)[0][1]))
+
+
+def test_it_ends_with_who_holds_its_standard_input_and_so_does_all_that_it_started(probe):
+    """The pipe that closes: where the kernel does not tell of a parent's death."""
+    probe.plan("slow")
+    process = probe.start(probe.suite(WORKER), *FAST, "--parent", os.getpid())
+    wait_for(lambda: len(started(probe)) == 2)
+    process.stdin.close()
+    wait_for(lambda: process.poll() is not None)
+    assert process.returncode == 130
+    assert all(gone(pid) for _, pid in started(probe))
+
+
+def test_it_does_not_begin_where_who_started_it_is_gone(probe):
+    probe.plan("slow")
+    run = probe(probe.suite(SUITE.replace("SECONDS", "600")), *FAST, "--parent", 1 << 22)  # no number of a process
+    assert run.code == 130
+    assert not started(probe)
 
 
 @pytest.mark.parametrize("to_group", [True, False])

@@ -3,11 +3,14 @@
 import copy
 import json
 import os
+import signal
+import subprocess
+import sys
 import threading
 
 import pytest
 
-from tfdet_probe.record import BadRecords, Journal, build, checksum, dump
+from tfdet_probe.record import BadRecords, Journal, build, checksum, dump, is_written
 
 REPORT = {"differed": [], "digests": ["aa", "aa"], "seconds": [3.0, 0.5], "ulp": 0, "absolute": 0.0, "reference": "aa"}
 
@@ -99,6 +102,40 @@ def test_two_runs_with_one_file_keep_all(path):
         each.join()
     with open(path) as source:
         assert len({json.loads(line)["case"] for line in source}) == 60
+
+
+HOLD = "import sys; from tfdet_probe.record import Journal; journal = Journal(sys.argv[1], hold=True); "
+
+
+def test_one_run_holds_its_file_until_it_ends(path):
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD + "print(1, flush=True); sys.stdin.read()", path],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    holder.stdout.readline()
+    assert is_written(path)
+    with pytest.raises(BadRecords, match="another run is writing"):
+        Journal(path, hold=True)
+    holder.kill()
+    holder.wait()
+    assert not is_written(path)
+    mine = Journal(path, hold=True)
+    mine.add(a_record())
+    assert Journal(path, hold=True).records == mine.records
+
+
+def test_a_child_that_stays_behind_holds_nothing(path):
+    fork = "import os, time; os.fork() or (print(1, flush=True), time.sleep(600))"
+    holder = subprocess.Popen([sys.executable, "-c", HOLD + fork, path], stdout=subprocess.PIPE, start_new_session=True)
+    holder.stdout.readline()
+    holder.wait()
+    assert not is_written(path)
+    os.killpg(holder.pid, signal.SIGKILL)
+
+
+def test_who_looks_waits_for_no_pipe(path):
+    os.mkfifo(path)
+    assert not is_written(path)
 
 
 def test_without_a_file_nothing_is_written(tmp_path, monkeypatch):

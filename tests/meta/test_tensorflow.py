@@ -17,6 +17,9 @@ SOURCES = [
     "no-kernel",
     "bug-shapes",
     "bug-attribute",
+    "bug-value",
+    "bug-own-gradient",
+    "no-gradient-kernel",
     "strings",
     "clean-after-all",
 ]
@@ -26,7 +29,7 @@ Found = namedtuple("Found", "environment run")
 
 @pytest.fixture(scope="module", params=["tf2.21", "tf1.14"])
 def found(request, planted, tf_python):
-    run = planted("tensors", *FAST, python=tf_python(request.param), cells=CELLS)
+    run = planted("tensors", *FAST, python=tf_python(request.param), cells=CELLS, TF_ENABLE_ONEDNN_OPTS="0")
     return Found(request.param, run)
 
 
@@ -90,10 +93,24 @@ def test_what_is_not_there_is_unsupported(found, source):
         assert "no_such_function" in message or "NcclAllReduce" in message, mode  # not the first line of a stack
 
 
-@pytest.mark.parametrize("source", ["bug-shapes", "bug-attribute"])
+@pytest.mark.parametrize("source", ["bug-shapes", "bug-attribute", "bug-value", "bug-own-gradient"])
 def test_a_bug_of_the_case_is_a_crash(found, source):
     for mode, (observation, message) in observed(found, source).items():
         assert observation == "crashed", (mode, message)
+
+
+def test_a_kernel_that_lacks_what_a_gradient_asks_of_it_is_no_crash(found):
+    if found.environment != "tf2.21":
+        pytest.skip("the whole process ends in a failed check there")
+    for mode, (observation, message) in observed(found, "no-gradient-kernel").items():
+        assert observation == "unsupported", (mode, message)
+        assert "filter_size does not have enough elements" in message or "not supported on CPU" in message, mode
+
+
+def test_the_callers_choice_of_kernels_is_in_the_record(found):
+    assert {tuple(r["determinism_environment"].items()) for r in found.run.records} == {
+        (("TF_ENABLE_ONEDNN_OPTS", "0"),)
+    }
 
 
 def test_strings_are_compared(found):

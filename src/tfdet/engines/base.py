@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -10,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from tfdet.errors import UsageError
 from tfdet.matrix.models import Device, Environment
+from tfdet_probe.solutions import CALLERS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +52,23 @@ class Request:
     plan: Path
     journal: Path
     selection: Selection
+
+
+def inside(journal: Path) -> Path:
+    """Where a container writes what becomes this journal."""
+    journal = journal.resolve()
+    return journal.with_name(journal.name + ".container") / "records.jsonl"
+
+
+def callers_choice() -> dict[str, str]:
+    """Of the caller's shell, what every case is to see and its record to say; a switch that is neither on nor off
+    would say what TensorFlow does not do.
+    """
+    chosen = {name: os.environ[name] for name in CALLERS if os.environ.get(name)}
+    for name, value in chosen.items():
+        if value.lower() not in ("0", "1", "false", "true"):
+            raise UsageError(f"{name}={value}", f"Say {name}=0 or {name}=1, or leave it unset.")
+    return chosen
 
 
 class Engine(Protocol):

@@ -19,7 +19,7 @@ from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import DeviceRequest
 
 from tfdet import images
-from tfdet.engines.base import Request, sigterm_as_ctrl_c
+from tfdet.engines.base import Request, callers_choice, inside, sigterm_as_ctrl_c
 from tfdet.errors import Exit, NoDevice, RunFailed, TfdetError
 from tfdet.paths import Project
 from tfdet_probe.machine import machine_name
@@ -100,6 +100,7 @@ def container_options(request: Request, image: Image, name: str, out: Path) -> d
             str(out): {"bind": "/out", "mode": "rw"},
         },
         "environment": {
+            **callers_choice(),
             "TFDET_ENGINE": "docker",
             "TFDET_IMAGE": images.tag(request.key),
             "TFDET_IMAGE_DIGEST": image.id,
@@ -133,19 +134,23 @@ def _clear(client: DockerClient, name: str) -> None:
 def _exchange(journal: Path) -> Iterator[Path]:
     """A folder for /out with this journal and no other file of the caller's.
 
-    What a killed host left in it holds the journal and more, so it is taken up again.
+    What a killed host left in it is taken up again, with what another engine has added to the journal since.
     The container may put anything there: no link of its making is followed.
     """
-    folder = journal.resolve().with_name(journal.name + ".container")
-    inside = folder / "records.jsonl"
+    records = inside(journal)
+    folder = records.parent
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        there = _is_record_file(inside)
-        if journal.exists() and not there:
-            _copy_new(journal, inside)
+        there = _is_record_file(records)
+        if journal.exists():
+            left = records.read_bytes() if there else b""
+            joined = folder.with_name(folder.name + ".joined")  # where no container can have put anything
+            joined.unlink(missing_ok=True)
+            _write_new(joined, _joined(left, journal.read_bytes()))
+            joined.replace(records)
             there = True
         if os.getuid() == 0:
-            for path in [folder, inside] if there else [folder]:
+            for path in [folder, records] if there else [folder]:
                 os.chown(path, *_user(), follow_symlinks=False)
     except RunFailed:
         shutil.rmtree(folder, ignore_errors=True)
@@ -154,9 +159,9 @@ def _exchange(journal: Path) -> Iterator[Path]:
         yield folder
     finally:
         try:
-            if _is_record_file(inside):
-                os.chown(inside, os.getuid(), os.getgid(), follow_symlinks=False)
-                os.replace(inside, journal)
+            if _is_record_file(records):
+                os.chown(records, os.getuid(), os.getgid(), follow_symlinks=False)
+                os.replace(records, journal)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -175,11 +180,18 @@ def _is_record_file(path: Path) -> bool:
     return True
 
 
-def _copy_new(source: Path, target: Path) -> None:
-    """Copy to a name that nobody has taken."""
-    number = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
-    with source.open("rb") as content, open(number, "wb") as out:
-        shutil.copyfileobj(content, out)
+def _joined(left: bytes, journal: bytes) -> bytes:
+    """Every line of both, once; what a kill has torn goes with the last."""
+    whole = left[: left.rfind(b"\n") + 1]
+    known = set(whole.splitlines())
+    return whole + b"".join(line for line in journal.splitlines(keepends=True) if line.rstrip(b"\n") not in known)
+
+
+def _write_new(path: Path, content: bytes) -> None:
+    """To a name that nobody has taken."""
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+    with open(number, "wb") as out:
+        out.write(content)
 
 
 def _watch(container: Container) -> int:

@@ -8,18 +8,20 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from filelock import FileLock
 from uv import find_uv_bin
 
-from tfdet.engines.base import Request, sigterm_as_ctrl_c
+from tfdet.engines.base import Request, callers_choice, sigterm_as_ctrl_c
 from tfdet.errors import NoDevice, RunFailed, TfdetError, UsageError
 from tfdet.gpus import nvml
 from tfdet.interpreters import find_python
 from tfdet.locks import check_lock
 from tfdet.matrix.models import Environment, Pip
 from tfdet.paths import Project, cache_dir
+from tfdet_probe.lifeline import die_with
 from tfdet_probe.machine import machine_name
 
 # What of the caller's shell an environment may see: its own switches come from the solutions.
@@ -38,8 +40,9 @@ class VenvEngine:
         python = self.interpreter(request.key, request.environment, request.selection.device)
         command = [str(python), "-m", "tfdet_probe", "--plan", str(request.plan), "--suite", str(self._project.suite)]
         command += ["--out", str(request.journal), *request.selection.probe_arguments()]
+        command += ["--parent", str(os.getpid())]
         # The probe's table goes where its progress goes: standard output is for the host's.
-        return _wait(subprocess.Popen(command, env=self._environ(), stdout=sys.stderr))
+        return _wait(subprocess.Popen(command, env=self._environ(), stdin=subprocess.PIPE, stdout=sys.stderr))
 
     def interpreter(self, key: str, environment: Environment, device: str) -> Path:
         """The Python of this environment, made (once) from its lock file."""
@@ -61,6 +64,7 @@ class VenvEngine:
         kept = {name: os.environ[name] for name in _PASSED if name in os.environ}
         return {
             **kept,
+            **callers_choice(),
             "PYTHONPATH": str(self._project.runtime),
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONNOUSERSITE": "1",
@@ -106,7 +110,9 @@ def _make(folder: Path, python: Path, version: str, lock: Path) -> None:
 
 def run_uv(arguments: Sequence[str], version: str) -> None:
     """Run uv, its progress shown; its failure in one line of cause and one of advice."""
-    process = subprocess.Popen([find_uv_bin(), *arguments], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [find_uv_bin(), *arguments], stderr=subprocess.PIPE, text=True, preexec_fn=partial(die_with, os.getpid())
+    )
     said: list[str] = []
     assert process.stderr is not None
     for line in process.stderr:

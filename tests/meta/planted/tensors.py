@@ -71,6 +71,28 @@ def bug_attribute(make):
     return make.forward(lambda a: np.zeros(3).numpy(), [make.uniform((4,))])
 
 
+@case("no-gradient-kernel", ops=["Conv2DBackprop(Filter|Input)"])
+def no_gradient_kernel(make):
+    """Two groups, which TensorFlow's own kernels on a CPU can go forward only."""
+    x, weights = make.uniform((4, 16, 16, 8)), make.uniform((3, 3, 4, 8))
+    return make.gradient(lambda x, w: tf.nn.conv2d(x, w, [1, 1, 1, 1], "SAME"), [x, weights], wrt=[1])
+
+
+@case("bug-value", ops=["GatherV2"])
+def bug_value(make):
+    """An argument of the case that no kernel takes."""
+    return make.gradient(lambda a: tf.gather(a, [7]), [make.uniform((4,))], wrt=[0])
+
+
+@case("bug-own-gradient", ops=["GatherV2"])
+def bug_own_gradient(make):
+    """A gradient function of the case, wrong by itself."""
+    @tf.custom_gradient
+    def halved(a):
+        return a / 2, lambda upstream: tf.gather(upstream, [7, 7, 7, 7])
+    return make.gradient(halved, [make.uniform((4,))], wrt=[0])
+
+
 @case("strings", unplaced="planted")
 def strings(make):
     return make.forward(lambda a: tf.strings.as_string(a), [make.integers(0, 99, (4,))])

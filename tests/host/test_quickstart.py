@@ -1,0 +1,60 @@
+"""A newcomer's first command on CPUs unlike the one that it was written on: with oneDNN's kernels, and without."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tfdet.errors import Exit
+from tfdet.paths import Project
+
+# The sources whose CPU kernels oneDNN has, too: convolutions, batch norm, pooling.
+SOURCES = [
+    "cudnn-conv-backprop-filter", "cudnn-conv-backprop-input", "grouped-conv-backprop-filter",
+    "depthwise-conv-backprop-filter", "fused-batch-norm-inference-backprop", "cudnn-max-pool-backprop",
+]  # fmt: skip
+
+
+def run(out: Path, *arguments: str, **changes: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tfdet", "run", "tf2.21", "--device", "cpu", "--out", str(out), *arguments]
+    environ = {**os.environ, **changes}
+    return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=900)
+
+
+def test_quickstart_runs_these_sources(checkout: Project) -> None:
+    """Its one command names no source, so that it runs all."""
+    text = (checkout.root / "scripts" / "quickstart").read_text()
+    assert "--source" not in text
+    assert re.search(r"run tf2\.21 --engine venv --device cpu", text)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("onednn", ["0", "1"])
+def test_it_ends_well_whichever_kernels_the_cpu_has(
+    tf_python: Callable[[str], Path], tmp_path: Path, onednn: str
+) -> None:
+    tf_python("tf2.21")
+    out = tmp_path / "records.jsonl"
+    chosen = [word for source in SOURCES for word in ("--source", source)]
+    done = run(out, *chosen, "--solution", "none", "--repeats", "1", "--relaunches", "1", TF_ENABLE_ONEDNN_OPTS=onednn)
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(line) for line in out.read_text().splitlines()]
+    assert {record["source"] for record in records} == set(SOURCES)
+    assert {tuple(record["determinism_environment"].items()) for record in records} == {
+        (("TF_ENABLE_ONEDNN_OPTS", onednn),)
+    }
+    assert {record["observation"] for record in records} <= {"equal", "differs", "unsupported"}
+
+
+def test_a_switch_that_is_neither_on_nor_off_is_wrong_usage(tf_python: Callable[[str], Path], tmp_path: Path) -> None:
+    tf_python("tf2.21")
+    done = run(tmp_path / "r.jsonl", TF_ENABLE_ONEDNN_OPTS="perhaps")
+    assert done.returncode == Exit.USAGE
+    assert "TF_ENABLE_ONEDNN_OPTS=perhaps" in done.stderr

@@ -1,0 +1,269 @@
+"""What no run can have given is refused by `evidence add`, `status --write` and `--check` alike."""
+
+from __future__ import annotations
+
+import copy as copies
+import json
+import os
+import pty
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from records import STACK, make_record
+from test_status import tfdet
+
+from tfdet.cases import current_cases, current_hashes
+from tfdet.errors import DataError, Exit
+from tfdet.evidence import Store
+from tfdet.infer import CellKey, Evidence, Seen, Verdict
+from tfdet.matrix.load import load_matrix
+from tfdet.paths import Project
+from tfdet.records import Record, parse
+from tfdet.rules import misfits
+from tfdet.status import glance, seen
+from tfdet_probe import record as probe_record
+
+HUGE = 10**400
+ERROR = {"kind": "crashed", "type": "SIGSEGV", "message": "planted", "where": None}
+# (what, observation, what is changed in a record of it): the first part reaches a table, or contradicts what does.
+IN_TABLES: list[tuple[str, str, dict[str, Any]]] = [
+    ("many results, and yet equal", "equal", {"distinct": 999}),
+    ("one result, and yet it differs", "differs", {"distinct": 1, "digests": ["a" * 64]}),
+    ("more results than runs differed", "differs", {"differed": 1, "distinct": 3, "digests": [c * 64 for c in "abc"]}),
+    ("no digests", "equal", {"digests": []}),
+    ("no runs", "equal", {"runs": 0}),
+    ("no repeats", "equal", {"runs": 0, "repeats": 0}),
+    ("huge", "equal", {"runs": HUGE, "repeats": HUGE}),
+    ("large", "equal", {"runs": 10**12, "repeats": 10**12}),
+    ("runs that are missing", "equal", {"repeats": 20}),
+    ("half a process", "crashed", {"runs": 5, "distinct": 1, "digests": ["a" * 64], "median_seconds": 0.25}),
+    ("equal with a crash", "equal", {"error": ERROR}),
+    ("a crash without an error", "crashed", {"error": None}),
+    ("a crash that raises", "crashed", {"error": {**ERROR, "kind": "raises"}}),
+    ("a first difference of nothing", "equal", {"first_differing": {"relaunch": 0, "repeat": 0}}),
+    ("a difference without a first", "differs", {"first_differing": None}),
+    ("a first beyond the repeats", "differs", {"first_differing": {"relaunch": 0, "repeat": 10}}),
+    ("a first beyond the relaunches", "differs", {"first_differing": {"relaunch": 1, "repeat": 0}}),
+    ("a distance of nothing", "equal", {"max_ulp": 1}),
+    ("an absolute distance of nothing", "equal", {"max_absolute": 0.5}),
+    ("runs untimed", "equal", {"median_seconds": None}),
+    ("a time of no run", "raises", {"median_seconds": 0.25}),
+    ("less than no time", "equal", {"median_seconds": -1.0}),
+    ("1970", "equal", {"started": "1970-01-01T00:00:00Z"}),
+    ("no such day", "equal", {"started": "2026-02-30T00:00:00Z"}),
+    ("no such hour", "equal", {"started": "2026-01-01T24:00:00Z"}),
+    ("another GPU", "equal", {"device": "nvidia-h100", "ran_on": ["GPU:0"], "stack": {**STACK, "gpu": "GT 710"}}),
+    ("a CPU with a GPU", "equal", {"stack": {**STACK, "gpu": "GT 710"}}),
+]
+BESIDE: list[tuple[str, str, dict[str, Any]]] = [
+    ("a digest that is none", "equal", {"digests": ["a" * 63]}),
+    ("a digest twice", "differs", {"digests": ["a" * 64] * 2}),
+    ("a CPU with kernels", "equal", {"kernels": ["sgemm"]}),
+    ("a GPU beside the CPU", "equal", {"ran_on": ["CPU:0", "GPU:0"]}),
+    ("nowhere and somewhere", "raises", {"ran_on": ["CPU:0"]}),
+]
+
+
+@pytest.fixture
+def project(copy: Project) -> Project:
+    """Nothing measured but what a test adds."""
+    for path in copy.evidence.glob("*/*.jsonl"):
+        path.unlink()
+    return copy
+
+
+def signed(content: dict[str, Any]) -> bytes:
+    """With a checksum that fits."""
+    return (probe_record.dump({**content, "checksum": probe_record.checksum(content)}) + "\n").encode()
+
+
+def known(project: Project) -> dict[str, Any]:
+    """A current case of a source."""
+    by_hash = current_cases(project.suite).by_hash
+    code, cases = next((code, cases) for (name, code), cases in by_hash.items() if name == "bias-add-backprop")
+    case, mode = sorted(cases or ())[0]
+    return {"case_hash": code, "case": case, "mode": mode}
+
+
+@pytest.mark.parametrize("row", IN_TABLES + BESIDE, ids=lambda row: row[0])
+def test_what_no_run_can_have_given_is_no_record(row: tuple[str, str, dict[str, Any]]) -> None:
+    genuine = make_record(row[1])
+    parse(signed(genuine))
+    with pytest.raises(ValueError, match=r"\w"):
+        parse(signed({**genuine, **row[2]}))
+
+
+@pytest.mark.parametrize("row", IN_TABLES, ids=lambda row: row[0])
+def test_the_fast_reader_of_status_refuses_it_too(row: tuple[str, str, dict[str, Any]], tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(signed({**make_record(row[1]), **row[2]}))
+    with pytest.raises(DataError):
+        list(glance(path))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"case": "no-such-case-eager"},
+        {"mode": "xla"},
+        {"solution": "TDO"},
+        {"environment": "tf2.21"},
+        {"source": "no-such-source"},
+        {"distinct": 999},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_every_door_refuses_alike(project: Project, line: Callable[..., bytes], changes: dict[str, Any]) -> None:
+    record = line(**{**known(project), **changes})
+    path = project.root / "records.jsonl"
+    path.write_bytes(record)
+    (project.evidence / "cpu").mkdir(exist_ok=True)
+    stored = project.evidence / "cpu" / f"{changes.get('environment', 'tf2.0')}.jsonl"
+    for how in (["evidence", "add", "--yes", path], ["status", "--write"], ["status", "--check"]):
+        done = tfdet(project, *how)
+        assert (done.returncode, "Traceback" in done.stderr) == (Exit.USAGE, False), how
+        stored.write_bytes(record)
+
+
+def test_a_case_that_has_changed_since_is_stale_whatever_its_name(project: Project, line: Callable[..., bytes]) -> None:
+    path = project.root / "records.jsonl"
+    path.write_bytes(line(case="a-name-of-old-eager"))
+    assert tfdet(project, "evidence", "add", "--yes", path).returncode == 0
+
+
+def test_the_evidence_names_cases_that_the_text_of_the_suite_gives(checkout: Project) -> None:
+    cases, hashes = current_cases(checkout.suite), current_hashes(checkout.suite)
+    assert None not in cases.by_hash.values()
+    store = Store(checkout.evidence)
+    records = [r for path in store.files() for r in store.read(path) if r.case_hash in hashes[r.source]]
+    assert len(records) > 1000
+    assert all(cases.has(r.source, r.case_hash, r.case, r.mode) for r in records)
+
+
+MUTANTS = 10_000
+Told = dict[CellKey, tuple[Verdict, int]]
+
+
+def leaves(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The places of all values in a record, of tables and lists as well."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [place for key, one in inside for place in [(*at, key), *leaves(one, (*at, key))]]
+
+
+def other(chance: random.Random, value: Any) -> Any:
+    """Another value: near, far, of another kind, or none."""
+    pool: list[Any] = [None, 0, 1, -1, 2, 999, 2**63, HUGE, 0.5, 1e308, True, "", "a" * 64, "cpu", [], {}, [0]]
+    pool += ["equal", "differs", "raises", "unsupported", "crashed", "timed-out", "2019-01-01T00:00:00Z", "\x1b[2J"]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        pool += [value + 1, value - 1, value * 2, value * 10, -value] * 4
+    if isinstance(value, str):
+        pool += [value + "x", value[1:], value[::-1], value.upper(), value * 2, value.replace("0", "1")] * 3
+    if isinstance(value, list):
+        pool += [value + value, value[1:], [*value, "CPU:1"]] * 3
+    return chance.choice(pool)
+
+
+def mutate(chance: random.Random, content: dict[str, Any]) -> dict[str, Any]:
+    changed = copies.deepcopy(content)
+    for _ in range(chance.choice([1, 1, 1, 2, 3])):
+        place = chance.choice(leaves(changed))
+        into: Any = changed
+        for key in place[:-1]:
+            into = into[key]
+        if chance.random() < 0.05 and isinstance(into, dict):
+            del into[place[-1]]
+        else:
+            into[place[-1]] = other(chance, into[place[-1]])
+    return changed
+
+
+def told(hashes: dict[str, set[str]], records: list[Seen]) -> Told:
+    """What is said of cells; of one that only stale records speak of, nothing is."""
+    evidence = Evidence(hashes).extend(records)
+    cells = {key: evidence.cell(key) for key in evidence.cell_keys()}
+    return {key: (cell.verdict, cell.runs) for key, cell in cells.items() if cell.verdict is not Verdict.STALE}
+
+
+def reaches(record: Record) -> Seen:
+    """What of a record reaches a verdict, but for what another run, or another machine, could well have given: such a
+    record is possible, and only a signature could tell.
+    """
+    return seen(record)._replace(machine="", seconds=None, differed=0)
+
+
+def test_every_mutant_is_refused_or_harmless(checkout: Project) -> None:
+    """One that is taken says what the record said, or nothing at all.
+
+    No mutation gives a solution or a case the name of another of its kind: that record is possible, too.
+    """
+    matrix, cases, hashes = load_matrix(checkout.matrix), current_cases(checkout.suite), current_hashes(checkout.suite)
+    store, chance = Store(checkout.evidence), random.Random(10)
+    files = {path: list(store.read(path)) for path in store.files()}
+    refused, judged = 0, 0
+    for number in range(MUTANTS):
+        path = chance.choice(sorted(files))
+        genuine = chance.choice(files[path])
+        content = mutate(chance, json.loads(genuine.line()))
+        try:
+            mutant = parse(signed(content))
+        except ValueError:
+            refused += 1
+            continue
+        if misfits(matrix, cases, mutant):
+            refused += 1
+        elif reaches(mutant) != reaches(genuine):
+            judged += 1
+            rest = [seen(record) for record in files[path] if record is not genuine]
+            now = told(hashes, [*rest, seen(mutant)])
+            assert now in (told(hashes, [*rest, seen(genuine)]), told(hashes, rest)), (number, content)
+    assert refused > MUTANTS / 2
+    assert judged
+
+
+def test_add_shows_what_would_change_and_takes_nothing_unasked(project: Project, line: Callable[..., bytes]) -> None:
+    path = project.root / "records.jsonl"
+    path.write_bytes(line("differs", **known(project)))
+    done = tfdet(project, "evidence", "add", path)
+    assert done.returncode == Exit.USAGE
+    for words in ("--yes", "never run", "nondeterministic 10/10", "measured by a single machine"):
+        assert words in done.stderr
+    assert not list(project.evidence.glob("*/*.jsonl"))
+    assert tfdet(project, "evidence", "add", "--yes", path).returncode == 0
+    again = tfdet(project, "evidence", "add", path)
+    assert (again.returncode, "1 known already" in again.stderr) == (0, True), "nothing changes: nothing is asked"
+
+
+@pytest.mark.parametrize(("answer", "code", "files"), [("y\n", 0, 1), ("n\n", Exit.INTERRUPTED, 0)])
+def test_add_asks_a_person(project: Project, line: Callable[..., bytes], answer: str, code: int, files: int) -> None:
+    path = project.root / "records.jsonl"
+    path.write_bytes(line("differs", **known(project)))
+    ours, theirs = pty.openpty()
+    os.write(ours, answer.encode())
+    done = subprocess.run(
+        [sys.executable, "-m", "tfdet", "evidence", "add", str(path)], stdin=theirs, capture_output=True, text=True,
+        env={**os.environ, "TFDET_ROOT": str(project.root)}, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    assert len(list(project.evidence.glob("*/*.jsonl"))) == files
+
+
+@pytest.mark.parametrize(
+    ("machines", "shown", "mark"),
+    [("a", "measured by a single machine", "| ✗ 10/10 |"), ("ab", "measured by 2 machines", "| ✗ 20/20 ×2 |")],
+)
+def test_a_cell_says_how_many_machines_measured_it(
+    project: Project, line: Callable[..., bytes], machines: str, shown: str, mark: str
+) -> None:
+    path = project.root / "records.jsonl"
+    path.write_bytes(b"".join(line("differs", **known(project), machine=name * 12) for name in machines))
+    assert tfdet(project, "evidence", "add", "--yes", path).returncode == 0
+    assert tfdet(project, "status", "--write").returncode == 0
+    cells = json.loads(tfdet(project, "status", "--json").stdout)["cells"]
+    assert [cell["machines"] for cell in cells if cell["backing"] == "measured"] == [len(machines)]
+    assert shown in tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout
+    assert mark in (project.root / "README.md").read_text()
