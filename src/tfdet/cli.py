@@ -9,18 +9,18 @@ import signal
 import sys
 import traceback
 from pathlib import Path
-from typing import Annotated, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
-from tfdet import console, costs, views
+from tfdet import console
 from tfdet.errors import DataError, Exit, Interrupted, TfdetError, UsageError
-from tfdet.evidence import Added, Store
-from tfdet.infer import CellKey
-from tfdet.matrix.load import Matrix, load_matrix
 from tfdet.paths import Project, find_project
-from tfdet.records import Record, read_records
-from tfdet.status import load_status
+
+if TYPE_CHECKING:  # each command imports what it needs, and no other waits for that
+    from tfdet.evidence import Added
+    from tfdet.matrix.load import Matrix
+    from tfdet.records import Record
 
 app = typer.Typer(no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
 evidence_app = typer.Typer(no_args_is_help=True, help="The evidence store, matrix/evidence.")
@@ -41,6 +41,8 @@ def every_command(context: typer.Context) -> None:
 
 
 def _load() -> tuple[Project, Matrix]:
+    from tfdet.matrix.load import load_matrix
+
     project = find_project()
     return project, load_matrix(project.matrix)
 
@@ -56,6 +58,7 @@ def doctor(
     as_json: Json = False,
 ) -> None:
     """What this host can run: Docker, NVIDIA runtime, GPUs, driver, disk, Pythons."""
+    from tfdet import lists
     from tfdet.doctor import examine
 
     project, matrix = _load()
@@ -63,17 +66,20 @@ def doctor(
     if as_json:
         _print_json([check.as_json() for check in checks])
     else:
-        console.out().print(views.checks(checks))
+        console.out().print(lists.checks(checks))
 
 
 @app.command()
 def envs(as_json: Json = False) -> None:
     """The reference environments."""
-    _, matrix = _load()
+    from tfdet import lists
+    from tfdet.matrix.load import load_environments
+
+    found = load_environments(find_project().matrix)
     if as_json:
-        _print_json([{"id": key, **e.model_dump(mode="json")} for key, e in matrix.environments.items()])
+        _print_json([{"id": key, **e.model_dump(mode="json")} for key, e in found.items()])
     else:
-        console.out().print(views.environments(matrix))
+        console.out().print(lists.environments(found))
 
 
 @app.command()
@@ -148,6 +154,10 @@ def run(
 
 def _show_run(project: Project, records: list[Record], out: Path | None) -> None:
     """What the store, or the file that was asked for instead, now says of the cells that were run."""
+    from tfdet import views
+    from tfdet.infer import CellKey
+    from tfdet.status import load_status
+
     ran = {CellKey(r.environment, r.device, r.source, r.solution) for r in records}
     status = load_status(project, [out], store=False) if out else load_status(project)
     console.out().print(views.cells(cell for cell in status.cells if cell.key in ran))
@@ -199,7 +209,8 @@ def status(
     as_json: Json = False,
 ) -> None:
     """What is deterministic where, by the evidence; contradicted claims are named."""
-    from tfdet import render
+    from tfdet import render, views
+    from tfdet.status import load_status
 
     if write and check:
         raise UsageError("--write and --check together", "Give one of them.")
@@ -250,6 +261,11 @@ def show(
     env: Annotated[str, typer.Argument(metavar="ENV")], source: Annotated[str, typer.Argument(metavar="SOURCE")]
 ) -> None:
     """One environment and source: every record, the claims, how to re-run it."""
+    from tfdet import costs, views
+    from tfdet.evidence import Store
+    from tfdet.records import read_records
+    from tfdet.status import load_status
+
     project = find_project()
     found = load_status(project)
     found.matrix.environment(env)
@@ -269,6 +285,7 @@ def show(
 def recipe(env: Annotated[str, typer.Argument(metavar="ENV")]) -> None:
     """Exact lines that make this TensorFlow as deterministic as it gets, and the ops to avoid."""
     from tfdet.recipe import recipe_text
+    from tfdet.status import load_status
 
     found = load_status(find_project())
     found.matrix.environment(env)
@@ -325,6 +342,7 @@ def locate(
 ) -> None:
     """Run a training program until two runs differ, and name the op that began it."""
     from tfdet import locate as search
+    from tfdet import views
 
     if traces:
         found = search.compare(words)
@@ -345,6 +363,9 @@ def locate(
 @evidence_app.command("add")
 def evidence_add(files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="records, one a line")]) -> None:
     """Take records from another machine into matrix/evidence: validated, nothing lost."""
+    from tfdet.evidence import Store
+    from tfdet.records import read_records
+
     project, matrix = _load()
     records = [record for path in files for record in read_records(path)]
     strangers = sorted({r.environment for r in records} - set(matrix.environments))

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+import msgspec
 
 from tfdet.audit.findings import Audited, Finding, prepare
 from tfdet.audit.stored import load_all
@@ -28,12 +28,10 @@ PARALLEL_BYTES = 64 << 20
 _GPU = "gpu"  # the device of a claim on GPUs that no GPU has measured
 
 
-class _Glance(BaseModel):
+class _Glance(msgspec.Struct, frozen=True, gc=False):
     """What inference needs of a record whose checksum vouches for the rest; a million must not take long."""
 
-    model_config = ConfigDict(extra="ignore", strict=True)
-
-    schema_: Literal[1] = Field(alias="schema")
+    schema: Literal[1]
     environment: str
     device: str
     source: str
@@ -48,6 +46,9 @@ class _Glance(BaseModel):
     checksum: str
 
 
+_decode = msgspec.json.Decoder(_Glance).decode
+
+
 def glance(path: Path, skip: Container[str] = ()) -> Iterator[Seen]:
     """The records of a file of the store as inference sees them, but for those whose checksum is in `skip`.
 
@@ -59,8 +60,8 @@ def glance(path: Path, skip: Container[str] = ()) -> Iterator[Seen]:
             try:
                 if not intact(line):
                     parse(line)  # says what is wrong with it
-                g = _Glance.model_validate_json(line)
-            except ValueError as error:
+                g = _decode(line)
+            except (ValueError, msgspec.MsgspecError) as error:
                 faults.append(f"{path}:{number}: {error}")
                 continue
             if g.checksum not in skip:
@@ -287,7 +288,8 @@ def _spread(
 
 
 def _in_its_place(path: Path, records: Iterable[Seen]) -> Iterator[Seen]:
+    place = path.parent.name, path.stem
     for record in records:
-        if (record.device, record.environment) != (path.parent.name, path.stem):
+        if (record.device, record.environment) != place:
             raise DataError(f"{path}: holds a record of {record.device}/{record.environment}")
         yield record

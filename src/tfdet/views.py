@@ -11,7 +11,8 @@ from rich.text import Text
 
 from tfdet.costs import Cost
 from tfdet.infer import Cell, Verdict
-from tfdet.matrix.load import Matrix
+from tfdet.lists import add_row as _row
+from tfdet.lists import new_table as _table
 from tfdet.matrix.models import NONE, Environment
 from tfdet.plan import cells as plan_cells
 from tfdet.records import Record
@@ -25,7 +26,6 @@ BLIND = (
 _LONGEST_NAME = 200  # characters of a kernel's name: Eigen's have thousands
 
 if TYPE_CHECKING:
-    from tfdet.doctor import Check
     from tfdet.locate import Found
 
 _STYLE = {
@@ -37,34 +37,6 @@ _STYLE = {
     Verdict.STALE: "dim italic",
     Verdict.UNSUPPORTED: "dim",
 }
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for column in columns:
-        table.add_column(Text(column), overflow="fold")
-    return table
-
-
-def _row(table: Table, *row: str | Text) -> None:
-    """Facts as they are: what looks like rich's markup in a record or a claim is text."""
-    table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
-
-
-def environments(matrix: Matrix) -> Table:
-    table = _table("environment", "TensorFlow", "CUDA", "cuDNN", "driver", "image")
-    for key, environment in matrix.environments.items():
-        _row(table, key, environment.tensorflow, environment.cuda, environment.cudnn, environment.min_driver,
-             environment.image)  # fmt: skip
-    return table
-
-
-def checks(found: Sequence[Check]) -> Table:
-    table = _table("", "what", "found", "advice")
-    styles = {"ok": "green", "warn": "yellow", "missing": "red"}
-    for check in found:
-        _row(table, Text(check.state, style=styles[check.state]), check.name, check.detail, check.advice)
-    return table
 
 
 def verdict_text(cell: Cell) -> Text:

@@ -45,7 +45,7 @@ def tfdet(project: Project, *arguments: str | Path) -> subprocess.CompletedProce
 
 
 def test_a_defect_is_a_traceback_and_a_failed_run(checkout: Project) -> None:
-    code = "import sys, tfdet.cli as c; c.load_matrix = lambda path: 1 / 0; sys.argv = ['tfdet', 'envs']; c.main()"
+    code = "import sys, tfdet.cli as c; c.find_project = lambda: 1 / 0; sys.argv = ['tfdet', 'envs']; c.main()"
     done = shell(checkout, f'"{sys.executable}" -c "{code}"')
     assert done.returncode == Exit.RUN_FAILED
     assert "ZeroDivisionError" in done.stderr
