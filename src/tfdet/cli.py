@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import glob
 import json
 import math
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
@@ -26,15 +28,45 @@ app = typer.Typer(no_args_is_help=True, add_completion=True, pretty_exceptions_e
 evidence_app = typer.Typer(no_args_is_help=True, help="The evidence store, matrix/evidence.")
 app.add_typer(evidence_app, name="evidence")
 
+
+def _named(kind: str) -> Callable[[str], list[str]]:
+    """For a shell's completion: the names of a folder of matrix/, nothing of which is read."""
+
+    def beginning_with(incomplete: str) -> list[str]:
+        try:
+            return sorted(path.stem for path in (find_project().matrix / kind).glob(f"{glob.escape(incomplete)}*.toml"))
+        except UsageError:  # outside of a checkout
+            return []
+
+    return beginning_with
+
+
+_environments, _sources, _solutions = _named("environments"), _named("sources"), _named("solutions")
 Json = Annotated[bool, typer.Option("--json", help="for machines")]
-Environments = Annotated[list[str], typer.Argument(metavar="ENV...", help="for example tf2.0; see `tfdet envs`")]
+Environments = Annotated[
+    list[str],
+    typer.Argument(metavar="ENV...", help="for example tf2.0; see `tfdet envs`", autocompletion=_environments),
+]
 Device = Literal["gpu", "cpu"]
 LONGEST = 86400.0  # seconds that one process of a case may take
 _READ_ONLY = ("doctor", "envs", "status", "show", "recipe")
 
 
+def _tell_version(asked: bool) -> None:
+    if asked:
+        from tfdeterminism.version import __version__
+
+        console.write(f"tfdet {__version__}\n")
+        raise typer.Exit
+
+
 @app.callback()
-def every_command(context: typer.Context) -> None:
+def every_command(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="say which this is", callback=_tell_version, is_eager=True)
+    ] = False,
+) -> None:
     """Which TensorFlow op differs on which stack, with evidence that anybody can make again."""
     if context.invoked_subcommand not in _READ_ONLY:
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # what is under way must not be lost with its reader
@@ -54,19 +86,24 @@ def _print_json(value: object) -> None:
 
 @app.command()
 def doctor(
-    env: Annotated[str | None, typer.Argument(metavar="[ENV]", help="check for this environment")] = None,
+    env: Annotated[
+        str | None, typer.Argument(metavar="[ENV]", help="check for this environment", autocompletion=_environments)
+    ] = None,
+    device: Annotated[Device, typer.Option(help="where its ops shall run")] = "gpu",
     as_json: Json = False,
 ) -> None:
-    """What this host can run: Docker, NVIDIA runtime, GPUs, driver, disk, Pythons."""
+    """What this host can run: Docker, NVIDIA runtime, GPUs, driver, disk, Pythons. ENV lacks something: exit code 4."""
     from tfdet import lists
     from tfdet.doctor import examine
 
     project, matrix = _load()
-    checks = examine(project, matrix, env)
+    checks = examine(project, matrix, env, device)
     if as_json:
         _print_json([check.as_json() for check in checks])
     else:
         console.out().print(lists.checks(checks))
+    if env and any(check.state == "missing" for check in checks):
+        raise typer.Exit(Exit.NO_DEVICE)
 
 
 @app.command()
@@ -105,9 +142,13 @@ def run(
     env: Environments,
     engine: Annotated[Literal["docker", "venv"] | None, typer.Option(help="default: venv where pip can build")] = None,
     device: Annotated[Device, typer.Option(help="where the ops run")] = "gpu",
-    source: Annotated[list[str] | None, typer.Option(metavar="ID", help="only this source (again: several)")] = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="only this source (again: several)", autocompletion=_sources),
+    ] = None,
     solution: Annotated[
-        list[str] | None, typer.Option(metavar="KEY", help="only this solution, and its control")
+        list[str] | None,
+        typer.Option(metavar="KEY", help="only this solution, and its control", autocompletion=_solutions),
     ] = None,
     repeats: Annotated[int, typer.Option(min=1, help="repeats in one process")] = 10,
     relaunches: Annotated[int, typer.Option(min=1, help="fresh processes")] = 2,
@@ -165,7 +206,9 @@ def _show_run(project: Project, records: list[Record], out: Path | None) -> None
 
 @app.command()
 def bundle(
-    env: Annotated[str, typer.Argument(metavar="ENV", help="for example tf2.21; see `tfdet envs`")],
+    env: Annotated[
+        str, typer.Argument(metavar="ENV", help="for example tf2.21; see `tfdet envs`", autocompletion=_environments)
+    ],
     out: Annotated[Path, typer.Option(help="folder for the parts")],
     device: Annotated[Device, typer.Option(help="whose build: a GPU's runs on the CPU, too")] = "gpu",
     compute_capability: Annotated[
@@ -205,7 +248,10 @@ def status(
     check: Annotated[bool, typer.Option("--check", help="fail if they are not what the evidence gives")] = False,
     records: Annotated[list[Path] | None, typer.Option("--with", help="look at this file of records too")] = None,
     only: Annotated[bool, typer.Option("--only", help="with --with: at these records alone")] = False,
-    env: Annotated[list[str] | None, typer.Option(help="only this environment (again: several)")] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(help="only this environment (again: several)", autocompletion=_environments),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """What is deterministic where, by the evidence; contradicted claims are named."""
@@ -258,7 +304,8 @@ def _name_contradictions(contradictions: list[str]) -> None:
 
 @app.command()
 def show(
-    env: Annotated[str, typer.Argument(metavar="ENV")], source: Annotated[str, typer.Argument(metavar="SOURCE")]
+    env: Annotated[str, typer.Argument(metavar="ENV", autocompletion=_environments)],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", autocompletion=_sources)],
 ) -> None:
     """One environment and source: every record, the claims, how to re-run it."""
     from tfdet import costs, views
@@ -282,7 +329,7 @@ def show(
 
 
 @app.command()
-def recipe(env: Annotated[str, typer.Argument(metavar="ENV")]) -> None:
+def recipe(env: Annotated[str, typer.Argument(metavar="ENV", autocompletion=_environments)]) -> None:
     """Exact lines that make this TensorFlow as deterministic as it gets, and the ops to avoid."""
     from tfdet.recipe import recipe_text
     from tfdet.status import load_status
@@ -295,7 +342,8 @@ def recipe(env: Annotated[str, typer.Argument(metavar="ENV")]) -> None:
 @app.command()
 def audit(
     targets: Annotated[
-        list[str] | None, typer.Argument(metavar="ENV|WHEEL|DIRECTORY|LIBRARY...", help="what to read")
+        list[str] | None,
+        typer.Argument(metavar="ENV|WHEEL|DIRECTORY|LIBRARY...", help="what to read", autocompletion=_environments),
     ] = None,
     arch: Annotated[
         list[str] | None, typer.Option(metavar="sm_70", help="only this architecture (again: several)")
@@ -330,7 +378,12 @@ def audit(
 
 @app.command(context_settings={"ignore_unknown_options": True})
 def locate(
-    words: Annotated[list[str], typer.Argument(metavar="[ENV] -- PROGRAM ARGS...", help="tf2.21 -- train.py --lr 0.1")],
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[ENV] -- PROGRAM ARGS...", help="tf2.21 -- train.py --lr 0.1", autocompletion=_environments
+        ),
+    ],
     python: Annotated[
         str | None, typer.Option(help="the Python that has TensorFlow; default: an ENV, or `python`")
     ] = None,

@@ -107,6 +107,7 @@ def test_no_file_is_in_both_wheels_and_tfdet_depends_on_the_other(
     files, metadata = contents(build(checkout.root, tmp_path))
     library, about = contents(wheel)
     assert {name.split("/")[0] for name in files} == {"tfdet", "tfdet_probe"}
+    assert "tfdet/py.typed" in files
     assert {name.split("/")[0] for name in library} == {"tfdeterminism"}
     assert metadata["Version"] == about["Version"]
     assert f"tfdeterminism=={about['Version']}" in metadata.get_all("Requires-Dist", [])
