@@ -79,7 +79,7 @@ def seen(r: Record | _Glance) -> Seen:
 _AGAINST = {
     "deterministic": (Verdict.NONDETERMINISTIC, Verdict.RAISES),
     "nondeterministic": (Verdict.DETERMINISTIC,),
-    "raises": (Verdict.NONDETERMINISTIC, Verdict.DETERMINISTIC, Verdict.NOT_SHOWN),
+    "raises": (Verdict.NONDETERMINISTIC, Verdict.DETERMINISTIC, Verdict.TOO_FEW, Verdict.NOT_SHOWN),
 }
 
 

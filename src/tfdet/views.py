@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _STYLE = {
     Verdict.NONDETERMINISTIC: "red",
     Verdict.DETERMINISTIC: "green",
+    Verdict.TOO_FEW: "yellow",
     Verdict.NOT_SHOWN: "dim",
     Verdict.RAISES: "yellow",
     Verdict.FAILED: "magenta",
@@ -46,7 +47,7 @@ def verdict_text(cell: Cell) -> Text:
         words += f" {cell.differed}/{cell.runs}"
     elif cell.bound95 is not None:
         words += f" 0/{cell.runs} (≤ {cell.bound95:.1%})"
-    if cell.verdict is Verdict.DETERMINISTIC:
+    if cell.verdict in (Verdict.DETERMINISTIC, Verdict.TOO_FEW):
         words += f", {cell.proven} of {cell.cases} cases' control differed"
     return Text(words, style=_STYLE.get(cell.verdict, ""))
 
@@ -63,6 +64,7 @@ def cells(found: Iterable[StatusCell]) -> Table:
 _MARK = {
     Verdict.NONDETERMINISTIC: "✗",
     Verdict.DETERMINISTIC: "✓",
+    Verdict.TOO_FEW: "?",
     Verdict.NOT_SHOWN: "≈",
     Verdict.RAISES: "raises",
     Verdict.FAILED: "failed",
@@ -72,7 +74,10 @@ _MARK = {
 }
 
 
-LEGEND = "✗ nondeterministic  ✓ deterministic (its control differed)  ≈ not shown to differ  – unsupported"
+LEGEND = (
+    "✗ nondeterministic  ✓ deterministic (its control differed)  ? too few runs to say so  ≈ not shown to differ  "
+    "– unsupported"
+)
 AUDITED = "a audited: read from the binaries, not run (docs/audit.md)"
 
 
