@@ -18,6 +18,7 @@ import typer
 from tfdet import console
 from tfdet.errors import DataError, Exit, Interrupted, TfdetError, UsageError
 from tfdet.paths import Project, find_project
+from tfdet.visible import as_json
 
 if TYPE_CHECKING:  # each command imports what it needs, and no other waits for that
     from tfdet.evidence import Added
@@ -81,7 +82,7 @@ def _load() -> tuple[Project, Matrix]:
 
 def _print_json(value: object) -> None:
     unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-    console.write(json.dumps(value, indent=1, ensure_ascii=not unicode) + "\n")
+    console.write(as_json(json.dumps(value, indent=1, ensure_ascii=not unicode)) + "\n")
 
 
 @app.command()

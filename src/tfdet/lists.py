@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
+from tfdet.visible import visible
+
 if TYPE_CHECKING:
     from tfdet.doctor import Check
     from tfdet.matrix.models import Environment
@@ -22,7 +24,7 @@ def new_table(*columns: str) -> Table:
 
 def add_row(table: Table, *row: str | Text) -> None:
     """Facts as they are: what looks like rich's markup in a record or a claim is text."""
-    table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+    table.add_row(*(Text(visible(cell)) if isinstance(cell, str) else cell for cell in row))
 
 
 def environments(found: Mapping[str, Environment]) -> Table:

@@ -5,8 +5,8 @@ Exit codes: 0 the same, 1 diverged, 2 the structure differs, 3 bad input.
 
 import json
 import os
-import re
 import sys
+import unicodedata
 
 import numpy
 
@@ -18,7 +18,7 @@ from .describe import Describer
 
 SAME, DIVERGED, STRUCTURE = 0, 1, 2
 CODES = {"same": SAME, "diverged": DIVERGED, "structure": STRUCTURE}
-_CONTROL = re.compile(u"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
+_HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _FRONT = 240  # records around the first difference that are shown
 _STEPS = 400  # bars of the picture
 
@@ -92,7 +92,12 @@ def text(difference):
     if difference.notes:
         lines.append("")
     lines += ["note: " + note for note in difference.notes]
-    return "\n".join(_CONTROL.sub("?", line) for line in lines)  # a stranger's trace must not steer a terminal
+    return "\n".join(shown(line) for line in lines)
+
+
+def shown(line):
+    """A stranger's trace must not steer a terminal, nor hide or reorder what it says."""
+    return "".join("?" if unicodedata.category(c) in _HIDDEN and c != "\t" else c for c in line)
 
 
 def main(arguments=None, out=None):

@@ -297,12 +297,12 @@ def text(found):
     """The verdict for people, with what it rests on."""
     lines = []
     if found.difference:
-        lines += [diff.text(found.difference), ""]
+        lines += diff.text(found.difference).split("\n") + [""]
     lines += ["Verdict: " + found.verdict()] + ["  " + line for line in found.findings]
     if found.culprits and found.culprits[0]["lines"]:
         lines.append("Change:")
         lines += ["    " + line for line in found.culprits[0]["lines"]]
-    return "\n".join(lines)
+    return "\n".join(diff.shown(line) for line in lines)
 
 
 def _end(child):

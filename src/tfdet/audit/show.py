@@ -15,6 +15,7 @@ from tfdet.audit.report import Audit
 from tfdet.audit.sass import FIRST_ARCH
 from tfdet.matrix.models import Source
 from tfdet.views import BLIND
+from tfdet.visible import visible
 
 _HOW = {"native": "natively", "jit": "by JIT", "no": "not at all"}
 
@@ -27,7 +28,7 @@ def table(*columns: str) -> Table:
 
 
 def row(made: Table, *cells: str) -> None:
-    made.add_row(*(Text(cell) for cell in cells))
+    made.add_row(*(Text(visible(cell)) for cell in cells))
 
 
 def audit(found: Audit, audited: Audited, sources: Mapping[str, Source]) -> list[RenderableType]:
