@@ -286,7 +286,7 @@ def status(
     elif as_json:
         _print_json({"cells": [cell.as_json() for cell in found.cells if not env or cell.key.environment in env]})
     else:
-        console.out().print(views.status(found, env))
+        console.out().print(views.status(found, env, console.out().width))
     _report_contradictions(contradictions)
     if check:
         console.note("the tables are what the evidence gives")

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from tfdet import console
 from tfdet.costs import Cost
 from tfdet.infer import Cell, Verdict
 from tfdet.lists import add_row as _row
@@ -23,6 +25,7 @@ BLIND = (
     "cuDNN and cuBLAS (not in the wheel), code that XLA generates at run time, races of plain stores, which kernel the "
     "host picks; what is shipped need not be reached"
 )
+_ANY = 10_000  # columns: wider than anything
 _LONGEST_NAME = 200  # characters of a kernel's name: Eigen's have thousands
 
 if TYPE_CHECKING:
@@ -81,9 +84,24 @@ LEGEND = (
 AUDITED = "a audited: read from the binaries, not run (docs/audit.md)"
 
 
-def status(found: Status, only: Sequence[str] | None) -> RenderableType:
-    """Measured cells: a row a source and solution, a column an environment."""
+def status(found: Status, only: Sequence[str] | None, width: int) -> RenderableType:
+    """Measured cells: a column an environment where there is room, or else which environments showed what."""
     measured = [c for c in found.cells if c.backing == "measured" and (not only or c.key.environment in only)]
+    table = _by_environment(found, measured)
+    parts: list[RenderableType] = [table, Text("\n" + LEGEND, style="dim")]
+    if Measurement.get(console.out(), console.out().options.update(max_width=_ANY), table).maximum > width:
+        among = " ".join(key for key in found.matrix.environments if key in {c.key.environment for c in measured})
+        parts = [
+            _by_mark(found, measured),
+            *parts[1:],
+            Text(f"Ranges speak of what was measured: {among}", style="dim"),
+        ]
+    if audited := _audited(found, only):
+        parts += [Text("\non GPUs, without any solution", style="bold"), audited, Text("\n" + AUDITED, style="dim")]
+    return Group(*parts)
+
+
+def _by_environment(found: Status, measured: Sequence[StatusCell]) -> Table:
     columns = list(dict.fromkeys((c.key.environment, c.key.device) for c in measured))
     columns.sort(key=lambda column: (column[1], list(found.matrix.environments).index(column[0])))
     table = _table("source", "solution", *(f"{env}\n{device}" for env, device in columns))
@@ -91,10 +109,30 @@ def status(found: Status, only: Sequence[str] | None) -> RenderableType:
     for source, solution in dict.fromkeys((c.key.source, c.key.solution) for c in measured):
         row = [by_place.get((source, solution, *column)) for column in columns]
         _row(table, source, solution, *(_mark(cell.cell) if cell else "" for cell in row))
-    parts: list[RenderableType] = [table, Text("\n" + LEGEND, style="dim")]
-    if audited := _audited(found, only):
-        parts += [Text("\non GPUs, without any solution", style="bold"), audited, Text("\n" + AUDITED, style="dim")]
-    return Group(*parts)
+    return table
+
+
+def _by_mark(found: Status, measured: Sequence[StatusCell]) -> Table:
+    """Under each source its solutions, and what which environments showed: ✗ TF 1.14 to 2.8; ✓ TF 2.9 to 2.21."""
+    environments = found.matrix.environments
+    ran = {device: {c.key.environment for c in measured if c.key.device == device} for device in ("cpu", *found.gpus)}
+    among = {device: [e for key, e in environments.items() if key in keys] for device, keys in ran.items()}
+    rows: dict[tuple[str, str, str], list[StatusCell]] = {}
+    for cell in measured:
+        rows.setdefault((cell.key.source, cell.key.solution, cell.key.device), []).append(cell)
+    table = _table("source and solution", "device", "what which environments showed")
+    before = ""
+    for (source, solution, device), mine in rows.items():
+        if source != before:
+            _row(table, Text(source, style="bold"), "", "")
+            before = source
+        said = Text()
+        for verdict in dict.fromkeys(c.cell.verdict for c in mine):
+            showing = [environments[c.key.environment] for c in mine if c.cell.verdict is verdict]
+            where = span(showing, among[device])
+            said += Text("; " if said else "") + Text(_MARK[verdict], style=_STYLE.get(verdict, "")) + Text(f" {where}")
+        _row(table, f"  {solution}", device, said)
+    return table
 
 
 def _audited(found: Status, only: Sequence[str] | None) -> Table | None:

@@ -16,7 +16,7 @@ from tfdet.paths import Project
 from tfdet.visible import as_json, visible
 from tfdeterminism.trace import diff
 
-# Right-to-left override, isolate, zero-width space, joiner, soft hyphen, BOM, tag, separators, filler, selector, private.
+# Right-to-left override, isolate, zero-width space, joiner, soft hyphen, BOM, tag, separators, filler, selector, other.
 HIDDEN = "\u202e\u2066\u200b\u200d\xad\ufeff\U000e0041\u2028\u2029\u3164\ufe0f\ue000"
 NASTY = f"safe{HIDDEN}gnp.exe"
 
