@@ -113,6 +113,18 @@ def test_no_file_is_in_both_wheels_and_tfdet_depends_on_the_other(
     assert f"tfdeterminism=={about['Version']}" in metadata.get_all("Requires-Dist", [])
 
 
+@pytest.mark.parametrize("folder", [".", "runtime"])
+def test_a_published_wheel_names_the_repository_that_published_it(
+    checkout: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
+    assert contents(build(checkout.root / folder, tmp_path / "local"))[1].get_all("Project-URL") is None
+    monkeypatch.setenv("GITHUB_SERVER_URL", "https://example.org")
+    monkeypatch.setenv("GITHUB_REPOSITORY", "some/where")
+    urls = contents(build(checkout.root / folder, tmp_path / "published"))[1].get_all("Project-URL") or []
+    assert "Source, https://example.org/some/where" in urls
+
+
 @pytest.mark.parametrize(
     ("document", "folder"),
     [("README.md", "."), ("docs/tfdeterminism.md", "."), ("runtime/README.md", "dist"), ("recipe", ".")],
