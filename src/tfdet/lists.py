@@ -34,9 +34,16 @@ class _Facts(Table):
         names = [str(column.header).strip() for column in self.columns]
         for first, second, *others in zip(*(column.cells for column in self.columns), strict=True):
             named = zip(names[2:], others, strict=True)
-            told = [Text.assemble((f"{name}: " if name else "", "dim"), str(cell)) for name, cell in named if str(cell)]
-            yield Text.assemble((str(first), "bold"), "  ", str(second))
-            yield Padding(Text("; ").join(told), (0, 0, 0, 4))
+            told = [
+                Text.assemble((f"{name}: " if name else "", "dim"), _text(cell)) for name, cell in named if str(cell)
+            ]
+            yield Text.assemble((str(first), "bold"), "  ", _text(second))
+            if told:
+                yield Padding(Text("; ").join(told), (0, 0, 0, 4))
+
+
+def _text(cell: RenderableType) -> Text:
+    return cell if isinstance(cell, Text) else Text(str(cell))
 
 
 def _widest(cells: Iterable[object]) -> int:
