@@ -6,11 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from tfdet import console
 from tfdet.costs import Cost
 from tfdet.infer import Cell, Verdict
 from tfdet.lists import add_row as _row
@@ -25,7 +23,6 @@ BLIND = (
     "cuDNN and cuBLAS (not in the wheel), code that XLA generates at run time, races of plain stores, which kernel the "
     "host picks; what is shipped need not be reached"
 )
-_ANY = 10_000  # columns: wider than anything
 _LONGEST_NAME = 200  # characters of a kernel's name: Eigen's have thousands
 
 if TYPE_CHECKING:
@@ -87,15 +84,17 @@ AUDITED = "a audited: read from the binaries, not run (docs/audit.md)"
 def status(found: Status, only: Sequence[str] | None, width: int) -> RenderableType:
     """Measured cells: a column an environment where there is room, or else which environments showed what."""
     measured = [c for c in found.cells if c.backing == "measured" and (not only or c.key.environment in only)]
-    table = _by_environment(found, measured)
-    parts: list[RenderableType] = [table, Text("\n" + LEGEND, style="dim")]
-    if Measurement.get(console.out(), console.out().options.update(max_width=_ANY), table).maximum > width:
-        among = " ".join(key for key in found.matrix.environments if key in {c.key.environment for c in measured})
-        parts = [
-            _by_mark(found, measured),
-            *parts[1:],
-            Text(f"Ranges speak of what was measured: {among}", style="dim"),
-        ]
+    legend = Text("\n" + LEGEND, style="dim")
+    keys = {c.key.environment for c in measured}
+    needed = [max((len(c.key.source) for c in measured), default=0)]
+    needed += [max((len(c.key.solution) for c in measured), default=0)]
+    needed += [max(map(len, column)) for column in {(c.key.environment, c.key.device) for c in measured}]
+    if sum(needed) + 2 * len(needed) <= width:
+        parts: list[RenderableType] = [_by_environment(found, measured), legend]
+    else:
+        among = " ".join(key for key in found.matrix.environments if key in keys)
+        ranges = Text(f"Ranges speak of what was measured: {among}", style="dim")
+        parts = [_by_mark(found, measured), legend, ranges]
     if audited := _audited(found, only):
         parts += [Text("\non GPUs, without any solution", style="bold"), audited, Text("\n" + AUDITED, style="dim")]
     return Group(*parts)
