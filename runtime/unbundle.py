@@ -33,14 +33,22 @@ import platform
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
+import threading
 import time
 
 SCHEMA = 1
 BLOCK = 1 << 20
 MIB, GIB = 1 << 20, 1 << 30
 ZEROS = bytes(1 << 16)
+# A manifest comes from a stranger: what tfdet never writes is refused before anything is believed.
+MEMBER = 64 << 20  # bytes that one compressed piece unpacks to at most
+DICTIONARY = 256 << 20  # bytes that unpacking it may take beside that
+LARGEST = 1 << 50
+LONGEST_MANIFEST = 256 << 20
+SPARE = 64 << 20  # holes are counted to the nearest block
 # Bytes of free memory below which a run has no chance: TensorFlow, and with a GPU CUDA's libraries.
 MEMORY = {"cpu": 3 * GIB // 2, "gpu": 4 * GIB}
 # What of the caller's shell the suite may see.
@@ -63,40 +71,170 @@ class Stop(Exception):
         self.code, self.cause, self.advice = code, cause, advice
 
 
+# --- what a manifest may say --------------------------------------------------------------------------------
+
+
+def matches(pattern):
+    form = re.compile("(?:" + pattern + r")\Z")
+    return lambda value: isinstance(value, str) and form.match(value) is not None
+
+
+def count(most):
+    return lambda value: type(value) is int and 0 <= value <= most
+
+
+def text(most):
+    """What a terminal shows as it stands, and a record takes."""
+    return lambda value: isinstance(value, str) and len(value) <= most and value.isprintable()
+
+
+def flag(value):
+    return value is True or value is False
+
+
+def maybe(form):
+    return lambda value: value is None or form(value)
+
+
+def many(form):
+    return lambda value: isinstance(value, list) and all(form(item) for item in value)
+
+
+def one_with(**fields):
+    return lambda value: isinstance(value, dict) and all(n in value and form(value[n]) for n, form in fields.items())
+
+
+def piece(value):
+    """Number of a file, its first byte, how many."""
+    return isinstance(value, list) and len(value) == 3 and all(count(LARGEST)(number) for number in value)
+
+
+VERSION = r"\d{1,9}(\.\d{1,9}){0,9}"
+SHA256 = matches("[0-9a-f]{64}")
+FIELDS = {
+    "environment": matches("[A-Za-z0-9][A-Za-z0-9._-]{0,119}"),
+    "device": matches("cpu|gpu"),
+    "python": matches(r"3\.\d{1,2}"),
+    "glibc": matches(VERSION),
+    "min_driver": maybe(matches(VERSION)),
+    "compute_capability": maybe(matches(r"\d{1,2}\.\d")),
+    "brings_cuda": flag,
+    "host_libraries": many(matches(r"lib[A-Za-z0-9_+-]{1,99}\.so(\." + VERSION + ")?")),
+    "trimmed": many(text(600)),
+    "stubbed": many(text(600)),
+    "left_out": many(text(600)),
+    "from_host": many(text(600)),
+    "disk": count(LARGEST),
+    "parts": many(one_with(name=matches("[A-Za-z0-9][A-Za-z0-9._-]{0,199}"), size=count(LARGEST), sha256=SHA256)),
+    "members": many(one_with(packed=count(LARGEST), pieces=many(piece))),
+    "files": many(one_with(path=matches(r"[\s\S]*"), size=count(LARGEST), sha256=SHA256, executable=flag)),
+}
+
+
+def fault(manifest):
+    """What it says that tfdet never writes, in words; None where there is nothing of the kind."""
+    for name, form in FIELDS.items():
+        if name not in manifest:
+            return "it does not say {}".format(name)
+        if not form(manifest[name]):
+            return "what it says of {} has not the form that tfdet writes".format(name)
+    return strange_names(manifest) or strange_sizes(manifest)
+
+
+def strange_names(manifest):
+    for name in (f["path"] for f in manifest["files"]):
+        if not is_inside(name):
+            return "the manifest names a file outside of its folder: {!a}".format(name)
+        if not name.isprintable() or len(name) > 4000:
+            return "the manifest names a file as tfdet never does: {!a}".format(name[:100])
+    paths = [f["path"] for f in manifest["files"]] + ["manifest.json"]
+    folders = {path[:at] for path in paths for at in range(len(path)) if path[at] == "/"}
+    parts = [part["name"] for part in manifest["parts"]]
+    if len(set(paths)) != len(paths) or len(set(parts)) != len(parts):
+        return "the manifest names a file twice"
+    return "the manifest names a file that is a folder, too" if folders & set(paths) else None
+
+
+def is_inside(name):
+    return not any(step in ("", ".", "..") or "\\" in step or "\0" in step for step in name.split("/"))
+
+
+def strange_sizes(manifest):
+    """Every byte of every file comes from the parts, once: no size is taken on trust."""
+    if sum(member["packed"] for member in manifest["members"]) != sum(part["size"] for part in manifest["parts"]):
+        return "its parts are not as large as what they hold"
+    files, filled = manifest["files"], [0] * len(manifest["files"])
+    for member in manifest["members"]:
+        if sum(size for _, _, size in member["pieces"]) > MEMBER:
+            return "one of its members is larger than tfdet makes them"
+        for number, first, size in member["pieces"]:
+            if number >= len(files) or first != filled[number]:
+                return "its members do not fit its files"
+            filled[number] += size
+    return None if filled == [f["size"] for f in files] else "its files are not as large as what the parts hold of them"
+
+
 # --- the bundle ---------------------------------------------------------------------------------------------
 
 
+def open_plain(path):
+    """A regular file, opened without following a link and without waiting for what is none; OSError otherwise."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "is no plain file", path)
+    return os.fdopen(handle, "rb")
+
+
+def read_manifest(path):
+    """The JSON object at `path`; ValueError where there is none, OSError where it cannot be read."""
+    with open_plain(path) as source:
+        if os.fstat(source.fileno()).st_size > LONGEST_MANIFEST:
+            raise ValueError("too long")
+        try:
+            found = json.loads(source.read(LONGEST_MANIFEST).decode("ascii"))
+        except RecursionError:
+            raise ValueError("nested too deeply")
+    if not isinstance(found, dict):
+        raise ValueError("no object")
+    return found
+
+
+def checksum(manifest):
+    content = {name: value for name, value in manifest.items() if name != "checksum"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode("ascii")).hexdigest()
+
+
 class Bundle(object):
-    """The manifest beside this script; DAMAGED where it is not what was written."""
+    """The manifest beside this script; Stop where it is not what tfdet wrote."""
 
     def __init__(self, folder):
         self.folder = folder
         path = os.path.join(folder, "manifest.json")
         try:
-            with open(path, "rb") as source:
-                self.manifest = json.loads(source.read().decode("ascii"))
-            content = {name: value for name, value in self.manifest.items() if name != "checksum"}
-            canonical = json.dumps(content, sort_keys=True, separators=(",", ":")).encode("ascii")
-            good = self.manifest["checksum"] == hashlib.sha256(canonical).hexdigest()
-        except IOError as error:
+            self.manifest = read_manifest(path)
+            good = self.manifest.get("checksum") == checksum(self.manifest)
+        except OSError as error:
             raise Stop(2, "{}: {}".format(path, error.strerror), "It lies beside unbundle.py: carry it here again.")
-        except (ValueError, KeyError, AttributeError, TypeError):
+        except ValueError:
             good = False
         if not good:
             raise Stop(2, "{} is damaged".format(path), "Carry it here again.")
-        if self.manifest.get("schema") != SCHEMA:
+        schema = self.manifest.get("schema")
+        if not count(10**6)(schema):
+            raise Stop(2, "{}: a bundle of no schema".format(path), "This is no bundle that tfdet made.")
+        if schema != SCHEMA:
             raise Stop(
                 2,
-                "{}: a bundle of schema {}, this script reads {}".format(path, self.manifest.get("schema"), SCHEMA),
+                "{}: a bundle of schema {}, this script reads {}".format(path, schema, SCHEMA),
                 "Use the unbundle.py that was made with it.",
             )
+        strange = fault(self.manifest)
+        if strange:
+            raise Stop(2, "{}: {}".format(path, strange), "This is no bundle that tfdet made; nothing was unpacked.")
 
     def __getitem__(self, name):
         return self.manifest[name]
-
-    @property
-    def unpacked_size(self):
-        return sum(f["size"] for f in self["files"])
 
     def part_path(self, part):
         return os.path.join(self.folder, part["name"])
@@ -118,9 +256,11 @@ class Bundle(object):
     def _fault(self, part, known):
         path, name = self.part_path(part), part["name"]
         try:
-            size = os.path.getsize(path)
-            found = sha256(path)
-        except (IOError, OSError) as error:
+            with open_plain(path) as source:
+                size = os.fstat(source.fileno()).st_size
+                # What is of no part's size is no part, however long reading it would take.
+                found = sha256(source, size) if size in {p["size"] for p in self["parts"]} else None
+        except OSError as error:
             if error.errno == errno.ENOENT:
                 return "{} is missing".format(name)
             return "{} cannot be read: {}".format(name, error.strerror)
@@ -139,7 +279,7 @@ class Bundle(object):
         found, at = [], 0
         for part in self["parts"]:
             if at + part["size"] > start and size > 0:
-                with open(self.part_path(part), "rb") as source:
+                with open_plain(self.part_path(part)) as source:
                     source.seek(start - at)
                     block = source.read(min(size, at + part["size"] - start))
                 found.append(block)
@@ -148,12 +288,17 @@ class Bundle(object):
         return b"".join(found)
 
 
-def sha256(path):
+def sha256(source, size):
+    """Of the first `size` bytes: a file that grows while it is read has an end."""
     digest = hashlib.sha256()
-    with open(path, "rb") as source:
-        for block in iter(lambda: source.read(BLOCK), b""):
-            digest.update(block)
+    for at in range(0, size, BLOCK):
+        digest.update(source.read(min(BLOCK, size - at)))
     return digest.hexdigest()
+
+
+def sha256_of(path):
+    with open(path, "rb") as source:
+        return sha256(source, os.fstat(source.fileno()).st_size)
 
 
 def workers():
@@ -199,14 +344,13 @@ def unpack(bundle, into):
 def is_unpacked(bundle, into):
     """The manifest is written last, and the folder is renamed after that: where it is, all is."""
     try:
-        with open(os.path.join(into, "manifest.json"), "rb") as source:
-            return json.loads(source.read().decode("ascii"))["checksum"] == bundle["checksum"]
-    except (IOError, OSError, ValueError, KeyError, TypeError):
+        return read_manifest(os.path.join(into, "manifest.json")).get("checksum") == bundle["checksum"]
+    except (OSError, ValueError):
         return False
 
 
 def check_room(bundle, folder):
-    needed, free = bundle["disk"] + 64 * MIB, shutil.disk_usage(folder).free
+    needed, free = bundle["disk"] + SPARE, shutil.disk_usage(folder).free
     if free < needed:
         raise Stop(
             3,
@@ -216,9 +360,7 @@ def check_room(bundle, folder):
 
 
 def write_files(bundle, folder):
-    paths = [safe_path(folder, f["path"]) for f in bundle["files"]]
-    if len(set(paths)) != len(paths):
-        raise Stop(2, "the manifest names a file twice", "This is no bundle that tfdet made.")
+    paths = [os.path.join(folder, *f["path"].split("/")) for f in bundle["files"]]
     for path, entry in zip(paths, bundle["files"]):
         if not os.path.isdir(os.path.dirname(path)):
             os.makedirs(os.path.dirname(path))
@@ -230,12 +372,13 @@ def write_files(bundle, folder):
         starts.append(at)
         at += member["packed"]
     work = list(zip(bundle["members"], starts))
+    room = Room(bundle["disk"] + SPARE)
     progress = Progress("unpacking", sum(piece[2] for member in bundle["members"] for piece in member["pieces"]))
     with workers() as pool:
-        for size in in_order(pool, lambda job: write_member(bundle, job[0], job[1], paths), work):
+        for size in in_order(pool, lambda job: write_member(bundle, job[0], job[1], paths, room), work):
             progress.add(size)
         progress.end()
-        wrong = [e["path"] for e, found in zip(bundle["files"], pool.map(sha256, paths)) if found != e["sha256"]]
+        wrong = [e["path"] for e, found in zip(bundle["files"], pool.map(sha256_of, paths)) if found != e["sha256"]]
     if wrong:
         raise Stop(
             2,
@@ -257,25 +400,27 @@ def in_order(pool, function, work):
             future.cancel()
 
 
-def safe_path(folder, name):
-    """Where a file of the manifest goes; Stop where that would be outside of `folder`."""
-    steps = name.split("/") if isinstance(name, str) else [""]
-    if any(step in ("", ".", "..") or "\\" in step or "\0" in step for step in steps):
-        raise Stop(
-            2,
-            "the manifest names a file outside of its folder: {!r}".format(name),
-            "This is no bundle that tfdet made; nothing was unpacked.",
-        )
-    return os.path.join(folder, *steps)
+class Room(object):
+    """Bytes that may still be written: what was declared, and checked against the disk."""
+
+    def __init__(self, size):
+        self.left, self.lock = size, threading.Lock()
+
+    def take(self, size):
+        with self.lock:
+            self.left -= size
+            if self.left < 0:
+                raise Stop(2, "the parts hold more than the manifest declares", "This is no bundle that tfdet made.")
 
 
-def write_member(bundle, member, start, paths):
+def write_member(bundle, member, start, paths, room):
     """Decompress one member and write its pieces where they belong; zeros stay holes.  The bytes written."""
     import lzma
 
     size = sum(piece[2] for piece in member["pieces"])
     try:
-        content = lzma.LZMADecompressor().decompress(bundle.read(start, member["packed"]), max_length=size + 1)
+        unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=DICTIONARY)
+        content = unpacker.decompress(bundle.read(start, member["packed"]), max_length=size + 1)
     except (lzma.LZMAError, EOFError) as error:
         raise Stop(2, "a part cannot be decompressed: {}".format(error), "Make the bundle anew.")
     if len(content) != size:
@@ -284,16 +429,17 @@ def write_member(bundle, member, start, paths):
         )
     at = 0
     for number, first, length in member["pieces"]:
-        write_piece(paths[number], first, memoryview(content)[at : at + length])
+        write_piece(paths[number], first, memoryview(content)[at : at + length], room)
         at += length
     return size
 
 
-def write_piece(path, first, content):
+def write_piece(path, first, content, room):
     with open(path, "r+b") as out:
         for at in range(0, len(content), len(ZEROS)):
             block = content[at : at + len(ZEROS)]
             if block != ZEROS[: len(block)]:
+                room.take(len(block))
                 out.seek(first + at)
                 out.write(block)
 

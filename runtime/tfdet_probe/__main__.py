@@ -22,6 +22,8 @@ def main(argv=None):
         return _checked(arguments)
     except KeyboardInterrupt:
         return 130
+    except ImportError as error:
+        return _complain(3, "{}: this Python is no environment of tfdet".format(error))
     except Exception:  # 1 says that a claim is contradicted: nothing else may
         traceback.print_exc()
         return _complain(3, "a defect of tfdet: please report it")

@@ -1,5 +1,6 @@
 """What a person watching the run sees: progress with time left, failures, the closing table."""
 
+import os
 import time
 
 _SHORT = {"equal": "equal {runs}", "differs": "differs {differed}/{runs}"}
@@ -18,10 +19,14 @@ class Progress(object):
         self._done += 1
         spent = time.time() - self._start
         left = spent / self._done * max(0, suite.total - self._done)
-        line = "[{}/{}] {}  {} {} {}: {}".format(
-            self._done, suite.total, _minutes(left), record["source"], record["case"], record["solution"],
-            words(record))
-        self._stream.write("\r\x1b[K" + line[:150] if self._live else line + "\n")
+        head = "[{}/{}] {}  ".format(self._done, suite.total, _minutes(left))
+        where = "{} {} {}".format(record["source"], record["case"], record["solution"])
+        if self._live:
+            brief = "{} {}".format(record["source"], record["solution"])
+            line = _fitted(head, [where, brief, record["solution"]], ": " + words(record), _width(self._stream) - 1)
+            self._stream.write("\r\x1b[K" + line)
+        else:
+            self._stream.write("{}{}: {}\n".format(head, where, words(record)))
         self._stream.flush()
 
     def end(self):
@@ -68,6 +73,21 @@ def _cell(records):
             total = {"runs": sum(r["runs"] for r in some), "differed": sum(r["differed"] for r in some)}
             parts.append(words(dict(total, observation=observation)))
     return ", ".join(parts)
+
+
+def _fitted(head, middles, tail, width):
+    """What happened is never cut off: of what it happened to, the longest text that has room is said."""
+    for middle in middles:
+        if len(head + middle + tail) <= width:
+            return head + middle + tail
+    return (head + tail[2:])[:width]
+
+
+def _width(stream):
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError, AttributeError):  # a stand-in for one
+        return 80
 
 
 def _minutes(seconds):

@@ -1,5 +1,6 @@
 """The seeds of every generator that a training program uses: Python, NumPy, TensorFlow, Keras."""
 
+import operator
 import random
 import sys
 
@@ -7,9 +8,14 @@ from . import detect
 
 
 def check_seed(seed):
-    """The seed itself: TypeError for what is no int, ValueError for one that NumPy does not take."""
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise TypeError("a seed is an int, not {!r}".format(seed))
+    """The seed as an int, NumPy's too: TypeError for what is none, ValueError for one that NumPy does not take."""
+    given = seed
+    try:
+        seed = operator.index(given)
+    except TypeError:
+        seed = None
+    if seed is None or type(given).__name__ in ("bool", "bool_"):  # NumPy's is either
+        raise TypeError("a seed is an int, not {!r}".format(given))
     if not 0 <= seed < 2 ** 32:
         raise ValueError("a seed is 0 or more and less than 2**32 (NumPy takes no other), not {}".format(seed))
     return seed
@@ -20,7 +26,7 @@ def set_seeds(seed):
 
     In TensorFlow 1 graphs the seed holds for the current default graph: call it again in each new one.
     """
-    check_seed(seed)
+    seed = check_seed(seed)
     tf = detect.tensorflow()
     random.seed(seed)
     import numpy  # TensorFlow brings it

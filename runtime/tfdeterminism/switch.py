@@ -51,7 +51,7 @@ def enable_determinism(seed=None):
     Warns (DeterminismWarning) of what defeats it.  ImportError where there is no TensorFlow.
     """
     if seed is not None:
-        seeds.check_seed(seed)
+        seed = seeds.check_seed(seed)
     report = _state.report or _enable()
     _warn_of_what_defeats(report)
     if seed is not None:

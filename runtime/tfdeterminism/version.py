@@ -1,3 +1,3 @@
-"""The version of tensorflow-determinism: the only place where it stands."""
+"""The version of the distributions tfdeterminism and tfdet, which appear together: the only place where it stands."""
 
 __version__ = "0.4.0"

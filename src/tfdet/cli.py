@@ -3,78 +3,122 @@
 from __future__ import annotations
 
 import errno
+import glob
 import json
 import math
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
-from tfdet import console, costs, views
+from tfdet import console
 from tfdet.errors import DataError, Exit, Interrupted, TfdetError, UsageError
-from tfdet.evidence import Added, Store
-from tfdet.infer import CellKey
-from tfdet.matrix.load import Matrix, load_matrix
 from tfdet.paths import Project, find_project
-from tfdet.records import Record, read_records
-from tfdet.status import load_status
+from tfdet.visible import as_json
 from tfdet_probe.record import MOST
+
+if TYPE_CHECKING:  # each command imports what it needs, and no other waits for that
+    from tfdet.evidence import Added
+    from tfdet.matrix.load import Matrix
+    from tfdet.records import Record
 
 app = typer.Typer(no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
 evidence_app = typer.Typer(no_args_is_help=True, help="The evidence store, matrix/evidence.")
 app.add_typer(evidence_app, name="evidence")
 
+
+def _named(kind: str) -> Callable[[str], list[str]]:
+    """For a shell's completion: the names of a folder of matrix/, nothing of which is read."""
+
+    def beginning_with(incomplete: str) -> list[str]:
+        try:
+            return sorted(path.stem for path in (find_project().matrix / kind).glob(f"{glob.escape(incomplete)}*.toml"))
+        except UsageError:  # outside of a checkout
+            return []
+
+    return beginning_with
+
+
+_environments, _sources, _solutions = _named("environments"), _named("sources"), _named("solutions")
 Json = Annotated[bool, typer.Option("--json", help="for machines")]
-Environments = Annotated[list[str], typer.Argument(metavar="ENV...", help="for example tf2.0; see `tfdet envs`")]
+Environments = Annotated[
+    list[str],
+    typer.Argument(metavar="ENV...", help="for example tf2.0; see `tfdet envs`", autocompletion=_environments),
+]
 Device = Literal["gpu", "cpu"]
 LONGEST = 86400.0  # seconds that one process of a case may take
 _READ_ONLY = ("doctor", "envs", "status", "show", "recipe")
 
 
+def _tell_version(asked: bool) -> None:
+    if asked:
+        from tfdeterminism.version import __version__
+
+        console.write(f"tfdet {__version__}\n")
+        raise typer.Exit
+
+
 @app.callback()
-def every_command(context: typer.Context) -> None:
+def every_command(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="say which this is", callback=_tell_version, is_eager=True)
+    ] = False,
+) -> None:
     """Which TensorFlow op differs on which stack, with evidence that anybody can make again."""
     if context.invoked_subcommand not in _READ_ONLY:
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # what is under way must not be lost with its reader
 
 
 def _load() -> tuple[Project, Matrix]:
+    from tfdet.matrix.load import load_matrix
+
     project = find_project()
     return project, load_matrix(project.matrix)
 
 
 def _print_json(value: object) -> None:
     unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-    console.write(json.dumps(value, indent=1, ensure_ascii=not unicode) + "\n")
+    console.write(as_json(json.dumps(value, indent=1, ensure_ascii=not unicode)) + "\n")
 
 
 @app.command()
 def doctor(
-    env: Annotated[str | None, typer.Argument(metavar="[ENV]", help="check for this environment")] = None,
+    env: Annotated[
+        str | None, typer.Argument(metavar="[ENV]", help="check for this environment", autocompletion=_environments)
+    ] = None,
+    device: Annotated[Device, typer.Option(help="where its ops shall run")] = "gpu",
     as_json: Json = False,
 ) -> None:
-    """What this host can run: Docker, NVIDIA runtime, GPUs, driver, disk, Pythons."""
+    """What this host can run: Docker, NVIDIA runtime, GPUs, driver, disk, Pythons. ENV lacks something: exit code 4."""
+    from tfdet import lists
     from tfdet.doctor import examine
 
     project, matrix = _load()
-    checks = examine(project, matrix, env)
+    checks = examine(project, matrix, env, device)
     if as_json:
         _print_json([check.as_json() for check in checks])
     else:
-        console.out().print(views.checks(checks))
+        console.out().print(lists.checks(checks))
+    if env and any(check.state == "missing" for check in checks):
+        raise typer.Exit(Exit.NO_DEVICE)
 
 
 @app.command()
 def envs(as_json: Json = False) -> None:
     """The reference environments."""
-    _, matrix = _load()
+    from tfdet import lists
+    from tfdet.matrix.load import load_environments
+
+    found = load_environments(find_project().matrix)
     if as_json:
-        _print_json([{"id": key, **e.model_dump(mode="json")} for key, e in matrix.environments.items()])
+        _print_json([{"id": key, **e.model_dump(mode="json")} for key, e in found.items()])
     else:
-        console.out().print(views.environments(matrix))
+        console.out().print(lists.environments(found))
 
 
 @app.command()
@@ -100,9 +144,13 @@ def run(
     env: Environments,
     engine: Annotated[Literal["docker", "venv"] | None, typer.Option(help="default: venv where pip can build")] = None,
     device: Annotated[Device, typer.Option(help="where the ops run")] = "gpu",
-    source: Annotated[list[str] | None, typer.Option(metavar="ID", help="only this source (again: several)")] = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="only this source (again: several)", autocompletion=_sources),
+    ] = None,
     solution: Annotated[
-        list[str] | None, typer.Option(metavar="KEY", help="only this solution, and its control")
+        list[str] | None,
+        typer.Option(metavar="KEY", help="only this solution, and its control", autocompletion=_solutions),
     ] = None,
     repeats: Annotated[int, typer.Option(min=1, max=MOST, help="repeats in one process")] = 10,
     relaunches: Annotated[int, typer.Option(min=1, max=MOST, help="fresh processes")] = 2,
@@ -149,6 +197,10 @@ def run(
 
 def _show_run(project: Project, records: list[Record], out: Path | None) -> None:
     """What the store, or the file that was asked for instead, now says of the cells that were run."""
+    from tfdet import views
+    from tfdet.infer import CellKey
+    from tfdet.status import load_status
+
     ran = {CellKey(r.environment, r.device, r.source, r.solution) for r in records}
     status = load_status(project, [out], store=False) if out else load_status(project)
     console.out().print(views.cells(cell for cell in status.cells if cell.key in ran))
@@ -156,7 +208,9 @@ def _show_run(project: Project, records: list[Record], out: Path | None) -> None
 
 @app.command()
 def bundle(
-    env: Annotated[str, typer.Argument(metavar="ENV", help="for example tf2.21; see `tfdet envs`")],
+    env: Annotated[
+        str, typer.Argument(metavar="ENV", help="for example tf2.21; see `tfdet envs`", autocompletion=_environments)
+    ],
     out: Annotated[Path, typer.Option(help="folder for the parts")],
     device: Annotated[Device, typer.Option(help="whose build: a GPU's runs on the CPU, too")] = "gpu",
     compute_capability: Annotated[
@@ -196,11 +250,15 @@ def status(
     check: Annotated[bool, typer.Option("--check", help="fail if they are not what the evidence gives")] = False,
     records: Annotated[list[Path] | None, typer.Option("--with", help="look at this file of records too")] = None,
     only: Annotated[bool, typer.Option("--only", help="with --with: at these records alone")] = False,
-    env: Annotated[list[str] | None, typer.Option(help="only this environment (again: several)")] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(help="only this environment (again: several)", autocompletion=_environments),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """What is deterministic where, by the evidence; contradicted claims are named."""
-    from tfdet import render
+    from tfdet import render, views
+    from tfdet.status import load_status
 
     if write and check:
         raise UsageError("--write and --check together", "Give one of them.")
@@ -229,7 +287,7 @@ def status(
     elif as_json:
         _print_json({"cells": [cell.as_json() for cell in found.cells if not env or cell.key.environment in env]})
     else:
-        console.out().print(views.status(found, env))
+        console.out().print(views.status(found, env, console.out().width))
     _report_contradictions(contradictions)
     if check:
         console.note("the tables are what the evidence gives")
@@ -248,9 +306,15 @@ def _name_contradictions(contradictions: list[str]) -> None:
 
 @app.command()
 def show(
-    env: Annotated[str, typer.Argument(metavar="ENV")], source: Annotated[str, typer.Argument(metavar="SOURCE")]
+    env: Annotated[str, typer.Argument(metavar="ENV", autocompletion=_environments)],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", autocompletion=_sources)],
 ) -> None:
     """One environment and source: every record, the claims, how to re-run it."""
+    from tfdet import costs, views
+    from tfdet.evidence import Store
+    from tfdet.records import read_records
+    from tfdet.status import load_status
+
     project = find_project()
     found = load_status(project)
     found.matrix.environment(env)
@@ -267,9 +331,10 @@ def show(
 
 
 @app.command()
-def recipe(env: Annotated[str, typer.Argument(metavar="ENV")]) -> None:
+def recipe(env: Annotated[str, typer.Argument(metavar="ENV", autocompletion=_environments)]) -> None:
     """Exact lines that make this TensorFlow as deterministic as it gets, and the ops to avoid."""
     from tfdet.recipe import recipe_text
+    from tfdet.status import load_status
 
     found = load_status(find_project())
     found.matrix.environment(env)
@@ -279,7 +344,8 @@ def recipe(env: Annotated[str, typer.Argument(metavar="ENV")]) -> None:
 @app.command()
 def audit(
     targets: Annotated[
-        list[str] | None, typer.Argument(metavar="ENV|WHEEL|DIRECTORY|LIBRARY...", help="what to read")
+        list[str] | None,
+        typer.Argument(metavar="ENV|WHEEL|DIRECTORY|LIBRARY...", help="what to read", autocompletion=_environments),
     ] = None,
     arch: Annotated[
         list[str] | None, typer.Option(metavar="sm_70", help="only this architecture (again: several)")
@@ -314,7 +380,12 @@ def audit(
 
 @app.command(context_settings={"ignore_unknown_options": True})
 def locate(
-    words: Annotated[list[str], typer.Argument(metavar="[ENV] -- PROGRAM ARGS...", help="tf2.21 -- train.py --lr 0.1")],
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[ENV] -- PROGRAM ARGS...", help="tf2.21 -- train.py --lr 0.1", autocompletion=_environments
+        ),
+    ],
     python: Annotated[
         str | None, typer.Option(help="the Python that has TensorFlow; default: an ENV, or `python`")
     ] = None,
@@ -326,6 +397,7 @@ def locate(
 ) -> None:
     """Run a training program until two runs differ, and name the op that began it."""
     from tfdet import locate as search
+    from tfdet import views
 
     if traces:
         found = search.compare(words)
@@ -349,7 +421,10 @@ def evidence_add(
     yes: Annotated[bool, typer.Option("--yes", help="take them without being asked (for machines)")] = False,
 ) -> None:
     """Take records from another machine into matrix/evidence: validated, shown, asked for, nothing lost."""
+    from tfdet import views
     from tfdet.cases import current_cases
+    from tfdet.evidence import Store
+    from tfdet.records import read_records
     from tfdet.rules import misfits
     from tfdet.status import changes
 

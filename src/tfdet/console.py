@@ -6,11 +6,13 @@ import io
 import os
 import re
 import sys
+from typing import IO, cast
 
 from rich.console import Console
 from rich.text import Text
 
 from tfdet.errors import TfdetError
+from tfdet.visible import Guarded, visible
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _LONGEST = 500  # of a line: what strangers' files say must not fill a terminal
@@ -44,7 +46,8 @@ class _Console(Console):
 def _console(*, stderr: bool) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     # A pipe has no width: a table must not be cut at 80 columns there.
-    return _Console(stderr=stderr, highlight=False, width=None if stream.isatty() else 200)
+    guarded = cast(IO[str], Guarded(stream))
+    return _Console(file=guarded, highlight=False, width=None if stream.isatty() else 200)
 
 
 def out() -> Console:
@@ -56,8 +59,8 @@ def err() -> Console:
 
 
 def plain(text: str) -> str:
-    """Without control characters but the newline, and no line longer than a screen."""
-    lines = [_CONTROL.sub("", line.replace("\t", " ")) for line in text.split("\n")]
+    """Without control characters but the newline, what else is hidden shown, and no line longer than a screen."""
+    lines = [visible(_CONTROL.sub("", line.replace("\t", " "))) for line in text.split("\n")]
     return "\n".join(line if len(line) <= _LONGEST else line[:_LONGEST] + " ..." for line in lines)
 
 

@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from tfdet.errors import TfdetError
 from tfdet.gpus import Nvidia, nvml
 from tfdet.interpreters import find_python
 from tfdet.matrix.load import Matrix, natural
-from tfdet.matrix.models import UNKNOWN, Environment
+from tfdet.matrix.models import UNKNOWN, Device, Environment
 from tfdet.paths import Project, cache_dir
 
 State = Literal["ok", "missing", "warn"]
@@ -38,18 +38,32 @@ class Check:
         return asdict(self)
 
 
-def examine(project: Project, matrix: Matrix, key: str | None) -> list[Check]:
-    """All checks; with an environment's key, those of that environment too."""
-    chosen = {key: matrix.environment(key)} if key else matrix.environments
+def examine(project: Project, matrix: Matrix, key: str | None, device: Device = "gpu") -> list[Check]:
+    """All checks; with an environment's key, what that environment needs on that device."""
     info = docker_info()
     nvidia = nvml()
-    checks = [check_docker(info), check_container_toolkit(info), check_gpus(nvidia)]
-    if key:
-        checks += [check_driver(chosen[key], nvidia), check_architecture(chosen[key], nvidia)]
-    checks += list(check_disks(info))
-    checks.append(check_uv())
-    minors = {environment.pip.python for environment in chosen.values() if environment.pip}
-    return checks + [check_python(minor) for minor in sorted(minors, key=natural)]
+    minors = {environment.pip.python for environment in matrix.environments.values() if environment.pip}
+    if key is None:
+        gpu, docker = [check_gpus(nvidia)], [check_docker(info), check_container_toolkit(info)]
+        return [*docker, *gpu, *check_disks(info), check_uv(), *map(check_python, sorted(minors, key=natural))]
+    environment = matrix.environment(key)
+    docker = [check_docker(info)] + [check_container_toolkit(info)] * (device == "gpu")
+    venv = [check_uv(), check_python(environment.pip.python)] if environment.pip else []
+    docker, venv = one_is_enough(docker, venv)
+    gpu = [check_gpus(nvidia), check_driver(environment, nvidia), check_architecture(environment, nvidia)]
+    return [*docker, *(gpu if device == "gpu" else []), *check_disks(info), *venv]
+
+
+def one_is_enough(docker: list[Check], venv: list[Check]) -> tuple[list[Check], list[Check]]:
+    """An environment is brought up by Docker or in a virtual environment: what the other lacks is not needed."""
+
+    def able(checks: list[Check]) -> bool:
+        return bool(checks) and all(check.state != "missing" for check in checks)
+
+    def spare(checks: list[Check]) -> list[Check]:
+        return [replace(check, state="warn") if check.state == "missing" else check for check in checks]
+
+    return spare(docker) if able(venv) else docker, spare(venv) if able(docker) else venv
 
 
 def docker_info() -> dict[str, Any] | TfdetError:

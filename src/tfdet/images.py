@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import tarfile
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -191,20 +192,36 @@ class _Log:
     on_line: Callable[[str], None]
     error: str = ""
     tail: deque[str] = field(default_factory=lambda: deque(maxlen=60))
+    clock: Callable[[], float] = time.monotonic
+    _layers: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _told: float | None = None
 
     def add(self, event: dict[str, Any]) -> None:
         if "error" in event:
             self.error = str(event["error"]).strip()
             return
         text = str(event.get("stream") or "")
-        if "status" in event and "progress" not in event:  # a pull's bars would be thousands of lines
+        if event.get("status") == "Downloading":
+            self._pull(event)
+        elif "status" in event and "progress" not in event:  # a pull's bars would be thousands of lines
             text = " ".join(str(event[part]) for part in ("id", "status") if part in event)
         for line in text.splitlines():
             if line.strip():
                 self.tail.append(line.rstrip())
                 self.on_line(line.rstrip())
 
+    def _pull(self, event: dict[str, Any]) -> None:
+        """A pull takes minutes: every few seconds, how far all its layers are."""
+        detail = event.get("progressDetail") or {}
+        self._layers[str(event.get("id"))] = (int(detail.get("current") or 0), int(detail.get("total") or 0))
+        now = self.clock()
+        if self._told is None or now - self._told >= _EVERY:
+            self._told = now
+            have, whole = (sum(sizes) >> 20 for sizes in zip(*self._layers.values(), strict=True))
+            self.on_line(f"pulled {have} of {whole} MiB so far")
 
+
+_EVERY = 5.0  # seconds
 _NOT_THERE = re.compile(
     r"pull access denied|repository does not exist|manifest (for .* )?(unknown|not found)|not found: manifest|"
     r"no such host|dial tcp|i/o timeout|Client\.Timeout|TLS handshake|server misbehaving|unauthorized|"

@@ -14,10 +14,13 @@ from typing import NamedTuple
 
 from tfdet.matrix.models import NONE
 
+ENOUGH = 20  # equal runs: fewer leave a chance of more than 14 % that the next one differs
+
 
 class Verdict(StrEnum):
     NONDETERMINISTIC = "nondeterministic"
     DETERMINISTIC = "deterministic"
+    TOO_FEW = "too few runs"
     NOT_SHOWN = "not shown to differ"
     RAISES = "raises"
     UNSUPPORTED = "unsupported"
@@ -63,8 +66,9 @@ class CellKey(NamedTuple):
 class Cell:
     """What the evidence says of one cell.
 
-    runs, differed: over the cases that the verdict rests on (for `deterministic`: those whose own
-    control differed).  bound95: upper 95 % bound on the chance that a run differs, None where a run did.
+    runs, differed: over the cases that the verdict rests on (for `deterministic` and `too few runs`:
+    those whose own control differed).  bound95: upper 95 % bound on the chance that a run differs,
+    None where a run did.
     proven, cases: how many cases' own control differed, of how many that ran (a case counts once a machine).
     machines: how many the verdict rests on.
     """
@@ -79,7 +83,7 @@ class Cell:
 
     @property
     def bound95(self) -> float | None:
-        if self.verdict not in (Verdict.DETERMINISTIC, Verdict.NOT_SHOWN) or not self.runs:
+        if self.verdict not in (Verdict.DETERMINISTIC, Verdict.TOO_FEW, Verdict.NOT_SHOWN) or not self.runs:
             return None
         return bound95(self.runs)
 
@@ -155,9 +159,10 @@ def _infer(solution: str, cases: Mapping[_Place, _Case], controls: Mapping[_Plac
     verdict = _verdict(ran.values(), bool(proven))
     # A run of a case that never differs by itself tells nothing about the solution.
     weighed = proven if verdict is Verdict.DETERMINISTIC else ran
+    runs = sum(case.runs for case in weighed.values())
     return Cell(
-        verdict,
-        runs=sum(case.runs for case in weighed.values()),
+        Verdict.TOO_FEW if verdict is Verdict.DETERMINISTIC and runs < ENOUGH else verdict,
+        runs=runs,
         differed=sum(case.differed for case in weighed.values()),
         proven=len(proven),
         cases=len(ran),

@@ -22,6 +22,7 @@ from tfdet.errors import DataError, Exit, Interrupted, NoDevice, RunFailed, Usag
 from tfdet.files import write_whole
 from tfdet.matrix.load import Matrix
 from tfdet.paths import Project
+from tfdet.visible import visible
 from tfdet_probe.lifeline import die_with
 
 Words = Annotated[str, AfterValidator(plain)]  # a stranger's trace must not steer a terminal
@@ -207,10 +208,16 @@ def label(name: str) -> str:
 
 def html(found: Found) -> str:
     """A page by itself: no script, nothing from any network."""
-    engine = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    engine = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_finalize
+    )
     engine.filters["label"] = label
     template = engine.from_string((files("tfdet") / "templates" / "locate.html.j2").read_text("utf-8"))
     return template.render(found=found, bars=_bars(found), front=_window(found.front))
+
+
+def _finalize(value: object) -> object:
+    return visible(value) if type(value) is str else value
 
 
 def write_html(found: Found, path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tfdet import known
 from tfdet.matrix.models import Environment
 from tfdet.status import Status
+from tfdeterminism.version import __version__
 
 _BY_HAND = [
     "import random",
@@ -22,7 +23,9 @@ def recipe_text(status: Status, key: str) -> str:
     recipe = known.recipe_of(key, environment)
     lines = [
         f"# {key}: {environment.image}",
-        "# pip install tensorflow-determinism; start Python with PYTHONHASHSEED=0 in the environment",
+        "# start Python with PYTHONHASHSEED=0 in the environment; the package comes from a checkout of tfdet:",
+        "#   scripts/wheel",
+        f"#   pip install dist/tfdeterminism-{__version__}-py3-none-any.whl",
         "import tfdeterminism",
         "",
         "print(tfdeterminism.enable_determinism(seed=1))  # before the first op; it says what it did",

@@ -20,6 +20,7 @@ from tfdet.matrix.models import Group
 from tfdet.paths import Project
 from tfdet.rules import misfits
 from tfdet.status import Status
+from tfdet.visible import visible
 from tfdeterminism import recipes
 
 _BLOCK = re.compile(r"(<!-- tfdet:begin (?P<name>[\w-]+) -->\n)(?P<body>.*?)(<!-- tfdet:end (?P=name) -->)", re.S)
@@ -101,6 +102,7 @@ def _blocks(project: Project, status: Status) -> dict[str, str]:
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=False,
+        finalize=lambda value: visible(value) if isinstance(value, str) else value,
         keep_trailing_newline=True,
     )
     context = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -136,14 +136,44 @@ def _backing(status: Status, environment: str, source: str, solution: str, says:
 
 
 def span(chosen: list[Environment], among: list[Environment]) -> str:
-    """Which environments, as ranges: TF 2.1, NGC 19.06 to 20.02."""
+    """Which environments, as ranges: TF 2.1, NGC 19.06 to 20.02.
+
+    No range holds an environment that was not chosen: where those of one version differ, NGC's are told apart by
+    TensorFlow's major version, and what still differs by itself: TF 2.0.4.
+    """
+    taken = {id(environment) for environment in chosen}
     words = []
     for kind, name in (("stock", "TF"), ("ngc", "NGC")):
-        all_versions = list(dict.fromkeys(e.version for e in among if e.kind == kind))
-        mine = {e.version for e in chosen if e.kind == kind}
-        runs = [list(run) for hit, run in groupby(all_versions, key=mine.__contains__) if hit]
-        words += [f"{name} {run[0]}" if len(run) == 1 else f"{name} {run[0]} to {run[-1]}" for run in runs]
+        line = [e for e in among if e.kind == kind]
+        lines = {name: line}
+        if kind == "ngc" and any(whole is None for whole, _ in _by_version(line, taken)):
+            majors = dict.fromkeys(e.tensorflow.split(".")[0] for e in line)
+            lines = {f"{name} TF{major}": [e for e in line if e.tensorflow.split(".")[0] == major] for major in majors}
+        words += [f"{label} {text}" for label, some in lines.items() for text in _ranges(some, taken)]
     return ", ".join(words)
+
+
+def _by_version(line: list[Environment], taken: set[int]) -> list[tuple[bool | None, list[Environment]]]:
+    """(were they all taken: None for some of them, the environments) of each version."""
+    versions: dict[str, list[Environment]] = {}
+    for environment in line:
+        versions.setdefault(environment.version, []).append(environment)
+    hits = [{id(e) in taken for e in same} for same in versions.values()]
+    return [(hit.pop() if len(hit) == 1 else None, same) for hit, same in zip(hits, versions.values(), strict=True)]
+
+
+def _ranges(line: list[Environment], taken: set[int]) -> Iterator[str]:
+    for whole, run in groupby(_by_version(line, taken), key=lambda found: found[0]):
+        versions = [same for _, same in run]
+        if whole:
+            first, last = versions[0][0].version, versions[-1][0].version
+            yield first if first == last else f"{first} to {last}"
+        elif whole is None:
+            yield from (_exactly(e) for same in versions for e in same if id(e) in taken)
+
+
+def _exactly(environment: Environment) -> str:
+    return environment.tensorflow if environment.kind == "stock" else environment.image.rsplit(":", 1)[-1]
 
 
 def patch_span(matrix: Matrix, patch: Patch) -> str:
@@ -172,6 +202,8 @@ def _mark(cell: Cell) -> str:
         return f"✗ {cell.differed}/{cell.runs}"
     if cell.verdict is Verdict.DETERMINISTIC:
         return f"✓ 0/{cell.runs} (≤ {cell.bound95:.0%})"
+    if cell.verdict is Verdict.TOO_FEW:
+        return f"? 0/{cell.runs}"
     return _MARKS[cell.verdict]
 
 

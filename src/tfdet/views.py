@@ -11,6 +11,8 @@ from rich.text import Text
 
 from tfdet.costs import Cost
 from tfdet.infer import Cell, CellKey, Verdict
+from tfdet.lists import add_row as _row
+from tfdet.lists import new_table as _table
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import NONE, Environment
 from tfdet.plan import cells as plan_cells
@@ -25,46 +27,18 @@ BLIND = (
 _LONGEST_NAME = 200  # characters of a kernel's name: Eigen's have thousands
 
 if TYPE_CHECKING:
-    from tfdet.doctor import Check
     from tfdet.locate import Found
 
 _STYLE = {
     Verdict.NONDETERMINISTIC: "red",
     Verdict.DETERMINISTIC: "green",
+    Verdict.TOO_FEW: "yellow",
     Verdict.NOT_SHOWN: "dim",
     Verdict.RAISES: "yellow",
     Verdict.FAILED: "magenta",
     Verdict.STALE: "dim italic",
     Verdict.UNSUPPORTED: "dim",
 }
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for column in columns:
-        table.add_column(Text(column), overflow="fold")
-    return table
-
-
-def _row(table: Table, *row: str | Text) -> None:
-    """Facts as they are: what looks like rich's markup in a record or a claim is text."""
-    table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
-
-
-def environments(matrix: Matrix) -> Table:
-    table = _table("environment", "TensorFlow", "CUDA", "cuDNN", "driver", "image")
-    for key, environment in matrix.environments.items():
-        _row(table, key, environment.tensorflow, environment.cuda, environment.cudnn, environment.min_driver,
-             environment.image)  # fmt: skip
-    return table
-
-
-def checks(found: Sequence[Check]) -> Table:
-    table = _table("", "what", "found", "advice")
-    styles = {"ok": "green", "warn": "yellow", "missing": "red"}
-    for check in found:
-        _row(table, Text(check.state, style=styles[check.state]), check.name, check.detail, check.advice)
-    return table
 
 
 def verdict_text(cell: Cell) -> Text:
@@ -74,7 +48,7 @@ def verdict_text(cell: Cell) -> Text:
         words += f" {cell.differed}/{cell.runs}"
     elif cell.bound95 is not None:
         words += f" 0/{cell.runs} (≤ {cell.bound95:.1%})"
-    if cell.verdict is Verdict.DETERMINISTIC:
+    if cell.verdict in (Verdict.DETERMINISTIC, Verdict.TOO_FEW):
         words += f", {cell.proven} of {cell.cases} cases' control differed"
     return Text(words, style=_STYLE.get(cell.verdict, ""))
 
@@ -101,6 +75,7 @@ def changes(found: Iterable[Change]) -> Table:
 _MARK = {
     Verdict.NONDETERMINISTIC: "✗",
     Verdict.DETERMINISTIC: "✓",
+    Verdict.TOO_FEW: "?",
     Verdict.NOT_SHOWN: "≈",
     Verdict.RAISES: "raises",
     Verdict.FAILED: "failed",
@@ -110,16 +85,36 @@ _MARK = {
 }
 
 
-LEGEND = "✗ nondeterministic  ✓ deterministic (its control differed)  ≈ not shown to differ  – unsupported"
+LEGEND = (
+    "✗ nondeterministic  ✓ deterministic (its control differed)  ? too few runs to say so  ≈ not shown to differ  "
+    "– unsupported"
+)
 AUDITED = (
     "a audited: read from the binaries, not run (docs/audit.md)  "
     "s shipped: whether the op reaches these kernels is not established"
 )
 
 
-def status(found: Status, only: Sequence[str] | None) -> RenderableType:
-    """Measured cells: a row a source and solution, a column an environment."""
+def status(found: Status, only: Sequence[str] | None, width: int) -> RenderableType:
+    """Measured cells: a column an environment where there is room, or else which environments showed what."""
     measured = [c for c in found.cells if c.backing == "measured" and (not only or c.key.environment in only)]
+    legend = Text("\n" + LEGEND, style="dim")
+    keys = {c.key.environment for c in measured}
+    needed = [max((len(c.key.source) for c in measured), default=0)]
+    needed += [max((len(c.key.solution) for c in measured), default=0)]
+    needed += [max(map(len, column)) for column in {(c.key.environment, c.key.device) for c in measured}]
+    if sum(needed) + 2 * len(needed) <= width:
+        parts: list[RenderableType] = [_by_environment(found, measured), legend]
+    else:
+        among = " ".join(key for key in found.matrix.environments if key in keys)
+        ranges = Text(f"Ranges speak of what was measured: {among}", style="dim")
+        parts = [_by_mark(found, measured), legend, ranges]
+    if audited := _audited(found, only):
+        parts += [Text("\non GPUs, without any solution", style="bold"), audited, Text("\n" + AUDITED, style="dim")]
+    return Group(*parts)
+
+
+def _by_environment(found: Status, measured: Sequence[StatusCell]) -> Table:
     columns = list(dict.fromkeys((c.key.environment, c.key.device) for c in measured))
     columns.sort(key=lambda column: (column[1], list(found.matrix.environments).index(column[0])))
     table = _table("source", "solution", *(f"{env}\n{device}" for env, device in columns))
@@ -127,10 +122,30 @@ def status(found: Status, only: Sequence[str] | None) -> RenderableType:
     for source, solution in dict.fromkeys((c.key.source, c.key.solution) for c in measured):
         row = [by_place.get((source, solution, *column)) for column in columns]
         _row(table, source, solution, *(_mark(cell.cell) if cell else "" for cell in row))
-    parts: list[RenderableType] = [table, Text("\n" + LEGEND, style="dim")]
-    if audited := _audited(found, only):
-        parts += [Text("\non GPUs, without any solution", style="bold"), audited, Text("\n" + AUDITED, style="dim")]
-    return Group(*parts)
+    return table
+
+
+def _by_mark(found: Status, measured: Sequence[StatusCell]) -> Table:
+    """Under each source its solutions, and what which environments showed: ✗ TF 1.14 to 2.8; ✓ TF 2.9 to 2.21."""
+    environments = found.matrix.environments
+    ran = {device: {c.key.environment for c in measured if c.key.device == device} for device in ("cpu", *found.gpus)}
+    among = {device: [e for key, e in environments.items() if key in keys] for device, keys in ran.items()}
+    rows: dict[tuple[str, str, str], list[StatusCell]] = {}
+    for cell in measured:
+        rows.setdefault((cell.key.source, cell.key.solution, cell.key.device), []).append(cell)
+    table = _table("source and solution", "device", "what which environments showed")
+    before = ""
+    for (source, solution, device), mine in rows.items():
+        if source != before:
+            _row(table, Text(source, style="bold"), "", "")
+            before = source
+        said = Text()
+        for verdict in dict.fromkeys(c.cell.verdict for c in mine):
+            showing = [environments[c.key.environment] for c in mine if c.cell.verdict is verdict]
+            where = span(showing, among[device])
+            said += Text("; " if said else "") + Text(_MARK[verdict], style=_STYLE.get(verdict, "")) + Text(f" {where}")
+        _row(table, f"  {solution}", device, said)
+    return table
 
 
 def _audited(found: Status, only: Sequence[str] | None) -> Table | None:

@@ -27,7 +27,7 @@ STACK: dict[str, Any] = {
 
 
 def make_record(observation: str = "equal", **changes: Any) -> dict[str, Any]:
-    """A whole record of ten repeats in one process, with a fitting checksum."""
+    """A whole record of ten repeats in one process (`relaunches`: in several), with a fitting checksum."""
     reference, other = "a" * 64, "b" * 64
     report: dict[str, Any] = {
         "reference": reference,
@@ -61,7 +61,7 @@ def make_record(observation: str = "equal", **changes: Any) -> dict[str, Any]:
     }
     for table in (key, provenance):
         table.update({name: changes.pop(name) for name in list(changes) if name in table})
-    built: dict[str, Any] = probe_record.build(key, [report], provenance)
+    built: dict[str, Any] = probe_record.build(key, [report] * provenance["relaunches"], provenance)
     built.update(changes)
     built["checksum"] = probe_record.checksum(built)
     return built

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def tfdet(project: Project, *arguments: str | Path) -> subprocess.CompletedProce
 
 
 def test_a_defect_is_a_traceback_and_a_failed_run(checkout: Project) -> None:
-    code = "import sys, tfdet.cli as c; c.load_matrix = lambda path: 1 / 0; sys.argv = ['tfdet', 'envs']; c.main()"
+    code = "import sys, tfdet.cli as c; c.find_project = lambda: 1 / 0; sys.argv = ['tfdet', 'envs']; c.main()"
     done = shell(checkout, f'"{sys.executable}" -c "{code}"')
     assert done.returncode == Exit.RUN_FAILED
     assert "ZeroDivisionError" in done.stderr
@@ -198,3 +199,37 @@ def test_quickstart_always_ends_with_what_is_next(checkout: Project, tmp_path: P
     assert "Next:" in done.stdout
     assert "--only" in done.stdout
     assert done.returncode == 1, "what status says is said"
+
+
+def test_the_version_is_told(checkout: Project) -> None:
+    done = tfdet(checkout, "--version")
+    assert (done.returncode, done.stdout) == (0, f"tfdet {metadata.version('tfdet')}\n")
+
+
+@pytest.mark.parametrize(
+    ("typed", "among"),
+    [
+        ("tfdet recipe tf2.2", {"tf2.2", "tf2.20", "tf2.21"}),
+        ("tfdet build tf2.0 ngc22.03-", {"ngc22.03-tf1", "ngc22.03-tf2"}),
+        ("tfdet show tf2.0 gather", {"gather-backprop"}),
+        ("tfdet run tf2.0 --source bias-add", {"bias-add-backprop"}),
+        ("tfdet run tf2.0 --solution TDO", {"TDO", "TDO-FE"}),
+        ("tfdet status --env tf1.15", {"tf1.15", "tf1.15.5"}),
+        ("tfdet audit tf1.13", {"tf1.13.1"}),
+        ("tfdet recipe [", set()),
+    ],
+)
+def test_a_shell_completes_names(checkout: Project, typed: str, among: set[str]) -> None:
+    environ = {**os.environ, "TFDET_ROOT": str(checkout.root), "_TFDET_COMPLETE": "complete_bash"}
+    environ |= {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
+    command = [Path(sys.executable).with_name("tfdet")]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)
+    assert (set(done.stdout.split()), done.stderr) == (among, "")
+
+
+def test_outside_of_a_checkout_nothing_is_completed(tmp_path: Path) -> None:
+    environ = {**os.environ, "TFDET_ROOT": str(tmp_path), "_TFDET_COMPLETE": "complete_bash"}
+    environ |= {"COMP_WORDS": "tfdet recipe tf", "COMP_CWORD": "2"}
+    command = [Path(sys.executable).with_name("tfdet")]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)
+    assert (done.stdout.strip(), done.stderr) == ("", "")

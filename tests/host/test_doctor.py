@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from tfdet import doctor
+from tfdet.cli import app
 from tfdet.errors import TfdetError
 from tfdet.gpus import Gpu, Nvidia
 from tfdet.matrix.load import load_matrix
@@ -61,6 +63,47 @@ def test_docker_that_is_not_there_is_a_finding_not_an_error() -> None:
     assert (check.state, check.detail, check.advice) == ("missing", "Docker is not installed", "Install it.")
     assert doctor.check_container_toolkit({"Runtimes": {"nvidia": {}}}).state == "ok"
     assert doctor.check_container_toolkit({"DiscoveredDevices": [{"ID": "nvidia.com/gpu=0"}]}).state == "ok"
+
+
+MISSING, THERE = doctor.Check("one", "missing", ""), doctor.Check("other", "ok", "")
+
+
+@pytest.mark.parametrize(
+    ("docker", "venv", "missing"),
+    [
+        ([THERE], [THERE], 0),
+        ([MISSING], [THERE], 0),
+        ([THERE, THERE], [THERE, MISSING], 0),
+        ([MISSING], [MISSING], 2),
+        ([MISSING], [], 1),  # an image only
+        ([THERE], [], 0),
+    ],
+)
+def test_one_engine_is_enough(docker: list[doctor.Check], venv: list[doctor.Check], missing: int) -> None:
+    found = [check for engine in doctor.one_is_enough(docker, venv) for check in engine]
+    assert [check.state for check in found].count("missing") == missing
+
+
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+@pytest.mark.parametrize(
+    ("arguments", "driver", "code"),
+    [
+        ([], None, 0),
+        (["tf2.0"], None, 4),
+        (["tf2.0"], "99.1", 4),
+        (["tf2.0"], "580.95.05", 0),
+        (["tf2.0", "--device", "cpu"], None, 0),
+        (["ngc24.05-tf2", "--device", "cpu"], None, 4),
+    ],
+)
+def test_what_an_environment_lacks_is_an_exit_code(
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str], driver: str | None, code: int, as_json: list[str]
+) -> None:
+    """On a host without Docker, with every Python."""
+    monkeypatch.setattr(doctor, "nvml", lambda: Nvidia(driver, (V100,)) if driver else None)
+    monkeypatch.setattr(doctor, "docker_info", lambda: TfdetError("no Docker", "Install it."))
+    monkeypatch.setattr(doctor, "find_python", lambda minor: Path("python"))
+    assert CliRunner().invoke(app, ["doctor", *arguments, *as_json]).exit_code == code
 
 
 def test_a_full_disk_is_a_warning(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -44,6 +44,18 @@ def test_deterministic_needs_a_control_that_differed() -> None:
     assert verdict(evidence(("c", "TDO", "equal"))) is Verdict.NOT_SHOWN
 
 
+@pytest.mark.parametrize(("runs", "said"), [(1, "too few runs"), (19, "too few runs"), (20, "deterministic")])
+def test_few_runs_are_called_few(runs: int, said: str) -> None:
+    cell = evidence(("c", "none", "differs"), ("c", "TDO", "equal"), runs=runs).cell(CellKey("e", "cpu", "s", "TDO"))
+    assert (str(cell.verdict), cell.runs, cell.bound95) == (said, runs, bound95(runs))
+
+
+def test_runs_of_several_cases_and_machines_count_together() -> None:
+    cases = [(case, solution, seen) for case in "ab" for solution, seen in (("none", "differs"), ("TDO", "equal"))]
+    assert verdict(evidence(*cases, runs=10)) is Verdict.DETERMINISTIC
+    assert verdict(evidence(*cases, ("c", "none", "equal"), ("c", "TDO", "equal"), runs=9)) is Verdict.TOO_FEW
+
+
 def test_the_control_itself_is_never_called_deterministic() -> None:
     assert verdict(evidence(("c", "none", "equal")), "none") is Verdict.NOT_SHOWN
 

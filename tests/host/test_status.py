@@ -172,7 +172,12 @@ def mark_on_a_gpu(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> 
         }
         records = [
             line(
-                seen, **gpu, ran_on=[] if seen == "crashed" else ["GPU:0"], solution=s, determinism_environment=told[s]
+                seen,
+                **gpu,
+                ran_on=[] if seen == "crashed" else ["GPU:0"],
+                solution=s,
+                relaunches=2,
+                determinism_environment=told[s],
             )
             for seen, s in showed
         ]

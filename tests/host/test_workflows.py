@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,14 @@ def test_structure(path: Path) -> None:
             assert set(step) <= STEP_KEYS, step
             assert ("uses" in step) != ("run" in step), step
             if "uses" in step:
-                assert re.fullmatch(r"[\w.-]+/[\w./-]+@[\w./-]+", step["uses"]), step
+                # A tag can be moved to other code; a commit cannot.
+                assert re.fullmatch(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}", step["uses"]), step
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_each_pinned_commit_says_its_version(path: Path) -> None:
+    for line in path.read_text("utf-8").splitlines():
+        assert "uses:" not in line or re.search(r"@[0-9a-f]{40}  # v\d+\.\d+\.\d+$", line), line
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
@@ -70,3 +78,20 @@ def test_checks_are_what_the_repository_runs_in_ci() -> None:
     assert job["steps"][-1]["run"] == "bash .ci/run"
     assert (FOLDER.parents[1] / ".ci" / "run").is_file()
     assert job["timeout-minutes"] == 60
+
+
+def test_what_is_published_before_is_told_not_skipped() -> None:
+    jobs = load(FOLDER / "publish.yml")["jobs"]
+    assert "skip" not in (FOLDER / "publish.yml").read_text("utf-8")
+    assert not any(step.get("continue-on-error") for job in jobs.values() for step in job["steps"])
+
+
+@pytest.mark.parametrize(("tag", "code"), [("v0.4.0", 0), ("v0.4.1", 2), ("0.4", 2)])
+def test_a_tag_of_another_version_publishes_nothing(tmp_path: Path, tag: str, code: int) -> None:
+    (step,) = (s for s in load(FOLDER / "publish.yml")["jobs"]["build"]["steps"] if s.get("name"))
+    (tmp_path / "dist").mkdir()
+    for name in ("tfdet", "tfdeterminism"):
+        (tmp_path / "dist" / f"{name}-0.4.0-py3-none-any.whl").touch()
+    environ = {"PATH": "/usr/bin:/bin", "GITHUB_REF_NAME": tag}
+    done = subprocess.run(["bash", "-c", step["run"]], cwd=tmp_path, env=environ, capture_output=True)
+    assert done.returncode == code

@@ -201,7 +201,7 @@ def seeds_reach_every_generator():
     first = draws()
     if TF1:
         V1.reset_default_graph()
-    enabled(5)
+    enabled(np.int64(5))
     assert draws() == first
     if TF1:
         V1.reset_default_graph()

@@ -1,9 +1,15 @@
-"""The wheel tensorflow-determinism: old and new pips install it, and it works in the TensorFlows of its promise."""
+"""The wheels: what they ship, and that documents say truly how to install.
+
+For tfdeterminism: old and new pips install it, and it works in the TensorFlows of its promise.
+"""
 
 from __future__ import annotations
 
 import email
+import email.message
 import os
+import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -17,6 +23,8 @@ from tfdet.engines.venv import VenvEngine
 from tfdet.interpreters import find_python
 from tfdet.matrix.load import load_matrix
 from tfdet.paths import Project
+from tfdet.recipe import recipe_text
+from tfdet.status import load_status
 
 HERE = Path(__file__).parent
 TRAINING = HERE / "training_checks.py"
@@ -28,11 +36,22 @@ BUNDLED_PIP = (
 
 @pytest.fixture(scope="session")
 def wheel(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dist")
+    return build(checkout.runtime, tmp_path_factory.mktemp("dist"))
+
+
+def build(project: Path, folder: Path) -> Path:
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder]
-    subprocess.run(command, cwd=checkout.runtime, check=True, capture_output=True)
+    subprocess.run(command, cwd=project, check=True, capture_output=True)
     (found,) = folder.iterdir()
     return found
+
+
+def contents(wheel: Path) -> tuple[set[str], email.message.Message]:
+    """Its files without its metadata, and that."""
+    with zipfile.ZipFile(wheel) as content:
+        names = content.namelist()
+        (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+        return {n for n in names if ".dist-info/" not in n}, email.message_from_bytes(content.read(metadata))
 
 
 @dataclass(frozen=True)
@@ -65,21 +84,92 @@ def python_of(checkout: Project, tf_python: Callable[[str], Path]) -> Callable[[
 
 def test_what_is_in_the_wheel(checkout: Project, wheel: Path) -> None:
     version = (checkout.runtime / "tfdeterminism" / "version.py").read_text().split('"')[-2]
-    assert wheel.name == f"tensorflow_determinism-{version}-py3-none-any.whl"
+    assert wheel.name == f"tfdeterminism-{version}-py3-none-any.whl"
     with zipfile.ZipFile(wheel) as content:
         names = set(content.namelist())
-        metadata = email.message_from_bytes(content.read(f"tensorflow_determinism-{version}.dist-info/METADATA"))
-        assert b"Tag: py3-none-any" in content.read(f"tensorflow_determinism-{version}.dist-info/WHEEL")
+        metadata = email.message_from_bytes(content.read(f"tfdeterminism-{version}.dist-info/METADATA"))
+        assert b"Tag: py3-none-any" in content.read(f"tfdeterminism-{version}.dist-info/WHEEL")
         licence = next(name for name in names if name.endswith("LICENSE"))
         assert content.read(licence) == (checkout.root / "LICENSE").read_bytes()
     package = checkout.runtime / "tfdeterminism"
     wanted = {p.relative_to(checkout.runtime).as_posix() for p in package.rglob("*") if p.suffix in (".py", ".json")}
     assert {name for name in names if ".dist-info/" not in name} == wanted
-    assert (metadata["Name"], metadata["Version"]) == ("tensorflow-determinism", version)
+    assert (metadata["Name"], metadata["Version"]) == ("tfdeterminism", version)
     assert metadata["Metadata-Version"] == "2.1"
     assert metadata["Requires-Python"] == ">=3.5"
     assert metadata["Requires-Dist"] is None
     assert "enable_determinism" in metadata.get_payload()
+
+
+def test_no_file_is_in_both_wheels_and_tfdet_depends_on_the_other(
+    checkout: Project, wheel: Path, tmp_path: Path
+) -> None:
+    files, metadata = contents(build(checkout.root, tmp_path))
+    library, about = contents(wheel)
+    assert {name.split("/")[0] for name in files} == {"tfdet", "tfdet_probe"}
+    assert "tfdet/py.typed" in files
+    assert {name.split("/")[0] for name in library} == {"tfdeterminism"}
+    assert metadata["Version"] == about["Version"]
+    assert f"tfdeterminism=={about['Version']}" in metadata.get_all("Requires-Dist", [])
+
+
+@pytest.mark.parametrize("folder", [".", "runtime"])
+def test_a_published_wheel_names_the_repository_that_published_it(
+    checkout: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    monkeypatch.delenv("GITHUB_REPOSITORY", raising=False)
+    assert contents(build(checkout.root / folder, tmp_path / "local"))[1].get_all("Project-URL") is None
+    monkeypatch.setenv("GITHUB_SERVER_URL", "https://example.org")
+    monkeypatch.setenv("GITHUB_REPOSITORY", "some/where")
+    urls = contents(build(checkout.root / folder, tmp_path / "published"))[1].get_all("Project-URL") or []
+    assert "Source, https://example.org/some/where" in urls
+
+
+@pytest.mark.parametrize(
+    ("document", "folder"),
+    [("README.md", "."), ("docs/tfdeterminism.md", "."), ("runtime/README.md", "dist"), ("recipe", ".")],
+)
+def test_what_documents_say_of_installing_it_is_true(
+    checkout: Project, wheel: Path, tmp_path: Path, document: str, folder: str
+) -> None:
+    """Typed as it stands, into a fresh environment that reaches no package index."""
+    here = tmp_path / "checkout"
+    (here / "dist").mkdir(parents=True)
+    shutil.copytree(checkout.root / "scripts", here / "scripts")  # they look for the checkout beside them
+    for entry in checkout.root.iterdir():
+        if entry.name not in ("dist", "scripts"):
+            (here / entry.name).symlink_to(entry)
+    text = recipe_text(load_status(checkout), "tf2.21") if document == "recipe" else (here / document).read_text()
+    commands = re.findall(r"^(?:\$ |#   |)((?:scripts/wheel|pip install \S+\.whl\b).*)$", text, re.M)
+    assert commands
+    if not commands[0].startswith("scripts/wheel"):  # whoever reads the wheel's own text has the wheel
+        (here / "dist" / wheel.name).symlink_to(wheel)
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+    environ = {"PATH": f"{venv}/bin:/usr/bin:/bin", "HOME": str(tmp_path), "PIP_NO_INDEX": "1"}
+    environ["PIP_CONFIG_FILE"] = os.devnull
+    for command in commands:
+        done = subprocess.run(["bash", "-c", command], cwd=here / folder, env=environ, capture_output=True, text=True)
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    ask = "import importlib.metadata as m, tfdeterminism; print(m.version('tfdeterminism'), tfdeterminism.__file__)"
+    done = subprocess.run(
+        [venv / "bin" / "python", "-c", ask], cwd=tmp_path, env=environ, capture_output=True, text=True
+    )
+    version, where = done.stdout.split()
+    assert version == wheel.name.split("-")[1] and where.startswith(str(venv))
+
+
+def test_nobody_is_told_to_install_the_predecessor(checkout: Project) -> None:
+    """pip gives an empty package for that name."""
+    texts = [*checkout.root.glob("*.md"), *checkout.root.glob("docs/*.md"), *checkout.runtime.rglob("*.md")]
+    texts += [*checkout.runtime.rglob("*.py"), *(checkout.root / "src").rglob("*.py")]
+    texts += [*(checkout.root / "src").rglob("*.j2"), *checkout.runtime.rglob("*.toml")]
+    found = [
+        path
+        for path in texts
+        if re.search(r"install tensorflow.determinism|name = .tensorflow.determ", path.read_text())
+    ]
+    assert found == []
 
 
 @pytest.mark.tensorflow
@@ -95,7 +185,7 @@ def test_it_installs_and_trains(wheel: Path, python_of: Callable[[str], Path], k
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     done = subprocess.run(install, env=environ, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert any(target.glob("tensorflow_determinism-*.dist-info/METADATA"))
+    assert any(target.glob("tfdeterminism-*.dist-info/METADATA"))
 
     environ |= {"PYTHONPATH": str(target), "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONHASHSEED": "0"}
     done = subprocess.run([python, TRAINING], env=environ, capture_output=True, text=True, timeout=300)

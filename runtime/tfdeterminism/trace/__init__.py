@@ -6,12 +6,26 @@
     model.fit(..., callbacks=[tfdeterminism.trace.callback("A")])
 
 Functions that were traced before recording began hold no probes: begin before the first call.
-Importing this imports no TensorFlow.
+Importing this imports neither TensorFlow nor NumPy.
 """
 
-from .record import record, step
-
 __all__ = ["callback", "record", "step"]
+
+
+def record(out, level="ops", steps=None, capture=None, xla=None):
+    """A context manager: what runs inside is recorded into a new file in the folder `out`.
+
+    level: "none" (digest of the final weights alone), "weights", "layers" or "ops"; steps: (first,
+    end) or None; capture: an op whose inputs are kept, see the capture module. Raises BadUsage.
+    """
+    from .recording import Recording
+    return Recording(out, level, steps, capture, xla)
+
+
+def step():
+    """Say that a training step ends here. Without it the optimizer's updates say so."""
+    from .recording import step_all
+    step_all()
 
 
 def callback(out, level="ops", steps=None):

@@ -3,6 +3,8 @@
 import importlib
 import sys
 
+from . import errors, usage
+
 _COMMANDS = {"run": "record a program", "diff": "compare traces", "locate": "run, compare, and name the op",
              "replay": "run one op again on kept inputs"}
 
@@ -14,7 +16,18 @@ def main(argv):
             "  {:8} {}\n".format(name, what) for name, what in sorted(_COMMANDS.items()))
         (sys.stdout if wanted else sys.stderr).write(text)
         return 0 if wanted else 2
-    return importlib.import_module("{}.{}".format(__package__, argv[0])).main(argv[1:])
+    command, arguments = argv[0], argv[1:]
+    try:
+        getattr(usage, command)(arguments)  # help and wrong usage end here, whatever this Python lacks
+    except errors.BadUsage as error:
+        errors.say(str(error))
+        return errors.USAGE
+    try:
+        import numpy  # noqa: F401  (what every command begins with)
+    except ImportError:
+        errors.say("this Python has no NumPy: call the one that has your TensorFlow")
+        return usage.BAD_INPUT if command in ("diff", "locate") else errors.USAGE
+    return importlib.import_module("{}.{}".format(__package__, command)).main(arguments)
 
 
 if __name__ == "__main__":

@@ -3,22 +3,22 @@
 Exit codes: 0 the same, 1 diverged, 2 the structure differs, 3 bad input.
 """
 
-import argparse
 import json
 import os
-import re
 import sys
+import unicodedata
 
 import numpy
 
 from . import format as trace_format
+from . import usage
 from .align import Pair, Run
 from .culprit import Verdict
 from .describe import Describer
 
-SAME, DIVERGED, STRUCTURE, BAD_INPUT = 0, 1, 2, 3
+SAME, DIVERGED, STRUCTURE = 0, 1, 2
 CODES = {"same": SAME, "diverged": DIVERGED, "structure": STRUCTURE}
-_CONTROL = re.compile(u"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
+_HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _FRONT = 240  # records around the first difference that are shown
 _STEPS = 400  # bars of the picture
 
@@ -92,43 +92,28 @@ def text(difference):
     if difference.notes:
         lines.append("")
     lines += ["note: " + note for note in difference.notes]
-    return "\n".join(_CONTROL.sub("?", line) for line in lines)  # a stranger's trace must not steer a terminal
+    return "\n".join(shown(line) for line in lines)
+
+
+def shown(line):
+    """A stranger's trace must not steer a terminal, nor hide or reorder what it says."""
+    return "".join("?" if unicodedata.category(c) in _HIDDEN and c != "\t" else c for c in line)
 
 
 def main(arguments=None, out=None):
     """The command; gives the exit code."""
     out = out or sys.stdout
-    options = _parser().parse_args(arguments)
+    options = usage.diff(arguments)
     if len(options.trace) < 2:
-        return complain("one trace cannot be compared", "name two or more: diff A B [C...]")
+        return usage.complain("one trace cannot be compared", "name two or more: diff A B [C...]")
     try:
         found = compare(options.trace)
     except trace_format.BadTrace as error:
-        return complain(error.cause, error.advice)
+        return usage.complain(error.cause, error.advice)
     except MemoryError:
-        return complain("not enough memory for these traces", "record fewer steps: run --steps 0:20")
+        return usage.complain("not enough memory for these traces", "record fewer steps: run --steps 0:20")
     out.write((json.dumps(found.as_json(), indent=1) if options.json else text(found)) + "\n")
     return CODES[found.result]
-
-
-def complain(cause, advice):
-    sys.stderr.write("tfdeterminism.trace: {}\n  {}\n".format(cause, advice))
-    return BAD_INPUT
-
-
-def _parser():
-    parser = Parser(prog="python -m tfdeterminism.trace diff", description="Name the first op that differs.")
-    parser.add_argument("trace", nargs="+", help="what `run --out` wrote: a folder or one file of it")
-    parser.add_argument("--json", action="store_true", help="for machines")
-    return parser
-
-
-class Parser(argparse.ArgumentParser):
-    """Wrong usage is bad input too: 2 says that the structure differs."""
-
-    def error(self, message):
-        complain(message, "see --help")
-        sys.exit(BAD_INPUT)
 
 
 def _headline(found):

@@ -8,7 +8,6 @@ Exit codes: 0 no difference found, 1 culprit named, 2 the runs do not do the sam
 (also: the program fails), 130 stopped by Ctrl-C.
 """
 
-import argparse
 import io
 import json
 import os
@@ -18,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-from . import advice, describe, diff, errors
+from . import advice, describe, diff, errors, usage
 from . import format as trace_format
 from .progress import Progress
 
@@ -267,10 +266,10 @@ def _is_cause(culprit):
 def main(arguments=None, out=None):
     """The command; gives the exit code."""
     out = out or sys.stdout
-    options = _parser().parse_args(arguments)
+    options = usage.locate(arguments)
     program = options.program[1:] if options.program[:1] == ["--"] else options.program
     if not program:
-        return diff.complain("no program is named", "locate -- train.py ARGS")
+        return usage.complain("no program is named", "locate -- train.py ARGS")
     folder = os.path.abspath(options.keep) if options.keep else tempfile.mkdtemp(prefix="tfdet-locate-")
     try:
         if options.keep:
@@ -281,11 +280,11 @@ def main(arguments=None, out=None):
         finally:
             signal.signal(signal.SIGTERM, previous)
     except (Failed, trace_format.BadTrace) as error:
-        return diff.complain(error.cause, error.advice)
+        return usage.complain(error.cause, error.advice)
     except (IOError, OSError) as error:
-        return diff.complain("{}: {}".format(error.filename or folder, error.strerror), "see that there is space left")
+        return usage.complain("{}: {}".format(error.filename or folder, error.strerror), "see that there is space left")
     except KeyboardInterrupt:
-        diff.complain("stopped", "no run is left behind")
+        usage.complain("stopped", "no run is left behind")
         return INTERRUPTED
     finally:
         if not options.keep:
@@ -298,27 +297,12 @@ def text(found):
     """The verdict for people, with what it rests on."""
     lines = []
     if found.difference:
-        lines += [diff.text(found.difference), ""]
+        lines += diff.text(found.difference).split("\n") + [""]
     lines += ["Verdict: " + found.verdict()] + ["  " + line for line in found.findings]
     if found.culprits and found.culprits[0]["lines"]:
         lines.append("Change:")
         lines += ["    " + line for line in found.culprits[0]["lines"]]
-    return "\n".join(lines)
-
-
-def _parser():
-    parser = diff.Parser(prog="python -m tfdeterminism.trace locate", description="Name the culprit of a program.")
-    parser.add_argument("--runs", type=_several, default=5, help="runs at most at each level (default 5)")
-    parser.add_argument("--keep", metavar="FOLDER", help="keep the traces there")
-    parser.add_argument("--json", action="store_true", help="for machines")
-    parser.add_argument("program", nargs=argparse.REMAINDER, help="-- train.py ARGS")
-    return parser
-
-
-def _several(text):
-    if not text.isdigit() or int(text) < 2:
-        raise argparse.ArgumentTypeError("{} is no number of runs: two at least".format(text))
-    return int(text)
+    return "\n".join(diff.shown(line) for line in lines)
 
 
 def _end(child):

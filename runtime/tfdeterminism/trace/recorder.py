@@ -12,11 +12,10 @@ from . import format as trace_format
 _EAGER_BUFFER = 256  # records; what a killed program may lose
 _NTH_LIMIT = 4096    # eager ops of one line and type in one step that get keys of their own
 
-LEVELS = ("none", "weights", "layers", "ops")
 
 
 class Recorder(object):
-    """level: one of LEVELS. steps: (first, end) to record, or None for all. Thread-safe."""
+    """level: one of usage.LEVELS. steps: (first, end) to record, or None for all. Thread-safe."""
 
     def __init__(self, path, header, level="ops", steps=None):
         self.level = level

@@ -4,21 +4,17 @@ Prints one line of JSON: {"op", "times", "distinct": [per output], "digests": [p
 code 0 if all runs of all outputs agree, 1 if not, 2 if the file or the op cannot be used.
 """
 
-import argparse
 import io
 import json
 import zipfile
 
 import numpy
 
-from . import digest, errors
+from . import digest, errors, usage
 
 
 def main(argv):
-    parser = argparse.ArgumentParser(prog="python -m tfdeterminism.trace replay")
-    parser.add_argument("file", help="a capture-*.npz beside a trace")
-    parser.add_argument("--times", type=int, default=30)
-    arguments = parser.parse_args(argv)
+    arguments = usage.replay(argv)
     try:
         found = replay(arguments.file, arguments.times)
     except errors.BadUsage as error:

@@ -4,7 +4,6 @@ What the program prints and its exit code stay its own. A program that ends with
 is of no use makes us end with a code of ours: see the errors module.
 """
 
-import argparse
 import atexit
 import importlib.util
 import io
@@ -13,17 +12,17 @@ import sys
 import tokenize
 import types
 
-from . import capture, errors
-from .record import Recording
-from .recorder import LEVELS
+from . import capture, errors, usage
+from .recording import Recording
 
 
 def main(argv):
     try:
-        arguments = _parse(argv)
+        arguments = usage.run(argv)
         program = _Module(arguments.arguments) if arguments.program == "-m" \
             else _Script(arguments.program, arguments.arguments)
-        recording = Recording(arguments.out, arguments.level, arguments.steps, arguments.capture, arguments.xla)
+        recording = Recording(arguments.out, arguments.level, arguments.steps,
+                              arguments.capture and capture.parse(arguments.capture), arguments.xla)
         recording.start()
     except errors.BadUsage as error:
         errors.say(str(error))
@@ -137,42 +136,3 @@ def _compiled(path):
         raise errors.BadUsage("{}: {}".format(path, error.strerror), "name the program after --")
     except (SyntaxError, ValueError) as error:
         raise errors.BadUsage("{} is no Python program: {}".format(path, error), "run it without tracing first")
-
-
-class _Parser(argparse.ArgumentParser):
-    """One line for wrong usage."""
-
-    def error(self, message):
-        raise errors.BadUsage(message, "see --help")
-
-
-def _parse(argv):
-    parser = _Parser(prog="python -m tfdeterminism.trace run",
-                     usage="%(prog)s --out FOLDER [options] -- PROGRAM [ARGUMENTS...]")
-    parser.add_argument("--out", required=True, help="a new folder for the trace")
-    parser.add_argument("--level", choices=LEVELS, default="ops",
-                        help="none: only the digest of the final weights; default ops")
-    parser.add_argument("--steps", type=steps, help="FIRST:END, the steps to record; default all")
-    parser.add_argument("--capture", help="JSON of an op whose inputs are kept for replay")
-    parser.add_argument("--no-xla", dest="xla", action="store_const", const=False,
-                        help="switch XLA off at level none too, to compare with the other levels")
-    parser.add_argument("program", help="a Python file; or -m MODULE")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER)
-    arguments = parser.parse_args(argv)
-    if arguments.program == "--":
-        parser.error("name the program after --")
-    if arguments.capture:
-        arguments.capture = capture.parse(arguments.capture)
-    return arguments
-
-
-def steps(text):
-    """(first, end) of "FIRST:END"; either may be left out."""
-    first, colon, end = text.partition(":")
-    try:
-        found = int(first or 0), int(end or 1 << 31) if colon else int(first) + 1
-    except ValueError:
-        raise argparse.ArgumentTypeError("{} is not FIRST:END".format(text))
-    if not 0 <= found[0] < found[1]:
-        raise argparse.ArgumentTypeError("{} holds no step".format(text))
-    return found

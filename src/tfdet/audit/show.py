@@ -13,21 +13,12 @@ from tfdet.audit.diff import Difference
 from tfdet.audit.findings import Audited, families
 from tfdet.audit.report import Audit
 from tfdet.audit.sass import FIRST_ARCH
+from tfdet.lists import add_row as row
+from tfdet.lists import new_table as table
 from tfdet.matrix.models import Source
 from tfdet.views import BLIND
 
 _HOW = {"native": "natively", "jit": "by JIT", "no": "not at all"}
-
-
-def table(*columns: str) -> Table:
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for column in columns:
-        made.add_column(Text(column), overflow="fold")
-    return made
-
-
-def row(made: Table, *cells: str) -> None:
-    made.add_row(*(Text(cell) for cell in cells))
 
 
 def audit(found: Audit, audited: Audited, sources: Mapping[str, Source]) -> list[RenderableType]:

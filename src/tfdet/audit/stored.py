@@ -12,19 +12,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
 from tfdet.audit.model import Kernel, LibraryAudit, Verdict
 from tfdet.audit.names import family, signatures
-from tfdet.audit.registrations import Registrations
-from tfdet.audit.report import Audit
-from tfdet.audit.wheels import Wheel
 from tfdet.errors import DataError
 from tfdet.files import write_whole
 from tfdet.matrix.models import Model, Text
 from tfdet.paths import Project
+
+if TYPE_CHECKING:  # reading what is stored needs no scanner
+    from tfdet.audit.registrations import Registrations
+    from tfdet.audit.report import Audit
+    from tfdet.audit.wheels import Wheel
 
 SCHEMA: Final = 1
 _WIDTH = 160  # characters up to which a value stays on one line

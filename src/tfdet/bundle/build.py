@@ -12,11 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from tfdet.bundle import pack
 from tfdet.bundle.contents import Choice, Contents, Entry, folder_contents, glibc, site_contents
-from tfdet.engines.venv import run_uv
+from tfdet.engines.venv import one_at_a_time, run_uv
 from tfdet.errors import DataError, UsageError
 from tfdet.locks import check_lock
 from tfdet.matrix.load import Matrix
@@ -91,11 +89,11 @@ def install(project: Project, environment: Environment, order: Order, say: Calla
     digest = hashlib.sha256(lock.read_bytes()).hexdigest()[:10]
     folder = cache_dir() / "bundles" / f"{order.key}-{order.device}-py{python}-{digest}"
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{folder}.lock"):
+    with one_at_a_time(folder):
         if not (folder / "complete").exists():
             say(f"bringing the packages of {lock.name} for CPython {python} (once; a GPU build has up to 2.5 GiB)")
             shutil.rmtree(folder, ignore_errors=True)
-            command = ["pip", "install", "--quiet", "--no-config", "--no-deps", "--require-hashes"]
+            command = ["pip", "install", "--no-config", "--no-deps", "--require-hashes"]
             command += ["--target", str(folder / "site"), "--requirement", str(lock)]
             command += ["--python", sys.executable, "--python-version", python, "--python-platform", PLATFORM]
             run_uv(command, python)

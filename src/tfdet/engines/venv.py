@@ -7,11 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from uv import find_uv_bin
 
 from tfdet.engines.base import Request, callers_choice, sigterm_as_ctrl_c
@@ -55,7 +56,7 @@ class VenvEngine:
         folder = cache_dir() / "venvs" / f"{key}-{device}-{digest}"
         python = folder / "bin" / "python"
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder.with_suffix(".lock")):
+        with one_at_a_time(folder):
             if not (folder / "complete").exists():
                 _make(folder, python, pip.python, lock)
         return python
@@ -94,6 +95,21 @@ def require_gpu(environment: Environment) -> None:
         raise NoDevice(f"driver {driver.detail}", driver.advice)
 
 
+@contextmanager
+def one_at_a_time(folder: Path) -> Iterator[None]:
+    """Hold the lock beside `folder`; who has to wait for another is told."""
+    lock = FileLock(f"{folder}.lock")
+    try:
+        lock.acquire(timeout=1)
+    except Timeout:
+        sys.stderr.write(f"waiting for another tfdet, which makes {folder.name}\n")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def _make(folder: Path, python: Path, version: str, lock: Path) -> None:
     sys.stderr.write(f"making the environment {folder.name} from {lock.name} (once)\n")
     shutil.rmtree(folder, ignore_errors=True)
@@ -101,7 +117,7 @@ def _make(folder: Path, python: Path, version: str, lock: Path) -> None:
         # Without one here uv may bring it, where there is a network and the version is 3.8 or later.
         interpreter = str(find_python(version) or version)
         run_uv(["venv", "--quiet", "--python", interpreter, "--no-project", "--no-config", str(folder)], version)
-        run_uv(["pip", "sync", "--quiet", "--require-hashes", "--python", str(python), str(lock)], version)
+        run_uv(["pip", "sync", "--require-hashes", "--python", str(python), str(lock)], version)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)  # nothing half made stays
         raise
@@ -117,7 +133,9 @@ def run_uv(arguments: Sequence[str], version: str) -> None:
     assert process.stderr is not None
     for line in process.stderr:
         said.append(line)
-        sys.stderr.write(line)
+        if not line.startswith(" + "):  # what it brought, one by one, says nothing that the lock file does not
+            sys.stderr.write(line)
+            sys.stderr.flush()
     if process.wait() == 0:
         return
     text = "".join(said)

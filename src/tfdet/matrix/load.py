@@ -67,6 +67,15 @@ def load_matrix(folder: Path) -> Matrix:
     return Matrix(environments, sources, solutions)
 
 
+def load_environments(folder: Path) -> dict[str, Environment]:
+    """Those of matrix/ alone."""
+    faults: list[str] = []
+    found = _load_folder(folder / "environments", Environment, faults)
+    if faults:
+        raise DataError("\n".join(faults), "Mend the named lines; nothing was read or written.")
+    return found
+
+
 def _load_folder(folder: Path, model: type[M], faults: list[str]) -> dict[str, M]:
     found: dict[str, M] = {}
     for path in sorted(folder.glob("*.toml")):

@@ -37,7 +37,8 @@ Pattern = Annotated[Text, AfterValidator(_pattern)]
 
 
 class Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    # What a command does not read costs it nothing: a model is built when it is first used.
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 class Pip(Model):
@@ -231,7 +232,7 @@ class Solution(Model):
     general: bool = Field(default=False, description="tried on every source")
     own: bool = Field(default=False, description="made by this project: documents of others do not know it")
     devices: list[Device] = ["gpu", "cpu"]
-    available: Where = Where(stock=">=0", ngc=">=0")
+    available: Where = Where.model_construct(stock=">=0", ngc=">=0")  # unchecked: at import nothing is built
     apply: Apply | None = Field(default=None, description="absent: nothing to run")
     not_run: str = Field(default="", description="why it is not run although documents name it")
     includes: list[Text] = Field(default=[], description="solutions whose effect this one has too")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
 
 def check(text: str) -> str:
     """The range itself; ValueError if it is not one."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # a list of environments holds no range
+
     try:
         SpecifierSet(text)
     except InvalidSpecifier:
@@ -27,6 +27,8 @@ def check_version(text: str) -> str:
 @lru_cache(maxsize=None)
 def contains(text: str | None, version: str | None) -> bool:
     """Does the range hold this version?  No range holds none; an unknown version is in no range."""
+    from packaging.specifiers import SpecifierSet
+
     return text is not None and version is not None and version in SpecifierSet(text)
 
 

@@ -11,7 +11,8 @@ import numpy
 from . import digest, errors
 from . import format as trace_format
 from .imports import AfterImport
-from .recorder import LEVELS, Recorder
+from .recorder import Recorder
+from .usage import LEVELS
 
 _ENVIRONMENT = ("TF_DETERMINISTIC_OPS", "TF_CUDNN_DETERMINISTIC", "TF_CUDNN_USE_AUTOTUNE", "TF_ENABLE_ONEDNN_OPTS",
                 "TF_XLA_FLAGS", "XLA_FLAGS", "PYTHONHASHSEED", "OMP_NUM_THREADS", "TF_NUM_INTEROP_THREADS",
@@ -21,17 +22,8 @@ _RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "HOROVOD_RANK", "SLURM_PROCID")
 _current = []
 
 
-def record(out, level="ops", steps=None, capture=None, xla=None):
-    """A context manager: what runs inside is recorded into a new file in the folder `out`.
-
-    level: "none" (digest of the final weights alone), "weights", "layers" or "ops"; steps: (first,
-    end) or None; capture: an op whose inputs are kept, see the capture module. Raises BadUsage.
-    """
-    return Recording(out, level, steps, capture, xla)
-
-
-def step():
-    """Say that a training step ends here. Without it the optimizer's updates say so."""
+def step_all():
+    """A training step ends in whatever is being recorded."""
     for recording in _current:
         recording.step()
 

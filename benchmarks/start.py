@@ -1,0 +1,41 @@
+"""CPU seconds that `tfdet envs` takes from its start to its end (promise: <= 0.3), median of several.
+
+Usage: python benchmarks/start.py [RUNS]     default: 9
+Baselines, in turn with it: an empty Python, and importing the libraries that read the command line and the matrix.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from statistics import median
+
+COMMANDS = {
+    "python -c pass": ["-c", "pass"],
+    "import typer": ["-c", "import typer"],
+    "import typer, pydantic, rich.table": ["-c", "import typer, rich.table; from pydantic import BaseModel"],
+    "tfdet envs": ["-m", "tfdet", "envs"],
+}
+
+
+def cpu_seconds(arguments: list[str]) -> float:
+    process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL)
+    _, process.returncode, usage = os.wait4(process.pid, 0)
+    if process.returncode:
+        sys.exit(f"{arguments} ended with {process.returncode}")
+    return usage.ru_utime + usage.ru_stime
+
+
+def main() -> None:
+    runs = int(sys.argv[1]) if sys.argv[1:] else 9
+    took: dict[str, list[float]] = {name: [] for name in COMMANDS}
+    for _ in range(runs):
+        for name, arguments in COMMANDS.items():
+            took[name].append(cpu_seconds(arguments))
+    for name, seconds in took.items():
+        print(f"{name}: {median(seconds):.2f} s of CPU (median of {runs}; {min(seconds):.2f} to {max(seconds):.2f})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""The command lines of run, diff, locate and replay: they need no NumPy, only what they begin does."""
+
+import argparse
+import sys
+
+from . import errors
+
+LEVELS = ("none", "weights", "layers", "ops")
+BAD_INPUT = 3
+
+
+def complain(cause, advice):
+    sys.stderr.write("tfdeterminism.trace: {}\n  {}\n".format(cause, advice))
+    return BAD_INPUT
+
+
+class _OneLine(argparse.ArgumentParser):
+    """One line for wrong usage."""
+
+    def error(self, message):
+        raise errors.BadUsage(message, "see --help")
+
+
+def run(argv):
+    parser = _OneLine(prog="python -m tfdeterminism.trace run",
+                     usage="%(prog)s --out FOLDER [options] -- PROGRAM [ARGUMENTS...]")
+    parser.add_argument("--out", required=True, help="a new folder for the trace")
+    parser.add_argument("--level", choices=LEVELS, default="ops",
+                        help="none: only the digest of the final weights; default ops")
+    parser.add_argument("--steps", type=_steps, help="FIRST:END, the steps to record; default all")
+    parser.add_argument("--capture", help="JSON of an op whose inputs are kept for replay")
+    parser.add_argument("--no-xla", dest="xla", action="store_const", const=False,
+                        help="switch XLA off at level none too, to compare with the other levels")
+    parser.add_argument("program", help="a Python file; or -m MODULE")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    arguments = parser.parse_args(argv)
+    if arguments.program == "--":
+        parser.error("name the program after --")
+    return arguments
+
+
+def _steps(text):
+    """(first, end) of "FIRST:END"; either may be left out."""
+    first, colon, end = text.partition(":")
+    try:
+        found = int(first or 0), int(end or 1 << 31) if colon else int(first) + 1
+    except ValueError:
+        raise argparse.ArgumentTypeError("{} is not FIRST:END".format(text))
+    if not 0 <= found[0] < found[1]:
+        raise argparse.ArgumentTypeError("{} holds no step".format(text))
+    return found
+
+
+class _BadInput(argparse.ArgumentParser):
+    """Wrong usage is bad input too: 2 says that the structure differs."""
+
+    def error(self, message):
+        complain(message, "see --help")
+        sys.exit(BAD_INPUT)
+
+
+def diff(argv):
+    parser = _BadInput(prog="python -m tfdeterminism.trace diff", description="Name the first op that differs.")
+    parser.add_argument("trace", nargs="+", help="what `run --out` wrote: a folder or one file of it")
+    parser.add_argument("--json", action="store_true", help="for machines")
+    return parser.parse_args(argv)
+
+
+def locate(argv):
+    parser = _BadInput(prog="python -m tfdeterminism.trace locate", description="Name the culprit of a program.")
+    parser.add_argument("--runs", type=_several, default=5, help="runs at most at each level (default 5)")
+    parser.add_argument("--keep", metavar="FOLDER", help="keep the traces there")
+    parser.add_argument("--json", action="store_true", help="for machines")
+    parser.add_argument("program", nargs=argparse.REMAINDER, help="-- train.py ARGS")
+    return parser.parse_args(argv)
+
+
+def _several(text):
+    if not text.isdigit() or int(text) < 2:
+        raise argparse.ArgumentTypeError("{} is no number of runs: two at least".format(text))
+    return int(text)
+
+
+def replay(argv):
+    parser = argparse.ArgumentParser(prog="python -m tfdeterminism.trace replay")
+    parser.add_argument("file", help="a capture-*.npz beside a trace")
+    parser.add_argument("--times", type=int, default=30)
+    return parser.parse_args(argv)

@@ -1,0 +1,94 @@
+"""While an environment is made, people see that it is: uv's lines, Docker's pull, and whom they wait for."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from tfdet import images
+from tfdet.engines import venv
+
+# Says what the real one says when it is not told to be quiet, and waits until that was seen.
+UV = """#!/bin/sh
+case "$*" in *--quiet*) exit 0;; esac
+echo "Downloading tensorflow (500.0MiB)" >&2
+for i in $(seq 300); do [ -e {seen} ] && break; sleep 0.1; done
+[ -e {seen} ] || exit 1
+echo " + tensorflow==2.21.0" >&2
+"""
+
+
+class Watched:
+    """Standard error; `seen` is there as soon as a download was told."""
+
+    def __init__(self, seen: Path) -> None:
+        self.said = ""
+        self._seen = seen
+
+    def write(self, text: str) -> None:
+        self.said += text
+        if "Downloading" in self.said:
+            self._seen.touch()
+
+    def flush(self) -> None:
+        pass
+
+
+def test_what_uv_says_is_seen_while_it_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = tmp_path / "seen"
+    uv = tmp_path / "uv"
+    uv.write_text(UV.format(seen=seen))
+    uv.chmod(0o755)
+    watched = Watched(seen)
+    monkeypatch.setattr(venv, "find_uv_bin", lambda: str(uv))
+    monkeypatch.setattr(venv.sys, "stderr", watched)
+    monkeypatch.setattr(venv.shutil, "rmtree", lambda path, ignore_errors: path.mkdir())  # uv would make it
+    venv._make(tmp_path / "made", tmp_path / "python", "3.11", tmp_path / "tf2.21-cpu.txt")
+    assert "Downloading tensorflow (500.0MiB)" in watched.said
+    assert " + " not in watched.said, "the lock file says that"
+
+
+def test_who_waits_for_another_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = FileLock(f"{tmp_path / 'tf2.0-cpu-12'}.lock")
+    other.acquire()
+    told = threading.Event()
+
+    class Told(Watched):
+        def write(self, text: str) -> None:
+            if "waiting for another tfdet, which makes tf2.0-cpu-12" in text:
+                told.set()
+
+    monkeypatch.setattr(venv.sys, "stderr", Told(tmp_path / "seen"))
+    with venv.one_at_a_time(tmp_path / "tf2.21-cpu-12"):
+        pass  # another environment is no reason to wait
+    assert not told.is_set()
+
+    def wait() -> None:
+        with venv.one_at_a_time(tmp_path / "tf2.0-cpu-12"):
+            pass
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    assert told.wait(30)
+    other.release()
+    waiting.join(30)
+    assert not waiting.is_alive()
+
+
+def test_a_pull_says_how_far_it_is_but_not_each_step() -> None:
+    said: list[str] = []
+    now = [0.0]
+    log = images._Log(said.append, clock=lambda: now[0])
+    for second in range(12):
+        now[0] = float(second)
+        for layer, total in (("a", 100 << 20), ("b", 300 << 20)):
+            detail = {"current": second << 20, "total": total}
+            log.add({"status": "Downloading", "progress": "[=> ]", "progressDetail": detail, "id": layer})
+    assert said[-1] == "pulled 19 of 400 MiB so far"
+    assert len(said) == 3
+    log.add({"status": "Extracting", "progress": "[=> ]", "id": "a"})
+    log.add({"status": "Pull complete", "id": "a"})
+    assert said[3:] == ["a Pull complete"]

@@ -1,0 +1,59 @@
+"""Ranges of versions in the tables hold the environments that they speak of, and no other."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+
+from tfdet.matrix.load import Matrix, load_matrix
+from tfdet.matrix.models import Environment
+from tfdet.paths import Project
+from tfdet.tables import span
+
+
+@pytest.fixture(scope="module")
+def matrix(checkout: Project) -> Matrix:
+    return load_matrix(checkout.matrix)
+
+
+def read(text: str, among: list[Environment]) -> list[Environment]:
+    """The environments that a reader takes a span to speak of."""
+    found: list[Environment] = []
+    for part in filter(None, text.split(", ")):
+        words = re.fullmatch(r"(TF|NGC)(?: TF(\w+))? (\S+)(?: to (\S+))?", part)
+        assert words, part
+        line = [e for e in among if (e.kind == "stock") == (words[1] == "TF")]
+        line = [e for e in line if words[2] in (None, e.tensorflow.split(".")[0])]
+        versions = list(dict.fromkeys(e.version for e in line))
+        if words[3] in versions:
+            first, last = versions.index(words[3]), versions.index(words[4] or words[3])
+            found += [e for e in line if e.version in versions[first : last + 1]]
+        else:
+            found += [e for e in line if e.tensorflow == words[3] or e.image.endswith(f":{words[3]}")]
+    return found
+
+
+def test_one_that_was_measured_is_not_in_the_range_of_those_that_were_not(matrix: Matrix) -> None:
+    old = [matrix.environments[key] for key in ("tf1.14", "tf1.15", "tf1.15.5", "tf2.0", "tf2.0.4")]
+    measured = old[3:4]
+    assert span(measured, old) == "TF 2.0.0"
+    assert span([e for e in old if e not in measured], old) == "TF 1.14 to 1.15, TF 2.0.4"
+
+
+def test_images_of_one_month_with_two_tensorflows_are_told_apart(matrix: Matrix) -> None:
+    images = [matrix.environments[f"ngc{month}-tf{major}"] for month in ("22.03", "22.04") for major in (1, 2)]
+    assert span(images, images) == "NGC 22.03 to 22.04"
+    assert span(images[1::2], images) == "NGC TF2 22.03 to 22.04"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_span_is_read_as_what_it_was_made_of(matrix: Matrix, seed: int) -> None:
+    """By version mostly, with some environments that are unlike the others of their version."""
+    draw = random.Random(seed)
+    among = draw.sample(list(matrix.environments.values()), draw.randint(1, len(matrix.environments)))
+    among = [e for e in matrix.environments.values() if e in among]
+    by_version = {(e.kind, e.version): draw.random() < 0.6 for e in among}
+    chosen = [e for e in among if by_version[e.kind, e.version] != (draw.random() < 0.1)]
+    assert sorted(map(str, read(span(chosen, among), among))) == sorted(map(str, chosen))

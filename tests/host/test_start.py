@@ -1,0 +1,48 @@
+"""A command loads what it needs and no more: what is loaded is waited for each time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tfdet.paths import Project
+
+ASK = """
+import sys
+from tfdet.cli import main
+sys.argv = ["tfdet", *sys.argv[1:]]
+try:
+    main()
+except SystemExit:
+    pass
+print(*sys.modules, file=sys.stderr)
+"""
+SCANNER = {"numpy", "lz4", "zstandard", "tfdet.audit.scan", "tfdet.audit.wheels", "tfdet.engines.venv", "uv"}
+HEAVY = SCANNER | {"docker", "jinja2", "filelock", "packaging.specifiers", "pynvml", "multiprocessing", "tfdet.records",
+                   "tfdet.status", "tfdet.infer", "tfdet.audit.stored", "tfdeterminism"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "without"),
+    [
+        (["envs"], HEAVY),
+        (["envs", "--json"], HEAVY),
+        (["--help"], HEAVY),
+        (["recipe", "--no-such-option"], HEAVY),
+        (["recipe", "tf2.0"], SCANNER | {"docker"}),
+        (["show", "tf2.0", "gather-backprop"], SCANNER | {"docker", "jinja2"}),
+        (["status", "--json"], SCANNER | {"docker"}),
+        (["evidence", "add", "no-such-file"], SCANNER | {"docker", "jinja2"}),
+        (["doctor"], SCANNER - {"uv"}),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_no_command_loads_what_it_does_not_need(checkout: Project, arguments: list[str], without: set[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, *arguments], cwd=checkout.root, capture_output=True, text=True, timeout=120
+    )
+    loaded = set(done.stderr.splitlines()[-1].split())
+    assert "tfdet.cli" in loaded
+    assert loaded & without == set()

@@ -1,0 +1,74 @@
+"""What strangers' text hides, reorders or commands is shown by its number, wherever text is shown."""
+
+from __future__ import annotations
+
+import json
+import sys
+import unicodedata
+from collections.abc import Callable
+
+import pytest
+from rich.text import Text
+from typer.testing import CliRunner
+
+from tfdet import cli, console, lists, locate
+from tfdet.paths import Project
+from tfdet.visible import as_json, visible
+from tfdeterminism.trace import diff
+
+# Right-to-left override, isolate, zero-width space, joiner, soft hyphen, BOM, tag, separators, filler, selector, other.
+HIDDEN = "\u202e\u2066\u200b\u200d\xad\ufeff\U000e0041\u2028\u2029\u3164\ufe0f\ue000"
+NASTY = f"safe{HIDDEN}gnp.exe"
+
+
+def is_clean(text: str) -> bool:
+    bad = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+    return not [c for c in text if (unicodedata.category(c) in bad and c not in "\n\t") or c in HIDDEN]
+
+
+def test_every_hidden_character_is_shown_and_no_other_changed() -> None:
+    for number in range(sys.maxunicode + 1):
+        character = chr(number)
+        shown = visible(character)
+        if shown != character:
+            assert shown.isascii() and int(shown[2:], 16) == number
+        assert is_clean(shown), hex(number)
+    for text in ("plain", "two\nlines\tand a tab", "Grüße, 日本語, ✓ ≈ × – …", "e\u0301", "a\xa0b"):
+        assert visible(text) == text
+
+
+def test_json_says_the_same() -> None:
+    value = {"text": NASTY, "more": ["ü", "\ud800", "\x7f"]}
+    text = as_json(json.dumps(value, ensure_ascii=False))
+    assert is_clean(text)
+    assert json.loads(text) == value
+
+
+def test_the_console_writes_nothing_hidden(capsys: pytest.CaptureFixture[str]) -> None:
+    table = lists.new_table("one")
+    lists.add_row(table, NASTY)
+    console.out().print(table)
+    console.out().print(Text(NASTY))
+    console.note(NASTY)
+    said = "".join(capsys.readouterr())
+    assert said.count("\\u202e") == 3 and is_clean(said)
+
+
+@pytest.mark.parametrize("command", [["show", "tf2.0", "bias-add-backprop"], ["status"], ["status", "--json"]])
+def test_a_record_hides_nothing(
+    copy: Project, line: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    error = {"kind": "raises", "type": NASTY, "message": NASTY, "where": NASTY, "output": NASTY}
+    path = copy.evidence / "cpu" / "tf2.0.jsonl"
+    path.write_bytes(line("raises", error=error, ran_on=["CPU:0" + HIDDEN]))
+    monkeypatch.setenv("TFDET_ROOT", str(copy.root))
+    done = CliRunner().invoke(cli.app, command)
+    assert done.stdout and is_clean(done.stdout)
+    assert "\\u202e" in done.stdout or command[0] == "status"
+
+
+def test_a_trace_hides_nothing() -> None:
+    page = locate.html(locate.Found.model_construct(result="same", first_step=None, culprits=[], verdict=NASTY))
+    assert "\\u202e" in page and is_clean(page)
+    assert is_clean(console.plain(NASTY))
+    assert diff.shown(f"{NASTY}\x1b[2J\t.") == "safe" + "?" * 9 + HIDDEN[9:11] + "?gnp.exe?[2J\t."

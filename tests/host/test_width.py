@@ -1,0 +1,103 @@
+"""What people see is made for the width of their terminal; nobody has to scroll sideways, nor read single letters."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+
+import pytest
+
+from tfdet.paths import Project
+from tfdet_probe import report
+
+
+def on_a_terminal(project: Project, columns: int, *arguments: str) -> list[str]:
+    """The lines that `tfdet` shows on a terminal of this width, without their colours."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    environ = {**os.environ, "TFDET_ROOT": str(project.root), "TERM": "xterm"}
+    for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR"):
+        environ.pop(name, None)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tfdet", *arguments], stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL, env=environ
+    )
+    os.close(theirs)
+    said = b""
+    while block := _read(ours):
+        said += block
+    process.wait(timeout=60)
+    os.close(ours)
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said.decode()).splitlines()
+
+
+def _read(handle: int) -> bytes:
+    try:
+        return os.read(handle, 1 << 16)
+    except OSError:  # Linux says so that the other end is closed
+        return b""
+
+
+@pytest.mark.parametrize("columns", [80, 100, 250])
+@pytest.mark.parametrize(
+    "command", [["status"], ["show", "tf2.21", "crop-and-resize-backprop"], ["envs"], ["doctor", "tf2.0"]]
+)
+def test_lines_fit_and_words_are_whole(checkout: Project, columns: int, command: list[str]) -> None:
+    lines = on_a_terminal(checkout, columns, *command)
+    assert max(map(len, lines)) <= columns
+    # A column of single letters is what a table makes of words that have no room.
+    assert sum(len(line.split()) == 1 and len(line.strip()) <= 2 for line in lines) < len(lines) / 50
+    text = "\n".join(lines)
+    for word in {"status": ["crop-and-resize-backprop", "TDO"], "show": ["f9ac3a0c4da5"], "envs": ["ngc19.06-py3"],
+                 "doctor": ["CPython 3.7"]}[command[0]]:  # fmt: skip
+        assert word in text
+
+
+def test_a_narrow_status_says_what_a_wide_one_says(checkout: Project) -> None:
+    narrow, wide = (on_a_terminal(checkout, columns, "status") for columns in (80, 250))
+    (row,) = (line for line in wide if re.match(r"crop-and-resize-backprop +none ", line))
+    assert row.split()[-1] == "✗"  # in the newest
+    below = narrow[narrow.index(next(line for line in narrow if line.startswith("crop-and-resize-backprop"))) :]
+    said = next(line for line in below if line.startswith("  none"))
+    assert re.search(r"✗ TF 1\.14 to 2\.21", said)
+    assert any("tf1.13.1 tf1.14 tf1.15 tf2.0" in line for line in narrow), "of which environments ranges speak"
+
+
+class Screen:
+    """A terminal that keeps what is written."""
+
+    def __init__(self, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.written: list[str] = []
+        monkeypatch.setattr(report, "_width", lambda stream: columns)
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> None:
+        self.written.append(text)
+
+    def flush(self) -> None:
+        pass
+
+
+class Suite:
+    total = 1234
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120, 200])
+def test_the_progress_line_fits_and_ends_with_what_happened(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen(columns, monkeypatch)
+    progress = report.Progress(screen)
+    ran = {"source": "dense-image-warp-backprop", "case": "dense-image-warp-float32-NHWC-function"}
+    progress({**ran, "solution": "TDO-FE", "observation": "differs", "runs": 20, "differed": 12}, Suite())
+    line = screen.written[-1].replace("\r\x1b[K", "")
+    assert len(line) < columns
+    assert line.startswith("[1/1234]")
+    assert line.endswith("differs 12/20")
+    assert columns < 80 or "dense-image-warp-backprop" in line
+    assert columns < 120 or "NHWC-function" in line

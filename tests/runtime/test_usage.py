@@ -1,0 +1,74 @@
+"""What people type: the modules' help and wrong usage need nothing installed; seeds are ints of any kind."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy
+import pytest
+
+from tfdet.paths import Project
+from tfdeterminism.seeds import check_seed
+
+TRACE = "tfdeterminism.trace"
+
+
+def bare(checkout: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """In a Python without any package."""
+    command = [sys.executable, "-S", "-m", *arguments]
+    environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(checkout.runtime), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("command", ["", "run", "diff", "locate", "replay"])
+def test_help_needs_no_package(checkout: Project, command: str) -> None:
+    done = bare(checkout, TRACE, *command.split(), "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"usage: python -m {TRACE} {command}")
+
+
+def test_the_probe_helps_without_a_package(checkout: Project) -> None:
+    assert bare(checkout, "tfdet_probe", "--help").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ([TRACE], 2, "usage:"),
+        ([TRACE, "walk"], 2, "usage:"),
+        ([TRACE, "run"], 2, "required: --out, program"),
+        ([TRACE, "run", "--out", "x", "--level", "all", "--", "train.py"], 2, "invalid choice"),
+        ([TRACE, "run", "--out", "x", "--steps", "5:2", "--", "train.py"], 2, "holds no step"),
+        ([TRACE, "run", "--out", "x", "--", "train.py"], 2, "no NumPy"),
+        ([TRACE, "diff"], 3, "required: trace"),
+        ([TRACE, "diff", "a", "b"], 3, "no NumPy"),
+        ([TRACE, "locate", "--runs", "1", "--", "train.py"], 3, "two at least"),
+        ([TRACE, "locate", "--", "train.py"], 3, "no NumPy"),
+        ([TRACE, "replay", "--times", "x"], 2, "invalid int"),
+        ([TRACE, "replay", "capture-1.npz"], 2, "no NumPy"),
+        (["tfdet_probe", "--device", "tpu"], 2, "invalid choice"),
+    ],
+)
+def test_wrong_usage_is_told_without_a_package(checkout: Project, arguments: list[str], code: int, said: str) -> None:
+    done = bare(checkout, *arguments)
+    assert (done.returncode, said in done.stderr, "Traceback" in done.stderr) == (code, True, False), done.stderr
+
+
+@pytest.mark.parametrize("kind", [int, *(getattr(numpy, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 64))])
+def test_a_seed_is_an_int_of_any_kind(kind: type) -> None:
+    found = check_seed(kind(3))
+    assert (found, type(found)) == (3, int)
+
+
+@pytest.mark.parametrize(
+    ("seed", "error"),
+    [
+        (True, TypeError), (numpy.True_, TypeError), (1.0, TypeError), (numpy.float32(1), TypeError),
+        ("1", TypeError), (None, TypeError), (numpy.array([1]), TypeError), (-1, ValueError),
+        (numpy.int64(-1), ValueError), (2**32, ValueError), (numpy.uint64(2**32), ValueError),
+    ],
+)  # fmt: skip
+def test_what_is_no_seed_is_refused_in_words(seed: object, error: type[Exception]) -> None:
+    with pytest.raises(error, match="a seed is"):
+        check_seed(seed)
