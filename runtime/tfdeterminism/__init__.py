@@ -10,9 +10,16 @@ from .report import Report
 from .seeds import set_seeds
 from .switch import disable, enable_determinism, patch
 from .version import __version__
-from .warned import AutotuneWarning, DeterminismWarning, TooLateWarning, UnknownBuildWarning, XlaWarning
+from .warned import (
+    AutotuneWarning,
+    DeterminismWarning,
+    SavedGradientWarning,
+    TooLateWarning,
+    UnknownBuildWarning,
+    XlaWarning,
+)
 
 __all__ = [
-    "AutotuneWarning", "DeterminismWarning", "Report", "TooLateWarning", "UnknownBuildWarning", "XlaWarning",
-    "__version__", "disable", "enable_determinism", "patch", "set_seeds",
+    "AutotuneWarning", "DeterminismWarning", "Report", "SavedGradientWarning", "TooLateWarning", "UnknownBuildWarning",
+    "XlaWarning", "__version__", "disable", "enable_determinism", "patch", "set_seeds",
 ]

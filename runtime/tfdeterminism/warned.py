@@ -19,3 +19,7 @@ class AutotuneWarning(DeterminismWarning):
 
 class UnknownBuildWarning(DeterminismWarning):
     """This TensorFlow is not one of the releases that the recipes were made for."""
+
+
+class SavedGradientWarning(DeterminismWarning):
+    """What was just saved has an op whose gradient is known to this process only: elsewhere it raises LookupError."""
