@@ -16,6 +16,7 @@ _KEY = "_gradient_op_type"
 _OURS = b"tfdeterminism/"
 # Drawn for each process, and not from Python's generator: what still has such a name is known to no other process.
 _PROCESS = "".join("%02x" % byte for byte in bytearray(os.urandom(8)))
+_FROM_OUTSIDE = frozenset(("Placeholder", "PlaceholderWithDefault", "VarHandleOp", "Variable", "VariableV2"))
 # No gradient passes these, and no error says so.
 _FLAT = frozenset(("Ceil", "Floor", "FloorDiv", "FloorMod", "Rint", "Round", "Sign", "StopGradient", "ZerosLike"))
 
@@ -129,6 +130,8 @@ class _Nodes(object):
                 if not reference.startswith("^"):
                     raise _Unknown("it uses %s, which is no input of the op" % reference)
                 before.append(reference)
+            elif self._by_name[name].op in _FROM_OUTSIDE:
+                raise _Unknown("it uses %s, which is no input of the op" % name)
             elif name not in inside:
                 inside.append(name)
                 self._unmark(self._by_name[name])
