@@ -43,15 +43,14 @@ def _around(owner, name, function):
 def _as_graph_def(original, graph, *args, **kwargs):
     kwargs.pop("use_pybind11_proto", None)  # such a message cannot be changed in Python
     graph_def, version = original(graph, *args, **kwargs)
-    if not getattr(graph, "_tfdeterminism_traced", False):
-        _rewrite(graph_def, graph)
+    _rewrite(graph_def, graph)
     return graph_def, version
 
 
-def _trace_gradient_functions(original, graph, *args, **kwargs):
-    """From 2.6 on TensorFlow can save gradient functions itself: then this graph is as good as it is."""
-    original(graph, *args, **kwargs)
-    graph._tfdeterminism_traced = True
+def _trace_gradient_functions(original, graph, saveable_view, *args, **kwargs):
+    """Newer versions save gradient functions themselves, but not those of the gradient functions."""
+    original(graph, saveable_view, *args, **kwargs)
+    graph._tfdeterminism_traced = frozenset(one.registered_op_type for one in saveable_view.gradient_defs)
 
 
 def _inline(original, *args, **kwargs):
@@ -102,7 +101,7 @@ def _rewrite(graph_def, graph):
             return [output.shape.as_proto() for output in graph.get_operation_by_name(name).outputs]
         except KeyError:
             return []
-    calls, functions = portable.rewrite(graph_def, shapes)
+    calls, functions = portable.rewrite(graph_def, shapes, getattr(graph, "_tfdeterminism_traced", ()))
     _rewritten.update(functions)
     if calls:
         graph._tfdeterminism_calls = calls

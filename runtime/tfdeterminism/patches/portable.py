@@ -33,19 +33,20 @@ def marker(op_type, by_its_ops, number):
     return "%s%s/%s/%s-%d" % (_OURS.decode(), "ops" if by_its_ops else "call", op_type, _PROCESS, number)
 
 
-def rewrite(graph_def, shapes):
+def rewrite(graph_def, shapes, saved=()):
     """The new calls in the graph, as {what they stand in front of: [their tensors]}; names of functions changed.
 
     shapes(name): those of a node's outputs, as messages.  Nothing else knows the shapes of what a call returns.
+    saved: names of gradient functions that are written too, which stay as they are.
     """
     functions = graph_def.library.function
     signatures = dict((function.signature.name, function.signature) for function in functions)
     before = set(signatures)
-    nodes, changed = _Nodes(graph_def.node, signatures, _in_graph, shapes), []
+    nodes, changed = _Nodes(graph_def.node, signatures, _in_graph, shapes, saved), []
     nodes.rewrite()
     made = dict(nodes.made)
     for function in functions:
-        inner = _Nodes(function.node_def, signatures, _in_function, lambda name: [])
+        inner = _Nodes(function.node_def, signatures, _in_function, lambda name: [], saved)
         if inner.rewrite():
             made.update(inner.made)
             changed.append(function.signature.name)
@@ -69,22 +70,26 @@ def _in_function(reference):
 class _Nodes(object):
     """The nodes of a graph or of a function; split: how tensors are named there."""
 
-    def __init__(self, nodes, signatures, split, shapes):
+    def __init__(self, nodes, signatures, split, shapes, saved):
         self._nodes, self._signatures, self._split, self._shapes = nodes, signatures, split, shapes
-        self._by_name = dict((node.name, node) for node in nodes)
+        self._by_name, self._saved = dict((node.name, node) for node in nodes), saved
         self.made = {}  # functions by name; that of two equal ones is one
         self.inside = {}  # node that is in a function now -> the call
         self.calls = {}  # marked node -> tensors of its call
 
     def rewrite(self):
         """Whether there was anything to do."""
-        marked = [node for node in self._nodes if _marked(node)]
+        marked = [node for node in self._nodes if self._is_marked(node)]
         for node in marked:
             self._unmark(node)
         return bool(marked)
 
+    def _is_marked(self, node):
+        name = node.attr[_KEY].s if _KEY in node.attr else b""
+        return name.startswith(_OURS) and name.decode() not in self._saved
+
     def _unmark(self, node):
-        if not _marked(node):
+        if not self._is_marked(node):
             return  # done already, as a part of another
         way, op_type = node.attr[_KEY].s[len(_OURS):].decode().split("/")[:2]
         try:
@@ -231,10 +236,6 @@ class _Nodes(object):
         if found is None:
             raise _Unknown("TensorFlow has no op %s" % op_type)
         return found
-
-
-def _marked(node):
-    return _KEY in node.attr and node.attr[_KEY].s.startswith(_OURS)
 
 
 def _data(node):
