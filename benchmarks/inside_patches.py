@@ -69,7 +69,7 @@ class Case:
         for old, new in zip(original["results"], patched["results"]):  # noqa: B905 (Python 3.7 has to read it)
             old, new = np.array(old), np.array(new)
             worst = np.abs(old - new).max() / max(np.abs(old).max(), 1e-30)
-            assert old.shape == new.shape and worst < 1e-3, "{}: the results differ by {:g}".format(self.size, worst)
+            assert old.shape == new.shape and worst < 1e-3, f"{self.size}: the results differ by {worst:g}"
 
 
 def forked(measure, *arguments):

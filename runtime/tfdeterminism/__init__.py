@@ -14,12 +14,13 @@ from .warned import (
     AutotuneWarning,
     CostWarning,
     DeterminismWarning,
+    SavedGradientWarning,
     TooLateWarning,
     UnknownBuildWarning,
     XlaWarning,
 )
 
 __all__ = [
-    "AutotuneWarning", "CostWarning", "DeterminismWarning", "Report", "TooLateWarning", "UnknownBuildWarning",
-    "XlaWarning", "__version__", "disable", "enable_determinism", "patch", "set_seeds",
+    "AutotuneWarning", "CostWarning", "DeterminismWarning", "Report", "SavedGradientWarning", "TooLateWarning",
+    "UnknownBuildWarning", "XlaWarning", "__version__", "disable", "enable_determinism", "patch", "set_seeds",
 ]

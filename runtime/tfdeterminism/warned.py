@@ -26,6 +26,10 @@ class UnknownBuildWarning(DeterminismWarning):
     """This TensorFlow is not one of the releases that the recipes were made for."""
 
 
+class SavedGradientWarning(DeterminismWarning):
+    """What was just saved has an op whose gradient is known to this process only: elsewhere it raises LookupError."""
+
+
 class CostWarning(UserWarning):
     """Determinism takes more here than it does elsewhere."""
 

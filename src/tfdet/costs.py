@@ -45,7 +45,9 @@ class Cost(Model):
 
 def write(project: Project, device: str, environment: str, costs: list[Cost]) -> Path:
     path = project.costs / device / f"{environment}.jsonl"
-    write_whole(path, "".join(cost.model_dump_json() + "\n" for cost in sorted(costs, key=lambda cost: (cost.patch, cost.size))))
+    write_whole(
+        path, "".join(cost.model_dump_json() + "\n" for cost in sorted(costs, key=lambda cost: (cost.patch, cost.size)))
+    )
     return path
 
 

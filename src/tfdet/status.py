@@ -33,20 +33,20 @@ class _Part(msgspec.Struct, frozen=True, gc=False):
     """Of a record's parts what is needed; the rest is not even decoded."""
 
 
-class _Stack(_Part):
+class _Stack(_Part, frozen=True, gc=False):
     gpu: str | None
 
 
-class _Error(_Part):
+class _Error(_Part, frozen=True, gc=False):
     kind: str
 
 
-class _First(_Part):
+class _First(_Part, frozen=True, gc=False):
     relaunch: int
     repeat: int
 
 
-class _Glance(_Part):
+class _Glance(_Part, frozen=True, gc=False):
     """What inference and the rules need of a record whose checksum vouches for the rest; a million must not take long.
 
     The rules bound its numbers.

@@ -13,7 +13,6 @@ from tfdet.costs import Cost
 from tfdet.infer import Cell, CellKey, Verdict
 from tfdet.lists import add_row as _row
 from tfdet.lists import new_table as _table
-from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import NONE, Environment
 from tfdet.plan import cells as plan_cells
 from tfdet.records import Record

@@ -15,7 +15,8 @@ from tfdet.paths import Project
 
 CROP = {
     "environment": "tf2.0", "device": "cpu", "patch": "crop-and-resize", "size": "256 boxes", "seconds": 0.05,
-    "original_seconds": 0.002, "mib": 60.0, "original_mib": 0.5, "eager_seconds": 0.001, "original_eager_seconds": None, "repeats": 3, "tensorflow": "2.0.0",
+    "original_seconds": 0.002, "mib": 60.0, "original_mib": 0.5, "eager_seconds": 0.001, "original_eager_seconds": None,
+    "repeats": 3, "tensorflow": "2.0.0",
     "processor": "one", "started": "2026-11-21T00:00:00+00:00",
 }  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 import weakref
 
+from tfdeterminism.patches import exports, portable
 from tfdeterminism.replace import NotCovered
 
 
@@ -188,16 +189,21 @@ def like_op(op_type, forward, inputs, attributes=None):
 
     def gradient(inputs, outputs, *grads):
         return registry.lookup(op_type)(_Op(op_type, inputs, attributes or {}, outputs), *grads)
-    return with_gradient(op_type, forward, inputs, gradient)
+    # A function in a saved graph has no attributes that a gradient function could ask it for.
+    return with_gradient(op_type, forward, inputs, gradient, by_its_ops=bool(attributes))
 
 
-def with_gradient(op_type, forward, inputs, gradient):
+def with_gradient(op_type, forward, inputs, gradient, by_its_ops=False):
     """forward(*inputs), whose gradients to the inputs are gradient(inputs, outputs, *grads).
+
+    by_its_ops: in a saved graph they are those of the ops that forward is made of, else those of op_type.  See
+    `portable`.
 
     Not tf.custom_gradient: its gradient functions hold tensors of the graph that called them.  Loops and functions are
     differentiated in copies of their graphs, where only what is handed to the gradient exists.
     """
     from tensorflow.python.eager import context
+    from tensorflow.python.framework import ops
     from tensorflow.python.ops import array_ops
     with unrecorded():
         outputs = forward(*inputs)
@@ -206,7 +212,7 @@ def with_gradient(op_type, forward, inputs, gradient):
             sources, results = inputs, [array_ops.identity(one) for one in flat]
         else:
             sources = flat + inputs
-            results = _marked(sources, len(flat), gradient)
+            results = _marked(sources, len(flat), gradient, portable.marker(op_type, by_its_ops, ops.uid()))
     many = len(flat)
     before = len(sources) - len(inputs)  # in a graph the results are sources too, without a gradient
 
@@ -217,11 +223,11 @@ def with_gradient(op_type, forward, inputs, gradient):
     return results[:many] if isinstance(outputs, (list, tuple)) else results[0]
 
 
-def _marked(tensors, many, gradient):
+def _marked(tensors, many, gradient, name):
     """The tensors (`many` results, then the inputs) out of one op, where tf.gradients finds the gradient."""
     from tensorflow.python.framework import ops
     from tensorflow.python.ops import array_ops
-    name = "tfdeterminism-%d" % ops.uid()
+    exports.make_portable()
 
     @ops.RegisterGradient(name)
     def backward(op, *grads):

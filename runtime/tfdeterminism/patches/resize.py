@@ -78,7 +78,7 @@ def _linear(forward, op_type, resize, grads, options):
     def gradient(inputs, outputs, image):
         resized = getattr(gen_image_ops, resize)(image, array_ops.shape(inputs[0])[1:3], **options)
         return cast(resized, inputs[0].dtype)
-    return with_gradient(op_type, forward, [grads], gradient)
+    return with_gradient(op_type, forward, [grads], gradient, by_its_ops=True)
 
 
 def _transposed(grads, size, weights, options):

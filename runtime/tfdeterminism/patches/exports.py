@@ -1,0 +1,107 @@
+"""What is written of a graph needs nothing of ours where it is read: SavedModels, meta graphs, frozen graphs.
+
+All of them begin with Graph._as_graph_def: there replaced ops become what `portable` makes of them.
+"""
+
+import functools
+
+from tfdeterminism.patches import portable
+
+_rewritten = set()  # names of functions that were written otherwise than they are
+
+_inlining = []
+
+
+def make_portable():
+    """From now on what is written is; harmless to repeat."""
+    from tensorflow.python.eager import context
+    from tensorflow.python.framework import convert_to_constants, meta_graph, ops
+    from tensorflow.python.ops import control_flow_ops
+    from tensorflow.python.saved_model import save
+    _around(ops.Graph, "_as_graph_def", _as_graph_def)
+    _around(meta_graph, "create_meta_graph_def", _create_meta_graph_def)
+    _around(control_flow_ops.ControlFlowContext, "_to_values_def", _to_values_def)
+    _around(context.Context, "add_function_def", _add_function_def)
+    _around(save, "_trace_gradient_functions", _trace_gradient_functions)
+    _around(convert_to_constants, "_run_inline_graph_optimization", _inline)
+    _around(convert_to_constants, "_construct_concrete_function", _construct)
+
+
+def _around(owner, name, function):
+    original = getattr(owner, name, None)
+    if original is None or getattr(original, "tfdeterminism_around", None) is function:
+        return
+
+    @functools.wraps(original)
+    def wrapped(*args, **kwargs):
+        return function(original, *args, **kwargs)
+
+    wrapped.tfdeterminism_around = function
+    setattr(owner, name, wrapped)
+
+
+def _as_graph_def(original, graph, *args, **kwargs):
+    kwargs.pop("use_pybind11_proto", None)  # such a message cannot be changed in Python
+    graph_def, version = original(graph, *args, **kwargs)
+    _rewrite(graph_def, graph)
+    return graph_def, version
+
+
+def _trace_gradient_functions(original, graph, saveable_view, *args, **kwargs):
+    """Newer versions save gradient functions themselves, but not those of the gradient functions."""
+    original(graph, saveable_view, *args, **kwargs)
+    graph._tfdeterminism_traced = frozenset(one.registered_op_type for one in saveable_view.gradient_defs)
+
+
+def _inline(original, *args, **kwargs):
+    """Functions are not made where functions are inlined; what comes of it is written later."""
+    _inlining.append(True)
+    try:
+        return original(*args, **kwargs)
+    finally:
+        _inlining.pop()
+
+
+def _construct(original, function, graph_def, *args, **kwargs):
+    """The function from a frozen graph, which its maker may write too."""
+    made = original(function, graph_def, *args, **kwargs)
+    _rewrite(graph_def, made.graph)
+    return made
+
+
+def _create_meta_graph_def(original, *args, **kwargs):
+    """Of one scope it is written node by node."""
+    from tensorflow.python.framework import ops
+    if kwargs.get("graph_def"):
+        _rewrite(kwargs["graph_def"], kwargs.get("graph") or ops.get_default_graph())
+    return original(*args, **kwargs)
+
+
+def _to_values_def(original, context, export_scope=None):
+    """Of a cond or while of TensorFlow 1: the names of the tensors in it.  A call is where its results are."""
+    values = original(context, export_scope)
+    calls = getattr(context.pivot.graph, "_tfdeterminism_calls", {})
+    for name in list(values.values):
+        values.values.extend(calls.get(name.partition(":")[0], []))
+    return values
+
+
+def _add_function_def(original, context, function, *args, **kwargs):
+    """Read back in the same process, a function is there already, as it was before it was written."""
+    name = function.signature.name
+    if name not in _rewritten or not context.has_function(name):
+        original(context, function, *args, **kwargs)
+
+
+def _rewrite(graph_def, graph):
+    if _inlining:
+        return
+    def shapes(name):
+        try:
+            return [output.shape.as_proto() for output in graph.get_operation_by_name(name).outputs]
+        except KeyError:
+            return []
+    calls, functions = portable.rewrite(graph_def, shapes, getattr(graph, "_tfdeterminism_traced", ()))
+    _rewritten.update(functions)
+    if calls:
+        graph._tfdeterminism_calls = calls

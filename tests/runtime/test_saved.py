@@ -1,0 +1,57 @@
+"""What is saved under the library runs and differentiates where it is loaded, with the library and without it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tfdet.paths import Project
+
+SCRIPT = Path(__file__).with_name("saved_checks.py")
+GRAPHS = {"frozen", "meta graph", "scope", "served"}
+FUNCTIONS = {*GRAPHS, "function", "signature", "frozen function", "keras h5"}
+FORMATS = {
+    "tf1.14": GRAPHS,
+    "tf2.0": {*FUNCTIONS, "keras SavedModel"},
+    "tf2.6": {*FUNCTIONS, "keras SavedModel"},
+    "tf2.21": {*FUNCTIONS, "keras zip"},
+}
+
+
+def run(checkout: Project, python: Path, what: str, folder: Path) -> list[Any]:
+    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [python, SCRIPT, what, folder],
+        env={**os.environ, "PYTHONPATH": str(checkout.runtime), **quiet},
+        capture_output=True,
+        text=True,
+        timeout=1800,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("key", FORMATS)
+def test_what_is_saved_differentiates_elsewhere(
+    checkout: Project, tf_python: Callable[[str], Path], key: str, tmp_path: Path
+) -> None:
+    """Each phase is a process: the originals, saving, loading without the library, and under it in another order."""
+    python = tf_python(key)
+    for what in ("originals", "save"):
+        run(checkout, python, what, tmp_path)
+    for what in ("load", "load-after"):
+        [found] = run(checkout, python, what, tmp_path)
+        assert found["faults"] == []
+        assert set(found["compared"]) == FORMATS[key]
+        assert found["compared"]["frozen"] > 40, "values and gradients were compared"
+    written = [path for path in tmp_path.glob("ours/**/*") if path.suffix in (".pb", ".meta")]
+    names_of_this_process = [path for path in written if b"tfdeterminism/" in path.read_bytes()]
+    # Newer versions write the gradient functions of a SavedModel themselves, under such names.
+    assert names_of_this_process == [path for path in written if key == "tf2.21" and path.parent.name == "functions"]
