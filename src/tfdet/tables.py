@@ -120,8 +120,8 @@ _BACKS = {"deterministic": Verdict.DETERMINISTIC, "raises": Verdict.RAISES}
 def _backing(status: Status, environment: str, source: str, solution: str, says: str) -> str:
     """The mark of what is claimed.
 
-    m: a GPU showed it (m×2: on two machines); ✗: a GPU showed otherwise; a: the binaries speak for it; s: they hold such
-    atomics, and whether the op reaches them is not known; d: documents only.
+    m: a GPU showed it (m×2: on two machines); ✗: a GPU showed otherwise; a: the binaries speak for it; s: they hold
+    such atomics, and whether the op reaches them is not known; d: documents only.
     """
     cells = [status.cell(CellKey(environment, gpu, source, solution)) for gpu in status.gpus]
     if any(cell.contradiction for cell in cells):
