@@ -7,7 +7,7 @@ any order.  What rounding loses is less than float32 additions would; float64 is
 Infinities and NaN are added as they are; every NaN comes out as the same one.
 """
 
-from tfdeterminism.patches.common import cast, dims, original, select, version, while_loop
+from tfdeterminism.patches.common import cast, constant, dims, original, select, version, while_loop
 from tfdeterminism.warned import of_cost
 
 _CHUNK = 2 ** 20  # elements at a time: what is needed beside inputs and outputs stays small
@@ -35,6 +35,17 @@ class Part(object):
     def take(self, start=None, stop=None):
         """Rows and keys of a piece; of all."""
         return self._take(start, stop), piece(self.keys, start, stop)
+
+    def if_any(self, count):
+        """Without rows where there are no sums: nothing could be looked up for them."""
+        from tensorflow.python.framework import dtypes
+        from tensorflow.python.ops import math_ops
+        known = constant(count)
+        if known is not None and known > 0:
+            return self
+        many = self.many * math_ops.minimum(cast(count, dtypes.int32), 1)
+        return Part(self.keys[:many], self.width, self.dtype,
+                    lambda start, stop: self._take(0, many) if start is None else self._take(start, stop))
 
     def times(self, weights):
         """Each row times its weight, [N, 1]."""
@@ -67,7 +78,7 @@ def by_key(parts, count, many):
         return math_ops.complex(real, imaginary)
     if kind.size == 2:
         return cast(by_key([part.mapped(dtypes.float32, wide) for part in parts], count, many), kind)
-    return _exact(parts, count, many) if needed() else _plain(parts, count)
+    return _exact([part.if_any(count) for part in parts], count, many) if needed() else _plain(parts, count)
 
 
 def wide(rows):
