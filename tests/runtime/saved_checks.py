@@ -7,7 +7,7 @@
     python saved_checks.py save-add FOLDER      under it, one op, first of all
     python saved_checks.py load-add FOLDER      under it, where the opposite op was the first of all
 
-With TFDET_SAVED_CHECKS=all in the environment of all of them: more cases of each kind of op.
+With TFDET_SAVED_CHECKS=all in the environment of all of them: more cases of each kind of op, and twice differentiated.
 Loading prints one JSON object: {"faults": [...], "compared": {format: n}}, of one op {"gradient": [...]}.
 """
 
@@ -144,6 +144,7 @@ OF_ANY_SIZE = ("segment_sum", "unsorted_segment_prod", "scatter_nd", "sparse_sof
 ONLY_WITH_ALL = ("segment_sum of any size", "unsorted_segment_prod of any size", "sparse_dense_matmul of any size",
                  "in a loop of any size", "segment_prod", "unsorted_segment_mean", "tensor_scatter_nd_add",
                  "softmax_xent to labels", "sparse_dense_matmul adjoint", "bilinear backprop")
+TWICE = ("scatter_nd", "softmax_xent", "sparse_dense_matmul", "model")
 
 FROZEN_AS_FUNCTIONS = ("unsorted_segment_sum", "sparse_dense_matmul", "nearest backprop")
 
@@ -183,8 +184,8 @@ def functions():
     return found
 
 
-def slopes(function, value):
-    """The value, the gradient of the sum of its squares, and the gradient of the sum of that one's squares."""
+def slopes(name, function, value):
+    """The value, the gradient of the sum of its squares, and of some the gradient of the sum of that one's squares."""
     def slope(function, x):
         with tf.GradientTape() as tape:
             tape.watch(x)
@@ -193,12 +194,12 @@ def slopes(function, value):
         return None if found is None else tf.convert_to_tensor(found)
     x = tf.constant(value)
     return [plain(lambda: function(x)), plain(lambda: slope(function, x)),
-            plain(lambda: slope(lambda x: slope(function, x), x))]
+            plain(lambda: slope(lambda x: slope(function, x), x)) if ALL or name in TWICE else None]
 
 
 def of_functions(found):
     where = dict((name, value) for name, _, value, _ in all_cases())
-    return dict((name, slopes(function, where[name])) for name, function in found.items())
+    return dict((name, slopes(name, function, where[name])) for name, function in found.items())
 
 
 def save_functions():
@@ -254,7 +255,7 @@ def model():
 
 
 def of_model(found):
-    return {"model": slopes(found, values((4, 2)))}
+    return {"model": slopes("model", found, values((4, 2)))}
 
 
 def keras_formats():
@@ -302,7 +303,8 @@ def of_graph(session):
             x, y = [session.graph.get_tensor_by_name("%s/%s:0" % (attribute(name), end)) for end in "xy"]
             given[x] = value
             found[name] = three = [y, derived(y, x), None]
-            three[2] = derived(three[1], x) if isinstance(three[1], tf.Tensor) else three[1]
+            if ALL or name in TWICE:
+                three[2] = derived(three[1], x) if isinstance(three[1], tf.Tensor) else three[1]
             wanted.update(((name, number), one) for number, one in enumerate(three) if isinstance(one, tf.Tensor))
     for (name, number), result in session.run(wanted, given).items():
         found[name][number] = result.tolist()
