@@ -97,7 +97,7 @@ class _Nodes(object):
             if way == "ops":
                 self._need_differentiable(node, op_type)
                 del node.attr[_KEY]
-            elif self._signature(op_type) and _has_gradient(op_type):
+            elif self._signature(op_type) and has_gradient(op_type):
                 self._call(node, op_type)
                 del node.attr[_KEY]
             else:
@@ -279,7 +279,8 @@ def _definition(op_type):
     return op_def_registry.get_registered_ops().get(op_type)
 
 
-def _has_gradient(op_type):
+def has_gradient(op_type):
+    """Whether TensorFlow has a function for it."""
     from tensorflow.python.framework import ops
     registry = getattr(ops, "gradient_registry", None) or ops._gradient_registry
     try:
