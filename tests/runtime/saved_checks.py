@@ -4,8 +4,11 @@
     python saved_checks.py save FOLDER          under the library
     python saved_checks.py load FOLDER          without the library
     python saved_checks.py load-after FOLDER    under it, after ops of other kinds and in another order
+    python saved_checks.py save-add FOLDER      under it, one op, first of all
+    python saved_checks.py load-add FOLDER      under it, where the opposite op was the first of all
 
-Loading prints one JSON object: {"faults": [...], "compared": {format: n}}.
+With TFDET_SAVED_CHECKS=all in the environment of all of them: more cases of each kind of op, and twice differentiated.
+Loading prints one JSON object: {"faults": [...], "compared": {format: n}}, of one op {"gradient": [...]}.
 """
 
 import json
@@ -20,10 +23,16 @@ warnings.simplefilter("ignore")
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
+try:  # the gradient of a While is registered only where one was made
+    from tensorflow.python.ops import while_v2  # noqa: E402,F401
+except ImportError:
+    pass
+
 tf1 = tf.compat.v1
 VERSION = tuple(int(part) for part in tf.__version__.split(".")[:2])
 tf1.logging.set_verbosity("ERROR")
 WHAT, FOLDER = sys.argv[1:3]
+ALL = os.environ.get("TFDET_SAVED_CHECKS") == "all"
 
 
 def values(shape):
@@ -45,8 +54,25 @@ def resized(resize, size):
     return lambda x: gradient_of(lambda image: resize(image, [4, 3]), tf.zeros([1] + size + [2]), x)
 
 
+def cropped(x):
+    return gradient_of(lambda image: tf.image.crop_and_resize(image, [[0.1, 0.2, 0.8, 0.7]], [0], [3, 2]),
+                       values((1, 4, 5, 2)), x)
+
+
+def cropped_at(boxes):
+    return tf.image.crop_and_resize(values((1, 4, 5, 2)), boxes, [0], [3, 2])
+
+
+def normalized(x):
+    """The gradient of a batch normalization that does not train."""
+    def normal(scale):
+        return tf1.nn.fused_batch_norm(x, scale, [0.0, 0.1], [0.5, 0.6], [1.0, 1.1], is_training=False)[0]
+    return gradient_of(normal, tf.ones([2]), values((1, 4, 5, 2)))
+
+
 def gradient_of(function, at, upstream):
     """Built into the graph at hand, so that it is saved."""
+    at = tf.convert_to_tensor(at)
     return tf.convert_to_tensor(tf1.gradients(function(at), at, grad_ys=upstream)[0])
 
 
@@ -98,6 +124,11 @@ def cases():
         "depthwise_conv backprop": (
             lambda x: gradient_of(lambda f: n.depthwise_conv2d(x, f, [1, 1, 1, 1], "SAME"), tf.ones([2, 2, 2, 1]),
                                   image), image),
+        "crop_and_resize backprop": (cropped, values((1, 3, 2, 2))),
+        "crop_and_resize to boxes": (cropped_at, np.array([[0.1, 0.2, 0.8, 0.7]], "float32")),
+        "batch_norm backprop": (normalized, image),
+        "adjust_contrast": (lambda x: tf.image.adjust_contrast(x, 1.5), image),
+        "bias_add": (lambda x: n.bias_add(rows, x), values((2,))),
         "bilinear backprop": (resized(tf1.image.resize_bilinear, [9, 7]), values((1, 4, 3, 2))),
         "nearest backprop": (resized(tf1.image.resize_nearest_neighbor, [9, 7]), values((1, 4, 3, 2))),
         "in a loop": (looped, rows),
@@ -109,7 +140,11 @@ def cases():
 # Of these the sizes are also unknown, so that they are made of other ops.
 OF_ANY_SIZE = ("segment_sum", "unsorted_segment_prod", "scatter_nd", "sparse_softmax_xent", "sparse_dense_matmul",
                "in a loop")
-
+# Others are of the same kind.
+ONLY_WITH_ALL = ("segment_sum of any size", "unsorted_segment_prod of any size", "sparse_dense_matmul of any size",
+                 "in a loop of any size", "segment_prod", "unsorted_segment_mean", "tensor_scatter_nd_add",
+                 "softmax_xent to labels", "sparse_dense_matmul adjoint", "bilinear backprop")
+TWICE = ("scatter_nd", "softmax_xent", "sparse_dense_matmul", "model")
 
 FROZEN_AS_FUNCTIONS = ("unsorted_segment_sum", "sparse_dense_matmul", "nearest backprop")
 
@@ -117,9 +152,12 @@ FROZEN_AS_FUNCTIONS = ("unsorted_segment_sum", "sparse_dense_matmul", "nearest b
 def all_cases():
     """(name, function, value, static shape)"""
     for name, (function, value) in sorted(cases().items()):
-        yield name, function, value, list(value.shape)
+        shapes = [(name, list(value.shape))]
         if name in OF_ANY_SIZE:
-            yield name + " of any size", function, value, [None] + list(value.shape[1:])
+            shapes.append((name + " of any size", [None] + list(value.shape[1:])))
+        for name, shape in shapes:
+            if ALL or name not in ONLY_WITH_ALL:
+                yield name, function, value, shape
 
 
 def plain(compute):
@@ -146,8 +184,8 @@ def functions():
     return found
 
 
-def slopes(function, value):
-    """The value, the gradient of the sum of its squares, and the gradient of the sum of that one's squares."""
+def slopes(name, function, value):
+    """The value, the gradient of the sum of its squares, and of some the gradient of the sum of that one's squares."""
     def slope(function, x):
         with tf.GradientTape() as tape:
             tape.watch(x)
@@ -156,12 +194,12 @@ def slopes(function, value):
         return None if found is None else tf.convert_to_tensor(found)
     x = tf.constant(value)
     return [plain(lambda: function(x)), plain(lambda: slope(function, x)),
-            plain(lambda: slope(lambda x: slope(function, x), x))]
+            plain(lambda: slope(lambda x: slope(function, x), x)) if ALL or name in TWICE else None]
 
 
 def of_functions(found):
     where = dict((name, value) for name, _, value, _ in all_cases())
-    return dict((name, slopes(function, where[name])) for name, function in found.items())
+    return dict((name, slopes(name, function, where[name])) for name, function in found.items())
 
 
 def save_functions():
@@ -217,7 +255,7 @@ def model():
 
 
 def of_model(found):
-    return {"model": slopes(found, values((4, 2)))}
+    return {"model": slopes("model", found, values((4, 2)))}
 
 
 def keras_formats():
@@ -265,7 +303,8 @@ def of_graph(session):
             x, y = [session.graph.get_tensor_by_name("%s/%s:0" % (attribute(name), end)) for end in "xy"]
             given[x] = value
             found[name] = three = [y, derived(y, x), None]
-            three[2] = derived(three[1], x) if isinstance(three[1], tf.Tensor) else three[1]
+            if ALL or name in TWICE:
+                three[2] = derived(three[1], x) if isinstance(three[1], tf.Tensor) else three[1]
             wanted.update(((name, number), one) for number, one in enumerate(three) if isinstance(one, tf.Tensor))
     for (name, number), result in session.run(wanted, given).items():
         found[name][number] = result.tolist()
@@ -349,10 +388,11 @@ def compare(found):
         count[kind] = sum(isinstance(one, list) for three in results.values() for one in three)
         for name, wanted in sorted(read("originals")[kind].items()):
             # What the originals have no gradient for may have one, but then the right one.
-            right = zip(wanted, read("saved")[source][name])
-            right = [one if isinstance(one, list) else other for one, other in right]
-            for number, got in enumerate(results[name]):
-                if not alike(right[number], got) and not alike(wanted[number], got):
+            elsewhere = read("originals")["frozen"].get(name, wanted)
+            for number, three in enumerate(zip(wanted, read("saved")[source][name], elsewhere)):
+                right = next((one for one in three if isinstance(one, list)), three[1])
+                got = results[name][number]
+                if not alike(right, got) and not alike(wanted[number], got):
                     faults.append("%s, %s, derivative %d: %s instead of %s" % (
                         kind, name, number, got, wanted[number]))
     return faults, count
@@ -420,13 +460,45 @@ def never_silent():
     return faults
 
 
+def first_of_all(op):
+    """A function whose op gets the number that the first op of a process gets."""
+    made = tf.function(lambda x: op(tf.zeros([3]), [[0], [1], [2]], x),
+                       input_signature=[tf.TensorSpec([3], tf.float32)], autograph=False)
+    made.get_concrete_function()
+    return made
+
+
+def save_add():
+    module = tf.Module()
+    module.call = first_of_all(tf.tensor_scatter_nd_add)
+    tf.saved_model.save(module, path("add"))
+
+
+def load_add():
+    """The gradient, or the name of the error."""
+    first_of_all(tf.tensor_scatter_nd_sub)
+    module, x = tf.saved_model.load(path("add")), tf.ones([3])
+
+    def gradient():
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = module.call(x)
+        return tape.gradient(y, x)
+    return plain(gradient)
+
+
 def main():
+    if WHAT.endswith("-add"):
+        install()
+        return save_add() if WHAT == "save-add" else print(json.dumps({"gradient": load_add()}))
     if WHAT in ("save", "load-after"):
         install()
     if WHAT == "originals":
         save()
         write("originals", load())
     elif WHAT == "save":
+        from tfdeterminism import SavedGradientWarning
+        warnings.simplefilter("error", SavedGradientWarning)
         write("saved", save())
     else:
         if WHAT == "load-after":

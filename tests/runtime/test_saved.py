@@ -55,3 +55,14 @@ def test_what_is_saved_differentiates_elsewhere(
     names_of_this_process = [path for path in written if b"tfdeterminism/" in path.read_bytes()]
     # Newer versions write the gradient functions of a SavedModel themselves, under such names.
     assert names_of_this_process == [path for path in written if key == "tf2.21" and path.parent.name == "functions"]
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("key", ["tf2.0", "tf2.6"])
+def test_a_gradient_is_not_that_of_the_op_with_the_same_number(
+    checkout: Project, tf_python: Callable[[str], Path], key: str, tmp_path: Path
+) -> None:
+    """Names that a process counts mean something else in the next: here they would mean a subtraction."""
+    python = tf_python(key)
+    run(checkout, python, "save-add", tmp_path)
+    assert run(checkout, python, "load-add", tmp_path) == [{"gradient": [1, 1, 1]}]

@@ -190,12 +190,13 @@ def like_op(op_type, forward, inputs, attributes=None):
     def gradient(inputs, outputs, *grads):
         return registry.lookup(op_type)(_Op(op_type, inputs, attributes or {}, outputs), *grads)
     # A function in a saved graph has no attributes that a gradient function could ask it for.
-    return with_gradient(op_type, forward, inputs, gradient, by_its_ops=bool(attributes))
+    return with_gradient(op_type, forward, inputs, gradient, bool(attributes), portable.has_gradient(op_type))
 
 
-def with_gradient(op_type, forward, inputs, gradient, by_its_ops=False):
+def with_gradient(op_type, forward, inputs, gradient, by_its_ops=False, in_graphs=True):
     """forward(*inputs), whose gradients to the inputs are gradient(inputs, outputs, *grads).
 
+    in_graphs: False where op_type has no gradient, which graphs have to say in its name: savers trace all others.
     by_its_ops: in a saved graph they are those of the ops that forward is made of, else those of op_type.  See
     `portable`.
 
@@ -212,7 +213,8 @@ def with_gradient(op_type, forward, inputs, gradient, by_its_ops=False):
             sources, results = inputs, [array_ops.identity(one) for one in flat]
         else:
             sources = flat + inputs
-            results = _marked(sources, len(flat), gradient, portable.marker(op_type, by_its_ops, ops.uid()))
+            name = portable.marker(op_type, by_its_ops, ops.uid()) if in_graphs else op_type
+            results = _marked(sources, len(flat), gradient if in_graphs else None, name)
     many = len(flat)
     before = len(sources) - len(inputs)  # in a graph the results are sources too, without a gradient
 
@@ -228,16 +230,18 @@ def _marked(tensors, many, gradient, name):
     from tensorflow.python.framework import ops
     from tensorflow.python.ops import array_ops
     exports.make_portable()
+    marked = []
 
-    @ops.RegisterGradient(name)
     def backward(op, *grads):
         op = op or marked[0]()  # None: tf.saved_model.save traces the gradient function
         gradients = gradient(list(op.inputs)[many:], list(op.outputs)[:many], *grads[:many])
         return [None] * many + _as_list(gradients)
 
+    if gradient is not None:
+        ops.RegisterGradient(name)(backward)
     with ops.get_default_graph().gradient_override_map({"IdentityN": name}):
         results = list(array_ops.identity_n(tensors))
-    marked = [weakref.ref(results[0].op)]  # the registry keeps the function for ever: no graph with it
+    marked.append(weakref.ref(results[0].op))  # the registry keeps the function for ever: no graph with it
     return results
 
 

@@ -18,7 +18,8 @@ _OURS = b"tfdeterminism/"
 _PROCESS = "".join("%02x" % byte for byte in bytearray(os.urandom(8)))
 _FROM_OUTSIDE = frozenset(("Placeholder", "PlaceholderWithDefault", "VarHandleOp", "Variable", "VariableV2"))
 # No gradient passes these, and no error says so.
-_FLAT = frozenset(("Ceil", "Floor", "FloorDiv", "FloorMod", "Rint", "Round", "Sign", "StopGradient", "ZerosLike"))
+_FLAT = frozenset(("Ceil", "Floor", "FloorDiv", "FloorMod", "Rint", "Round", "Sign", "ZerosLike"))
+_START = "tfdeterminism_start"
 
 
 class _Unknown(Exception):
@@ -96,7 +97,7 @@ class _Nodes(object):
             if way == "ops":
                 self._need_differentiable(node, op_type)
                 del node.attr[_KEY]
-            elif self._signature(op_type) and _has_gradient(op_type):
+            elif self._signature(op_type) and has_gradient(op_type):
                 self._call(node, op_type)
                 del node.attr[_KEY]
             else:
@@ -147,21 +148,36 @@ class _Nodes(object):
         """Between its inputs and its results gradients must not end."""
         results, sources = self._parts(node, op_type)
         types = node.attr["T"].list.type[len(results):]
-        reached = set(self._split(source) for source, kind in zip(sources, types) if _is_real_or_complex(kind))
-        inside, _ = self._between(node, results, dict((self._split(source), None) for source in sources))
-        before = 0
-        while before < len(reached):
-            before = len(reached)
-            for inner in [self._by_name[name] for name in inside]:
-                if reached.intersection(self._split(one) for one in _data(inner)):
-                    reached.update(self._reached(inner))
+        borders = [self._split(source) for source in sources]
+        inside, _ = self._between(node, results, dict.fromkeys(borders))
+        inside = [self._by_name[name] for name in inside]
+        ends = set(self._split(result) for result in results)
+        for source, kind in zip(borders, types):
+            if _is_real_or_complex(kind):
+                found = self._flow(source, inside, lambda inner: inner.op == "StopGradient")
+                if ends.intersection(self._flow(source, inside, lambda inner: False)) - found:
+                    raise _Unknown("only gradients that are stopped come to an input")
+                self._need_no_flat(source, found)
+
+    def _flow(self, source, inside, ends_at):
+        """The tensors inside that depend on source, but not those only by nodes for which ends_at(node)."""
+        found, before = set([source]), 0
+        while before < len(found):
+            before = len(found)
+            for node in inside:
+                if not ends_at(node) and found.intersection(self._split(one) for one in _data(node)):
+                    found.update(self._reached(node))
+        return found
 
     def _reached(self, node):
-        found = [(node.name, name if self._split is _in_function else number)
-                 for number, (name, kind) in enumerate(self._outputs(node)) if _is_real_or_complex(kind)]
-        if found and node.op in _FLAT:
-            raise _Unknown("no gradient passes %s" % node.name)
-        return found
+        return [(node.name, name if self._split is _in_function else number)
+                for number, (name, kind) in enumerate(self._outputs(node)) if _is_real_or_complex(kind)]
+
+    def _need_no_flat(self, source, found):
+        """StopGradient is meant, where gradients come by another way; what is flat is not."""
+        for name in sorted(set(name for name, _ in found - set([source]))):
+            if self._by_name[name].op in _FLAT:
+                raise _Unknown("no gradient passes %s" % name)
 
     def _parts(self, node, op_type):
         """Tensors in front of a marked node: the results and the inputs of the op that it stands for."""
@@ -174,6 +190,9 @@ class _Nodes(object):
         made = function_pb2.FunctionDef()
         for number in range(many):
             made.signature.input_arg.add(name="in_%d" % number, type=types[len(results) + number])
+        # Constants, too, need something of the call before them: else old versions lose the loop around it.
+        start = made.node_def.add(name=_START, op="Identity", input=["in_0"])
+        start.attr["T"].type = types[len(results)]
         for name in inside:
             self._copy(self._by_name[name], inside, borders, made.node_def.add())
         for number, result in enumerate(results):
@@ -187,7 +206,7 @@ class _Nodes(object):
         copy.CopyFrom(node)
         copy.attr.pop("_class", None)  # where to place it: beside what may be outside
         controls = [one for one in node.input if one.startswith("^") and one[1:] in inside]
-        copy.input[:] = [self._inner(one, borders) for one in _data(node)] + controls
+        copy.input[:] = [self._inner(one, borders) for one in _data(node)] + controls or ["^" + _START]
 
     def _result(self, function, number, kind, reference):
         """Whoever inlines the function loses its gradient: better an error than that of its ops."""
@@ -260,7 +279,8 @@ def _definition(op_type):
     return op_def_registry.get_registered_ops().get(op_type)
 
 
-def _has_gradient(op_type):
+def has_gradient(op_type):
+    """Whether TensorFlow has a function for it."""
     from tensorflow.python.framework import ops
     registry = getattr(ops, "gradient_registry", None) or ops._gradient_registry
     try:
