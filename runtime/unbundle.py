@@ -52,7 +52,7 @@ SPARE = 64 << 20  # holes are counted to the nearest block
 # Bytes of free memory below which a run has no chance: TensorFlow, and with a GPU CUDA's libraries.
 MEMORY = {"cpu": 3 * GIB // 2, "gpu": 4 * GIB}
 # What of the caller's shell the suite may see.
-PASSED = ("PATH", "HOME", "LANG", "TMPDIR", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+PASSED = ("PATH", "HOME", "LANG", "TMPDIR", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "TF_ENABLE_ONEDNN_OPTS")
 
 # Without the host's site-packages: what runs is what the bundle holds.  TensorFlow 1.x asks where packages lie.
 START = ("import runpy, site, sys; site.USER_SITE = sys.argv.pop(1); "
