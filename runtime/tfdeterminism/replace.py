@@ -33,8 +33,8 @@ class Replacements(object):
         """Let `compute` do what the generated function `module.name` did, under every name it has.
 
         compute(**arguments) gets the original's arguments, defaults filled in; NotCovered leaves the call to the
-        original, and so does a TypeError or ValueError, whose message is then the original's.  Replacing twice, or
-        what this version does not have, changes nothing.
+        original, and so does an error about them, whose message is then the original's: it must come before anything
+        is changed.  Replacing twice, or what this version does not have, changes nothing.
         """
         old = getattr(module, name, None)
         if old is None or id(old) in self._new or hasattr(old, "tfdeterminism_original"):
@@ -88,12 +88,19 @@ def _standing_in(original, compute):
             return compute(**arguments)
         except NotCovered:
             return original(*args, **kwargs)
-        except (TypeError, ValueError):
-            original(*args, **kwargs)  # bad input: the original's own words
+        except Exception as error:
+            if _is_bad_input(error):
+                original(*args, **kwargs)  # the original's own words
             raise
 
     call.tfdeterminism_original = original
     return call
+
+
+def _is_bad_input(error):
+    """Told by a function while it runs: in graphs only what is seen as they are built."""
+    from tensorflow.python.framework import errors
+    return isinstance(error, (TypeError, ValueError, errors.InvalidArgumentError))
 
 
 def _camel(name):

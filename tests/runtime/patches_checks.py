@@ -348,13 +348,15 @@ def into_variable(name, *others, **options):
 
 
 def _raised(call, eager):
-    """The type of exception that a call ends in, where it does."""
+    """How a call ends: the type of its exception and, told by an op that ran at once, the first line of its words."""
     try:
         if eager:
             call()
         else:
             with tf.Graph().as_default(), tf1.Session() as session:
                 session.run(call())
+    except tf.errors.InvalidArgumentError as error:
+        return "InvalidArgumentError" + (": " + str(error).partition("\n")[0] if eager else "")
     except Exception as error:
         return type(error).__name__
     return "nothing"
