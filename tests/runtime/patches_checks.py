@@ -327,7 +327,7 @@ def _bad_calls():
                      lambda: raw("gen_math_ops", "bincount")([0, 1], -3, [1., 2.]),
                      lambda: raw("gen_math_ops", "bincount")([0, 1], 3, [1., 2., 3.]),
                      lambda: grad(lambda weights: raw("gen_math_ops", "bincount")([0, 1], 3, weights),
-                                  tf.constant([1., 2.]))],
+                                  tf.constant([1., 2.]))] + _bad_dense_bincounts(),
         "sparse-dense-matmul": [
             lambda: tf.sparse.sparse_dense_matmul(tf.SparseTensor([[0, 9]], [1.], [2, 2]), d[:2]),
             lambda: tf.sparse.sparse_dense_matmul(tf.SparseTensor([[9, 0]], [1.], [2, 2]), d[:2]),
@@ -339,6 +339,13 @@ def _bad_calls():
             lambda: raw("gen_image_ops", "crop_and_resize_grad_boxes")(
                 random((1, 2, 2, 3)), random((1, 5, 5, 3)), random((1, 4)), [-1])],
     }
+
+
+def _bad_dense_bincounts():
+    """The negative value in the second row."""
+    if VERSION < (2, 3):
+        return []
+    return [lambda: raw("gen_math_ops", "dense_bincount")([[0, 1], [0, -1]], 3, [[1., 2.], [3., 4.]])]
 
 
 def into_variable(name, *others, **options):

@@ -76,13 +76,13 @@ def _bins(values, weights, size, batch, many):
     from tensorflow.python.ops import array_ops, math_ops
     values, size = cast(values, dtypes.int64), cast(size, dtypes.int64)
     keys, bins = math_ops.minimum(values, size), size + 1  # what is dropped has a bin of its own
-    if many is None:
-        keys = select(values < 0, array_ops.zeros_like(keys) + dtypes.int64.max, keys)
-    else:
+    if many is not None:
         many = array_ops.concat([array_ops.reshape(many, [batch, size]), array_ops.zeros([batch, 1], many.dtype)], 1)
         many = array_ops.reshape(many, [-1])
     if values.shape.ndims == 2:
         keys = keys + array_ops.expand_dims(math_ops.range(cast(batch, dtypes.int64)), 1) * bins
+    if many is None:  # nothing has refused negative values: what is out of range is an error on a CPU
+        keys = select(values < 0, array_ops.zeros_like(keys) + dtypes.int64.max, keys)
     keys = array_ops.reshape(keys, [-1])
     rows = array_ops.expand_dims(_one_for_each(keys, weights), 1)
     sums = exact.by_key([exact.Part.of(rows, keys)], batch * bins, many)
