@@ -18,7 +18,7 @@ import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 from tensorflow.python.ops import gen_math_ops  # noqa: E402
 
-from tfdeterminism.patches import PATCHES, Replacements  # noqa: E402
+from tfdeterminism.patches import PATCHES, Replacements, exact, pieces  # noqa: E402
 
 tf1 = getattr(tf.compat, "v1", tf)
 VERSION = tuple(int(part) for part in tf.__version__.split(".")[:2])
@@ -34,6 +34,9 @@ def addends(kind):
     spread = RANDOM.uniform(-1, 1, (many, 3)) * 10.0 ** RANDOM.randint(-30, 30, (many, 3))
     cancelling = RANDOM.uniform(-1, 1, (many, 3))
     cancelling[1::2] = -cancelling[::2] * (1 + 1e-6)
+    vanishing = RANDOM.uniform(-1, 1, (many, 3))  # even float64 adds these up differently in each order
+    vanishing[::4] = RANDOM.uniform(-1, 1, (many // 4, 3)) * 1e30
+    vanishing[1::4] = -vanishing[::4]
     sides = np.where(RANDOM.uniform(size=(many, 3)) < 0.5, large / many, tiny)
     special = RANDOM.uniform(-1, 1, (many, 3))
     special[5, 0], special[50, 1], special[51, 1], special[700, 2] = np.inf, np.inf, -np.inf, np.nan
@@ -41,6 +44,7 @@ def addends(kind):
         "plain": RANDOM.uniform(-1, 1, (many, 3)),
         "spread": spread,
         "cancelling": cancelling,
+        "vanishing": vanishing,
         "large beside tiny": sides * RANDOM.choice([-1, 1], (many, 3)),
         "denormal": RANDOM.uniform(-1, 1, (many, 3)) * (1e-40 if kind == "float32" else 1e-310),
         "special": special,
@@ -132,8 +136,8 @@ def by_blocks(rows, ids):
 
 
 def keys_for(rows):
-    ids = RANDOM.randint(0, KEYS - 1, len(rows)).astype("int32")
-    ids[:KEYS] = np.arange(KEYS)  # none without addends: segment_sum ends with the last
+    ids = np.repeat(RANDOM.randint(0, KEYS - 1, len(rows) // 2), 2).astype("int32")  # what cancels has one key
+    ids[2:4 * KEYS:4] = np.arange(KEYS)  # none without addends: segment_sum ends with the last
     return ids
 
 
@@ -168,20 +172,32 @@ def check(patch, call, rows, ids):
 
 
 def main():
-    faults, compared, control = [], 0, {}
-    for patch, call, kinds in ops():
-        if not PATCHES[patch].applies(VERSION):
-            continue
-        for kind in kinds:
-            for name, rows in addends(kind).items():
-                found, differed = check(patch, call, rows.astype(kind), keys_for(rows))
-                faults += ["%s %s, %s: %s" % (patch, kind, name, fault) for fault in found]
-                compared += 1
-                control[name] = control.get(name, False) or differed
+    found = [check_all(ops(), lambda name: True)]
+    for narrow in (4, 1):  # in pieces; and these in place
+        pieces.ELEMENTS, exact.NARROW = 512, narrow
+        found.append(check_all(ops(), ("vanishing", "special").__contains__))
+    faults, compared, control = [fault for one in found for fault in one[0]], sum(one[1] for one in found), found[0][2]
     rows = RANDOM.uniform(0.5, 1, (MANY, 1)).astype("float32")
     faults += check("unsorted-segment", lambda rows, ids: tf.math.unsorted_segment_sum(rows, ids, KEYS), rows,
                     keys_for(rows))[0]
     print(json.dumps({"faults": faults, "compared": compared, "control": control}))
+
+
+def check_all(forms, wanted):
+    """(faults, number of comparisons, kind of addends -> whether the control differed); wanted(kind): which kinds."""
+    faults, compared, control = [], 0, {}
+    for patch, call, kinds in forms:
+        if not PATCHES[patch].applies(VERSION):
+            continue
+        for kind in kinds:
+            for name, rows in addends(kind).items():
+                if not wanted(name):
+                    continue
+                found, differed = check(patch, call, rows.astype(kind), keys_for(rows))
+                faults += ["%s %s, %s: %s" % (patch, kind, name, fault) for fault in found]
+                compared += 1
+                control[name] = control.get(name, False) or differed
+    return faults, compared, control
 
 
 if __name__ == "__main__":

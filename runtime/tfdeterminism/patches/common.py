@@ -90,12 +90,12 @@ def original(module, name):
     return getattr(function, "tfdeterminism_original", function)
 
 
-def while_loop(condition, body, values, shapes):
+def while_loop(condition, body, values, shapes, **options):
     try:
         from tensorflow.python.ops import while_loop as module  # from 2.12 on
     except ImportError:
         from tensorflow.python.ops import control_flow_ops as module
-    return module.while_loop(condition, body, values, shape_invariants=shapes)
+    return module.while_loop(condition, body, values, shape_invariants=shapes, **options)
 
 
 def unrecorded():

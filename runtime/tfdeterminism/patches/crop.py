@@ -4,7 +4,7 @@ To the image: every pixel of every crop gives its share to at most four pixels; 
 (TensorFlow's kernel for the CPU loses some of them: its threads race.)  To the boxes: plain sums over each crop.
 """
 
-from tfdeterminism.patches import exact
+from tfdeterminism.patches import exact, pieces
 from tfdeterminism.patches.common import Scope, cast, constant, dims, need, product, reshape, select, tensor
 
 
@@ -32,51 +32,61 @@ def _grad_image(grads, boxes, box_ind, image_size, T, method="bilinear", name=No
         crops = _Crops(boxes, box_ind, dims(grads)[1:3], batch, height, width)
         # Summed in the type of the result if that is the wider one, else in the gradients' own float32.
         grads = cast(grads, kind) if kind == dtypes.float64 else grads
-        corners = crops.nearest() if method == "nearest" else crops.corners()
-        parts = [_shares(grads, share, pixel) for pixel, share in corners]
-        sums = exact.by_key(parts, crops.pixels, exact.counts(parts, crops.pixels) if exact.needed() else None)
+        points = reshape(grads, [product(dims(grads)[:3]), dims(grads)[3]])
+        if method == "nearest":
+            addends = exact.Addends.of(points, crops.closest())
+        else:
+            addends = exact.Addends.weighted(points, crops.shares())
+        many = exact.counts(addends, crops.pixels) if exact.needed() else None
+        sums = exact.by_key(addends, crops.pixels, many)
         result = cast(array_ops.reshape(sums, image_size), kind)
         result.set_shape(tensor_util.constant_value_as_shape(image_size))
         return scope.named(result)
 
 
-def _shares(grads, share, pixels):
-    """Of each point of the crops its share, for one of its pixels; share None: all of it."""
-    from tensorflow.python.ops import array_ops
-    points, depth = product(dims(grads)[:3]), dims(grads)[3]
-    rows, keys = reshape(grads, [points, depth]), array_ops.reshape(pixels, [-1])
-    if share is None:
-        return exact.Part.of(rows, keys)
-    weights = reshape(cast(share, grads.dtype), [points, 1])
-    return exact.Part.of(rows, keys).times(weights)
-
-
 def _grad_boxes(grads, image, boxes, box_ind, method="bilinear", name=None):
     from tensorflow.python.framework import dtypes
-    from tensorflow.python.ops import array_ops, math_ops
     with Scope(name, "CropAndResizeGradBoxes") as scope:
         grads, image = tensor(grads, dtypes.float32), tensor(image)
         boxes, box_ind = tensor(boxes, dtypes.float32), tensor(box_ind, dtypes.int32)
         need(_text(method) == "bilinear" and image.shape.ndims == 4)
         _need_crops(grads, boxes, box_ind)
-        crop_height, crop_width = dims(grads)[1:3]
-        batch, height, width, depth = dims(image)
-        crops = _Crops(boxes, box_ind, [crop_height, crop_width], batch, height, width)
-        pixels = cast(reshape(image, [product([batch, height, width]), depth]), dtypes.float32)
-        (above_left, above_right), (below_left, below_right) = [
-            [array_ops.gather(pixels, crops.inside(y, x)) for x in (crops.x.low, crops.x.high)]
-            for y in (crops.y.low, crops.y.high)]
-        x_share = array_ops.expand_dims(crops.x.across(1), 3)
-        y_share = array_ops.expand_dims(crops.y.across(2), 3)
-        slope_y = (1 - x_share) * (below_left - above_left) + x_share * (below_right - above_right)
-        slope_x = (1 - y_share) * (above_right - above_left) + y_share * (below_right - below_left)
-        valid = array_ops.reshape(crops.valid, [-1])
-        along_y, along_x = [_masked(valid, math_ops.reduce_sum(slope * grads, 3)) for slope in (slope_y, slope_x)]
-        parts = [_edge_shares(along_y, 1, crop_height, height), _edge_shares(along_x, 2, crop_width, width)]
-        edges = [math_ops.reduce_sum(parts[axis][end], [1, 2]) for end in (0, 1) for axis in (0, 1)]
-        result = array_ops.concat([array_ops.expand_dims(edge, 1) for edge in edges], 1)
+        result = _of_boxes(grads, image, boxes, box_ind)
         result.set_shape([boxes.shape.as_list()[0], 4])
         return scope.named(result)
+
+
+def _of_boxes(grads, image, boxes, box_ind):
+    """The gradients to the boxes [boxes, 4], some boxes at a time."""
+    from tensorflow.python.framework import dtypes, tensor_shape
+    from tensorflow.python.ops import array_ops
+    pixels = cast(reshape(image, [product(dims(image)[:3]), dims(image)[3]]), dtypes.float32)
+
+    def more(found, *piece):
+        some = [pieces.of(value)(*piece) for value in (grads, boxes, box_ind)]
+        edges = _edges(some[0], pixels, _Crops(some[1], some[2], dims(grads)[1:3], *dims(image)[:3]))
+        return [edges if found is None else array_ops.concat(found + [edges], 0)]
+    boxes_in_all, size = dims(grads)[0], product(dims(grads)[1:])
+    return pieces.over(boxes_in_all, size, more, lambda: [array_ops.zeros([0, 4])],
+                       shapes=[tensor_shape.TensorShape([None, 4])])[0]
+
+
+def _edges(grads, pixels, crops):
+    """The gradients [boxes, 4] to each box's y1, x1, y2, x2."""
+    from tensorflow.python.ops import array_ops, math_ops
+    (above_left, above_right), (below_left, below_right) = [
+        [array_ops.gather(pixels, crops.inside(y, x)) for x in (crops.x.low, crops.x.high)]
+        for y in (crops.y.low, crops.y.high)]
+    x_share = array_ops.expand_dims(crops.x.across(1), 3)
+    y_share = array_ops.expand_dims(crops.y.across(2), 3)
+    slope_y = (1 - x_share) * (below_left - above_left) + x_share * (below_right - above_right)
+    slope_x = (1 - y_share) * (above_right - above_left) + y_share * (below_right - below_left)
+    valid = array_ops.reshape(crops.valid, [-1])
+    along_y, along_x = [_masked(valid, math_ops.reduce_sum(slope * grads, 3)) for slope in (slope_y, slope_x)]
+    (crop_height, crop_width), (_, height, width) = dims(grads)[1:3], crops.size
+    parts = [_edge_shares(along_y, 1, crop_height, height), _edge_shares(along_x, 2, crop_width, width)]
+    edges = [math_ops.reduce_sum(parts[axis][end], [1, 2]) for end in (0, 1) for axis in (0, 1)]
+    return array_ops.concat([array_ops.expand_dims(edge, 1) for edge in edges], 1)
 
 
 def _masked(valid, values):
@@ -134,7 +144,7 @@ class _Crops(object):
         self.y = _Axis(boxes[:, 0], boxes[:, 2], crop[0], height)
         self.x = _Axis(boxes[:, 1], boxes[:, 3], crop[1], width)
         self._height, self._width = cast(height, dtypes.int64), cast(width, dtypes.int64)
-        self.pixels = cast(product([batch, height, width]), dtypes.int64)
+        self.size, self.pixels = [batch, height, width], cast(product([batch, height, width]), dtypes.int64)
         self._image = array_ops.reshape(cast(_refused(box_ind, batch), dtypes.int64), [-1, 1, 1])
         self._known = math_ops.logical_and(self._image >= 0, self._image < cast(batch, dtypes.int64))
         self.valid = math_ops.logical_and(
@@ -147,13 +157,15 @@ class _Crops(object):
         known = math_ops.logical_and(self._known, math_ops.equal(pixel, pixel))  # in the shape of pixel
         return select(known, pixel, array_ops.zeros_like(pixel) + self.pixels)
 
-    def nearest(self):
-        return [(self._counted(self.y.closest, self.x.closest), None)]
+    def closest(self):
+        """The number of the pixel closest to each pixel of a crop: int64 vector."""
+        return self._counted(self.y.closest, self.x.closest)
 
-    def corners(self):
-        """(pixel numbers, shares) of the four pixels around each pixel of a crop."""
+    def shares(self):
+        """(numbers, shares [N, 1]) of the four pixels around each pixel of a crop."""
+        from tensorflow.python.ops import array_ops
         y, x = self.y.across(2), self.x.across(1)
-        return [(self._counted(rows, columns), y_share * x_share)
+        return [(self._counted(rows, columns), array_ops.reshape(y_share * x_share, [-1, 1]))
                 for rows, y_share in ((self.y.low, 1 - y), (self.y.high, y))
                 for columns, x_share in ((self.x.low, 1 - x), (self.x.high, x))]
 
@@ -161,7 +173,8 @@ class _Crops(object):
         """As inside, but -1 for pixels that take nothing from an image: extrapolated ones, too."""
         from tensorflow.python.ops import array_ops, math_ops
         pixel = self.inside(y, x)
-        return select(math_ops.logical_and(self.valid, pixel < self.pixels), pixel, array_ops.zeros_like(pixel) - 1)
+        counted = math_ops.logical_and(self.valid, pixel < self.pixels)
+        return array_ops.reshape(select(counted, pixel, array_ops.zeros_like(pixel) - 1), [-1])
 
 
 def _refused(box_ind, batch):

@@ -1,5 +1,6 @@
 """depthwise_conv2d's gradient to the filter: for each place in the filter, the sum of input times gradient."""
 
+from tfdeterminism.patches import pieces
 from tfdeterminism.patches.common import Scope, dims, like_op, need, product, reshape, tensor
 
 
@@ -67,15 +68,29 @@ class _Layout(object):
 
 
 def _filter_gradient(layout, image, sizes, grad):
+    """The sum over the batch, some images at a time, of what each gives to the filter."""
     from tensorflow.python.framework import tensor_util
-    from tensorflow.python.ops import array_ops, math_ops
+    from tensorflow.python.ops import array_ops
     image, grad = layout.channels_last(image), layout.channels_last(grad)
-    batch, out, depth = dims(grad)[0], dims(grad)[1:3], dims(image)[3]
     known = tensor_util.constant_value_as_shape(sizes).with_rank(4).as_list()
-    taps = [sizes[i] if known[i] is None else known[i] for i in (0, 1)]
-    multiplier = sizes[3] if known[3] is None else known[3]
-    padded = layout.padded(image, taps, out)
-    points = product([batch] + out)
+    height, width, multiplier = [sizes[i] if known[i] is None else known[i] for i in (0, 1, 3)]
+
+    def more(found, *piece):
+        some = _given(layout, [height, width, multiplier], *[pieces.of(value)(*piece) for value in (image, grad)])
+        return [some if found is None else found[0] + some]
+
+    def start():
+        return [array_ops.zeros(array_ops.stack([height * width, dims(image)[3], multiplier]), grad.dtype)]
+    result = pieces.over(dims(grad)[0], product(dims(image)[1:]), more, start)[0]
+    return array_ops.reshape(result, sizes)
+
+
+def _given(layout, sizes, image, grad):
+    """What some images give to the filter [height * width, depth, multiplier]."""
+    from tensorflow.python.ops import array_ops, math_ops
+    height, width, multiplier = sizes
+    out, depth, points = dims(grad)[1:3], dims(image)[3], product(dims(grad)[:3])
+    padded = layout.padded(image, [height, width], out)
     grad = reshape(grad, [points, depth, multiplier])
 
     def tap(row, column):
@@ -85,13 +100,11 @@ def _filter_gradient(layout, image, sizes, grad):
         seen = padded[:, starts[0]:stops[0]:layout.strides[0], starts[1]:stops[1]:layout.strides[1], :]
         return math_ops.reduce_sum(reshape(seen, [points, depth, 1]) * grad, 0)
 
-    if None not in known[:2]:
-        parts = [array_ops.expand_dims(tap(row, column), 0) for row in range(taps[0]) for column in range(taps[1])]
-        parts = array_ops.concat(parts, 0) if parts else array_ops.zeros([0, depth, multiplier], grad.dtype)
-    else:
-        places = math_ops.range(taps[0] * taps[1])
-        parts = _map(lambda place: tap(place // taps[1], place % taps[1]), places, grad.dtype)
-    return array_ops.reshape(parts, sizes)
+    if isinstance(height, int) and isinstance(width, int):
+        parts = [array_ops.expand_dims(tap(row, column), 0) for row in range(height) for column in range(width)]
+        return array_ops.concat(parts, 0) if parts else array_ops.zeros([0, depth, multiplier], grad.dtype)
+    places = math_ops.range(height * width)
+    return _map(lambda place: tap(place // width, place % width), places, grad.dtype)
 
 
 def _map(function, values, dtype):

@@ -7,34 +7,49 @@ any order.  What rounding loses is less than float32 additions would; float64 is
 Infinities and NaN are added as they are; every NaN comes out as the same one.
 """
 
-from tfdeterminism.patches.common import cast, constant, dims, original, select, version, while_loop
+from tfdeterminism.patches import pieces
+from tfdeterminism.patches.common import cast, constant, dims, original, select, version
 from tfdeterminism.warned import of_cost
 
-_CHUNK = 2 ** 20  # elements at a time: what is needed beside inputs and outputs stays small
+NARROW = 8  # below that many columns scattering is several times slower than a segment sum
 _HUGE, _TINY, _SHIFT = 2.0 ** 900, 2.0 ** -700, 2.0 ** 200  # float64 beyond these is shifted before it is split
-_LEAST, _MOST = 2.0 ** -880, 2.0 ** 901  # between these lie all magnitudes, float64's after that shift
+_LEAST, _MOST = 2.0 ** -880, 2.0 ** 901  # between these lie all magnitudes of float64 after that shift
 
 
-class Part(object):
-    """Addends and their keys: rows [N, D] are made piece by piece, take(start, stop), never all at once where many.
+class Addends(object):
+    """Addends and their keys, made piece by piece, never all at once where there are many.
 
-    dtype: of the rows, floating-point or complex.  keys: int64 [N]; -1 takes no part, others are in [0, count).
+    many: how many.  width: of a row.  dtype: floating-point or complex.  rows(start, stop): [n, width].
+    keys(start, stop): int64 [n]; -1 takes no part, others are in [0, count).  Without start and stop: all of them.
+    taken: (keys, weights) instead of keys, where each row times its weight is an addend of several sums: weights(start,
+    stop): [n, 1].  whole: the rows where they are there anyway.
     """
 
-    def __init__(self, keys, width, dtype, take):
-        from tensorflow.python.ops import array_ops
-        self.keys, self.width, self.dtype, self._take = keys, width, dtype, take
-        many = keys.shape.num_elements()
-        self.many = array_ops.size(keys) if many is None else many
+    def __init__(self, many, width, dtype, rows, keys=None, taken=None, whole=None):
+        self.many, self.width, self.dtype, self.rows, self.whole = many, width, dtype, rows, whole
+        self.taken = taken or [(keys, None)]
 
     @classmethod
     def of(cls, rows, keys):
-        """Of rows that are there."""
-        return cls(keys, dims(rows)[1], rows.dtype, lambda start, stop: piece(rows, start, stop))
+        """Of rows and keys that are there."""
+        return cls(size(keys), dims(rows)[1], rows.dtype, pieces.of(rows), pieces.of(keys), whole=rows)
 
-    def take(self, start=None, stop=None):
-        """Rows and keys of a piece; of all."""
-        return self._take(start, stop), piece(self.keys, start, stop)
+    @classmethod
+    def weighted(cls, rows, taken):
+        """Of rows, keys and weights that are there."""
+        many = size(taken[0][0])
+        taken = [(pieces.of(keys), pieces.of(weights)) for keys, weights in taken]
+        return cls(many, dims(rows)[1], rows.dtype, pieces.of(rows), taken=taken)
+
+    def take(self, start=None, stop=None, dtype=None):
+        """(addends, keys) of a piece or of all, for each sum that they go to; converted to dtype."""
+        rows = self.rows(start, stop)
+        rows = rows if dtype in (None, rows.dtype) else cast(rows, dtype)
+        return [(rows if weights is None else rows * cast(weights(start, stop), rows.dtype), keys(start, stop))
+                for keys, weights in self.taken]
+
+    def is_one_piece(self):
+        return pieces.is_one(self.many, self.width)
 
     def if_any(self, count):
         """Without rows where there are no sums: nothing could be looked up for them."""
@@ -44,41 +59,42 @@ class Part(object):
         if known is not None and known > 0:
             return self
         many = self.many * math_ops.minimum(cast(count, dtypes.int32), 1)
-        return Part(self.keys[:many], self.width, self.dtype,
-                    lambda start, stop: self._take(0, many) if start is None else self._take(start, stop))
 
-    def times(self, weights):
-        """Each row times its weight, [N, 1]."""
-        return Part(self.keys, self.width, self.dtype,
-                    lambda start, stop: self._take(start, stop) * piece(weights, start, stop))
+        def bounded(take):
+            return take and (lambda start, stop: take(0, many) if start is None else take(start, stop))
+        taken = [(bounded(keys), bounded(weights)) for keys, weights in self.taken]
+        return Addends(many, self.width, self.dtype, bounded(self.rows), taken=taken)
 
     def mapped(self, dtype, function):
         """function(rows) instead of the rows."""
         if dtype == self.dtype:
             return self
-        return Part(self.keys, self.width, dtype, lambda start, stop: function(self._take(start, stop)))
+        return Addends(self.many, self.width, dtype, lambda start, stop: function(self.rows(start, stop)),
+                       taken=self.taken)
 
 
-def piece(rows, start, stop):
-    """rows[start:stop]; without start all of them, and no op more in the graph."""
-    return rows if start is None else rows[start:stop]
+def size(keys):
+    """The number of keys, an int where it is known."""
+    from tensorflow.python.ops import array_ops
+    many = keys.shape.num_elements()
+    return array_ops.size(keys) if many is None else many
 
 
-def by_key(parts, count, many):
-    """[count, D]: for each key the sum of its rows over all parts.
+def by_key(addends, count, many):
+    """[count, D]: the sum for each key.
 
-    many: float64 [count], how many rows of all parts a key has (or more); None where nothing needs it.
+    many: float64 [count], how many addends a key has (or more); None where nothing needs it.
     """
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import math_ops
-    kind = parts[0].dtype
+    kind = addends.dtype
     if kind.is_complex:
-        real, imaginary = [by_key([part.mapped(kind.real_dtype, take) for part in parts], count, many)
+        real, imaginary = [by_key(addends.mapped(kind.real_dtype, take), count, many)
                            for take in (math_ops.real, math_ops.imag)]
         return math_ops.complex(real, imaginary)
     if kind.size == 2:
-        return cast(by_key([part.mapped(dtypes.float32, wide) for part in parts], count, many), kind)
-    return _exact([part.if_any(count) for part in parts], count, many) if needed() else _plain(parts, count)
+        return cast(by_key(addends.mapped(dtypes.float32, wide), count, many), kind)
+    return _exact(addends.if_any(count), count, many) if needed() else _plain(addends, count)
 
 
 def wide(rows):
@@ -108,11 +124,12 @@ def count(ones, keys, size):
         return cast(segment("sum", ones, keys, size), dtypes.float64)
 
 
-def counts(parts, size):
+def counts(addends, count_of_keys):
     """`many` for by_key, where nobody has counted yet."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops
-    return sum(count(array_ops.ones_like(part.keys, dtypes.int32), part.keys, size) for part in parts)
+    return sum(count(array_ops.ones_like(keys, dtypes.int32), keys, count_of_keys)
+               for keys in (keys(None, None) for keys, _ in addends.taken))
 
 
 def scope():
@@ -121,132 +138,146 @@ def scope():
     return ops.name_scope("ExactSum")
 
 
-def _plain(parts, count):
-    from tensorflow.python.ops import math_ops
-    sums = [segment("sum", rows, keys, count) for rows, keys in (part.take() for part in parts)]
-    return _folded(math_ops.add, sums)
+def _plain(addends, count):
+    def more(rows, keys, so_far):
+        sums = segment("sum", rows, keys, count)
+        return [sums if so_far is None else so_far[0] + sums]
+    if addends.whole is not None:
+        return segment("sum", addends.whole, addends.take()[0][1], count)
+    return _over(addends, more, lambda: [_zeros(count, addends.width, addends.dtype)], count)[0]
 
 
-def _exact(parts, count, many):
+def _zeros(count, width, dtype):
+    from tensorflow.python.framework import dtypes, ops
+    from tensorflow.python.ops import array_ops
+    return array_ops.zeros(ops.convert_to_tensor([cast(count, dtypes.int32), width]), dtype)
+
+
+def _exact(addends, count, many):
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, gen_math_ops
-    peak, room = _peaks(parts, count), array_ops.expand_dims(12 * many, 1)
-    if parts[0].dtype != dtypes.float64:
-        total = cast(_sums(parts, count, [_anchor(cast(peak, dtypes.float64), room)], None)[0], parts[0].dtype)
+    # The sums are differentiated as sums, also where a graph that was saved is differentiated op by op.
+    peak, room = [array_ops.stop_gradient(value) for value in
+                  (_peaks(addends, count), array_ops.expand_dims(12 * many, 1))]
+    if addends.dtype != dtypes.float64:
+        total = cast(_sums(addends, count, _once(peak, room, _are_many(addends, count)))[0], addends.dtype)
     else:
         of_cost("float64 is added in two parts for GPU-determinism: it takes about twice as long as float32")
         one = array_ops.ones_like(peak)
         shift = select(peak > _HUGE, one / _SHIFT, select(peak < _TINY, one * _SHIFT, one))
-        anchor = _anchor(peak * shift, room)
-        high, low = _sums(parts, count, [anchor, anchor * 2.0 ** -52 * room], shift)
+        high, low = _sums(addends, count, _twice(peak, room, shift))
         total = select(gen_math_ops.is_finite(high), high + low, high) / shift
     return select(gen_math_ops.is_nan(total), array_ops.zeros_like(total) + float("nan"), total)
 
 
-def _anchor(peak, room):
-    """What is added to an addend and taken off again, to round it.
+def _are_many(addends, count):
+    """Whether there are clearly more addends than sums, or may be."""
+    count = constant(count)
+    return count is None or not isinstance(addends.many, int) or 2 * int(count) <= addends.many
 
-    At most `room` times the largest finite magnitude: an infinite addend must not make others NaN.  Never 0: optimizers
-    leave out what is multiplied by 0, the counting among it, and with that what refuses bad keys.
+
+def _once(peak, room, at_once):
+    """(rows, their places) -> what each keeps, for float32; in float64.
+
+    What is added to an addend and taken off again, to round it, is at most `room` times the largest finite magnitude:
+    an infinite addend must not make others NaN.  Never 0: optimizers leave out what is multiplied by 0, the counting
+    among it, and with that what refuses bad keys.  at_once: they are all made now, one for each sum.
     """
-    from tensorflow.python.ops import array_ops, math_ops
-    # The sums are differentiated as sums, also where a graph that was saved is differentiated op by op.
-    return array_ops.stop_gradient(math_ops.maximum(math_ops.minimum(peak, _MOST), _LEAST) * room)
-
-
-def _peaks(parts, count):
-    """The largest magnitude among the addends of each sum; where there is none, 0 or less."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, math_ops
+    peak = math_ops.maximum(math_ops.minimum(peak, peak.dtype.max), 2.0 ** -126)
+    anchors = cast(peak, dtypes.float64) * room if at_once else None
+
+    def rounded(rows, places):
+        if at_once:
+            anchor = array_ops.gather(anchors, places)
+        else:
+            anchor = cast(array_ops.gather(peak, places), dtypes.float64) * array_ops.gather(room, places)
+        return [(rows + anchor) - anchor]
+    return rounded
+
+
+def _twice(peak, room, shift):
+    """As _once, for float64: what each keeps of the whole addend, and of what the first leaves."""
+    from tensorflow.python.ops import array_ops, math_ops
+    coarse = math_ops.maximum(math_ops.minimum(peak * shift, _MOST), _LEAST) * room
+    fine = coarse * 2.0 ** -52 * room
+
+    def rounded(rows, places):
+        rows = rows * array_ops.gather(shift, places)
+        anchor, finer = array_ops.gather(coarse, places), array_ops.gather(fine, places)
+        high = (rows + anchor) - anchor
+        return [high, ((rows - high) + finer) - finer]
+    return rounded
+
+
+def _peaks(addends, count):
+    """[count, D]: the largest magnitude among the addends of each sum; where there is none, 0 or less."""
+    from tensorflow.python.ops import math_ops
 
     def more(rows, keys, so_far):
         largest = segment("max", math_ops.abs(rows), keys, count)
         return [largest if so_far is None else math_ops.maximum(so_far[0], largest)]
+    if addends.whole is None or addends.is_one_piece():
+        return _over(addends, more, lambda: [_zeros(count, addends.width, addends.dtype)], count)[0]
+    [(rows, keys)] = addends.take()  # without as many magnitudes beside them
+    return math_ops.maximum(segment("max", rows, keys, count), -segment("min", rows, keys, count))
 
-    def start(width):
-        return [array_ops.zeros(array_ops.stack([cast(count, dtypes.int32), width]), parts[0].dtype)]
-    return _over_all(parts, count, more, start)[0]
 
-
-def _sums(parts, count, anchors, shift):
-    """For each anchor [count, D] the sums of what adding it to an addend keeps, after what the former ones kept."""
-    from tensorflow.python.ops import array_ops
+def _sums(addends, count, rounded):
+    """The sums [count, D] of what the rows keep by rounded(rows, places), of each of the things that it gives."""
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import math_ops
+    scatters = _scatters(addends)
+    add = _scattered if scatters else _segmented
 
     def more(rows, keys, so_far):
-        found = _added(rows, keys, count, anchors, shift)
-        return found if so_far is None else [old + new for old, new in zip(so_far, found)]
-
-    def start(width):
-        return [array_ops.zeros_like(anchor) for anchor in anchors]
-    return _over_all(parts, count, more, start)
-
-
-def _over_all(parts, count, more, start):
-    """more(rows, keys, what came before) over all pieces of all parts: their order and their sizes do not matter."""
-    found = None
-    for part in parts:
-        found = _over(part, count, more, start, found)
-    return found
-
-
-def _over(part, count, more, start, found):
-    from tensorflow.python.eager import context
-    from tensorflow.python.framework import dtypes
-    from tensorflow.python.ops import array_ops, math_ops
-    many, width = part.many, part.width
-    if isinstance(many, int) and isinstance(width, int) and many * width <= 2 * _CHUNK:
-        return more(*part.take(), so_far=found)
-    # No piece is smaller than the results: adding these up must not cost more than the rows.
-    step = math_ops.maximum(_CHUNK // math_ops.maximum(width, 1), cast(count, dtypes.int32))
-    if context.executing_eagerly():
-        for first in range(0, many, int(step)):
-            found = more(*part.take(first, first + int(step)), so_far=found)
-        return start(width) if found is None else found
-    found = start(width) if found is None else found
-    shapes = [value.shape for value in found]
-
-    def body(first, *found):
-        found = more(*part.take(first, first + step), so_far=found)
-        for value, shape in zip(found, shapes):
-            value.set_shape(shape)
-        return [first + step] + found
-    return while_loop(lambda first, *found: first < many, body, [array_ops.zeros_like(step)] + found,
-                      [step.shape] + shapes)[1:]
-
-
-def _added(rows, keys, count, anchors, shift):
-    from tensorflow.python.framework import dtypes
-    from tensorflow.python.ops import array_ops, math_ops
-    places = math_ops.maximum(keys, 0)
-    left = cast(rows, dtypes.float64)
-    if shift is not None:
-        left = left * array_ops.gather(shift, places)
-    totals = []
-    for anchor in anchors:
-        anchor = array_ops.gather(anchor, places)
-        kept = (left + anchor) - anchor
-        left = left - kept if len(totals) + 1 < len(anchors) else None
+        kept = rounded(rows, math_ops.maximum(keys, 0))
         with scope():
-            totals.append(_add(kept, keys, count))
-    return totals
+            return [add(old, some, keys, count) for old, some in zip(so_far or [None] * len(kept), kept)]
+
+    def start():
+        zeros = _zeros(cast(count, dtypes.int32) + int(scatters), addends.width, dtypes.float64)
+        return [zeros] * (2 if addends.dtype == dtypes.float64 else 1)
+    found = _over(addends, more, start, 0 if scatters else count, dtypes.float64)
+    return [some[:-1] for some in found] if scatters else found
 
 
-def _add(rows, keys, count):
-    """By TensorFlow's float64 op.  2.5 and 2.6 refuse segment sums on GPUs once determinism is asked for."""
+def _scatters(addends):
+    """Whether to add in place: segment sums make new sums of each piece.
+
+    2.5 and 2.6 refuse segment sums on GPUs once determinism is asked for.
+    """
+    from tensorflow.python.eager import context
+    in_pieces = not addends.is_one_piece() and not context.executing_eagerly()
+    return version() >= (2, 5) or (in_pieces and isinstance(addends.width, int) and addends.width >= NARROW)
+
+
+def _segmented(so_far, rows, keys, count):
+    sums = segment("sum", rows, keys, count)
+    return sums if so_far is None else so_far + sums
+
+
+def _scattered(so_far, rows, keys, count):
+    """[count + 1, D]: the last is for what takes no part."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, gen_array_ops, math_ops
-    if version() < (2, 5):
-        return segment("sum", rows, keys, count)
     shape = array_ops.shape(rows, out_type=dtypes.int64)
     width, many = shape[1], shape[0] * math_ops.minimum(shape[1], 1)  # where nothing can be written, nothing may be
     count = cast(count, dtypes.int64)
-    keys = select(keys < 0, array_ops.zeros_like(keys) + count, keys)
-    scatter = original(gen_array_ops, "scatter_nd")
-    return scatter(array_ops.expand_dims(keys[:many], 1), rows[:many], array_ops.stack([count + 1, width]))[:-1]
+    places = array_ops.expand_dims(select(keys < 0, array_ops.zeros_like(keys) + count, keys), 1)[:many]
+    if so_far is None:
+        return original(gen_array_ops, "scatter_nd")(places, rows[:many], array_ops.stack([count + 1, width]))
+    return original(gen_array_ops, "tensor_scatter_add")(so_far, places, rows[:many])
 
 
-def _folded(combine, values):
-    result = values[0]
-    for value in values[1:]:
-        result = combine(result, value)
-    return result
+def _over(addends, more, start, least, dtype=None):
+    """more(rows, keys, what came before), a list, over all addends: their order and the pieces' sizes do not matter.
+
+    start(): what comes before the first.  least: rows of a piece.  dtype: what addends are converted to.
+    """
+    def after(found, first, stop):
+        for rows, keys in addends.take(first, stop, dtype):
+            found = more(rows, keys, found)
+        return found
+    return pieces.over(addends.many, addends.width, after, start, least)

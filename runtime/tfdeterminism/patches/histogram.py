@@ -1,6 +1,6 @@
 """bincount with weights.  Without weights it counts, which has no order, and stays TensorFlow's."""
 
-from tfdeterminism.patches import exact
+from tfdeterminism.patches import exact, pieces
 from tfdeterminism.patches.common import Scope, cast, constant, dims, like_op, need, original, reshape, select, tensor
 
 
@@ -73,20 +73,35 @@ def _counts(function, values, size):
 def _bins(values, weights, size, batch, many):
     """The sums of the weights in batch * size bins.  Values from size on are dropped, negative ones refused."""
     from tensorflow.python.framework import dtypes
-    from tensorflow.python.ops import array_ops, math_ops
-    values, size = cast(values, dtypes.int64), cast(size, dtypes.int64)
-    keys, bins = math_ops.minimum(values, size), size + 1  # what is dropped has a bin of its own
+    from tensorflow.python.ops import array_ops
+    size = cast(size, dtypes.int64)
+    bins = size + 1  # what is dropped has a bin of its own
     if many is not None:
         many = array_ops.concat([array_ops.reshape(many, [batch, size]), array_ops.zeros([batch, 1], many.dtype)], 1)
         many = array_ops.reshape(many, [-1])
-    if values.shape.ndims == 2:
-        keys = keys + array_ops.expand_dims(math_ops.range(cast(batch, dtypes.int64)), 1) * bins
-    if many is None:  # nothing has refused negative values: what is out of range is an error on a CPU
-        keys = select(values < 0, array_ops.zeros_like(keys) + dtypes.int64.max, keys)
-    keys = array_ops.reshape(keys, [-1])
-    rows = array_ops.expand_dims(_one_for_each(keys, weights), 1)
-    sums = exact.by_key([exact.Part.of(rows, keys)], batch * bins, many)
+    width = None if isinstance(batch, int) else cast(dims(values)[1], dtypes.int64)
+    flat = values if values.shape.ndims == 1 else array_ops.reshape(values, [-1])
+
+    def keys(start, stop):
+        return _keys(pieces.of(flat)(start, stop), start, size, width, refused=many is None)
+    rows = array_ops.expand_dims(_one_for_each(flat, weights), 1)
+    addends = exact.Addends(exact.size(flat), 1, rows.dtype, pieces.of(rows), keys)
+    sums = exact.by_key(addends, batch * bins, many)
     return array_ops.reshape(array_ops.reshape(sums, [batch, bins])[:, :-1], [-1])
+
+
+def _keys(values, start, size, width, refused):
+    """The bin of each of the values, which stand from start on in rows of `width` (None: all in one)."""
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import array_ops, math_ops
+    values = cast(values, dtypes.int64)
+    keys = math_ops.minimum(values, size)
+    if width is not None:
+        places = math_ops.range(array_ops.size(keys, out_type=dtypes.int64)) + cast(start or 0, dtypes.int64)
+        keys = keys + places // width * (size + 1)
+    if refused:  # nothing has refused negative values: what is out of range is an error on a CPU
+        keys = select(values < 0, array_ops.zeros_like(keys) + dtypes.int64.max, keys)
+    return keys
 
 
 def _one_for_each(keys, weights):

@@ -64,39 +64,47 @@ def _sums(rows, keys, different, ends):
     many = ends - array_ops.concat([array_ops.zeros_like(ends[:1]) - 1, ends[:-1]], 0)
     inner = array_ops.shape(rows)[1:]
     flat = array_ops.reshape(rows, array_ops.stack([array_ops.size(keys), math_ops.reduce_prod(inner)]))
-    sums = exact.by_key([exact.Part.of(flat, numbers)], array_ops.size(ends), cast(many, dtypes.float64))
+    sums = exact.by_key(exact.Addends.of(flat, numbers), array_ops.size(ends), cast(many, dtypes.float64))
     return array_ops.reshape(sums, array_ops.concat([array_ops.shape(ends), inner], 0))
 
 
-def sorted_runs(rows, keys, count, combine):
-    """As by_key, of rows [N, ...] whose keys ascend; keys without rows get 0."""
+def sorted_runs(rows, keys, count, combine, longest=None, weights=None):
+    """As by_key, of rows [N, ...] whose keys ascend; keys without rows get 0.
+
+    longest: a bound on the rows of one key, where one is known.  weights: [N, 1, ...], to multiply the rows with.
+    """
     from tensorflow.python.ops import array_ops
-    rows, keys = _one_row_each(rows, keys, combine)
+    rows, keys = _one_row_each(rows, keys, combine, longest, weights)
     filler = array_ops.zeros(array_ops.concat([[1], array_ops.shape(rows)[1:]], 0), rows.dtype)
     return _gather(array_ops.concat([rows, filler], 0), last_rows(keys, count))
 
 
-def _one_row_each(rows, keys, combine):
+def _one_row_each(rows, keys, combine, longest=None, weights=None):
     """One row for each key that occurs, and these keys; as many halvings as the longest run needs."""
     from tensorflow.python.eager import context
     from tensorflow.python.framework import tensor_shape
     from tensorflow.python.ops import array_ops, gen_array_ops, math_ops
     keys = array_ops.reshape(keys, [-1])  # a vector also where nothing is known of its shape
     ranks = positions(keys) - gen_array_ops.lower_bound([keys], [keys], keys.dtype)[0]  # of each row in its run
+    size = keys.shape.num_elements()
+    if longest is None and size is not None and size <= _UNROLL:
+        longest = size
+    if weights is not None:  # half of the weighted rows at a time
+        rows, keys, ranks = _halved(lambda at: _gather(rows, at) * _gather(weights, at), keys, ranks, combine)
+        longest = None if longest is None else (longest + 1) // 2
 
     def left(ranks):
         return math_ops.reduce_any(ranks > 0)
 
     def halved(rows, keys, ranks):
-        return _halved(rows, keys, ranks, combine)
+        return _halved(lambda at: _gather(rows, at), keys, ranks, combine)
 
     if context.executing_eagerly():
         while left(ranks).numpy():
             rows, keys, ranks = halved(rows, keys, ranks)
         return rows, keys
-    size = keys.shape.num_elements()
-    if size is not None and size <= _UNROLL:
-        for _ in range(max(size - 1, 0).bit_length()):
+    if longest is not None:
+        for _ in range(max(longest - 1, 0).bit_length()):
             rows, keys, ranks = halved(rows, keys, ranks)
         return rows, keys
     vector = tensor_shape.TensorShape([None])
@@ -104,15 +112,15 @@ def _one_row_each(rows, keys, combine):
                        [vector.concatenate(rows.shape[1:]), vector, vector])[:2]
 
 
-def _halved(rows, keys, ranks, combine):
-    """Each row of even rank combined with the one after it, if that is of its run."""
+def _halved(take, keys, ranks, combine):
+    """Each row of even rank combined with the one after it, if that is of its run.  take(places): rows."""
     from tensorflow.python.ops import gen_array_ops, math_ops
     half = ranks // 2
     kept = gen_array_ops.where(math_ops.equal(ranks, 2 * half))[:, 0]
     after = math_ops.minimum(kept + 1, _count(ranks) - 1)
-    first, ranks_kept = _gather(rows, kept), _gather(ranks, kept)
+    first, ranks_kept = take(kept), _gather(ranks, kept)
     paired = _gather(ranks, after) > ranks_kept
-    return select(paired, combine(first, _gather(rows, after)), first), _gather(keys, kept), _gather(half, kept)
+    return select(paired, combine(first, take(after)), first), _gather(keys, kept), _gather(half, kept)
 
 
 def last_rows(keys, count):

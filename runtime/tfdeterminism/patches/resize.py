@@ -6,8 +6,8 @@ applied along each axis.  The matrix has one or two entries a row: its transpose
 TensorFloat-32 on newer GPUs.)
 """
 
-from tfdeterminism.patches import exact
-from tfdeterminism.patches.common import Scope, cast, constant, dims, need, product, reshape, tensor, with_gradient
+from tfdeterminism.patches import reduce
+from tfdeterminism.patches.common import Scope, cast, constant, dims, need, reshape, tensor, with_gradient
 
 
 def install_bilinear(session):
@@ -92,19 +92,27 @@ def _transposed(grads, size, weights, options):
 
 def _along_first(grads, size, weights, options):
     """[O, ...] to [size, ...]: sums of the weighted rows that came from one input position."""
-    sizes = dims(grads)
-    many, rest = sizes[0], product(sizes[1:])
-    rows = reshape(grads, [many, rest])
-    parts = [_weighted(rows, weight, keys) for keys, weight in weights(many, size, options)]
-    sums = exact.by_key(parts, size, exact.counts(parts, size) if exact.needed() else None)
-    return reshape(sums, [size] + sizes[1:])
+    from tensorflow.python.framework import ops
+    from tensorflow.python.ops import math_ops
+    many, total = dims(grads)[0], None
+    for keys, weight in weights(many, size, options):
+        weight = None if weight is None else reshape(cast(weight, grads.dtype), [many, 1, 1, 1])
+        with ops.control_dependencies([] if total is None else [total]):  # not at once: that takes twice the memory
+            part = reduce.sorted_runs(grads, keys, size, math_ops.add, _longest(many, size, **options), weight)
+        total = part if total is None else total + part
+    return total
 
 
-def _weighted(rows, weight, keys):
-    if weight is None:
-        return exact.Part.of(rows, keys)
-    weight = reshape(cast(weight, rows.dtype), [-1, 1])
-    return exact.Part.of(rows, keys).times(weight)
+def _longest(many, size, align_corners, half_pixel_centers=False):
+    """A bound on how many outputs take one input, where sizes are known: as many as lie in an interval of 1."""
+    import numpy as np
+    if not (isinstance(many, int) and isinstance(size, int)):
+        return None
+    scale = (size - 1) / max(many - 1.0, 1) if align_corners else size / float(max(many, 1))
+    places = np.arange(many) * scale + (0.5 * scale - 0.5 if half_pixel_centers else 0)
+    places = np.clip(places, 0, size - 1)
+    following = np.searchsorted(places, places + 1.001, "right") - np.arange(many)  # rounding may move the ends
+    return int(following.max()) if many else 0
 
 
 def _bilinear_weights(many, size, options):

@@ -144,7 +144,7 @@ class Places(object):
 def _sums(places, updates):
     """The sum of each place's updates, in the whole shape; and which rows got any."""
     many = places.count()
-    sums = exact.by_key([exact.Part.of(places.updates(updates), places.keys)], places.rows, many)
+    sums = exact.by_key(exact.Addends.of(places.updates(updates), places.keys), places.rows, many)
     return places.shaped(sums), many > 0
 
 

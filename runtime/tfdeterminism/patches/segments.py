@@ -67,7 +67,7 @@ def _reduce_unsorted(data, ids, count, combine, empty):
     rows, inner = _rows(data, ids, keys)
     count = array_ops.size(many)
     if combine is math_ops.add:
-        result = exact.by_key([exact.Part.of(rows, keys)], count, many)
+        result = exact.by_key(exact.Addends.of(rows, keys), count, many)
     else:
         result = _filled(reduce.by_key(rows, keys, count, combine), many, empty)
     return _shaped(result, many, inner)
@@ -142,7 +142,7 @@ def _reduce_sorted(data, ids, combine, empty):
     keys = _vector(ids)
     if combine is math_ops.add:
         rows, inner = _rows(data, ids, keys)
-        return _shaped(exact.by_key([exact.Part.of(rows, keys)], array_ops.size(many), many), many, inner)
+        return _shaped(exact.by_key(exact.Addends.of(rows, keys), array_ops.size(many), many), many, inner)
     return _filled(reduce.sorted_runs(data, keys, array_ops.size(many), combine), many, empty)
 
 

@@ -1,7 +1,18 @@
 """sparse_dense_matmul: every non-zero's row of the product, summed exactly instead of atomically."""
 
-from tfdeterminism.patches import exact
-from tfdeterminism.patches.common import Scope, cast, dims, is_real_or_complex, like_op, need, select, tensor, version
+from tfdeterminism.patches import exact, pieces
+from tfdeterminism.patches.common import (
+    Scope,
+    cast,
+    constant,
+    dims,
+    is_real_or_complex,
+    like_op,
+    need,
+    select,
+    tensor,
+    version,
+)
 
 
 def install(session):
@@ -30,21 +41,28 @@ def _product(indices, values, shape, b, adjoint_a, adjoint_b):
     from tensorflow.python.ops import array_ops, math_ops
     indices = cast(indices, dtypes.int64)
     row, column = (indices[:, 1], indices[:, 0]) if adjoint_a else (indices[:, 0], indices[:, 1])
-    count = shape[1] if adjoint_a else shape[0]
+    count = _rows(shape, 1 if adjoint_a else 0)
     if adjoint_a and _conjugates():
         values = math_ops.conj(values)
     if adjoint_b:
         b = math_ops.conj(array_ops.transpose(b))
     # A negative row is an error here, not dropped: count is refused just as well.
     row = select(row < 0, array_ops.zeros_like(row) + count, row)
-    values = array_ops.expand_dims(values, 1)
+    columns, factors = pieces.of(column), pieces.of(array_ops.expand_dims(values, 1))
 
     def products(start, stop):
-        rows = array_ops.gather(b, exact.piece(column, start, stop))
-        return exact.wide(rows) * exact.wide(exact.piece(values, start, stop))
-    part = exact.Part(row, dims(b)[1], exact.wide(values).dtype, products)
-    many = exact.counts([part], count) if exact.needed() else None
-    return cast(exact.by_key([part], count, many), values.dtype)
+        rows = array_ops.gather(b, columns(start, stop))
+        return exact.wide(rows) * exact.wide(factors(start, stop))
+    addends = exact.Addends(exact.size(row), dims(b)[1], exact.wide(values).dtype, products, pieces.of(row))
+    many = exact.counts(addends, count) if exact.needed() else None
+    return cast(exact.by_key(addends, count, many), values.dtype)
+
+
+def _rows(shape, axis):
+    """shape[axis]; a constant where it is known."""
+    from tensorflow.python.framework import constant_op
+    known = constant(shape)
+    return shape[axis] if known is None else constant_op.constant(known[axis])
 
 
 def _conjugates():
