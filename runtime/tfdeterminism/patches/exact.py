@@ -7,7 +7,7 @@ any order.  What rounding loses is less than float32 additions would; float64 is
 Infinities and NaN are added as they are; every NaN comes out as the same one.
 """
 
-from tfdeterminism.patches.common import cast, constant, dims, original, select, version, while_loop
+from tfdeterminism.patches.common import at_once, cast, constant, dims, original, select, version, while_loop
 from tfdeterminism.warned import of_cost
 
 _CHUNK = 2 ** 20  # elements at a time: what is needed beside inputs and outputs stays small
@@ -194,7 +194,7 @@ def _over(part, count, more, start, found):
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, math_ops
     many, width = part.many, part.width
-    if isinstance(many, int) and isinstance(width, int) and many * width <= 2 * _CHUNK:
+    if at_once() or (isinstance(many, int) and isinstance(width, int) and many * width <= 2 * _CHUNK):
         return more(*part.take(), so_far=found)
     # No piece is smaller than the results: adding these up must not cost more than the rows.
     step = math_ops.maximum(_CHUNK // math_ops.maximum(width, 1), cast(count, dtypes.int32))
