@@ -5,6 +5,8 @@ import weakref
 from tfdeterminism.patches import exports, portable
 from tfdeterminism.replace import NotCovered
 
+_at_once = []  # not empty while what is written without loops is made
+
 
 def tensor(value, dtype=None):
     """value as a tensor; what only the original can take (a RaggedTensor, a KerasTensor) is left to it."""
@@ -207,14 +209,16 @@ def with_gradient(op_type, forward, inputs, gradient, by_its_ops=False, in_graph
     from tensorflow.python.framework import ops
     from tensorflow.python.ops import array_ops
     with unrecorded():
+        first = len(ops.get_default_graph().get_operations()) if by_its_ops and not context.executing_eagerly() else 0
         outputs = forward(*inputs)
-        flat = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+        flat = _as_list(outputs)
         if context.executing_eagerly():
             sources, results = inputs, [array_ops.identity(one) for one in flat]
         else:
             sources = flat + inputs
             name = portable.marker(op_type, by_its_ops, ops.uid()) if in_graphs else op_type
-            results = _marked(sources, len(flat), gradient if in_graphs else None, name)
+            instead = _without_loops(forward, inputs, first) if by_its_ops else {}
+            results = _marked(sources, len(flat), gradient if in_graphs else None, name, instead)
     many = len(flat)
     before = len(sources) - len(inputs)  # in a graph the results are sources too, without a gradient
 
@@ -225,7 +229,24 @@ def with_gradient(op_type, forward, inputs, gradient, by_its_ops=False, in_graph
     return results[:many] if isinstance(outputs, (list, tuple)) else results[0]
 
 
-def _marked(tensors, many, gradient, name):
+def _without_loops(forward, inputs, first):
+    """What is written instead of forward(*inputs), which made the ops from the first on, if these have loops."""
+    from tensorflow.python.framework import ops
+    if not any(portable.is_unportable_loop(op.type) for op in ops.get_default_graph().get_operations()[first:]):
+        return {}
+    _at_once.append(True)
+    try:
+        return portable.instead(_as_list(forward(*inputs)))  # nobody runs these
+    finally:
+        _at_once.pop()
+
+
+def at_once():
+    """Whether what comes in pieces has to be made without a loop."""
+    return bool(_at_once)
+
+
+def _marked(tensors, many, gradient, name, attributes):
     """The tensors (`many` results, then the inputs) out of one op, where tf.gradients finds the gradient."""
     from tensorflow.python.framework import ops
     from tensorflow.python.ops import array_ops
@@ -239,7 +260,8 @@ def _marked(tensors, many, gradient, name):
 
     if gradient is not None:
         ops.RegisterGradient(name)(backward)
-    with ops.get_default_graph().gradient_override_map({"IdentityN": name}):
+    graph = ops.get_default_graph()
+    with graph.gradient_override_map({"IdentityN": name}), graph._attr_scope(attributes):
         results = list(array_ops.identity_n(tensors))
     marked.append(weakref.ref(results[0].op))  # the registry keeps the function for ever: no graph with it
     return results

@@ -47,10 +47,15 @@ def _as_graph_def(original, graph, *args, **kwargs):
     return graph_def, version
 
 
-def _trace_gradient_functions(original, graph, saveable_view, *args, **kwargs):
-    """Newer versions save gradient functions themselves, but not those of the gradient functions."""
-    original(graph, saveable_view, *args, **kwargs)
-    graph._tfdeterminism_traced = frozenset(one.registered_op_type for one in saveable_view.gradient_defs)
+def _trace_gradient_functions(original, *args, **kwargs):
+    """Newer versions write gradient functions of their own accord.  Ours are not needed where there are no markers."""
+    from tensorflow.python.framework import ops
+    registry = ops.gradient_registry._registry
+    ours = dict((name, registry.pop(name)) for name in list(registry) if portable.is_marker(name))
+    try:
+        return original(*args, **kwargs)
+    finally:
+        registry.update(ours)
 
 
 def _inline(original, *args, **kwargs):
@@ -101,7 +106,7 @@ def _rewrite(graph_def, graph):
             return [output.shape.as_proto() for output in graph.get_operation_by_name(name).outputs]
         except KeyError:
             return []
-    calls, functions = portable.rewrite(graph_def, shapes, getattr(graph, "_tfdeterminism_traced", ()))
+    calls, functions = portable.rewrite(graph_def, shapes)
     _rewritten.update(functions)
     if calls:
         graph._tfdeterminism_calls = calls

@@ -1,6 +1,6 @@
 """Work through many rows a piece at a time: what is needed beside inputs and outputs stays small, and in caches."""
 
-from tfdeterminism.patches.common import cast, while_loop
+from tfdeterminism.patches.common import at_once, cast, while_loop
 
 ELEMENTS = 2 ** 18  # of a piece
 _AHEAD = 2  # pieces at once
@@ -12,8 +12,8 @@ def of(rows):
 
 
 def is_one(many, width):
-    """Whether many rows of width elements are known to be so few that nothing is gained."""
-    return isinstance(many, int) and isinstance(width, int) and many * width <= 2 * ELEMENTS
+    """Whether many rows of width elements are known to be so few that nothing is gained, or no loop may be made."""
+    return at_once() or isinstance(many, int) and isinstance(width, int) and many * width <= 2 * ELEMENTS
 
 
 def over(many, width, more, start, least=1, shapes=None):

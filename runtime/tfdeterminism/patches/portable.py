@@ -14,11 +14,12 @@ from tfdeterminism.warned import SavedGradientWarning
 
 _KEY = "_gradient_op_type"
 _OURS = b"tfdeterminism/"
+_INSTEAD = "_tfdeterminism_instead"
 # Drawn for each process, and not from Python's generator: what still has such a name is known to no other process.
 _PROCESS = "".join("%02x" % byte for byte in bytearray(os.urandom(8)))
 _FROM_OUTSIDE = frozenset(("Placeholder", "PlaceholderWithDefault", "VarHandleOp", "Variable", "VariableV2"))
 # No gradient passes these, and no error says so.
-_FLAT = frozenset(("Ceil", "Floor", "FloorDiv", "FloorMod", "Rint", "Round", "Sign", "ZerosLike"))
+_FLAT = frozenset(("Ceil", "Floor", "FloorDiv", "FloorMod", "Rint", "Round", "Sign"))
 _START = "tfdeterminism_start"
 
 
@@ -34,20 +35,41 @@ def marker(op_type, by_its_ops, number):
     return "%s%s/%s/%s-%d" % (_OURS.decode(), "ops" if by_its_ops else "call", op_type, _PROCESS, number)
 
 
-def rewrite(graph_def, shapes, saved=()):
+def is_marker(name):
+    return name.startswith(_OURS.decode())
+
+
+def instead(tensors):
+    """Attributes of a marked node: where it is written, its results are these instead."""
+    from tensorflow.core.framework import attr_value_pb2
+    names = [tensor.name.encode() for tensor in tensors]
+    return {_INSTEAD: attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(s=names))}
+
+
+def is_unportable_loop(op_type):
+    """Whether it is of a loop that another process may not differentiate.
+
+    TensorFlow 1's cannot be: no GraphDef tells what belongs to them.  Until 2.3 the gradient of a While is registered
+    only where one was made.
+    """
+    from tensorflow.python.framework import versions
+    version = tuple(int(part) for part in versions.__version__.split(".")[:2])
+    return op_type == "NextIteration" or (op_type in ("StatelessWhile", "While") and version < (2, 4))
+
+
+def rewrite(graph_def, shapes):
     """The new calls in the graph, as {what they stand in front of: [their tensors]}; names of functions changed.
 
     shapes(name): those of a node's outputs, as messages.  Nothing else knows the shapes of what a call returns.
-    saved: names of gradient functions that are written too, which stay as they are.
     """
     functions = graph_def.library.function
     signatures = dict((function.signature.name, function.signature) for function in functions)
     before = set(signatures)
-    nodes, changed = _Nodes(graph_def.node, signatures, _in_graph, shapes, saved), []
+    nodes, changed = _Nodes(graph_def.node, (), signatures, _in_graph, shapes), []
     nodes.rewrite()
     made = dict(nodes.made)
     for function in functions:
-        inner = _Nodes(function.node_def, signatures, _in_function, lambda name: [], saved)
+        inner = _Nodes(function.node_def, function.ret.values(), signatures, _in_function, lambda name: [])
         if inner.rewrite():
             made.update(inner.made)
             changed.append(function.signature.name)
@@ -69,11 +91,12 @@ def _in_function(reference):
 
 
 class _Nodes(object):
-    """The nodes of a graph or of a function; split: how tensors are named there."""
+    """The nodes of a graph or of a function, whose results are `returned`; split: how tensors are named there."""
 
-    def __init__(self, nodes, signatures, split, shapes, saved):
+    def __init__(self, nodes, returned, signatures, split, shapes):
         self._nodes, self._signatures, self._split, self._shapes = nodes, signatures, split, shapes
-        self._by_name, self._saved = dict((node.name, node) for node in nodes), saved
+        self._by_name = dict((node.name, node) for node in nodes)
+        self._used = set(split(one) for one in returned)  # what there are consumers of
         self.made = {}  # functions by name; that of two equal ones is one
         self.inside = {}  # node that is in a function now -> the call
         self.calls = {}  # marked node -> tensors of its call
@@ -81,13 +104,14 @@ class _Nodes(object):
     def rewrite(self):
         """Whether there was anything to do."""
         marked = [node for node in self._nodes if self._is_marked(node)]
+        if marked:
+            self._used.update(self._split(one) for node in self._nodes for one in _data(node))
         for node in marked:
             self._unmark(node)
         return bool(marked)
 
     def _is_marked(self, node):
-        name = node.attr[_KEY].s if _KEY in node.attr else b""
-        return name.startswith(_OURS) and name.decode() not in self._saved
+        return _KEY in node.attr and node.attr[_KEY].s.startswith(_OURS)
 
     def _unmark(self, node):
         if not self._is_marked(node):
@@ -95,16 +119,45 @@ class _Nodes(object):
         way, op_type = node.attr[_KEY].s[len(_OURS):].decode().split("/")[:2]
         try:
             if way == "ops":
+                self._take_loopless(node)
                 self._need_differentiable(node, op_type)
-                del node.attr[_KEY]
+                self._make_plain(node, op_type)
             elif self._signature(op_type) and has_gradient(op_type):
                 self._call(node, op_type)
-                del node.attr[_KEY]
+                self._make_plain(node, op_type)
             else:
                 node.attr[_KEY].s = op_type.encode()  # it has no gradient anywhere, which is an error as well
         except _Unknown as reason:
             warnings.warn("The gradient of %s (%s) is not saved: %s. Where this is loaded, asking for it raises "
                           "LookupError." % (node.name, op_type, reason), SavedGradientWarning, stacklevel=2)
+
+    def _take_loopless(self, node):
+        """What was made instead of loops, if anything; what has the loops is left out of functions."""
+        names = [name.decode() for name in node.attr[_INSTEAD].list.s] if _INSTEAD in node.attr else []
+        if not set(_in_graph(name)[0] for name in names) <= set(self._by_name):
+            raise _Unknown("of what it is made of %s is lost" % " and ".join(names))
+        results, others = list(node.input)[:len(names)], list(node.input)[len(names):]
+        if names:
+            loops = self._between(node, results, dict.fromkeys(self._split(one) for one in _data(node)[len(names):]))[0]
+            self.inside.update((loop, _in_graph(names[0])[0]) for loop in loops)
+        node.input[:] = [self._named(*_in_graph(name)) for name in names] + others
+
+    def _named(self, name, number):
+        """How the output of a node is named here."""
+        if self._split is _in_graph:
+            return "%s:%d" % (name, number)
+        return "%s:%s" % (name, self._outputs(self._by_name[name])[number][0])
+
+    def _make_plain(self, node, op_type):
+        """An IdentityN of the results alone: gradients of inputs that nobody asks for confuse old versions."""
+        for key in (_KEY, _INSTEAD):
+            node.attr.pop(key, None)
+        data, kept = _data(node), len(self._parts(node, op_type)[0])
+        kept = max([kept] + [number + 1 for number, one in enumerate(self._tensors(node)) if one in self._used])
+        node.input[:] = data[:kept] + list(node.input)[len(data):]
+        del node.attr["T"].list.type[kept:]
+        if "_output_shapes" in node.attr:
+            del node.attr["_output_shapes"].list.shape[kept:]
 
     def _call(self, node, op_type):
         """Its results are those of a call with its inputs."""
@@ -151,6 +204,8 @@ class _Nodes(object):
         borders = [self._split(source) for source in sources]
         inside, _ = self._between(node, results, dict.fromkeys(borders))
         inside = [self._by_name[name] for name in inside]
+        for loop in [inner.name for inner in inside if is_unportable_loop(inner.op)]:
+            raise _Unknown("where no loop was made, there is no gradient for %s" % loop)
         ends = set(self._split(result) for result in results)
         for source, kind in zip(borders, types):
             if _is_real_or_complex(kind):
@@ -170,8 +225,13 @@ class _Nodes(object):
         return found
 
     def _reached(self, node):
+        kinds = [kind for _, kind in self._outputs(node)]
+        return [one for one, kind in zip(self._tensors(node), kinds) if _is_real_or_complex(kind)]
+
+    def _tensors(self, node):
+        """What _split makes of the names of a node's outputs."""
         return [(node.name, name if self._split is _in_function else number)
-                for number, (name, kind) in enumerate(self._outputs(node)) if _is_real_or_complex(kind)]
+                for number, (name, _) in enumerate(self._outputs(node))]
 
     def _need_no_flat(self, source, found):
         """StopGradient is meant, where gradients come by another way; what is flat is not."""

@@ -6,8 +6,19 @@ applied along each axis.  The matrix has one or two entries a row: its transpose
 TensorFloat-32 on newer GPUs.)
 """
 
-from tfdeterminism.patches import reduce
-from tfdeterminism.patches.common import Scope, cast, constant, dims, need, reshape, tensor, with_gradient
+from tfdeterminism.patches import exact, reduce
+from tfdeterminism.patches.common import (
+    Scope,
+    at_once,
+    cast,
+    constant,
+    dims,
+    need,
+    product,
+    reshape,
+    tensor,
+    with_gradient,
+)
 
 
 def install_bilinear(session):
@@ -93,14 +104,24 @@ def _transposed(grads, size, weights, options):
 def _along_first(grads, size, weights, options):
     """[O, ...] to [size, ...]: sums of the weighted rows that came from one input position."""
     from tensorflow.python.framework import ops
-    from tensorflow.python.ops import math_ops
     many, total = dims(grads)[0], None
     for keys, weight in weights(many, size, options):
         weight = None if weight is None else reshape(cast(weight, grads.dtype), [many, 1, 1, 1])
         with ops.control_dependencies([] if total is None else [total]):  # not at once: that takes twice the memory
-            part = reduce.sorted_runs(grads, keys, size, math_ops.add, _longest(many, size, **options), weight)
+            part = _sums(grads, keys, size, weight, _longest(many, size, **options))
         total = part if total is None else total + part
     return total
+
+
+def _sums(rows, keys, size, weights, longest):
+    from tensorflow.python.ops import math_ops
+    if longest is not None or not at_once():
+        return reduce.sorted_runs(rows, keys, size, math_ops.add, longest, weights)
+    sizes = dims(rows)
+    flat = reshape(rows if weights is None else rows * weights, [sizes[0], product(sizes[1:])])
+    addends = exact.Addends.of(flat, keys)
+    sums = exact.by_key(addends, size, exact.counts(addends, size) if exact.needed() else None)
+    return reshape(sums, [size] + sizes[1:])
 
 
 def _longest(many, size, align_corners, half_pixel_centers=False):
