@@ -400,6 +400,48 @@ class patched(object):
             one.restore()
 
 
+def refused():
+    """Scatters into variables, one index of which is out of range: the words say which, and nothing is added twice."""
+    rows = np.ones((3, 2), "float32")
+    calls = {
+        "scatter_add": ([0, 0, 9], rows), "scatter_sub": ([9, 2, 2], rows), "scatter_update": ([1, 1, -3], rows),
+        "scatter_nd_add": ([[2], [0], [9]], rows), "scatter_nd_sub": ([[2, 0], [0, 1], [1, 7]], rows[:, 0])}
+    faults = []
+    for name, arguments in calls.items():
+        for resource in (True, False):
+            key = "scatter-nd-variable" if "_nd_" in name else "resource-scatter" if resource else "ref-scatter"
+            for eager in (True, False) if resource else (False,):
+                if key not in KEYS or (eager and VERSION < (2, 0)):
+                    continue
+                wanted, untouched = _refused(name, arguments, resource, eager), np.ones(6).tolist()
+                with patched(key):
+                    words, left = _refused(name, arguments, resource, eager)
+                if words != wanted[0] or left not in (wanted[1], untouched):
+                    faults.append("%s, %s: %s leaves %s instead of %s" % (
+                        name, "eager" if eager else "graph", words, left, wanted))
+    return faults
+
+
+def _refused(name, arguments, resource, eager):
+    """Which index the words name, and what the variable is then."""
+    try:
+        if eager:
+            made = variable()
+            getattr(tf1, name)(made, *arguments)
+        with tf.Graph().as_default(), tf1.Session() as session:
+            made = variable(resource)
+            scattered = getattr(tf1, name)(made, *arguments)
+            session.run(made.initializer)
+            try:
+                session.run(scattered)
+            except tf.errors.InvalidArgumentError:
+                made = session.run(made)
+                raise
+    except tf.errors.InvalidArgumentError as error:
+        value = made.numpy() if hasattr(made, "numpy") else made
+        return re.search(r"indices\[\d+\] = \[?-?\d+(, -?\d+)*", str(error)).group(), value.reshape(-1).tolist()
+
+
 def names():
     """What the caller calls the result, and the shape known for it, are the original's."""
     calls = {
@@ -502,7 +544,7 @@ def main():
     if VERSION < (2, 0):
         # Graphs are built first: eager execution is switched on once, for the rest of the process.
         tf1.enable_eager_execution()
-    for check in (errors, names, putting_back, crops):
+    for check in (errors, refused, names, putting_back, crops):
         faults += ["%s: %s" % (check.__name__, fault) for fault in check()]
     print(json.dumps(dict(found, faults=faults)))
 
