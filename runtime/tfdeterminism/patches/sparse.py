@@ -37,7 +37,7 @@ def _product(indices, values, shape, b, adjoint_a, adjoint_b):
         b = math_ops.conj(array_ops.transpose(b))
     # A negative row is an error here, not dropped: count is refused just as well.
     row = select(row < 0, array_ops.zeros_like(row) + count, row)
-    values = array_ops.expand_dims(values, 1)
+    values = array_ops.expand_dims(_nan_outside(values, column, array_ops.shape(b, out_type=dtypes.int64)[0]), 1)
 
     def products(start, stop):
         rows = array_ops.gather(b, exact.piece(column, start, stop))
@@ -45,6 +45,13 @@ def _product(indices, values, shape, b, adjoint_a, adjoint_b):
     part = exact.Part(row, dims(b)[1], exact.wide(values).dtype, products)
     many = exact.counts([part], count) if exact.needed() else None
     return cast(exact.by_key([part], count, many), values.dtype)
+
+
+def _nan_outside(values, column, size):
+    """On a GPU, where nothing raises, gather gives zeros for a column out of range; the original gives NaN."""
+    from tensorflow.python.ops import array_ops, math_ops
+    inside = math_ops.logical_and(column >= 0, column < size)
+    return select(inside, values, array_ops.zeros_like(values) + cast(float("nan"), values.dtype))
 
 
 def _conjugates():
