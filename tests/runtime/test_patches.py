@@ -17,11 +17,11 @@ from tfdet.matrix.models import Source
 from tfdet.paths import Project
 from tfdeterminism.patches import PATCHES, Patch
 
-ENVIRONMENTS = ("tf1.14", "tf1.15", "tf2.0", "tf2.4", "tf2.8", "tf2.15", "tf2.21")
+ENVIRONMENTS = ("tf1.14", "tf1.15", "tf2.0", "tf2.4", "tf2.6", "tf2.8", "tf2.15", "tf2.21")
 # Ops of served sources that compute each output by itself: the order dependence is in their gradients.
 ORDERLESS = {"GatherV2", "ResizeBilinear"}
 # Keras 3 makes nearest up-sampling and frozen batch normalization of other ops than these.
-OF_KERAS_2 = {"tf1.14", "tf1.15", "tf2.0", "tf2.4", "tf2.8", "tf2.15"}
+OF_KERAS_2 = {"tf1.14", "tf1.15", "tf2.0", "tf2.4", "tf2.6", "tf2.8", "tf2.15"}
 
 
 def patches(key: str) -> list[Patch]:

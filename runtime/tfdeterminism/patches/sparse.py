@@ -48,6 +48,7 @@ def _product(indices, values, shape, b, adjoint_a, adjoint_b):
         b = math_ops.conj(array_ops.transpose(b))
     # A negative row is an error here, not dropped: count is refused just as well.
     row = select(row < 0, array_ops.zeros_like(row) + count, row)
+    values = _nan_outside(values, column, array_ops.shape(b, out_type=dtypes.int64)[0])
     columns, factors = pieces.of(column), pieces.of(array_ops.expand_dims(values, 1))
 
     def products(start, stop):
@@ -63,6 +64,13 @@ def _rows(shape, axis):
     from tensorflow.python.framework import constant_op
     known = constant(shape)
     return shape[axis] if known is None else constant_op.constant(known[axis])
+
+
+def _nan_outside(values, column, size):
+    """On a GPU, where nothing raises, gather gives zeros for a column out of range; the original gives NaN."""
+    from tensorflow.python.ops import array_ops, math_ops
+    inside = math_ops.logical_and(column >= 0, column < size)
+    return select(inside, values, array_ops.zeros_like(values) + cast(float("nan"), values.dtype))
 
 
 def _conjugates():

@@ -6,8 +6,21 @@ place the last wins, as in TensorFlow's kernels for the CPU.  Scattered minima a
 """
 
 from tfdeterminism.patches import reduce
-from tfdeterminism.patches.common import Scope, cast, checked, is_real_or_complex, need, tensor, unrecorded
+from tfdeterminism.patches.common import (
+    Scope,
+    cast,
+    checked,
+    dims,
+    is_real_or_complex,
+    need,
+    reshape,
+    select,
+    tensor,
+    unrecorded,
+)
 from tfdeterminism.patches.scatter import Places, constant_shape, need_fitting, same
+
+_LIMIT = 20  # 2 ** 20 elements are enough to ask whether an index is in range, however large the variable
 
 
 def install_resource(session):
@@ -109,21 +122,39 @@ def _by_tuple(variable, indices, updates, combine):
     shape = _shape(variable)
     need_fitting(indices.shape, updates.shape, constant_shape(shape))
     places = Places(indices, shape)
+    depth = dims(indices)[-1] if indices.shape.ndims else array_ops.shape(indices)[-1]
+    tuples = reshape(cast(indices, dtypes.int64), [array_ops.size(places.keys), depth])
     # All that is out of range is one place out of range: a CPU raises for it, a GPU ignores it.
-    keys = _within(places.keys, places.rows)
+    keys = _tuples_within(places, tuples)
     rows, last = reduce.once_each(places.updates(updates), keys, combine, narrow=False)
-    tuples = array_ops.reshape(cast(indices, dtypes.int64), [array_ops.size(keys), array_ops.shape(indices)[-1]])
     inner = cast(places.inner, dtypes.int32)
     rows = array_ops.reshape(rows, array_ops.concat([[array_ops.size(last)], inner], 0))
     return array_ops.gather(tuples, last), rows
 
 
 def _within(keys, rows):
-    """keys; one that is out of range is an error on a CPU, which tells where in the input it stands."""
+    """keys; one that is out of range is an error on a CPU, which tells where in the input it stands.
+
+    Before the variable is touched: what raises in the middle of it is asked again for the original's words.
+    """
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, math_ops
-    nothing = array_ops.gather(array_ops.zeros(array_ops.stack([cast(rows, dtypes.int64), 0])), keys)
-    return keys + cast(math_ops.reduce_sum(nothing), dtypes.int64)
+    rows = cast(rows, dtypes.int64)
+    inside = math_ops.logical_and(keys >= 0, keys < rows)
+    elements = array_ops.zeros(array_ops.stack([math_ops.minimum(rows, 2 ** _LIMIT)]), dtypes.bool)
+    nothing = array_ops.gather(elements, select(inside, array_ops.zeros_like(keys), keys))
+    return keys + cast(nothing, dtypes.int64)
+
+
+def _tuples_within(places, tuples):
+    """The keys of the tuples, as `_within`; it is the tuple that the error shows."""
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import array_ops, math_ops
+    depth = tuples.shape.as_list()[1]
+    most = 2 ** (_LIMIT // max(_LIMIT if depth is None else depth, 1))
+    elements = array_ops.zeros(math_ops.minimum(places.outer, most))
+    nothing = array_ops.gather_nd(elements, select(places.keys < 0, tuples, array_ops.zeros_like(tuples)))
+    return places.keys + cast(nothing, dtypes.int64)
 
 
 def _dtype(variable):
