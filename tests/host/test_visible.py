@@ -45,8 +45,8 @@ def test_json_says_the_same() -> None:
 
 
 def test_the_console_writes_nothing_hidden(capsys: pytest.CaptureFixture[str]) -> None:
-    table = lists.new_table("one")
-    lists.add_row(table, NASTY)
+    table = lists.Facts("one")
+    table.add(NASTY)
     console.out().print(table)
     console.out().print(Text(NASTY))
     console.note(NASTY)
