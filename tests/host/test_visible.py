@@ -54,6 +54,15 @@ def test_the_console_writes_nothing_hidden(capsys: pytest.CaptureFixture[str]) -
     assert said.count("\\u202e") == 3 and is_clean(said)
 
 
+def test_a_table_has_room_for_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    table = lists.Facts("one", "two")
+    table.add(NASTY * 3, "word")
+    console.out().print(table)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= console.out().width
+    assert lines[1].endswith("  word")
+
+
 @pytest.mark.parametrize("command", [["show", "tf2.0", "bias-add-backprop"], ["status"], ["status", "--json"]])
 def test_a_record_hides_nothing(
     copy: Project, line: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch, command: list[str]
