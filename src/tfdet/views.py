@@ -1,4 +1,4 @@
-"""What commands show on a terminal: rich tables of plain facts."""
+"""What commands show on a terminal: tables of plain facts."""
 
 from __future__ import annotations
 
