@@ -27,7 +27,11 @@ class CaseItem(pytest.Item):
         self.solution = cell["solution"]
 
     def runtest(self):
-        found = self.suite.measure(self.case, self.solution)
+        try:
+            found = self.suite.measure(self.case, self.solution)
+        except record.NotKept as error:
+            self.suite.not_kept = str(error)
+            pytest.exit(str(error), returncode=3)
         self.suite.judge(found, self.cell)
 
     def repr_failure(self, excinfo, style=None):
@@ -66,6 +70,7 @@ class Suite(object):
         self.journal = journal
         self.contradicted, self.failed = [], []
         self.collected, self.total, self.not_begun = 0, 0, 0
+        self.not_kept = None
         self._start = time.time()
         self._on_record = on_record or (lambda item_record, suite: None)
         self._cells = plan.cells(options.device, options.sources, options.solutions)

@@ -75,6 +75,10 @@ class BadRecords(Exception):
     """The file for the records holds something else, or is another's: it is left as it is."""
 
 
+class NotKept(Exception):
+    """A record could not be written: what runs from here on would be lost."""
+
+
 class Journal(object):
     """The records of one run, appended as they finish: a kill loses none of them.
 
@@ -94,12 +98,10 @@ class Journal(object):
                 out.truncate(whole)  # a line torn by a kill is gone before the next is added
 
     def add(self, record):
-        self.records.append(record)
         if self.path:
             with self._open() as out:
-                out.write((dump(record) + "\n").encode("ascii"))
-                out.flush()
-                os.fsync(out.fileno())
+                _append(out.fileno(), (dump(record) + "\n").encode("ascii"), self.path)
+        self.records.append(record)
 
     def _open(self):
         return _locked(self._held) if self._held else _opened(self.path)
@@ -111,6 +113,18 @@ class Journal(object):
         """
         results = (record for record in self.records if record.get("observation") not in ("crashed", "timed-out"))
         return next((record for record in results if all(record.get(k) == v for k, v in wanted.items())), None)
+
+
+def _append(out, line, path):
+    """All of the line, or nothing and NotKept."""
+    size = os.fstat(out).st_size
+    try:
+        while line:
+            line = line[os.write(out, line):]
+        os.fsync(out)
+    except (IOError, OSError) as error:
+        os.ftruncate(out, size)
+        raise NotKept("{}: {}".format(path, error.strerror))
 
 
 @contextlib.contextmanager

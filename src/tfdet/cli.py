@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # each command imports what it needs, and no other waits for 
     from tfdet.evidence import Added
     from tfdet.matrix.load import Matrix
     from tfdet.records import Record
+    from tfdet.status import Status
 
 app = typer.Typer(no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
 evidence_app = typer.Typer(no_args_is_help=True, help="The evidence store, matrix/evidence.")
@@ -257,7 +258,7 @@ def status(
     as_json: Json = False,
 ) -> None:
     """What is deterministic where, by the evidence; contradicted claims are named."""
-    from tfdet import render, views
+    from tfdet import views
     from tfdet.status import load_status
 
     if write and check:
@@ -276,14 +277,12 @@ def status(
     for key in found.stale_audits:
         console.note(f"stale: matrix/audits/{key}.json was made by another scanner: tfdet audit {key} --write")
     if write:
+        from tfdet import render
+
         for path in render.write(project, found):
             console.note(f"wrote {path}")
     elif check:
-        try:
-            render.check(project, found)
-        except render.OutOfDate:
-            _name_contradictions(contradictions)
-            raise
+        _check_tables(project, found, contradictions)
     elif as_json:
         _print_json({"cells": [cell.as_json() for cell in found.cells if not env or cell.key.environment in env]})
     else:
@@ -291,6 +290,16 @@ def status(
     _report_contradictions(contradictions)
     if check:
         console.note("the tables are what the evidence gives")
+
+
+def _check_tables(project: Project, found: Status, contradictions: list[str]) -> None:
+    from tfdet import render
+
+    try:
+        render.check(project, found)
+    except render.OutOfDate:
+        _name_contradictions(contradictions)
+        raise
 
 
 def _report_contradictions(contradictions: list[str]) -> None:

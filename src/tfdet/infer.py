@@ -10,9 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, get_args
+
+import msgspec
 
 from tfdet.matrix.models import NONE
+from tfdet.records import Observation
 
 ENOUGH = 20  # equal runs: fewer leave a chance of more than 14 % that the next one differs
 
@@ -29,18 +32,14 @@ class Verdict(StrEnum):
     BLANK = ""
 
 
-_BIT = {
-    name: 1 << number
-    for number, name in enumerate(("equal", "differs", "raises", "unsupported", "crashed", "timed-out"))
-}
-
-
+_BIT = {name: 1 << number for number, name in enumerate(get_args(Observation))}
+_DIFFERS, _UNSUPPORTED = _BIT["differs"], _BIT["unsupported"]
 _NO_END = _BIT["crashed"] | _BIT["timed-out"]
 _ENDED = _BIT["equal"] | _BIT["differs"] | _BIT["raises"]
 
 
-class Seen(NamedTuple):
-    """What inference needs of a record."""
+class Seen(msgspec.Struct, frozen=True, gc=False):
+    """What inference needs of a record; decoded from its line without more, for there may be a million."""
 
     environment: str
     device: str
@@ -49,10 +48,10 @@ class Seen(NamedTuple):
     machine: str
     solution: str
     case_hash: str
-    observation: str
+    observation: Observation
     runs: int
     differed: int
-    seconds: float | None
+    seconds: float | None = msgspec.field(name="median_seconds")
 
 
 class CellKey(NamedTuple):
@@ -93,6 +92,7 @@ def bound95(runs: int) -> float:
     return float(1.0 - 0.05 ** (1.0 / runs))
 
 
+_Key = tuple[str, str, str, str]  # equal to the CellKey of these, and made sooner
 _Place = tuple[str, str]  # case, machine: what one machine did proves nothing about another
 
 
@@ -123,11 +123,11 @@ class Evidence:
 
     def __init__(self, current_hashes: Mapping[str, set[str]]) -> None:
         self._hashes = current_hashes
-        self._cells: dict[CellKey, dict[_Place, _Case]] = defaultdict(dict)
-        self._stale: set[CellKey] = set()
+        self._cells: dict[_Key, dict[_Place, _Case]] = defaultdict(dict)
+        self._stale: set[_Key] = set()
 
     def add(self, seen: Seen) -> None:
-        key = CellKey(seen.environment, seen.device, seen.source, seen.solution)
+        key = (seen.environment, seen.device, seen.source, seen.solution)
         if seen.case_hash not in self._hashes.get(seen.source, ()):
             self._stale.add(key)
             return
@@ -144,7 +144,7 @@ class Evidence:
         return self
 
     def cell_keys(self) -> set[CellKey]:
-        return set(self._cells) | self._stale
+        return {CellKey(*key) for key in self._cells.keys() | self._stale}
 
     def cell(self, key: CellKey) -> Cell:
         cases = self._cells.get(key)
@@ -154,8 +154,9 @@ class Evidence:
 
 
 def _infer(solution: str, cases: Mapping[_Place, _Case], controls: Mapping[_Place, _Case]) -> Cell:
-    ran = {name: case for name, case in cases.items() if case.observed != _BIT["unsupported"]}
-    proven = {name: case for name, case in ran.items() if _differed(controls.get(name))} if solution != NONE else {}
+    ran = {name: case for name, case in cases.items() if case.observed != _UNSUPPORTED}
+    differing = set() if solution == NONE else {name for name, case in controls.items() if case.observed & _DIFFERS}
+    proven = {name: case for name, case in ran.items() if name in differing}
     verdict = _verdict(ran.values(), bool(proven))
     # A run of a case that never differs by itself tells nothing about the solution.
     weighed = proven if verdict is Verdict.DETERMINISTIC else ran
@@ -178,17 +179,13 @@ def _verdict(ran: Iterable[_Case], proven: bool) -> Verdict:
         observed |= case.observed & ~_NO_END if case.observed & _ENDED else case.observed
     if not observed:
         return Verdict.UNSUPPORTED
-    if observed & _BIT["differs"]:
+    if observed & _DIFFERS:
         return Verdict.NONDETERMINISTIC
     if observed & _NO_END:
         return Verdict.FAILED
     if observed & _BIT["raises"]:
         return Verdict.RAISES
     return Verdict.DETERMINISTIC if proven else Verdict.NOT_SHOWN
-
-
-def _differed(control: _Case | None) -> bool:
-    return control is not None and bool(control.observed & _BIT["differs"])
 
 
 def _time_ratio(cases: Mapping[_Place, _Case], controls: Mapping[_Place, _Case]) -> float | None:

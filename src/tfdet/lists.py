@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
-from rich.table import Table
+from rich.segment import Segment
 from rich.text import Text
 
 from tfdet.visible import visible
@@ -22,57 +23,72 @@ _GAP = 2  # between columns
 _FOLDED = 24  # columns into which the widest cells may be folded and still be read
 
 
-class _Facts(Table):
-    """A table; where it is too wide to be read, each of its rows by itself."""
+class Facts:
+    """A table of text; where it is too wide to be read, each of its rows by itself.
+
+    Laid out here: rich's own tables, which are made for more, took a fifth of what `tfdet envs` took.
+    """
+
+    def __init__(self, *columns: str) -> None:
+        self._header = [Text(column, "bold") for column in columns]
+        self._rows: list[list[Text]] = []
+
+    def add(self, *row: str | Text) -> None:
+        """Facts as they are: what looks like rich's markup in a record or a claim is text."""
+        self._rows.append([Text(visible(cell)) if isinstance(cell, str) else cell for cell in row])
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        widths = [_widest([column.header, *column.cells]) for column in self.columns]
-        least = sum(widths) - max(widths) + min(max(widths), _FOLDED) + _GAP * (len(widths) - 1)
-        yield from super().__rich_console__(console, options) if least <= options.max_width else self._one_by_one()
+        rows = [self._header, *self._rows] if any(self._header) else self._rows
+        widths = [max(map(_widest, column)) for column in zip(self._header, *self._rows, strict=True)]
+        room = options.max_width - _GAP * (len(widths) - 1)
+        if sum(widths) - max(widths) + min(max(widths), _FOLDED) > room:
+            yield from self._one_by_one()
+            return
+        while sum(widths) > room:
+            widths[widths.index(max(widths))] -= 1
+        for row in rows:
+            yield from _lines(console, row, widths)
 
     def _one_by_one(self) -> Iterator[RenderableType]:
-        names = [str(column.header).strip() for column in self.columns]
-        for first, second, *others in zip(*(column.cells for column in self.columns), strict=True):
+        names = [column.plain.strip() for column in self._header]
+        for first, second, *others in self._rows:
             named = zip(names[2:], others, strict=True)
-            told = [
-                Text.assemble((f"{name}: " if name else "", "dim"), _text(cell)) for name, cell in named if str(cell)
-            ]
-            yield Text.assemble((str(first), "bold"), "  ", _text(second))
+            told = [Text.assemble((f"{name}: " if name else "", "dim"), cell) for name, cell in named if cell]
+            yield Text.assemble((first.plain, "bold"), "  ", second)
             if told:
                 yield Padding(Text("; ").join(told), (0, 0, 0, 4))
 
 
-def _text(cell: RenderableType) -> Text:
-    return cell if isinstance(cell, Text) else Text(str(cell))
+def _widest(cell: Text) -> int:
+    return max(map(cell_len, cell.plain.split("\n")))
 
 
-def _widest(cells: Iterable[object]) -> int:
-    return max(cell_len(line) for cell in cells for line in str(cell).split("\n"))
+def _lines(console: Console, row: Sequence[Text], widths: Sequence[int]) -> Iterator[Segment]:
+    folded = [_folded(console, cell, width) for cell, width in zip(row, widths, strict=True)]
+    for line in zip_longest(*folded, fillvalue=Text()):
+        parts: list[Segment] = []
+        for cell, width in zip(line, widths, strict=True):
+            parts += [*cell.render(console), Segment(" " * (width - cell.cell_len + _GAP))]
+        parts[-1] = Segment.line()
+        yield from parts
 
 
-def new_table(*columns: str) -> Table:
-    table = _Facts(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
-    for column in columns:
-        table.add_column(Text(column), overflow="fold")
-    return table
+def _folded(console: Console, cell: Text, width: int) -> Sequence[Text]:
+    fits = _widest(cell) <= width and "\n" not in cell.plain
+    return [cell] if fits else list(cell.wrap(console, width, overflow="fold"))
 
 
-def add_row(table: Table, *row: str | Text) -> None:
-    """Facts as they are: what looks like rich's markup in a record or a claim is text."""
-    table.add_row(*(Text(visible(cell)) if isinstance(cell, str) else cell for cell in row))
-
-
-def environments(found: Mapping[str, Environment]) -> Table:
-    table = new_table("environment", "TensorFlow", "CUDA", "cuDNN", "driver", "image")
+def environments(found: Mapping[str, Environment]) -> Facts:
+    table = Facts("environment", "TensorFlow", "CUDA", "cuDNN", "driver", "image")
     for key, environment in found.items():
-        add_row(table, key, environment.tensorflow, environment.cuda, environment.cudnn, environment.min_driver,
-                environment.image)  # fmt: skip
+        table.add(key, environment.tensorflow, environment.cuda, environment.cudnn, environment.min_driver,
+                  environment.image)  # fmt: skip
     return table
 
 
-def checks(found: Sequence[Check]) -> Table:
-    table = new_table("", "what", "found", "advice")
+def checks(found: Sequence[Check]) -> Facts:
+    table = Facts("", "what", "found", "advice")
     styles = {"ok": "green", "warn": "yellow", "missing": "red"}
     for check in found:
-        add_row(table, Text(check.state, style=styles[check.state]), check.name, check.detail, check.advice)
+        table.add(Text(check.state, style=styles[check.state]), check.name, check.detail, check.advice)
     return table

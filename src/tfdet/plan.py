@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,9 +61,14 @@ def claims_of(source: Source, environment: Environment, device: str, solution: s
 
 
 def expected(source: Source, environment: Environment, device: str, solution: str) -> str | None:
-    """What documents say of a cell; a refusal wins, as it does at run time."""
-    said = [claim.says for claim in claims_of(source, environment, device, solution)]
-    return "raises" if "raises" in said else said[0] if said else None
+    """What documents say of a cell."""
+    return said(claims_of(source, environment, device, solution))
+
+
+def said(claims: Sequence[Claim]) -> str | None:
+    """What these claims of one cell come to; a refusal wins, as it does at run time."""
+    says = [claim.says for claim in claims]
+    return "raises" if "raises" in says else says[0] if says else None
 
 
 def _excluded(matrix: Matrix, source: Source, environment: Environment, device: Device, key: str) -> str | None:

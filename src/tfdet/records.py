@@ -206,7 +206,11 @@ def intact(line: bytes) -> bool:
 def parse(line: bytes) -> Record:
     """One line as a record; ValueError says why not."""
     try:
-        content: Any = json.loads(line)
+        content: Any = json.loads(line.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise ValueError("no text, so no record") from None
+    except json.JSONDecodeError:
+        raise ValueError("no JSON object, so no record") from None
     except RecursionError:
         raise ValueError("nested too deeply to be a record") from None
     version = content.get("schema") if isinstance(content, dict) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -21,8 +22,8 @@ from tfdet.infer import Cell, CellKey, Evidence, Seen, Verdict
 from tfdet.matrix.load import Matrix, load_matrix, natural
 from tfdet.matrix.models import NONE, Claim, Solution
 from tfdet.paths import Project
-from tfdet.plan import claims_of, expected
-from tfdet.records import Observation, Record, intact, parse, read_records
+from tfdet.plan import claims_of, said
+from tfdet.records import Record, intact, parse, read_records
 from tfdet.rules import Facts, contradictions, is_possible, is_time
 
 PARALLEL_BYTES = 64 << 20
@@ -46,31 +47,17 @@ class _First(_Part, frozen=True, gc=False):
     repeat: int
 
 
-class _Glance(_Part, frozen=True, gc=False):
-    """What inference and the rules need of a record whose checksum vouches for the rest; a million must not take long.
-
-    The rules bound its numbers.
-    """
+class _Glance(Seen, frozen=True, gc=False):
+    """And what the rules need of a record whose checksum vouches for the rest; they bound its numbers."""
 
     schema: Literal[1]
-    environment: str
-    device: str
-    source: str
-    case: str
-    machine: str
-    solution: str
-    case_hash: str
-    observation: Observation
     repeats: int
     relaunches: int
-    runs: int
-    differed: int
     distinct: int
     digests: list[str]
     first_differing: _First | None
     max_ulp: int | None
     max_absolute: float | None
-    median_seconds: float | None
     error: _Error | None
     stack: _Stack
     started: str
@@ -84,7 +71,7 @@ def _facts(g: _Glance) -> Facts:
     first, error = g.first_differing, g.error
     return Facts(g.device, g.stack.gpu, g.observation, g.repeats, g.relaunches, g.runs, g.differed, g.distinct,
                  len(g.digests), (first.relaunch, first.repeat) if first else None, g.max_ulp, g.max_absolute,
-                 g.median_seconds is not None, error.kind if error else None)  # fmt: skip
+                 g.seconds is not None, error.kind if error else None)  # fmt: skip
 
 
 def glance(path: Path, skip: Container[str] = ()) -> Iterator[Seen]:
@@ -99,18 +86,18 @@ def glance(path: Path, skip: Container[str] = ()) -> Iterator[Seen]:
                 if not intact(line):
                     parse(line)  # says what is wrong with it
                 g = _decode(line)
-                if contradictions(_facts(g)) or not (is_possible(g.started) and is_time(g.median_seconds)):
+                if contradictions(_facts(g)) or not (is_possible(g.started) and is_time(g.seconds)):
                     parse(line)
             except (ValueError, msgspec.MsgspecError) as error:
                 faults.append(f"{path}:{number}: {error}")
                 continue
             if g.checksum not in skip:
-                yield seen(g)
+                yield g
     if faults:
         raise DataError("\n".join(faults), "Nothing was taken from this file.")
 
 
-def seen(r: Record | _Glance) -> Seen:
+def seen(r: Record) -> Seen:
     return Seen(r.environment, r.device, r.source, r.case, r.machine, r.solution, r.case_hash, r.observation, r.runs,
                 r.differed, r.median_seconds)  # fmt: skip
 
@@ -202,7 +189,7 @@ class Status:
     def cell(self, key: CellKey) -> StatusCell:
         source, environment = self.matrix.source(key.source), self.matrix.environment(key.environment)
         claims = claims_of(source, environment, key.device, key.solution)
-        says = expected(source, environment, key.device, key.solution)
+        says = said(claims)
         finding = self.finding(key.environment, key.source) if key.device != "cpu" else None
         audited = key.device == _GPU and self._audited(key, says, finding)
         return StatusCell(key, self.verdict(key), tuple(claims), says, finding, audited)
@@ -357,7 +344,7 @@ def _spread(
     if size < PARALLEL_BYTES:
         yield from map(judge, places)
         return
-    with ProcessPoolExecutor() as pool:
+    with ProcessPoolExecutor(initializer=gc.disable) as pool:  # no record makes a cycle, and to look for one takes long
         yield from pool.map(judge, places)
 
 

@@ -1,4 +1,4 @@
-"""What commands show on a terminal: rich tables of plain facts."""
+"""What commands show on a terminal: tables of plain facts."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from tfdet.costs import Cost
 from tfdet.infer import Cell, CellKey, Verdict
-from tfdet.lists import add_row as _row
-from tfdet.lists import new_table as _table
+from tfdet.lists import Facts
 from tfdet.matrix.models import NONE, Environment
 from tfdet.plan import cells as plan_cells
 from tfdet.records import Record
@@ -52,22 +50,22 @@ def verdict_text(cell: Cell) -> Text:
     return Text(words, style=_STYLE.get(cell.verdict, ""))
 
 
-def cells(found: Iterable[StatusCell]) -> Table:
-    table = _table("source", "solution", "device", "verdict", "time", "backing", "claim")
+def cells(found: Iterable[StatusCell]) -> Facts:
+    table = Facts("source", "solution", "device", "verdict", "time", "backing", "claim")
     for cell in found:
         ratio = f"× {cell.cell.time_ratio:.2f}" if cell.cell.time_ratio else ""
-        _row(table, cell.key.source, cell.key.solution, cell.key.device, verdict_text(cell.cell), ratio,
-             cell.backing_text, cell.says or "")  # fmt: skip
+        table.add(cell.key.source, cell.key.solution, cell.key.device, verdict_text(cell.cell), ratio,
+                  cell.backing_text, cell.says or "")  # fmt: skip
     return table
 
 
-def changes(found: Iterable[Change]) -> Table:
+def changes(found: Iterable[Change]) -> Facts:
     """What records would change in the tables."""
-    table = _table("environment", "device", "source", "solution", "now", "then", "backing")
+    table = Facts("environment", "device", "source", "solution", "now", "then", "backing")
     for change in found:
         key, now = change.after.key, verdict_text(change.before.cell)
-        _row(table, key.environment, key.device, key.source, key.solution, now if now.plain else "never run",
-             verdict_text(change.after.cell), change.after.backing_text)  # fmt: skip
+        table.add(key.environment, key.device, key.source, key.solution, now if now.plain else "never run",
+                  verdict_text(change.after.cell), change.after.backing_text)  # fmt: skip
     return table
 
 
@@ -113,18 +111,18 @@ def status(found: Status, only: Sequence[str] | None, width: int) -> RenderableT
     return Group(*parts)
 
 
-def _by_environment(found: Status, measured: Sequence[StatusCell]) -> Table:
+def _by_environment(found: Status, measured: Sequence[StatusCell]) -> Facts:
     columns = list(dict.fromkeys((c.key.environment, c.key.device) for c in measured))
     columns.sort(key=lambda column: (column[1], list(found.matrix.environments).index(column[0])))
-    table = _table("source", "solution", *(f"{env}\n{device}" for env, device in columns))
+    table = Facts("source", "solution", *(f"{env}\n{device}" for env, device in columns))
     by_place = {(c.key.source, c.key.solution, c.key.environment, c.key.device): c for c in measured}
     for source, solution in dict.fromkeys((c.key.source, c.key.solution) for c in measured):
         row = [by_place.get((source, solution, *column)) for column in columns]
-        _row(table, source, solution, *(_mark(cell.cell) if cell else "" for cell in row))
+        table.add(source, solution, *(_mark(cell.cell) if cell else "" for cell in row))
     return table
 
 
-def _by_mark(found: Status, measured: Sequence[StatusCell]) -> Table:
+def _by_mark(found: Status, measured: Sequence[StatusCell]) -> Facts:
     """Under each source its solutions, and what which environments showed: ✗ TF 1.14 to 2.8; ✓ TF 2.9 to 2.21."""
     environments = found.matrix.environments
     ran = {device: {c.key.environment for c in measured if c.key.device == device} for device in ("cpu", *found.gpus)}
@@ -132,22 +130,22 @@ def _by_mark(found: Status, measured: Sequence[StatusCell]) -> Table:
     rows: dict[tuple[str, str, str], list[StatusCell]] = {}
     for cell in measured:
         rows.setdefault((cell.key.source, cell.key.solution, cell.key.device), []).append(cell)
-    table = _table("source and solution", "device", "what which environments showed")
+    table = Facts("source and solution", "device", "what which environments showed")
     before = ""
     for (source, solution, device), mine in rows.items():
         if source != before:
-            _row(table, Text(source, style="bold"), "", "")
+            table.add(Text(source, style="bold"), "", "")
             before = source
         said = Text()
         for verdict in dict.fromkeys(c.cell.verdict for c in mine):
             showing = [environments[c.key.environment] for c in mine if c.cell.verdict is verdict]
             where = span(showing, among[device])
             said += Text("; " if said else "") + Text(_MARK[verdict], style=_STYLE.get(verdict, "")) + Text(f" {where}")
-        _row(table, f"  {solution}", device, said)
+        table.add(f"  {solution}", device, said)
     return table
 
 
-def _audited(found: Status, only: Sequence[str] | None) -> Table | None:
+def _audited(found: Status, only: Sequence[str] | None) -> Facts | None:
     """What the binaries hold: a row a source and finding, with the builds that it is of."""
     environments = found.matrix.environments
     among = [environments[key] for key in environments if key in found.audits]
@@ -158,9 +156,9 @@ def _audited(found: Status, only: Sequence[str] | None) -> Table | None:
             if cell.finding and (cell.audited or cell.finding.open):
                 row = source, "a" if cell.audited else "s", cell.finding.text
                 held.setdefault(row, []).append(environments[key])
-    table = _table("source", "", "the binaries hold", "builds")
+    table = Facts("source", "", "the binaries hold", "builds")
     for (source, mark, text), builds in held.items():
-        _row(table, source, mark, text, span(builds, among))
+        table.add(source, mark, text, span(builds, among))
     return table if held else None
 
 
@@ -209,13 +207,12 @@ def _audit(found: Status, env: str, source: str) -> list[RenderableType]:
         parts.append(Text(f"  {finding.text}"))
         if finding.counts:
             parts.append(Text(f"  reached: {finding.reach.why}"))
-        table = _table("  kernel", "atomics", "order-dependent", "why", "read from")
+        table = Facts("  kernel", "atomics", "order-dependent", "why", "read from")
         for row in finding.rows:
             for held in row.kernel.found:
                 atomics = " ".join(f"{kind}×{count}" for kind, count in held.atomics.items())
-                _row(
-                    table, f"  {row.signature[:_LONGEST_NAME]}", atomics, held.order_dependent, held.reason, held.archs
-                )
+                name = f"  {row.signature[:_LONGEST_NAME]}"
+                table.add(name, atomics, held.order_dependent, held.reason, held.archs)
         parts += [table] if finding.rows else []
     if audit:
         parts += [Text(f"  refuses: {text}") for text in found.audits[env].refuses(audit)]
@@ -224,27 +221,27 @@ def _audit(found: Status, env: str, source: str) -> list[RenderableType]:
     return parts
 
 
-def _records(records: Sequence[Record]) -> Table:
-    table = _table("case", "solution", "device", "observation", "differed", "distinct", "ulp", "median", "ran on",
+def _records(records: Sequence[Record]) -> Facts:
+    table = Facts("case", "solution", "device", "observation", "differed", "distinct", "ulp", "median", "ran on",
                    "machine", "started", "what it said")  # fmt: skip
     for r in records:
         median = f"{r.median_seconds * 1e3:.2f} ms" if r.median_seconds is not None else ""
         said = f"{r.error.type}: {r.error.message}" if r.error else ""
-        _row(table, r.case, r.solution, r.device, r.observation, f"{r.differed}/{r.runs}", str(r.distinct),
-             "" if r.max_ulp is None else str(r.max_ulp), median, " ".join(r.ran_on), r.machine, r.started,
-             said[:160])  # fmt: skip
+        table.add(r.case, r.solution, r.device, r.observation, f"{r.differed}/{r.runs}", str(r.distinct),
+                  "" if r.max_ulp is None else str(r.max_ulp), median, " ".join(r.ran_on), r.machine, r.started,
+                  said[:160])  # fmt: skip
     return table
 
 
-def _costs(costs: Sequence[Cost]) -> Table:
-    table = _table("patch", "device", "what", "original", "replaced", "time", "memory", "smallest eager call")
+def _costs(costs: Sequence[Cost]) -> Facts:
+    table = Facts("patch", "device", "what", "original", "replaced", "time", "memory", "smallest eager call")
     for cost in costs:
         small = ""
         if cost.original_eager_seconds and cost.eager_seconds:
             small = f"{cost.original_eager_seconds * 1e3:.2f} → {cost.eager_seconds * 1e3:.2f} ms"
         times = (f"{cost.original_seconds * 1e3:.2f} ms", f"{cost.seconds * 1e3:.2f} ms")
-        _row(table, cost.patch, cost.device, cost.size, *times, f"× {cost.time_ratio:.1f}",
-             f"× {cost.memory_ratio:.1f}", small)  # fmt: skip
+        table.add(cost.patch, cost.device, cost.size, *times, f"× {cost.time_ratio:.1f}",
+                  f"× {cost.memory_ratio:.1f}", small)  # fmt: skip
     return table
 
 
@@ -256,8 +253,7 @@ def located(found: Found) -> list[RenderableType]:
     """What the debug tool found, the root first."""
     parts: list[RenderableType] = [Text(found.headline, style="bold green" if found.result == "same" else "bold red")]
     for culprit in found.culprits:
-        table = _table("", "")
-        table.show_header = False
+        table = Facts("", "")
         gradient = _named(culprit.forward_op, culprit.forward_name or "") if culprit.forward_op else ""
         place = f"step {culprit.step}, {culprit.device}" if culprit.device else f"step {culprit.step}"
         facts = [
@@ -269,9 +265,9 @@ def located(found: Found) -> list[RenderableType]:
         ]  # fmt: skip
         for name, value in facts:
             if value:
-                _row(table, Text(name, style="dim"), value)
+                table.add(Text(name, style="dim"), value)
         for number, line in enumerate(culprit.lines):
-            _row(table, Text("" if number else "change", style="dim"), Text(line, style="green"))
+            table.add(Text("" if number else "change", style="dim"), Text(line, style="green"))
         parts += [Text(), table]
     parts += [Text(line, style="dim") for line in ["", *found.findings, *found.notes]]
     return parts

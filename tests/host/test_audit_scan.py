@@ -11,6 +11,7 @@ from audit_files import ARCHS, ELF, LZ4, PTX, ZSTD, cubin, element, fatbin, libr
 from tfdet.audit import fatbin as fatbins
 from tfdet.audit import scan
 from tfdet.audit.model import KINDS, LibraryAudit
+from tfdet.audit.sass_flow import SassFlow
 from tfdet.audit.scan import scan_library
 
 EVERYWHERE = ("compute_70", "sm_70", "sm_80", "sm_90")
@@ -45,6 +46,15 @@ def test_every_kernel_is_judged_as_its_name_says_in_all_forms_of_code(audit) -> 
         }, verdicts
         assert "add f32" in verdicts["yes_add_f32"][1] and "f16" in verdicts["yes_add_f16"][1]
         assert verdicts["no_device"][1].endswith("the integer add's old value is used")
+
+
+def test_what_a_called_function_writes_is_found_where_it_is_called() -> None:
+    always, add, call, leave, back = 7 << 12, 0x021, 0x144, 0x14D, 0x150
+    code = [call | 2 * 4 << 34, 0x009, leave, add | 4 << 16, back]  # calls what stands at 3, which writes R4
+    found = SassFlow(b"".join(struct.pack("<2Q", low | always, 7 << 23) for low in code), 70)
+    (writer,) = found.definitions(4, at=1)
+    assert writer > 4 and found.opcode[writer] == add, "a copy, behind the code"
+    assert found.place(writer) == 0
 
 
 def test_atomics_are_counted_by_kind(audit) -> None:

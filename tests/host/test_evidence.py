@@ -70,6 +70,16 @@ def test_every_fault_of_a_file_is_named_with_its_line(tmp_path: Path, line: Line
     assert all(word in text for word in (f"{path}:3:", "runs", "observation", "surprise"))
 
 
+@pytest.mark.parametrize(
+    "content", [b"\x7fELF\xff\xfe\x00", '{"schema": 1}'.encode("utf-16"), b"hello", b"\n", b'"\xc3"']
+)
+def test_what_is_no_text_or_no_json_is_told_in_plain_words(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"records\.jsonl:1: no (text|JSON object), so no record$"):
+        list(read_records(path))
+
+
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="No such file"):
         list(read_records(tmp_path / "nowhere.jsonl"))

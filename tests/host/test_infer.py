@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tfdet.infer import CellKey, Evidence, Seen, Verdict, bound95
 
@@ -67,7 +68,7 @@ def test_the_control_of_another_case_proves_nothing() -> None:
 
 def test_the_control_of_another_environment_or_device_proves_nothing() -> None:
     for place in ({"environment": "other"}, {"device": "nvidia-h200"}):
-        control = Seen("e", "cpu", "s", "c", "m", "none", "now", "differs", 20, 20, 0.5)._replace(**place)
+        control = replace(Seen("e", "cpu", "s", "c", "m", "none", "now", "differs", 20, 20, 0.5), **place)
         found = evidence(("c", "TDO", "equal"))
         found.add(control)
         assert verdict(found) is Verdict.NOT_SHOWN

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from records import STACK, make_record
 from test_status import tfdet
 
@@ -193,7 +194,7 @@ def reaches(record: Record) -> Seen:
     """What of a record reaches a verdict, but for what another run, or another machine, could well have given: such a
     record is possible, and only a signature could tell.
     """
-    return seen(record)._replace(machine="", seconds=None, differed=0)
+    return replace(seen(record), machine="", seconds=None, differed=0)
 
 
 def test_every_mutant_is_refused_or_harmless(checkout: Project) -> None:

@@ -21,19 +21,20 @@ print(*sys.modules, file=sys.stderr)
 """
 SCANNER = {"numpy", "lz4", "zstandard", "tfdet.audit.scan", "tfdet.audit.wheels", "tfdet.engines.venv", "uv"}
 HEAVY = SCANNER | {"docker", "jinja2", "filelock", "packaging.specifiers", "pynvml", "multiprocessing", "tfdet.records",
-                   "tfdet.status", "tfdet.infer", "tfdet.audit.stored", "tfdeterminism"}  # fmt: skip
+                   "tfdet.status", "tfdet.infer", "tfdet.audit.stored", "tfdeterminism", "tomllib",
+                   "msgspec"}  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("arguments", "without"),
     [
-        (["envs"], HEAVY),
+        (["envs"], HEAVY | {"rich.table"}),
         (["envs", "--json"], HEAVY),
         (["--help"], HEAVY),
         (["recipe", "--no-such-option"], HEAVY),
         (["recipe", "tf2.0"], SCANNER | {"docker"}),
         (["show", "tf2.0", "gather-backprop"], SCANNER | {"docker", "jinja2"}),
-        (["status", "--json"], SCANNER | {"docker"}),
+        (["status", "--json"], SCANNER | {"docker", "jinja2", "tfdet.render", "tomllib"}),
         (["evidence", "add", "no-such-file"], SCANNER | {"docker", "jinja2"}),
         (["doctor"], SCANNER - {"uv"}),
     ],

@@ -45,13 +45,22 @@ def test_json_says_the_same() -> None:
 
 
 def test_the_console_writes_nothing_hidden(capsys: pytest.CaptureFixture[str]) -> None:
-    table = lists.new_table("one")
-    lists.add_row(table, NASTY)
+    table = lists.Facts("one")
+    table.add(NASTY)
     console.out().print(table)
     console.out().print(Text(NASTY))
     console.note(NASTY)
     said = "".join(capsys.readouterr())
     assert said.count("\\u202e") == 3 and is_clean(said)
+
+
+def test_a_table_has_room_for_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    table = lists.Facts("one", "two")
+    table.add(NASTY * 3, "word")
+    console.out().print(table)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= console.out().width
+    assert lines[1].endswith("  word")
 
 
 @pytest.mark.parametrize("command", [["show", "tf2.0", "bias-add-backprop"], ["status"], ["status", "--json"]])

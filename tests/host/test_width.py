@@ -43,7 +43,7 @@ def _read(handle: int) -> bytes:
         return b""
 
 
-@pytest.mark.parametrize("columns", [80, 100, 250])
+@pytest.mark.parametrize("columns", [60, 80, 100, 250])
 @pytest.mark.parametrize(
     "command", [["status"], ["show", "tf2.21", "crop-and-resize-backprop"], ["envs"], ["doctor", "tf2.0"]]
 )

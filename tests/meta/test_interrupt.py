@@ -2,6 +2,7 @@
 
 import os
 import random
+import resource
 import signal
 import time
 from collections import Counter
@@ -124,6 +125,20 @@ def test_ctrl_c(probe, to_group):
     assert all(gone(pid) for _, pid in started(probe))
     assert "Traceback" not in run.err
     assert "slow" in run.out  # the table of what there is
+
+
+def test_a_disk_that_fills_ends_it_and_what_it_kept_is_whole(probe):
+    probe.plan("slow")
+    process = probe.start(probe.suite(SUITE.replace("SECONDS", "0.01")), *FAST)
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (4000, 4000))  # of any file
+    run = probe.finish(process)
+    assert run.code == 3
+    assert "File too large" in run.err and "running again" in run.err
+    assert "runtest" not in run.err and "Traceback" not in run.err
+    assert 0 < len(run.records) < len({case for case, _ in started(probe)}) < 12
+    assert run.out.split()[-1] == str(2 * len(run.records)), "the table says what was kept"
+    assert probe(probe.folder / "suite", *FAST).code == 0
+    assert lines(probe) == 12
 
 
 def test_ctrl_c_before_the_first_case(probe):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from tfdet.audit.capability import Capability
@@ -13,8 +12,7 @@ from tfdet.audit.diff import Difference
 from tfdet.audit.findings import Audited, families
 from tfdet.audit.report import Audit
 from tfdet.audit.sass import FIRST_ARCH
-from tfdet.lists import add_row as row
-from tfdet.lists import new_table as table
+from tfdet.lists import Facts
 from tfdet.matrix.models import Source
 from tfdet.views import BLIND
 
@@ -38,8 +36,8 @@ def audit(found: Audit, audited: Audited, sources: Mapping[str, Source]) -> list
     return parts
 
 
-def _architectures(found: Audit) -> Table:
-    made = table("architecture", "kernels", "order-dependent", "unresolved", "other atomics")
+def _architectures(found: Audit) -> Facts:
+    made = Facts("architecture", "kernels", "order-dependent", "unresolved", "other atomics")
     counts = {"yes": 0, "unresolved": 0, "no": 0}  # in the order of the columns
     for arch in [*found.sass, *found.ptx]:
         mine = dict(counts)
@@ -48,30 +46,30 @@ def _architectures(found: Audit) -> Table:
                 mine[kernel.order_dependent] += 1
         total = sum(library.kernel_counts.get(arch, 0) for library in found.libraries)
         read = not (arch.startswith("sm_") and int(arch.removeprefix("sm_")) < FIRST_ARCH)
-        row(made, arch, str(total), *(str(mine[answer]) if read else "see PTX" for answer in mine))
+        made.add(arch, str(total), *(str(mine[answer]) if read else "see PTX" for answer in mine))
     return made
 
 
-def capability(found: list[Capability]) -> Table:
-    made = table("compute capability", "GPUs", "runs", "with")
+def capability(found: list[Capability]) -> Facts:
+    made = Facts("compute capability", "GPUs", "runs", "with")
     for one in found:
-        row(made, "{}.{}".format(*one.compute), one.gpus, _HOW[one.how], one.by)
+        made.add("{}.{}".format(*one.compute), one.gpus, _HOW[one.how], one.by)
     return made
 
 
-def _sources(audited: Audited, sources: Mapping[str, Source]) -> Table:
-    made = table("source", "finding", "read from")
+def _sources(audited: Audited, sources: Mapping[str, Source]) -> Facts:
+    made = Facts("source", "finding", "read from")
     for key, source in sources.items():
         finding = audited.finding(source.audit) if source.audit else None
         if finding and finding.what != "not shipped":
-            row(made, key, finding.text, " ".join(finding.archs))
+            made.add(key, finding.text, " ".join(finding.archs))
     return made
 
 
-def _families(found: Mapping[str, int]) -> Table:
-    made = table("kernel", "variants")
+def _families(found: Mapping[str, int]) -> Facts:
+    made = Facts("kernel", "variants")
     for name, count in found.items():
-        row(made, name, str(count))
+        made.add(name, str(count))
     return made
 
 

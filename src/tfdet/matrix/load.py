@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TypeVar
 
+import tomli
 from pydantic import ValidationError
 
 from tfdet.errors import DataError, unknown
@@ -86,21 +86,22 @@ def _load_folder(folder: Path, model: type[M], faults: list[str]) -> dict[str, M
     return dict(sorted(found.items(), key=lambda item: natural(item[0])))
 
 
-def natural(key: str) -> list[tuple[int, int | str]]:
+@cache
+def natural(key: str) -> tuple[tuple[int, int | str], ...]:
     """A sort key in which tf2.4 comes before tf2.10."""
-    return [(0, int(part)) if part.isdigit() else (1, part) for part in re.findall(r"\d+|[^\d.]+", key)]
+    return tuple((0, int(part)) if part.isdigit() else (1, part) for part in re.findall(r"\d+|[^\d.]+", key))
 
 
 def load_file(path: Path, model: type[M]) -> M:
     """One TOML file as `model`; DataError lists all its faults as file:line: reason."""
     try:
         text = path.read_text("utf-8")
-        content = tomllib.loads(text)
+        content = tomli.loads(text)
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: {error}") from error
     except RecursionError as error:
         raise DataError(f"{path}:1: nested too deeply") from error
-    except tomllib.TOMLDecodeError as error:
+    except tomli.TOMLDecodeError as error:
         line = re.search(r"line (\d+)", str(error))
         raise DataError(f"{path}:{line.group(1) if line else '?'}: {error}") from error
     try:

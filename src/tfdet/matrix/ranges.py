@@ -32,6 +32,7 @@ def contains(text: str | None, version: str | None) -> bool:
     return text is not None and version is not None and version in SpecifierSet(text)
 
 
+@lru_cache(maxsize=None)
 def leading_version(text: str) -> str | None:
     """The version that a fact begins with ("2.15.0 (public README)"), None if it begins with none."""
     found = re.match(r"\d+(\.\d+)*", text)
