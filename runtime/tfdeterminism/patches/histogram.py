@@ -97,7 +97,8 @@ def _keys(values, start, size, width, refused):
     values = cast(values, dtypes.int64)
     keys = math_ops.minimum(values, size)
     if width is not None:
-        places = math_ops.range(array_ops.size(keys, out_type=dtypes.int64)) + cast(0 if start is None else start, dtypes.int64)
+        before = cast(0 if start is None else start, dtypes.int64)
+        places = math_ops.range(array_ops.size(keys, out_type=dtypes.int64)) + before
         keys = keys + places // width * (size + 1)
     if refused:  # nothing has refused negative values: what is out of range is an error on a CPU
         keys = select(values < 0, array_ops.zeros_like(keys) + dtypes.int64.max, keys)
