@@ -11,7 +11,7 @@ from tfdeterminism.patches import pieces
 from tfdeterminism.patches.common import cast, constant, dims, original, select, version
 from tfdeterminism.warned import of_cost
 
-NARROW = 8  # below that many columns scattering is several times slower than a segment sum
+NARROW = 8  # below that many columns adding in place is several times slower than a segment sum
 _HUGE, _TINY, _SHIFT = 2.0 ** 900, 2.0 ** -700, 2.0 ** 200  # float64 beyond these is shifted before it is split
 _LEAST, _MOST = 2.0 ** -880, 2.0 ** 901  # between these lie all magnitudes of float64 after that shift
 
@@ -228,8 +228,8 @@ def _sums(addends, count, rounded):
     """The sums [count, D] of what the rows keep by rounded(rows, places), of each of the things that it gives."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import math_ops
-    scatters = _scatters(addends)
-    add = _scattered if scatters else _segmented
+    add = _in_place if _can_add_in_place(addends) else _scattered if version() >= (2, 5) else _segmented
+    further = 0 if add is _segmented else 1  # a row for what takes no part
 
     def more(rows, keys, so_far):
         kept = rounded(rows, math_ops.maximum(keys, 0))
@@ -237,20 +237,20 @@ def _sums(addends, count, rounded):
             return [add(old, some, keys, count) for old, some in zip(so_far or [None] * len(kept), kept)]
 
     def start():
-        zeros = _zeros(cast(count, dtypes.int32) + int(scatters), addends.width, dtypes.float64)
+        zeros = _zeros(cast(count, dtypes.int32) + further, addends.width, dtypes.float64)
         return [zeros] * (2 if addends.dtype == dtypes.float64 else 1)
-    found = _over(addends, more, start, 0 if scatters else count, dtypes.float64)
-    return [some[:-1] for some in found] if scatters else found
+    found = _over(addends, more, start, 0 if add is _in_place else count, dtypes.float64)
+    return [some[:-1] for some in found] if further else found
 
 
-def _scatters(addends):
-    """Whether to add in place: segment sums make new sums of each piece.
+def _can_add_in_place(addends):
+    """Whether pieces can be added to the sums so far: new sums of each piece cost much where there are many sums.
 
-    2.5 and 2.6 refuse segment sums on GPUs once determinism is asked for.
+    From 2.4 on TensorFlow copies what it is to add to, in loops too.
     """
     from tensorflow.python.eager import context
-    in_pieces = not addends.is_one_piece() and not context.executing_eagerly()
-    return version() >= (2, 5) or (in_pieces and isinstance(addends.width, int) and addends.width >= NARROW)
+    return (version() < (2, 4) and not addends.is_one_piece() and not context.executing_eagerly()
+            and isinstance(addends.width, int) and addends.width >= NARROW)
 
 
 def _segmented(so_far, rows, keys, count):
@@ -259,16 +259,28 @@ def _segmented(so_far, rows, keys, count):
 
 
 def _scattered(so_far, rows, keys, count):
-    """[count + 1, D]: the last is for what takes no part."""
+    """As _segmented, for 2.5 and 2.6, which refuse segment sums on GPUs once determinism is asked for."""
     from tensorflow.python.framework import dtypes
-    from tensorflow.python.ops import array_ops, gen_array_ops, math_ops
+    from tensorflow.python.ops import array_ops, gen_array_ops
+    places, rows = _places(keys, rows, count)
+    shape = array_ops.stack([cast(count, dtypes.int64) + 1, array_ops.shape(rows, out_type=dtypes.int64)[1]])
+    sums = original(gen_array_ops, "scatter_nd")(places, rows, shape)
+    return sums if so_far is None else so_far + sums
+
+
+def _in_place(so_far, rows, keys, count):
+    from tensorflow.python.ops import gen_array_ops
+    return original(gen_array_ops, "tensor_scatter_add")(so_far, *_places(keys, rows, count))
+
+
+def _places(keys, rows, count):
+    """Keys as index tuples, what takes no part behind the last; and the rows: none where nothing can be written."""
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import array_ops, math_ops
     shape = array_ops.shape(rows, out_type=dtypes.int64)
-    width, many = shape[1], shape[0] * math_ops.minimum(shape[1], 1)  # where nothing can be written, nothing may be
-    count = cast(count, dtypes.int64)
-    places = array_ops.expand_dims(select(keys < 0, array_ops.zeros_like(keys) + count, keys), 1)[:many]
-    if so_far is None:
-        return original(gen_array_ops, "scatter_nd")(places, rows[:many], array_ops.stack([count + 1, width]))
-    return original(gen_array_ops, "tensor_scatter_add")(so_far, places, rows[:many])
+    many = shape[0] * math_ops.minimum(shape[1], 1)
+    places = select(keys < 0, array_ops.zeros_like(keys) + cast(count, dtypes.int64), keys)
+    return array_ops.expand_dims(places[:many], 1), rows[:many]
 
 
 def _over(addends, more, start, least, dtype=None):
