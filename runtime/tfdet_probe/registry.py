@@ -6,6 +6,8 @@ import io
 import itertools
 import re
 
+from tfdet_probe import meaning
+
 # Bump when the way of measuring changes what a record means: every record goes stale.
 METHOD = 1
 
@@ -21,9 +23,9 @@ class CaseFunction(object):
 
     def __init__(self, function, source, ops, modes, parameters):
         with io.open(inspect.getsourcefile(function), encoding="utf-8") as module:
-            blocks, shared = case_blocks(module.read())
-        if function.__name__ not in blocks:
-            raise ValueError('{}: write @case("{}", ...) and its def at the start of a line, the source as a plain '
+            written = meaning.of_cases(module.read())
+        if function.__name__ not in written:
+            raise ValueError('{}: write @case("{}", ...) before its def in the module itself, the source as a plain '
                              "string first: the text alone is read for the hash".format(function.__name__, source))
         self.function = function
         self.source = source
@@ -32,9 +34,9 @@ class CaseFunction(object):
         self.parameters = parameters
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__
-        text = blocks[function.__name__][1]
-        self.hash = code_hash(text, shared)
-        self.own_gradient = _OWN_GRADIENT.search(shared + text) is not None
+        text = written[function.__name__].text
+        self.hash = code_hash(text)
+        self.own_gradient = _OWN_GRADIENT.search(text) is not None
 
     def cases(self):
         names = sorted(self.parameters)
@@ -89,21 +91,6 @@ def case(source, ops=(), modes=TENSOR_MODES, unplaced=None, **parameters):
     return lambda function: CaseFunction(function, source, ops, modes, parameters)
 
 
-_BLOCK = re.compile(r"""^@case\(\s*(?P<quote>["'])(?P<source>[^"']+)(?P=quote).*?"""
-                    r"^def (?P<name>\w+)\(.*?(?=^[^\s)#]|\Z)", re.M | re.S)
-
-
-def case_blocks(text):
-    """A suite file as ({function name: (source, text)}, the text that its cases share).
-
-    By text alone, so that the host and every Python read the same.
-    """
-    blocks = {found.group("name"): (found.group("source"), found.group()) for found in _BLOCK.finditer(text)}
-    return blocks, _BLOCK.sub("", text)
-
-
-def code_hash(text, shared=""):
-    """SHA-256 (16 hex digits) of a case's text, of what its file shares, and of the measuring method."""
-    lines = [line.rstrip() for line in (shared + text).splitlines()]
-    normal = "\n".join(line for line in lines if line)
-    return hashlib.sha256("{}\n{}".format(METHOD, normal).encode("utf-8")).hexdigest()[:16]
+def code_hash(text):
+    """SHA-256 (16 hex digits) of what a case's text means, see `meaning`, and of the measuring method."""
+    return hashlib.sha256("{}\n{}".format(METHOD, text).encode("utf-8")).hexdigest()[:16]

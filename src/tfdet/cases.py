@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import itertools
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tfdet.errors import DataError
-from tfdet_probe.registry import TENSOR_MODES, case_blocks, case_key, code_hash
+from tfdet.paths import Project
+from tfdet_probe import meaning
+from tfdet_probe.registry import TENSOR_MODES, case_key, code_hash
 
 _NO_PARAMETERS = ("ops", "modes", "unplaced")
 
@@ -26,25 +29,37 @@ class Cases:
         return known is None or (key, mode) in known
 
 
-def current_cases(suite: Path) -> Cases:
+def current_cases(project: Project) -> Cases:
+    """Of the suite as it is; under the hashes, too, that older records know its cases by."""
     found: dict[tuple[str, str], frozenset[tuple[str, str]] | None] = {}
-    for path in sorted(suite.glob("test_*.py")):
+    for path in sorted(project.suite.glob("test_*.py")):
         text = path.read_text("utf-8")
         tree = _parsed(path, text)
-        blocks, shared = case_blocks(text)
         functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
         constants = _constants(tree)
-        for name, (source, block) in blocks.items():
-            found[source, code_hash(block, shared)] = _keys(functions[name], constants) if name in functions else None
+        for name, case in meaning.of_cases(text).items():
+            keys = _keys(functions[name], constants) if name in functions else None
+            found[case.source, code_hash(case.text)] = keys
+    for old, new in earlier_hashes(project.evidence).items():
+        found.update({(source, old): keys for (source, code), keys in found.items() if code == new})
     return Cases(found)
 
 
-def current_hashes(suite: Path) -> dict[str, set[str]]:
+def current_hashes(project: Project) -> dict[str, set[str]]:
     """{source: hashes of its @case functions}; a record with another hash is stale."""
     found: dict[str, set[str]] = {}
-    for source, code in current_cases(suite).by_hash:
+    for source, code in current_cases(project).by_hash:
         found.setdefault(source, set()).add(code)
     return found
+
+
+def earlier_hashes(evidence: Path) -> dict[str, str]:
+    """Earlier hash of a case -> its hash when the way of hashing changed.  Of no use once the case has another."""
+    path = evidence / "earlier-hashes.json"
+    if not path.exists():
+        return {}
+    earlier: dict[str, str] = json.loads(path.read_text("utf-8"))["hashes"]
+    return earlier
 
 
 def _parsed(path: Path, text: str) -> ast.Module:

@@ -439,7 +439,7 @@ def evidence_add(
 
     project, matrix = _load()
     records = [record for path in files for record in read_records(path)]
-    cases = current_cases(project.suite)
+    cases = current_cases(project)
     faults = dict.fromkeys(fault for record in records for fault in misfits(matrix, cases, record))
     if faults:
         raise DataError("\n".join(faults), "Nothing was taken. Run the suite of this checkout to measure again.")

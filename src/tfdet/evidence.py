@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from filelock import FileLock
 
+from tfdet.cases import earlier_hashes
 from tfdet.errors import DataError
 from tfdet.files import write_whole
 from tfdet.records import Record, read_records
@@ -52,7 +53,8 @@ class Store:
         for record in records:
             by_file[self.path(record.device, record.environment)].append(record)
         return {
-            path: _merge(list(self.read(path)) if path.exists() else [], news, added) for path, news in by_file.items()
+            path: _merge(list(self.read(path)) if path.exists() else [], news, added, earlier_hashes(self.folder))
+            for path, news in by_file.items()
         }, added
 
     def add(self, records: Iterable[Record]) -> Added:
@@ -70,19 +72,25 @@ def _order(record: Record) -> tuple[str, ...]:
     return (record.source, record.case, record.solution, *record.origin, record.case_hash, record.observation)
 
 
-def _merge(olds: list[Record], news: list[Record], added: Added) -> list[Record]:
-    kept = {record.identity: record for record in olds}
+def _merge(olds: list[Record], news: list[Record], added: Added, earlier: Mapping[str, str]) -> list[Record]:
+    kept = {_statement(record, earlier): record for record in olds}
     for record in news:
-        old = kept.get(record.identity)
+        statement = _statement(record, earlier)
+        old = kept.get(statement)
         if old is not None and not _better(record, old):
             added.known += 1
             continue
         added.replaced += old is not None
         added.taken += 1
-        kept[record.identity] = record
-    current = _without_superseded(list(kept.values()))
+        kept[statement] = record
+    current = _without_superseded(list(kept.values()), earlier)
     _name_conflicts(current, news, added)
     return sorted(current, key=_order)
+
+
+def _statement(record: Record, earlier: Mapping[str, str]) -> tuple[str, ...]:
+    """What makes two records the same statement: only such a one may be replaced."""
+    return (*record.key, *record.origin, earlier.get(record.case_hash, record.case_hash), record.observation)
 
 
 def _better(record: Record, old: Record) -> bool:
@@ -90,14 +98,18 @@ def _better(record: Record, old: Record) -> bool:
     return record.checksum != old.checksum and record.runs >= old.runs and record.started >= old.started
 
 
-def _without_superseded(records: list[Record]) -> list[Record]:
+def _without_superseded(records: list[Record], earlier: Mapping[str, str]) -> list[Record]:
     """Where a machine measured a changed case anew, its records of the older form are needed no more."""
     newest: dict[tuple[str, ...], Record] = {}
     for record in records:
         place = (*record.key, *record.origin)
         if place not in newest or newest[place].started < record.started:
             newest[place] = record
-    return [r for r in records if newest[(*r.key, *r.origin)].case_hash == r.case_hash]
+
+    def case(record: Record) -> str:
+        return earlier.get(record.case_hash, record.case_hash)
+
+    return [r for r in records if case(newest[(*r.key, *r.origin)]) == case(r)]
 
 
 def _name_conflicts(records: list[Record], news: list[Record], added: Added) -> None:

@@ -177,11 +177,6 @@ class Record(Model):
         return (self.machine, s.engine, s.tensorflow, s.python, s.numpy, s.driver or "", s.image_digest or "", carried,
                 kernels)  # fmt: skip
 
-    @property
-    def identity(self) -> tuple[str, ...]:
-        """What makes two records the same statement: only such a one may be replaced."""
-        return (*self.key, *self.origin, self.case_hash, self.observation)
-
     def line(self) -> str:
         """As the probe wrote it: its checksum is over these very bytes."""
         return self._line

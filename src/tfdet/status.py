@@ -292,7 +292,7 @@ def load_status(project: Project, extra: Iterable[Path] = (), store: bool = True
         by_place[path.parent.name, path.stem][0].append(path)
     for record in more.values():
         by_place[record.device, record.environment][1].append(seen(record))
-    judge = partial(_judge, current_hashes(project.suite), frozenset(more))
+    judge = partial(_judge, current_hashes(project), frozenset(more))
     parts = _spread(judge, list(by_place.values()), sum(path.stat().st_size for path in files))
     audits = {key: audit for key, audit in load_all(project).items() if key in matrix.environments}
     return Status(
@@ -318,7 +318,7 @@ def changes(project: Project, records: Iterable[Record]) -> list[Change]:
     """What these records, taken into the store, would change in the tables; they are not taken."""
     found, store = load_status(project), Store(project.evidence)
     merged, _ = store.merged(records)
-    evidence = Evidence(current_hashes(project.suite))
+    evidence = Evidence(current_hashes(project))
     for kept in merged.values():
         evidence.extend(seen(record) for record in kept)
     then = replace(found, verdicts={**found.verdicts, **{key: evidence.cell(key) for key in evidence.cell_keys()}})

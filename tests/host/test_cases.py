@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tfdet.cases import current_hashes
+from tfdet.cases import current_hashes, earlier_hashes
 from tfdet.errors import DataError
 from tfdet.matrix.load import load_matrix
 from tfdet.paths import Project
+from tfdet_probe import meaning
 
 COLLECT = """
 import importlib, json, os, sys
@@ -42,22 +43,92 @@ def test_host_and_environment_agree_on_every_hash(
     )
     assert done.returncode == 0, done.stderr
     inside = {source: set(hashes) for source, hashes in json.loads(done.stdout.splitlines()[-1]).items()}
-    assert inside == current_hashes(checkout.suite)
+    earlier = set(earlier_hashes(checkout.evidence))
+    assert inside == {source: hashes - earlier for source, hashes in current_hashes(checkout).items()}
 
 
 def test_every_case_has_its_source(checkout: Project) -> None:
-    assert set(current_hashes(checkout.suite)) <= set(load_matrix(checkout.matrix).sources)
+    assert set(current_hashes(checkout)) <= set(load_matrix(checkout.matrix).sources)
 
 
 def test_a_changed_case_changes_its_hash_and_no_other(copy: Project) -> None:
-    before = current_hashes(copy.suite)
+    before = current_hashes(copy)
     path = copy.suite / "test_bias.py"
     path.write_text(path.read_text("utf-8").replace("(8,)", "(9,)"), "utf-8")
-    after = current_hashes(copy.suite)
+    after = current_hashes(copy)
     assert {source for source in before if before[source] != after[source]} == {"bias-add-backprop"}
+
+
+SUITE = """
+import numpy as np
+from tfdet_probe import case
+
+SIZE = 8
+
+
+def helper(x):
+    return other(x)
+
+
+def other(x):
+    return x
+
+
+@case("one", ops=["A"])
+def first(make):
+    return make.forward(helper, [np.zeros(SIZE)])
+
+
+@case("two", ops=["B"])
+def second(make):
+    return make.forward(lambda x: x, [])
+"""
+
+
+def texts(suite: str) -> dict[str, str]:
+    return {name: case.text for name, case in meaning.of_cases(suite).items()}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        ("SIZE = 8", "SIZE = 8  # as ever\n\n# and more", set()),
+        ("    return other(x)", '    """What it does."""\n    # how\n\n    return other(\n        x)', set()),
+        ("def helper(x):\n    return other(x)\n\n\n", "", {"first"}),
+        ("def other(x):\n    return x\n", "def other(x):\n    return -x\n", {"first"}),
+        ("SIZE = 8", "SIZE = 9", {"first"}),
+        ("import numpy as np", "import jax.numpy as np", {"first"}),
+        ("return other(x)", "return x.other(x)", {"first"}),
+        ("\n\n\ndef other(x)", "\n\n\ndef unused(x):\n    return 1\n\n\ndef other(x)", set()),
+        ("SIZE = 8", "SIZE = 8\nif np:\n    SIZE = 9\nelse:\n    pass", {"first", "second"}),
+        ('@case("two", ops=["B"])', '@case("two", ops=["C"])', {"second"}),
+        ("lambda x: x, []", "lambda x: (x), []", {"second"}),
+    ],
+)
+def test_a_hash_is_of_what_a_case_means(old: str, new: str, changed: set[str]) -> None:
+    """Its tokens and those of all that it uses; not of comments, docstrings, blank lines, nor of its neighbours."""
+    assert old in SUITE
+    before, after = texts(SUITE), texts(SUITE.replace(old, new))
+    assert {name for name in before if before[name] != after[name]} == changed
+
+
+def test_what_stands_elsewhere_in_the_module_is_the_same() -> None:
+    helper = "def helper(x):\n    return other(x)\n\n\n"
+    assert texts(SUITE.replace(helper, "") + "\n\n" + helper) == texts(SUITE)
+
+
+def test_a_comment_leaves_every_cell_as_it_was(copy: Project) -> None:
+    """Under today's hashes and under those that earlier records have, until the case itself changes."""
+    before = current_hashes(copy)
+    for path in copy.suite.glob("test_*.py"):
+        path.write_text("# The shared suite.\n" + path.read_text("utf-8").replace(":\n    ", ":  # so\n    "), "utf-8")
+    assert current_hashes(copy) == before
+    assert any(code in before["bias-add-backprop"] for code in earlier_hashes(copy.evidence))
+    test_a_changed_case_changes_its_hash_and_no_other(copy)
+    assert not set(earlier_hashes(copy.evidence)) & current_hashes(copy)["bias-add-backprop"]
 
 
 def test_a_suite_file_that_is_no_python_is_told_with_its_line(copy: Project) -> None:
     (copy.suite / "test_broken.py").write_text("def f(:\n", "utf-8")
     with pytest.raises(DataError, match=r"test_broken\.py:1:"):
-        current_hashes(copy.suite)
+        current_hashes(copy)

@@ -145,7 +145,7 @@ def test_a_failed_environment_does_not_keep_the_next_from_running(
 
 
 def test_status_of_one_file_alone(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> None:
-    (code,) = current_hashes(copy.suite)["bias-add-backprop"]
+    code = min(current_hashes(copy)["bias-add-backprop"])
     store(copy, line("differs", case_hash=code))
     mine = tmp_path / "mine.jsonl"
     mine.write_bytes(line(case_hash=code, machine="1" * 12))
@@ -168,7 +168,7 @@ def test_options_of_status_that_do_not_go_together(copy: Project, arguments: lis
 
 
 def test_contradictions_are_told_although_a_table_is_out_of_date(copy: Project, line: Callable[..., bytes]) -> None:
-    (code,) = current_hashes(copy.suite)["bias-add-backprop"]
+    code = min(current_hashes(copy)["bias-add-backprop"])
     path = copy.matrix / "sources" / "bias-add-backprop.toml"
     claim = 'stock = "==2.0"\ndevice = "cpu"\nsolutions = ["none"]\nsays = "deterministic"\ncite = ["x"]\n'
     path.write_text(f"{path.read_text('utf-8')}\n[[claims]]\n{claim}", "utf-8")

@@ -189,6 +189,19 @@ def test_a_changed_case_measured_anew_replaces_its_stale_record_of_that_machine_
     assert kept == {("a" * 12, "1" * 16), ("b" * 12, "0" * 16)}
 
 
+def test_a_case_under_its_earlier_hash_is_the_same_case(store: Store, line: Line) -> None:
+    """When hashes were made in another way, no case changed: as many runs replace the record, fewer do not."""
+    store.folder.mkdir(parents=True)
+    (store.folder / "earlier-hashes.json").write_text(json.dumps({"hashes": {"0" * 16: "1" * 16}}))
+    earlier = line(case_hash="0" * 16, started="2026-01-01T00:00:00Z", relaunches=2)
+    store.add([parse(earlier)])
+    store.add([parse(line(case_hash="1" * 16, started="2026-02-01T00:00:00Z"))])
+    assert lines(store) == [earlier]
+    same = line(case_hash="1" * 16, started="2026-03-01T00:00:00Z", relaunches=2)
+    store.add([parse(same)])
+    assert lines(store) == [same]
+
+
 def test_lines_are_sorted(store: Store, line: Line) -> None:
     store.add([parse(line(case=name, solution=key)) for name in ("b", "a") for key in ("none", "TDO")])
     found = [(r.case, r.solution) for path in store.files() for r in read_records(path)]

@@ -85,7 +85,7 @@ def signed(content: dict[str, Any]) -> bytes:
 
 def known(project: Project) -> dict[str, Any]:
     """A current case of a source."""
-    by_hash = current_cases(project.suite).by_hash
+    by_hash = current_cases(project).by_hash
     code, cases = next((code, cases) for (name, code), cases in by_hash.items() if name == "bias-add-backprop")
     case, mode = sorted(cases or ())[0]
     return {"case_hash": code, "case": case, "mode": mode}
@@ -138,7 +138,7 @@ def test_a_case_that_has_changed_since_is_stale_whatever_its_name(project: Proje
 
 
 def test_the_evidence_names_cases_that_the_text_of_the_suite_gives(checkout: Project) -> None:
-    cases, hashes = current_cases(checkout.suite), current_hashes(checkout.suite)
+    cases, hashes = current_cases(checkout), current_hashes(checkout)
     assert None not in cases.by_hash.values()
     store = Store(checkout.evidence)
     records = [r for path in store.files() for r in store.read(path) if r.case_hash in hashes[r.source]]
@@ -202,7 +202,7 @@ def test_every_mutant_is_refused_or_harmless(checkout: Project) -> None:
 
     No mutation gives a solution or a case the name of another of its kind: that record is possible, too.
     """
-    matrix, cases, hashes = load_matrix(checkout.matrix), current_cases(checkout.suite), current_hashes(checkout.suite)
+    matrix, cases, hashes = load_matrix(checkout.matrix), current_cases(checkout), current_hashes(checkout)
     store, chance = Store(checkout.evidence), random.Random(10)
     files = {path: list(store.read(path)) for path in store.files()}
     refused, judged = 0, 0

@@ -153,7 +153,7 @@ def mark_on_a_gpu(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> 
     """What README says of a source for TF 2.1 after a GPU gave (observation, solution) records for it."""
     from tfdet.cases import current_cases
 
-    by_hash = current_cases(copy.suite).by_hash
+    by_hash = current_cases(copy).by_hash
     stack = {**STACK, "tensorflow": "2.1.0", "gpu": "NVIDIA H200"}
     told = {"TDO": {"TF_DETERMINISTIC_OPS": "1"}, "ED": {}, "none": {}}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdet_probe.registry import case_blocks
+from tfdet_probe import meaning
 
 HERE = Path(__file__).parent
 RUNTIME = HERE.parents[1] / "runtime"
@@ -125,7 +125,7 @@ def planted(tmp_path_factory):
         folder = tmp_path_factory.mktemp(name)
         mine = Probe(folder, python or sys.executable, standin=python is None)
         path = HERE / "planted" / (name + ".py")
-        sources = [source for source, _ in case_blocks(path.read_text())[0].values()]
+        sources = [case.source for case in meaning.of_cases(path.read_text()).values()]
         mine.plan(*(cells or dict.fromkeys(sources)))
         return mine(path, *arguments, **how)
 
