@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -376,22 +375,6 @@ def test_which_gpus_run_a_build() -> None:
     only = {one.compute: one.how for one in capabilities(["sm_90a"], [])}
     assert only[9, 0] == "native"
     assert only[10, 0] == "no"
-
-
-def test_the_scanner_hash_covers_every_file_that_the_scan_imports() -> None:
-    folder = Path(stored.__file__).parent
-    ahead, seen = ["scan", "strings", "names"], set()
-    while ahead:
-        name = ahead.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        for node in ast.walk(ast.parse((folder / f"{name}.py").read_text("utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module == "tfdet.audit":
-                ahead += [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tfdet.audit."):
-                ahead.append(node.module.rsplit(".", 1)[1])
-    assert seen - {"demangle"} == set(stored._SCANNER)  # the C++ runtime demangles
 
 
 def test_the_stored_form_is_read_back_as_it_was(checkout: Project) -> None:
