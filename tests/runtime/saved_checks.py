@@ -318,6 +318,8 @@ def of_graph(session):
     ops = set(op.name for op in session.graph.get_operations())
     found, wanted, given = {}, {}, {}
     for name, _, value, _ in all_cases():
+        if VERSION == (2, 14) and "in a loop" in name:
+            continue  # its own optimizer forgets an input when the gradient of a loop is asked for in a session
         if attribute(name) + "/y" in ops:
             know_loops(name)
             x, y = [session.graph.get_tensor_by_name("%s/%s:0" % (attribute(name), end)) for end in "xy"]
