@@ -36,7 +36,7 @@ def generate(root: Path, count: int) -> int:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).symlink_to(here.root / name)
     matrix = load_matrix(here.matrix)
-    hashes = current_hashes(here.suite)
+    hashes = current_hashes(here)
     environments = list(matrix.environments)
     places = [(s, k) for s in hashes if s in matrix.sources for k in ("none", "TDO", "TEOD")]
     folder = root / "matrix" / "evidence" / "cpu"
