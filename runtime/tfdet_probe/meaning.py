@@ -101,18 +101,6 @@ def _defined(strings):
 
 def _imported(strings):
     """The names that `import a.b as c, d` or `from m import (a as b, c)` brings, from behind the import on."""
-    names, first = [], True
-    for number, string in enumerate(strings):
-        if string.isidentifier() and string != "as" and (first or strings[number - 1] == "as"):
-            if strings[number + 1:number + 2] != ["as"] and not _is_renamed(strings, number):
-                names.append(string)
-            first = False
-        first = first or string in (",", "(")
-    return names
-
-
-def _is_renamed(strings, number):
-    """Whether `as` follows the dotted name that starts here."""
-    while strings[number + 1:number + 2] == ["."]:
-        number += 2
-    return strings[number + 1:number + 2] == ["as"]
+    parts = [part.split() for part in " ".join(strings).strip("() ").split(",")]
+    names = [words[-1] if "as" in words else words[0] for words in parts if words]
+    return [name for name in names if name.isidentifier()]

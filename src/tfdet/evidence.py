@@ -52,8 +52,9 @@ class Store:
         by_file: dict[Path, list[Record]] = defaultdict(list)
         for record in records:
             by_file[self.path(record.device, record.environment)].append(record)
+        earlier = earlier_hashes(self.folder)
         return {
-            path: _merge(list(self.read(path)) if path.exists() else [], news, added, earlier_hashes(self.folder))
+            path: _merge(list(self.read(path)) if path.exists() else [], news, added, earlier)
             for path, news in by_file.items()
         }, added
 
