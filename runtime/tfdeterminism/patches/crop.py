@@ -37,9 +37,7 @@ def _grad_image(grads, boxes, box_ind, image_size, T, method="bilinear", name=No
             addends = exact.Addends.of(points, crops.closest())
         else:
             addends = exact.Addends.weighted(points, crops.shares())
-        many = exact.counts(addends, crops.pixels) if exact.needed() else None
-        sums = exact.by_key(addends, crops.pixels, many)
-        result = cast(array_ops.reshape(sums, image_size), kind)
+        result = cast(array_ops.reshape(exact.by_key(addends, crops.pixels), image_size), kind)
         result.set_shape(tensor_util.constant_value_as_shape(image_size))
         return scope.named(result)
 

@@ -80,14 +80,16 @@ def size(keys):
     return array_ops.size(keys) if many is None else many
 
 
-def by_key(addends, count, many):
+def by_key(addends, count, many=None):
     """[count, D]: the sum for each key.
 
-    many: float64 [count], how many addends a key has (or more); None where nothing needs it.
+    many: float64 [count], how many addends a key has (or more), where somebody has counted already.
     """
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import math_ops
     kind = addends.dtype
+    if many is None and needed():
+        many = _counts(addends, count)
     if kind.is_complex:
         real, imaginary = [by_key(addends.mapped(kind.real_dtype, take), count, many)
                            for take in (math_ops.real, math_ops.imag)]
@@ -124,8 +126,8 @@ def count(ones, keys, size):
         return cast(segment("sum", ones, keys, size), dtypes.float64)
 
 
-def counts(addends, count_of_keys):
-    """`many` for by_key, where nobody has counted yet."""
+def _counts(addends, count_of_keys):
+    """How many addends of each key there are."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops
     return sum(count(array_ops.ones_like(keys, dtypes.int32), keys, count_of_keys)

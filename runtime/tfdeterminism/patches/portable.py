@@ -52,9 +52,8 @@ def is_unportable_loop(op_type):
     TensorFlow 1's cannot be: no GraphDef tells what belongs to them.  Until 2.3 the gradient of a While is registered
     only where one was made.
     """
-    from tensorflow.python.framework import versions
-    version = tuple(int(part) for part in versions.__version__.split(".")[:2])
-    return op_type == "NextIteration" or (op_type in ("StatelessWhile", "While") and version < (2, 4))
+    from tfdeterminism.patches.common import version
+    return op_type == "NextIteration" or (op_type in ("StatelessWhile", "While") and version() < (2, 4))
 
 
 def rewrite(graph_def, shapes):

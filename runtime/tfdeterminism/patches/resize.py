@@ -120,8 +120,7 @@ def _sums(rows, keys, size, weights, longest):
     sizes = dims(rows)
     flat = reshape(rows if weights is None else rows * weights, [sizes[0], product(sizes[1:])])
     addends = exact.Addends.of(flat, keys)
-    sums = exact.by_key(addends, size, exact.counts(addends, size) if exact.needed() else None)
-    return reshape(sums, [size] + sizes[1:])
+    return reshape(exact.by_key(addends, size), [size] + sizes[1:])
 
 
 def _longest(many, size, align_corners, half_pixel_centers=False):

@@ -55,8 +55,7 @@ def _product(indices, values, shape, b, adjoint_a, adjoint_b):
         rows = array_ops.gather(b, columns(start, stop))
         return exact.wide(rows) * exact.wide(factors(start, stop))
     addends = exact.Addends(exact.size(row), dims(b)[1], exact.wide(values).dtype, products, pieces.of(row))
-    many = exact.counts(addends, count) if exact.needed() else None
-    return cast(exact.by_key(addends, count, many), values.dtype)
+    return cast(exact.by_key(addends, count), values.dtype)
 
 
 def _rows(shape, axis):
