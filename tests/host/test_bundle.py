@@ -20,14 +20,14 @@ from typing import Any
 
 import pytest
 
+from tfdet.base.errors import UsageError
+from tfdet.base.paths import Project
 from tfdet.bundle import pack, stub
 from tfdet.bundle.build import parse_capability, parse_size
 from tfdet.bundle.contents import Choice, Entry, site_contents
-from tfdet.errors import UsageError
-from tfdet.interpreters import find_python
+from tfdet.engines.interpreters import find_python
 from tfdet.matrix.load import load_matrix
-from tfdet.paths import Project
-from tfdet.plan import make_plan
+from tfdet.matrix.plan import make_plan
 
 RUNTIME = Path(__file__).resolve().parents[2] / "runtime"
 PART = 2048
