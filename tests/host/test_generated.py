@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 
-from tfdet import advice, known
-from tfdet.paths import Project
-from tfdet.status import load_status
+from tfdet.base.paths import Project
+from tfdet.publish import advice
+from tfdet.verdicts import known
+from tfdet.verdicts.status import load_status
 
 EARLY = """
 title = "an op that nobody has heard of"
