@@ -23,7 +23,7 @@ def recipe_text(status: Status, key: str, installed: bool = False) -> str:
     installed: whether this tfdet came as a package, and so does the other.
     """
     environment = status.matrix.environment(key)
-    recipe = known.recipe_of(key, environment)
+    recipe = known.recipe_of(environment)
     lines = [
         f"# {key}: {environment.image}",
         *(f"# {line}" for line in _getting_it(installed)),
@@ -54,13 +54,13 @@ def _getting_it(installed: bool) -> list[str]:
 
 
 def _by_hand(environment: Environment, lines: list[str]) -> list[str]:
-    old = environment.tensorflow.startswith("1.")
+    old = environment.framework_version.startswith("1.")
     return [*lines, *_BY_HAND, "tf.compat.v1.set_random_seed(1)" if old else "tf.random.set_seed(1)"]
 
 
 def _avoid(status: Status, key: str, environment: Environment) -> Iterator[str]:
     """What stays a source there: by documents, and by measurement; and what only the package's patches cover."""
-    patches = known.patched(key, environment)
+    patches = known.patched(environment)
     covered = {source for sources in patches.values() for source in sources}
     left = known.remaining(status, key)
     open_ = [r for r in left if r.measured or r.source not in covered]
