@@ -34,6 +34,11 @@ def load():
     return json.loads(pkgutil.get_data(__package__, "known.json").decode("ascii"))
 
 
+def newest():
+    """The (major, minor) of the newest stock TensorFlow in the matrix."""
+    return max(_numbers(place.split(" ")[1]) for place in load()["places"] if place.startswith("stock "))
+
+
 def _place(places, build):
     """The place in the matrix that is this build, or the nearest before it, or the first."""
     if build.kind == "stock":
