@@ -70,7 +70,7 @@ def check(project: Project, status: Status) -> None:
 
 def _vouch(project: Project, status: Status) -> None:
     """Every record is read once more, whole and strictly; DataError names those that cannot be."""
-    store, cases = Store(project.evidence), current_cases(project)
+    store, cases = Store.of(project), current_cases(project)
     records = (record for path in store.files() for record in store.read(path))
     faults = [fault for record in records for fault in misfits(status.matrix, cases, record)]
     if faults:
