@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def status(
-    write: Annotated[bool, typer.Option("--write", help="write the tables into README.md and docs/status.md")] = False,
+    write: Annotated[bool, typer.Option("--write", help="write the tables into README.md and docs")] = False,
     check: Annotated[bool, typer.Option("--check", help="fail if they are not what the evidence gives")] = False,
     records: Annotated[list[Path] | None, typer.Option("--with", help="look at this file of records too")] = None,
     only: Annotated[bool, typer.Option("--only", help="with --with: at these records alone")] = False,
