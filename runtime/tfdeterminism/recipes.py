@@ -36,6 +36,7 @@ class Recipe(object):
         return self.named(LAST)
 
     def named(self, newest):
+        # type: (tuple[int, int]) -> str
         """newest: the newest (major, minor) that is looked at."""
         last = self.last or newest
         versions = [as_text(self.first)] + ([as_text(last)] if last != self.first else [])
@@ -45,6 +46,7 @@ class Recipe(object):
         return kind == self.kind and self.first <= version and (self.last is None or version <= self.last)
 
     def lines(self):
+        # type: () -> list[str]
         """The same by hand, as lines of Python: without the patches, which no line of code can replace."""
         lines = ["import os"] if self.environment else []
         lines += ["os.environ[{!r}] = {!r}".format(name, value) for name, value in self.environment]
@@ -55,6 +57,7 @@ class Recipe(object):
 
 
 def as_text(version):
+    # type: (tuple[int, ...]) -> str
     return ".".join(str(part) for part in version)
 
 
@@ -94,6 +97,7 @@ PATCHED = ((1, 14), (1, 15), (2, 0))
 
 
 def recipe_for(kind, version):
+    # type: (str, tuple[int, int]) -> Recipe
     """The row for a (major, minor); for one outside the table the nearest row."""
     rows = [row for row in RECIPES if row.kind == kind and row.first <= max(version, FIRST)]
     return max(rows, key=lambda row: row.first)

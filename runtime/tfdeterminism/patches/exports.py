@@ -7,9 +7,9 @@ import functools
 
 from tfdeterminism.patches import portable
 
-_rewritten = set()  # names of functions that were written otherwise than they are
+_rewritten = set()  # type: set[str]  # names of functions that were written otherwise than they are
 
-_inlining = []
+_inlining = []  # type: list[bool]
 
 
 def make_portable():
@@ -36,7 +36,7 @@ def _around(owner, name, function):
     def wrapped(*args, **kwargs):
         return function(original, *args, **kwargs)
 
-    wrapped.tfdeterminism_around = function
+    wrapped.tfdeterminism_around = function  # type: ignore[attr-defined]
     setattr(owner, name, wrapped)
 
 
