@@ -14,7 +14,7 @@ from tfdet.matrix.models import Claim, Source
 from tfdet.matrix.ranges import leading_version
 from tfdet.status import Status
 
-SCHEMA = 1  # read by runtime/tfdeterminism/trace/advice.py
+SCHEMA = 1  # read by runtime/tfdeterminism/trace/analyse/advice.py
 _TOLD = ("deterministic", "raises")  # of a claim: what helps, and what would stop the program
 
 

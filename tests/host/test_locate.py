@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from synthetic import write_trace
 from typer.testing import CliRunner
 
 from tfdet import cli, locate
 from tfdet.errors import DataError, UsageError
 from tfdet.matrix.load import load_matrix
 from tfdet.paths import Project
-from tfdeterminism.trace import synthetic
 
 EVIL = "<script>alert(1)</script>"
 
@@ -27,12 +27,12 @@ def traces(tmp_path: Path) -> list[str]:
     """Two traces that part at step 7, op 13."""
     paths = [tmp_path / name for name in ("a.tfdt", "b.tfdt")]
     for seed, path in enumerate(paths):
-        synthetic.write(str(path), differs=[(7, 13)], seed=seed)
+        write_trace(str(path), differs=[(7, 13)], seed=seed)
     return [str(path) for path in paths]
 
 
 def result(traces: list[str], **changes: Any) -> locate.Found:
-    from tfdeterminism.trace import diff
+    from tfdeterminism.trace.analyse import diff
 
     plain = diff.compare(traces).as_json()
     plain["culprits"][0].update(changes.pop("culprit", {}))

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from tfdet import cli, console, lists, locate
 from tfdet.paths import Project
 from tfdet.visible import as_json, visible
-from tfdeterminism.trace import diff
+from tfdeterminism.trace.analyse.text import shown as shown_by_diff
 
 # Right-to-left override, isolate, zero-width space, joiner, soft hyphen, BOM, tag, separators, filler, selector, other.
 HIDDEN = "\u202e\u2066\u200b\u200d\xad\ufeff\U000e0041\u2028\u2029\u3164\ufe0f\ue000"
@@ -80,4 +80,4 @@ def test_a_trace_hides_nothing() -> None:
     page = locate.html(locate.Found.model_construct(result="same", first_step=None, culprits=[], verdict=NASTY))
     assert "\\u202e" in page and is_clean(page)
     assert is_clean(console.plain(NASTY))
-    assert diff.shown(f"{NASTY}\x1b[2J\t.") == "safe" + "?" * 9 + HIDDEN[9:11] + "?gnp.exe?[2J\t."
+    assert shown_by_diff(f"{NASTY}\x1b[2J\t.") == "safe" + "?" * 9 + HIDDEN[9:11] + "?gnp.exe?[2J\t."

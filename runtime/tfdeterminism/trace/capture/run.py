@@ -12,7 +12,8 @@ import sys
 import tokenize
 import types
 
-from . import capture, errors, usage
+from .. import errors, usage
+from . import inputs
 from .recording import Recording
 
 
@@ -22,7 +23,7 @@ def main(argv):
         program = _Module(arguments.arguments) if arguments.program == "-m" \
             else _Script(arguments.program, arguments.arguments)
         recording = Recording(arguments.out, arguments.level, arguments.steps,
-                              arguments.capture and capture.parse(arguments.capture), arguments.xla)
+                              arguments.capture and inputs.parse(arguments.capture), arguments.xla)
         recording.start()
     except errors.BadUsage as error:
         errors.say(str(error))
@@ -98,7 +99,7 @@ def _execute(program, recording):
 
 def _without_us(traceback):
     """The stack as the program alone would have had it."""
-    here = os.path.dirname(os.path.abspath(__file__))
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     while traceback is not None and traceback.tb_frame.f_code.co_filename.startswith(here):
         traceback = traceback.tb_next
     return traceback

@@ -8,11 +8,12 @@ import time
 
 import numpy
 
-from . import digest, errors
-from . import format as trace_format
+from .. import errors
+from ..analyse import format as trace_format
+from ..usage import LEVELS
+from . import digest
 from .imports import AfterImport
 from .recorder import Recorder
-from .usage import LEVELS
 
 _ENVIRONMENT = ("TF_DETERMINISTIC_OPS", "TF_CUDNN_DETERMINISTIC", "TF_CUDNN_USE_AUTOTUNE", "TF_ENABLE_ONEDNN_OPTS",
                 "TF_XLA_FLAGS", "XLA_FLAGS", "PYTHONHASHSEED", "OMP_NUM_THREADS", "TF_NUM_INTEROP_THREADS",
@@ -118,7 +119,7 @@ class Recording(object):
             errors.say("{}; the program goes on untraced".format(error))
             _current.remove(self)
             return
-        from .backends import install
+        from .tensorflow import install
         try:
             install.install(self)
         except Exception as error:  # a TensorFlow that we do not know must not end the user's program
@@ -126,7 +127,7 @@ class Recording(object):
                 "TensorFlow " + str(tensorflow.__version__), type(error).__name__, error))
 
     def installed(self, labels, patches, closers, wanted):
-        """Called back by backends.install."""
+        """Called back by tensorflow.install."""
         self.labels, self._patches, self._closers = labels, patches, closers
         self._imports.add(wanted)
 

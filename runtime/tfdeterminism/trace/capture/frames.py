@@ -6,7 +6,7 @@ import sysconfig
 
 DEPTH = 8  # frames kept of a stack
 
-_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _PACKAGES = ("tensorflow", "tensorflow_core", "keras", "tf_keras", "tensorflow_estimator", "numpy", "horovod")
 _known = {}
 

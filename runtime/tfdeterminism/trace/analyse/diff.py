@@ -6,19 +6,18 @@ Exit codes: 0 the same, 1 diverged, 2 the structure differs, 3 bad input.
 import json
 import os
 import sys
-import unicodedata
 
 import numpy
 
+from .. import usage
 from . import format as trace_format
-from . import usage
+from . import text
 from .align import Pair, Run
-from .culprit import Verdict
 from .describe import Describer
+from .verdict import Verdict
 
 SAME, DIVERGED, STRUCTURE = 0, 1, 2
 CODES = {"same": SAME, "diverged": DIVERGED, "structure": STRUCTURE}
-_HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _FRONT = 240  # records around the first difference that are shown
 _STEPS = 400  # bars of the picture
 
@@ -47,7 +46,7 @@ class Difference(object):
         self.differing, self.missing, self.reordered = verdict.differing, verdict.missing, verdict.reordered
         if verdict.strings:
             self.notes.append("{} strings differ, and no number that comes from them: names of files, handles".format(
-                _count(verdict.strings)))
+                text.count(verdict.strings)))
             self.differing -= verdict.strings
         self.culprits = [dict(describer.culprit(root), rank=rank, key=_key_of(root)) for root in verdict.roots]
         for culprit in self.culprits:
@@ -84,22 +83,6 @@ def compare(folders):
     return first
 
 
-def text(difference):
-    """The report for people."""
-    lines = [_headline(difference)]
-    for number, culprit in enumerate(difference.culprits):
-        lines += [""] + _culprit_lines(culprit, number, len(difference.culprits))
-    if difference.notes:
-        lines.append("")
-    lines += ["note: " + note for note in difference.notes]
-    return "\n".join(shown(line) for line in lines)
-
-
-def shown(line):
-    """A stranger's trace must not steer a terminal, nor hide or reorder what it says."""
-    return "".join("?" if unicodedata.category(c) in _HIDDEN and c != "\t" else c for c in line)
-
-
 def main(arguments=None, out=None):
     """The command; gives the exit code."""
     out = out or sys.stdout
@@ -112,48 +95,8 @@ def main(arguments=None, out=None):
         return usage.complain(error.cause, error.advice)
     except MemoryError:
         return usage.complain("not enough memory for these traces", "record fewer steps: run --steps 0:20")
-    out.write((json.dumps(found.as_json(), indent=1) if options.json else text(found)) + "\n")
+    out.write((json.dumps(found.as_json(), indent=1) if options.json else text.of_difference(found)) + "\n")
     return CODES[found.result]
-
-
-def _headline(found):
-    words = {"same": "The runs are the same", "diverged": "The runs differ from step {} on",
-             "structure": "The runs do not do the same things, from step {} on"}[found.result]
-    if found.result == "structure" and not found.culprits:
-        words = "The runs do not do the same things"
-    head = words.format(found.first_step) + ": {} records compared".format(_count(found.compared))
-    if found.differing:
-        head += ", {} differ".format(_count(found.differing))
-    if found.missing:
-        head += ", {} are in one run only".format(_count(found.missing))
-    if found.reordered:
-        head += "; {} keys have their values in another order, values equal".format(_count(found.reordered))
-    return head + "."
-
-
-def _culprit_lines(culprit, number, total):
-    name = culprit["op_type"]
-    if "@" not in culprit["op_name"] and culprit["op_name"] != name:  # an eager op's name is its line
-        name += " ({})".format(culprit["op_name"])
-    title = "Culprit" if total == 1 else "Culprit {} of {}".format(number + 1, total)
-    lines = ["{}: {}".format(title, name)]
-    lines.append("  class    {}: {}".format(culprit["class"], culprit["why"]))
-    where = "step {}".format(culprit["step"])
-    for label, value in (("on", culprit["device"]), ("in", culprit["function"]), ("layer", culprit["layer"])):
-        where += ", {} {}".format(label, value) if value else ""
-    lines.append("  where    " + where)
-    if culprit["used_by"] and culprit["op_type"] == "Python":
-        lines.append("  used by  " + ", ".join(culprit["used_by"]))
-    if culprit["forward_op"]:
-        lines.append("  gradient of {} ({})".format(culprit["forward_op"], culprit["forward_name"]))
-    if culprit["file"]:
-        lines.append("  line     {}:{}".format(culprit["file"], culprit["line"]))
-        lines += ["             " + line.strip() for number, line in culprit["snippet"] if number == culprit["line"]]
-    if culprit["source"]:
-        lines.append("  matrix   {}".format(culprit["source"]))
-    advised = culprit["advice"].split("; ")[0] if culprit["solution"] else ""
-    lines.append("  solution " + (advised or "see below"))
-    return lines + ["             " + line for line in culprit["lines"]]
 
 
 def snippet(path, number, around=2):
@@ -167,10 +110,6 @@ def snippet(path, number, around=2):
         return []
     first, end = max(number - around, 1), min(number + around, len(lines))
     return [[at, lines[at - 1].rstrip()[:160]] for at in range(first, end + 1)] if number <= len(lines) else []
-
-
-def _count(number):
-    return "{:,}".format(number)
 
 
 def _key_of(root):

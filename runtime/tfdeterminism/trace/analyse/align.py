@@ -12,6 +12,7 @@ import re
 import numpy
 
 from . import format as trace_format
+from .reader import Reader
 
 MISSING = numpy.uint32(0xffffffff)  # as `order`: no record
 _WORDS = ("file", "variable", "layer", "forward", "dtype")
@@ -24,14 +25,14 @@ class Run(object):
     """One trace: header, keys (hashable, by id), columns of its records in file order, and its ends.
 
     key, occurrence, step (u4) and value (u8: digest and shape together); notes, captures, end, damage
-    as in `format.Trace`.
+    as in `reader.Trace`.
     """
 
     def __init__(self, path):
         self.path = path
         self.notes, self.captures, self.end = [], [], None
         self._history = {}  # id: [(number of records before, definition), ...]
-        reader = trace_format.Reader(path)
+        reader = Reader(path)
         try:
             self.header = reader.header
             self._read(reader)

@@ -2,7 +2,8 @@
 
 import threading
 
-from . import digest
+from .. import digest
+from . import internals as tf
 
 # Module: classes whose apply (or apply_gradients) ends a step. Keras comes in four places and is loaded late.
 STEPS = {"tensorflow.python.training.optimizer": ("Optimizer",),
@@ -23,15 +24,14 @@ LAYERS = {"tensorflow.python.keras.engine.base_layer": "Layer", "keras.engine.ba
 
 
 class Levels(object):
-    """Installed beside the back ends; keys: backends.keys.Keys, labels: backends.labels.Labels."""
+    """Installed beside the back ends; keys: a keys.Keys, labels: a labels.Labels."""
 
-    def __init__(self, recorder, keys, labels, sessions, patches, tf):
+    def __init__(self, recorder, keys, labels, sessions, patches):
         self._recorder = recorder
         self._keys = keys
         self._labels = labels
         self._sessions = sessions
         self._patches = patches
-        self._tf = tf
         self._local = threading.local()
         self._ids = {}
         patches.wrap(tf.backprop.GradientTape, "gradient", self._gradient)
@@ -81,16 +81,16 @@ class Levels(object):
             self._recorder.gradient()
         else:
             sources = kwargs.get("sources", args[0] if args else [])
-            handles = [one for one in map(_handle, self._tf.nest.flatten(sources)) if one is not None]
+            handles = [one for one in map(_handle, tf.nest.flatten(sources)) if one is not None]
             graph._tfdet_sources = getattr(graph, "_tfdet_sources", []) + handles
         if self._recorder.level in ("weights", "layers"):
-            for number, tensor in enumerate(self._tf.nest.flatten(target)):
+            for number, tensor in enumerate(tf.nest.flatten(target)):
                 self._value("loss", "loss", tensor, number)
         return original(tape, target, *args, **kwargs)
 
     def _graph(self):
         """The graph that is being built, or None where ops run at once."""
-        return None if self._tf.context.executing_eagerly() else self._tf.ops.get_default_graph()
+        return None if tf.context.executing_eagerly() else tf.ops.get_default_graph()
 
     # Values
 
@@ -102,13 +102,12 @@ class Levels(object):
         finally:
             self._local.path = path
         if self._recorder.active:
-            for number, tensor in enumerate(self._tf.nest.flatten(result)):
+            for number, tensor in enumerate(tf.nest.flatten(result)):
                 self._value("layer", "/".join(path + (layer.name,)), tensor, number)
         return result
 
     def _value(self, kind, name, tensor, number):
         """Record a value now, or have the function that computes it record it."""
-        tf = self._tf
         if tf.is_symbolic(tensor):
             if tensor.dtype in (tf.dtypes.resource, tf.dtypes.variant) or tensor.dtype._is_ref_dtype:
                 return

@@ -3,7 +3,7 @@
 import numpy
 
 from .. import digest
-from . import classes
+from . import classes, digests
 from . import internals as tf
 from .keys import is_probed
 
@@ -79,9 +79,9 @@ class Pack(object):
         on_gpu = self._use_sum and "CPU" not in (tensor.device or "").upper()
         if on_gpu and tensor.dtype.base_dtype.name not in _NO_BITCAST:
             with tf.ops.device(tensor.device or None):
-                return digest.sum_of(tf, tensor)
+                return digests.weighted_sum(tensor)
         with tf.ops.device("/device:CPU:0"):
-            return digest.fingerprint_of(tf, tensor)
+            return digests.fingerprint(tensor)
 
 
 def hand_over(function, tensors, kept):

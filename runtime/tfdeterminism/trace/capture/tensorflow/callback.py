@@ -1,6 +1,6 @@
 """The Keras callback."""
 
-from .recording import Recording
+from ..recording import Recording
 
 
 def make(out, level, steps):

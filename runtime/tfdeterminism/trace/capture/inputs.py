@@ -10,7 +10,7 @@ import os
 
 import numpy
 
-from . import errors
+from .. import errors
 
 LIMIT = 1 << 30  # bytes of all inputs together
 _NAMES = ("function", "trace", "node")

@@ -6,12 +6,13 @@ import threading
 
 import numpy
 
-from . import digest, errors
-from . import format as trace_format
+from .. import errors
+from ..analyse import format as trace_format
+from ..analyse.writer import Writer
+from . import digest
 
 _EAGER_BUFFER = 256  # records; what a killed program may lose
 _NTH_LIMIT = 4096    # eager ops of one line and type in one step that get keys of their own
-
 
 
 class Recorder(object):
@@ -28,7 +29,7 @@ class Recorder(object):
         self.folder = os.path.dirname(path)
         self.seen_ops = False
         self._pid = os.getpid()
-        self._writer = trace_format.Writer(path, header)
+        self._writer = Writer(path, header)
         self._pending, self._buffer = [], []
         self._count = 0
         self._occurrences = numpy.zeros(1024, numpy.uint32)

@@ -2,21 +2,20 @@
 
 import os
 
-from ..capture import Capture
-from ..levels import Levels
+from ..inputs import Capture
 from . import exports, xla
-from . import internals as tf
 from .eager import Eager
 from .functions import Functions, hide_additions
 from .gradients import Gradients
 from .keys import Keys
 from .labels import Labels
+from .levels import Levels
 from .patches import Patches
 from .sessions import Sessions
 
 
 def install(recording):
-    """recording: a record.Recording whose recorder was just made."""
+    """recording: a recording.Recording whose recorder was just made."""
     recorder, patches = recording.recorder, Patches()
     labels = Labels(recorder, patches)
     keys = Keys(recorder, labels)
@@ -32,7 +31,7 @@ def install(recording):
         Functions(recorder, keys, capture, patches)
         closers.append(Eager(recorder, keys, labels, capture, patches).close)
         closers.append(Gradients(recorder).close)
-        wanted = Levels(recorder, keys, labels, sessions, patches, tf).modules()
+        wanted = Levels(recorder, keys, labels, sessions, patches).modules()
     patches.wrap(os, "_exit", lambda original, status: _exit(recording, original, status))
     recording.installed(labels, patches, closers, wanted)
 

@@ -1,43 +1,15 @@
-"""Find the culprit of a program: ``python -m tfdeterminism.trace locate [--runs N] -- train.py ARGS``.
+"""The search for a culprit: what is run and compared, and what is concluded."""
 
-Runs the program again and again, each time looking closer: digests of weights and losses until two
-runs differ, of layers, of every op at the step that differs; then the culprit alone, on the inputs
-that it had. Ends with one verdict and the lines of code to change.
-
-Exit codes: 0 no difference found, 1 culprit named, 2 the runs do not do the same things, 3 bad input
-(also: the program fails), 130 stopped by Ctrl-C.
-"""
-
-import io
 import json
 import os
-import shutil
-import signal
-import subprocess
-import sys
-import tempfile
 
-from . import advice, describe, diff, errors, usage
-from . import format as trace_format
+from . import advice, describe, diff
+from .format import BadTrace, trace_files
+from .launch import Failed, Launcher, NothingRecorded, replay
 from .progress import Progress
+from .reader import Reader
 
-INTERRUPTED = 130
 REPLAYS = 30
-_SAID = "tfdeterminism.trace: "  # before what is ours in the output
-_TAIL = 12  # lines of a failed program that are shown
-
-
-class Failed(Exception):
-    """cause, advice: one line each."""
-
-    def __init__(self, cause, advice):
-        Exception.__init__(self, cause)
-        self.cause = cause
-        self.advice = advice
-
-
-class NothingRecorded(Failed):
-    """The program ran, and at this level there was nothing to record."""
 
 
 class Located(object):
@@ -79,7 +51,8 @@ class Search(object):
     at each level while none differ; steps: (first, end) or None, to look at no others."""
 
     def __init__(self, program, folder, runs=5, steps=None, progress=None):
-        self._program, self._folder, self._limit, self._steps = program, folder, runs, steps
+        self._folder, self._limit, self._steps = folder, runs, steps
+        self._launcher = Launcher(program, folder)
         self._progress = progress or Progress(2 + 2 + 2 + 1 + 1)
         self._count = 0
         self._weights = []  # of each whole run: (level, hex digest)
@@ -124,7 +97,7 @@ class Search(object):
         if step:
             try:
                 found = self._until_different("ops", (step, step + 1))
-            except (NothingRecorded, trace_format.BadTrace):
+            except (NothingRecorded, BadTrace):
                 pass  # its ops belong to another step
         if found is None or not any(_is_cause(culprit) for culprit in found.culprits):
             found = self._until_different("ops", (0, step + 1)) or found
@@ -147,41 +120,19 @@ class Search(object):
         self._count += 1
         self.found.runs += level != "none"
         folder = os.path.join(self._folder, "{:02d}-{}".format(self._count, level))
-        command = [sys.executable, "-m", __package__, "run", "--out", folder, "--level", level]
+        options = ["--out", folder, "--level", level] + list(more)
         if steps is not None:
-            command += ["--steps", "{}:{}".format(*steps)]
+            options += ["--steps", "{}:{}".format(*steps)]
         what = "without probes" if level == "none" else "digests of {}".format(level)
         self._progress.begin("run {}, {}".format(self._count, what))
-        code = self._wait(command + list(more) + ["--"] + self._program, environment)
+        self._launcher.record(self._count, options, environment)
         self._progress.end()
-        if code:
-            raise self._failed(code)
         self._remember(level, folder)
         return folder
 
-    def _wait(self, command, environment):
-        log = os.path.join(self._folder, "output.txt")
-        with io.open(log, "wb") as output:
-            child = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                     env=dict(os.environ, **environment) if environment else None)
-            try:
-                return child.wait()
-            except BaseException:
-                _end(child)
-                raise
-
-    def _failed(self, code):
-        with io.open(os.path.join(self._folder, "output.txt"), "r", encoding="utf-8", errors="replace") as output:
-            lines = [line for line in output.read().splitlines() if line.strip()][-_TAIL:]
-        if code == errors.NOTHING and lines and lines[-1].startswith(_SAID):
-            return NothingRecorded(lines[-1][len(_SAID):], "is it a TensorFlow program? See --help")
-        said = "".join("\n  | " + line[:200] for line in lines)
-        return Failed("the program ended with {} in run {}{}".format(_ending(code), self._count, said),
-                      "make it run without the tool first: {} {}".format(sys.executable, " ".join(self._program)))
-
     def _remember(self, level, folder):
         digests = []
-        for path in sorted(trace_format.trace_files(folder).values()):
+        for path in sorted(trace_files(folder).values()):
             end = _end_of(path)
             digests.append((end or {}).get("weights"))
         if digests and all(digests):
@@ -227,18 +178,11 @@ class Search(object):
         if not kept:
             self._found("it could not be replayed: its inputs were not kept")
             return
-        command = [sys.executable, "-m", __package__, "replay", os.path.join(folder, kept[0]), "--times", str(REPLAYS)]
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
-            said, complaint = child.communicate()
-        except BaseException:
-            _end(child)
-            raise
-        if child.returncode not in (0, 1):
-            words = complaint.decode("utf-8", "replace").strip().splitlines()
-            self._found("it could not be replayed: {}".format(words[0] if words else "no reason given"))
+            told = replay(os.path.join(folder, kept[0]), REPLAYS)
+        except Failed as error:
+            self._found("it could not be replayed: {}".format(error.cause))
             return
-        told = json.loads(said.decode("utf-8").strip().splitlines()[-1])
         self.found.replay = {"times": told["times"], "distinct": max(told["distinct"] or [1])}
         self._found("replayed {times} times on the same inputs: {distinct} different results".format(
             **self.found.replay))
@@ -263,71 +207,8 @@ def _is_cause(culprit):
     return culprit["why"] not in (describe.UNEXPLAINED, describe.BEFORE)
 
 
-def main(arguments=None, out=None):
-    """The command; gives the exit code."""
-    out = out or sys.stdout
-    options = usage.locate(arguments)
-    program = options.program[1:] if options.program[:1] == ["--"] else options.program
-    if not program:
-        return usage.complain("no program is named", "locate -- train.py ARGS")
-    folder = os.path.abspath(options.keep) if options.keep else tempfile.mkdtemp(prefix="tfdet-locate-")
-    try:
-        if options.keep:
-            os.makedirs(folder)
-        previous = signal.signal(signal.SIGTERM, _stop)
-        try:
-            found = Search(program, folder, options.runs).search()
-        finally:
-            signal.signal(signal.SIGTERM, previous)
-    except (Failed, trace_format.BadTrace) as error:
-        return usage.complain(error.cause, error.advice)
-    except (IOError, OSError) as error:
-        return usage.complain("{}: {}".format(error.filename or folder, error.strerror), "see that there is space left")
-    except KeyboardInterrupt:
-        usage.complain("stopped", "no run is left behind")
-        return INTERRUPTED
-    finally:
-        if not options.keep:
-            shutil.rmtree(folder, ignore_errors=True)
-    out.write((json.dumps(found.as_json(), indent=1) if options.json else text(found)) + "\n")
-    return found.code
-
-
-def text(found):
-    """The verdict for people, with what it rests on."""
-    lines = []
-    if found.difference:
-        lines += diff.text(found.difference).split("\n") + [""]
-    lines += ["Verdict: " + found.verdict()] + ["  " + line for line in found.findings]
-    if found.culprits and found.culprits[0]["lines"]:
-        lines.append("Change:")
-        lines += ["    " + line for line in found.culprits[0]["lines"]]
-    return "\n".join(diff.shown(line) for line in lines)
-
-
-def _end(child):
-    """See a child to its end: Ctrl-C reached it too; then less kindly."""
-    for what in (lambda: None, child.terminate, child.kill):
-        try:
-            what()
-            child.wait(timeout=10)
-            return
-        except subprocess.TimeoutExpired:
-            continue
-        except OSError:
-            return
-
-
-def _stop(number, frame):
-    raise KeyboardInterrupt
-
-
-def _ending(code):
-    return "signal {}".format(-code) if code < 0 else "exit code {}".format(code)
-
-
 def _end_of(path):
-    reader = trace_format.Reader(path)
+    reader = Reader(path)
     try:
         return next((value for kind, value in reader if kind == "end"), None)
     finally:

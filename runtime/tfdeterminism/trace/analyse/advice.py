@@ -12,7 +12,7 @@ SCHEMA = 1
 KERNEL, PIPELINE, SEED, FEED, STRUCTURE, ORDER = (
     "kernel race", "input pipeline", "seed or state", "Python feed", "structure", "order only")
 UNKNOWN = "not known at this level"
-_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "advice.json")
+_FILE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "advice.json")
 _CLASS_LINES = {
     FEED: ["import random, numpy",
            "random.seed(1); numpy.random.seed(1)  # and numpy.random.default_rng(1) instead of default_rng()",
