@@ -23,13 +23,13 @@ from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
+from tfdet.base.paths import Project, find_project
 from tfdet.bundle import build
 from tfdet.bundle.contents import Choice
-from tfdet.interpreters import find_python
+from tfdet.engines.interpreters import find_python
 from tfdet.matrix.load import load_matrix
-from tfdet.paths import Project, find_project
-from tfdet.plan import write_plan
-from tfdet.records import read_records
+from tfdet.matrix.plan import write_plan
+from tfdet.store.records import read_records
 
 PARTS, PARTS_HOST, BUNDLING, FIRST = 8, 4, 900.0, 90.0  # the promises; seconds
 CASES = [

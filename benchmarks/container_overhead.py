@@ -16,9 +16,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tfdet import images
+from tfdet.base.paths import Project, find_project
+from tfdet.engines import images
 from tfdet.matrix.load import load_matrix
-from tfdet.paths import Project, find_project
 
 ADDED, REBUILD = 1.0, 5.0  # the promises, in seconds
 SMALL = [
@@ -84,7 +84,7 @@ def rebuild_seconds(project: Project, key: str, base: str | None, rounds: int) -
     matrix = load_matrix(project.matrix)
     took = []
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("docker", "runtime", "tests/ops"):
+        for name in ("docker", "runtime", "tests/suite/tensorflow"):
             shutil.copytree(project.root / name, Path(folder) / name)
         copy = Project(Path(folder))
         file = next(copy.suite.glob("test_*.py"))

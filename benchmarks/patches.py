@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tfdet.costs import Cost, write
+from tfdet.base.paths import Project, find_project
 from tfdet.engines.venv import VenvEngine
 from tfdet.matrix.load import load_matrix
-from tfdet.paths import Project, find_project
+from tfdet.store.costs import Cost, write
 
 
 def main() -> None:

@@ -14,9 +14,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from tfdet.cases import current_hashes
+from tfdet.base.paths import find_project
 from tfdet.matrix.load import load_matrix
-from tfdet.paths import find_project
+from tfdet.store.cases import current_hashes
 from tfdet_probe import record as probe_record
 
 REPORT = {"reference": "a" * 64, "digests": ["a" * 64] * 10, "differed": [], "seconds": [0.25] * 10, "ulp": 0,

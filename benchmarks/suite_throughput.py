@@ -14,10 +14,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from tfdet.base.paths import Project, find_project
 from tfdet.engines.venv import VenvEngine
 from tfdet.matrix.load import load_matrix
-from tfdet.paths import Project, find_project
-from tfdet.plan import write_plan
+from tfdet.matrix.plan import write_plan
 
 SOURCES = ["bias-add-backprop", "reduce-sum", "reduce-mean", "gather-backprop", "softmax-xent", "segment-sum",
            "scatter-nd", "cudnn-max-pool-backprop"]  # fmt: skip

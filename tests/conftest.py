@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tfdet.base.errors import RunFailed
+from tfdet.base.paths import Project
 from tfdet.engines.venv import VenvEngine
-from tfdet.errors import RunFailed
 from tfdet.matrix.load import load_matrix
-from tfdet.paths import Project
 
 # A shell that runs us in the background has Ctrl-C ignored, and what we start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -48,7 +48,7 @@ def tf_python(checkout: Project) -> Callable[[str], Path]:
 def copy(checkout: Project, tmp_path: Path) -> Project:
     """A copy of the checkout's data, to be changed by hand."""
     root = tmp_path / "project"
-    for folder in ("matrix", "tests/ops", "docs", "runtime", "docker"):
+    for folder in ("matrix", "tests/suite/tensorflow", "docs", "runtime", "docker"):
         shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__", "*.lock"))
     shutil.copy(ROOT / "README.md", root / "README.md")
     return Project(root)

@@ -107,7 +107,7 @@ def _exit_code(status, suite):
 def _parse(argv):
     parser = argparse.ArgumentParser(prog="tfdet_probe", description="Run the determinism suite in this environment.")
     parser.add_argument("--plan", default=os.environ.get("TFDET_PLAN", "/opt/tfdet/plan.json"))
-    parser.add_argument("--suite", default=os.environ.get("TFDET_SUITE", "/opt/tfdet/tests/ops"))
+    parser.add_argument("--suite", default=os.environ.get("TFDET_SUITE", "/opt/tfdet/tests/suite/tensorflow"))
     parser.add_argument("--device", choices=["gpu", "cpu"], default="gpu")
     parser.add_argument("--source", action="append", help="only this source; may be given again")
     parser.add_argument("--solution", action="append",

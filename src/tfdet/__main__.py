@@ -1,5 +1,5 @@
 """python -m tfdet."""
 
-from tfdet.cli import main
+from tfdet.cli.main import main
 
 main()

@@ -13,13 +13,13 @@ import pytest
 from docker.errors import ImageNotFound
 from e2e_project import BASE, KEY, ROOT, copy_project
 
-from tfdet import images
+from tfdet.base.errors import TfdetError
+from tfdet.base.paths import Project
+from tfdet.engines import images
 from tfdet.engines.base import Request, Selection
-from tfdet.errors import TfdetError
 from tfdet.matrix.load import Matrix, load_matrix
 from tfdet.matrix.models import Device
-from tfdet.paths import Project
-from tfdet.plan import write_plan
+from tfdet.matrix.plan import write_plan
 
 QUICK = ("none", "TDO", "CPU1")  # the replaced ops of ED are slow on a CPU
 MARKER = Path(os.environ.get("TMPDIR", "/tmp")) / "tfdet-dockerd.pid"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from tfdet.paths import Project
+from tfdet.base.paths import Project
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = "tfdet-base:py3.7"
@@ -13,6 +13,6 @@ KEY = "tf2.0"
 
 
 def copy_project(root: Path, to: Path) -> Project:
-    for name in ("docker", "matrix", "runtime", "tests/ops"):
+    for name in ("docker", "matrix", "runtime", "tests/suite/tensorflow"):
         shutil.copytree(root / name, to / name, ignore=shutil.ignore_patterns("__pycache__"))
     return Project(to)

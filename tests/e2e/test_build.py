@@ -9,10 +9,10 @@ import docker as docker_sdk
 import pytest
 from e2e_project import KEY, ROOT, copy_project
 
-from tfdet import images
-from tfdet.errors import RunFailed
+from tfdet.base.errors import RunFailed
+from tfdet.base.paths import Project
+from tfdet.engines import images
 from tfdet.matrix.load import Matrix
-from tfdet.paths import Project
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import docker as docker_sdk
 
-from tfdet.records import read_records
+from tfdet.store.records import read_records
 
 SMALL = ["--repeats", "3", "--relaunches", "1"]
 
@@ -110,7 +110,7 @@ def test_a_case_that_takes_all_memory_is_a_record(image: str, tmp_path: Path) ->
         path.chmod(0o755)
     done = docker_run(
         *("--memory", "1g", "--memory-swap", "1g"),
-        *("-v", f"{suite}:/opt/tfdet/tests/ops:ro", "-v", f"{tmp_path}/plan.json:/opt/tfdet/plan.json:ro"),
+        *("-v", f"{suite}:/opt/tfdet/tests/suite/tensorflow:ro", "-v", f"{tmp_path}/plan.json:/opt/tfdet/plan.json:ro"),
         *("-v", f"{tmp_path}/out:/out", image, "--device", "cpu", "--memory", "16384", *SMALL),
     )
     assert done.returncode == 3, done.stderr

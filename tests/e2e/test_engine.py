@@ -17,12 +17,12 @@ import docker as docker_sdk
 import pytest
 from e2e_project import KEY
 
-from tfdet import images
+from tfdet.base.errors import Exit, NoDevice, RunFailed
+from tfdet.base.paths import Project
+from tfdet.engines import images
 from tfdet.engines.base import Request
 from tfdet.engines.docker import DockerEngine, container_options
-from tfdet.errors import Exit, NoDevice, RunFailed
-from tfdet.paths import Project
-from tfdet.records import read_records
+from tfdet.store.records import read_records
 from tfdet_probe.machine import machine_name
 
 Make = Callable[..., Request]

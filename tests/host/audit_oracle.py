@@ -15,7 +15,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from tfdet.paths import cache_dir
+from tfdet.base.paths import cache_dir
 
 WHEEL = "triton==3.1.0"
 TAG = ["--only-binary=:all:", "--no-deps", "--implementation=cp", "--python-version=3.11",

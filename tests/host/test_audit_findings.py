@@ -11,22 +11,23 @@ import audit_builds as make
 import pytest
 from pydantic import ValidationError
 
-from tfdet.audit import findings, stored
 from tfdet.audit.capability import capabilities
-from tfdet.audit.diff import difference
-from tfdet.audit.findings import Audited
 from tfdet.audit.model import Verdict
 from tfdet.audit.names import family, signature
-from tfdet.audit.ops import order_dependent_ops
 from tfdet.audit.strings import search
-from tfdet.audit.tables import Tables
-from tfdet.errors import DataError
-from tfdet.infer import CellKey
+from tfdet.base.errors import DataError
+from tfdet.base.paths import Project
 from tfdet.matrix import ranges
 from tfdet.matrix.load import load_matrix
 from tfdet.matrix.models import Source, SourceAudit
-from tfdet.paths import Project
-from tfdet.status import Status
+from tfdet.publish.audit_tables import Tables
+from tfdet.store import audits as stored
+from tfdet.verdicts import findings
+from tfdet.verdicts.difference import difference
+from tfdet.verdicts.findings import Audited
+from tfdet.verdicts.infer import CellKey
+from tfdet.verdicts.ops import order_dependent_ops
+from tfdet.verdicts.status import Status
 
 EVERY = {"tf1.13.1", "tf1.14", "tf1.15", "tf2.0", *(f"tf2.{minor}" for minor in range(1, 22))}
 

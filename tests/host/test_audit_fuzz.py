@@ -86,8 +86,9 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import audit_builds as make
 from audit_files import ELF, LZ4, PTX, ZSTD, element, fatbin, library
-from tfdet.audit import show, stored
-from tfdet.audit.findings import prepare
+from tfdet.publish import audit_views as show
+from tfdet.audit import keep
+from tfdet.verdicts.findings import prepare
 from tfdet.audit.report import audit
 from tfdet.audit.targets import Target
 
@@ -144,7 +145,7 @@ def judged(path):
     if (*found.sass, "", *found.ptx) not in shown:  # what else is told depends on nothing else
         shown.add((*found.sass, "", *found.ptx))
         json.dumps(found.as_json())
-        show.audit(found, prepare(stored.to_stored(found)), {})
+        show.audit(found, prepare(keep.to_stored(found)), {})
     return bool(found.faults)
 
 shown = set()

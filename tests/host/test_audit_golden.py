@@ -10,7 +10,7 @@ import pytest
 from audit_files import DATA, library
 
 from tfdet.audit.scan import scan_library
-from tfdet.audit.stored import SCANNER
+from tfdet.store.audits import SCANNER
 
 GOLDEN = DATA / "golden"
 

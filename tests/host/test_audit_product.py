@@ -15,8 +15,8 @@ import audit_builds as make
 import pytest
 
 from tfdet.audit import registrations
-from tfdet.errors import Exit, RunFailed
-from tfdet.paths import Project
+from tfdet.base.errors import Exit, RunFailed
+from tfdet.base.paths import Project
 
 VARIABLE = "TF_CUDNN_USE_AUTOTUNE"
 REFUSAL = "Deterministic GPU implementation of CropAndResizeBackpropImage not available."

@@ -14,7 +14,7 @@ from bundles import FILES, PART, RUNTIME, make, noise, unbundle
 
 from tfdet.bundle import pack
 from tfdet.bundle.contents import Entry
-from tfdet.interpreters import find_python
+from tfdet.engines.interpreters import find_python
 
 
 def test_the_same_files_give_the_same_bytes(tmp_path: Path) -> None:

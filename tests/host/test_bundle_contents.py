@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from tfdet.base.errors import UsageError
+from tfdet.base.paths import Project
 from tfdet.bundle import stub
 from tfdet.bundle.build import parse_capability, parse_size
 from tfdet.bundle.contents import Choice, Entry, site_contents
-from tfdet.errors import UsageError
 from tfdet.matrix.load import load_matrix
-from tfdet.paths import Project
-from tfdet.plan import make_plan
+from tfdet.matrix.plan import make_plan
 
 
 def test_a_stub_is_a_library_that_defines_nothing(tmp_path: Path) -> None:

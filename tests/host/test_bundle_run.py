@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tfdet.interpreters import find_python
+from tfdet.base.paths import Project
+from tfdet.engines.interpreters import find_python
 from tfdet.matrix.load import load_matrix
-from tfdet.paths import Project
-from tfdet.plan import write_plan
-from tfdet.records import Record, read_records
+from tfdet.matrix.plan import write_plan
+from tfdet.store.records import Record, read_records
 
 GUIDE = Path(__file__).parents[2] / "docs" / "air-gapped.md"
 BLOCK = re.compile(r"^```console at=(?P<place>home|host)\n(?P<text>.*?)^```", re.M | re.S)

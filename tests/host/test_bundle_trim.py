@@ -8,8 +8,8 @@ import pytest
 from audit_files import cubin, element, fatbin, library, ptx
 
 from tfdet.audit.scan import scan_library
+from tfdet.base.errors import DataError
 from tfdet.bundle.trim import blanks, read_blanked
-from tfdet.errors import DataError
 
 PTX, SASS = 1, 2
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tfdet.cases import current_hashes, earlier_hashes
-from tfdet.errors import DataError
+from tfdet.base.errors import DataError
+from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
-from tfdet.paths import Project
+from tfdet.store.cases import current_hashes, earlier_hashes
 from tfdet_probe import meaning
 
 COLLECT = """

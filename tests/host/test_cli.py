@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tfdet import console
-from tfdet.cases import current_hashes
-from tfdet.cli import app
-from tfdet.errors import Exit, RunFailed, TfdetError
-from tfdet.infer import Cell, Verdict
-from tfdet.paths import Project
-from tfdet.records import parse
-from tfdet.run import RunResult
-from tfdet.views import verdict_text
+from tfdet.base import console
+from tfdet.base.errors import Exit, RunFailed, TfdetError
+from tfdet.base.paths import Project
+from tfdet.cli.main import app
+from tfdet.engines.run import RunResult
+from tfdet.publish.views import verdict_text
+from tfdet.store.cases import current_hashes
+from tfdet.store.records import parse
+from tfdet.verdicts.infer import Cell, Verdict
 
 
 def shell(project: Project, line: str, **changes: str) -> subprocess.CompletedProcess[str]:
@@ -46,7 +46,10 @@ def tfdet(project: Project, *arguments: str | Path) -> subprocess.CompletedProce
 
 
 def test_a_defect_is_a_traceback_and_a_failed_run(checkout: Project) -> None:
-    code = "import sys, tfdet.cli as c; c.find_project = lambda: 1 / 0; sys.argv = ['tfdet', 'envs']; c.main()"
+    code = (
+        "import sys; from tfdet.cli import host, main; host.find_project = lambda: 1 / 0;"
+        "sys.argv = ['tfdet', 'envs']; main.main()"
+    )
     done = shell(checkout, f'"{sys.executable}" -c "{code}"')
     assert done.returncode == Exit.RUN_FAILED
     assert "ZeroDivisionError" in done.stderr
@@ -133,7 +136,7 @@ def test_a_failed_environment_does_not_keep_the_next_from_running(
             raise PermissionError(13, "Permission denied", "/there")
         return RunResult(Exit.CONTRADICTED, both, None)
 
-    monkeypatch.setattr("tfdet.run.run_environment", run_environment)
+    monkeypatch.setattr("tfdet.engines.run.run_environment", run_environment)
     monkeypatch.setenv("TFDET_ROOT", str(checkout.root))
     out = str(tmp_path / "all.jsonl")
     done = CliRunner().invoke(app, ["run", "tf1.15", "tf1.14", "tf2.0", "tf2.21", "--json", "--out", out])

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tfdet.cli import app
-from tfdet.costs import Cost, load, of_source, write
-from tfdet.errors import DataError
-from tfdet.paths import Project
+from tfdet.base.errors import DataError
+from tfdet.base.paths import Project
+from tfdet.cli.main import app
+from tfdet.store.costs import Cost, load, of_source, write
 
 CROP = {
     "environment": "tf2.0", "device": "cpu", "patch": "crop-and-resize", "size": "256 boxes", "seconds": 0.05,

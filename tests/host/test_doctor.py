@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tfdet import doctor
-from tfdet.cli import app
-from tfdet.errors import TfdetError
-from tfdet.gpus import Gpu, Nvidia
+from tfdet.base.errors import TfdetError
+from tfdet.base.paths import Project
+from tfdet.cli.main import app
+from tfdet.engines import doctor
+from tfdet.engines.gpus import Gpu, Nvidia
 from tfdet.matrix.load import load_matrix
 from tfdet.matrix.models import Environment
-from tfdet.paths import Project
 
 V100, H200 = Gpu("V100", (7, 0), 16384), Gpu("H200", (9, 0), 143771)
 

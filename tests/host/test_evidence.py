@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from records import STACK
 
-from tfdet.errors import DataError
-from tfdet.evidence import Store
-from tfdet.records import intact, parse, read_records
+from tfdet.base.errors import DataError
+from tfdet.store.evidence import Store
+from tfdet.store.records import intact, parse, read_records
 
 Line = Callable[..., bytes]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tfdet.base.errors import RunFailed
 from tfdet.engines.docker import IMAGE_USER, _exchange
-from tfdet.errors import RunFailed
 
 
 @pytest.fixture

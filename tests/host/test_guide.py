@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tfdet.paths import Project
-from tfdet.records import read_records
+from tfdet.base.paths import Project
+from tfdet.store.records import read_records
 
 GUIDE = Path(__file__).parents[2] / "docs" / "adding.md"
 BLOCK = re.compile(r"^```\w+ file=(?P<path>\S+)\n(?P<text>.*?)^```", re.M | re.S)

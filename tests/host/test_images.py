@@ -8,10 +8,10 @@ import tarfile
 import pytest
 from packaging.requirements import Requirement
 
-from tfdet import images
-from tfdet.errors import TfdetError
+from tfdet.base.errors import TfdetError
+from tfdet.base.paths import Project
+from tfdet.engines import images
 from tfdet.matrix.load import Matrix, load_matrix
-from tfdet.paths import Project
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def test_the_context_holds_what_the_dockerfile_copies_and_nothing_more(checkout:
         names = set(tar.getnames())
     assert {"docker/stock.Dockerfile", "docker/install", "docker/entrypoint", "plan.json"} < names
     assert "docker/locks/tf2.0-gpu.txt" in names
-    rest = {n for n in names if not n.startswith(("docker/", "runtime/", "tests/ops/"))}
+    rest = {n for n in names if not n.startswith(("docker/", "runtime/", "tests/suite/tensorflow/"))}
     assert rest == {"plan.json"}
     assert not [n for n in names if "__pycache__" in n]
 

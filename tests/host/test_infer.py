@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from tfdet.infer import CellKey, Evidence, Seen, Verdict, bound95
+from tfdet.verdicts.infer import CellKey, Evidence, Seen, Verdict, bound95
 
 CURRENT = {"s": {"now"}}
 

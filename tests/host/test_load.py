@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tfdet.errors import DataError, Exit, UsageError
+from tfdet.base.errors import DataError, Exit, UsageError
+from tfdet.base.paths import Project
 from tfdet.matrix.load import load_file, load_matrix, natural
 from tfdet.matrix.models import Environment, Source
-from tfdet.paths import Project
 
 GOOD = """\
 title = "a source"

@@ -14,10 +14,12 @@ import pytest
 from synthetic import write_trace
 from typer.testing import CliRunner
 
-from tfdet import cli, locate
-from tfdet.errors import DataError, UsageError
+from tfdet.base.errors import DataError, UsageError
+from tfdet.base.paths import Project
+from tfdet.cli.main import app
+from tfdet.engines import locate
 from tfdet.matrix.load import load_matrix
-from tfdet.paths import Project
+from tfdet.publish import locate_page
 
 EVIL = "<script>alert(1)</script>"
 
@@ -62,7 +64,7 @@ class Page(HTMLParser):
 
 def test_traces_are_compared_and_shown(traces: list[str], tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    ran = CliRunner().invoke(cli.app, ["locate", "--traces", *traces, "--html", str(page)])
+    ran = CliRunner().invoke(app, ["locate", "--traces", *traces, "--html", str(page)])
     assert ran.exit_code == 1
     for words in ("MatMul (op13)", "kernel race", "step 7", "train.py:23"):
         assert words in ran.stdout
@@ -72,7 +74,7 @@ def test_traces_are_compared_and_shown(traces: list[str], tmp_path: Path) -> Non
 
 
 def test_the_page_is_whole_and_loads_nothing(traces: list[str]) -> None:
-    text = locate.html(result(traces))
+    text = locate_page.html(result(traces))
     page = Page(text)
     assert (page.open, page.loads) == ([], [])
     assert not {"script", "link", "img", "iframe"} & set(page.tags)
@@ -84,7 +86,7 @@ def test_the_page_is_whole_and_loads_nothing(traces: list[str]) -> None:
 def test_what_strangers_wrote_is_text(traces: list[str], field: str) -> None:
     found = result(traces, culprit={field: EVIL, "lines": [EVIL], "snippet": [[23, EVIL]], "stack": [[EVIL, 1, EVIL]]},
                    notes=[EVIL], findings=[EVIL], verdict=EVIL)  # fmt: skip
-    text = locate.html(found)
+    text = locate_page.html(found)
     assert EVIL not in text
     assert "&lt;script&gt;" in text
     assert Page(text).open == []
@@ -92,7 +94,7 @@ def test_what_strangers_wrote_is_text(traces: list[str], field: str) -> None:
 
 def test_equal_traces(traces: list[str], tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    ran = CliRunner().invoke(cli.app, ["locate", "--traces", traces[0], traces[0], "--html", str(page), "--json"])
+    ran = CliRunner().invoke(app, ["locate", "--traces", traces[0], traces[0], "--html", str(page), "--json"])
     assert (ran.exit_code, json.loads(ran.stdout)["result"]) == (0, "same")
     assert "The runs are the same." in page.read_text("utf-8")
 
@@ -134,7 +136,7 @@ def test_a_browser_shows_it(traces: list[str], tmp_path: Path) -> None:
         "<script>document.title = document.querySelector('li.culprit').getBoundingClientRect().height > 20"
         " && document.documentElement.scrollWidth <= window.innerWidth ? 'drawn' : 'broken'</script>"
     )
-    text = locate.html(result(traces)).replace("default-src 'none'", "script-src 'unsafe-inline'")
+    text = locate_page.html(result(traces)).replace("default-src 'none'", "script-src 'unsafe-inline'")
     page.write_text(text.replace("</body>", probe + "</body>"), "utf-8")
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     ran = subprocess.run([*command, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=120)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tfdet.errors import DataError, Exit
-from tfdet.locks import check_lock
-from tfdet.paths import Project
+from tfdet.base.errors import DataError, Exit
+from tfdet.base.paths import Project
+from tfdet.engines.locks import check_lock
 
 HASH = "    --hash=sha256:" + "0" * 64
 PYTEST = f"pytest==8.0 \\\n{HASH}\n"

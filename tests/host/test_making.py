@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from tfdet import images
-from tfdet.engines import venv
+from tfdet.engines import images, venv
 
 # Says what the real one says when it is not told to be quiet, and waits until that was seen.
 UV = """#!/bin/sh

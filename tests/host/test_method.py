@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from tfdet.paths import Project
+from tfdet.base.paths import Project
 from tfdet_probe.registry import METHOD
 
 MEASURES = ["make.py", "modes.py", "snapshot.py", "solutions.py"]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tfdet.errors import Exit
-from tfdet.paths import Project
+from tfdet.base.errors import Exit
+from tfdet.base.paths import Project
 
 # The sources whose CPU kernels oneDNN has, too: convolutions, batch norm, pooling.
 SOURCES = [

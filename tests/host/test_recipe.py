@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tfdet.known import recipe_of
+from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
-from tfdet.paths import Project
-from tfdet.recipe import recipe_text
-from tfdet.status import Status, load_status
+from tfdet.publish.recipe import recipe_text
+from tfdet.verdicts.known import recipe_of
+from tfdet.verdicts.status import Status, load_status
 
 
 @pytest.fixture(scope="module")

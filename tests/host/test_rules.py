@@ -18,15 +18,15 @@ from msgspec.structs import replace
 from records import STACK, make_record
 from test_status import tfdet
 
-from tfdet.cases import current_cases, current_hashes
-from tfdet.errors import DataError, Exit
-from tfdet.evidence import Store
-from tfdet.infer import CellKey, Evidence, Seen, Verdict
+from tfdet.base.errors import DataError, Exit
+from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
-from tfdet.paths import Project
-from tfdet.records import Record, parse
-from tfdet.rules import misfits
-from tfdet.status import glance, seen
+from tfdet.store.cases import current_cases, current_hashes
+from tfdet.store.evidence import Store
+from tfdet.store.misfits import misfits
+from tfdet.store.records import Record, parse
+from tfdet.verdicts.infer import CellKey, Evidence, Seen, Verdict
+from tfdet.verdicts.status import glance, seen
 from tfdet_probe import record as probe_record
 
 HUGE = 10**400

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from tfdet.base.errors import Exit
+from tfdet.base.paths import Project
 from tfdet.engines.base import inside
-from tfdet.errors import Exit
-from tfdet.paths import Project
-from tfdet.records import parse, read_records
-from tfdet.run import _journal, _take_stranded
+from tfdet.engines.run import _journal, _take_stranded
+from tfdet.store.records import parse, read_records
 
 FEW = ["--source", "reduce-sum", "--source", "bias-add-backprop", "--repeats", "3", "--relaunches", "1"]
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import jsonschema
 
-from tfdet.matrix.schema import schemas
-from tfdet.paths import Project
+from tfdet.base.paths import Project
+from tfdet.publish.schema import schemas
 
 
 def test_the_exported_schemas_are_current(checkout: Project) -> None:

@@ -7,10 +7,10 @@ import re
 
 import pytest
 
+from tfdet.base.paths import Project
 from tfdet.matrix.load import Matrix, load_matrix
 from tfdet.matrix.models import Environment
-from tfdet.paths import Project
-from tfdet.tables import span
+from tfdet.publish.tables import span
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from tfdet.paths import Project
+from tfdet.base.paths import Project
 
 ASK = """
 import sys
-from tfdet.cli import main
+from tfdet.cli.main import main
 sys.argv = ["tfdet", *sys.argv[1:]]
 try:
     main()
@@ -20,9 +20,10 @@ except SystemExit:
 print(*sys.modules, file=sys.stderr)
 """
 SCANNER = {"numpy", "lz4", "zstandard", "tfdet.audit.scan", "tfdet.audit.wheels", "tfdet.engines.venv", "uv"}
-HEAVY = SCANNER | {"docker", "jinja2", "filelock", "packaging.specifiers", "pynvml", "multiprocessing", "tfdet.records",
-                   "tfdet.status", "tfdet.infer", "tfdet.audit.stored", "tfdeterminism", "tomllib",
-                   "msgspec"}  # fmt: skip
+HEAVY = SCANNER | {
+    *("docker", "jinja2", "filelock", "packaging.specifiers", "pynvml", "multiprocessing", "tfdeterminism", "tomllib"),
+    *("msgspec", "tfdet.store.records", "tfdet.store.audits", "tfdet.verdicts.status", "tfdet.verdicts.infer"),
+}
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ HEAVY = SCANNER | {"docker", "jinja2", "filelock", "packaging.specifiers", "pynv
         (["recipe", "--no-such-option"], HEAVY),
         (["recipe", "tf2.0"], SCANNER | {"docker"}),
         (["show", "tf2.0", "gather-backprop"], SCANNER | {"docker", "jinja2"}),
-        (["status", "--json"], SCANNER | {"docker", "jinja2", "tfdet.render", "tomllib"}),
+        (["status", "--json"], SCANNER | {"docker", "jinja2", "tfdet.publish.render", "tomllib"}),
         (["evidence", "add", "no-such-file"], SCANNER | {"docker", "jinja2"}),
         (["doctor"], SCANNER - {"uv"}),
     ],

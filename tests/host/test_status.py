@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from records import STACK
 
-from tfdet.errors import Exit
-from tfdet.paths import Project
+from tfdet.base.errors import Exit
+from tfdet.base.paths import Project
 
 
 def tfdet(project: Project, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -151,7 +151,7 @@ def test_a_gpu_claim_is_never_backed_by_a_cpu(checkout: Project) -> None:
 @pytest.fixture
 def mark_on_a_gpu(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> Callable[..., str]:
     """What README says of a source for TF 2.1 after a GPU gave (observation, solution) records for it."""
-    from tfdet.cases import current_cases
+    from tfdet.store.cases import current_cases
 
     by_hash = current_cases(copy).by_hash
     stack = {**STACK, "tensorflow": "2.1.0", "gpu": "NVIDIA H200"}

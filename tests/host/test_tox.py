@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
-from tfdet.paths import Project
-from tfdet.records import read_records
+from tfdet.store.records import read_records
 
 ROOT = Path(__file__).parents[2]
 

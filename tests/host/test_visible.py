@@ -11,9 +11,12 @@ import pytest
 from rich.text import Text
 from typer.testing import CliRunner
 
-from tfdet import cli, console, lists, locate
-from tfdet.paths import Project
-from tfdet.visible import as_json, visible
+from tfdet.base import console
+from tfdet.base.paths import Project
+from tfdet.base.visible import as_json, visible
+from tfdet.cli.main import app
+from tfdet.engines import locate
+from tfdet.publish import lists, locate_page
 from tfdeterminism.trace.analyse.text import shown as shown_by_diff
 
 # Right-to-left override, isolate, zero-width space, joiner, soft hyphen, BOM, tag, separators, filler, selector, other.
@@ -71,13 +74,13 @@ def test_a_record_hides_nothing(
     path = copy.evidence / "cpu" / "tf2.0.jsonl"
     path.write_bytes(line("raises", error=error))
     monkeypatch.setenv("TFDET_ROOT", str(copy.root))
-    done = CliRunner().invoke(cli.app, command)
+    done = CliRunner().invoke(app, command)
     assert done.stdout and is_clean(done.stdout)
     assert "\\u202e" in done.stdout or command[0] == "status"
 
 
 def test_a_trace_hides_nothing() -> None:
-    page = locate.html(locate.Found.model_construct(result="same", first_step=None, culprits=[], verdict=NASTY))
+    page = locate_page.html(locate.Found.model_construct(result="same", first_step=None, culprits=[], verdict=NASTY))
     assert "\\u202e" in page and is_clean(page)
     assert is_clean(console.plain(NASTY))
     assert shown_by_diff(f"{NASTY}\x1b[2J\t.") == "safe" + "?" * 9 + HIDDEN[9:11] + "?gnp.exe?[2J\t."

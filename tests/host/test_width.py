@@ -13,7 +13,7 @@ import termios
 
 import pytest
 
-from tfdet.paths import Project
+from tfdet.base.paths import Project
 from tfdet_probe import report
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdet.paths import Project
+from tfdet.base.paths import Project
 from tfdeterminism import detect, known
 
 RELEASE = "v2.0.0-rc2-26-g64c3d38"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdet.paths import Project
+from tfdet.base.paths import Project
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "tfdeterminism.md"

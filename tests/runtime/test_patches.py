@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tfdet import known
-from tfdet.audit.ops import order_dependent_ops
+from tfdet.base.paths import Project
 from tfdet.matrix.load import Matrix, load_matrix
 from tfdet.matrix.models import Source
-from tfdet.paths import Project
+from tfdet.verdicts import known
+from tfdet.verdicts.ops import order_dependent_ops
 from tfdeterminism.patches import PATCHES, Patch
 
 ENVIRONMENTS = ("tf1.14", "tf1.15", "tf2.0", "tf2.4", "tf2.6", "tf2.8", "tf2.15", "tf2.21")

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tfdet.paths import Project
+from tfdet.base.paths import Project
 from tfdeterminism.patches import PATCHES
 
 ENVIRONMENTS = ("tf1.14", "tf2.0", "tf2.21")

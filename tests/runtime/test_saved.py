@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tfdet.paths import Project
+from tfdet.base.paths import Project
 
 SCRIPT = Path(__file__).with_name("saved_checks.py")
 GRAPHS = {"frozen", "meta graph", "scope", "served"}

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tfdet.paths import Project
-from tfdet.records import Record, read_records
+from tfdet.base.paths import Project
+from tfdet.store.records import Record, read_records
 from tfdet_probe.placement import WrongPlacement, check
 
 CPU, GPU = "/device:CPU:0", "/device:GPU:0"

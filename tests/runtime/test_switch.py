@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tfdet.paths import Project
+from tfdet.base.paths import Project
 
 CHECKS = Path(__file__).with_name("switch_checks.py")
 CUDNN, OPS, FRONTEND = "TF_CUDNN_DETERMINISTIC", "TF_DETERMINISTIC_OPS", "TF_CUDNN_USE_FRONTEND"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tfdet import known
+from tfdet.base.paths import Project
 from tfdet.matrix.load import Matrix, load_matrix
 from tfdet.matrix.models import NONE, Environment, Source
-from tfdet.paths import Project
+from tfdet.verdicts import known
 from tfdeterminism import recipes
 
 STOCK = [(1, 13), (1, 14), (1, 15), *((2, minor) for minor in range(22))]

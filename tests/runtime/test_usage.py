@@ -8,7 +8,7 @@ import sys
 import numpy
 import pytest
 
-from tfdet.paths import Project
+from tfdet.base.paths import Project
 from tfdeterminism.seeds import check_seed
 
 TRACE = "tfdeterminism.trace"

@@ -19,12 +19,12 @@ from pathlib import Path
 
 import pytest
 
+from tfdet.base.paths import Project
+from tfdet.engines.interpreters import find_python
 from tfdet.engines.venv import VenvEngine
-from tfdet.interpreters import find_python
 from tfdet.matrix.load import load_matrix
-from tfdet.paths import Project
-from tfdet.recipe import recipe_text
-from tfdet.status import load_status
+from tfdet.publish.recipe import recipe_text
+from tfdet.verdicts.status import load_status
 
 HERE = Path(__file__).parent
 TRAINING = HERE / "training_checks.py"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from tfdet.audit.model import Verdict
+from tfdet.store.audits import Verdict
 
 _FLOAT_ADD = "float_add_"
 _ORDERLESS = {

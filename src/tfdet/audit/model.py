@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+
+from tfdet.store.audits import Verdict
 
 BASE_KINDS = (
     "float_add_f16",
@@ -22,8 +23,6 @@ BASE_KINDS = (
 
 KINDS = tuple(kind + space for kind in BASE_KINDS for space in ("", "_shared"))
 """Every kind an instruction can have; `_shared` is on-chip memory, the rest global or generic."""
-
-Verdict = Literal["yes", "no", "unresolved"]
 
 
 @dataclass(frozen=True, order=True)

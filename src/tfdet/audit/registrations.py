@@ -14,12 +14,12 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from tfdet import console
 from tfdet.audit.wheels import Wheel, installed
+from tfdet.base import console
+from tfdet.base.errors import RunFailed
+from tfdet.base.paths import Project, cache_dir
 from tfdet.engines.venv import VenvEngine
-from tfdet.errors import RunFailed
 from tfdet.matrix.models import Environment
-from tfdet.paths import Project, cache_dir
 
 Registrations = dict[str, dict[str, list[str]]]
 """{op: {device: [dtypes]}} of the ops that have a GPU kernel; `DEFAULT` is a kernel for any device."""

@@ -15,7 +15,7 @@ from tfdet.audit.registrations import Registrations
 from tfdet.audit.scan import scan_library
 from tfdet.audit.strings import Strings, search
 from tfdet.audit.targets import Target
-from tfdet.errors import UsageError
+from tfdet.base.errors import UsageError
 
 _ARCH = re.compile(r"(sm|compute)_\d+[af]?$")
 

@@ -20,10 +20,11 @@ from tfdet.audit import classify, fatbin, sass
 from tfdet.audit.cubin import Cubin, read_cubin
 from tfdet.audit.elf import MACHINE_X86_64, ElfError, read_elf
 from tfdet.audit.fatbin import Element, PayloadError, iter_elements, read_payload
-from tfdet.audit.model import Fault, Kernel, LibraryAudit, Verdict
+from tfdet.audit.model import Fault, Kernel, LibraryAudit
 from tfdet.audit.ptx import Ptx, PtxFlow, PtxFunction
 from tfdet.audit.sass_flow import SassFlow
 from tfdet.audit.swap import Flow, explain
+from tfdet.store.audits import Verdict
 
 _ALONE = 32 << 20
 """Bytes of code below which starting processes takes longer than it saves."""

@@ -15,8 +15,8 @@ from collections import defaultdict
 from collections.abc import Collection, Hashable, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from tfdet.audit.model import Verdict
 from tfdet.audit.paths import Blocks, after, between, deciding
+from tfdet.store.audits import Verdict
 
 _MOST_NODES = 2_000
 _PASSING = frozenset({"move", "convert"})

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tfdet.audit import wheels
 from tfdet.audit.wheels import Wheel
-from tfdet.errors import TfdetError, UsageError, unknown
+from tfdet.base.errors import TfdetError, UsageError, unknown
+from tfdet.base.paths import Project
 from tfdet.matrix.load import Matrix
-from tfdet.paths import Project
 
 
 @dataclass(frozen=True)

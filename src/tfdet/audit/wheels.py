@@ -23,10 +23,10 @@ from filelock import FileLock
 from packaging.requirements import Requirement
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from tfdet import console
-from tfdet.errors import DataError, RunFailed, TfdetError, UsageError
+from tfdet.base import console
+from tfdet.base.errors import DataError, RunFailed, TfdetError, UsageError
+from tfdet.base.paths import Project, cache_dir
 from tfdet.matrix.models import Environment
-from tfdet.paths import Project, cache_dir
 
 # pip takes a wheel of any of these; the lock's hashes say which one it has to be.
 _PLATFORMS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014", "manylinux_2_12",

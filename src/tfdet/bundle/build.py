@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tfdet.base.errors import DataError, UsageError
+from tfdet.base.paths import Project, cache_dir
 from tfdet.bundle import pack
 from tfdet.bundle.contents import Choice, Contents, Entry, folder_contents, glibc, site_contents
+from tfdet.engines.locks import check_lock
 from tfdet.engines.venv import one_at_a_time, run_uv
-from tfdet.errors import DataError, UsageError
-from tfdet.locks import check_lock
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import UNKNOWN, Device, Environment
-from tfdet.paths import Project, cache_dir
-from tfdet.plan import make_plan
+from tfdet.matrix.plan import make_plan
 
 SCHEMA = 1
 PLATFORM = "x86_64-manylinux_2_28"

@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
+from tfdet.base.errors import UsageError, unknown
 from tfdet.bundle import stub, trim
-from tfdet.errors import UsageError, unknown
 
 SITE = "site"
 

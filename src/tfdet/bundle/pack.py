@@ -20,8 +20,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
 
+from tfdet.base.errors import RunFailed
 from tfdet.bundle.contents import Entry
-from tfdet.errors import RunFailed
 
 MEMBER = 64 << 20
 PRESET = 6  # of xz; 0 is five times as fast, and a fifth larger

@@ -17,7 +17,7 @@ import numpy as np
 from tfdet.audit.elf import TYPE_SYMTAB, Elf, ElfError, read_elf
 from tfdet.audit.fatbin import SECTION, Element, iter_elements
 from tfdet.audit.model import Fault
-from tfdet.errors import DataError
+from tfdet.base.errors import DataError
 
 _KERNEL_STORE = b".cask_resource"
 """Where cuBLASLt and cuDNN keep newer kernels: fatbins with other data between them, which is left as it is."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from tfdet.errors import UsageError
+from tfdet.base.errors import UsageError
 from tfdet.matrix.models import Device, Environment
 from tfdet_probe.solutions import CALLERS
 

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import DeviceRequest
 
-from tfdet import images
+from tfdet.base.errors import Exit, NoDevice, RunFailed, TfdetError
+from tfdet.base.paths import Project
+from tfdet.engines import images
 from tfdet.engines.base import Request, callers_choice, inside, sigterm_as_ctrl_c
-from tfdet.errors import Exit, NoDevice, RunFailed, TfdetError
-from tfdet.paths import Project
 from tfdet_probe.machine import machine_name
 
 if TYPE_CHECKING:

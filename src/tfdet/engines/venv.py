@@ -15,13 +15,13 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from uv import find_uv_bin
 
+from tfdet.base.errors import NoDevice, RunFailed, TfdetError, UsageError
+from tfdet.base.paths import Project, cache_dir
 from tfdet.engines.base import Request, callers_choice, sigterm_as_ctrl_c
-from tfdet.errors import NoDevice, RunFailed, TfdetError, UsageError
-from tfdet.gpus import nvml
-from tfdet.interpreters import find_python
-from tfdet.locks import check_lock
+from tfdet.engines.gpus import nvml
+from tfdet.engines.interpreters import find_python
+from tfdet.engines.locks import check_lock
 from tfdet.matrix.models import Environment, Pip
-from tfdet.paths import Project, cache_dir
 from tfdet_probe.lifeline import die_with
 from tfdet_probe.machine import machine_name
 
@@ -82,7 +82,7 @@ def _pip(key: str, environment: Environment) -> Pip:
 
 def require_gpu(environment: Environment) -> None:
     """NoDevice where a GPU build could not even start: told before gigabytes are brought."""
-    from tfdet.doctor import check_driver  # only GPU runs need what it loads
+    from tfdet.engines.doctor import check_driver  # only GPU runs need what it loads
 
     found = nvml()
     if found is None or not found.gpus:

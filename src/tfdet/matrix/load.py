@@ -11,7 +11,7 @@ from typing import TypeVar
 import tomli
 from pydantic import ValidationError
 
-from tfdet.errors import DataError, unknown
+from tfdet.base.errors import DataError, unknown
 from tfdet.matrix.models import NONE, Environment, Model, Solution, Source
 
 M = TypeVar("M", bound=Model)

@@ -1,0 +1,93 @@
+"""An audit as matrix/audits keeps it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+from tfdet.audit.model import Kernel, LibraryAudit
+from tfdet.audit.names import family, signatures
+from tfdet.audit.registrations import Registrations
+from tfdet.audit.report import Audit
+from tfdet.audit.wheels import Wheel
+from tfdet.base.paths import Project
+from tfdet.store.audits import (
+    SCANNER,
+    SCHEMA,
+    Found,
+    StoredAudit,
+    StoredKernel,
+    StoredLibrary,
+    StoredWheel,
+    Verdict,
+    load,
+    path_of,
+)
+
+
+def to_stored(audit: Audit) -> StoredAudit:
+    wheel = audit.target.wheel
+    return StoredAudit(
+        schema=SCHEMA,
+        environment=audit.target.environment or audit.target.name,
+        wheel=StoredWheel(file=wheel.path.name, sha256=wheel.sha256) if wheel else None,
+        scanner=SCANNER,
+        architectures={"sass": audit.sass, "ptx": audit.ptx},
+        environment_variables=sorted(audit.strings.variables),
+        messages=sorted(audit.strings.messages),
+        faults=audit.faults,
+        registrations=_folded(audit),
+        libraries={library.library: _library(library) for library in audit.gpu_libraries},
+    )
+
+
+def _folded(audit: Audit) -> dict[str, dict[str, str]] | None:
+    """Devices with the same dtypes share an entry: {"CPU GPU": "float16 float32"}."""
+    if audit.registrations is None:
+        return None
+    folded: dict[str, dict[str, str]] = {}
+    for op, devices in sorted(audit.registrations.items()):
+        by_dtypes: dict[str, list[str]] = defaultdict(list)
+        for device, dtypes in sorted(devices.items()):
+            by_dtypes[" ".join(dtypes)].append(device)
+        folded[op] = {" ".join(names): dtypes for dtypes, names in by_dtypes.items()}
+    return folded
+
+
+def registrations_of(project: Project, environment: str, wheel: Wheel) -> Registrations | None:
+    """What this very wheel registered when it was audited last; None if nobody asked it."""
+    path = path_of(project, environment)
+    old = load(path) if path.exists() else None
+    if old is None or old.registrations is None or old.wheel is None or old.wheel.sha256 != wheel.sha256:
+        return None
+    return {
+        op: {device: dtypes.split() for names, dtypes in folded.items() for device in names.split()}
+        for op, folded in old.registrations.items()
+    }
+
+
+def _library(library: LibraryAudit) -> StoredLibrary:
+    by_name: dict[str, list[Kernel]] = defaultdict(list)
+    for kernel in library.kernels:
+        by_name[kernel.name].append(kernel)
+    short = signatures(sorted({*library.names, *by_name}))
+    telling = {name for name, kernels in by_name.items() if any(k.order_dependent != "no" for k in kernels)}
+    orderless = Counter(family(short[name]) for name in by_name.keys() - telling)
+    return StoredLibrary(
+        kernel_counts=library.kernel_counts,
+        kernels=[StoredKernel(name=name, found=_found(by_name[name])) for name in sorted(telling)],
+        orderless=dict(sorted(orderless.items())),
+        plain=sorted({family(text) for name, text in short.items() if name not in by_name}),
+    )
+
+
+def _found(kernels: Iterable[Kernel]) -> list[Found]:
+    """Architectures that hold the same are told together."""
+    by_content: dict[tuple[Verdict, str, tuple[tuple[str, int], ...]], list[str]] = defaultdict(list)
+    for kernel in kernels:
+        content = (kernel.order_dependent, kernel.reason, tuple(sorted(kernel.atomics.items())))
+        by_content[content].append(kernel.arch)
+    return [
+        Found(archs=" ".join(archs), order_dependent=verdict, reason=reason, atomics=dict(atomics))
+        for (verdict, reason, atomics), archs in by_content.items()
+    ]

@@ -1,0 +1,58 @@
+"""What every command has: `--version`, the matrix, ways to answer."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tfdet.base import console
+from tfdet.base.paths import Project, find_project
+from tfdet.base.visible import as_json
+
+if TYPE_CHECKING:
+    from tfdet.matrix.load import Matrix
+    from tfdet.store.evidence import Added
+
+
+_READ_ONLY = ("doctor", "envs", "status", "show", "recipe")
+
+
+def _tell_version(asked: bool) -> None:
+    if asked:
+        from tfdeterminism.version import __version__
+
+        console.write(f"tfdet {__version__}\n")
+        raise typer.Exit
+
+
+def every_command(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="say which this is", callback=_tell_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Which TensorFlow op differs on which stack, with evidence that anybody can make again."""
+    if context.invoked_subcommand not in _READ_ONLY:
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # what is under way must not be lost with its reader
+
+
+def load() -> tuple[Project, Matrix]:
+    from tfdet.matrix.load import load_matrix
+
+    project = find_project()
+    return project, load_matrix(project.matrix)
+
+
+def print_json(value: object) -> None:
+    unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    console.write(as_json(json.dumps(value, indent=1, ensure_ascii=not unicode)) + "\n")
+
+
+def report_added(added: Added) -> None:
+    console.note(f"{added.taken} records taken ({added.replaced} renewed), {added.known} known already")
+    for conflict in added.conflicts:
+        console.note(f"  these differ: {conflict}")

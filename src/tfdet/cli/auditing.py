@@ -1,0 +1,106 @@
+"""What `tfdet audit` does; the command line only passes on what it was asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tfdet.audit import keep
+from tfdet.audit.registrations import Registrations, registrations
+from tfdet.audit.report import Audit, audit, check_archs
+from tfdet.audit.targets import Target, resolve
+from tfdet.base import console
+from tfdet.base.errors import DataError, Exit, TfdetError, UsageError
+from tfdet.base.paths import Project
+from tfdet.matrix.load import Matrix
+from tfdet.publish import audit_views as show
+from tfdet.store import audits as stored
+from tfdet.verdicts.difference import Difference, difference
+from tfdet.verdicts.findings import Audited, prepare
+
+
+@dataclass(frozen=True)
+class Asked:
+    targets: Sequence[str]
+    archs: Sequence[str] = ()
+    as_json: bool = False
+    write: bool = False
+    registrations: bool = False
+
+
+def run(project: Project, matrix: Matrix, asked: Asked) -> Exit:
+    """Audit each target and show it; what fails is told, and the others are still audited."""
+    _check(matrix, asked)
+    targets, failed = resolve(project, matrix, asked.targets)
+    several = len(targets) + len(failed) > 1
+    documents = []
+    for target in targets:
+        try:
+            found = _audit(project, matrix, target, asked)
+        except TfdetError as error:
+            failed.append(error)
+            continue
+        for fault in found.faults:
+            failed.append(DataError(fault))
+        if asked.as_json:
+            documents.append(found.as_json())
+        elif asked.write:
+            console.note(f"wrote {stored.write(project, keep.to_stored(found))}")
+        else:
+            for part in show.audit(found, prepare(keep.to_stored(found)), matrix.sources):
+                console.out().print(part)
+    if asked.as_json and documents:
+        console.write(json.dumps(documents if several else documents[0]) + "\n")
+    for problem in failed:
+        console.complain(problem)
+    return max((problem.code for problem in failed), default=Exit.OK)
+
+
+def _check(matrix: Matrix, asked: Asked) -> None:
+    check_archs(asked.archs)
+    if asked.write:
+        if asked.archs or asked.as_json:
+            raise UsageError("--write goes with neither --arch nor --json", "matrix/audits holds whole audits.")
+        if strangers := [name for name in asked.targets if name not in matrix.environments]:
+            raise UsageError(f"--write: {strangers[0]} is no environment", "matrix/audits is of environments only.")
+
+
+def _audit(project: Project, matrix: Matrix, target: Target, asked: Asked) -> Audit:
+    console.note(f"reading {len(target.libraries)} libraries of {target.name}")
+    found = audit(target, set(asked.archs) or None, matrix.determinism_variables)
+    if missing := set(asked.archs) - {*found.sass, *found.ptx}:
+        held = " ".join([*found.sass, *found.ptx]) or "no GPU code"
+        raise UsageError(f"{target.name} holds nothing for {' '.join(sorted(missing))}", f"It holds {held}.")
+    if target.environment and (asked.write or asked.registrations):
+        return replace(found, registrations=_registrations(project, matrix, target))
+    return found
+
+
+def _registrations(project: Project, matrix: Matrix, target: Target) -> Registrations | None:
+    assert target.environment is not None and target.wheel is not None
+    known = keep.registrations_of(project, target.environment, target.wheel)
+    if known is not None:
+        return known
+    environment = matrix.environment(target.environment)
+    try:
+        return registrations(project, target.environment, environment, target.wheel, target.libraries)
+    except TfdetError as error:  # the kernels do not need it
+        console.note(f"{target.environment}: its registrations are not known: {error.cause}")
+        return None
+
+
+def compare(project: Project, matrix: Matrix, old: str, new: str) -> Difference:
+    """Of two environments whose audits are stored."""
+    return difference(_stored(project, matrix, old), _stored(project, matrix, new), matrix.sources)
+
+
+def _stored(project: Project, matrix: Matrix, key: str) -> Audited:
+    matrix.environment(key)
+    path = stored.path_of(project, key)
+    if not path.exists():
+        have = ", ".join(sorted(p.stem for p in project.audits.glob("*.json")))
+        raise UsageError(
+            f"{key} has no audit in {project.audits}", f"Make it: tfdet audit {key} --write. There are: {have}."
+        )
+    return prepare(stored.load(path))

@@ -1,0 +1,63 @@
+"""`tfdet doctor`, `envs`, `build`: what there is, and bringing it up."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tfdet.base import console
+from tfdet.base.errors import Exit
+from tfdet.base.paths import find_project
+from tfdet.cli.app import load, print_json
+from tfdet.cli.options import Device, Environments, Json, environments
+
+
+def doctor(
+    env: Annotated[
+        str | None, typer.Argument(metavar="[ENV]", help="check for this environment", autocompletion=environments)
+    ] = None,
+    device: Annotated[Device, typer.Option(help="where its ops shall run")] = "gpu",
+    as_json: Json = False,
+) -> None:
+    """What this host can run: Docker, NVIDIA runtime, GPUs, driver, disk, Pythons. ENV lacks something: exit code 4."""
+    from tfdet.engines.doctor import examine
+    from tfdet.publish import lists
+
+    project, matrix = load()
+    checks = examine(project, matrix, env, device)
+    if as_json:
+        print_json([check.as_json() for check in checks])
+    else:
+        console.out().print(lists.checks(checks))
+    if env and any(check.state == "missing" for check in checks):
+        raise typer.Exit(Exit.NO_DEVICE)
+
+
+def envs(as_json: Json = False) -> None:
+    """The reference environments."""
+    from tfdet.matrix.load import load_environments
+    from tfdet.publish import lists
+
+    found = load_environments(find_project().matrix)
+    if as_json:
+        print_json([{"id": key, **e.model_dump(mode="json")} for key, e in found.items()])
+    else:
+        console.out().print(lists.environments(found))
+
+
+def build(
+    env: Environments,
+    base_image: Annotated[
+        str | None, typer.Option(help="install by pip on this image, which has the right CPython")
+    ] = None,
+) -> None:
+    """Build the images tfdet:ENV."""
+    from tfdet.engines.images import build as build_image
+
+    project, matrix = load()
+    for key in env:
+        matrix.environment(key)
+    for key in env:
+        image = build_image(project, matrix, key, base_image=base_image, on_line=console.note)
+        console.note(f"built tfdet:{key} ({image[:19]}). Run it: docker run --gpus all tfdet:{key}")

@@ -1,0 +1,62 @@
+"""The entry point: all commands, and what becomes of an error."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import traceback
+from typing import NoReturn
+
+import typer
+
+from tfdet.base import console
+from tfdet.base.errors import Exit, TfdetError, from_system
+from tfdet.cli import audit, bundle, evidence, host, locate, run, tables
+from tfdet.cli.app import every_command
+
+_COMMANDS = (
+    host.doctor, host.envs, host.build, run.run, tables.status, tables.show, tables.recipe,
+    audit.audit, locate.locate, bundle.bundle,
+)  # fmt: skip
+
+
+def _application() -> typer.Typer:
+    app = typer.Typer(
+        no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False, rich_markup_mode="rich"
+    )
+    app.callback()(every_command)
+    for command in _COMMANDS:
+        own_words = command is locate.locate  # a user's program has options of its own
+        app.command(context_settings={"ignore_unknown_options": own_words})(command)
+    store = typer.Typer(no_args_is_help=True, help="The evidence store, matrix/evidence.")
+    store.command("add")(evidence.add)
+    app.add_typer(store, name="evidence")
+    return app
+
+
+app = _application()
+
+
+def main() -> None:
+    """An expected error is an exit code and two lines, any other a defect of ours."""
+    console.prepare()
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends us as it ends any tool; but see every_command
+    try:
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # a full disk is told here, not by the interpreter at its end
+    except TfdetError as error:
+        _end(error)
+    except BrokenPipeError:
+        sys.exit(int(Exit.OK))
+    except OSError as error:
+        _end(from_system(error))
+    except Exception:
+        traceback.print_exc()
+        _end(TfdetError("a defect of tfdet: please report it", "The lines above tell where."))
+
+
+def _end(error: TfdetError) -> NoReturn:
+    console.complain(error)
+    sys.exit(int(error.code))

@@ -1,0 +1,88 @@
+"""`tfdet run`: the shared suite in environments."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from tfdet.base import console
+from tfdet.base.errors import Interrupted, TfdetError, UsageError, from_system
+from tfdet.base.paths import Project
+from tfdet.cli.app import load, report_added
+from tfdet.cli.options import Device, Environments, Json, solutions, sources
+from tfdet_probe.record import MOST
+
+if TYPE_CHECKING:
+    from tfdet.store.records import Record
+
+
+LONGEST = 86400.0  # seconds that one process of a case may take
+
+
+def run(
+    env: Environments,
+    engine: Annotated[Literal["docker", "venv"] | None, typer.Option(help="default: venv where pip can build")] = None,
+    device: Annotated[Device, typer.Option(help="where the ops run")] = "gpu",
+    source: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="only this source (again: several)", autocompletion=sources),
+    ] = None,
+    solution: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY", help="only this solution, and its control", autocompletion=solutions),
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, max=MOST, help="repeats in one process")] = 10,
+    relaunches: Annotated[int, typer.Option(min=1, max=MOST, help="fresh processes")] = 2,
+    timeout: Annotated[float, typer.Option(min=1, max=LONGEST, help="seconds for one process of a case")] = 120.0,
+    memory: Annotated[int, typer.Option(min=64, help="MiB for one process of a case")] = 4096,
+    out: Annotated[Path | None, typer.Option(help="keep the records in this file, not in the evidence store")] = None,
+    as_json: Json = False,
+) -> None:
+    """Run the shared suite and keep its records as evidence."""
+    from tfdet.engines.base import Selection
+    from tfdet.engines.run import run_environment, worst
+
+    if math.isnan(timeout):  # no range's bound stops it
+        raise UsageError("--timeout nan", f"Give seconds, at most {LONGEST:.0f}.")
+    project, matrix = load()
+    for key in env:
+        matrix.environment(key)
+    selection = Selection(
+        device=device, sources=tuple(source or ()), solutions=tuple(solution or ()), repeats=repeats,
+        relaunches=relaunches, timeout=timeout, memory=memory,
+    )  # fmt: skip
+    codes = []
+    for key in env:
+        console.note(f"{key} on the {device}")
+        try:
+            result = run_environment(project, matrix, key, selection, engine, out)
+        except Interrupted:
+            raise
+        except (TfdetError, OSError) as error:  # the next environment may do better
+            told = error if isinstance(error, TfdetError) else from_system(error, "Finished records are kept.")
+            console.complain(told)
+            codes.append(told.code)
+            continue
+        codes.append(result.code)
+        records = [record for record in result.records if record.environment == key]  # --out may hold others
+        if as_json:
+            console.write("".join(record.line() for record in records))
+        else:
+            _show_run(project, records, out)
+        if result.added:
+            report_added(result.added)
+    raise typer.Exit(worst(codes))
+
+
+def _show_run(project: Project, records: list[Record], out: Path | None) -> None:
+    """What the store, or the file that was asked for instead, now says of the cells that were run."""
+    from tfdet.publish import views
+    from tfdet.verdicts.infer import CellKey
+    from tfdet.verdicts.status import load_status
+
+    ran = {CellKey(r.environment, r.device, r.source, r.solution) for r in records}
+    status = load_status(project, [out], store=False) if out else load_status(project)
+    console.out().print(views.cells(cell for cell in status.cells if cell.key in ran))

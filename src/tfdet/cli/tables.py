@@ -1,0 +1,120 @@
+"""`tfdet status`, `show`, `recipe`: what the evidence says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tfdet.base import console
+from tfdet.base.errors import Exit, UsageError
+from tfdet.base.paths import Project, find_project
+from tfdet.cli.app import print_json
+from tfdet.cli.options import Json, environments, sources
+
+if TYPE_CHECKING:
+    from tfdet.verdicts.status import Status
+
+
+def status(
+    write: Annotated[bool, typer.Option("--write", help="write the tables into README.md and docs/status.md")] = False,
+    check: Annotated[bool, typer.Option("--check", help="fail if they are not what the evidence gives")] = False,
+    records: Annotated[list[Path] | None, typer.Option("--with", help="look at this file of records too")] = None,
+    only: Annotated[bool, typer.Option("--only", help="with --with: at these records alone")] = False,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(help="only this environment (again: several)", autocompletion=environments),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """What is deterministic where, by the evidence; contradicted claims are named."""
+    from tfdet.publish import views
+    from tfdet.verdicts.status import load_status
+
+    if write and check:
+        raise UsageError("--write and --check together", "Give one of them.")
+    if (write or check) and records:
+        raise UsageError("--with does not go with --write or --check", "Take the records in first: tfdet evidence add.")
+    if (write or check) and env:
+        raise UsageError("--env does not go with --write or --check", "The tables are always whole.")
+    if only and not records:
+        raise UsageError("--only without --with", "Name the records to look at: --with FILE.")
+    project = find_project()
+    found = load_status(project, records or [], store=not only)
+    for key in env or []:
+        found.matrix.environment(key)
+    contradictions = found.contradictions()
+    for key in found.stale_audits:
+        console.note(f"stale: matrix/audits/{key}.json was made by another scanner: tfdet audit {key} --write")
+    if write:
+        from tfdet.publish import render
+
+        for path in render.write(project, found):
+            console.note(f"wrote {path}")
+    elif check:
+        _check_tables(project, found, contradictions)
+    elif as_json:
+        print_json({"cells": [cell.as_json() for cell in found.cells if not env or cell.key.environment in env]})
+    else:
+        console.out().print(views.status(found, env, console.out().width))
+    _report_contradictions(contradictions)
+    if check:
+        console.note("the tables are what the evidence gives")
+
+
+def _check_tables(project: Project, found: Status, contradictions: list[str]) -> None:
+    from tfdet.publish import render
+
+    try:
+        render.check(project, found)
+    except render.OutOfDate:
+        _name_contradictions(contradictions)
+        raise
+
+
+def _report_contradictions(contradictions: list[str]) -> None:
+    _name_contradictions(contradictions)
+    if contradictions:
+        raise typer.Exit(Exit.CONTRADICTED)
+
+
+def _name_contradictions(contradictions: list[str]) -> None:
+    for text in contradictions:
+        console.note(f"contradiction: {text}")
+
+
+def show(
+    env: Annotated[str, typer.Argument(metavar="ENV", autocompletion=environments)],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", autocompletion=sources)],
+) -> None:
+    """One environment and source: every record, the claims, how to re-run it."""
+    from tfdet.publish import views
+    from tfdet.store import costs
+    from tfdet.store.evidence import Store
+    from tfdet.store.records import read_records
+    from tfdet.verdicts.status import load_status
+
+    project = find_project()
+    found = load_status(project)
+    found.matrix.environment(env)
+    found.matrix.source(source)
+    records = [
+        record
+        for path in Store(project.evidence).files()
+        if path.stem == env
+        for record in read_records(path)
+        if record.source == source
+    ]
+    for part in views.show(found, env, source, records, costs.of_source(project, env, source)):
+        console.out().print(part)
+
+
+def recipe(env: Annotated[str, typer.Argument(metavar="ENV", autocompletion=environments)]) -> None:
+    """Exact lines that make this TensorFlow as deterministic as it gets, and the ops to avoid."""
+    from tfdet.publish.recipe import recipe_text
+    from tfdet.verdicts.status import load_status
+
+    found = load_status(find_project())
+    found.matrix.environment(env)
+    console.write(recipe_text(found, env) + "\n")

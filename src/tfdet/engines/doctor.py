@@ -1,0 +1,225 @@
+"""What this host can run: each check by itself, none of them fatal."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from docker.errors import DockerException
+
+from tfdet.base.errors import TfdetError
+from tfdet.base.paths import Project, cache_dir
+from tfdet.engines import images
+from tfdet.engines.gpus import Nvidia, nvml
+from tfdet.engines.interpreters import find_python
+from tfdet.matrix.load import Matrix, natural
+from tfdet.matrix.models import UNKNOWN, Device, Environment
+
+State = Literal["ok", "missing", "warn"]
+GIB = 1 << 30
+ROOM = 10 * GIB  # a GPU image, or a GPU environment, with its downloads
+
+
+@dataclass(frozen=True)
+class Check:
+    """name: what was looked at.  detail: what was found.  advice: what to do, if anything."""
+
+    name: str
+    state: State
+    detail: str
+    advice: str = ""
+
+    def as_json(self) -> dict[str, str]:
+        return asdict(self)
+
+
+def examine(project: Project, matrix: Matrix, key: str | None, device: Device = "gpu") -> list[Check]:
+    """All checks; with an environment's key, what that environment needs on that device."""
+    info = docker_info()
+    nvidia = nvml()
+    minors = {environment.pip.python for environment in matrix.environments.values() if environment.pip}
+    if key is None:
+        gpu, docker = [check_gpus(nvidia)], [check_docker(info), check_container_toolkit(info)]
+        return [*docker, *gpu, *check_disks(info), check_uv(), *map(check_python, sorted(minors, key=natural))]
+    environment = matrix.environment(key)
+    docker = [check_docker(info)] + [check_container_toolkit(info)] * (device == "gpu")
+    venv = [check_uv(), check_python(environment.pip.python)] if environment.pip else []
+    docker, venv = one_is_enough(docker, venv)
+    gpu = [check_gpus(nvidia), check_driver(environment, nvidia), check_architecture(environment, nvidia)]
+    return [*docker, *(gpu if device == "gpu" else []), *check_disks(info), *venv]
+
+
+def one_is_enough(docker: list[Check], venv: list[Check]) -> tuple[list[Check], list[Check]]:
+    """An environment is brought up by Docker or in a virtual environment: what the other lacks is not needed."""
+
+    def able(checks: list[Check]) -> bool:
+        return bool(checks) and all(check.state != "missing" for check in checks)
+
+    def spare(checks: list[Check]) -> list[Check]:
+        return [replace(check, state="warn") if check.state == "missing" else check for check in checks]
+
+    return spare(docker) if able(venv) else docker, spare(venv) if able(docker) else venv
+
+
+def docker_info() -> dict[str, Any] | TfdetError:
+    """What the daemon says of itself, or why it says nothing."""
+    try:
+        return dict(images.connect().info())
+    except TfdetError as error:
+        return error
+    except DockerException as error:
+        return TfdetError(str(error), "See `docker info`.")
+
+
+def check_docker(info: dict[str, Any] | TfdetError) -> Check:
+    if isinstance(info, TfdetError):
+        return Check("Docker", "missing", info.cause, info.advice)
+    return Check("Docker", "ok", f"version {info.get('ServerVersion')}, {info.get('Driver')}")
+
+
+def check_container_toolkit(info: dict[str, Any] | TfdetError) -> Check:
+    """Docker can hand GPUs to containers: by the nvidia runtime, its hook on PATH, or CDI devices."""
+    name = "NVIDIA runtime in Docker"
+    if isinstance(info, TfdetError):
+        return Check(name, "missing", "no Docker", "Not needed for `--engine venv` or `--device cpu`.")
+    if "nvidia" in (info.get("Runtimes") or {}):
+        return Check(name, "ok", "runtime nvidia")
+    devices = [str(device.get("ID")) for device in info.get("DiscoveredDevices") or []]
+    if any("nvidia.com/gpu" in device for device in devices):
+        return Check(name, "ok", "CDI devices")
+    if shutil.which("nvidia-container-runtime-hook"):
+        return Check(name, "ok", "nvidia-container-runtime-hook")
+    return Check(
+        name,
+        "missing",
+        "containers get no GPU",
+        "Install the NVIDIA Container Toolkit: nvidia-ctk runtime configure; restart Docker.",
+    )
+
+
+def check_gpus(nvidia: Nvidia | None) -> Check:
+    if nvidia is None:
+        return Check("GPU", "missing", "NVML finds no NVIDIA driver", "Runs with `--device cpu` work without one.")
+    if not nvidia.gpus:
+        return Check("GPU", "missing", f"driver {nvidia.driver}, no GPU", "See nvidia-smi.")
+    named = ", ".join(f"{g.name} ({g.capability[0]}.{g.capability[1]}, {g.mebibytes >> 10} GiB)" for g in nvidia.gpus)
+    return Check("GPU", "ok", named)
+
+
+def check_driver(environment: Environment, nvidia: Nvidia | None) -> Check:
+    """The driver against the least that the environment's CUDA takes."""
+    name = "driver"
+    least = re.search(r"\d+(\.\d+)*", environment.min_driver)
+    if nvidia is None:
+        return Check(name, "missing", "none", f"The environment needs {environment.min_driver} or newer.")
+    if environment.min_driver == UNKNOWN or not least:
+        return Check(name, "warn", f"{nvidia.driver}; what the environment needs is unknown")
+    if _numbers(nvidia.driver) < _numbers(least.group()):
+        return Check(
+            name, "missing", f"{nvidia.driver} is too old", f"Install driver {environment.min_driver} or newer."
+        )
+    return Check(name, "ok", f"{nvidia.driver} (the environment needs {environment.min_driver})")
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version))
+
+
+def check_architecture(environment: Environment, nvidia: Nvidia | None) -> Check:
+    """The GPUs against the code in the binary: SASS runs within its major version, PTX on anything newer."""
+    name = "GPU code"
+    if nvidia is None or not nvidia.gpus:
+        return Check(name, "missing", "no GPU", f"The environment has code for: {environment.cuda_arch}.")
+    sass, ptx = architectures(environment.cuda_arch)
+    if not sass and not ptx:
+        return Check(name, "warn", "which GPUs the binary has code for is unknown")
+    foreign = [gpu for gpu in nvidia.gpus if not any(_runs(sm, gpu.capability) for sm in sass)]
+    if not foreign:
+        return Check(name, "ok", f"compiled for these GPUs ({environment.cuda_arch})")
+    named = ", ".join(sorted({gpu.name for gpu in foreign}))
+    if all(any(compute <= gpu.capability for compute in ptx) for gpu in foreign):
+        return Check(
+            name,
+            "warn",
+            f"no code for {named}: PTX is compiled at the first start",
+            "The first run may take half an hour; what it shows is of the driver's compiler, too.",
+        )
+    return Check(
+        name, "missing", f"no code that runs on {named} ({environment.cuda_arch})", "Take a newer environment."
+    )
+
+
+def architectures(text: str) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """(SASS, PTX) compute capabilities named in e.g. `sm_60, sm_70, compute_80 (PTX)`."""
+    found = [
+        (kind, (int(number[:-1]), int(number[-1]))) for kind, number in re.findall(r"(sm|compute)_(\d{2,3})", text)
+    ]
+    return [c for kind, c in found if kind == "sm"], [c for kind, c in found if kind == "compute"]
+
+
+def _runs(sass: tuple[int, int], capability: tuple[int, int]) -> bool:
+    return sass[0] == capability[0] and sass[1] <= capability[1]
+
+
+def check_disks(info: dict[str, Any] | TfdetError) -> Iterator[Check]:
+    places = {"disk for environments": cache_dir()}
+    if not isinstance(info, TfdetError) and info.get("DockerRootDir"):
+        places["disk for images"] = Path(str(info["DockerRootDir"]))
+    for name, place in places.items():
+        yield check_disk(name, place)
+
+
+def check_disk(name: str, place: Path) -> Check:
+    there = next((p for p in (place, *place.parents) if p.exists()), Path("/"))
+    try:
+        free = shutil.disk_usage(there).free
+    except OSError as error:
+        return Check(name, "warn", f"{there}: {error.strerror}")
+    detail = f"{free / GIB:.0f} GiB free in {place}"
+    if free < ROOM:
+        return Check(name, "warn", detail, f"One GPU environment takes up to {ROOM // GIB} GiB: free some space.")
+    return Check(name, "ok", detail)
+
+
+def check_uv() -> Check:
+    command = _uv()
+    if command is None:
+        return Check("uv", "missing", "not found", "Install it: pip install uv")
+    return Check("uv", "ok", _output([command, "--version"]))
+
+
+def check_python(minor: str) -> Check:
+    """A CPython of this minor, for the venv engine."""
+    name = f"CPython {minor}"
+    found = find_python(minor)
+    if found:
+        return Check(name, "ok", str(found))
+    if _numbers(minor) < (3, 8):
+        advice = f"pyenv install {minor} (keep its bin on PATH), or use `--engine docker`."
+        return Check(name, "missing", "not on this machine, and uv brings none", advice)
+    return Check(name, "ok", "not here; uv downloads it when it is needed")
+
+
+def _uv() -> str | None:
+    from uv import find_uv_bin  # its absence is an answer, not an error
+
+    try:
+        return find_uv_bin()
+    except FileNotFoundError:
+        return shutil.which("uv")
+
+
+def _output(command: list[str]) -> str:
+    return _run(command).stdout.strip()
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return subprocess.CompletedProcess(command, 127, "", str(error))

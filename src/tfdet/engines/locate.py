@@ -1,0 +1,197 @@
+"""Name the op that makes a training differ: the debug tool of the user's environment, shown by the host."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from tfdet.base.console import plain
+from tfdet.base.errors import DataError, Exit, Interrupted, NoDevice, RunFailed, UsageError
+from tfdet.base.paths import Project
+from tfdet.matrix.load import Matrix
+from tfdet_probe.lifeline import die_with
+
+Words = Annotated[str, AfterValidator(plain)]  # a stranger's trace must not steer a terminal
+Result = Literal["same", "diverged", "structure"]
+
+
+class _Model(BaseModel):
+    """What the debug tool prints, and what a stranger's trace may have put into it: checked, the rest left out."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
+
+
+class Culprit(_Model):
+    op_type: Words
+    op_name: Words
+    device: Words
+    step: int
+    file: Words | None
+    line: int
+    stack: list[tuple[Words, int, Words]] = []
+    forward_op: Words | None
+    forward_name: Words | None = None
+    function: Words = ""
+    layer: Words | None = None
+    class_: Words = Field(alias="class")
+    why: Words = ""
+    source: Words | None
+    solution: Words | None = None
+    advice: Words
+    lines: list[Words] = []
+    snippet: list[tuple[int, Words]] = []
+    rank: Words = "0"
+
+
+class Shown(_Model):
+    """One record of the first step that differs."""
+
+    op: Words
+    name: Words
+    state: Literal["same", "differs", "missing", "written", "culprit"]
+    file: Words | None
+    line: int
+    function: Words
+
+
+class Replay(_Model):
+    times: int
+    distinct: int
+
+
+class TraceHeader(_Model):
+    argv: list[Words] | None
+    tensorflow: Words | None
+    python: Words | None
+    devices: list[Words] | None
+    xla: Words | None = None
+
+
+class Found(_Model):
+    """What `trace diff --json` and `trace locate --json` give."""
+
+    result: Result
+    first_step: int | None
+    culprits: list[Culprit]
+    compared: int = 0
+    differing: int = 0
+    missing: int = 0
+    notes: list[Words] = []
+    steps: list[tuple[int, int, int]] = []
+    front: list[Shown] = []
+    traces: list[TraceHeader] = []
+    runs: int | None = None
+    replay: Replay | None = None
+    findings: list[Words] = []
+    verdict: Words = ""
+
+    @property
+    def headline(self) -> str:
+        if self.verdict:
+            return self.verdict
+        if self.result == "same":
+            return "The runs are the same."
+        if self.culprits:
+            first = self.culprits[0]
+            return f"{first.op_type} at step {first.step}: {first.class_}."
+        return f"The runs {'differ' if self.result == 'diverged' else 'do not do the same things'}."
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which Python runs the program: of an environment of the matrix, or any other."""
+
+    program: tuple[str, ...]
+    environment: str | None = None
+    python: str | None = None
+    device: Literal["cpu", "gpu"] = "cpu"
+    runs: int = 5
+
+
+def wanted(
+    matrix: Matrix, words: Sequence[str], python: str | None, device: Literal["cpu", "gpu"], runs: int
+) -> Wanted:
+    """From the words of the command line: [ENV] PROGRAM ARGS."""
+    environment = words[0] if words and words[0] in matrix.environments else None
+    program = tuple(words[1:] if environment else words)
+    if not program:
+        raise UsageError("no program is named", "tfdet locate [ENV] -- train.py ARGS")
+    if environment and python:
+        raise UsageError("--python together with an environment", "Give one of them.")
+    if Path(program[0]).suffix == ".py" and not Path(program[0]).is_file():
+        raise UsageError(f"{program[0]} is not there", "Name the program as you would to Python.")
+    return Wanted(program, environment, python, device, runs)
+
+
+def locate(project: Project, matrix: Matrix, ask: Wanted) -> Found:
+    """Run the debug tool; its progress goes to standard error."""
+    command = [_interpreter(project, matrix, ask), "-m", "tfdeterminism.trace", "locate", "--json"]
+    command += ["--runs", str(ask.runs), "--", *ask.program]
+    path = os.pathsep.join(filter(None, [str(project.runtime), os.environ.get("PYTHONPATH", "")]))
+    child = subprocess.Popen(
+        command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path},
+        preexec_fn=partial(die_with, os.getpid(), signal.SIGTERM),
+    )  # fmt: skip
+    try:
+        said, _ = child.communicate()
+    except KeyboardInterrupt:
+        child.send_signal(signal.SIGTERM)  # it sees to its own program
+        child.wait()
+        raise Interrupted from None
+    if child.returncode == Exit.INTERRUPTED:
+        raise Interrupted
+    if child.returncode not in (0, 1, 2):
+        raise RunFailed("the search did not come to an end", "The lines above say why.")
+    return read(said)
+
+
+def read(text: bytes) -> Found:
+    """What the debug tool printed."""
+    try:
+        return Found.model_validate_json(text)
+    except ValidationError as error:
+        raise DataError(f"this is not what `trace locate --json` gives: {error.errors()[0]['msg']}") from None
+
+
+def compare(traces: Sequence[str]) -> Found:
+    """Traces that were recorded before, on whatever machine."""
+    from tfdeterminism.trace.analyse import diff
+    from tfdeterminism.trace.analyse.format import BadTrace
+
+    if len(traces) < 2:
+        raise UsageError("one trace cannot be compared", "Name two or more: tfdet locate --traces A B")
+    try:
+        return Found.model_validate(diff.compare(list(traces)).as_json(), strict=False)
+    except BadTrace as error:
+        raise DataError(error.cause, error.advice) from None
+
+
+def _interpreter(project: Project, matrix: Matrix, ask: Wanted) -> str:
+    if ask.environment:
+        from tfdet.engines.venv import VenvEngine, require_gpu
+
+        environment = matrix.environment(ask.environment)
+        if ask.device == "gpu":
+            require_gpu(environment)
+        return str(VenvEngine(project).interpreter(ask.environment, environment, ask.device))
+    if ask.device == "gpu":
+        raise NoDevice("--device speaks of an environment", "Your own Python uses the devices that it sees.")
+    found = shutil.which(ask.python or "python")
+    if found is None:
+        raise UsageError(f"no {ask.python or 'python'} on PATH", "Name the Python that has TensorFlow: --python PATH")
+    if ask.python is None and Path(found).resolve() == Path(sys.executable).resolve():
+        raise UsageError(
+            "this is tfdet's own Python, which has no TensorFlow",
+            "Name an environment (tfdet locate tf2.21 -- train.py), or your Python: --python PATH",
+        )
+    return found

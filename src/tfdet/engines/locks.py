@@ -1,0 +1,46 @@
+"""Lock files: exact versions with hashes, checked before anything is installed from them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tfdet.base.errors import DataError
+
+_PINNED = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*)(\[[\w,.-]+\])?==[\w.!+-]+( ?;[^\\]*)? \\$")
+_ADVICE = "Make it anew with scripts/lock; nothing was installed."
+_HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}( \\)?$")
+
+
+def check_lock(path: Path, *, tensorflow: bool = False) -> None:
+    """DataError naming every line that is not a pinned requirement or its hash, and pins that are missing.
+
+    Each lock has pytest; with `tensorflow` a TensorFlow too.
+    """
+    faults: list[str] = []
+    names: list[str] = []
+    wants_hash = False
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8: {error}", _ADVICE) from error
+    for number, line in enumerate(lines, 1):
+        if not wants_hash and (not line.strip() or line.startswith("#")):
+            continue
+        if wants_hash and _HASH.match(line):
+            wants_hash = line.endswith("\\")
+        elif not wants_hash and (pin := _PINNED.match(line)):
+            names.append(pin["name"].lower())
+            wants_hash = True
+        else:
+            wanted = "a sha256 hash of the requirement above" if wants_hash else "NAME==VERSION with hashes"
+            faults.append(f"{path}:{number}: {line.strip()[:60]!r} is not {wanted}")
+            wants_hash = False
+    if wants_hash:
+        faults.append(f"{path}:{len(lines)}: ends in the middle of a requirement")
+    if "pytest" not in names:
+        faults.append(f"{path}: no pytest is pinned")
+    if tensorflow and not any(name.startswith("tensorflow") for name in names):
+        faults.append(f"{path}: no TensorFlow is pinned")
+    if faults:
+        raise DataError("\n".join(faults), _ADVICE)

@@ -1,0 +1,190 @@
+"""Run the suite in environments and take the records in."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from tfdet.base import console
+from tfdet.base.errors import DataError, Exit, Interrupted, RunFailed, UsageError
+from tfdet.base.paths import Project
+from tfdet.engines.base import Engine, Request, Selection, inside
+from tfdet.matrix.load import Matrix
+from tfdet.matrix.models import Environment
+from tfdet.matrix.plan import cells, write_plan
+from tfdet.store.evidence import Added, Store
+from tfdet.store.records import Record, read_records
+from tfdet_probe.lifeline import PATIENCE
+from tfdet_probe.record import BadRecords, Journal, is_written
+
+# The worst of several runs is the exit code of all.
+_GRAVITY = [Exit.OK, Exit.CONTRADICTED, Exit.NO_DEVICE, Exit.RUN_FAILED, Exit.USAGE, Exit.INTERRUPTED]
+
+
+@dataclass(frozen=True)
+class RunResult:
+    code: Exit
+    records: list[Record]
+    added: Added | None
+
+
+def worst(codes: list[Exit]) -> Exit:
+    return max(codes, key=_GRAVITY.index, default=Exit.OK)
+
+
+def engine_for(project: Project, environment: Environment, name: str | None) -> Engine:
+    """The engine asked for; without a wish, a venv where pip can build the environment."""
+    chosen = name or ("venv" if environment.pip else "docker")
+    # Imported on use: Docker's library alone takes a quarter of a second.
+    if chosen == "venv":
+        from tfdet.engines.venv import VenvEngine
+
+        return VenvEngine(project)
+    if chosen == "docker":
+        from tfdet.engines.docker import DockerEngine
+
+        return DockerEngine(project)
+    raise UsageError(f"no engine is called {chosen!r}", "Engines: docker, venv.")
+
+
+def run_environment(
+    project: Project,
+    matrix: Matrix,
+    key: str,
+    selection: Selection,
+    engine_name: str | None = None,
+    out: Path | None = None,
+) -> RunResult:
+    """Run one environment; finished records are kept whatever happens.
+
+    Records go into the evidence store, or into the file `out`.
+    """
+    environment = matrix.environment(key)
+    _check_selection(matrix, key, selection)
+    plan = write_plan(matrix, key, project.root / ".tfdet" / "plans" / f"{key}.json")
+    name = f"{key}-{selection.device}"
+    with _journal(project, name, out) as journal:
+        if out is None:
+            _take_stranded(project, name)
+        engine = engine_for(project, environment, engine_name)
+        request = Request(key=key, environment=environment, plan=plan, journal=journal, selection=selection)
+        try:
+            code = engine.run(request)
+        except KeyboardInterrupt:
+            raise Interrupted from None
+        if code == Exit.INTERRUPTED:
+            raise Interrupted
+        if code not in list(Exit):
+            raise RunFailed(f"the suite in {key} ended with status {code}", "Run again: it goes on where it stopped.")
+        records = list(read_records(journal)) if journal.exists() else []
+        added = None
+        if out is None:
+            added = Store(project.evidence).add(records)
+            journal.unlink(missing_ok=True)
+    return RunResult(Exit(code), records, added)
+
+
+def _check_selection(matrix: Matrix, key: str, selection: Selection) -> None:
+    """Unknown names, and a choice of which nothing is left, are told before anything is built."""
+    for source in selection.sources:
+        matrix.source(source)
+    for solution in selection.solutions:
+        matrix.solution(solution)
+    chosen = [
+        cell
+        for cell in cells(matrix, key)
+        if cell.device == selection.device
+        and (not selection.sources or cell.source in selection.sources)
+        and (not selection.solutions or cell.solution in selection.solutions)
+    ]
+    if not any(cell.reason is None for cell in chosen):
+        reasons = sorted({cell.reason for cell in chosen if cell.reason})
+        raise UsageError(
+            f"nothing to run in {key} on the {selection.device}: {'; '.join(reasons[:3]) or 'no such cell'}",
+            "Choose another --source, --solution or --device.",
+        )
+
+
+@contextlib.contextmanager
+def _journal(project: Project, name: str, out: Path | None) -> Iterator[Path]:
+    """A journal of our own: two runs at once never write into one."""
+    if out is not None:
+        _check_writable(out)
+        with _held(out.with_name(out.name + ".lock")) as held:
+            if not held or not _left(out):
+                raise UsageError(f"another run is writing {out}", "Name another --out file.")
+            yield out.resolve()
+        return
+    for number in range(100):
+        folder = project.journals / f"{name}-{number}"
+        folder.mkdir(parents=True, exist_ok=True)
+        journal = folder / "records.jsonl"
+        with _held(folder / "lock") as held:
+            if held and _left(journal):
+                yield journal
+                return
+    raise RunFailed("a hundred runs of this environment are under way", "Wait for one to end.")
+
+
+def _left(journal: Path, patience: float = PATIENCE + 5) -> bool:
+    """Does nobody write these records any more?  The probe of a tfdet that was killed needs seconds to end; a container
+    does not end with it.
+    """
+    end = time.monotonic() + patience
+    while is_written(str(journal)):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return not is_written(str(inside(journal)))
+
+
+def _check_writable(out: Path) -> None:
+    """UsageError where no records could be kept, before anything is run."""
+    try:
+        if out.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(out))
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with out.with_name(out.name + ".lock").open("a"):
+            pass
+    except OSError as error:
+        raise UsageError(f"--out {out}: {error.strerror}: {error.filename}", "Name a file in your folder.") from error
+
+
+def _take_stranded(project: Project, name: str) -> None:
+    """Records of runs that were interrupted beside another one: nobody would come back to their journals."""
+    for path in sorted(project.journals.glob(f"{name}-*/records.jsonl")):
+        if not path.parent.name.removeprefix(f"{name}-").isdigit():
+            continue
+        with _held(path.parent / "lock") as held:
+            if not held or not path.exists() or not _left(path, patience=0):
+                continue
+            try:
+                Journal(str(path))  # cuts off a line that a kill has torn
+            except BadRecords as error:
+                raise DataError(str(error).partition(";")[0], "Move that file away; nothing was run.") from error
+            added = Store(project.evidence).add(read_records(path))
+            path.unlink()
+            console.note(f"{added.taken} records of an interrupted run taken")
+
+
+@contextlib.contextmanager
+def _held(path: Path) -> Iterator[bool]:
+    """Hold the lock file `path` if nobody does; it is gone afterwards."""
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        path.unlink(missing_ok=True)
+        lock.release()

@@ -1,0 +1,135 @@
+"""The plan: environment x source x solution on each device, exclusions with a reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tfdet.base.files import write_whole
+from tfdet.matrix.load import Matrix
+from tfdet.matrix.models import NONE, Claim, Device, Environment, Rule, Source
+from tfdet_probe.plan import SCHEMA
+
+DEVICES: tuple[Device, ...] = ("cpu", "gpu")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One source under one solution on one kind of device.
+
+    reason: why it is not run.  may_fail: why a crash there is no surprise.
+    """
+
+    device: Device
+    source: str
+    solution: str
+    expect: str | None = None
+    reason: str | None = None
+    may_fail: str | None = None
+
+
+def cells(matrix: Matrix, key: str) -> list[Cell]:
+    """Every cell of an environment, the excluded ones with their reason."""
+    environment = matrix.environment(key)
+    return [
+        Cell(
+            device,
+            source_key,
+            solution,
+            expected(source, environment, device, solution),
+            _excluded(matrix, source, environment, device, solution),
+            _first(source.known_failures, environment, device, solution),
+        )
+        for device in DEVICES
+        for source_key, source in matrix.sources.items()
+        for solution in _tried(matrix, source)
+    ]
+
+
+def _tried(matrix: Matrix, source: Source) -> list[str]:
+    named = {solution for claim in source.claims for solution in claim.solutions} | set(source.try_solutions)
+    tried = [key for key, solution in matrix.solutions.items() if solution.general or key in named]
+    return sorted(tried, key=lambda key: matrix.solutions[key].order)  # the control first
+
+
+def claims_of(source: Source, environment: Environment, device: str, solution: str) -> list[Claim]:
+    kind = "cpu" if device == "cpu" else "gpu"
+    return [c for c in source.claims if c.device == kind and solution in c.solutions and c.covers(environment)]
+
+
+def expected(source: Source, environment: Environment, device: str, solution: str) -> str | None:
+    """What documents say of a cell."""
+    return said(claims_of(source, environment, device, solution))
+
+
+def said(claims: Sequence[Claim]) -> str | None:
+    """What these claims of one cell come to; a refusal wins, as it does at run time."""
+    says = [claim.says for claim in claims]
+    return "raises" if "raises" in says else says[0] if says else None
+
+
+def _excluded(matrix: Matrix, source: Source, environment: Environment, device: Device, key: str) -> str | None:
+    solution = matrix.solutions[key]
+    if environment.not_run:
+        return environment.not_run
+    if device not in source.devices:
+        return f"the source does not concern a {device}"
+    if solution.not_run:
+        return solution.not_run
+    if device not in solution.devices:
+        return f"{key} does not concern a {device}"
+    if not solution.available.covers(environment):
+        return f"{key} does not exist in {environment.kind} {environment.version}"
+    return _first(source.exclude, environment, device, key)
+
+
+def _first(rules: list[Rule], environment: Environment, device: Device, solution: str) -> str | None:
+    return next((rule.reason for rule in rules if rule.holds(environment, device, solution)), None)
+
+
+def make_plan(matrix: Matrix, key: str, *, ordered: bool = False) -> dict[str, Any]:
+    """What the probe reads: see tfdet_probe.plan.  ordered: the most valuable cells are to be run first."""
+    everything = cells(matrix, key)
+    wanted = [cell for cell in everything if cell.reason is None]
+    used = {cell.solution for cell in wanted} | {NONE}
+    solutions = [
+        {"key": name, **solution.apply.model_dump(exclude_none=True)}
+        for name, solution in matrix.solutions.items()
+        if name in used and solution.apply
+    ]
+    return {
+        "schema": SCHEMA,
+        "environment": key,
+        "determinism_variables": matrix.determinism_variables,
+        "solutions": solutions,
+        "cells": [
+            {"device": c.device, "source": c.source, "solution": c.solution, "expect": c.expect, "may_fail": c.may_fail}
+            | ({"rank": rank(matrix, key, c)} if ordered else {})
+            for c in wanted
+        ],
+        "excluded": [
+            {"device": c.device, "source": c.source, "solution": c.solution, "reason": c.reason}
+            for c in everything
+            if c.reason
+        ],
+    }
+
+
+def rank(matrix: Matrix, key: str, cell: Cell) -> list[int]:
+    """Where a cell comes when time is short, the least first: the confirmed rows of the seed documents, each under its
+    control and then under the solutions claimed for it; then what waits for its first measurement; then the rest.
+    """
+    source, solution = matrix.source(cell.source), matrix.solution(cell.solution)
+    claimed = cell.solution == NONE or bool(claims_of(source, matrix.environment(key), cell.device, cell.solution))
+    confirmed = source.group == "gpu-confirmed"
+    candidate = source.group == "gpu-candidate"
+    tier = 0 if confirmed and claimed else 1 if candidate else 2 if confirmed or claimed else 3
+    return [tier, *source.place, solution.order]
+
+
+def write_plan(matrix: Matrix, key: str, path: Path) -> Path:
+    write_whole(path, json.dumps(make_plan(matrix, key), indent=1, sort_keys=True) + "\n")
+    return path

@@ -1,0 +1,203 @@
+"""What the stored audits say, as rows of the generated tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from tfdet.audit.capability import Capability, capabilities, natively
+from tfdet.matrix.models import Environment
+from tfdet.publish.tables import span
+from tfdet.store.audits import StoredLibrary
+from tfdet.verdicts.findings import Finding, What, families
+from tfdet.verdicts.status import Status
+
+_Word = What | Literal["shipped", "out of reach"]
+_WORDS: dict[_Word, str] = {
+    "order-dependent": "confirmed",
+    "shipped": "shipped, reach not established",
+    "out of reach": "shipped, not reached",
+    "partial": "partial",
+    "unresolved": "unresolved",
+    "orderless": "false alarm",
+    "no atomics": "no atomics",
+    "not shipped": "not shipped",
+}
+_STRONGEST = list(_WORDS)  # first
+_SHOWN_GPUS = ((7, 0), (8, 0), (9, 0), (10, 0))  # V100, A100, H100 and H200, B200
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of the original list: what the audits found, told by builds."""
+
+    name: str
+    word: str
+    where: str
+    kernels: str
+
+
+@dataclass(frozen=True)
+class Build:
+    """One audited environment."""
+
+    key: str
+    sass: str
+    ptx: str
+    native: str
+    gpus: str
+    kernels: int
+    order_dependent: int
+    unresolved: int
+    variables: str
+
+
+@dataclass(frozen=True)
+class Tables:
+    status: Status
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """The audited environments, in the order of the matrix."""
+        return [key for key in self.status.matrix.environments if key in self.status.audits]
+
+    def where(self, keys: Iterable[str]) -> str:
+        """TF 1.13 to 2.1, 2.4: ranges among the audited builds."""
+        environments = self.status.matrix.environments
+        among: list[Environment] = [environments[key] for key in self.keys]
+        return span([environments[key] for key in keys], among)
+
+    def builds(self) -> list[Build]:
+        return [self._build(key) for key in self.keys]
+
+    def _build(self, key: str) -> Build:
+        audited = self.status.audits[key]
+        stored = audited.stored
+        sass, ptx = stored.architectures["sass"], stored.architectures["ptx"]
+        found = capabilities(sass, ptx)
+        verdicts = {row.kernel.name: row.kernel.verdict for row in audited.rows}
+        return Build(
+            key,
+            " ".join(arch.removeprefix("sm_") for arch in sass),
+            " ".join(arch.removeprefix("compute_") for arch in ptx),
+            natively(found),
+            " ".join(_short(one) for one in found if one.compute in _SHOWN_GPUS),
+            max((sum(counts) for counts in _by_arch(stored.libraries.values())), default=0),
+            sum(verdict == "yes" for verdict in verdicts.values()),
+            sum(verdict == "unresolved" for verdict in verdicts.values()),
+            ", ".join(f"`{name}`" for name in stored.environment_variables if "DETERMINI" in name),
+        )
+
+    def files(self) -> list[File]:
+        """The 15 files of the original list, in its order."""
+        sources = self.status.matrix.sources
+        group = sorted((s.order, s.seed_row, key) for key, s in sources.items() if s.group == "gpu-possible")
+        names = dict.fromkeys(row for _, row, _ in group if row)
+        return [self._file(name, [key for _, row, key in group if row == name]) for name in names]
+
+    def _file(self, name: str, sources: list[str]) -> File:
+        by_build = {key: self._of(key, sources) for key in self.keys}
+        said = {key: min((_word(f) for f in found), key=_STRONGEST.index) for key, found in by_build.items() if found}
+        if not said:
+            return File(name, "not audited", "", "")
+        best = min(said.values(), key=_STRONGEST.index)
+        builds = {w: self.where(k for k in said if said[k] == w) for w in _STRONGEST if w in said.values()}
+        where = [text if w == best else f"{_WORDS[w]}: {text}" for w, text in builds.items()]
+        counts = [len({r.kernel.name for f in by_build[key] for r in f.yes}) for key in said if said[key] == best]
+        return File(name, _WORDS[best], "; ".join(where), _range(counts))
+
+    def _of(self, key: str, sources: list[str]) -> list[Finding]:
+        return [finding for source in sources if (finding := self.status.finding(key, source)) is not None]
+
+    def candidates(self) -> list[tuple[str, str, str, str]]:
+        """(title, builds, order-dependent kernels, condition) of the sources that no document names."""
+        sources = self.status.matrix.sources
+        mine = sorted((s.order, key) for key, s in sources.items() if s.group == "gpu-candidate")
+        rows = []
+        for _, source in mine:
+            found = {k: f for k in self.keys if (f := self.status.finding(k, source))}
+            held = {k: f for k, f in found.items() if f.what == "order-dependent"}
+            words = {_word(f): self.where(k for k in held if _word(held[k]) == _word(f)) for f in held.values()}
+            where = "; ".join(text if w == "order-dependent" else f"{_WORDS[w]}: {text}" for w, text in words.items())
+            kernels = _range([f.names for f in held.values()])
+            rows.append((sources[source].title, where or "none", kernels, sources[source].condition))
+        return rows
+
+    def found(self) -> list[tuple[str, list[str]]]:
+        """(source, a cell for each audited build) of every source that has kernels to look for."""
+        rows = []
+        for key, source in self.status.matrix.sources.items():
+            if source.audit and source.audit.kernels:
+                rows.append((key, [_cell(self.status.finding(build, key)) for build in self.keys]))
+        return rows
+
+    def unclaimed(self) -> list[tuple[str, str, str]]:
+        """(family, variants, builds) of kernels that depend on order, or may, and that no source claims."""
+        sources = self.status.matrix.sources.values()
+        by_build = {key: families(self.status.audits[key].unclaimed(sources)) for key in self.keys}
+        names = sorted({name for found in by_build.values() for name in found})
+        return [
+            (
+                name,
+                _range([f[name] for f in by_build.values() if name in f]),
+                self.where(k for k in self.keys if name in by_build[k]),
+            )
+            for name in names
+        ]
+
+    def variables(self) -> list[tuple[str, str]]:
+        """(environment variable, builds that read it)."""
+        return self._said({key: self.status.audits[key].stored.environment_variables for key in self.keys})
+
+    def messages(self) -> list[tuple[str, str]]:
+        return self._said({key: self.status.audits[key].stored.messages for key in self.keys})
+
+    def _said(self, texts: dict[str, list[str]]) -> list[tuple[str, str]]:
+        every = sorted({text for some in texts.values() for text in some})
+        return [(text, self.where(key for key in self.keys if text in texts[key])) for text in every]
+
+    def reading(self, variable: str) -> list[str]:
+        """The audited builds whose binaries read it."""
+        return [key for key in self.keys if variable in self.status.audits[key].stored.environment_variables]
+
+
+def _by_arch(libraries: Iterable[StoredLibrary]) -> list[list[int]]:
+    counts: dict[str, list[int]] = {}
+    for library in libraries:
+        for arch, number in library.kernel_counts.items():
+            counts.setdefault(arch, []).append(number)
+    return list(counts.values())
+
+
+def _word(finding: Finding) -> _Word:
+    """What was found, told by whether the op reaches it."""
+    if finding.what != "order-dependent" or finding.counts:
+        return finding.what
+    return "shipped" if finding.open else "out of reach"
+
+
+def _short(one: Capability) -> str:
+    return {"native": "native", "jit": "JIT", "no": "–"}[one.how]
+
+
+def _range(counts: list[int]) -> str:
+    if not counts:
+        return "0"
+    return str(counts[0]) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+
+
+def _cell(finding: Finding | None) -> str:
+    """The number of order-dependent kernels, or what else was found."""
+    if finding is None:
+        return ""
+    if finding.what == "order-dependent":
+        return f"{finding.names}{'' if finding.counts else '°' if finding.open else '×'}"
+    return {
+        "partial": f"({finding.names})",
+        "unresolved": "?",
+        "orderless": "0",
+        "no atomics": "0",
+        "not shipped": "–",
+    }[finding.what]

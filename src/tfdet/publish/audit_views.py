@@ -1,0 +1,93 @@
+"""Audits on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from tfdet.audit.capability import Capability
+from tfdet.audit.report import Audit
+from tfdet.audit.sass import FIRST_ARCH
+from tfdet.matrix.models import Source
+from tfdet.publish.lists import Facts
+from tfdet.publish.views import BLIND
+from tfdet.verdicts.difference import Difference
+from tfdet.verdicts.findings import Audited, families
+
+_HOW = {"native": "natively", "jit": "by JIT", "no": "not at all"}
+
+
+def audit(found: Audit, audited: Audited, sources: Mapping[str, Source]) -> list[RenderableType]:
+    """One target: what it is built for, what its kernels do, what it reads and how it refuses."""
+    target = found.target
+    title = f"{target.environment}: {target.wheel.path.name}" if target.environment and target.wheel else target.name
+    parts: list[RenderableType] = [Text("\n" + title, style="bold")]
+    parts += [_architectures(found), Text(""), capability(found.capabilities)]
+    parts += [Text("\nsources", style="bold"), _sources(audited, sources)]
+    if unclaimed := families(audited.unclaimed(sources.values())):
+        parts += [Text("\nkernels that no source claims", style="bold"), _families(unclaimed)]
+    parts += _list("environment variables that it reads", sorted(found.strings.variables))
+    parts += _list("messages by which it refuses", sorted(found.strings.messages))
+    if found.registrations is not None:
+        parts.append(Text(f"\n{len(found.registrations)} ops have a GPU kernel (--json names them)"))
+    parts.append(Text("\nnot seen: " + BLIND, style="dim"))
+    return parts
+
+
+def _architectures(found: Audit) -> Facts:
+    made = Facts("architecture", "kernels", "order-dependent", "unresolved", "other atomics")
+    counts = {"yes": 0, "unresolved": 0, "no": 0}  # in the order of the columns
+    for arch in [*found.sass, *found.ptx]:
+        mine = dict(counts)
+        for kernel in found.kernels:
+            if kernel.arch == arch:
+                mine[kernel.order_dependent] += 1
+        total = sum(library.kernel_counts.get(arch, 0) for library in found.libraries)
+        read = not (arch.startswith("sm_") and int(arch.removeprefix("sm_")) < FIRST_ARCH)
+        made.add(arch, str(total), *(str(mine[answer]) if read else "see PTX" for answer in mine))
+    return made
+
+
+def capability(found: list[Capability]) -> Facts:
+    made = Facts("compute capability", "GPUs", "runs", "with")
+    for one in found:
+        made.add("{}.{}".format(*one.compute), one.gpus, _HOW[one.how], one.by)
+    return made
+
+
+def _sources(audited: Audited, sources: Mapping[str, Source]) -> Facts:
+    made = Facts("source", "finding", "read from")
+    for key, source in sources.items():
+        finding = audited.finding(source.audit) if source.audit else None
+        if finding and finding.what != "not shipped":
+            made.add(key, finding.text, " ".join(finding.archs))
+    return made
+
+
+def _families(found: Mapping[str, int]) -> Facts:
+    made = Facts("kernel", "variants")
+    for name, count in found.items():
+        made.add(name, str(count))
+    return made
+
+
+def _list(title: str, texts: list[str]) -> list[RenderableType]:
+    return [Text(f"\n{title}", style="bold"), *(Text(f"  {text}") for text in texts)] if texts else []
+
+
+def difference(found: Difference) -> list[RenderableType]:
+    parts: list[RenderableType] = [Text(f"{found.old} → {found.new}", style="bold")]
+    for title, some in (
+        ("order-dependent kernels that appeared", found.appeared),
+        ("order-dependent kernels that went", found.went),
+    ):
+        parts += _list(title, [f"{name} ({count})" for name, count in some.items()])
+    parts += _list("more or fewer variants", [f"{name}: {a} → {b}" for name, (a, b) in found.changed.items()])
+    beside = [f"{name}" + (f" (for {', '.join(keys)})" if keys else "") for name, keys in found.beside.items()]
+    parts += _list("deterministic kernels that came beside the old", beside)
+    parts += _list("sources", [f"{key}: {old} → {new}" for key, (old, new) in found.sources.items()])
+    for title, (more, fewer) in (("environment variables", found.variables), ("messages", found.messages)):
+        parts += _list(title, [f"+ {text}" for text in more] + [f"- {text}" for text in fewer])
+    return parts

@@ -1,0 +1,94 @@
+"""Lists on a terminal that ask no evidence: they come at once, so nothing heavy is imported here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
+from rich.segment import Segment
+from rich.text import Text
+
+from tfdet.base.visible import visible
+
+if TYPE_CHECKING:
+    from tfdet.engines.doctor import Check
+    from tfdet.matrix.models import Environment
+
+
+_GAP = 2  # between columns
+_FOLDED = 24  # columns into which the widest cells may be folded and still be read
+
+
+class Facts:
+    """A table of text; where it is too wide to be read, each of its rows by itself.
+
+    Laid out here: rich's own tables, which are made for more, took a fifth of what `tfdet envs` took.
+    """
+
+    def __init__(self, *columns: str) -> None:
+        self._header = [Text(column, "bold") for column in columns]
+        self._rows: list[list[Text]] = []
+
+    def add(self, *row: str | Text) -> None:
+        """Facts as they are: what looks like rich's markup in a record or a claim is text."""
+        self._rows.append([Text(visible(cell)) if isinstance(cell, str) else cell for cell in row])
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        rows = [self._header, *self._rows] if any(self._header) else self._rows
+        widths = [max(map(_widest, column)) for column in zip(self._header, *self._rows, strict=True)]
+        room = options.max_width - _GAP * (len(widths) - 1)
+        if sum(widths) - max(widths) + min(max(widths), _FOLDED) > room:
+            yield from self._one_by_one()
+            return
+        while sum(widths) > room:
+            widths[widths.index(max(widths))] -= 1
+        for row in rows:
+            yield from _lines(console, row, widths)
+
+    def _one_by_one(self) -> Iterator[RenderableType]:
+        names = [column.plain.strip() for column in self._header]
+        for first, second, *others in self._rows:
+            named = zip(names[2:], others, strict=True)
+            told = [Text.assemble((f"{name}: " if name else "", "dim"), cell) for name, cell in named if cell]
+            yield Text.assemble((first.plain, "bold"), "  ", second)
+            if told:
+                yield Padding(Text("; ").join(told), (0, 0, 0, 4))
+
+
+def _widest(cell: Text) -> int:
+    return max(map(cell_len, cell.plain.split("\n")))
+
+
+def _lines(console: Console, row: Sequence[Text], widths: Sequence[int]) -> Iterator[Segment]:
+    folded = [_folded(console, cell, width) for cell, width in zip(row, widths, strict=True)]
+    for line in zip_longest(*folded, fillvalue=Text()):
+        parts: list[Segment] = []
+        for cell, width in zip(line, widths, strict=True):
+            parts += [*cell.render(console), Segment(" " * (width - cell.cell_len + _GAP))]
+        parts[-1] = Segment.line()
+        yield from parts
+
+
+def _folded(console: Console, cell: Text, width: int) -> Sequence[Text]:
+    fits = _widest(cell) <= width and "\n" not in cell.plain
+    return [cell] if fits else list(cell.wrap(console, width, overflow="fold"))
+
+
+def environments(found: Mapping[str, Environment]) -> Facts:
+    table = Facts("environment", "TensorFlow", "CUDA", "cuDNN", "driver", "image")
+    for key, environment in found.items():
+        table.add(key, environment.tensorflow, environment.cuda, environment.cudnn, environment.min_driver,
+                  environment.image)  # fmt: skip
+    return table
+
+
+def checks(found: Sequence[Check]) -> Facts:
+    table = Facts("", "what", "found", "advice")
+    styles = {"ok": "green", "warn": "yellow", "missing": "red"}
+    for check in found:
+        table.add(Text(check.state, style=styles[check.state]), check.name, check.detail, check.advice)
+    return table

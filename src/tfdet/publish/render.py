@@ -1,0 +1,138 @@
+"""Write the tables (README.md, docs/status.md, known.json, advice.json), and check them against the evidence."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+from importlib.resources import files
+from pathlib import Path
+
+from jinja2 import DictLoader, Environment, StrictUndefined
+
+from tfdet.base.errors import DataError, Exit, TfdetError
+from tfdet.base.files import write_whole
+from tfdet.base.paths import Project
+from tfdet.base.visible import visible
+from tfdet.matrix.models import Group
+from tfdet.publish import advice, audit_tables, tables
+from tfdet.store.cases import current_cases
+from tfdet.store.evidence import Store
+from tfdet.store.misfits import misfits
+from tfdet.verdicts import known
+from tfdet.verdicts.status import Status
+from tfdeterminism import recipes
+
+_BLOCK = re.compile(r"(<!-- tfdet:begin (?P<name>[\w-]+) -->\n)(?P<body>.*?)(<!-- tfdet:end (?P=name) -->)", re.S)
+
+
+class OutOfDate(TfdetError):
+    code = Exit.CONTRADICTED
+
+
+# Which blocks each file holds, each exactly once: a marker that was broken would guard nothing.
+_TARGETS = {
+    "README.md": (
+        *("recipes", "gpu", "historic", "files", "possible", "candidates", "audits", "others", "cpu", "provenance"),
+        *("solutions", "autotune"),
+    ),
+    "docs/status.md": ("later", "claims", "measured", "provenance"),
+    "docs/audit-findings.md": ("found", "unclaimed", "variables", "messages", "provenance"),
+}
+
+
+def write(project: Project, status: Status) -> list[Path]:
+    """Bring the generated blocks up to date; the files that changed.  No table is made of what `check` refuses."""
+    _vouch(project, status)
+    changed = []
+    for path, old, new in _texts(project, status):
+        if new != old:
+            write_whole(path, new)
+            changed.append(path)
+    return changed
+
+
+def check(project: Project, status: Status) -> None:
+    """OutOfDate, with the first differing lines, if a table is not what the evidence gives."""
+    _vouch(project, status)
+    for path, old, new in _texts(project, status):
+        if new != old:
+            diff = difflib.unified_diff(old.splitlines(), new.splitlines(), str(path), "what the evidence gives", n=0)
+            raise OutOfDate(
+                "\n".join([line[:200] for line in diff][:12]) or f"{path}: its line ends were changed",
+                "Run `tfdet status --write`; a table is never edited by hand.",
+            )
+
+
+def _vouch(project: Project, status: Status) -> None:
+    """Every record is read once more, whole and strictly; DataError names those that cannot be."""
+    store, cases = Store(project.evidence), current_cases(project)
+    records = (record for path in store.files() for record in store.read(path))
+    faults = [fault for record in records for fault in misfits(status.matrix, cases, record)]
+    if faults:
+        raise DataError("\n".join(dict.fromkeys(faults)), "Measure again, or mend the matrix.")
+
+
+def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
+    """(file, its text, what its text should be) of each target."""
+    blocks = _blocks(project, status)
+    texts = []
+    for name, expected in _TARGETS.items():
+        path = project.root / name
+        old = path.read_bytes().decode("utf-8")
+        found = [match["name"] for match in _BLOCK.finditer(old)]
+        if sorted(found) != sorted(expected) or old.count("tfdet:begin") + old.count("tfdet:end") != 2 * len(expected):
+            raise DataError(
+                f"{path}: its markers are not those of {', '.join(expected)}, each once",
+                "Restore the lines <!-- tfdet:begin NAME --> and <!-- tfdet:end NAME -->.",
+            )
+        texts.append((path, old, _BLOCK.sub(lambda match: match[1] + blocks[match["name"]] + match[4], old)))
+    for path, text in ((project.known, known.text(status)), (project.advice, advice.text(status))):
+        texts.append((path, path.read_bytes().decode("utf-8") if path.exists() else "", text))
+    return texts
+
+
+def _blocks(project: Project, status: Status) -> dict[str, str]:
+    """Every block's text, by name."""
+    folder = files("tfdet.publish") / "templates"
+    sources = {item.name: item.read_text("utf-8") for item in folder.iterdir() if item.name.endswith(".md.j2")}
+    engine = Environment(
+        loader=DictLoader(sources),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+        finalize=lambda value: visible(value) if isinstance(value, str) else value,
+        keep_trailing_newline=True,
+    )
+    context = {
+        "columns": tables.columns(status),
+        "cell": lambda key, column: tables.claim_cell(status, key, column),
+        "groups": {group: (title, _group(status, group)) for group, title in tables.GROUPS.items()},
+        "solutions": status.matrix.solutions,
+        "sources": status.matrix.sources,
+        "cpu": tables.measured(status, "cpu"),
+        "devices": {device: tables.measured(status, device) for device in ["cpu", *status.gpus]},
+        "audits": audit_tables.Tables(status),
+        "provenance": provenance(project),
+        "recipes": recipes.RECIPES,
+        "patches": [(patch, tables.patch_span(status.matrix, patch)) for patch in recipes.PATCHES.values()],
+    }
+    return {name.removesuffix(".md.j2"): engine.get_template(name).render(context) for name in sources}
+
+
+def _group(status: Status, group: Group) -> list[str]:
+    mine = [(source.order, key) for key, source in status.matrix.sources.items() if source.group == group]
+    return [key for _, key in sorted(mine)]
+
+
+def provenance(project: Project) -> dict[str, object]:
+    """What the tables were made from: any change of a record or a claim changes the fingerprint."""
+    digest = hashlib.sha256()
+    records = 0
+    files_read = [*project.matrix.glob("*/*.toml"), *project.evidence.glob("*/*.jsonl"), *project.audits.glob("*.json")]
+    for path in sorted(files_read):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(project.matrix)}\n{len(content)}\n".encode() + content)
+        records += content.count(b"\n") if path.suffix == ".jsonl" else 0
+    return {"records": records, "fingerprint": digest.hexdigest()[:16]}

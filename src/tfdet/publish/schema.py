@@ -1,0 +1,33 @@
+"""Export the models of matrix/ as JSON Schema: python -m tfdet.matrix.schema FOLDER."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from tfdet.matrix.models import Environment, Model, Solution, Source
+from tfdet.store.audits import StoredAudit
+from tfdet.store.costs import Cost
+from tfdet.store.records import Record
+
+
+def schemas() -> dict[str, str]:
+    """{file name: text} of matrix/schema."""
+    models: dict[str, type[Model]] = {
+        "environment": Environment,
+        "source": Source,
+        "solution": Solution,
+        "record": Record,
+        "audit": StoredAudit,
+        "cost": Cost,
+    }
+    return {
+        f"{name}.json": json.dumps(model.model_json_schema(by_alias=True), indent=1, sort_keys=True) + "\n"
+        for name, model in models.items()
+    }
+
+
+if __name__ == "__main__":
+    for name, text in schemas().items():
+        Path(sys.argv[1], name).write_text(text, "utf-8")

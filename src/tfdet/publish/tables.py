@@ -1,0 +1,243 @@
+"""The README's tables as rows of text: claims by version range, and what the CPU showed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from tfdet.matrix.load import Matrix
+from tfdet.matrix.models import NONE, Environment, Group, Source
+from tfdet.matrix.plan import claims_of
+from tfdet.verdicts import known
+from tfdet.verdicts.findings import Finding
+from tfdet.verdicts.infer import Cell, CellKey, Verdict
+from tfdet.verdicts.status import Status, StatusCell
+from tfdeterminism.patches import Patch
+
+GROUPS: dict[Group, str] = {
+    "gpu-confirmed": "Confirmed sources (with solutions)",
+    "gpu-historic": "Historic sources",
+    "gpu-possible": "Possible sources: files that call CUDA `atomicAdd`",
+    "gpu-later": "Sources that later documents name",
+    "gpu-candidate": "Candidates: found in the binaries, named by no document",
+    "not-gpu": "Sources that have nothing to do with a GPU",
+    "beyond": "Sources beyond TensorFlow",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the GPU tables: environments by range."""
+
+    title: str
+    stock: tuple[str, ...] = ()
+    ngc: bool = False
+
+    def holds(self, environment: Environment) -> bool:
+        return self.ngc if environment.kind == "ngc" else environment.version in self.stock
+
+
+def columns(status: Status) -> list[Column]:
+    """The seeds' two columns, then what came later."""
+    minors = list(dict.fromkeys(e.version for e in status.matrix.environments.values() if e.kind == "stock"))
+    middle = tuple(v for v in minors if v in {f"2.{n}" for n in range(2, 8)})
+    earlier = {"1.13", "1.14", "1.15", "2.0", "2.1", *middle}
+    return [
+        Column("NGC 19.06+ / TF 2.1", ("2.1",), ngc=True),
+        Column("TF 1.14, 1.15, 2.0", ("1.14", "1.15", "2.0")),
+        Column("TF 2.2 to 2.7", middle),
+        Column("TF 2.8+", tuple(v for v in minors if v not in earlier)),
+    ]
+
+
+def claim_cell(status: Status, key: str, column: Column) -> str:
+    """What documents, and GPUs that measured it, say of one source in one column."""
+    source = status.matrix.sources[key]
+    environments = [(k, e) for k, e in status.matrix.environments.items() if column.holds(e)]
+    said = [(_said(status, key, source, k, e), e) for k, e in environments]
+    texts = list(dict.fromkeys(text for text, _ in said if text))
+    if len({text for text, _ in said}) == 1 or not texts:
+        return "".join(texts)
+    return "; ".join(f"{text} ({span([e for t, e in said if t == text], [e for _, e in said])})" for text in texts)
+
+
+def _said(status: Status, key: str, source: Source, environment_key: str, environment: Environment) -> str:
+    """e.g. `TCD or TDO`, each with the mark of its best backing (one mark where all have the same)."""
+    finding = status.finding(environment_key, key)
+    if finding and finding.reach.how == "no GPU kernel":
+        return "no GPU kernel<sup>a</sup>"
+    says = {
+        solution: claim.says
+        for solution in status.matrix.solutions
+        for claim in claims_of(source, environment, "gpu", solution)
+    }
+    backing = {solution: _backing(status, environment_key, key, solution, text) for solution, text in says.items()}
+    works = [s for s, text in says.items() if text in ("deterministic", "no-solution") and s != NONE]
+    refuses = [s for s, text in says.items() if text == "raises"]
+    lacking = says and "deterministic" not in says.values()
+    stands_in = lacking and key in known.replaced(environment_key, environment)
+    words = [_marked(works, backing, " or ")] if works else []
+    words += [f"by default<sup>{backing[NONE]}</sup>"] if says.get(NONE) == "deterministic" else []
+    words += [f"raises under {_marked(refuses, backing, ' and ')}"] if refuses else []
+    words += [f"{known.ENABLED}<sup>{_replaced_backing(status, environment_key, key)}</sup>"] if stands_in else []
+    return ", ".join(words) if says or finding is None else _unclaimed(status, environment_key, key, finding)
+
+
+def _unclaimed(status: Status, environment: str, source: str, finding: Finding) -> str:
+    """What the binaries hold of a source of which no document says anything there."""
+    if finding.open:
+        return "order-dependent<sup>s</sup>"
+    if not status.cell(CellKey(environment, "gpu", source, NONE)).audited:
+        return ""
+    return "order-dependent<sup>a</sup>" if finding.counts else "no such atomics<sup>a</sup>"
+
+
+def _marked(solutions: list[str], backing: dict[str, str], between: str) -> str:
+    marks = {backing[solution] for solution in solutions}
+    if len(marks) == 1:
+        return f"{between.join(solutions)}<sup>{marks.pop()}</sup>"
+    return between.join(f"{solution}<sup>{backing[solution]}</sup>" for solution in solutions)
+
+
+def _replaced_backing(status: Status, environment: str, source: str) -> str:
+    """m, ✗: as below; p: the graph of what tfdeterminism puts in the op's place speaks for it (tests/runtime)."""
+    cells = [status.verdict(CellKey(environment, gpu, source, known.ENABLED)) for gpu in status.gpus]
+    if any(cell.verdict is Verdict.NONDETERMINISTIC for cell in cells):
+        return "✗"
+    return _measured([cell for cell in cells if cell.verdict is Verdict.DETERMINISTIC]) or "p"
+
+
+def _measured(agreeing: list[Cell]) -> str:
+    """m by a single machine, m×2 by two; nothing where none agrees."""
+    number = max((cell.machines for cell in agreeing), default=0)
+    return f"m×{number}" if number > 1 else "m" * number
+
+
+_BACKS = {"deterministic": Verdict.DETERMINISTIC, "raises": Verdict.RAISES}
+
+
+def _backing(status: Status, environment: str, source: str, solution: str, says: str) -> str:
+    """The mark of what is claimed.
+
+    m: a GPU showed it (m×2: on two machines); ✗: a GPU showed otherwise; a: the binaries speak for it; s: they hold
+    such atomics, and whether the op reaches them is not known; d: documents only.
+    """
+    cells = [status.cell(CellKey(environment, gpu, source, solution)) for gpu in status.gpus]
+    if any(cell.contradiction for cell in cells):
+        return "✗"
+    measured = _measured([cell.cell for cell in cells if cell.cell.verdict is _BACKS.get(says)])
+    if measured:
+        return measured
+    cell = status.cell(CellKey(environment, "gpu", source, solution))
+    if cell.audited:
+        return "a"
+    return "s" if says == "no-solution" and cell.finding and cell.finding.open else "d"
+
+
+def span(chosen: list[Environment], among: list[Environment]) -> str:
+    """Which environments, as ranges: TF 2.1, NGC 19.06 to 20.02.
+
+    No range holds an environment that was not chosen: where those of one version differ, NGC's are told apart by
+    TensorFlow's major version, and what still differs by itself: TF 2.0.4.
+    """
+    taken = {id(environment) for environment in chosen}
+    words = []
+    for kind, name in (("stock", "TF"), ("ngc", "NGC")):
+        line = [e for e in among if e.kind == kind]
+        lines = {name: line}
+        if kind == "ngc" and any(whole is None for whole, _ in _by_version(line, taken)):
+            majors = dict.fromkeys(e.tensorflow.split(".")[0] for e in line)
+            lines = {f"{name} TF{major}": [e for e in line if e.tensorflow.split(".")[0] == major] for major in majors}
+        words += [f"{label} {text}" for label, some in lines.items() for text in _ranges(some, taken)]
+    return ", ".join(words)
+
+
+def _by_version(line: list[Environment], taken: set[int]) -> list[tuple[bool | None, list[Environment]]]:
+    """(were they all taken: None for some of them, the environments) of each version."""
+    versions: dict[str, list[Environment]] = {}
+    for environment in line:
+        versions.setdefault(environment.version, []).append(environment)
+    hits = [{id(e) in taken for e in same} for same in versions.values()]
+    return [(hit.pop() if len(hit) == 1 else None, same) for hit, same in zip(hits, versions.values(), strict=True)]
+
+
+def _ranges(line: list[Environment], taken: set[int]) -> Iterator[str]:
+    for whole, run in groupby(_by_version(line, taken), key=lambda found: found[0]):
+        versions = [same for _, same in run]
+        if whole:
+            first, last = versions[0][0].version, versions[-1][0].version
+            yield first if first == last else f"{first} to {last}"
+        elif whole is None:
+            yield from (_exactly(e) for same in versions for e in same if id(e) in taken)
+
+
+def _exactly(environment: Environment) -> str:
+    return environment.tensorflow if environment.kind == "stock" else environment.image.rsplit(":", 1)[-1]
+
+
+def patch_span(matrix: Matrix, patch: Patch) -> str:
+    """Where a patch of tfdeterminism is applied: TF 1.13 to 2.6, NGC 19.06 to 20.02."""
+    among = list(matrix.environments.items())
+    chosen = [e for key, e in among if patch.key in known.patched(key, e)]
+    return span(chosen, [e for _, e in among])
+
+
+_MARKS = {
+    Verdict.NOT_SHOWN: "≈",
+    Verdict.RAISES: "raises",
+    Verdict.UNSUPPORTED: "–",
+    Verdict.FAILED: "failed",
+    Verdict.STALE: "stale",
+    Verdict.BLANK: "",
+}
+
+
+def mark(cell: Cell) -> str:
+    return _mark(cell) + (f" ×{cell.machines}" if cell.machines > 1 else "")
+
+
+def _mark(cell: Cell) -> str:
+    if cell.verdict is Verdict.NONDETERMINISTIC:
+        return f"✗ {cell.differed}/{cell.runs}"
+    if cell.verdict is Verdict.DETERMINISTIC:
+        return f"✓ 0/{cell.runs} (≤ {cell.bound95:.0%})"
+    if cell.verdict is Verdict.TOO_FEW:
+        return f"? 0/{cell.runs}"
+    return _MARKS[cell.verdict]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A table of one device: rows (source, solution), a column an environment."""
+
+    environments: list[str]
+    rows: list[tuple[str, str, list[str]]]
+    silent: list[str]  # sources under which no environment ever showed a difference, a refusal or a failure
+    quiet: list[tuple[str, str, list[str]]]  # the rows of the silent ones
+
+
+def measured(status: Status, device: str) -> Measured:
+    """What `device` showed: sources that did something in full, the silent ones by name."""
+    cells = [c for c in status.cells if c.key.device == device and c.cell.verdict is not Verdict.BLANK]
+    chosen = [e for e in status.matrix.environments if e in {c.key.environment for c in cells}]
+    quiet = {Verdict.NOT_SHOWN, Verdict.UNSUPPORTED}
+    by_source = {s: [c for c in cells if c.key.source == s] for s in dict.fromkeys(c.key.source for c in cells)}
+    silent = [s for s, some in by_source.items() if {c.cell.verdict for c in some} <= quiet]
+    rows = {s: _rows(status, device, s, some, chosen) for s, some in by_source.items()}
+    return Measured(
+        chosen,
+        rows=[row for s in by_source if s not in silent for row in rows[s]],
+        silent=silent,
+        quiet=[row for s in silent for row in rows[s]],
+    )
+
+
+def _rows(
+    status: Status, device: str, source: str, cells: Iterable[StatusCell], chosen: list[str]
+) -> list[tuple[str, str, list[str]]]:
+    solutions = sorted({c.key.solution for c in cells}, key=lambda s: status.matrix.solutions[s].order)
+    return [
+        (source, solution, [mark(status.verdict(CellKey(e, device, source, solution))) for e in chosen])
+        for solution in solutions
+    ]

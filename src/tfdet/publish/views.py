@@ -1,0 +1,273 @@
+"""What commands show on a terminal: tables of plain facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from tfdet.matrix.models import NONE, Environment
+from tfdet.matrix.plan import cells as plan_cells
+from tfdet.publish.lists import Facts
+from tfdet.publish.tables import span
+from tfdet.store.costs import Cost
+from tfdet.store.records import Record
+from tfdet.verdicts.infer import Cell, CellKey, Verdict
+from tfdet.verdicts.status import Change, Status, StatusCell
+
+BLIND = (
+    "cuDNN and cuBLAS (not in the wheel), code that XLA generates at run time, races of plain stores, which kernel the "
+    "host picks; what is shipped need not be reached"
+)
+_LONGEST_NAME = 200  # characters of a kernel's name: Eigen's have thousands
+
+if TYPE_CHECKING:
+    from tfdet.engines.locate import Found
+
+_STYLE = {
+    Verdict.NONDETERMINISTIC: "red",
+    Verdict.DETERMINISTIC: "green",
+    Verdict.TOO_FEW: "yellow",
+    Verdict.NOT_SHOWN: "dim",
+    Verdict.RAISES: "yellow",
+    Verdict.FAILED: "magenta",
+    Verdict.STALE: "dim italic",
+    Verdict.UNSUPPORTED: "dim",
+}
+
+
+def verdict_text(cell: Cell) -> Text:
+    """A verdict with its numbers: nondeterministic 40/40, not shown to differ 0/40 (≤ 7.2%)."""
+    words = str(cell.verdict)
+    if cell.verdict is Verdict.NONDETERMINISTIC:
+        words += f" {cell.differed}/{cell.runs}"
+    elif cell.bound95 is not None:
+        words += f" 0/{cell.runs} (≤ {cell.bound95:.1%})"
+    if cell.verdict in (Verdict.DETERMINISTIC, Verdict.TOO_FEW):
+        words += f", {cell.proven} of {cell.cases} cases' control differed"
+    return Text(words, style=_STYLE.get(cell.verdict, ""))
+
+
+def cells(found: Iterable[StatusCell]) -> Facts:
+    table = Facts("source", "solution", "device", "verdict", "time", "backing", "claim")
+    for cell in found:
+        ratio = f"× {cell.cell.time_ratio:.2f}" if cell.cell.time_ratio else ""
+        table.add(cell.key.source, cell.key.solution, cell.key.device, verdict_text(cell.cell), ratio,
+                  cell.backing_text, cell.says or "")  # fmt: skip
+    return table
+
+
+def changes(found: Iterable[Change]) -> Facts:
+    """What records would change in the tables."""
+    table = Facts("environment", "device", "source", "solution", "now", "then", "backing")
+    for change in found:
+        key, now = change.after.key, verdict_text(change.before.cell)
+        table.add(key.environment, key.device, key.source, key.solution, now if now.plain else "never run",
+                  verdict_text(change.after.cell), change.after.backing_text)  # fmt: skip
+    return table
+
+
+_MARK = {
+    Verdict.NONDETERMINISTIC: "✗",
+    Verdict.DETERMINISTIC: "✓",
+    Verdict.TOO_FEW: "?",
+    Verdict.NOT_SHOWN: "≈",
+    Verdict.RAISES: "raises",
+    Verdict.FAILED: "failed",
+    Verdict.STALE: "stale",
+    Verdict.UNSUPPORTED: "–",
+    Verdict.BLANK: "",
+}
+
+
+LEGEND = (
+    "✗ nondeterministic  ✓ deterministic (its control differed)  ? too few runs to say so  ≈ not shown to differ  "
+    "– unsupported"
+)
+AUDITED = (
+    "a audited: read from the binaries, not run (docs/audit.md)  "
+    "s shipped: whether the op reaches these kernels is not established"
+)
+
+
+def status(found: Status, only: Sequence[str] | None, width: int) -> RenderableType:
+    """Measured cells: a column an environment where there is room, or else which environments showed what."""
+    measured = [c for c in found.cells if c.backing == "measured" and (not only or c.key.environment in only)]
+    legend = Text("\n" + LEGEND, style="dim")
+    keys = {c.key.environment for c in measured}
+    needed = [max((len(c.key.source) for c in measured), default=0)]
+    needed += [max((len(c.key.solution) for c in measured), default=0)]
+    needed += [max(map(len, column)) for column in {(c.key.environment, c.key.device) for c in measured}]
+    if sum(needed) + 2 * len(needed) <= width:
+        parts: list[RenderableType] = [_by_environment(found, measured), legend]
+    else:
+        among = " ".join(key for key in found.matrix.environments if key in keys)
+        ranges = Text(f"Ranges speak of what was measured: {among}", style="dim")
+        parts = [_by_mark(found, measured), legend, ranges]
+    if audited := _audited(found, only):
+        parts += [Text("\non GPUs, without any solution", style="bold"), audited, Text("\n" + AUDITED, style="dim")]
+    return Group(*parts)
+
+
+def _by_environment(found: Status, measured: Sequence[StatusCell]) -> Facts:
+    columns = list(dict.fromkeys((c.key.environment, c.key.device) for c in measured))
+    columns.sort(key=lambda column: (column[1], list(found.matrix.environments).index(column[0])))
+    table = Facts("source", "solution", *(f"{env}\n{device}" for env, device in columns))
+    by_place = {(c.key.source, c.key.solution, c.key.environment, c.key.device): c for c in measured}
+    for source, solution in dict.fromkeys((c.key.source, c.key.solution) for c in measured):
+        row = [by_place.get((source, solution, *column)) for column in columns]
+        table.add(source, solution, *(_mark(cell.cell) if cell else "" for cell in row))
+    return table
+
+
+def _by_mark(found: Status, measured: Sequence[StatusCell]) -> Facts:
+    """Under each source its solutions, and what which environments showed: ✗ TF 1.14 to 2.8; ✓ TF 2.9 to 2.21."""
+    environments = found.matrix.environments
+    ran = {device: {c.key.environment for c in measured if c.key.device == device} for device in ("cpu", *found.gpus)}
+    among = {device: [e for key, e in environments.items() if key in keys] for device, keys in ran.items()}
+    rows: dict[tuple[str, str, str], list[StatusCell]] = {}
+    for cell in measured:
+        rows.setdefault((cell.key.source, cell.key.solution, cell.key.device), []).append(cell)
+    table = Facts("source and solution", "device", "what which environments showed")
+    before = ""
+    for (source, solution, device), mine in rows.items():
+        if source != before:
+            table.add(Text(source, style="bold"), "", "")
+            before = source
+        said = Text()
+        for verdict in dict.fromkeys(c.cell.verdict for c in mine):
+            showing = [environments[c.key.environment] for c in mine if c.cell.verdict is verdict]
+            where = span(showing, among[device])
+            said += Text("; " if said else "") + Text(_MARK[verdict], style=_STYLE.get(verdict, "")) + Text(f" {where}")
+        table.add(f"  {solution}", device, said)
+    return table
+
+
+def _audited(found: Status, only: Sequence[str] | None) -> Facts | None:
+    """What the binaries hold: a row a source and finding, with the builds that it is of."""
+    environments = found.matrix.environments
+    among = [environments[key] for key in environments if key in found.audits]
+    held: dict[tuple[str, str, str], list[Environment]] = {}
+    for source in sorted(found.matrix.sources, key=lambda name: found.matrix.sources[name].place):
+        for key in found.audits if not only else [key for key in only if key in found.audits]:
+            cell = found.cell(CellKey(key, "gpu", source, NONE))
+            if cell.finding and (cell.audited or cell.finding.open):
+                row = source, "a" if cell.audited else "s", cell.finding.text
+                held.setdefault(row, []).append(environments[key])
+    table = Facts("source", "", "the binaries hold", "builds")
+    for (source, mark, text), builds in held.items():
+        table.add(source, mark, text, span(builds, among))
+    return table if held else None
+
+
+def _mark(cell: Cell) -> Text:
+    return Text(_MARK[cell.verdict], style=_STYLE.get(cell.verdict, ""))
+
+
+def show(
+    found: Status, env: str, source: str, records: Sequence[Record], costs: Sequence[Cost]
+) -> list[RenderableType]:
+    """One environment and source, whole."""
+    entry = found.matrix.source(source)
+    parts: list[RenderableType] = [Text(f"{entry.title}  ({env})", style="bold")]
+    parts.append(cells(c for c in found.cells if c.key.environment == env and c.key.source == source))
+    parts.append(Text("\nclaims", style="bold"))
+    environment = found.matrix.environment(env)
+    for claim in entry.claims:
+        if claim.covers(environment):
+            parts.append(Text(f"  {claim.device}: {claim.says} by {' or '.join(claim.solutions)}  [{claim.cite[0]}]"))
+    parts += _audit(found, env, source)
+    parts.append(Text("\nrecords", style="bold"))
+    parts.append(_records(records))
+    if costs:
+        parts += [Text("\nwhat replacing the op costs", style="bold"), _costs(costs)]
+    parts.append(Text("\nnot run, and why", style="bold"))
+    for cell in plan_cells(found.matrix, env):
+        if cell.source == source and cell.reason:
+            parts.append(Text(f"  {cell.device} {cell.solution}: {cell.reason}"))
+    parts.append(Text("\nrun it again", style="bold"))
+    devices = sorted({"cpu" if record.device == "cpu" else "gpu" for record in records} or {"gpu"})
+    parts += [Text(f"  tfdet run {env} --device {device} --source {source}") for device in devices]
+    return parts
+
+
+def _audit(found: Status, env: str, source: str) -> list[RenderableType]:
+    """What the binaries of that environment hold of the source, kernel by kernel."""
+    audit = found.matrix.source(source).audit
+    parts: list[RenderableType] = [Text("\naudit", style="bold")]
+    if found.matrix.environment(env).kind == "ngc":
+        return [*parts, Text("  none: an image is not on the package index, and no other build speaks for it")]
+    if env not in found.audits:
+        why = "made by another scanner" if env in found.stale_audits else "not made yet"
+        return [*parts, Text(f"  {why}: tfdet audit {env} --write")]
+    finding = found.finding(env, source)
+    if finding:
+        parts.append(Text(f"  {finding.text}"))
+        if finding.counts:
+            parts.append(Text(f"  reached: {finding.reach.why}"))
+        table = Facts("  kernel", "atomics", "order-dependent", "why", "read from")
+        for row in finding.rows:
+            for held in row.kernel.found:
+                atomics = " ".join(f"{kind}×{count}" for kind, count in held.atomics.items())
+                name = f"  {row.signature[:_LONGEST_NAME]}"
+                table.add(name, atomics, held.order_dependent, held.reason, held.archs)
+        parts += [table] if finding.rows else []
+    if audit:
+        parts += [Text(f"  refuses: {text}") for text in found.audits[env].refuses(audit)]
+    parts.append(Text(f"  not seen: {audit.blind if audit and audit.blind else BLIND}"))
+    parts.append(Text(f"  read it again: tfdet audit {env}"))
+    return parts
+
+
+def _records(records: Sequence[Record]) -> Facts:
+    table = Facts("case", "solution", "device", "observation", "differed", "distinct", "ulp", "median", "ran on",
+                   "machine", "started", "what it said")  # fmt: skip
+    for r in records:
+        median = f"{r.median_seconds * 1e3:.2f} ms" if r.median_seconds is not None else ""
+        said = f"{r.error.type}: {r.error.message}" if r.error else ""
+        table.add(r.case, r.solution, r.device, r.observation, f"{r.differed}/{r.runs}", str(r.distinct),
+                  "" if r.max_ulp is None else str(r.max_ulp), median, " ".join(r.ran_on), r.machine, r.started,
+                  said[:160])  # fmt: skip
+    return table
+
+
+def _costs(costs: Sequence[Cost]) -> Facts:
+    table = Facts("patch", "device", "what", "original", "replaced", "time", "memory", "smallest eager call")
+    for cost in costs:
+        small = ""
+        if cost.original_eager_seconds and cost.eager_seconds:
+            small = f"{cost.original_eager_seconds * 1e3:.2f} → {cost.eager_seconds * 1e3:.2f} ms"
+        times = (f"{cost.original_seconds * 1e3:.2f} ms", f"{cost.seconds * 1e3:.2f} ms")
+        table.add(cost.patch, cost.device, cost.size, *times, f"× {cost.time_ratio:.1f}",
+                  f"× {cost.memory_ratio:.1f}", small)  # fmt: skip
+    return table
+
+
+def _named(op: str, name: str) -> str:
+    return op if "@" in name or name == op else f"{op} ({name})"
+
+
+def located(found: Found) -> list[RenderableType]:
+    """What the debug tool found, the root first."""
+    parts: list[RenderableType] = [Text(found.headline, style="bold green" if found.result == "same" else "bold red")]
+    for culprit in found.culprits:
+        table = Facts("", "")
+        gradient = _named(culprit.forward_op, culprit.forward_name or "") if culprit.forward_op else ""
+        place = f"step {culprit.step}, {culprit.device}" if culprit.device else f"step {culprit.step}"
+        facts = [
+            ("op", _named(culprit.op_type, culprit.op_name)), ("gradient of", gradient),
+            ("class", f"{culprit.class_}: {culprit.why}"), ("where", place),
+            ("your line", f"{culprit.file}:{culprit.line}" if culprit.file else ""),
+            ("", next((line.strip() for number, line in culprit.snippet if number == culprit.line), "")),
+            ("matrix", culprit.source or ""), ("solution", culprit.solution or ""),
+        ]  # fmt: skip
+        for name, value in facts:
+            if value:
+                table.add(Text(name, style="dim"), value)
+        for number, line in enumerate(culprit.lines):
+            table.add(Text("" if number else "change", style="dim"), Text(line, style="green"))
+        parts += [Text(), table]
+    parts += [Text(line, style="dim") for line in ["", *found.findings, *found.notes]]
+    return parts

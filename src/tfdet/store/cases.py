@@ -1,0 +1,93 @@
+"""The cases of the shared suite as the host sees them: read from source text, never imported."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfdet.base.errors import DataError
+from tfdet.base.paths import Project
+from tfdet_probe import meaning
+from tfdet_probe.registry import TENSOR_MODES, case_key, code_hash
+
+_NO_PARAMETERS = ("ops", "modes", "unplaced")
+
+
+@dataclass(frozen=True)
+class Cases:
+    """By source and hash: the (key, mode) of each case; None where the text alone does not tell them."""
+
+    by_hash: Mapping[tuple[str, str], frozenset[tuple[str, str]] | None]
+
+    def has(self, source: str, code: str, key: str, mode: str) -> bool:
+        """Could the suite have made a record of this case?  Of a hash that is not current nobody knows."""
+        known = self.by_hash.get((source, code))
+        return known is None or (key, mode) in known
+
+
+def current_cases(project: Project) -> Cases:
+    """Of the suite as it is; under the hashes, too, that older records know its cases by."""
+    found: dict[tuple[str, str], frozenset[tuple[str, str]] | None] = {}
+    for path in sorted(project.suite.glob("test_*.py")):
+        text = path.read_text("utf-8")
+        tree = _parsed(path, text)
+        functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+        constants = _constants(tree)
+        for name, case in meaning.of_cases(text).items():
+            keys = _keys(functions[name], constants) if name in functions else None
+            found[case.source, code_hash(case.text)] = keys
+    for old, new in earlier_hashes(project.evidence).items():
+        found.update({(source, old): keys for (source, code), keys in found.items() if code == new})
+    return Cases(found)
+
+
+def current_hashes(project: Project) -> dict[str, set[str]]:
+    """{source: hashes of its @case functions}; a record with another hash is stale."""
+    found: dict[str, set[str]] = {}
+    for source, code in current_cases(project).by_hash:
+        found.setdefault(source, set()).add(code)
+    return found
+
+
+def earlier_hashes(evidence: Path) -> dict[str, str]:
+    """Earlier hash of a case -> its hash when the way of hashing changed.  Of no use once the case has another."""
+    path = evidence / "earlier-hashes.json"
+    if not path.exists():
+        return {}
+    earlier: dict[str, str] = json.loads(path.read_text("utf-8"))["hashes"]
+    return earlier
+
+
+def _parsed(path: Path, text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except SyntaxError as error:
+        raise DataError(f"{path}:{error.lineno}: {error.msg}") from error
+
+
+def _constants(tree: ast.Module) -> dict[str, ast.expr]:
+    assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
+    return {target.id: node.value for node in assigned for target in node.targets if isinstance(target, ast.Name)}
+
+
+def _keys(function: ast.FunctionDef, constants: Mapping[str, ast.expr]) -> frozenset[tuple[str, str]] | None:
+    """The keys that the arguments of @case give, where they are plain values."""
+    call = next(node for node in function.decorator_list if isinstance(node, ast.Call))
+    given = {word.arg: word.value for word in call.keywords if word.arg}
+    try:
+        modes = ast.literal_eval(_value(given["modes"], constants)) if "modes" in given else TENSOR_MODES
+        names = sorted(set(given) - set(_NO_PARAMETERS))
+        values = [ast.literal_eval(_value(given[name], constants)) for name in names]
+    except ValueError:
+        return None
+    return frozenset(
+        (case_key(function.name, some, mode), mode) for some in itertools.product(*values) for mode in modes
+    )
+
+
+def _value(node: ast.expr, constants: Mapping[str, ast.expr]) -> ast.expr:
+    return constants.get(node.id, node) if isinstance(node, ast.Name) else node

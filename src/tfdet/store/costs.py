@@ -1,0 +1,71 @@
+"""What tfdeterminism's replaced ops cost: matrix/costs/<device>/<environment>.jsonl, from benchmarks/patches.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+
+from tfdet.base.errors import DataError
+from tfdet.base.files import write_whole
+from tfdet.base.paths import Project
+from tfdet.matrix.models import Model, Text
+from tfdeterminism.patches import PATCHES
+
+AGAIN = "python benchmarks/patches.py ENV --write"
+
+
+class Cost(Model):
+    """One call of what a patch replaces against the original, in one run: times in seconds, memory in MiB."""
+
+    environment: Text
+    device: Text
+    patch: Text
+    size: Text = Field(description="what was computed")
+    seconds: float = Field(gt=0, description="median, of the patched op")
+    original_seconds: float = Field(gt=0)
+    mib: float = Field(ge=0, description="peak of the patched op, its inputs and outputs among it")
+    original_mib: float = Field(ge=0)
+    eager_seconds: float | None = Field(gt=0, description="median of the smallest eager call; null: not made eagerly")
+    original_eager_seconds: float | None = Field(gt=0)
+    repeats: int = Field(ge=1)
+    tensorflow: Text
+    processor: Text
+    started: Text = Field(description="UTC")
+
+    @property
+    def time_ratio(self) -> float:
+        return self.seconds / self.original_seconds
+
+    @property
+    def memory_ratio(self) -> float:
+        """At least a MiB counts as the original's: below that the ratio is noise."""
+        return self.mib / max(self.original_mib, 1.0)
+
+
+def write(project: Project, device: str, environment: str, costs: list[Cost]) -> Path:
+    path = project.costs / device / f"{environment}.jsonl"
+    write_whole(
+        path, "".join(cost.model_dump_json() + "\n" for cost in sorted(costs, key=lambda cost: (cost.patch, cost.size)))
+    )
+    return path
+
+
+def load(path: Path) -> list[Cost]:
+    """DataError names the line."""
+    costs = []
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        try:
+            costs.append(Cost.model_validate_json(line))
+        except ValidationError as error:
+            fault = error.errors()[0]
+            reason = f"{'.'.join(map(str, fault['loc'])) or 'line'}: {fault['msg']}"
+            raise DataError(f"{path}:{number}: {reason}", f"Measure again: {AGAIN}") from error
+    return costs
+
+
+def of_source(project: Project, environment: str, source: str) -> list[Cost]:
+    """The measured costs of the patches that serve a source there."""
+    serving = {key for key, patch in PATCHES.items() if source in patch.sources}
+    files = sorted(project.costs.glob(f"*/{environment}.jsonl"))
+    return [cost for path in files for cost in load(path) if cost.patch in serving]

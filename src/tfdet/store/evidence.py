@@ -1,0 +1,124 @@
+"""The evidence store: matrix/evidence/<device>/<environment>.jsonl, sorted, written by the tool only."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from filelock import FileLock
+
+from tfdet.base.errors import DataError
+from tfdet.base.files import write_whole
+from tfdet.store.cases import earlier_hashes
+from tfdet.store.records import Record, read_records
+
+
+@dataclass
+class Added:
+    """What `add` did; a conflict is one key on which machines, or runs, do not agree."""
+
+    taken: int = 0
+    known: int = 0
+    replaced: int = 0
+    conflicts: list[str] = field(default_factory=list)
+
+
+class Store:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def files(self) -> list[Path]:
+        return sorted(self.folder.glob("*/*.jsonl"))
+
+    def path(self, device: str, environment: str) -> Path:
+        return self.folder / device / f"{environment}.jsonl"
+
+    def read(self, path: Path) -> Iterator[Record]:
+        """The records of one file of the store: each where its key says, sorted, none twice."""
+        before: tuple[str, ...] | None = None
+        for record in read_records(path):
+            if self.path(record.device, record.environment) != path:
+                raise DataError(f"{path}: holds a record of {record.device}/{record.environment}")
+            if before is not None and before >= _order(record):
+                raise DataError(f"{path}: {' '.join(record.key)} is there twice, or out of its order")
+            before = _order(record)
+            yield record
+
+    def merged(self, records: Iterable[Record]) -> tuple[dict[Path, list[Record]], Added]:
+        """The files that would change, with all that they would hold then; nothing is written."""
+        added = Added()
+        by_file: dict[Path, list[Record]] = defaultdict(list)
+        for record in records:
+            by_file[self.path(record.device, record.environment)].append(record)
+        earlier = earlier_hashes(self.folder)
+        return {
+            path: _merge(list(self.read(path)) if path.exists() else [], news, added, earlier)
+            for path, news in by_file.items()
+        }, added
+
+    def add(self, records: Iterable[Record]) -> Added:
+        """Take records in, all or none.  None is lost: a statement gives way only to the same one, better made."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.folder / ".store.lock"):
+            merged, added = self.merged(records)
+            for path, kept in merged.items():
+                text = "".join(record.line() for record in kept)
+                write_whole(path, text, kept="no record was changed")
+        return added
+
+
+def _order(record: Record) -> tuple[str, ...]:
+    return (record.source, record.case, record.solution, *record.origin, record.case_hash, record.observation)
+
+
+def _merge(olds: list[Record], news: list[Record], added: Added, earlier: Mapping[str, str]) -> list[Record]:
+    kept = {_statement(record, earlier): record for record in olds}
+    for record in news:
+        statement = _statement(record, earlier)
+        old = kept.get(statement)
+        if old is not None and not _better(record, old):
+            added.known += 1
+            continue
+        added.replaced += old is not None
+        added.taken += 1
+        kept[statement] = record
+    current = _without_superseded(list(kept.values()), earlier)
+    _name_conflicts(current, news, added)
+    return sorted(current, key=_order)
+
+
+def _statement(record: Record, earlier: Mapping[str, str]) -> tuple[str, ...]:
+    """What makes two records the same statement: only such a one may be replaced."""
+    return (*record.key, *record.origin, earlier.get(record.case_hash, record.case_hash), record.observation)
+
+
+def _better(record: Record, old: Record) -> bool:
+    """As much was run, and later: fewer runs never replace more."""
+    return record.checksum != old.checksum and record.runs >= old.runs and record.started >= old.started
+
+
+def _without_superseded(records: list[Record], earlier: Mapping[str, str]) -> list[Record]:
+    """Where a machine measured a changed case anew, its records of the older form are needed no more."""
+    newest: dict[tuple[str, ...], Record] = {}
+    for record in records:
+        place = (*record.key, *record.origin)
+        if place not in newest or newest[place].started < record.started:
+            newest[place] = record
+
+    def case(record: Record) -> str:
+        return earlier.get(record.case_hash, record.case_hash)
+
+    return [r for r in records if case(newest[(*r.key, *r.origin)]) == case(r)]
+
+
+def _name_conflicts(records: list[Record], news: list[Record], added: Added) -> None:
+    by_key: dict[tuple[str, ...], list[Record]] = defaultdict(list)
+    for record in records:
+        by_key[record.key].append(record)
+    for key in sorted({record.key for record in news}):
+        group = by_key[key]
+        if len({record.observation for record in group}) > 1:
+            said = ", ".join(f"{r.observation} on machine {r.machine} ({r.started})" for r in group)
+            added.conflicts.append(f"{' '.join(key)}: both kept: {said}")

@@ -1,0 +1,244 @@
+"""A record as the host reads it: strict, checksummed, schema version 1 (written by tfdet_probe.record)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PrivateAttr, ValidationError, model_validator
+
+from tfdet.base.errors import DataError
+from tfdet.matrix.models import Model
+from tfdet.store.rules import Facts, contradictions, is_possible
+from tfdet_probe.record import SCHEMA
+from tfdet_probe.solutions import CALLERS
+
+Observation = Literal["equal", "differs", "raises", "unsupported", "crashed", "timed-out"]
+Hash = Annotated[str, Field(pattern=r"^[0-9a-f]+$")]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=120)]
+# No control characters: what strangers' records say is shown on terminals.
+Short = Annotated[str, Field(max_length=600, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+Count = Annotated[int, Field(ge=0, le=(1 << 64) - 1)]  # an ulp distance and a bit mask may be that large
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Bundle(Model):
+    """How an environment that was carried to its host differs from the packages that it was made of."""
+
+    manifest: Hash = Field(description="checksum of the bundle's manifest")
+    compute_capability: Short | None
+    trimmed: list[Short]
+    stubbed: list[Short]
+    left_out: list[Short]
+    from_host: list[Short]
+
+
+class Stack(Model):
+    """Versions of everything that ran; None where the environment does not tell."""
+
+    tensorflow: Short
+    python: Short
+    numpy: Short
+    keras: Short | None
+    cuda: Short | None
+    cudnn: Short | None
+    driver: Short | None
+    image: Short | None
+    image_digest: Short | None
+    engine: Short
+    os: Short
+    cpu: Short
+    cores: Count
+    gpu: Short | None
+    compute_capability: Short | None
+    gpu_uuid_hash: Short | None
+    bundle: Bundle | None = Field(default=None, description="absent: no bundle, nothing trimmed")
+
+
+class GpuMoment(Model):
+    """What NVML said of the GPU; None where it does not tell."""
+
+    driver: Short | None
+    sm_mhz: Count | None
+    memory_mhz: Count | None
+    celsius: int | None
+    performance_state: Count | None
+    throttle_reasons: Count | None = Field(description="nvmlClocksThrottleReasons, a bit mask")
+    ecc: bool | None
+    ecc_errors: Count | None = Field(description="uncorrected since the driver was loaded")
+    mig: bool | None
+
+
+class GpuState(Model):
+    before: GpuMoment
+    after: GpuMoment
+
+
+class Fault(Model):
+    """How a case ended that gave no result."""
+
+    kind: Literal["raises", "unsupported", "crashed", "timed-out"]
+    type: Short
+    message: Short
+    where: Short | None
+    output: Short | None = None
+
+
+class Differing(Model):
+    relaunch: Count
+    repeat: Count
+
+
+class Record(Model):
+    """One observation with its provenance; times in seconds, started in UTC."""
+
+    schema_: Literal[1] = Field(alias="schema")
+    environment: Key
+    device: Key
+    source: Key
+    case: Key
+    mode: Literal["eager", "function", "session", "xla", "host"]
+    solution: Key
+    case_hash: Hash
+    observation: Observation
+    repeats: Count
+    relaunches: Count
+    runs: Count = Field(description="repeats that were compared with the reference")
+    differed: Count
+    distinct: Count = Field(description="distinct results, the reference among them")
+    first_differing: Differing | None
+    max_ulp: Count | None
+    max_absolute: Seconds | None
+    digests: list[Digest] = Field(max_length=16)
+    median_seconds: Seconds | None
+    ran_on: list[Short]
+    error: Fault | None
+    stack: Stack
+    machine: Hash
+    threads: Count = Field(description="threads the solution asked for; 0: TensorFlow's own choice")
+    determinism_environment: dict[Short, Short]
+    kernels: list[Short] | None = Field(
+        default=None, max_length=32, description="CUDA kernels that the profiler saw; absent: none told"
+    )
+    contention: Short | None = Field(
+        default=None, description="what kept the device busy beside every process but the first; absent: nothing"
+    )
+    gpu_state: GpuState | None = None
+    started: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+    duration_seconds: Seconds
+    checksum: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Record:
+        """What no run can have given is no record."""
+        faults = [*contradictions(self.facts), *(text for text, wrong in self._more() if wrong)]
+        if faults:
+            raise ValueError("; ".join(faults))
+        return self
+
+    def _more(self) -> list[tuple[str, bool]]:
+        """Rules on what reaches no table."""
+        on_cpu = self.device == "cpu"
+        of_gpu = (self.kernels, self.gpu_state, self.stack.compute_capability, self.stack.gpu_uuid_hash)
+        return [
+            (
+                f"it ran on another kind of device than {self.device}",
+                any(not device.startswith("CPU:" if on_cpu else "GPU:") for device in self.ran_on),
+            ),
+            ("it ran somewhere, and yet no run came to its end", bool(self.ran_on) and not self.runs),
+            ("a CPU's record tells of a GPU", on_cpu and any(value is not None for value in of_gpu)),
+            ("a digest is there twice", len(set(self.digests)) < len(self.digests)),
+            ("started at no possible time", not is_possible(self.started)),
+        ]
+
+    @property
+    def facts(self) -> Facts:
+        first = self.first_differing
+        return Facts(
+            self.device, self.stack.gpu, self.observation, self.repeats, self.relaunches, self.runs, self.differed,
+            self.distinct, len(self.digests), (first.relaunch, first.repeat) if first else None, self.max_ulp,
+            self.max_absolute, self.median_seconds is not None, self.error.kind if self.error else None,
+        )  # fmt: skip
+
+    @property
+    def key(self) -> tuple[str, str, str, str, str]:
+        return (self.environment, self.device, self.source, self.case, self.solution)
+
+    @property
+    def origin(self) -> tuple[str, ...]:
+        """The machine and stack that this record speaks of."""
+        s = self.stack
+        carried = s.bundle.manifest if s.bundle else ""
+        kernels = " ".join(f"{name}={self.determinism_environment.get(name, '')}" for name in CALLERS)
+        return (self.machine, s.engine, s.tensorflow, s.python, s.numpy, s.driver or "", s.image_digest or "", carried,
+                kernels)  # fmt: skip
+
+    def line(self) -> str:
+        """As the probe wrote it: its checksum is over these very bytes."""
+        return self._line
+
+    _line: str = PrivateAttr(default="")
+
+
+_FIELD = b'"checksum":"'
+_FIELD_LENGTH = len(_FIELD) + 64 + 2  # the closing quote and the comma; it is never the last field
+
+
+def intact(line: bytes) -> bool:
+    """Is this line what the probe wrote, byte for byte?  (Its checksum is over the line without it.)"""
+    start = line.find(_FIELD)
+    if start < 0:
+        return False
+    digest = hashlib.sha256(line[:start])
+    digest.update(line[start + _FIELD_LENGTH :].rstrip(b"\n"))
+    return digest.hexdigest().encode("ascii") == line[start + len(_FIELD) : start + len(_FIELD) + 64]
+
+
+def parse(line: bytes) -> Record:
+    """One line as a record; ValueError says why not."""
+    try:
+        content: Any = json.loads(line.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise ValueError("no text, so no record") from None
+    except json.JSONDecodeError:
+        raise ValueError("no JSON object, so no record") from None
+    except RecursionError:
+        raise ValueError("nested too deeply to be a record") from None
+    version = content.get("schema") if isinstance(content, dict) else None
+    if version != SCHEMA:
+        raise ValueError(_version_advice(version))
+    faults = [] if intact(line) else ["its checksum does not fit: a record is what ran, it is never edited"]
+    try:
+        record = Record.model_validate(content)
+    except ValidationError as error:
+        faults += [f"{'.'.join(map(str, fault['loc'])) or 'record'}: {fault['msg']}" for fault in error.errors()]
+    if faults:
+        raise ValueError("; ".join(faults))
+    record._line = line.decode("ascii").strip() + "\n"
+    return record
+
+
+def _version_advice(version: object) -> str:
+    if isinstance(version, int) and version > SCHEMA:
+        return f"a record of schema {version}, this tfdet reads {SCHEMA}: use a newer tfdet"
+    return f"a record of schema {version}, this tfdet reads {SCHEMA}: run the suite again with this tfdet"
+
+
+def read_records(path: Path) -> Iterator[Record]:
+    """Every record of a file; DataError names every faulty line, after the last was read."""
+    faults: list[str] = []
+    try:
+        with path.open("rb") as source:
+            for number, line in enumerate(source, 1):
+                try:
+                    yield parse(line)
+                except ValueError as error:
+                    faults.append(f"{path}:{number}: {error}")
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror}", "Name a file of records, one JSON object a line.") from error
+    if faults:
+        raise DataError("\n".join(faults), "Nothing was taken from this file.")

@@ -1,0 +1,118 @@
+"""What a record may say: one set of rules for every record that is taken in, written into tables or checked.
+
+A rule follows from how the probe makes a record (tfdet_probe.record, .child, .stack): what breaks it, no run gave.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from math import inf
+from typing import NamedTuple
+
+from tfdet_probe.machine import device_key
+from tfdet_probe.record import KEPT_DIGESTS, MOST
+
+FIRST = date(2019, 2, 26)  # that day came TensorFlow 1.13.1, the oldest of the matrix (its page on PyPI)
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ")
+
+
+class Facts(NamedTuple):
+    """What of a record reaches a table, or must agree with what does.
+
+    digests: how many are kept.  first: (relaunch, repeat) of the first that differed.  timed: is there a median?
+    error: its kind.
+    """
+
+    device: str
+    gpu: str | None
+    observation: str
+    repeats: int
+    relaunches: int
+    runs: int
+    differed: int
+    distinct: int
+    digests: int
+    first: tuple[int, int] | None
+    max_ulp: int | None
+    max_absolute: float | None
+    timed: bool
+    error: str | None
+
+
+@lru_cache(maxsize=4096)  # a million records have few different shapes
+def contradictions(f: Facts) -> tuple[str, ...]:
+    """Why no run can have given these facts."""
+    return tuple(text for rule in (_counts, _results, _ends, _device) for text, wrong in rule(f) if wrong)
+
+
+_Rule = Iterator[tuple[str, bool]]
+
+
+def _counts(f: Facts) -> _Rule:
+    yield "no repeats or no relaunches", not (f.repeats and f.relaunches)
+    yield f"more than {MOST} repeats or relaunches", max(f.repeats, f.relaunches) > MOST
+    yield "more runs than repeats and relaunches give", f.runs > f.repeats * f.relaunches
+    yield "its runs are not whole processes", bool(f.repeats) and f.runs % f.repeats != 0
+    yield "more runs differed than there were", f.differed > f.runs
+    yield "timed without a run, or run untimed", f.timed != (f.runs > 0)
+
+
+def _results(f: Facts) -> _Rule:
+    some = f.differed > 0
+    yield "no distinct result, or one without a run", (f.distinct > 0) != (f.runs > 0)
+    yield "more distinct results than the reference and those that differed", f.distinct > f.differed + 1
+    yield "runs differed, and yet all results are one", some and f.distinct < 2
+    yield "it keeps another number of digests than it has results", f.digests != min(f.distinct, KEPT_DIGESTS)
+    yield "a first difference without any, or none where runs differed", (f.first is not None) != some
+    yield "the first that differed is beyond its runs", f.first is not None and not _within(f)
+    yield "a distance where nothing differed", not some and (f.max_ulp, f.max_absolute) != (0, 0.0)
+
+
+def _within(f: Facts) -> bool:
+    assert f.first is not None
+    relaunch, repeat = f.first
+    return repeat < f.repeats and relaunch * f.repeats < f.runs
+
+
+def _ends(f: Facts) -> _Rule:
+    whole = f.runs == f.repeats * f.relaunches
+    yield "equal, and yet not all runs are", f.observation == "equal" and (f.differed > 0 or not whole)
+    yield "equal, and yet it ended in an error", f.observation == "equal" and f.error is not None
+    yield "differs, and yet no run does", f.observation == "differs" and not f.differed
+    other = f.observation not in ("equal", "differs")
+    yield "no result, and no error either", other and f.error is None
+    yield f"{f.observation}, and yet its error says {f.error}", other and f.error not in (None, f.observation)
+    yield f"{f.observation}, and yet runs differed", other and f.differed > 0
+    yield "an error, and yet all runs came to their end", f.error is not None and whole
+    yield "no error, and yet runs are missing", f.error is None and not whole
+
+
+def _device(f: Facts) -> _Rule:
+    on_cpu = f.device == "cpu"
+    yield "device is neither cpu nor nvidia-MODEL", not (on_cpu or f.device.startswith("nvidia-"))
+    yield "a GPU's record names no GPU", not on_cpu and f.gpu is None
+    yield "a CPU's record names a GPU", on_cpu and f.gpu is not None
+    wrong = not on_cpu and f.gpu is not None and device_key(f.gpu) != f.device
+    yield f"{f.device} is not the device of a {f.gpu!r}", wrong
+
+
+def is_time(seconds: float | None) -> bool:
+    return seconds is None or 0 <= seconds < inf
+
+
+def is_possible(started: str) -> bool:
+    """UTC, not before there was a TensorFlow to run, and not after tomorrow: it would never be renewed."""
+    found = _MOMENT.fullmatch(started)
+    return found is not None and _is_day(found[1])
+
+
+@lru_cache(maxsize=4096)
+def _is_day(text: str) -> bool:
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return False
+    return FIRST <= day <= datetime.now(UTC).date() + timedelta(days=1)

@@ -1,0 +1,232 @@
+"""Stored audits to findings: which kernels of a source a build holds, and which kernels no source claims.
+
+A pattern is matched against the full names of kernels that depend on order, or may; those that do not, and those
+without atomics, are stored by family, and for them only the pattern's family, up to its first `<`, counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Any, Final, Literal, NamedTuple
+
+from tfdet.audit.capability import by_number
+from tfdet.audit.names import family, signatures
+from tfdet.matrix import ranges
+from tfdet.matrix.models import Source, SourceAudit
+from tfdet.store.audits import StoredAudit, StoredKernel
+
+What = Literal["order-dependent", "partial", "unresolved", "orderless", "no atomics", "not shipped"]
+How = Literal["reached", "not reached", "no GPU kernel", "not established"]
+
+
+class Reach(NamedTuple):
+    """Can the source's op run the kernels in that build, with the arguments of its title?  `why` in words."""
+
+    how: How
+    why: str
+
+
+UNCHECKED: Final = Reach("not established", "nobody checked it")
+
+
+class Row(NamedTuple):
+    """A kernel that depends on order, or may."""
+
+    library: str
+    signature: str
+    kernel: StoredKernel
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one build holds of one source."""
+
+    rows: tuple[Row, ...]  # those that match
+    own: tuple[Row, ...]  # of them, what the op itself runs
+    orderless: int  # kernels of its families whose atomics do not depend on order
+    plain: tuple[str, ...]  # its families without atomics
+    reach: Reach = UNCHECKED
+
+    @property
+    def counts(self) -> bool:
+        """Does it speak for the op?  Shipped is not reached."""
+        return self.what == "order-dependent" and self.reach.how == "reached"
+
+    @property
+    def open(self) -> bool:
+        """Are order-dependent atomics shipped, and nobody knows whether the op reaches them?"""
+        return self.what == "order-dependent" and self.reach.how == "not established"
+
+    @cached_property
+    def yes(self) -> list[Row]:
+        return [row for row in self.rows if row.kernel.verdict == "yes"]
+
+    @cached_property
+    def unresolved(self) -> list[Row]:
+        return [row for row in self.rows if row.kernel.verdict == "unresolved"]
+
+    @property
+    def what(self) -> What:
+        if self.yes:
+            return "order-dependent" if any(row.kernel.verdict == "yes" for row in self.own) else "partial"
+        if self.unresolved:
+            return "unresolved"
+        if self.orderless:
+            return "orderless"
+        return "no atomics" if self.plain else "not shipped"
+
+    @property
+    def names(self) -> int:
+        """Kernels with order-dependent atomics, each once however many architectures hold it."""
+        return len({row.kernel.name for row in self.yes})
+
+    @property
+    def archs(self) -> list[str]:
+        """Where they were read."""
+        found = {a for row in self.yes for f in row.kernel.found if f.order_dependent == "yes" for a in f.archs.split()}
+        return by_number(a for a in found if a.startswith("sm")) + by_number(a for a in found if a.startswith("co"))
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "finding": self.what,
+            "kernels": self.names,
+            "archs": self.archs,
+            "text": self.text,
+            "reach": self.reach.how,
+            "why": self.reach.why,
+        }
+
+    @property
+    def text(self) -> str:
+        some = {
+            "order-dependent": f"order-dependent float atomics in {_kernels(self.names)}",
+            "partial": f"none in the op's own kernels; {_kernels(self.names)} of the same code, for other ops, "
+            "add floats atomically",
+            "unresolved": f"{_kernels(len({row.kernel.name for row in self.unresolved}))} with atomics whose effect "
+            "could not be resolved",
+            "orderless": f"none found: the atomics of its {_kernels(self.orderless)} do not depend on order",
+            "no atomics": "none found: its kernels hold no atomics",
+            "not shipped": "no such kernel is shipped",
+        }
+        return some[self.what] + (self._shipped_only if self.yes else "")
+
+    @property
+    def _shipped_only(self) -> str:
+        """What is to be said beside kernels that are there and do not count."""
+        if self.reach.how == "not established":
+            return ": shipped, reach not established"
+        return "" if self.reach.how == "reached" else f": shipped, {self.reach.how}: {self.reach.why}"
+
+
+def _kernels(number: int) -> str:
+    return f"{number} kernel{'s' if number != 1 else ''}"
+
+
+@dataclass(frozen=True)
+class Audited:
+    """One environment's audit, ready to be asked."""
+
+    stored: StoredAudit
+    rows: tuple[Row, ...] = field(repr=False)
+    orderless: Mapping[str, int] = field(repr=False)
+    plain: frozenset[str] = field(repr=False)
+
+    def reach(self, audit: SourceAudit) -> Reach:
+        """By the checked notes that cover the version, and by what this build registers for GPUs."""
+        version = self.stored.minor
+        for entry in audit.unreached:
+            if ranges.contains(entry.stock, version):
+                return Reach("not reached", entry.note)
+        checked = next((entry for entry in audit.reaches if ranges.contains(entry.stock, version)), None)
+        wanted = checked or next(iter(audit.reaches), None)
+        if wanted is None:
+            return UNCHECKED
+        if self.stored.registrations is None:
+            return Reach("not established", "what this build registers for GPUs is not known")
+        ops = " or ".join(wanted.ops)
+        if not any(self._on_gpu(op, dtypes) for op, dtypes in wanted.ops.items()):
+            return Reach("no GPU kernel", f"this build registers no GPU kernel of {ops} for such dtypes")
+        if checked is None:
+            return Reach("not established", "nobody checked it for this version")
+        return Reach("reached", checked.note)
+
+    def _on_gpu(self, op: str, dtypes: list[str]) -> bool:
+        """A kernel that names no dtype, registered as an empty list, takes what its op takes."""
+        held = (self.stored.registrations or {}).get(op, {})
+        texts = [text.split() for devices, text in held.items() if "GPU" in devices.split()]
+        return any(not some or set(some) & set(dtypes) for some in texts)
+
+    def finding(self, audit: SourceAudit) -> Finding | None:
+        """None where the source has no kernel to look for."""
+        if not audit.kernels:
+            return None
+        rows = tuple(row for row in self.rows if _matches(audit.kernels, row.signature))
+        heads = [_compiled(head) for pattern in audit.kernels if (head := _family_of(pattern))]
+        kept = [*heads, *([_compiled(audit.family)] if audit.family else [])]
+        return Finding(
+            rows,
+            own=tuple(row for row in rows if audit.own is None or _match(audit.own, row.signature)),
+            orderless=sum(count for name, count in self.orderless.items() if _is_one(heads, name)),
+            plain=tuple(sorted(name for name in self.plain if _is_one(kept, name))),
+            reach=self.reach(audit),
+        )
+
+    def refuses(self, audit: SourceAudit) -> list[str]:
+        """The messages by which this source's ops refuse."""
+        if audit.messages is None:
+            return []
+        return [text for text in self.stored.messages if re.search(audit.messages, text)]
+
+    def unclaimed(self, sources: Iterable[Source]) -> list[Row]:
+        """Kernels that depend on order, or may, and that no source's pattern matches."""
+        patterns = [pattern for source in sources if source.audit for pattern in source.audit.kernels]
+        return [row for row in self.rows if row.kernel.verdict != "no" and not _matches(patterns, row.signature)]
+
+
+def prepare(stored: StoredAudit) -> Audited:
+    rows: list[Row] = []
+    orderless: dict[str, int] = {}
+    plain: set[str] = set()
+    for library, content in stored.libraries.items():
+        short = signatures([kernel.name for kernel in content.kernels])
+        rows += [Row(library, short[kernel.name], kernel) for kernel in content.kernels]
+        for name, count in content.orderless.items():
+            orderless[name] = orderless.get(name, 0) + count
+        plain.update(content.plain)
+    return Audited(stored, tuple(rows), orderless, frozenset(plain))
+
+
+def families(rows: Iterable[Row]) -> dict[str, int]:
+    """{family: kernels}, each kernel once."""
+    found: dict[str, set[str]] = {}
+    for row in rows:
+        found.setdefault(family(row.signature), set()).add(row.kernel.name)
+    return {name: len(kernels) for name, kernels in sorted(found.items())}
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+@cache
+def _match(pattern: str, signature: str) -> bool:
+    """Environments share most of their kernels: each name is matched once."""
+    return _compiled(pattern).match(signature) is not None
+
+
+def _matches(patterns: list[str], signature: str) -> bool:
+    return any(_match(pattern, signature) for pattern in patterns)
+
+
+def _family_of(pattern: str) -> str | None:
+    """The family that a pattern names; None where it names some of its variants."""
+    head, _, rest = pattern.partition("<")
+    return head if rest in ("", "?") else None
+
+
+def _is_one(heads: list[re.Pattern[str]], name: str) -> bool:
+    return any(head.fullmatch(name) for head in heads)

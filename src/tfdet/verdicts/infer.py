@@ -1,0 +1,205 @@
+"""From records to verdicts: pure functions that say no more than the evidence.
+
+A cell is (environment, device, source, solution).  Its verdict gathers its source's cases.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import median
+from typing import NamedTuple, get_args
+
+import msgspec
+
+from tfdet.matrix.models import NONE
+from tfdet.store.records import Observation
+
+ENOUGH = 20  # equal runs: fewer leave a chance of more than 14 % that the next one differs
+
+
+class Verdict(StrEnum):
+    NONDETERMINISTIC = "nondeterministic"
+    DETERMINISTIC = "deterministic"
+    TOO_FEW = "too few runs"
+    NOT_SHOWN = "not shown to differ"
+    RAISES = "raises"
+    UNSUPPORTED = "unsupported"
+    FAILED = "failed"
+    STALE = "stale"
+    BLANK = ""
+
+
+_BIT = {name: 1 << number for number, name in enumerate(get_args(Observation))}
+_DIFFERS, _UNSUPPORTED = _BIT["differs"], _BIT["unsupported"]
+_NO_END = _BIT["crashed"] | _BIT["timed-out"]
+_ENDED = _BIT["equal"] | _BIT["differs"] | _BIT["raises"]
+
+
+class Seen(msgspec.Struct, frozen=True, gc=False):
+    """What inference needs of a record; decoded from its line without more, for there may be a million."""
+
+    environment: str
+    device: str
+    source: str
+    case: str
+    machine: str
+    solution: str
+    case_hash: str
+    observation: Observation
+    runs: int
+    differed: int
+    seconds: float | None = msgspec.field(name="median_seconds")
+
+
+class CellKey(NamedTuple):
+    environment: str
+    device: str
+    source: str
+    solution: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What the evidence says of one cell.
+
+    runs, differed: over the cases that the verdict rests on (for `deterministic` and `too few runs`:
+    those whose own control differed).  bound95: upper 95 % bound on the chance that a run differs,
+    None where a run did.
+    proven, cases: how many cases' own control differed, of how many that ran (a case counts once a machine).
+    machines: how many the verdict rests on.
+    """
+
+    verdict: Verdict
+    runs: int = 0
+    differed: int = 0
+    proven: int = 0
+    cases: int = 0
+    time_ratio: float | None = None
+    machines: int = 0
+
+    @property
+    def bound95(self) -> float | None:
+        if self.verdict not in (Verdict.DETERMINISTIC, Verdict.TOO_FEW, Verdict.NOT_SHOWN) or not self.runs:
+            return None
+        return bound95(self.runs)
+
+
+def bound95(runs: int) -> float:
+    """Upper 95 % bound on a chance of which `runs` independent runs showed no instance."""
+    return float(1.0 - 0.05 ** (1.0 / runs))
+
+
+_Key = tuple[str, str, str, str]  # equal to the CellKey of these, and made sooner
+_Place = tuple[str, str]  # case, machine: what one machine did proves nothing about another
+
+
+class _Case:
+    """All current records of one case under one solution on one machine.  (There may be a million.)"""
+
+    __slots__ = ("differed", "observed", "runs", "seconds")
+
+    def __init__(self) -> None:
+        self.observed = 0  # a bit for each observation that occurred
+        self.runs = 0
+        self.differed = 0
+        self.seconds: float | list[float] | None = None
+
+    def add(self, seen: Seen) -> None:
+        self.observed |= _BIT[seen.observation]
+        self.runs += seen.runs
+        self.differed += seen.differed
+        if self.seconds is None:
+            self.seconds = seen.seconds
+        elif seen.seconds is not None:
+            earlier = self.seconds if isinstance(self.seconds, list) else [self.seconds]
+            self.seconds = [*earlier, seen.seconds]
+
+
+class Evidence:
+    """Records gathered one by one, by cell and case; `cell(key)` infers."""
+
+    def __init__(self, current_hashes: Mapping[str, set[str]]) -> None:
+        self._hashes = current_hashes
+        self._cells: dict[_Key, dict[_Place, _Case]] = defaultdict(dict)
+        self._stale: set[_Key] = set()
+
+    def add(self, seen: Seen) -> None:
+        key = (seen.environment, seen.device, seen.source, seen.solution)
+        if seen.case_hash not in self._hashes.get(seen.source, ()):
+            self._stale.add(key)
+            return
+        cases = self._cells[key]
+        place = (seen.case, seen.machine)
+        case = cases.get(place)
+        if case is None:
+            case = cases[place] = _Case()
+        case.add(seen)
+
+    def extend(self, many: Iterable[Seen]) -> Evidence:
+        for seen in many:
+            self.add(seen)
+        return self
+
+    def cell_keys(self) -> set[CellKey]:
+        return {CellKey(*key) for key in self._cells.keys() | self._stale}
+
+    def cell(self, key: CellKey) -> Cell:
+        cases = self._cells.get(key)
+        if not cases:
+            return Cell(Verdict.STALE if key in self._stale else Verdict.BLANK)
+        return _infer(key.solution, cases, self._cells.get(key._replace(solution=NONE), {}))
+
+
+def _infer(solution: str, cases: Mapping[_Place, _Case], controls: Mapping[_Place, _Case]) -> Cell:
+    ran = {name: case for name, case in cases.items() if case.observed != _UNSUPPORTED}
+    differing = set() if solution == NONE else {name for name, case in controls.items() if case.observed & _DIFFERS}
+    proven = {name: case for name, case in ran.items() if name in differing}
+    verdict = _verdict(ran.values(), bool(proven))
+    # A run of a case that never differs by itself tells nothing about the solution.
+    weighed = proven if verdict is Verdict.DETERMINISTIC else ran
+    runs = sum(case.runs for case in weighed.values())
+    return Cell(
+        Verdict.TOO_FEW if verdict is Verdict.DETERMINISTIC and runs < ENOUGH else verdict,
+        runs=runs,
+        differed=sum(case.differed for case in weighed.values()),
+        proven=len(proven),
+        cases=len(ran),
+        time_ratio=_time_ratio(ran, controls) if solution != NONE else None,
+        machines=len({machine for _, machine in weighed or cases}),
+    )
+
+
+def _verdict(ran: Iterable[_Case], proven: bool) -> Verdict:
+    observed = 0
+    for case in ran:
+        # What came to an end says more than an attempt that did not.
+        observed |= case.observed & ~_NO_END if case.observed & _ENDED else case.observed
+    if not observed:
+        return Verdict.UNSUPPORTED
+    if observed & _DIFFERS:
+        return Verdict.NONDETERMINISTIC
+    if observed & _NO_END:
+        return Verdict.FAILED
+    if observed & _BIT["raises"]:
+        return Verdict.RAISES
+    return Verdict.DETERMINISTIC if proven else Verdict.NOT_SHOWN
+
+
+def _time_ratio(cases: Mapping[_Place, _Case], controls: Mapping[_Place, _Case]) -> float | None:
+    """Median over the cases of the time under the solution to the control's."""
+    ratios = [
+        _median(case) / control
+        for name, case in cases.items()
+        if case.seconds is not None and (control := _median(controls.get(name)))
+    ]
+    return round(median(ratios), 3) if ratios else None
+
+
+def _median(case: _Case | None) -> float:
+    """Seconds, 0.0 where nothing was timed."""
+    if case is None or case.seconds is None:
+        return 0.0
+    return median(case.seconds) if isinstance(case.seconds, list) else case.seconds
