@@ -15,7 +15,6 @@ class Writer(object):
 
     def __init__(self, path, header):
         self.path = path
-        self.size = 0
         self.records = 0
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
         self._append(PREFIX.pack(MAGIC, SCHEMA, 0))
@@ -57,7 +56,6 @@ class Writer(object):
         view = memoryview(data)
         while len(view):  # a signal or a nearly full disk may cut a write short
             written = os.write(self._file, view)
-            self.size += written
             view = view[written:]
 
 

@@ -79,7 +79,7 @@ class Capture(object):
         except (IOError, OSError) as error:
             errors.say("the inputs of {} cannot be kept: {}".format(self._wanted["node"], error.strerror))
             return
-        self._recorder.captured(key, self._wanted["occurrence"], self._recorder.step, name)
+        self._recorder.captured(key, self._wanted["occurrence"], self._recorder.steps.number, name)
 
 
 def flat(value):

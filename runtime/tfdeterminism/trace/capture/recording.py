@@ -83,7 +83,7 @@ class Recording(object):
 
     def step(self):
         if self.recorder is not None:
-            self.recorder.next_step()
+            self.recorder.steps.next()
 
     def complaint(self):
         """(exit code, text) if there is something wrong with the trace, else None."""

@@ -59,7 +59,7 @@ class Eager(object):
                 self._observe(name, called, list(inputs or ()), attrs, outputs)
             self._recorder.seen_ops = True
             if called is not None:
-                self._recorder.call_ended()
+                self._recorder.steps.call_ended()
         finally:
             local.busy = False
 
@@ -69,7 +69,7 @@ class Eager(object):
         thread, replica = _who()
         kind = "call" if called else classes.kind(op_type)
         short = classes.without_uid(op_type) if called else op_type
-        nth = self._recorder.nth(thread, replica, short, place)
+        nth = self._recorder.eager.nth(thread, replica, short, place)
         where = (stack, thread, replica)
         fed = [key for key in (self._input(tensor, *where) for tensor in inputs) if key is not None]
         forward, forward_stack = getattr(self._recorder.local, "forward", (None, []))
@@ -82,7 +82,7 @@ class Eager(object):
             if not tf.is_eager(tensor):
                 continue
             probed = not (tensor.dtype in _SKIPPED or op_type in classes.ALIASES or op_type in classes.SHAPES)
-            key = self._recorder.eager_key(short, stack, index, thread, replica, fed, nth,
+            key = self._recorder.eager.key(short, stack, index, thread, replica, fed, nth,
                                            dtype=tensor.dtype.name, shape=None, device=tensor.device or "",
                                            recorded=probed, **fields)
             tensor._tfdet_key = (self._recorder, key)
@@ -90,7 +90,7 @@ class Eager(object):
             if probed:
                 self._emit(key, tensor)
         if kind in ("write", "call") and not made:  # a call without results still passes values in
-            made.append(self._recorder.eager_key(short, stack, -1, thread, replica, fed, nth,
+            made.append(self._recorder.eager.key(short, stack, -1, thread, replica, fed, nth,
                                                  recorded=kind == "write", **fields))
             if kind == "write":
                 self._recorder.emit_one(made[0], 0)
@@ -100,7 +100,7 @@ class Eager(object):
             self._keep(made, op_type, inputs, attrs)
 
     def _keep(self, made, op_type, inputs, attrs):
-        node = self._recorder.described(made[0])[0]
+        node = self._recorder.eager.described(made[0])[0]
         if self._capture.wants("", 0, node):
             values = [None if one.dtype in _SKIPPED else one.numpy() for one in inputs]
             self._capture.eager(made[0], node, op_type, inputs, attrs, len(made), values)
@@ -113,10 +113,10 @@ class Eager(object):
         if not tf.is_eager(tensor) or tensor.dtype in _SKIPPED:
             return None
         # Before a window of steps nothing was recorded: then we cannot tell who made it.
-        source, kind = ("Python", "feed") if not self._recorder.steps or not self._recorder.steps[0] \
-            else ("Earlier", "op")
-        nth = self._recorder.nth(thread, replica, source, tuple(stack[0][:2]) if stack else ())
-        key = self._recorder.eager_key(source, stack, 0, thread, replica, [], nth, dtype=tensor.dtype.name,
+        window = self._recorder.steps.window
+        source, kind = ("Earlier", "op") if window and window[0] else ("Python", "feed")
+        nth = self._recorder.eager.nth(thread, replica, source, tuple(stack[0][:2]) if stack else ())
+        key = self._recorder.eager.key(source, stack, 0, thread, replica, [], nth, dtype=tensor.dtype.name,
                                        kind=kind, device=tensor.device or "",
                                        attrs={"by": "keras"} if kind == "feed" and frames.in_keras() else {})
         tensor._tfdet_key = (self._recorder, key)

@@ -9,7 +9,7 @@ import threading
 
 from . import classes
 from . import internals as tf
-from .exports import SCOPE
+from .graphs import Additions, ancestors
 from .keys import replica
 from .pack import Pack, hand_over, keep_inputs
 
@@ -140,31 +140,10 @@ class Functions(object):
                 if pack.keys:
                     recorder.emit(*pack.records(value))
                 if ends:
-                    (recorder.loop_step if loop else recorder.inner_step)()
+                    (recorder.steps.loop_turned if loop else recorder.steps.function_ran)()
             return []
 
         return hand_over(sink, [] if packed is None else [packed], self._kept)
-
-
-class Additions(object):
-    """Ops that are created in here depend on nothing around them, and shift no seed of the program's."""
-
-    def __init__(self, graph):
-        self._graph = graph
-        self._contexts = [graph.as_default(), graph.control_dependencies(None), tf.stop_recording()]
-
-    def __enter__(self):
-        for one in self._contexts:
-            one.__enter__()
-        self._scope = tf.ops.name_scope(SCOPE)
-        self._scope.__enter__()
-        self._first = _count(self._graph)
-
-    def __exit__(self, *exception):
-        self._graph._tfdet_added = getattr(self._graph, "_tfdet_added", 0) + _count(self._graph) - self._first
-        self._scope.__exit__(*exception)
-        for one in reversed(self._contexts):
-            one.__exit__(*exception)
 
 
 def _after(sinks, graph, outputs):
@@ -178,19 +157,6 @@ def _after(sinks, graph, outputs):
 
     with Additions(graph):
         return tf.nest.map_structure(one, outputs, expand_composites=True)
-
-
-def hide_additions(patches):
-    """Up to TF 2.14 an op's seed is made from the number of ops before it: ours must not count."""
-    last_id = vars(tf.ops.Graph).get("_last_id")
-    if last_id is not None:
-        patches.set(tf.ops.Graph, "_last_id",
-                    property(lambda graph: last_id.__get__(graph) - getattr(graph, "_tfdet_added", 0)))
-
-
-def _count(graph):
-    """The number of ops that ever were made in a graph, ours included."""
-    return graph._next_id_counter if hasattr(graph, "_next_id_counter") else 0
 
 
 def one_at_a_time(original, *args, **kwargs):
@@ -209,19 +175,6 @@ def _needed(graph, outputs):
     waiting = [tensor.op for tensor in _tensors(outputs) if tensor.graph is graph]
     waiting += [op for op in graph.get_operations() if _has_effects(op)]
     return ancestors(waiting)
-
-
-def ancestors(waiting, border=frozenset()):
-    """These ops and all before them; border: ops whose outputs are given, not computed."""
-    found, waiting = set(), list(waiting)
-    while waiting:
-        op = waiting.pop()
-        if op not in found:
-            found.add(op)
-            if op not in border:
-                waiting.extend(tensor.op for tensor in op.inputs)
-                waiting.extend(op.control_inputs)
-    return found
 
 
 def _tensors(outputs):

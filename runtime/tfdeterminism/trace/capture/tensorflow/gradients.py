@@ -29,10 +29,10 @@ class Gradients(object):
     def _eagerly(self, op_type, attrs, count, inputs, outputs, *rest):
         local = self._recorder.local
         keys = [getattr(one, "_tfdet_key", (None, None)) for one in outputs or () if one is not None]
-        found = [self._recorder.described(key) for owner, key in keys if owner is self._recorder]
+        found = [self._recorder.eager.described(key) for owner, key in keys if owner is self._recorder]
         if not found:  # TensorFlow drops outputs that the gradient does not need
             ids = [getattr(one, "_tfdet_key", (None, None))[1] for one in inputs or () if one is not None]
-            found = [one for one in [self._recorder.fed_by(op_type, ids)] if one]
+            found = [one for one in [self._recorder.eager.fed_by(op_type, ids)] if one]
         before, local.forward = getattr(local, "forward", (None, [])), found[0] if found else (op_type, [])
         try:
             return self._original(op_type, attrs, count, inputs, outputs, *rest)

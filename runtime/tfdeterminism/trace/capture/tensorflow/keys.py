@@ -28,7 +28,8 @@ class Keys(object):
         if known is None or known[0] is not self._recorder:
             name = getattr(graph, "name", None) if isinstance(graph, tf.func_graph.FuncGraph) else "session"
             function = classes.without_uid(name or "function")
-            known = graph._tfdet_identity = (self._recorder, function, self._recorder.trace_number(function))
+            number = self._recorder.definitions.trace_number(function)
+            known = graph._tfdet_identity = (self._recorder, function, number)
         return known[1:]
 
     def named(self, name, graph):
@@ -86,7 +87,7 @@ class Keys(object):
                 waiting.pop()
         while self._open:  # now the loop is closed
             last, number, fields = self._open.pop()
-            self._recorder.redefine(number, **dict(fields, inputs=self._ids(_inputs(last))))
+            self._recorder.definitions.redefine(number, **dict(fields, inputs=self._ids(_inputs(last))))
         return self._made(op)
 
     def _made(self, op):
@@ -137,11 +138,11 @@ class Keys(object):
         for index, tensor in list(enumerate(op.outputs))[first:]:
             one = dict(fields, output=index, dtype=tensor.dtype.base_dtype.name, shape=tf.shape_list(tensor),
                        recorded=kind == "write" or op.type == "Const" or is_probed(op, tensor))
-            made.append(self._recorder.new_key(**one))
+            made.append(self._recorder.definitions.new_key(**one))
             if kind != "argument" and not all(map(self._known, _feeding(op))):
                 self._open.append((op, made[-1], one))
         if kind in ("write", "call") and not made:
-            made = [self._recorder.new_key(output=-1, recorded=kind == "write", **fields)]
+            made = [self._recorder.definitions.new_key(output=-1, recorded=kind == "write", **fields)]
         if op.type == "Const" and made and self._recorder.level == "ops":  # one record says all
             self._recorder.emit_one(made[0], digest.of_bytes(op.get_attr("value").SerializeToString()))
         return made

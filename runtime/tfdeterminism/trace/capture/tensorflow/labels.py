@@ -8,16 +8,18 @@ from . import internals as tf
 
 
 class Labels(object):
-    """Follows every variable that the program creates, and digests it when it goes."""
+    """Follows every variable that the program creates, and digests it when it goes.
 
-    def __init__(self, recorder, patches):
+    session_weights: what is known of variables that only sessions have."""
+
+    def __init__(self, recorder, session_weights, patches):
         self._recorder = recorder
+        self._session_weights = session_weights
         self._by_handle = {}    # id of an eager handle: label
         self._unnamed = {}      # id of a handle: keys of what was done to it before it had a name
         self._foreign = []      # handles that were there before us
         self._alive = {}        # label: weak reference to a trainable variable
-        self.final = {}         # label: digest of a variable that is gone
-        self.sessions = None    # set by the session back end
+        self._final = {}        # label: digest of a variable that is gone
         patches.wrap(tf.variables.VariableMetaclass, "__call__", self._made)
 
     def _made(self, original, cls, *args, **kwargs):
@@ -38,9 +40,9 @@ class Labels(object):
             self._follow(variable, handle)
 
     def _follow(self, variable, handle):
-        label = self._recorder.label(variable.name.partition(":")[0])
+        label = self._recorder.definitions.label(variable.name.partition(":")[0])
         self._by_handle[id(handle)] = label
-        self._recorder.name_variable(self._unnamed.pop(id(handle), []), label)
+        self._recorder.eager.name_variable(self._unnamed.pop(id(handle), []), label)
         trainable = bool(getattr(variable, "trainable", False))
         if trainable:
             self._alive[label] = weakref.ref(variable)
@@ -51,7 +53,7 @@ class Labels(object):
         if trainable and self._alive.pop(label, None) is not None and self._recorder.active:
             value = self._digest(handle, dtype)
             if value is not None:
-                self.final[label] = value
+                self._final[label] = value
 
     def _digest(self, handle, dtype):
         """The digest of a variable's value now, or None if it has none."""
@@ -76,10 +78,9 @@ class Labels(object):
 
     def all_final(self):
         """{label: digest} of all trainable variables, those that are gone as they were last."""
-        found = dict(self.final)
+        found = dict(self._final)
         found.update(self.trainable())
-        if self.sessions is not None:
-            found.update(self.sessions.final())
+        found.update(self._session_weights.final())
         return found
 
     # Which variable a handle is
@@ -100,7 +101,7 @@ class Labels(object):
         """The label of an eager handle; None for a variable that is just being made: see wait()."""
         if id(handle) not in self._by_handle and not hasattr(handle, "_tfdet_key"):
             self._foreign.append(handle)  # kept, so that its id stays its own
-            self._by_handle[id(handle)] = self._recorder.label("variable")
+            self._by_handle[id(handle)] = self._recorder.definitions.label("variable")
         return self._by_handle.get(id(handle))
 
     def wait(self, handle, keys):

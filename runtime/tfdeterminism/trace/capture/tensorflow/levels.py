@@ -26,11 +26,11 @@ LAYERS = {"tensorflow.python.keras.engine.base_layer": "Layer", "keras.engine.ba
 class Levels(object):
     """Installed beside the back ends; keys: a keys.Keys, labels: a labels.Labels."""
 
-    def __init__(self, recorder, keys, labels, sessions, patches):
+    def __init__(self, recorder, keys, labels, session_weights, patches):
         self._recorder = recorder
         self._keys = keys
         self._labels = labels
-        self._sessions = sessions
+        self._session_weights = session_weights
         self._patches = patches
         self._local = threading.local()
         self._ids = {}
@@ -68,7 +68,7 @@ class Levels(object):
             self._local.applying = False
         graph = self._graph()
         if graph is None:
-            self._recorder.applied()
+            self._recorder.steps.applied()
         else:
             graph._tfdet_trains = True
         return result
@@ -78,7 +78,7 @@ class Levels(object):
             return original(tape, target, *args, **kwargs)
         graph = self._graph()
         if graph is None:
-            self._recorder.gradient()
+            self._recorder.steps.gradient()
         else:
             sources = kwargs.get("sources", args[0] if args else [])
             handles = [one for one in map(_handle, tf.nest.flatten(sources)) if one is not None]
@@ -112,27 +112,26 @@ class Levels(object):
             if tensor.dtype in (tf.dtypes.resource, tf.dtypes.variant) or tensor.dtype._is_ref_dtype:
                 return
             function, trace = self._keys.identity(tensor.graph)
-            nth = self._recorder.nth("value", function, trace, kind, name, number)
-            key = self._recorder.new_key(op=kind, node="{}#{}".format(name, nth), output=number, kind=kind, layer=name,
-                                         function=function, trace=trace, dtype=tensor.dtype.base_dtype.name,
-                                         shape=tf.shape_list(tensor))
+            nth = self._recorder.eager.nth("value", function, trace, kind, name, number)
+            key = self._recorder.definitions.new_key(
+                op=kind, node="{}#{}".format(name, nth), output=number, kind=kind, layer=name, function=function,
+                trace=trace, dtype=tensor.dtype.base_dtype.name, shape=tf.shape_list(tensor))
             tensor.graph._tfdet_extras = getattr(tensor.graph, "_tfdet_extras", []) + [(key, tensor)]
         elif tf.is_eager(tensor) and tensor.dtype not in (tf.dtypes.resource, tf.dtypes.variant):
-            nth = self._recorder.nth("value", kind, name, number)
+            nth = self._recorder.eager.nth("value", kind, name, number)
             self._one(kind, "{}#{}".format(name, nth), number, digest.of_array(tensor.numpy()), name)
 
     def _weights(self):
         values = self._labels.trainable()
-        if self._recorder.session is not None:
-            values.update(self._sessions.weights(self._recorder.session))
+        values.update(self._session_weights.of_last())
         for label in sorted(values):
             self._one("weight", label, 0, values[label], None)
 
     def _one(self, kind, node, number, value, layer):
         name = (kind, node, number)
         if name not in self._ids:
-            self._ids[name] = self._recorder.new_key(op=kind, node=node, output=number, kind=kind, layer=layer,
-                                                     variable=node if kind == "weight" else None)
+            self._ids[name] = self._recorder.definitions.new_key(
+                op=kind, node=node, output=number, kind=kind, layer=layer, variable=node if kind == "weight" else None)
         self._recorder.emit_one(self._ids[name], value)
 
 
