@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tfdet.bundle import pack
+from tfdet.bundle import pack, script
 from tfdet.bundle.contents import Entry
+from tfdet_common.bundles import checksum
 
 RUNTIME = Path(__file__).resolve().parents[2] / "runtime"
 PART = 2048
@@ -43,13 +43,19 @@ def make(folder: Path, entries: list[Entry] = FILES, **changes: Any) -> Path:
     packed = pack.compress(entries, folder / "cache", lambda size: None)
     parts = pack.write_parts(packed, out, "tf2.21-gpu", PART)
     write_manifest(out, pack.manifest(entries, packed, parts, FACTS | changes))
-    shutil.copy(RUNTIME / "unbundle.py", out)
+    write_script(out)
     return out
 
 
+def write_script(folder: Path) -> Path:
+    """unbundle.py, as `tfdet bundle` makes it."""
+    path = folder / script.NAME
+    path.write_text(script.build(RUNTIME), "utf-8")
+    return path
+
+
 def write_manifest(out: Path, content: dict[str, Any]) -> None:
-    content.pop("checksum", None)
-    content["checksum"] = hashlib.sha256(pack.canonical(content).encode()).hexdigest()
+    content["checksum"] = checksum(content)
     (out / "manifest.json").write_text(json.dumps(content))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from bundles import RUNTIME
+from bundles import write_script
 from records import make_record
 
 from tfdet_probe import record as probe_record
@@ -22,9 +22,9 @@ def line() -> Callable[..., bytes]:
 
 
 @pytest.fixture
-def script() -> Any:
-    """unbundle.py as a module."""
-    spec = importlib.util.spec_from_file_location("unbundle", RUNTIME / "unbundle.py")
+def script(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """unbundle.py, as it lies in a bundle, as a module."""
+    spec = importlib.util.spec_from_file_location("unbundle", write_script(tmp_path_factory.mktemp("script")))
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -34,8 +34,8 @@ def script() -> Any:
 @pytest.fixture
 def gpu_host(script: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The script on a host that has all that a GPU bundle needs."""
-    h200 = script.Gpu("NVIDIA H200", "9.0", 143771)
-    monkeypatch.setattr(script, "nvml", lambda: script.Nvidia("580.95.05", [h200]))
+    h200 = script.Gpu("NVIDIA H200", (9, 0), 143771)
+    monkeypatch.setattr(script, "survey", lambda: script.Nvidia("580.95.05", [h200]))
     monkeypatch.setattr(script.platform, "machine", lambda: "x86_64")
     monkeypatch.setattr(script, "processor_flags", lambda: ["avx"])
     monkeypatch.setattr(script.os, "confstr", lambda name: "glibc 2.36")

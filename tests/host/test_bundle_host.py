@@ -32,7 +32,7 @@ def test_a_host_that_has_all(gpu_host: Any, tmp_path: Path) -> None:
         ("os.confstr", lambda name: "glibc 2.12", 3, "glibc: 2.12 is too old, the packages need 2.17"),
         ("find_python", lambda version: None, 3, "the bundle is for CPython"),
         ("read_text", lambda path: "MemAvailable:   524288 kB\n", 3, "memory: 0.5 GiB free, a run takes 4.0"),
-        ("nvml", lambda: None, 4, "driver: no NVIDIA driver answers"),
+        ("survey", lambda: None, 4, "driver: no NVIDIA driver answers"),
     ],
 )
 def test_a_host_that_lacks_something(
@@ -49,11 +49,11 @@ def test_a_host_that_lacks_something(
 @pytest.mark.parametrize(
     ("driver", "gpus", "cause"),
     [
-        ("470.42", [("H200", "9.0", 1)], "driver: 470.42 is too old"),
-        ("99.1", [("H200", "9.0", 1)], "driver: 99.1 is too old"),
+        ("470.42", [("H200", (9, 0), 1)], "driver: 470.42 is too old"),
+        ("99.1", [("H200", (9, 0), 1)], "driver: 99.1 is too old"),
         ("580.1", [], "GPU: none is visible"),
-        ("580.1", [("V100", "7.0", 16384)], "V100 (7.0, 16 GiB); the bundle holds code for 9.0 only"),
-        ("580.1", [("B200", "10.0", 16384)], "B200 (10.0, 16 GiB); the bundle holds code for 9.0 only"),
+        ("580.1", [("V100", (7, 0), 16384)], "V100 (7.0, 16 GiB); the bundle holds code for 9.0 only"),
+        ("580.1", [("B200", (10, 0), 16384)], "B200 (10.0, 16 GiB); the bundle holds code for 9.0 only"),
     ],
 )
 def test_a_driver_or_a_gpu_that_does_not_fit(
@@ -61,11 +61,11 @@ def test_a_driver_or_a_gpu_that_does_not_fit(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     driver: str,
-    gpus: list[tuple[str, str, int]],
+    gpus: list[tuple[str, tuple[int, int], int]],
     cause: str,
 ) -> None:
     found = [gpu_host.Gpu(*gpu) for gpu in gpus]
-    monkeypatch.setattr(gpu_host, "nvml", lambda: gpu_host.Nvidia(driver, found))
+    monkeypatch.setattr(gpu_host, "survey", lambda: gpu_host.Nvidia(driver, found))
     told = fault(gpu_host, make(tmp_path))
     assert (told[0], cause in told[1]) == (4, True), told
 
