@@ -6,12 +6,14 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 RUNTIME = Path(__file__).resolve().parents[2] / "runtime"
-TRACE = RUNTIME / "tfdeterminism" / "trace"
+LIBRARY = RUNTIME / "tfdeterminism"
+TRACE = LIBRARY / "trace"
 FRAMEWORKS = {"tensorflow", "tensorflow_core", "keras", "tf_keras", "torch", "jax"}
 
 
@@ -59,3 +61,19 @@ for one in pkgutil.iter_modules(analyse.__path__):
 assert not [name for name in sys.modules if name.startswith("tfdeterminism.trace.capture")]
 """
     subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": str(RUNTIME)}, check=True)
+
+
+def test_no_circle_of_imports_in_the_public_library() -> None:
+    """Wherever an import stands: one inside a function is one, too."""
+    names = {".".join(path.relative_to(RUNTIME).with_suffix("").parts): path for path in LIBRARY.rglob("*.py")}
+    modules = {name.removesuffix(".__init__"): path for name, path in names.items()}
+    needs = {
+        name: {_module(taken, modules) for taken in imports(path)} - {None, name} for name, path in modules.items()
+    }
+    order = tuple(TopologicalSorter(needs).static_order())  # CycleError names the circle
+    assert len(order) == len(modules)
+
+
+def _module(taken: str, modules: dict[str, Path]) -> str | None:
+    """The module of the library that an imported name is, or is in."""
+    return taken if taken in modules else taken.rpartition(".")[0] if taken.rpartition(".")[0] in modules else None

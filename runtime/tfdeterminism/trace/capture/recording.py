@@ -40,7 +40,7 @@ class Recording(object):
         self.capture = capture
         self.xla = level == "none" and xla is not False
         self._imports = None
-        self._patches = None
+        self._wrappers = None
         self._closers = []
         self._pid = os.getpid()
         self.recorder = None
@@ -78,8 +78,8 @@ class Recording(object):
                           {label: "{:016x}".format(value) for label, value in weights.items()})
         for close in self._closers:
             close()
-        if self._patches is not None:
-            self._patches.undo()
+        if self._wrappers is not None:
+            self._wrappers.undo()
 
     def step(self):
         if self.recorder is not None:
@@ -126,9 +126,9 @@ class Recording(object):
             self.recorder.fail("{} cannot be traced: {}: {}".format(
                 "TensorFlow " + str(tensorflow.__version__), type(error).__name__, error))
 
-    def installed(self, labels, patches, closers, wanted):
+    def installed(self, labels, wrappers, closers, wanted):
         """Called back by tensorflow.install."""
-        self.labels, self._patches, self._closers = labels, patches, closers
+        self.labels, self._wrappers, self._closers = labels, wrappers, closers
         self._imports.add(wanted)
 
 def rank():

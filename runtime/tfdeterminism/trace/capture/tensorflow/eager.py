@@ -13,20 +13,20 @@ _SKIPPED = (tf.dtypes.resource, tf.dtypes.variant)
 class Eager(object):
     """Records the outputs of eager ops, and the values that come to them from Python."""
 
-    def __init__(self, recorder, keys, labels, capture, patches):
+    def __init__(self, recorder, keys, labels, capture, wrappers):
         self._recorder = recorder
         self._keys = keys
         self._labels = labels
         self._capture = capture
         self._stop = None
         if tf.op_callbacks is not None:
-            self._stop = _op_callbacks(self._callback, patches)
+            self._stop = _op_callbacks(self._callback, wrappers)
         else:
-            patches.set(tf.execute, "execute", tf.execute.execute_with_callbacks)
+            wrappers.set(tf.execute, "execute", tf.execute.execute_with_callbacks)
             if tf.context.context_safe() is not None:
                 tf.context.context().add_post_execution_callback(self._post_execution)
             else:  # to make it is the program's: it says with it whether it is eager
-                patches.wrap(tf.context.Context, "__init__", self._context)
+                wrappers.wrap(tf.context.Context, "__init__", self._context)
 
     def close(self):
         context = tf.context.context_safe()
@@ -135,7 +135,7 @@ class Eager(object):
         self._recorder.emit_one(key, value, digest.of_shape(tensor.shape.as_list()))
 
 
-def _op_callbacks(callback, patches):
+def _op_callbacks(callback, wrappers):
     """Install for this thread and all that come: TensorFlow keeps callbacks by thread. A function that undoes it."""
     tf.op_callbacks.add_op_callback(callback)
     removed = []
@@ -149,7 +149,7 @@ def _op_callbacks(callback, patches):
         body, thread.run = thread.run, run
         return original(thread)
 
-    patches.wrap(threading.Thread, "start", start)
+    wrappers.wrap(threading.Thread, "start", start)
 
     def stop():
         removed.append(True)

@@ -4,8 +4,7 @@ SavedModels, meta graphs, frozen graphs and TensorBoard's all begin with Graph._
 where the probes are left out. It stays so after the trace has ended, as functions keep their probes.
 """
 
-import functools
-
+from ....wrap import wrap_for_good
 from . import internals as tf
 
 SCOPE = "tfdet_probe/"  # of all ops that are ours
@@ -18,12 +17,12 @@ _SAVERS = (("tensorflow.python.training.saver", "Saver"),
 
 def leave_probes_out():
     """For the rest of the process; harmless to repeat."""
-    _always(tf.ops.Graph, "_as_graph_def", _as_graph_def)
-    _always(tf.control_flow_ops.ControlFlowContext, "_to_values_def", _to_values_def)
-    _always(tf.context.Context, "add_function_def", _add_function_def)
+    wrap_for_good(tf.ops.Graph, "_as_graph_def", _as_graph_def)
+    wrap_for_good(tf.control_flow_ops.ControlFlowContext, "_to_values_def", _to_values_def)
+    wrap_for_good(tf.context.Context, "add_function_def", _add_function_def)
 
 
-def hide_saving(recorder, patches):
+def hide_saving(recorder, wrappers):
     """Nothing of what is run to write a checkpoint is recorded."""
     def save(original, *args, **kwargs):
         with recorder.unseen():
@@ -32,20 +31,7 @@ def hide_saving(recorder, patches):
     for module, name in _SAVERS:
         saver = getattr(tf.optional(module), name, None)
         if saver is not None:
-            patches.wrap(saver, "save", save)
-
-
-def _always(owner, name, around):
-    original = getattr(owner, name)
-    if hasattr(original, "_tfdet_original"):
-        return
-
-    @functools.wraps(original)
-    def wrapped(*args, **kwargs):
-        return around(original, *args, **kwargs)
-
-    wrapped._tfdet_original = original
-    setattr(owner, name, wrapped)
+            wrappers.wrap(saver, "save", save)
 
 
 def _as_graph_def(original, graph, *args, **kwargs):

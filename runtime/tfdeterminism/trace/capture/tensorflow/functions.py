@@ -23,7 +23,7 @@ _LEFT_ALONE = (("tensorflow.python.data.ops.structured_function", "StructuredFun
 class Functions(object):
     """Instruments every graph function that is traced while it is installed."""
 
-    def __init__(self, recorder, keys, capture, patches):
+    def __init__(self, recorder, keys, capture, wrappers):
         self._capture = capture
         self._recorder = recorder
         self._keys = keys
@@ -31,29 +31,29 @@ class Functions(object):
         self._kept = []             # TensorFlow itself keeps only weak references to Python functions
         self._with_sink = set()     # identities of functions that hand over
         self._ending = set()        # identities of functions that hold a training step
-        patches.wrap(tf.func_graph, "func_graph_from_py_func", self._build)
-        patches.wrap(tf.while_v2, "while_loop", one_at_a_time)
-        self._watch_names(patches)
-        patches.wrap(tf.function_def_to_graph, "function_def_to_graph", self._copied)
+        wrappers.wrap(tf.func_graph, "func_graph_from_py_func", self._build)
+        wrappers.wrap(tf.while_v2, "while_loop", one_at_a_time)
+        self._watch_names(wrappers)
+        wrappers.wrap(tf.function_def_to_graph, "function_def_to_graph", self._copied)
         concrete = getattr(tf.optional("tensorflow.python.eager.function"), "ConcreteFunction", None)
         if tf.VERSION < (2, 4) and concrete is not None:
-            patches.wrap(concrete, "__init__", self._made_of_graph)
+            wrappers.wrap(concrete, "__init__", self._made_of_graph)
         for module, owner, name in _LEFT_ALONE:
             holder = tf.optional(module)
             holder = getattr(holder, owner, None) if owner else holder
             if holder is not None and hasattr(holder, name):
-                patches.wrap(holder, name, self._leave_alone)
+                wrappers.wrap(holder, name, self._leave_alone)
 
-    def _watch_names(self, patches):
+    def _watch_names(self, wrappers):
         atomic = tf.optional("tensorflow.python.eager.polymorphic_function.atomic_function")
         if hasattr(atomic, "from_func_graph"):
-            patches.wrap(atomic, "from_func_graph", self._named)
+            wrappers.wrap(atomic, "from_func_graph", self._named)
             return
         for module in ("tensorflow.python.eager.polymorphic_function.monomorphic_function",
                        "tensorflow.python.eager.function"):
             old = getattr(tf.optional(module), "_EagerDefinedFunction", None)
             if old is not None:
-                patches.wrap(old, "__init__", self._named_old)
+                wrappers.wrap(old, "__init__", self._named_old)
                 return
 
     def _named(self, original, name, graph, *args, **kwargs):

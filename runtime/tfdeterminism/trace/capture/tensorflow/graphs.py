@@ -41,11 +41,11 @@ class Additions(object):
             one.__exit__(*exception)
 
 
-def hide_additions(patches):
+def hide_additions(wrappers):
     """Up to TF 2.14 an op's seed is made from the number of ops before it: ours must not count."""
     last_id = vars(tf.ops.Graph).get("_last_id")
     if last_id is not None:
-        patches.set(tf.ops.Graph, "_last_id",
+        wrappers.set(tf.ops.Graph, "_last_id",
                     property(lambda graph: last_id.__get__(graph) - getattr(graph, "_tfdet_added", 0)))
 
 

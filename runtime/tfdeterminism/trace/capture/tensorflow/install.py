@@ -2,6 +2,7 @@
 
 import os
 
+from ....wrap import Wrappers
 from ..inputs import Capture
 from . import exports, xla
 from .eager import Eager
@@ -11,32 +12,31 @@ from .graphs import hide_additions
 from .keys import Keys
 from .labels import Labels
 from .levels import Levels
-from .patches import Patches
 from .session_weights import SessionWeights
 from .sessions import Sessions
 
 
 def install(recording):
     """recording: a recording.Recording whose recorder was just made."""
-    recorder, patches = recording.recorder, Patches()
-    weights = SessionWeights(recorder, patches)
-    labels = Labels(recorder, weights, patches)
+    recorder, wrappers = recording.recorder, Wrappers()
+    weights = SessionWeights(recorder, wrappers)
+    labels = Labels(recorder, weights, wrappers)
     keys = Keys(recorder, labels)
     capture = Capture(recorder, recording.capture) if recording.capture else None
-    Sessions(recorder, keys, weights, capture, patches)
+    Sessions(recorder, keys, weights, capture, wrappers)
     closers, wanted = [], {}
-    hide_additions(patches)
+    hide_additions(wrappers)
     exports.leave_probes_out()
     if not recording.xla:
-        xla.switch_off(recorder, patches)
+        xla.switch_off(recorder, wrappers)
     if recorder.level != "none":
-        exports.hide_saving(recorder, patches)
-        Functions(recorder, keys, capture, patches)
-        closers.append(Eager(recorder, keys, labels, capture, patches).close)
+        exports.hide_saving(recorder, wrappers)
+        Functions(recorder, keys, capture, wrappers)
+        closers.append(Eager(recorder, keys, labels, capture, wrappers).close)
         closers.append(Gradients(recorder).close)
-        wanted = Levels(recorder, keys, labels, weights, patches).modules()
-    patches.wrap(os, "_exit", lambda original, status: _exit(recording, original, status))
-    recording.installed(labels, patches, closers, wanted)
+        wanted = Levels(recorder, keys, labels, weights, wrappers).modules()
+    wrappers.wrap(os, "_exit", lambda original, status: _exit(recording, original, status))
+    recording.installed(labels, wrappers, closers, wanted)
 
 
 def _exit(recording, original, status):

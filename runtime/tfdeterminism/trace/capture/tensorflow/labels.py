@@ -12,7 +12,7 @@ class Labels(object):
 
     session_weights: what is known of variables that only sessions have."""
 
-    def __init__(self, recorder, session_weights, patches):
+    def __init__(self, recorder, session_weights, wrappers):
         self._recorder = recorder
         self._session_weights = session_weights
         self._by_handle = {}    # id of an eager handle: label
@@ -20,7 +20,7 @@ class Labels(object):
         self._foreign = []      # handles that were there before us
         self._alive = {}        # label: weak reference to a trainable variable
         self._final = {}        # label: digest of a variable that is gone
-        patches.wrap(tf.variables.VariableMetaclass, "__call__", self._made)
+        wrappers.wrap(tf.variables.VariableMetaclass, "__call__", self._made)
 
     def _made(self, original, cls, *args, **kwargs):
         variable = original(cls, *args, **kwargs)

@@ -26,15 +26,15 @@ LAYERS = {"tensorflow.python.keras.engine.base_layer": "Layer", "keras.engine.ba
 class Levels(object):
     """Installed beside the back ends; keys: a keys.Keys, labels: a labels.Labels."""
 
-    def __init__(self, recorder, keys, labels, session_weights, patches):
+    def __init__(self, recorder, keys, labels, session_weights, wrappers):
         self._recorder = recorder
         self._keys = keys
         self._labels = labels
         self._session_weights = session_weights
-        self._patches = patches
+        self._wrappers = wrappers
         self._local = threading.local()
         self._ids = {}
-        patches.wrap(tf.backprop.GradientTape, "gradient", self._gradient)
+        wrappers.wrap(tf.backprop.GradientTape, "gradient", self._gradient)
         if recorder.level in ("weights", "layers"):
             recorder.at_step(self._weights)
 
@@ -50,10 +50,10 @@ class Levels(object):
             owner = getattr(module, name, None)
             for method in ("apply", "apply_gradients"):
                 if owner is not None and method in vars(owner):
-                    self._patches.wrap(owner, method, self._apply)
+                    self._wrappers.wrap(owner, method, self._apply)
 
     def _watch_layers(self, module):
-        self._patches.wrap(module.Layer, "__call__", self._layer)
+        self._wrappers.wrap(module.Layer, "__call__", self._layer)
 
     # Steps
 

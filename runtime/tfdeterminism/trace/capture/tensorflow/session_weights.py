@@ -10,14 +10,14 @@ from .graphs import Additions, opened
 class SessionWeights(object):
     """Of all sessions that are followed, up to their end."""
 
-    def __init__(self, recorder, patches):
+    def __init__(self, recorder, wrappers):
         self._recorder = recorder
         self._sessions = weakref.WeakSet()
         self._last = None
         self._final = {}
         session = tf.optional("tensorflow.python.client.session").BaseSession
-        patches.wrap(session, "close", self._closing)
-        patches.wrap(session, "__del__", self._closing)
+        wrappers.wrap(session, "close", self._closing)
+        wrappers.wrap(session, "__del__", self._closing)
 
     def follow(self, session):
         """What a session that runs has trained will be asked for."""

@@ -11,16 +11,16 @@ from .plans import Plans
 class Sessions(object):
     """Observes every run of a session. weights: the session_weights.SessionWeights."""
 
-    def __init__(self, recorder, keys, weights, capture, patches):
+    def __init__(self, recorder, keys, weights, capture, wrappers):
         self._recorder = recorder
         self._weights = weights
         self._plans = Plans(recorder, keys, capture)
         session = tf.optional("tensorflow.python.client.session").BaseSession
-        patches.wrap(session, "_do_run", self._run)
-        patches.wrap(session, "make_callable", self._callable)
-        patches.wrap(session, "_make_callable_from_options", self._callable_from_options)
+        wrappers.wrap(session, "_do_run", self._run)
+        wrappers.wrap(session, "make_callable", self._callable)
+        wrappers.wrap(session, "_make_callable_from_options", self._callable_from_options)
         runner = tf.optional("tensorflow.python.training.queue_runner_impl").QueueRunner
-        patches.wrap(runner, "create_threads", self._run_ahead)
+        wrappers.wrap(runner, "create_threads", self._run_ahead)
 
     def _run(self, original, session, handle, targets, fetches, feeds, *rest):
         local = self._recorder.local

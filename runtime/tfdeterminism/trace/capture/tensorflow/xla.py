@@ -5,7 +5,7 @@ from . import internals as tf
 _ATTRIBUTES = ("_jit_compile", "_experimental_compile")
 
 
-def switch_off(recorder, patches):
+def switch_off(recorder, wrappers):
     """Functions that ask for compilation are made without it; the first one is noted in the trace."""
     noted = []
 
@@ -23,7 +23,7 @@ def switch_off(recorder, patches):
                    "tensorflow.python.eager.def_function"):
         owner = getattr(tf.optional(module), "Function", None)
         if owner is not None:
-            patches.wrap(owner, "__init__", made)
+            wrappers.wrap(owner, "__init__", made)
             break
     config = tf.optional("tensorflow.python.framework.config")
     # Before 2.0 asking would make the context, and settle for the program that it is not eager.
