@@ -14,28 +14,27 @@ from tfdet.matrix.ranges import leading_version
 from tfdet.verdicts.infer import Verdict
 from tfdet.verdicts.status import Status
 
-SCHEMA = 1  # read by runtime/tfdeterminism/trace/analyse/advice.py
+SCHEMA = 2  # read by runtime/tfdeterminism/trace/analyse/advice.py
 _TOLD = ("deterministic", "raises")  # of a claim: what helps, and what would stop the program
 
 
 def content(status: Status) -> dict[str, Any]:
-    """sources: what a user's op may be; solutions: the lines of code behind each key."""
+    """sources: what a user's op may be; solutions: the lines of code behind each key; both in the matrix' order."""
     measured = _measured(status)
     ordered = sorted(status.matrix.sources.items(), key=lambda item: item[1].place)
-    sources = {key: _source(n, source, measured.get(key, {})) for n, (key, source) in enumerate(ordered)}
+    sources = {key: _source(source, measured.get(key, {})) for key, source in ordered}
     named = {s for source in sources.values() for claim in source["claims"] for s in claim["solutions"]}
     named |= {s for source in sources.values() for device in source["measured"].values() for s in device}
     solutions = {
-        key: {"name": s.name, "order": s.order, "general": s.general, "own": s.own, "lines": s.recipe, "when": s.when}
-        for key, s in status.matrix.solutions.items()
+        key: {"name": s.name, "general": s.general, "own": s.own, "lines": s.recipe, "when": s.when}
+        for key, s in sorted(status.matrix.solutions.items(), key=lambda item: item[1].order)
         if key in named and s.recipe
     }
     return {"schema": SCHEMA, "sources": sources, "solutions": solutions}
 
 
-def _source(order: int, source: Source, measured: dict[str, dict[str, list[str]]]) -> dict[str, Any]:
+def _source(source: Source, measured: dict[str, dict[str, list[str]]]) -> dict[str, Any]:
     return {
-        "order": order,
         "title": source.title,
         "ops": source.raw_ops,
         "devices": source.devices,
@@ -46,7 +45,8 @@ def _source(order: int, source: Source, measured: dict[str, dict[str, list[str]]
 
 
 def _claim(claim: Claim) -> dict[str, Any]:
-    return claim.model_dump(include={"device", "stock", "ngc", "tensorflow", "solutions", "says"}, exclude_none=True)
+    told = {"device", "stock", "ngc", "framework_version", "solutions", "says"}
+    return claim.model_dump(include=told, exclude_none=True)
 
 
 def _measured(status: Status) -> dict[str, dict[str, dict[str, list[str]]]]:
@@ -54,8 +54,8 @@ def _measured(status: Status) -> dict[str, dict[str, dict[str, list[str]]]]:
     found: dict[str, dict[str, dict[str, list[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     for cell in status.cells:
         environment = status.matrix.environments[cell.key.environment]
-        version = leading_version(environment.tensorflow)
-        if cell.cell.verdict is Verdict.DETERMINISTIC and environment.kind == "stock" and version:
+        version = leading_version(environment.framework_version)
+        if cell.cell.verdict is Verdict.DETERMINISTIC and environment.line == "stock" and version:
             device = "cpu" if cell.key.device == "cpu" else "gpu"
             versions = found[cell.key.source][device][cell.key.solution]
             if (minor := ".".join(version.split(".")[:2])) not in versions:

@@ -32,7 +32,7 @@ class Cases:
 def current_cases(project: Project) -> Cases:
     """Of the suite as it is; under the hashes, too, that older records know its cases by."""
     found: dict[tuple[str, str], frozenset[tuple[str, str]] | None] = {}
-    for path in sorted(project.suite.glob("test_*.py")):
+    for path in sorted(project.suite("").glob("*/test_*.py")):
         text = path.read_text("utf-8")
         tree = _parsed(path, text)
         functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}

@@ -29,7 +29,7 @@ def misfits(matrix: Matrix, cases: Cases, record: Record) -> list[str]:
     theirs = {name: value for name, value in record.determinism_environment.items() if name not in CALLERS}
     if apply is None or (theirs, record.threads) != (apply.env, apply.threads or 0):
         found.append(f"{what} under {record.solution}: made with another {record.solution}")
-    wanted = leading_version(matrix.environments[record.environment].tensorflow)
+    wanted = leading_version(matrix.environments[record.environment].framework_version)
     if wanted and not f"{record.stack.tensorflow}.".startswith(f"{wanted}."):
         found.append(f"{what}: TensorFlow {record.stack.tensorflow} ran, not {wanted}")
     if not cases.has(record.source, record.case_hash, record.case, record.mode):

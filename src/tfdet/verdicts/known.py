@@ -29,31 +29,31 @@ class Remaining:
     measured: bool
 
 
-def build_of(key: str, environment: Environment) -> tuple[str, tuple[int, int]]:
-    """What tfdeterminism would see there: kind, and TensorFlow's (major, minor).
+def build_of(environment: Environment) -> tuple[str, tuple[int, int]]:
+    """What tfdeterminism would see there: line, and the framework's (major, minor).
 
-    Of some NGC images nobody could cite TensorFlow's version: a late one has a late version.
+    Of some images nobody could cite that version: they are late ones, and have a late version.
     """
-    text = leading_version(environment.tensorflow)
+    text = leading_version(environment.framework_version)
     if text is None:
-        return environment.kind, (1, 15) if "-tf1" in key else recipes.LAST
+        return environment.line, recipes.LAST
     major, minor = text.split(".")[:2]
-    return environment.kind, (int(major), int(minor))
+    return environment.line, (int(major), int(minor))
 
 
-def recipe_of(key: str, environment: Environment) -> recipes.Recipe:
+def recipe_of(environment: Environment) -> recipes.Recipe:
     """The row of the one table that holds there."""
-    return recipes.recipe_for(*build_of(key, environment))
+    return recipes.recipe_for(*build_of(environment))
 
 
-def patched(key: str, environment: Environment) -> dict[str, list[str]]:
+def patched(environment: Environment) -> dict[str, list[str]]:
     """{key of a patch that is applied there: the sources that it serves}."""
-    return {patch.key: list(patch.sources) for patch in recipes.patches_for(*build_of(key, environment))}
+    return {patch.key: list(patch.sources) for patch in recipes.patches_for(*build_of(environment))}
 
 
-def replaced(key: str, environment: Environment) -> set[str]:
+def replaced(environment: Environment) -> set[str]:
     """The sources whose op tfdeterminism replaces there."""
-    return {source for sources in patched(key, environment).values() for source in sources}
+    return {source for sources in patched(environment).values() for source in sources}
 
 
 def effects(matrix: Matrix, key: str | None) -> set[str]:
@@ -66,7 +66,7 @@ def effects(matrix: Matrix, key: str | None) -> set[str]:
 def remaining(status: Status, key: str) -> list[Remaining]:
     """The sources that the recipe of this environment leaves, patches not counted, in the matrix' order."""
     environment = status.matrix.environment(key)
-    solution = recipe_of(key, environment).solution
+    solution = recipe_of(environment).solution
     found = {r.source: r for r in _documented(status, key, solution)}
     for source in status.matrix.sources:
         for device, cell in _measured(status, key, source):
@@ -136,8 +136,8 @@ def _harmless(status: Status, key: str, source: str) -> bool:
 
 def _stock_twin(matrix: Matrix, key: str) -> Environment:
     """The stock environment of the same TensorFlow version."""
-    version = build_of(key, matrix.environment(key))[1]
-    return next(e for k, e in matrix.environments.items() if build_of(k, e) == ("stock", version))
+    version = build_of(matrix.environment(key))[1]
+    return next(e for e in matrix.environments.values() if build_of(e) == ("stock", version))
 
 
 def _claims(source: Source, environment: Environment, twin: Environment) -> tuple[list[Claim], str]:
@@ -146,7 +146,7 @@ def _claims(source: Source, environment: Environment, twin: Environment) -> tupl
     Of most ops they say nothing about NVIDIA's images: then what they say of the stock version is the best guess.
     """
     own = [claim for claim in source.claims if claim.covers(environment)]
-    if own or environment.kind == "stock":
+    if own or environment.line == "stock":
         return own, ""
     claims = [claim for claim in source.claims if claim.covers(twin)]
     return claims, f" (in stock {twin.version}; NVIDIA's is not documented)"
@@ -165,26 +165,28 @@ def _said(claims: list[Claim], helps: set[str], matrix: Matrix) -> str | None:
 
 
 def content(status: Status) -> dict[str, Any]:
-    """known.json: places ("stock 2.0", "ngc 20.03 tf1") that share one list of what remains, and the sources' words."""
-    lists: list[list[dict[str, Any]]] = []
-    places: dict[str, int] = {}
+    """known.json: places ("stock 2.0", "ngc 20.03 tf1"), the lists of what remains, and the sources' words.
+
+    Places share a list, which is named after the first of them: a number would change when another list comes.
+    """
+    lists: dict[str, list[dict[str, Any]]] = {}
+    places: dict[str, str] = {}
     for place, keys in _places(status.matrix).items():
         found: dict[str, Remaining] = {}
         for key in keys:  # several patch levels of one minor: what one of them showed holds
             found |= {r.source: r for r in remaining(status, key) if r.measured or r.source not in found}
         entries = [asdict(found[source]) for source in status.matrix.sources if source in found]
-        if entries not in lists:
-            lists.append(entries)
-        places[place] = lists.index(entries)
-    named = sorted({entry["source"] for entries in lists for entry in entries})
+        places[place] = next((first for first, same in lists.items() if same == entries), place)
+        lists.setdefault(places[place], entries)
+    named = sorted({entry["source"] for entries in lists.values() for entry in entries})
     return {"lists": lists, "places": places, "sources": {s: _words(status.matrix.sources[s]) for s in named}}
 
 
 def _places(matrix: Matrix) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for key, environment in matrix.environments.items():
-        kind, version = build_of(key, environment)
-        place = f"{kind} {environment.version}" + (f" tf{version[0]}" if kind == "ngc" else "")
+        line, version = build_of(environment)
+        place = f"{line} {environment.version}" + (f" tf{version[0]}" if line == "ngc" else "")
         found.setdefault(place, []).append(key)
     return found
 
@@ -196,8 +198,8 @@ def _words(source: Source) -> dict[str, str]:
 def text(status: Status) -> str:
     """The file's text: an entry a line, so that a change is seen in a diff."""
     found = content(status)
-    lists = [_block("[]", [json.dumps(entry) for entry in entries]) for entries in found["lists"]]
-    parts = [f'"lists": {_block("[]", lists)}']
+    lists = {place: _block("[]", [json.dumps(entry) for entry in entries]) for place, entries in found["lists"].items()}
+    parts = [f'"lists": {_block("{}", [f"{json.dumps(place)}: {block}" for place, block in lists.items()])}']
     for name in ("places", "sources"):
         parts.append(f'"{name}": {_block("{}", [f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found[name].items()])}')
     return _block("{}", parts) + "\n"

@@ -21,7 +21,7 @@ from tfdet.matrix.plan import claims_of, said
 from tfdet.store.audits import load_all
 from tfdet.store.cases import current_hashes
 from tfdet.store.evidence import Store
-from tfdet.store.records import Record, intact, parse, read_records
+from tfdet.store.records import Record, checksums, intact, parse, read_records
 from tfdet.store.rules import Facts, contradictions, is_possible, is_time
 from tfdet.verdicts.findings import Audited, Finding, prepare
 from tfdet.verdicts.infer import Cell, CellKey, Evidence, Seen, Verdict
@@ -198,8 +198,9 @@ class Status:
         """What the binaries of an environment hold of a source; None without an audit or a kernel to look for."""
         place = environment, source
         if place not in self._findings:
-            audited, audit = self.audits.get(environment), self.matrix.source(source).audit
-            self._findings[place] = audited.finding(audit) if audited and audit else None
+            audited, what = self.audits.get(environment), self.matrix.source(source)
+            same = what.framework == self.matrix.environment(environment).framework
+            self._findings[place] = audited.finding(what.audit) if audited and what.audit and same else None
         return self._findings[place]
 
     def _audited(self, key: CellKey, says: str | None, finding: Finding | None) -> bool:
@@ -286,7 +287,7 @@ def load_status(project: Project, extra: Iterable[Path] = (), store: bool = True
     """
     matrix = load_matrix(project.matrix)
     more = {record.checksum: record for path in extra for record in read_records(path)}
-    files = Store(project.evidence).files() if store else []
+    files = Store.of(project).files() if store else []
     by_place: dict[tuple[str, str], tuple[list[Path], list[Seen]]] = defaultdict(lambda: ([], []))
     for path in files:
         by_place[path.parent.name, path.stem][0].append(path)
@@ -316,7 +317,7 @@ class Change:
 
 def changes(project: Project, records: Iterable[Record]) -> list[Change]:
     """What these records, taken into the store, would change in the tables; they are not taken."""
-    found, store = load_status(project), Store(project.evidence)
+    found, store = load_status(project), Store.of(project)
     merged, _ = store.merged(records)
     evidence = Evidence(current_hashes(project))
     for kept in merged.values():
@@ -334,6 +335,8 @@ def _judge(hashes: Mapping[str, set[str]], skip: frozenset[str], place: _Place) 
     evidence.extend(beside)
     for path in paths:
         evidence.extend(_in_its_place(path, glance(path, skip)))
+        if path != paths[-1]:  # a newer tfdet may bring what its user had added
+            skip |= checksums(path)
     return {key: evidence.cell(key) for key in evidence.cell_keys()}
 
 
