@@ -85,7 +85,7 @@ def disable():
 def _enable():
     build = detect.here()
     recipe = recipes.recipe_for(build.kind, build.version)
-    report = Report(build, recipe)
+    report = Report(build, recipe, disable)
     _warn_of_doubts(build, report)
     for sentence in checks.started():
         _warn(sentence + ". Call enable_determinism() before: what is built, read or chosen by now stays as it is.",
