@@ -29,6 +29,7 @@ _state = _State()
 
 
 def patch():
+    # type: () -> None
     """Make stock TensorFlow 1.14, 1.15 or 2.0 deterministic on a GPU, as far as cuDNN and bias_add go.
 
     Call it before a graph is built.  TypeError on other versions and inside NVIDIA's NGC images.
@@ -44,6 +45,7 @@ def patch():
 
 
 def enable_determinism(seed=None):
+    # type: (int | None) -> Report
     """Do what makes this TensorFlow deterministic; a printable Report of what was done and what is left.
 
     seed: also seed Python, NumPy, TensorFlow and Keras with it.  Call it once, near the start of the
@@ -60,6 +62,7 @@ def enable_determinism(seed=None):
 
 
 def disable():
+    # type: () -> None
     """Put back every function, TensorFlow's own switch and the environment variables; nothing where nothing is on.
 
     What TensorFlow has read from the variables, and choices that it has cached, stay until the process
@@ -76,7 +79,7 @@ def disable():
             os.environ[name] = value
     if _state.report is not None:
         _state.report.active = False
-    _state.__init__()
+    _state.__init__()  # type: ignore[misc]  # of no other class
 
 
 def _enable():

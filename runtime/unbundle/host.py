@@ -31,8 +31,8 @@ def processor_flags():
 def check_libc(bundle):
     name, least = "glibc", bundle["glibc"]
     try:
-        found = os.confstr("CS_GNU_LIBC_VERSION").split()[-1]
-    except (AttributeError, OSError, ValueError):
+        found = (os.confstr("CS_GNU_LIBC_VERSION") or "").split()[-1]
+    except (AttributeError, IndexError, OSError, ValueError):
         return missing(name, 3, "not there, the packages need {}".format(least), "Take the bundle to another host.")
     if numbers(found) < numbers(least):
         return missing(

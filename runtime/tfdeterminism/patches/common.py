@@ -5,7 +5,7 @@ import weakref
 from tfdeterminism.patches import differentiable, exports, markers
 from tfdeterminism.replace import NotCovered
 
-_at_once = []  # not empty while what is written without loops is made
+_at_once = []  # type: list[bool]  # not empty while what is written without loops is made
 
 
 def tensor(value, dtype=None):
@@ -245,7 +245,7 @@ def _marked(tensors, many, gradient, name, attributes):
     from tensorflow.python.framework import ops
     from tensorflow.python.ops import array_ops
     exports.make_portable()
-    marked = []
+    marked = []  # type: list
 
     def backward(op, *grads):
         op = op or marked[0]()  # None: tf.saved_model.save traces the gradient function

@@ -6,9 +6,9 @@ All of them begin with Graph._as_graph_def: there replaced ops become what `port
 from tfdeterminism.patches import markers, portable
 from tfdeterminism.wrap import wrap_for_good
 
-_rewritten = set()  # names of functions that were written otherwise than they are
+_rewritten = set()  # type: set[str]  # names of functions that were written otherwise than they are
 
-_inlining = []
+_inlining = []  # type: list[bool]
 
 
 def make_portable():
