@@ -27,7 +27,7 @@ from tfdet.store.misfits import misfits
 from tfdet.store.records import Record, parse
 from tfdet.verdicts.infer import CellKey, Evidence, Seen, Verdict
 from tfdet.verdicts.status import glance, seen
-from tfdet_probe import record as probe_record
+from tfdet_common import journal
 
 HUGE = 10**400
 ERROR = {"kind": "crashed", "type": "SIGSEGV", "message": "planted", "where": None}
@@ -80,7 +80,7 @@ def project(copy: Project) -> Project:
 
 def signed(content: dict[str, Any]) -> bytes:
     """With a checksum that fits."""
-    return (probe_record.dump({**content, "checksum": probe_record.checksum(content)}) + "\n").encode()
+    return (journal.dump({**content, "checksum": journal.checksum(content)}) + "\n").encode()
 
 
 def known(project: Project) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from typing import Protocol
 
 from tfdet.base.errors import UsageError
 from tfdet.matrix.models import Device, Environment
-from tfdet_probe.solutions import CALLERS
+from tfdet_common.defaults import RUN
+from tfdet_common.variables import CALLERS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,10 +28,10 @@ class Selection:
     device: Device = "gpu"
     sources: tuple[str, ...] = ()
     solutions: tuple[str, ...] = ()
-    repeats: int = 10
-    relaunches: int = 2
-    timeout: float = 120.0
-    memory: int = 4096
+    repeats: int = RUN.repeats
+    relaunches: int = RUN.relaunches
+    timeout: float = RUN.seconds
+    memory: int = RUN.mebibytes
 
     def probe_arguments(self) -> list[str]:
         """Arguments of `python -m tfdet_probe`, but for --plan, --suite and --out, which are the engine's."""

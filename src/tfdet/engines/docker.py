@@ -22,7 +22,7 @@ from tfdet.base.errors import Exit, NoDevice, RunFailed, TfdetError
 from tfdet.base.paths import Project
 from tfdet.engines import images
 from tfdet.engines.base import Request, callers_choice, inside, sigterm_as_ctrl_c
-from tfdet_probe.machine import machine_name
+from tfdet_common.machine import machine_name
 
 if TYPE_CHECKING:
     from docker import DockerClient

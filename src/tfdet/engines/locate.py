@@ -19,7 +19,7 @@ from tfdet.base.console import plain
 from tfdet.base.errors import DataError, Exit, Interrupted, NoDevice, RunFailed, UsageError
 from tfdet.base.paths import Project
 from tfdet.matrix.load import Matrix
-from tfdet_probe.lifeline import die_with
+from tfdet_common.lifeline import die_with
 
 Words = Annotated[str, AfterValidator(plain)]  # a stranger's trace must not steer a terminal
 Result = Literal["same", "diverged", "structure"]

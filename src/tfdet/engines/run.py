@@ -20,9 +20,10 @@ from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import Environment
 from tfdet.matrix.plan import cells, write_plan
 from tfdet.store.evidence import Added, Store
+from tfdet.store.migrate import OLDEST
 from tfdet.store.records import Record, read_records
-from tfdet_probe.lifeline import PATIENCE
-from tfdet_probe.record import BadRecords, Journal, is_written
+from tfdet_common.journal import SCHEMA, BadRecords, Journal, is_written
+from tfdet_common.lifeline import PATIENCE
 
 # The worst of several runs is the exit code of all.
 _GRAVITY = [Exit.OK, Exit.CONTRADICTED, Exit.NO_DEVICE, Exit.RUN_FAILED, Exit.USAGE, Exit.INTERRUPTED]
@@ -166,7 +167,7 @@ def _take_stranded(project: Project, name: str) -> None:
             if not held or not path.exists() or not _left(path, patience=0):
                 continue
             try:
-                Journal(str(path))  # cuts off a line that a kill has torn
+                Journal(str(path), schemas=(OLDEST, SCHEMA))  # cuts off a line that a kill has torn
             except BadRecords as error:
                 raise DataError(str(error).partition(";")[0], "Move that file away; nothing was run.") from error
             added = Store(project.evidence).add(read_records(path))

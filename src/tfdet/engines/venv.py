@@ -22,8 +22,8 @@ from tfdet.engines.gpus import nvml
 from tfdet.engines.interpreters import find_python
 from tfdet.engines.locks import check_lock
 from tfdet.matrix.models import Environment, Pip
-from tfdet_probe.lifeline import die_with
-from tfdet_probe.machine import machine_name
+from tfdet_common.lifeline import die_with
+from tfdet_common.machine import machine_name
 
 # What of the caller's shell an environment may see: its own switches come from the solutions.
 _PASSED = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")

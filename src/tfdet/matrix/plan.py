@@ -11,7 +11,7 @@ from typing import Any
 from tfdet.base.files import write_whole
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import NONE, Claim, Device, Environment, Rule, Source
-from tfdet_probe.plan import SCHEMA
+from tfdet_probe.core.plan import SCHEMA
 
 DEVICES: tuple[Device, ...] = ("cpu", "gpu")
 
@@ -103,6 +103,7 @@ def make_plan(matrix: Matrix, key: str, *, ordered: bool = False) -> dict[str, A
     return {
         "schema": SCHEMA,
         "environment": key,
+        "framework": "tensorflow",
         "determinism_variables": matrix.determinism_variables,
         "solutions": solutions,
         "cells": [

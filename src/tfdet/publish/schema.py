@@ -1,4 +1,4 @@
-"""Export the models of matrix/ as JSON Schema: python -m tfdet.matrix.schema FOLDER."""
+"""Export the models of matrix/ as JSON Schema: python -m tfdet.publish.schema FOLDER."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def show(
         if cell.source == source and cell.reason:
             parts.append(Text(f"  {cell.device} {cell.solution}: {cell.reason}"))
     parts.append(Text("\nrun it again", style="bold"))
-    devices = sorted({"cpu" if record.device == "cpu" else "gpu" for record in records} or {"gpu"})
+    devices = sorted({"cpu" if record.device.model == "cpu" else "gpu" for record in records} or {"gpu"})
     parts += [Text(f"  tfdet run {env} --device {device} --source {source}") for device in devices]
     return parts
 
@@ -227,7 +227,7 @@ def _records(records: Sequence[Record]) -> Facts:
     for r in records:
         median = f"{r.median_seconds * 1e3:.2f} ms" if r.median_seconds is not None else ""
         said = f"{r.error.type}: {r.error.message}" if r.error else ""
-        table.add(r.case, r.solution, r.device, r.observation, f"{r.differed}/{r.runs}", str(r.distinct),
+        table.add(r.case, r.solution, r.device.model, r.observation, f"{r.differed}/{r.runs}", str(r.distinct),
                   "" if r.max_ulp is None else str(r.max_ulp), median, " ".join(r.ran_on), r.machine, r.started,
                   said[:160])  # fmt: skip
     return table

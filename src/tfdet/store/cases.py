@@ -11,8 +11,9 @@ from pathlib import Path
 
 from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
-from tfdet_probe import meaning
-from tfdet_probe.registry import TENSOR_MODES, case_key, code_hash
+from tfdet_probe import frameworks
+from tfdet_probe.core import meaning
+from tfdet_probe.core.registry import case_key, code_hash
 
 _NO_PARAMETERS = ("ops", "modes", "unplaced")
 
@@ -79,7 +80,8 @@ def _keys(function: ast.FunctionDef, constants: Mapping[str, ast.expr]) -> froze
     call = next(node for node in function.decorator_list if isinstance(node, ast.Call))
     given = {word.arg: word.value for word in call.keywords if word.arg}
     try:
-        modes = ast.literal_eval(_value(given["modes"], constants)) if "modes" in given else TENSOR_MODES
+        theirs = frameworks.find("tensorflow").modes
+        modes = ast.literal_eval(_value(given["modes"], constants)) if "modes" in given else theirs
         names = sorted(set(given) - set(_NO_PARAMETERS))
         values = [ast.literal_eval(_value(given[name], constants)) for name in names]
     except ValueError:

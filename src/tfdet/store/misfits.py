@@ -8,7 +8,7 @@ from tfdet.matrix.load import Matrix
 from tfdet.matrix.ranges import leading_version
 from tfdet.store.cases import Cases
 from tfdet.store.records import Record
-from tfdet_probe.solutions import CALLERS
+from tfdet_common.variables import CALLERS
 
 
 def misfits(matrix: Matrix, cases: Cases, record: Record) -> list[str]:
@@ -30,8 +30,8 @@ def misfits(matrix: Matrix, cases: Cases, record: Record) -> list[str]:
     if apply is None or (theirs, record.threads) != (apply.env, apply.threads or 0):
         found.append(f"{what} under {record.solution}: made with another {record.solution}")
     wanted = leading_version(matrix.environments[record.environment].tensorflow)
-    if wanted and not f"{record.stack.tensorflow}.".startswith(f"{wanted}."):
-        found.append(f"{what}: TensorFlow {record.stack.tensorflow} ran, not {wanted}")
+    if wanted and not f"{record.framework.version}.".startswith(f"{wanted}."):
+        found.append(f"{what}: TensorFlow {record.framework.version} ran, not {wanted}")
     if not cases.has(record.source, record.case_hash, record.case, record.mode):
         found.append(f"{what}: {record.source} has no case {record.case} ({record.mode})")
     return found

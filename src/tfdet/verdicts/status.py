@@ -21,6 +21,7 @@ from tfdet.matrix.plan import claims_of, said
 from tfdet.store.audits import load_all
 from tfdet.store.cases import current_hashes
 from tfdet.store.evidence import Store
+from tfdet.store.migrate import first_kind
 from tfdet.store.records import Record, intact, parse, read_records
 from tfdet.store.rules import Facts, contradictions, is_possible, is_time
 from tfdet.verdicts.findings import Audited, Finding, prepare
@@ -50,7 +51,7 @@ class _First(_Part, frozen=True, gc=False):
 class _Glance(Seen, frozen=True, gc=False):
     """And what the rules need of a record whose checksum vouches for the rest; they bound its numbers."""
 
-    schema: Literal[1]
+    schema: Literal[1, 2]
     repeats: int
     relaunches: int
     distinct: int
@@ -68,8 +69,11 @@ _decode = msgspec.json.Decoder(_Glance).decode
 
 
 def _facts(g: _Glance) -> Facts:
-    first, error = g.first_differing, g.error
-    return Facts(g.device, g.stack.gpu, g.observation, g.repeats, g.relaunches, g.runs, g.differed, g.distinct,
+    first, error, device = g.first_differing, g.error, g.device
+    if isinstance(device, str) != (g.schema == 1):
+        raise ValueError(f"a record of schema {g.schema} with the device of another")
+    kind = first_kind(device) if isinstance(device, str) else device.kind
+    return Facts(kind, g.model, g.stack.gpu, g.observation, g.repeats, g.relaunches, g.runs, g.differed, g.distinct,
                  len(g.digests), (first.relaunch, first.repeat) if first else None, g.max_ulp, g.max_absolute,
                  g.seconds is not None, error.kind if error else None)  # fmt: skip
 
@@ -98,8 +102,8 @@ def glance(path: Path, skip: Container[str] = ()) -> Iterator[Seen]:
 
 
 def seen(r: Record) -> Seen:
-    return Seen(r.environment, r.device, r.source, r.case, r.machine, r.solution, r.case_hash, r.observation, r.runs,
-                r.differed, r.median_seconds)  # fmt: skip
+    return Seen(r.environment, r.device.model, r.source, r.case, r.machine, r.solution, r.case_hash, r.observation,
+                r.runs, r.differed, r.median_seconds)  # fmt: skip
 
 
 # A claim, and the verdicts that it cannot live with.
@@ -291,7 +295,7 @@ def load_status(project: Project, extra: Iterable[Path] = (), store: bool = True
     for path in files:
         by_place[path.parent.name, path.stem][0].append(path)
     for record in more.values():
-        by_place[record.device, record.environment][1].append(seen(record))
+        by_place[record.device.model, record.environment][1].append(seen(record))
     judge = partial(_judge, current_hashes(project), frozenset(more))
     parts = _spread(judge, list(by_place.values()), sum(path.stat().st_size for path in files))
     audits = {key: audit for key, audit in load_all(project).items() if key in matrix.environments}
@@ -351,6 +355,6 @@ def _spread(
 def _in_its_place(path: Path, records: Iterable[Seen]) -> Iterator[Seen]:
     place = path.parent.name, path.stem
     for record in records:
-        if (record.device, record.environment) != place:
-            raise DataError(f"{path}: holds a record of {record.device}/{record.environment}")
+        if (record.model, record.environment) != place:
+            raise DataError(f"{path}: holds a record of {record.model}/{record.environment}")
         yield record

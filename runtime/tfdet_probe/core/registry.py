@@ -6,14 +6,12 @@ import io
 import itertools
 import re
 
-from tfdet_probe import meaning
+from . import meaning
 
 # Bump when the way of measuring changes what a record means: every record goes stale.
 METHOD = 1
 
-TENSOR_MODES = ("eager", "function", "session")
-ALL_MODES = TENSOR_MODES + ("host",)
-
+HOST = "host"  # the mode of a case that is plain Python
 
 _OWN_GRADIENT = re.compile(r"custom_gradient|RegisterGradient|gradient_override_map")
 
@@ -21,7 +19,7 @@ _OWN_GRADIENT = re.compile(r"custom_gradient|RegisterGradient|gradient_override_
 class CaseFunction(object):
     """One @case function: a family of cases, one per combination of its parameters and mode."""
 
-    def __init__(self, function, source, ops, modes, parameters):
+    def __init__(self, function, source, ops, modes, unplaced, parameters):
         with io.open(inspect.getsourcefile(function), encoding="utf-8") as module:
             written = meaning.of_cases(module.read())
         if function.__name__ not in written:
@@ -30,7 +28,8 @@ class CaseFunction(object):
         self.function = function
         self.source = source
         self.ops = tuple(ops)
-        self.modes = tuple(modes)
+        self.modes = modes and tuple(modes)
+        self.unplaced = unplaced
         self.parameters = parameters
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__
@@ -38,11 +37,23 @@ class CaseFunction(object):
         self.hash = code_hash(text)
         self.own_gradient = _OWN_GRADIENT.search(text) is not None
 
-    def cases(self):
+    def cases(self, framework_modes):
+        """framework_modes: what a case that names none runs in, and all that one may name beside `host`."""
+        modes = self.modes or framework_modes
+        self._check(modes, framework_modes)
         names = sorted(self.parameters)
         for values in itertools.product(*[self.parameters[name] for name in names]):
-            for mode in self.modes:
+            for mode in modes:
                 yield Case(self, dict(zip(names, values)), mode)
+
+    def _check(self, modes, framework_modes):
+        unknown = [mode for mode in modes if mode not in tuple(framework_modes) + (HOST,)]
+        if unknown:
+            raise ValueError("{}: unknown modes {}; known: {}".format(
+                self.source, unknown, list(framework_modes) + [HOST]))
+        if not self.ops and not self.unplaced and set(modes) - {HOST}:
+            raise ValueError("{}: name the ops that must be seen to run, or say unplaced=why there are none".format(
+                self.source))
 
 
 class Case(object):
@@ -67,28 +78,23 @@ def case_key(name, values, mode):
     return "-".join([name] + [str(value) for value in values] + [mode]).replace("_", "-").lower()
 
 
-def case(source, ops=(), modes=TENSOR_MODES, unplaced=None, **parameters):
+def case(source, ops=(), modes=None, unplaced=None, **parameters):
     """Register a function as the cases of `source`.
 
     source: the file name (without .toml) under matrix/sources.
     ops: raw op types that must be seen to run, each on the asked device.
-    modes: of eager, function, session, host.
+    modes: of the framework's own and host; none named: all of the framework's.
     unplaced: why there are no ops to look for; without ops a case in a tensor mode needs such a reason.
     parameters: name=[values]; the function is called as function(make, name=value, ...).
     The function builds its inputs once and returns make.gradient(...), make.forward(...),
     make.program(...) or make.host(...).
     """
-    unknown = [mode for mode in modes if mode not in ALL_MODES]
-    if unknown:
-        raise ValueError("unknown modes {}; known: {}".format(unknown, list(ALL_MODES)))
-    if ops and "host" in modes:
+    if ops and HOST in (modes or ()):
         raise ValueError("{}: a host case has no ops whose placement could be checked".format(source))
-    if not ops and not unplaced and set(modes) - {"host"}:
-        raise ValueError("{}: name the ops that must be seen to run, or say unplaced=why there are none".format(source))
     empty = sorted(name for name in parameters if not parameters[name])
-    if empty or not modes:
+    if empty or modes is not None and not modes:
         raise ValueError("{}: no values for {}: no case would run".format(source, ", ".join(empty) or "modes"))
-    return lambda function: CaseFunction(function, source, ops, modes, parameters)
+    return lambda function: CaseFunction(function, source, ops, modes, unplaced, parameters)
 
 
 def code_hash(text):

@@ -1,8 +1,9 @@
-"""Fresh runtimes by fork: after `import tensorflow`, before its first op.
+"""Fresh runtimes by fork: after the framework's import, before its first op.
 
 A child that dies, hangs or grows too large becomes an observation; the parent goes on.
 """
 
+import collections
 import functools
 import glob
 import json
@@ -14,23 +15,28 @@ import tempfile
 import time
 import traceback
 
-from . import child, lifeline
+from tfdet_common import lifeline
+
+from . import child
 
 POLL_SECONDS = 0.01
 _PR_SET_CHILD_SUBREAPER = 36
 
+# Where cases run.  framework: see frameworks.base.  device: see devices.base.
+Place = collections.namedtuple("Place", "framework device")
+
 
 class RuntimeStarted(Exception):
-    """TensorFlow's runtime runs in the parent already."""
+    """The framework's runtime runs in the parent already."""
 
 
 class Job(object):
     """One relaunch of one case under one solution."""
 
-    def __init__(self, case, solution, device_name, repeats, relaunch, determinism_variables=(), contention=False):
+    def __init__(self, case, solution, place, repeats, relaunch, determinism_variables=(), contention=False):
         self.case = case
         self.solution = solution
-        self.device_name = device_name
+        self.place = place
         self.repeats = repeats
         self.relaunch = relaunch
         self.determinism_variables = determinism_variables
@@ -40,12 +46,12 @@ class Job(object):
 class Limits(object):
     """seconds: of wall clock for one child; mebibytes: of resident memory for one child."""
 
-    def __init__(self, seconds=120.0, mebibytes=4096):
+    def __init__(self, seconds, mebibytes):
         self.seconds = seconds
         self.mebibytes = mebibytes
 
 
-def run_case(case, solution, device_name, repeats, relaunches, limits, determinism_variables=(), contention=False):
+def run_case(case, solution, place, repeats, relaunches, limits, determinism_variables=(), contention=False):
     """All relaunches of a case: a list of the children's reports; the first error ends it.
 
     contention: keep the device busy beside every process but the first.
@@ -54,8 +60,9 @@ def run_case(case, solution, device_name, repeats, relaunches, limits, determini
     try:
         reports = []
         for relaunch in range(relaunches):
-            job = Job(case, solution, device_name, repeats, relaunch, determinism_variables, contention)
-            reports.append(in_child(functools.partial(child.main, job, directory), directory, relaunch, limits))
+            job = Job(case, solution, place, repeats, relaunch, determinism_variables, contention)
+            main = functools.partial(child.main, job, directory)
+            reports.append(in_child(main, directory, relaunch, limits, place.framework))
             if "error" in reports[-1]:
                 break
         return reports
@@ -63,10 +70,11 @@ def run_case(case, solution, device_name, repeats, relaunches, limits, determini
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def in_child(main, directory, number, limits):
+def in_child(main, directory, number, limits, framework):
     """Run main() in a forked child; its report, or {"error": ...} that says how it ended."""
-    if runtime_started():  # every child would share it
-        raise RuntimeStarted("TensorFlow's runtime was started before the fork: a case module runs an op at import")
+    if framework.started():  # every child would share it
+        raise RuntimeStarted("{}'s runtime was started before the fork: a case module runs an op at import".format(
+            framework.title))
     output = os.path.join(directory, "output-{}".format(number))
     sys.stdout.flush()
     sys.stderr.flush()
@@ -94,13 +102,6 @@ def in_child(main, directory, number, limits):
         fault["output"] = _tail(output)
         return {"error": fault}
     return found
-
-
-def runtime_started():
-    """Did TensorFlow run an op in this process?"""
-    context = sys.modules.get("tensorflow.python.eager.context")
-    current = getattr(context, "_context", None)
-    return current is not None and getattr(current, "_context_handle", None) is not None
 
 
 def _child(main, output, parent):

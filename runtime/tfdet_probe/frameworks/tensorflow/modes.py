@@ -1,40 +1,24 @@
-"""Turn a computation into run() -> list of NumPy arrays: eager, function, session or host."""
+"""Turn a computation into run() -> list of NumPy arrays: eager, function or session."""
 
 import numpy as np
+import tensorflow as tf
+
+from tfdet_probe.frameworks.base import Runner
+
+from . import placement
 
 
 def prepare(computation, mode, device, settings):
     """A Runner for this computation in this mode.
 
-    device: a TensorFlow device name, e.g. /device:GPU:0.  settings: see solutions.Settings.
+    device: a TensorFlow device name, e.g. /device:GPU:0.  settings: see core.settings.Settings.
     """
-    if mode == "host":
-        return _Host(computation, settings)
-    import tensorflow as tf
     tf1 = getattr(tf.compat, "v1", tf)
     runners = {"eager": _Eager, "function": _Function, "session": _Session}
     return runners[mode](tf, tf1, computation, device, settings)
 
 
-class _Host(object):
-    """Plain Python: TensorFlow, if used at all, is the case's own business."""
-
-    def __init__(self, computation, settings):
-        self._function = computation.function
-        self._settings = settings
-
-    def run(self):
-        self._settings.before_repeat()
-        results = self._function()
-        if not isinstance(results, (list, tuple)):
-            raise ValueError("a host case returns a list of arrays, not {}".format(type(results).__name__))
-        return [np.asarray(array) for array in results]
-
-    def placed(self):
-        return None
-
-
-class _TensorRunner(object):
+class _TensorRunner(Runner):
     def __init__(self, tf, tf1, computation, device, settings):
         self.tf, self.tf1 = tf, tf1
         self.computation = computation
@@ -108,7 +92,6 @@ class _Eager(_TensorRunner):
             return [tensor.numpy() for tensor in self._call(self._inputs, self._upstream)]
 
     def placed(self):
-        from . import placement
         return placement.of_eager(self.tf, self.run)
 
 
@@ -121,7 +104,6 @@ class _Function(_Eager):
         return _tf_function(self.tf)(lambda: self._flat(self.computation.function()))()
 
     def placed(self):
-        from . import placement
         self._call = self._function()
         return placement.of_function(self.run)
 
@@ -173,7 +155,6 @@ class _Session(_TensorRunner):
         return [np.asarray(array) for array in self._run()]
 
     def placed(self):
-        from . import placement
         return placement.of_session(self.tf1, self._run)
 
 

@@ -1,4 +1,4 @@
-"""A record: one observation with its provenance, as one line of JSON (schema version 1)."""
+"""The file of records of one run: lines of JSON, each with its checksum, held by one writer, torn by no kill."""
 
 import contextlib
 import errno
@@ -7,58 +7,9 @@ import hashlib
 import json
 import os
 
-SCHEMA = 1
-KEPT_DIGESTS = 4
-MOST = 1000000  # repeats of a process, and processes of a case: more would take years
-
-
-def build(key, reports, provenance):
-    """A record of what the relaunches of one case reported.
-
-    key: {environment, device, source, case, solution, case_hash, mode}.
-    provenance: {stack, machine, determinism_environment, started, duration_seconds,
-    repeats, relaunches}, and gpu_state where there is a GPU that tells.
-    """
-    record = dict(key, schema=SCHEMA)
-    record.update(provenance)
-    record.update(_measured(reports))
-    record["checksum"] = checksum(record)
-    return record
-
-
-def _measured(reports):
-    error = next((r["error"] for r in reports if "error" in r), None)
-    done = [r for r in reports if "error" not in r]
-    digests = [d for r in done for d in r["digests"]]
-    differed = [(i, n) for i, r in enumerate(done) for n in r["differed"]]
-    reference = done[0]["reference"] if done else None
-    others = sorted(set(digests) - {reference})
-    # The first repeat of a fresh process pays for building and tuning; beside other work all take longer.
-    in_peace = [r for r in done if not r.get("contention")]
-    seconds = sorted(s for r in in_peace for s in (r["seconds"][1:] or r["seconds"]))
-    observation = ("differs" if differed else error["kind"] if error else "equal")
-    measured = {
-        "observation": observation,
-        "runs": len(digests),
-        "differed": len(differed),
-        "distinct": len(others) + 1 if done else 0,
-        "first_differing": {"relaunch": differed[0][0], "repeat": differed[0][1]} if differed else None,
-        "max_ulp": _largest([r["ulp"] for r in done]) if differed else 0,
-        "max_absolute": _largest([r["absolute"] for r in done]) if differed else 0.0,
-        "digests": ([reference] + others[:KEPT_DIGESTS - 1]) if done else [],
-        "median_seconds": round(seconds[len(seconds) // 2], 7) if seconds else None,
-        "ran_on": done[0].get("devices", []) if done else [],
-        "error": error,
-    }
-    for name in ("kernels", "contention"):  # where somebody looked
-        values = [r[name] for r in done if r.get(name)]
-        if values:
-            measured[name] = values[0]
-    return measured
-
-
-def _largest(values):
-    return None if None in values else max(values)
+SCHEMA = 2
+KEPT_DIGESTS = 4  # of a record
+_AWAY = "move the file away, or name another with --out"
 
 
 def checksum(record):
@@ -83,9 +34,10 @@ class Journal(object):
     """The records of one run, appended as they finish: a kill loses none of them.
 
     hold: no other run may write them as long as this process lives; BadRecords where one does.
+    schemas: of the records that may be there; who does not add any may have older ones.
     """
 
-    def __init__(self, path, hold=False):
+    def __init__(self, path, hold=False, schemas=(SCHEMA,)):
         self.path = path
         self.records = []
         self._held = _hold(path) if path and hold else None
@@ -94,7 +46,7 @@ class Journal(object):
                 out.seek(0)
                 content = out.read()
                 whole = content.rfind(b"\n") + 1
-                self.records = parse(content[:whole], path)
+                self.records = parse(content[:whole], path, schemas)
                 out.truncate(whole)  # a line torn by a kill is gone before the next is added
 
     def add(self, record):
@@ -174,7 +126,7 @@ def is_written(path):
     return False
 
 
-def parse(content, path):
+def parse(content, path, schemas):
     """The records of a journal's whole lines."""
     records = []
     for number, line in enumerate(content.splitlines(), 1):
@@ -183,9 +135,11 @@ def parse(content, path):
             good = isinstance(record, dict) and record.get("checksum") == checksum(record)
         except ValueError:
             good = False
-        if not good or record.get("schema") != SCHEMA:
-            raise BadRecords("{}:{}: {}; move the file away, or name another with --out".format(
-                path, number, "a record of another schema than {}".format(SCHEMA) if good
-                else "not a record, or changed since it was written"))
+        if not good:
+            raise BadRecords("{}:{}: not a record, or changed since it was written; {}".format(path, number, _AWAY))
+        if record.get("schema") not in schemas:
+            raise BadRecords("{}:{}: a record of schema {}, and a run goes on with those of schema {} only; take the "
+                             "finished ones in with `tfdet evidence add`, then {}".format(
+                                 path, number, record.get("schema"), SCHEMA, _AWAY))
         records.append(record)
     return records

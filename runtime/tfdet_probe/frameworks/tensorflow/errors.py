@@ -1,10 +1,7 @@
-"""What an exception means for a case: raises, unsupported or crashed."""
+"""What an exception of TensorFlow says and means: raises, unsupported or crashed."""
 
 import re
 import traceback
-
-from .placement import WrongPlacement
-from .solutions import NotHere
 
 # TensorFlow's refusals under determinism all say so in words.
 _DETERMINISM = re.compile(r"determinis", re.I)
@@ -40,14 +37,6 @@ _EAGER_OP = re.compile(r"\[Op:(\w+)\]")
 _GRADIENT_NODE = re.compile(r"\{?\{?node '?(?:gradients|gradient_tape)/(?:[\w.\-]+/)*(\w+)")
 
 
-class NoKernel(Exception):
-    """TensorFlow's own gradient hands an op what its kernel on this device cannot take."""
-
-    def __init__(self, op, error):
-        super(NoKernel, self).__init__("no kernel for what TensorFlow's own gradient hands {}: {}: {}".format(
-            op, type(error).__name__, said(error)))
-
-
 def refused_by_gradient(error, ops):
     """The op under test that refused the arguments which a gradient function of TensorFlow gave it, or None.
 
@@ -68,8 +57,6 @@ def _in_gradient(error):
 def classify(error):
     """'raises' (refused for determinism), 'unsupported' (no such op, kernel or switch here) or 'crashed'."""
     name, message = type(error).__name__, said(error)
-    if isinstance(error, (NotHere, NoKernel, WrongPlacement)):
-        return "unsupported"
     if name in ("UnimplementedError", "RuntimeError", "InvalidArgumentError", "FailedPreconditionError") \
             and _DETERMINISM.search(message):
         return "raises"

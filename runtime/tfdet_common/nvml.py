@@ -1,10 +1,14 @@
-"""The state of the GPU as NVIDIA's management library tells it: clocks, temperature, ECC, MIG, driver.
+"""The GPUs as NVIDIA's management library tells them: driver, names, memory; clocks, temperature, ECC, MIG of one.
 
 By ctypes, for environments have no package for it.  NVML starts no CUDA, so the parent of the forks may ask it.
 """
 
+import collections
 import ctypes
 import os
+
+Gpu = collections.namedtuple("Gpu", "name capability mebibytes")  # capability: (major, minor)
+Nvidia = collections.namedtuple("Nvidia", "driver gpus")
 
 _SUCCESS = 0
 _SM_CLOCK, _MEMORY_CLOCK = 1, 2  # nvmlClockType_t
@@ -45,10 +49,10 @@ class Nvml(object):
         }
 
     def _driver(self):
-        text = ctypes.create_string_buffer(96)
-        if self._call("nvmlSystemGetDriverVersion", text, ctypes.c_uint(len(text))) != _SUCCESS:
+        try:
+            return _text(self._library.nvmlSystemGetDriverVersion)
+        except Refused:
             return None
-        return text.value.decode("ascii", "replace")
 
     def _number(self, name, *arguments, **how):
         value = how.get("kind", ctypes.c_uint)()
@@ -70,10 +74,52 @@ class Nvml(object):
             return None
 
 
+class Refused(Exception):
+    """NVML answered with an error."""
+
+
 def connect():
-    """The GPU's Nvml, or None where there is no driver or no GPU."""
+    """The Nvml of the GPU that CUDA sees first, or None where there is no driver or no GPU."""
     try:
         gpu = Nvml(ctypes.CDLL("libnvidia-ml.so.1"), os.environ.get("CUDA_VISIBLE_DEVICES"))
     except (OSError, AttributeError):
         return None
     return gpu if gpu.found else None
+
+
+def survey(library=None):
+    """The driver and all GPUs of this machine; None without a driver that answers."""
+    try:
+        library = library or ctypes.CDLL("libnvidia-ml.so.1")
+        _check(library.nvmlInit_v2())
+    except (OSError, AttributeError, Refused):
+        return None
+    try:
+        count = ctypes.c_uint()
+        _check(library.nvmlDeviceGetCount_v2(ctypes.byref(count)))
+        driver = _text(library.nvmlSystemGetDriverVersion)
+        return Nvidia(driver, tuple(_gpu(library, number) for number in range(count.value)))
+    except Refused:
+        return None
+    finally:
+        library.nvmlShutdown()
+
+
+def _gpu(library, number):
+    handle, major, minor = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_int()
+    memory = (ctypes.c_ulonglong * 3)()  # total, free, used: bytes
+    _check(library.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(number), ctypes.byref(handle)))
+    _check(library.nvmlDeviceGetCudaComputeCapability(handle, ctypes.byref(major), ctypes.byref(minor)))
+    _check(library.nvmlDeviceGetMemoryInfo(handle, ctypes.byref(memory)))
+    return Gpu(_text(library.nvmlDeviceGetName, handle), (major.value, minor.value), memory[0] >> 20)
+
+
+def _text(function, *arguments):
+    text = ctypes.create_string_buffer(128)
+    _check(function(*(arguments + (text, ctypes.c_uint(len(text))))))
+    return text.value.decode("ascii", "replace")
+
+
+def _check(status):
+    if status != _SUCCESS:
+        raise Refused(status)

@@ -1,4 +1,4 @@
-"""Where ops really ran: [(op type, device)], asked of TensorFlow itself."""
+"""Where ops really ran: [(op type, device such as GPU:0)], asked of TensorFlow itself."""
 
 import re
 
@@ -6,38 +6,13 @@ import re
 _RENAMED = r"(_(Mkl|MklNative|Fused|MklFused|MklNativeFused))?"
 
 
-class WrongPlacement(Exception):
-    """An op of the case was not seen to run, or ran on another device than asked."""
-
-
-def check(ops, device, placed, replaced=False):
-    """Raise WrongPlacement unless each op type was seen, and only on `device`.
-
-    `A|B`: TensorFlows differ in which of them they use.  Returns the sorted devices on which the case's ops ran.
-    replaced: the solution puts other ops in their place; where an op is missing, some op must have run on `device`.
-    """
-    kind = short(device)
-    if replaced and any(short(d) == kind for _, d in placed):
-        ops = [op for op in ops if any(_same(name, op) for name, _ in placed)]
-        if not ops:
-            return [kind]
-    where = {op: sorted({short(d) for name, d in placed if _same(name, op)}) for op in ops}
-    missing = sorted(op for op in where if not where[op])
-    if missing:
-        raise WrongPlacement("not seen to run: {} (folded away or replaced?)".format(", ".join(missing)))
-    strayed = sorted("{} on {}".format(op, "+".join(d)) for op, d in where.items() if d != [kind])
-    if strayed:
-        raise WrongPlacement("asked for {}, ran {}".format(kind, "; ".join(strayed)))
-    return sorted({d for devices in where.values() for d in devices})
+def is_op(name, op):
+    return re.match("{}({})$".format(_RENAMED, op), name) is not None
 
 
 def short(device):
     """CPU:0 from /job:localhost/replica:0/task:0/device:CPU:0."""
     return device.rsplit("/", 1)[-1].replace("device:", "").upper()
-
-
-def _same(name, op):
-    return re.match("{}({})$".format(_RENAMED, op), name) is not None
 
 
 def of_session(tf1, run):
@@ -64,7 +39,7 @@ def of_eager(tf, run):
         # An op without outputs runs where its resource is.
         device = next((t.device for t in list(outputs) or inputs if getattr(t, "device", None)), None)
         if device and graph is None:
-            seen.append((_text(op_type), device))
+            seen.append((_text(op_type), short(device)))
 
     if not hasattr(op_callbacks, "add_op_callback"):  # 1.15: a context manager only
         with op_callbacks.op_callback(record):
@@ -91,7 +66,7 @@ def _run_metadata(run):
 def _by_step_stats(metadata):
     # A GPU's kernel streams are listed as devices of their own: only whole devices count.
     devices = [d for d in metadata.step_stats.dev_stats if re.search(r"device:[A-Z]+:\d+$", d.device)]
-    return [(_op_type(node), device.device) for device in devices for node in device.node_stats]
+    return [(_op_type(node), short(device.device)) for device in devices for node in device.node_stats]
 
 
 def _op_type(node):
@@ -101,7 +76,7 @@ def _op_type(node):
 
 
 def _nodes(graphs):
-    return [(node.op, node.device) for graph in graphs for node in graph.node]
+    return [(node.op, short(node.device)) for graph in graphs for node in graph.node]
 
 
 def _text(value):

@@ -7,9 +7,12 @@ import time
 
 import pytest
 
-from . import launch, nvml, record, stack
+from tfdet_common.defaults import RUN
+from tfdet_common.journal import NotKept, dump
+
+from . import launch, provenance, record
 from .registry import CaseFunction
-from .solutions import environment
+from .settings import environment
 
 
 class Contradiction(Exception):
@@ -29,7 +32,7 @@ class CaseItem(pytest.Item):
     def runtest(self):
         try:
             found = self.suite.measure(self.case, self.solution)
-        except record.NotKept as error:
+        except NotKept as error:
             self.suite.not_kept = str(error)
             pytest.exit(str(error), returncode=3)
         self.suite.judge(found, self.cell)
@@ -46,15 +49,13 @@ class CaseItem(pytest.Item):
 class Options(object):
     """How to run: repeats a process, relaunches, limits of one child, and what to leave out.
 
-    minutes: after which no case is begun, None for no end.  contention: see launch.run_case.
+    often: see defaults.Run.  minutes: after which no case is begun, None for no end.  contention: see launch.run_case.
     """
 
-    def __init__(self, device="cpu", repeats=10, relaunches=2, seconds=120.0, mebibytes=4096,
-                 sources=None, solutions=None, minutes=None, contention=False):
-        self.device = device
-        self.repeats = repeats
-        self.relaunches = relaunches
-        self.limits = launch.Limits(seconds, mebibytes)
+    def __init__(self, often=RUN, sources=None, solutions=None, minutes=None, contention=False):
+        self.repeats = often.repeats
+        self.relaunches = often.relaunches
+        self.limits = launch.Limits(often.seconds, often.mebibytes)
         self.sources = sources
         self.solutions = solutions
         self.minutes = minutes
@@ -64,8 +65,9 @@ class Options(object):
 class Suite(object):
     """One run of the suite in one environment on one device."""
 
-    def __init__(self, plan, options, journal, on_record=None):
+    def __init__(self, plan, place, options, journal, on_record=None):
         self.plan = plan
+        self.place = place
         self.options = options
         self.journal = journal
         self.contradicted, self.failed = [], []
@@ -73,14 +75,13 @@ class Suite(object):
         self.not_kept = None
         self._start = time.time()
         self._on_record = on_record or (lambda item_record, suite: None)
-        self._cells = plan.cells(options.device, options.sources, options.solutions)
+        self._cells = plan.cells(place.device.word, options.sources, options.solutions)
         self._here = None
         self._starter = None
-        self._gpu = nvml.connect() if options.device == "gpu" else None
 
     @property
     def here(self):
-        """{stack, device, machine}, asked of a child: this process must not start the runtime."""
+        """{framework, stack, device, machine}, asked of a child: this process must not start the runtime."""
         if self._here is None:
             self._here = self._describe()
         return self._here
@@ -89,15 +90,16 @@ class Suite(object):
         directory = tempfile.mkdtemp(prefix="tfdet-")
 
         def main():
-            report = stack.describe(self.options.device)
+            report = provenance.describe(self.place)
             with open(os.path.join(directory, "report-0.json"), "w") as out:
-                out.write(record.dump(report))
+                out.write(dump(report))
         try:
-            found = launch.in_child(main, directory, 0, launch.Limits(300.0, 1 << 20))
+            found = launch.in_child(main, directory, 0, launch.Limits(300.0, 1 << 20), self.place.framework)
         finally:
             shutil.rmtree(directory, ignore_errors=True)
         if "error" in found:
-            raise CaseFailed("TensorFlow did not start here: {message} {output}".format(**found["error"]))
+            raise CaseFailed("{} did not start here: {message} {output}".format(
+                self.place.framework.title, **found["error"]))
         return found
 
     def _key(self, case, solution):
@@ -107,23 +109,22 @@ class Suite(object):
     def measure(self, case, solution):
         """Run one case under one solution; the record is kept before anything is judged."""
         started = time.time()
-        device_name = "/device:{}:0".format(self.options.device.upper())
         settings = self.plan.solutions[solution]
-        before = self._gpu and self._gpu.state()
-        reports = launch.run_case(case, settings, device_name, self.options.repeats, self.options.relaunches,
+        before = self.place.device.state()
+        reports = launch.run_case(case, settings, self.place, self.options.repeats, self.options.relaunches,
                                   self.options.limits, self.plan.determinism_variables,
                                   self.options.contention)
-        provenance = {
-            "stack": self.here["stack"], "machine": self.here["machine"],
+        circumstances = {
+            "framework": self.here["framework"], "stack": self.here["stack"], "machine": self.here["machine"],
             "threads": settings.get("threads") or 0,
             "determinism_environment": environment(settings),
             "repeats": self.options.repeats, "relaunches": self.options.relaunches,
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
             "duration_seconds": round(time.time() - started, 3),
         }
-        if self._gpu:
-            provenance["gpu_state"] = {"before": before, "after": self._gpu.state()}
-        found = record.build(self._key(case, solution), reports, provenance)
+        if before is not None:
+            circumstances["gpu_state"] = {"before": before, "after": self.place.device.state()}
+        found = record.build(self._key(case, solution), reports, circumstances)
         self.journal.add(found)
         self._on_record(found, self)
         return found
@@ -151,19 +152,19 @@ class Suite(object):
         return [item for item in self._items(collector, obj)]
 
     def _items(self, collector, family):
-        for case in family.cases():
+        for case in family.cases(self.place.framework.modes):
             for cell in self._cells.get(case.source, []):
                 yield CaseItem.from_parent(collector, name="{}[{}]".format(case.key, cell["solution"]), suite=self,
                                            case=case, cell=cell)
 
     def pytest_collectreport(self, report):
-        """Remember the first module after which TensorFlow's runtime was up."""
-        if self._starter is None and launch.runtime_started():
+        """Remember the first module after which the framework's runtime was up."""
+        if self._starter is None and self.place.framework.started():
             self._starter = report.nodeid
 
     def pytest_collection_modifyitems(self, config, items):
         """Leave out what an interrupted run has already recorded; what it found still counts."""
-        if launch.runtime_started():
+        if self.place.framework.started():
             raise pytest.UsageError("{}: runs an op when imported: every case would share that runtime; build inputs "
                                     "with NumPy, inside the case".format(self._starter))
         cases = [item for item in items if isinstance(item, CaseItem)]
@@ -205,8 +206,7 @@ class Suite(object):
 
     def _finished(self, item):
         wanted = self._key(item.case, item.solution)
-        wanted.update(repeats=self.options.repeats, relaunches=self.options.relaunches, machine=self.here["machine"],
-                      stack=self.here["stack"],
+        wanted.update(self.here, repeats=self.options.repeats, relaunches=self.options.relaunches,
                       determinism_environment=environment(self.plan.solutions[item.solution]))
         return self.journal.finished(wanted)
 

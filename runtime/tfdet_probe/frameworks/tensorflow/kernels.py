@@ -1,6 +1,6 @@
-"""Print the op kernels that this environment's TensorFlow registers: python -m tfdet_probe.kernels.
+"""Print the op kernels that this environment's TensorFlow registers, as one line of JSON: {op: {device: [dtypes]}}.
 
-One line of JSON: {op: {device: [dtypes]}}. No device is started: the registry is filled when libraries load,
+python -m tfdet_probe.frameworks.tensorflow.kernels.  No device is started: the registry is filled when libraries load,
 and a GPU build's lists its GPU kernels on a machine without one.
 """
 

@@ -2,7 +2,9 @@
 
 import json
 
-SCHEMA = 1
+from .. import devices
+
+SCHEMA = 2
 CONTROL = "none"
 
 
@@ -11,7 +13,7 @@ class BadPlan(Exception):
 
 
 class Plan(object):
-    """schema: 1; environment; solutions: [{key, env, call, seed, threads, options}];
+    """schema: 2; environment; framework: its name; solutions: [{key, env, call, seed, threads, options}];
     cells: [{device, source, solution, expect, may_fail}]; determinism_variables: [names].
 
     expect: what documents say of the cell, or None.  may_fail: why a crash there is no surprise, or None.
@@ -25,13 +27,14 @@ class Plan(object):
             raise BadPlan("a plan of schema {}, this probe reads {}: build the plan anew with the tfdet "
                           "of this checkout".format(content.get("schema"), SCHEMA))
         self.environment = content["environment"]
+        self.framework = content["framework"]
         self.solutions = {entry["key"]: entry for entry in content["solutions"]}
         self.determinism_variables = content["determinism_variables"]
         self._cells = content["cells"]
         for cell in self._cells:
             if cell["solution"] not in self.solutions:
                 raise BadPlan("{}: no such solution: {}".format(cell["source"], cell["solution"]))
-            if cell["device"] not in ("cpu", "gpu"):
+            if cell["device"] not in devices.WORDS:
                 raise BadPlan("{}: no such device: {}".format(cell["source"], cell["device"]))
 
     @classmethod
@@ -45,7 +48,7 @@ class Plan(object):
             raise BadPlan("{}: not a plan: {}: {}".format(path, type(error).__name__, error))
 
     def cells(self, device, sources=None, solutions=None):
-        """{source: [cell]} on `device` (cpu or gpu).
+        """{source: [cell]} on what `--device` calls so.
 
         Under a chosen solution nothing is shown without the control: it comes along, for the sources that have one.
         """

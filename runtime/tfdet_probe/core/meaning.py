@@ -28,6 +28,11 @@ def of_cases(text):
             for statement in statements if statement.source is not None}
 
 
+def of_module(text):
+    """All that a module means."""
+    return "\n".join(_Statement(lines).text for lines in _statements(text))
+
+
 def _with_helpers(case, by_name, unnamed):
     """The case, what it uses, what that uses, and so on; wherever in the module these stand."""
     used, left = {}, [case] + unnamed

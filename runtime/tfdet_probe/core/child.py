@@ -6,11 +6,13 @@ import os
 import time
 import traceback
 
-from . import contention, modes, placement, profile
-from .errors import NoKernel, classify, refused_by_gradient, said
+from . import contention, placement
+from .errors import NoKernel, classify
+from .host import Host
 from .make import Make
+from .registry import HOST
+from .settings import Settings
 from .snapshot import Snapshot, distance
-from .solutions import Settings
 
 REFERENCE = "reference"  # written by relaunch 0, read by the others
 
@@ -20,7 +22,7 @@ def main(job, directory):
     try:
         report = _observe(job, directory)
     except Exception as error:  # whatever a case raises is its observation, not our failure
-        report = {"error": describe(error)}
+        report = {"error": describe(job.place.framework, error)}
     _leave(report, job, directory)
 
 
@@ -31,12 +33,12 @@ def _leave(report, job, directory):
     os.rename(path + ".part", path)
 
 
-def describe(error):
-    """An exception as {kind, type, message}."""
-    lines = said(error).strip().splitlines() or [""]
+def describe(framework, error):
+    """An exception as {kind, type, message, where}."""
+    lines = framework.said(error).strip().splitlines() or [""]
     frames = traceback.extract_tb(error.__traceback__)
     where = frames[-1] if frames else None
-    return {"kind": classify(error), "type": type(error).__name__, "message": printable(lines[0])[:400],
+    return {"kind": classify(framework, error), "type": type(error).__name__, "message": printable(lines[0])[:400],
             "where": "{}:{}".format(os.path.basename(where[0]), where[1]) if where else None}
 
 
@@ -46,14 +48,15 @@ def printable(text):
 
 
 def _observe(job, directory):
-    settings = Settings(job.solution)
+    framework, device = job.place
+    settings = Settings(job.solution, framework)
     settings.apply(job.determinism_variables)
     computation = job.case.build(Make(settings.options))
-    runner = modes.prepare(computation, job.case.mode, job.device_name, settings)
+    runner = _runner(job, computation, settings)
     reference_path = os.path.join(directory, REFERENCE)
     report = {"differed": [], "digests": [], "seconds": [], "ulp": 0, "absolute": 0.0}
     if job.relaunch == 0:
-        reference = Snapshot.of(_first(runner, job.case, settings))
+        reference = Snapshot.of(_first(runner, job, settings))
         if not reference.parts:
             raise ValueError("the case has no outputs: nothing to compare")
         reference.save(reference_path)
@@ -64,23 +67,30 @@ def _observe(job, directory):
         for repeat in range(job.repeats):
             _repeat(runner, reference, repeat, report)
     if job.case.ops and job.relaunch == 0:
-        report["devices"] = placement.check(job.case.ops, job.device_name, _placed(runner),
+        report["devices"] = placement.check(job.case.ops, device.name, _placed(runner, framework), framework.is_op,
                                             job.case.source in settings.replaced)
-    if job.relaunch == 0 and job.case.mode != "host" and "GPU" in job.device_name:
+    if job.relaunch == 0 and job.case.mode != HOST and device.launches_kernels:
         _leave(dict(report, whole=True), job, directory)  # a profiler that dies must not take it along
-        report["kernels"] = _kernels(runner)
+        report["kernels"] = framework.kernels(runner.run)
     return report
 
 
-def _first(runner, case, settings):
+def _runner(job, computation, settings):
+    if job.case.mode == HOST:
+        return Host(computation, settings)
+    return job.place.framework.prepare(computation, job.case.mode, job.place.device.name, settings)
+
+
+def _first(runner, job, settings):
     """The first run: only here does a refusal mean that there is no kernel, for later runs ask the same again."""
     try:
         return runner.run()
     except Exception as error:
+        case, framework = job.case, job.place.framework
         theirs = not case.own_gradient and case.source not in settings.replaced
-        op = refused_by_gradient(error, case.ops) if theirs else None
-        if op and classify(error) == "crashed" and runner.runs_forward():
-            raise NoKernel(op, error)
+        op = framework.refused_by_gradient(error, case.ops) if theirs else None
+        if op and classify(framework, error) == "crashed" and runner.runs_forward():
+            raise NoKernel(framework, op, error)
         raise
 
 
@@ -90,22 +100,17 @@ def _company(job, report):
     if not job.contention or job.relaunch == 0:
         yield
         return
-    with contention.on(job.device_name) as what:
+    with contention.on(job.place.device) as what:
         report["contention"] = what
         yield
 
 
-def _kernels(runner):
-    import tensorflow as tf
-    return profile.kernels(tf, runner.run)
-
-
-def _placed(runner):
+def _placed(runner, framework):
     try:
         return runner.placed()
     except (AttributeError, ImportError) as error:
-        # Ours to mend: it must not pass for an op that this TensorFlow lacks.
-        raise RuntimeError("the probe cannot ask this TensorFlow where ops ran: {}".format(error))
+        # Ours to mend: it must not pass for an op that this framework lacks.
+        raise RuntimeError("the probe cannot ask this {} where ops ran: {}".format(framework.title, error))
 
 
 def _repeat(runner, reference, repeat, report):
