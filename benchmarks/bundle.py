@@ -122,7 +122,8 @@ def compared(project: Project, folder: Path, site: Path, python: str, sources: l
     whole.unlink(missing_ok=True)
     run(folder, python, folder.parent / "unpacked", trimmed, few)
     plan = write_plan(load_matrix(project.matrix), "tf2.21", folder.parent / "plan.json")
-    probe = [str(find_python(python)), "-m", "tfdet_probe", "--plan", str(plan), "--suite", str(project.suite)]
+    suite = str(project.suite("tensorflow"))
+    probe = [str(find_python(python)), "-m", "tfdet_probe", "--plan", str(plan), "--suite", suite]
     path = os.pathsep.join([str(project.runtime), str(site)])
     subprocess.run([*probe, "--out", str(whole), "--device", "cpu", *few], env={**os.environ, "PYTHONPATH": path},
                    check=False)  # fmt: skip

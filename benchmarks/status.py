@@ -35,7 +35,7 @@ PROVENANCE = {"framework": {"name": "tensorflow", "version": "2.0.0"}, "stack": 
 def generate(root: Path, count: int) -> int:
     """A project at `root` with `count` records over all its environments; the bytes written."""
     here = find_project()
-    for name in ("matrix/environments", "matrix/sources", "matrix/solutions", "tests"):
+    for name in ("matrix/frameworks", "matrix/environments", "matrix/sources", "matrix/solutions", "tests"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).symlink_to(here.root / name)
     matrix = load_matrix(here.matrix)

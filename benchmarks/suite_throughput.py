@@ -19,6 +19,7 @@ from tfdet.engines.venv import VenvEngine
 from tfdet.matrix.load import load_matrix
 from tfdet.matrix.plan import write_plan
 
+FRAMEWORK = "tensorflow"
 SOURCES = ["bias-add-backprop", "reduce-sum", "reduce-mean", "gather-backprop", "softmax-xent", "segment-sum",
            "scatter-nd", "cudnn-max-pool-backprop"]  # fmt: skip
 REPEATS = 5
@@ -41,7 +42,8 @@ assert "error" not in report or report["error"]["kind"] == "unsupported", report
 
 def suite(project: Project, python: Path, plan: Path, out: Path) -> tuple[float, list[dict[str, str]]]:
     """(seconds with the import, records) of one run of the suite."""
-    command = [python, "-m", "tfdet_probe", "--plan", plan, "--suite", project.suite, "--device", "cpu", "--out", out]
+    command = [python, "-m", "tfdet_probe", "--plan", plan, "--suite", project.suite(FRAMEWORK), "--device", "cpu"]
+    command += ["--out", str(out)]
     command += ["--repeats", str(REPEATS), "--relaunches", "1", *(f"--source={s}" for s in SOURCES)]
     start = time.perf_counter()
     subprocess.run(command, env=environ(project), check=True, capture_output=True)
@@ -51,14 +53,14 @@ def suite(project: Project, python: Path, plan: Path, out: Path) -> tuple[float,
 def one_process(project: Project, python: Path, plan: Path, record: dict[str, str]) -> float:
     module, function = where(project, record["case"])
     start = time.perf_counter()
-    arguments = [project.suite, module, function, record["case"], plan, record["solution"]]
+    arguments = [project.suite(FRAMEWORK), module, function, record["case"], plan, record["solution"]]
     subprocess.run([python, "-c", ONE_CELL, *arguments], env=environ(project), check=True, capture_output=True)
     return time.perf_counter() - start
 
 
 def where(project: Project, case: str) -> tuple[str, str]:
     """The module and function of a case: its key begins with the function's name."""
-    for path in sorted(project.suite.glob("test_*.py")):
+    for path in sorted(project.suite(FRAMEWORK).glob("test_*.py")):
         names = [line[4:].split("(")[0] for line in path.read_text().splitlines() if line.startswith("def ")]
         for name in sorted(names, key=len, reverse=True):
             if case.startswith(name.replace("_", "-") + "-"):
@@ -67,7 +69,8 @@ def where(project: Project, case: str) -> tuple[str, str]:
 
 
 def environ(project: Project) -> dict[str, str]:
-    return {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{project.runtime}:{project.suite}", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    path = f"{project.runtime}:{project.suite(FRAMEWORK)}"
+    return {"PATH": "/usr/bin:/bin", "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
 def main() -> None:

@@ -27,4 +27,4 @@ CMD []
 # From here on all is small: a changed suite builds anew from here.
 COPY docker/entrypoint plan.json /opt/tfdet/
 COPY runtime /opt/tfdet/runtime
-COPY tests/suite/tensorflow /opt/tfdet/tests/suite/tensorflow
+COPY tests/suite /opt/tfdet/tests/suite

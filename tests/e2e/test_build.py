@@ -30,7 +30,7 @@ def test_a_changed_suite_leaves_tensorflows_layer_alone(
 ) -> None:
     before = docker.images.get(image).attrs["RootFS"]["Layers"]
     changed = copy_project(project.root, tmp_path)
-    with (changed.suite / "test_bias.py").open("a") as suite:
+    with (changed.suite("tensorflow") / "test_bias.py").open("a") as suite:
         suite.write("\n# changed\n")
     try:
         images.build(changed, matrix, KEY, base)
@@ -81,7 +81,7 @@ def test_a_base_without_the_python(base: str, project: Project, matrix: Matrix) 
 
 
 def test_a_base_without_tensorflow(base: str, project: Project, matrix: Matrix) -> None:
-    ngc = next(key for key, e in matrix.environments.items() if e.kind == "ngc" and not e.not_run)
+    ngc = next(key for key, e in matrix.environments.items() if e.line == "ngc" and not e.not_run)
     with pytest.raises(RunFailed, match="has no Python 3 with TensorFlow"):
         images.build(project, matrix, ngc, base)
 

@@ -212,9 +212,9 @@ def test_a_cpu_build_is_told(run: Run, two: dict[str, bytes], tmp_path: Path) ->
 def built(copy: Project, two: dict[str, bytes], tmp_path: Path) -> Project:
     """A project with one more environment, tf9.9, whose wheel lies in tmp_path/index."""
     path = make.wheel(tmp_path / "index", two)
-    environment = (copy.matrix / "environments" / "tf2.21.toml").read_text("utf-8")
+    environment = (copy.matrix / "environments" / "tensorflow" / "tf2.21.toml").read_text("utf-8")
     environment = environment.replace('version = "2.21"', 'version = "9.9"').replace("==2.21.0", "==9.9.9")
-    (copy.matrix / "environments" / "tf9.9.toml").write_text(environment)
+    (copy.matrix / "environments" / "tensorflow" / "tf9.9.toml").write_text(environment)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     copy.lock("tf9.9", "gpu").write_text(f"tensorflow==9.9.9 \\\n    --hash=sha256:{digest}\n")
     return copy

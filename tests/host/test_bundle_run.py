@@ -65,7 +65,8 @@ def at_host(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[s
 def untrimmed(project: Project, python: Path, out: Path) -> list[Record]:
     """The same cells in the virtual environment of the same packages, where nothing is trimmed."""
     plan = write_plan(load_matrix(project.matrix), "tf1.14", out.with_suffix(".plan"))
-    command = [str(python), "-m", "tfdet_probe", "--plan", str(plan), "--suite", str(project.suite), "--out", str(out)]
+    suite = str(project.suite("tensorflow"))
+    command = [str(python), "-m", "tfdet_probe", "--plan", str(plan), "--suite", suite, "--out", str(out)]
     command += ["--device", "cpu", "--source", "reduce-sum", "--solution", "TDO"]
     done = subprocess.run(
         command, env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(project.runtime)}, capture_output=True, text=True,

@@ -35,8 +35,8 @@ def test_host_and_environment_agree_on_every_hash(
     checkout: Project, tf_python: Callable[[str], Path], key: str
 ) -> None:
     done = subprocess.run(
-        [tf_python(key), "-c", COLLECT, checkout.suite],
-        env={"PYTHONPATH": f"{checkout.runtime}:{checkout.suite}", "TF_CPP_MIN_LOG_LEVEL": "3"},
+        [tf_python(key), "-c", COLLECT, checkout.suite("tensorflow")],
+        env={"PYTHONPATH": f"{checkout.runtime}:{checkout.suite('tensorflow')}", "TF_CPP_MIN_LOG_LEVEL": "3"},
         capture_output=True,
         text=True,
         timeout=120,
@@ -53,7 +53,7 @@ def test_every_case_has_its_source(checkout: Project) -> None:
 
 def test_a_changed_case_changes_its_hash_and_no_other(copy: Project) -> None:
     before = current_hashes(copy)
-    path = copy.suite / "test_bias.py"
+    path = copy.suite("tensorflow") / "test_bias.py"
     path.write_text(path.read_text("utf-8").replace("(8,)", "(9,)"), "utf-8")
     after = current_hashes(copy)
     assert {source for source in before if before[source] != after[source]} == {"bias-add-backprop"}
@@ -120,7 +120,7 @@ def test_what_stands_elsewhere_in_the_module_is_the_same() -> None:
 def test_a_comment_leaves_every_cell_as_it_was(copy: Project) -> None:
     """Under today's hashes and under those that earlier records have, until the case itself changes."""
     before = current_hashes(copy)
-    for path in copy.suite.glob("test_*.py"):
+    for path in copy.suite("tensorflow").glob("test_*.py"):
         path.write_text("# The shared suite.\n" + path.read_text("utf-8").replace(":\n    ", ":  # so\n    "), "utf-8")
     assert current_hashes(copy) == before
     assert any(code in before["bias-add-backprop"] for code in earlier_hashes(copy.evidence))
@@ -129,6 +129,6 @@ def test_a_comment_leaves_every_cell_as_it_was(copy: Project) -> None:
 
 
 def test_a_suite_file_that_is_no_python_is_told_with_its_line(copy: Project) -> None:
-    (copy.suite / "test_broken.py").write_text("def f(:\n", "utf-8")
+    (copy.suite("tensorflow") / "test_broken.py").write_text("def f(:\n", "utf-8")
     with pytest.raises(DataError, match=r"test_broken\.py:1:"):
         current_hashes(copy)

@@ -68,7 +68,7 @@ def test_a_claim_without_a_range_or_a_citation_is_a_fault(tmp_path: Path) -> Non
 
 
 def test_a_solution_that_nothing_defines_is_told_where_it_stands(copy: Project) -> None:
-    path = copy.matrix / "sources" / "bias-add-backprop.toml"
+    path = copy.matrix / "sources" / "tensorflow" / "bias-add-backprop.toml"
     path.write_text(path.read_text("utf-8").replace('"TDP"', '"TPD"'), "utf-8")
     with pytest.raises(DataError, match=r"bias-add-backprop\.toml:\d+: no solution is called 'TPD'"):
         load_matrix(copy.matrix)
@@ -104,12 +104,12 @@ def cause(project: Project) -> str:
 
 
 def test_a_solution_that_is_named_by_an_escape_only(copy: Project) -> None:
-    changed(copy.matrix / "sources" / "bias-add-backprop.toml", '"TDP"', '"T\\u0050D"')
+    changed(copy.matrix / "sources" / "tensorflow" / "bias-add-backprop.toml", '"TDP"', '"T\\u0050D"')
     assert "bias-add-backprop.toml:1: no solution is called 'TPD'" in cause(copy)
 
 
 def test_claims_of_one_cell_that_disagree(copy: Project) -> None:
-    path = copy.matrix / "sources" / "bias-add-backprop.toml"
+    path = copy.matrix / "sources" / "tensorflow" / "bias-add-backprop.toml"
     claim = '\n[[claims]]\nstock = "==2.0"\ndevice = "cpu"\nsolutions = ["none", "TDP"]\nsays = "{}"\ncite = ["x"]\n'
     text = path.read_text("utf-8")
     path.write_text(text + claim.format("deterministic") + claim.format("deterministic"), "utf-8")
@@ -123,7 +123,7 @@ def test_claims_of_one_cell_that_disagree(copy: Project) -> None:
 
 
 def test_includes_are_known_and_end(copy: Project) -> None:
-    solutions = copy.matrix / "solutions"
+    solutions = copy.matrix / "solutions" / "tensorflow"
     changed(solutions / "TDO.toml", 'includes = ["TCD"]', 'includes = ["TDC"]')
     assert "TDO.toml:9: no solution is called 'TDC'" in cause(copy)
     changed(solutions / "TDO.toml", 'includes = ["TDC"]', 'includes = ["TEOD"]')
@@ -137,7 +137,7 @@ def test_a_nest_that_is_too_deep(tmp_path: Path) -> None:
     assert "FILE:1: nested too deeply" in faults(tmp_path, "a = " + "[" * 100_000 + "]" * 100_000)
 
 
-@pytest.mark.parametrize("folder", ["environments", "sources", "solutions"])
+@pytest.mark.parametrize("folder", ["frameworks", "environments", "sources", "solutions"])
 def test_a_folder_that_is_missing_is_named(copy: Project, folder: str) -> None:
     shutil.rmtree(copy.matrix / folder)
     assert cause(copy) == f"{copy.matrix / folder}: no such folder"
@@ -157,7 +157,7 @@ def test_without_its_control_the_matrix_is_nothing(copy: Project) -> None:
     ],
 )
 def test_facts_that_are_compared_are_numbers(copy: Project, old: str, new: str, words: str) -> None:
-    path = copy.matrix / "environments" / "tf2.0.toml"
+    path = copy.matrix / "environments" / "tensorflow" / "tf2.0.toml"
     changed(path, old, new)
     with pytest.raises(DataError, match=words):
         load_file(path, Environment)

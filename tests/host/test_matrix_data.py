@@ -55,26 +55,26 @@ def matrix() -> Matrix:
 
 
 def pip_built() -> dict[str, dict[str, str]]:
-    files = {path.stem: tomllib.loads(path.read_text("utf-8")) for path in (MATRIX / "environments").glob("*.toml")}
+    files = {path.stem: tomllib.loads(path.read_text("utf-8")) for path in (MATRIX / "environments").rglob("*.toml")}
     return {key: content for key, content in files.items() if "pip" in content}
 
 
 def test_every_file_is_read_without_a_fault(matrix: Matrix) -> None:
     for folder in ("environments", "sources", "solutions"):
-        assert set(getattr(matrix, folder)) == {path.stem for path in (MATRIX / folder).glob("*.toml")}
+        assert set(getattr(matrix, folder)) == {path.stem for path in (MATRIX / folder).rglob("*.toml")}
 
 
 def test_every_stock_minor_has_an_environment(matrix: Matrix) -> None:
-    assert {e.version for e in matrix.environments.values() if e.kind == "stock"} == STOCK_MINORS
+    assert {e.version for e in matrix.environments.values() if e.line == "stock"} == STOCK_MINORS
 
 
 def test_counts_of_environments(matrix: Matrix) -> None:
-    assert Counter(e.kind for e in matrix.environments.values()) == {"stock": 27, "ngc": 109}
+    assert Counter(e.line for e in matrix.environments.values()) == {"stock": 27, "ngc": 109}
 
 
 def test_an_environment_is_named_after_its_version(matrix: Matrix) -> None:
     for key, environment in matrix.environments.items():
-        prefix = "tf" if environment.kind == "stock" else "ngc"
+        prefix = "tf" if environment.line == "stock" else "ngc"
         assert re.fullmatch(rf"{prefix}{re.escape(environment.version)}([.-].+)?", key)
 
 
@@ -145,7 +145,7 @@ def test_a_lock_pins_everything(key: str, device: str) -> None:
     pins = parse("\n".join(lines[1:]))
     name, version = re.fullmatch(r"([\w-]+)(?:\[.*\])?==(.+)", pip[device]).groups()
     assert pins[name] == version
-    assert re.sub(r"\.post\d+$", "", version) == environment["tensorflow"]
+    assert re.sub(r"\.post\d+$", "", version) == environment["framework_version"]
     assert "pytest" in pins
 
 

@@ -39,7 +39,7 @@ def status(checkout: Project) -> Status:
 )
 def test_the_row_of_the_table_that_holds_there(checkout: Project, key: str, solution: str | None) -> None:
     matrix = load_matrix(checkout.matrix)
-    assert recipe_of(key, matrix.environments[key]).solution == solution
+    assert recipe_of(matrix.environments[key]).solution == solution
 
 
 def test_what_is_not_covered_is_said(status: Status) -> None:

@@ -102,7 +102,7 @@ def test_an_interrupted_run_keeps_finished_records_and_running_again_goes_on(
     shutil.rmtree(copy.evidence)  # more runs than these few are there, and would stay
     opened = tmp_path / "open"
     # Collected after the cases of test_bias.py and before those of test_reduce.py: it waits, so the run cannot end.
-    (copy.suite / "test_gate.py").write_text(GATE.replace("OPEN", repr(str(opened))))
+    (copy.suite("tensorflow") / "test_gate.py").write_text(GATE.replace("OPEN", repr(str(opened))))
     arguments = command("tf2.21", "--device", "cpu", *FEW)
     nohup = (lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) if "nohup" in how else None
     process = subprocess.Popen(
@@ -158,10 +158,10 @@ def test_killed_by_force_it_leaves_nobody_who_writes_and_no_run_counts_twice(
 ) -> None:
     tf_python("tf2.21")
     opened = tmp_path / "open"
-    for folder in (copy.evidence, copy.suite):
+    for folder in (copy.evidence, copy.suite("tensorflow")):
         shutil.rmtree(folder)
-    copy.suite.mkdir()
-    (copy.suite / "test_gate.py").write_text(GATES.replace("OPEN", repr(str(opened))))
+    copy.suite("tensorflow").mkdir()
+    (copy.suite("tensorflow") / "test_gate.py").write_text(GATES.replace("OPEN", repr(str(opened))))
     few = ["tf2.21", "--device", "cpu", *FEW, "--solution", "none"]
     few += ["--out", str(tmp_path / "r.jsonl")] if beside == "out" else []
     process = subprocess.Popen(

@@ -24,14 +24,14 @@ def read(text: str, among: list[Environment]) -> list[Environment]:
     for part in filter(None, text.split(", ")):
         words = re.fullmatch(r"(TF|NGC)(?: TF(\w+))? (\S+)(?: to (\S+))?", part)
         assert words, part
-        line = [e for e in among if (e.kind == "stock") == (words[1] == "TF")]
-        line = [e for e in line if words[2] in (None, e.tensorflow.split(".")[0])]
+        line = [e for e in among if (e.line == "stock") == (words[1] == "TF")]
+        line = [e for e in line if words[2] in (None, e.framework_version.split(".")[0])]
         versions = list(dict.fromkeys(e.version for e in line))
         if words[3] in versions:
             first, last = versions.index(words[3]), versions.index(words[4] or words[3])
             found += [e for e in line if e.version in versions[first : last + 1]]
         else:
-            found += [e for e in line if e.tensorflow == words[3] or e.image.endswith(f":{words[3]}")]
+            found += [e for e in line if e.framework_version == words[3] or e.image.endswith(f":{words[3]}")]
     return found
 
 
@@ -54,6 +54,6 @@ def test_a_span_is_read_as_what_it_was_made_of(matrix: Matrix, seed: int) -> Non
     draw = random.Random(seed)
     among = draw.sample(list(matrix.environments.values()), draw.randint(1, len(matrix.environments)))
     among = [e for e in matrix.environments.values() if e in among]
-    by_version = {(e.kind, e.version): draw.random() < 0.6 for e in among}
-    chosen = [e for e in among if by_version[e.kind, e.version] != (draw.random() < 0.1)]
+    by_version = {(e.line, e.version): draw.random() < 0.6 for e in among}
+    chosen = [e for e in among if by_version[e.line, e.version] != (draw.random() < 0.1)]
     assert sorted(map(str, read(span(chosen, among), among))) == sorted(map(str, chosen))

@@ -54,7 +54,7 @@ def test_red_when_a_record_is_removed(copy: Project) -> None:
 
 
 def test_red_when_a_claim_is_changed(copy: Project) -> None:
-    path = copy.matrix / "sources" / "bias-add-backprop.toml"
+    path = copy.matrix / "sources" / "tensorflow" / "bias-add-backprop.toml"
     path.write_text(path.read_text().replace('solutions = ["TDP"]', 'solutions = ["TCD"]', 1))
     assert tfdet(copy, "status", "--check").returncode == Exit.CONTRADICTED
 
@@ -72,7 +72,7 @@ def test_red_when_a_cell_of_the_readme_is_changed(copy: Project) -> None:
 
 
 def test_red_when_the_evidence_contradicts_a_claim(copy: Project) -> None:
-    path = copy.matrix / "sources" / "crop-and-resize-backprop.toml"
+    path = copy.matrix / "sources" / "tensorflow" / "crop-and-resize-backprop.toml"
     text = path.read_text()
     claim = re.search(r'stock = ">=2.6"\nsolutions = \["TDO"\]\nsays = "deterministic"', text)
     assert claim, "the claim that this test widens"
@@ -119,7 +119,7 @@ def test_red_when_what_the_package_tells_is_changed(copy: Project, change: Calla
 
 
 def test_red_when_a_solution_does_something_else_than_when_it_was_measured(copy: Project) -> None:
-    path = copy.matrix / "solutions" / "TDO.toml"
+    path = copy.matrix / "solutions" / "tensorflow" / "TDO.toml"
     path.write_text(path.read_text().replace('TF_DETERMINISTIC_OPS = "1"', 'TF_DETERMINISTIC_OPS = "0"'))
     tfdet(copy, "status", "--write")
     done = tfdet(copy, "status", "--check")

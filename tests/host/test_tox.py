@@ -27,7 +27,7 @@ def tox_environments() -> dict[str, str]:
 
 def test_each_stock_environment_has_its_factor(checkout: Project) -> None:
     matrix = load_matrix(checkout.matrix)
-    assert list(tox_environments().values()) == [key for key, e in matrix.environments.items() if e.kind == "stock"]
+    assert list(tox_environments().values()) == [key for key, e in matrix.environments.items() if e.line == "stock"]
 
 
 def test_each_factor_is_in_the_list() -> None:

@@ -49,7 +49,7 @@ def order_dependent(checkout: Project, key: str) -> list[str]:
 def helped(matrix: Matrix, key: str, source: Source) -> bool:
     """Whether documents say that what `enable_determinism` switches on in this version is enough for the source."""
     environment = matrix.environment(key)
-    solution = known.recipe_of(key, environment).solution
+    solution = known.recipe_of(environment).solution
     effects = known.effects(matrix, solution) if solution else set()
     return any(
         claim.device == "gpu" and claim.says == "deterministic" and claim.covers(environment)

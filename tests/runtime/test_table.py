@@ -33,7 +33,7 @@ def test_outside_the_table_the_nearest_row() -> None:
 
 
 def test_the_table_ends_where_the_matrix_does(matrix: Matrix) -> None:
-    versions = {known.build_of(key, e)[1] for key, e in matrix.environments.items() if e.kind == "stock"}
+    versions = {known.build_of(e)[1] for key, e in matrix.environments.items() if e.line == "stock"}
     assert (min(versions), max(versions)) == (recipes.FIRST, recipes.LAST)
 
 
@@ -50,14 +50,14 @@ def test_a_row_does_what_its_solution_says(matrix: Matrix, row: recipes.Recipe) 
     else:
         assert (dict(row.environment), row.call) == (own.env, own.call)
     for version in (row.first, row.last):
-        somewhere = [e for key, e in matrix.environments.items() if known.build_of(key, e) == (row.kind, version)]
+        somewhere = [e for key, e in matrix.environments.items() if known.build_of(e) == (row.kind, version)]
         assert all(matrix.solutions[row.solution].available.covers(e) for e in somewhere), version
 
 
 def test_no_other_solution_is_claimed_to_help_more(matrix: Matrix) -> None:
     """The claims were not asked when the table was written; they must not contradict it."""
     for key, environment in matrix.environments.items():
-        chosen = known.recipe_of(key, environment).solution
+        chosen = known.recipe_of(environment).solution
         helped = {
             name: sum(_works(source, environment, known.effects(matrix, name)) for source in matrix.sources.values())
             for name, solution in matrix.solutions.items()

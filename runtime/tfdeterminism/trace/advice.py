@@ -90,7 +90,7 @@ class Book(object):
             inside = contains(claim.get("ngc"), self._ngc)
         else:
             inside = contains(claim.get("stock"), self._version[:2])
-        return inside and ("tensorflow" not in claim or contains(claim["tensorflow"], self._version[:2]))
+        return inside and ("framework_version" not in claim or contains(claim["framework_version"], self._version[:2]))
 
 
 def contains(text, version):

@@ -45,9 +45,9 @@ class Project:
         """What the runtime package tells its users to stay nondeterministic; generated."""
         return self.runtime / "tfdeterminism" / "known.json"
 
-    @property
-    def suite(self) -> Path:
-        return self.root / "tests" / "suite" / "tensorflow"
+    def suite(self, framework: str) -> Path:
+        """The cases of a framework."""
+        return self.root / "tests" / "suite" / framework
 
     @property
     def docker(self) -> Path:

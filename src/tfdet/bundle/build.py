@@ -147,7 +147,7 @@ def _own(project: Project, matrix: Matrix, order: Order) -> list[Entry]:
     return [
         Entry("plan.json", plan.encode("utf-8")),
         *folder_contents(project.runtime, "runtime", "*/*.py"),
-        *folder_contents(project.suite, "suite", "test_*.py"),
+        *folder_contents(project.suite(matrix.environment(order.key).framework), "suite", "test_*.py"),
     ]
 
 

@@ -81,7 +81,7 @@ def suite_hash(project: Project) -> str:
 
 def _suite_files(project: Project) -> list[tuple[str, Path]]:
     files = [project.docker / "entrypoint"]
-    for folder in (project.runtime, project.suite):
+    for folder in (project.runtime, project.suite("")):
         files += sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     return [(path.relative_to(project.root).as_posix(), path) for path in files]
 
@@ -107,13 +107,13 @@ def _recipe(project: Project, key: str, environment: Environment, base_image: st
     check_lock(lock, tensorflow=by_pip)
     relative = lock.relative_to(project.root).as_posix()
     arguments = {"BASE_IMAGE": base_image or published(environment), "ENVIRONMENT": key, "LOCK": relative}
-    if environment.kind == "stock":
+    if environment.line == "stock":
         arguments["INSTALL"] = "pip" if by_pip else "image"
         if environment.pip and by_pip:
             arguments["PYTHON"] = environment.pip.python
     for name in _PROXIES:  # Docker leaves these out of the image's history
         arguments |= {n: os.environ[n] for n in (name, name.lower()) if n in os.environ}
-    return _Recipe(f"docker/{environment.kind}.Dockerfile", relative, arguments)
+    return _Recipe(f"docker/{environment.line}.Dockerfile", relative, arguments)
 
 
 def published(environment: Environment) -> str:

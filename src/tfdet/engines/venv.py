@@ -39,7 +39,8 @@ class VenvEngine:
         if request.selection.device == "gpu":
             require_gpu(request.environment)
         python = self.interpreter(request.key, request.environment, request.selection.device)
-        command = [str(python), "-m", "tfdet_probe", "--plan", str(request.plan), "--suite", str(self._project.suite)]
+        suite = self._project.suite(request.environment.framework)
+        command = [str(python), "-m", "tfdet_probe", "--plan", str(request.plan), "--suite", str(suite)]
         command += ["--out", str(request.journal), *request.selection.probe_arguments()]
         command += ["--parent", str(os.getpid())]
         # The probe's table goes where its progress goes: standard output is for the host's.

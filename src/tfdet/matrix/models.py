@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -41,6 +41,32 @@ class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
+class Column(Model):
+    """A column of the GPU tables: environments by line and range."""
+
+    title: Text
+    stock: Range | None = None
+    ngc: Range | None = None
+
+
+class Framework(Model):
+    """What a framework calls things."""
+
+    name: Text
+    package: Text = Field(description="what a program imports, and what its requirements are called, or begin with")
+    lines: dict[Literal["stock", "ngc"], Text] = Field(description="whose builds: how tables call them")
+    variables: list[Text] = Field(
+        default=[], description="environment variables that bear on determinism and that no solution sets"
+    )
+    published: bool = Field(default=False, description="its tables stand in README.md and docs, its library is shipped")
+    columns: list[Column] = Field(default=[], description="of the GPU tables")
+    cite: list[Text] = Field(min_length=1)
+
+
+# Of what lies in a folder by framework: that folder's name.  Files never say it.
+FrameworkKey = Annotated[str, Field(description="the folder that the file lies in; \"\": any framework")]
+
+
 class Pip(Model):
     """How pip builds a stock environment, in a venv or an image."""
 
@@ -53,9 +79,10 @@ class Pip(Model):
 class Environment(Model):
     """One pinned software stack. A fact that nobody could cite is the word `unknown`."""
 
-    kind: Literal["stock", "ngc"]
-    version: Version = Field(description="what claims speak of: TensorFlow's minor (stock), the image's version (ngc)")
-    tensorflow: Text
+    framework: FrameworkKey = ""
+    line: Literal["stock", "ngc"] = Field(description="whose build")
+    version: Version = Field(description="what claims speak of: the framework's minor (stock), the image's version (ngc)")
+    framework_version: Text = Field(description="of the framework's package")
     image: Text = Field(description="repository:tag")
     digest: Text
     python: Text = Field(description="of the image")
@@ -71,24 +98,28 @@ class Environment(Model):
 
     @model_validator(mode="after")
     def _stock_is_built_by_pip(self) -> Environment:
-        if (self.kind == "stock") != (self.pip is not None):
+        if (self.line == "stock") != (self.pip is not None):
             raise ValueError("a stock environment has a [pip] table, an ngc one has none")
         return self
 
 
 class Where(Model):
-    """Environments, by range of version."""
+    """Environments: of a framework, by line and range of version."""
 
+    framework: FrameworkKey = ""
     stock: Range | None = None
     ngc: Range | None = None
-    tensorflow: Range | None = Field(
-        default=None, description="and TensorFlow's own version, where known: NGC months have a tf1 and a tf2 image"
+    framework_version: Range | None = Field(
+        default=None, description="and the framework's own version, where known: NGC months have a tf1 and a tf2 image"
     )
 
     def covers(self, environment: Environment) -> bool:
-        inside = ranges.contains(self.stock if environment.kind == "stock" else self.ngc, environment.version)
-        known = ranges.leading_version(environment.tensorflow)
-        return inside and (self.tensorflow is None or known is None or ranges.contains(self.tensorflow, known))
+        if self.framework not in ("", environment.framework):
+            return False
+        inside = ranges.contains(self.stock if environment.line == "stock" else self.ngc, environment.version)
+        known = ranges.leading_version(environment.framework_version)
+        wanted = self.framework_version
+        return inside and (wanted is None or known is None or ranges.contains(wanted, known))
 
 
 class Claim(Where):
@@ -115,7 +146,7 @@ class Rule(Where):
     reason: Text
 
     def holds(self, environment: Environment, device: str, solution: str) -> bool:
-        anywhere = self.stock is None and self.ngc is None
+        anywhere = self.stock is None and self.ngc is None and self.framework in ("", environment.framework)
         return (
             (anywhere or self.covers(environment))
             and self.device in (None, device)
@@ -131,7 +162,7 @@ class Unreached(Model):
 
     stock: Range
     note: Text
-    cite: list[Text] = Field(min_length=1, description="file and line of TensorFlow's source, or what was run")
+    cite: list[Text] = Field(min_length=1, description="file and line of the framework's source, or what was run")
 
 
 class Reaches(Unreached):
@@ -182,9 +213,25 @@ Group = Literal["gpu-confirmed", "gpu-historic", "gpu-possible", "gpu-later", "g
 _GROUPS: Final[tuple[Group, ...]] = get_args(Group)
 
 
+def _told_to_parts(content: Any, names: tuple[str, ...]) -> Any:
+    """What a file says of environments, it says of those of its own framework."""
+    if not isinstance(content, dict):
+        return content
+    given = {"framework": content.get("framework", "")}
+    told: dict[str, Any] = {}
+    for name in names:
+        part = content.get(name)
+        if isinstance(part, dict):
+            told[name] = given | part
+        elif isinstance(part, list):
+            told[name] = [given | one if isinstance(one, dict) else one for one in part]
+    return content | told
+
+
 class Source(Model):
     """A source of nondeterminism as users know it."""
 
+    framework: FrameworkKey = ""
     title: Text
     group: Group
     order: int = Field(description="row order within its group")
@@ -203,8 +250,13 @@ class Source(Model):
     claims: list[Claim] = []
     exclude: list[Rule] = Field(default=[], description="cells that are not run")
     known_failures: list[Rule] = Field(
-        default=[], description="cells in which TensorFlow is known to crash: recorded, but no failure of the run"
+        default=[], description="cells in which the framework is known to crash: recorded, but no failure of the run"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_its_framework(cls, content: Any) -> Any:
+        return _told_to_parts(content, ("claims", "exclude", "known_failures"))
 
     @property
     def place(self) -> tuple[int, int]:
@@ -225,6 +277,7 @@ class Apply(Model):
 class Solution(Model):
     """What makes a source deterministic."""
 
+    framework: FrameworkKey = ""
     name: Text
     description: Text
     order: int
@@ -240,6 +293,11 @@ class Solution(Model):
     when: str = ""
     notes: str = ""
     cite: list[Text] = Field(min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_its_framework(cls, content: Any) -> Any:
+        return _told_to_parts(content, ("available",))
 
     @model_validator(mode="after")
     def _run_or_reason(self) -> Solution:

@@ -34,6 +34,7 @@ class Cell:
 def cells(matrix: Matrix, key: str) -> list[Cell]:
     """Every cell of an environment, the excluded ones with their reason."""
     environment = matrix.environment(key)
+    sources = {key: one for key, one in matrix.sources.items() if one.framework in ("", environment.framework)}
     return [
         Cell(
             device,
@@ -44,14 +45,15 @@ def cells(matrix: Matrix, key: str) -> list[Cell]:
             _first(source.known_failures, environment, device, solution),
         )
         for device in DEVICES
-        for source_key, source in matrix.sources.items()
+        for source_key, source in sources.items()
         for solution in _tried(matrix, source)
     ]
 
 
 def _tried(matrix: Matrix, source: Source) -> list[str]:
     named = {solution for claim in source.claims for solution in claim.solutions} | set(source.try_solutions)
-    tried = [key for key, solution in matrix.solutions.items() if solution.general or key in named]
+    theirs = matrix.of(source.framework).solutions
+    tried = [key for key, solution in theirs.items() if solution.general or key in named]
     return sorted(tried, key=lambda key: matrix.solutions[key].order)  # the control first
 
 
@@ -82,7 +84,7 @@ def _excluded(matrix: Matrix, source: Source, environment: Environment, device: 
     if device not in solution.devices:
         return f"{key} does not concern a {device}"
     if not solution.available.covers(environment):
-        return f"{key} does not exist in {environment.kind} {environment.version}"
+        return f"{key} does not exist in {environment.line} {environment.version}"
     return _first(source.exclude, environment, device, key)
 
 
@@ -91,7 +93,7 @@ def _first(rules: list[Rule], environment: Environment, device: Device, solution
 
 
 def make_plan(matrix: Matrix, key: str, *, ordered: bool = False) -> dict[str, Any]:
-    """What the probe reads: see tfdet_probe.plan.  ordered: the most valuable cells are to be run first."""
+    """What the probe reads: see tfdet_probe.core.plan.  ordered: the most valuable cells are to be run first."""
     everything = cells(matrix, key)
     wanted = [cell for cell in everything if cell.reason is None]
     used = {cell.solution for cell in wanted} | {NONE}
@@ -103,7 +105,7 @@ def make_plan(matrix: Matrix, key: str, *, ordered: bool = False) -> dict[str, A
     return {
         "schema": SCHEMA,
         "environment": key,
-        "framework": "tensorflow",
+        "framework": matrix.environment(key).framework,
         "determinism_variables": matrix.determinism_variables,
         "solutions": solutions,
         "cells": [

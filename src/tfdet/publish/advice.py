@@ -46,7 +46,8 @@ def _source(order: int, source: Source, measured: dict[str, dict[str, list[str]]
 
 
 def _claim(claim: Claim) -> dict[str, Any]:
-    return claim.model_dump(include={"device", "stock", "ngc", "tensorflow", "solutions", "says"}, exclude_none=True)
+    told = {"device", "stock", "ngc", "framework_version", "solutions", "says"}
+    return claim.model_dump(include=told, exclude_none=True)
 
 
 def _measured(status: Status) -> dict[str, dict[str, dict[str, list[str]]]]:
@@ -54,8 +55,8 @@ def _measured(status: Status) -> dict[str, dict[str, dict[str, list[str]]]]:
     found: dict[str, dict[str, dict[str, list[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     for cell in status.cells:
         environment = status.matrix.environments[cell.key.environment]
-        version = leading_version(environment.tensorflow)
-        if cell.cell.verdict is Verdict.DETERMINISTIC and environment.kind == "stock" and version:
+        version = leading_version(environment.framework_version)
+        if cell.cell.verdict is Verdict.DETERMINISTIC and environment.line == "stock" and version:
             device = "cpu" if cell.key.device == "cpu" else "gpu"
             versions = found[cell.key.source][device][cell.key.solution]
             if (minor := ".".join(version.split(".")[:2])) not in versions:

@@ -79,9 +79,9 @@ def _folded(console: Console, cell: Text, width: int) -> Sequence[Text]:
 
 
 def environments(found: Mapping[str, Environment]) -> Facts:
-    table = Facts("environment", "TensorFlow", "CUDA", "cuDNN", "driver", "image")
+    table = Facts("environment", "framework", "CUDA", "cuDNN", "driver", "image")
     for key, environment in found.items():
-        table.add(key, environment.tensorflow, environment.cuda, environment.cudnn, environment.min_driver,
+        table.add(key, environment.framework_version, environment.cuda, environment.cudnn, environment.min_driver,
                   environment.image)  # fmt: skip
     return table
 

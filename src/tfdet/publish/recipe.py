@@ -20,7 +20,7 @@ _BY_HAND = [
 def recipe_text(status: Status, key: str) -> str:
     """Python lines for a program in the environment `key`; what they do not cover follows as comments."""
     environment = status.matrix.environment(key)
-    recipe = known.recipe_of(key, environment)
+    recipe = known.recipe_of(environment)
     lines = [
         f"# {key}: {environment.image}",
         "# start Python with PYTHONHASHSEED=0 in the environment; the package comes from a checkout of tfdet:",
@@ -40,13 +40,13 @@ def recipe_text(status: Status, key: str) -> str:
 
 
 def _by_hand(environment: Environment, lines: list[str]) -> list[str]:
-    old = environment.tensorflow.startswith("1.")
+    old = environment.framework_version.startswith("1.")
     return [*lines, *_BY_HAND, "tf.compat.v1.set_random_seed(1)" if old else "tf.random.set_seed(1)"]
 
 
 def _avoid(status: Status, key: str, environment: Environment) -> Iterator[str]:
     """What stays a source there: by documents, and by measurement; and what only the package's patches cover."""
-    patches = known.patched(key, environment)
+    patches = known.patched(environment)
     covered = {source for sources in patches.values() for source in sources}
     left = known.remaining(status, key)
     open_ = [r for r in left if r.measured or r.source not in covered]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -75,6 +76,7 @@ def _vouch(project: Project, status: Status) -> None:
 
 def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
     """(file, its text, what its text should be) of each target."""
+    status = replace(status, matrix=status.matrix.published)
     blocks = _blocks(project, status)
     texts = []
     for name, expected in _TARGETS.items():
@@ -130,7 +132,7 @@ def provenance(project: Project) -> dict[str, object]:
     """What the tables were made from: any change of a record or a claim changes the fingerprint."""
     digest = hashlib.sha256()
     records = 0
-    files_read = [*project.matrix.glob("*/*.toml"), *project.evidence.glob("*/*.jsonl"), *project.audits.glob("*.json")]
+    files_read = [*project.matrix.rglob("*.toml"), *project.evidence.glob("*/*.jsonl"), *project.audits.glob("*.json")]
     for path in sorted(files_read):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(project.matrix)}\n{len(content)}\n".encode() + content)

@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from tfdet.matrix.models import Environment, Model, Solution, Source
+from tfdet.matrix.models import Environment, Framework, Model, Solution, Source
 from tfdet.store.audits import StoredAudit
 from tfdet.store.costs import Cost
 from tfdet.store.records import Record
@@ -15,6 +15,7 @@ from tfdet.store.records import Record
 def schemas() -> dict[str, str]:
     """{file name: text} of matrix/schema."""
     models: dict[str, type[Model]] = {
+        "framework": Framework,
         "environment": Environment,
         "source": Source,
         "solution": Solution,

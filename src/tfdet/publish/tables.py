@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
+from tfdet.matrix import ranges
 from tfdet.matrix.load import Matrix
-from tfdet.matrix.models import NONE, Environment, Group, Source
+from tfdet.matrix.models import NONE, Column, Environment, Group, Source
 from tfdet.matrix.plan import claims_of
 from tfdet.verdicts import known
 from tfdet.verdicts.findings import Finding
@@ -26,35 +27,19 @@ GROUPS: dict[Group, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column of the GPU tables: environments by range."""
-
-    title: str
-    stock: tuple[str, ...] = ()
-    ngc: bool = False
-
-    def holds(self, environment: Environment) -> bool:
-        return self.ngc if environment.kind == "ngc" else environment.version in self.stock
-
-
 def columns(status: Status) -> list[Column]:
-    """The seeds' two columns, then what came later."""
-    minors = list(dict.fromkeys(e.version for e in status.matrix.environments.values() if e.kind == "stock"))
-    middle = tuple(v for v in minors if v in {f"2.{n}" for n in range(2, 8)})
-    earlier = {"1.13", "1.14", "1.15", "2.0", "2.1", *middle}
-    return [
-        Column("NGC 19.06+ / TF 2.1", ("2.1",), ngc=True),
-        Column("TF 1.14, 1.15, 2.0", ("1.14", "1.15", "2.0")),
-        Column("TF 2.2 to 2.7", middle),
-        Column("TF 2.8+", tuple(v for v in minors if v not in earlier)),
-    ]
+    """Of the GPU tables: the framework says which builds stand together."""
+    return [column for framework in status.matrix.frameworks.values() for column in framework.columns]
+
+
+def _holds(column: Column, environment: Environment) -> bool:
+    return ranges.contains(column.ngc if environment.line == "ngc" else column.stock, environment.version)
 
 
 def claim_cell(status: Status, key: str, column: Column) -> str:
     """What documents, and GPUs that measured it, say of one source in one column."""
     source = status.matrix.sources[key]
-    environments = [(k, e) for k, e in status.matrix.environments.items() if column.holds(e)]
+    environments = [(k, e) for k, e in status.matrix.environments.items() if _holds(column, e)]
     said = [(_said(status, key, source, k, e), e) for k, e in environments]
     texts = list(dict.fromkeys(text for text, _ in said if text))
     if len({text for text, _ in said}) == 1 or not texts:
@@ -76,7 +61,7 @@ def _said(status: Status, key: str, source: Source, environment_key: str, enviro
     works = [s for s, text in says.items() if text in ("deterministic", "no-solution") and s != NONE]
     refuses = [s for s, text in says.items() if text == "raises"]
     lacking = says and "deterministic" not in says.values()
-    stands_in = lacking and key in known.replaced(environment_key, environment)
+    stands_in = lacking and key in known.replaced(environment)
     words = [_marked(works, backing, " or ")] if works else []
     words += [f"by default<sup>{backing[NONE]}</sup>"] if says.get(NONE) == "deterministic" else []
     words += [f"raises under {_marked(refuses, backing, ' and ')}"] if refuses else []
@@ -143,14 +128,18 @@ def span(chosen: list[Environment], among: list[Environment]) -> str:
     """
     taken = {id(environment) for environment in chosen}
     words = []
-    for kind, name in (("stock", "TF"), ("ngc", "NGC")):
-        line = [e for e in among if e.kind == kind]
+    for which, name in (("stock", "TF"), ("ngc", "NGC")):
+        line = [e for e in among if e.line == which]
         lines = {name: line}
-        if kind == "ngc" and any(whole is None for whole, _ in _by_version(line, taken)):
-            majors = dict.fromkeys(e.tensorflow.split(".")[0] for e in line)
-            lines = {f"{name} TF{major}": [e for e in line if e.tensorflow.split(".")[0] == major] for major in majors}
+        if which == "ngc" and any(whole is None for whole, _ in _by_version(line, taken)):
+            majors = dict.fromkeys(_major(e) for e in line)
+            lines = {f"{name} TF{major}": [e for e in line if _major(e) == major] for major in majors}
         words += [f"{label} {text}" for label, some in lines.items() for text in _ranges(some, taken)]
     return ", ".join(words)
+
+
+def _major(environment: Environment) -> str:
+    return environment.framework_version.split(".")[0]
 
 
 def _by_version(line: list[Environment], taken: set[int]) -> list[tuple[bool | None, list[Environment]]]:
@@ -173,13 +162,13 @@ def _ranges(line: list[Environment], taken: set[int]) -> Iterator[str]:
 
 
 def _exactly(environment: Environment) -> str:
-    return environment.tensorflow if environment.kind == "stock" else environment.image.rsplit(":", 1)[-1]
+    return environment.framework_version if environment.line == "stock" else environment.image.rsplit(":", 1)[-1]
 
 
 def patch_span(matrix: Matrix, patch: Patch) -> str:
     """Where a patch of tfdeterminism is applied: TF 1.13 to 2.6, NGC 19.06 to 20.02."""
     among = list(matrix.environments.items())
-    chosen = [e for key, e in among if patch.key in known.patched(key, e)]
+    chosen = [e for key, e in among if patch.key in known.patched(e)]
     return span(chosen, [e for _, e in among])
 
 

@@ -197,7 +197,7 @@ def _audit(found: Status, env: str, source: str) -> list[RenderableType]:
     """What the binaries of that environment hold of the source, kernel by kernel."""
     audit = found.matrix.source(source).audit
     parts: list[RenderableType] = [Text("\naudit", style="bold")]
-    if found.matrix.environment(env).kind == "ngc":
+    if found.matrix.environment(env).line == "ngc":
         return [*parts, Text("  none: an image is not on the package index, and no other build speaks for it")]
     if env not in found.audits:
         why = "made by another scanner" if env in found.stale_audits else "not made yet"

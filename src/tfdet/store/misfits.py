@@ -29,9 +29,12 @@ def misfits(matrix: Matrix, cases: Cases, record: Record) -> list[str]:
     theirs = {name: value for name, value in record.determinism_environment.items() if name not in CALLERS}
     if apply is None or (theirs, record.threads) != (apply.env, apply.threads or 0):
         found.append(f"{what} under {record.solution}: made with another {record.solution}")
-    wanted = leading_version(matrix.environments[record.environment].tensorflow)
+    environment = matrix.environments[record.environment]
+    if record.framework.name != environment.framework:
+        found.append(f"{what}: {record.framework.name} ran, not {environment.framework}")
+    wanted = leading_version(environment.framework_version)
     if wanted and not f"{record.framework.version}.".startswith(f"{wanted}."):
-        found.append(f"{what}: TensorFlow {record.framework.version} ran, not {wanted}")
+        found.append(f"{what}: {record.framework.name} {record.framework.version} ran, not {wanted}")
     if not cases.has(record.source, record.case_hash, record.case, record.mode):
         found.append(f"{what}: {record.source} has no case {record.case} ({record.mode})")
     return found

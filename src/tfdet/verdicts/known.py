@@ -29,31 +29,31 @@ class Remaining:
     measured: bool
 
 
-def build_of(key: str, environment: Environment) -> tuple[str, tuple[int, int]]:
-    """What tfdeterminism would see there: kind, and TensorFlow's (major, minor).
+def build_of(environment: Environment) -> tuple[str, tuple[int, int]]:
+    """What tfdeterminism would see there: line, and the framework's (major, minor).
 
-    Of some NGC images nobody could cite TensorFlow's version: a late one has a late version.
+    Of some images nobody could cite that version: they are late ones, and have a late version.
     """
-    text = leading_version(environment.tensorflow)
+    text = leading_version(environment.framework_version)
     if text is None:
-        return environment.kind, (1, 15) if "-tf1" in key else recipes.LAST
+        return environment.line, recipes.LAST
     major, minor = text.split(".")[:2]
-    return environment.kind, (int(major), int(minor))
+    return environment.line, (int(major), int(minor))
 
 
-def recipe_of(key: str, environment: Environment) -> recipes.Recipe:
+def recipe_of(environment: Environment) -> recipes.Recipe:
     """The row of the one table that holds there."""
-    return recipes.recipe_for(*build_of(key, environment))
+    return recipes.recipe_for(*build_of(environment))
 
 
-def patched(key: str, environment: Environment) -> dict[str, list[str]]:
+def patched(environment: Environment) -> dict[str, list[str]]:
     """{key of a patch that is applied there: the sources that it serves}."""
-    return {patch.key: list(patch.sources) for patch in recipes.patches_for(*build_of(key, environment))}
+    return {patch.key: list(patch.sources) for patch in recipes.patches_for(*build_of(environment))}
 
 
-def replaced(key: str, environment: Environment) -> set[str]:
+def replaced(environment: Environment) -> set[str]:
     """The sources whose op tfdeterminism replaces there."""
-    return {source for sources in patched(key, environment).values() for source in sources}
+    return {source for sources in patched(environment).values() for source in sources}
 
 
 def effects(matrix: Matrix, key: str | None) -> set[str]:
@@ -66,7 +66,7 @@ def effects(matrix: Matrix, key: str | None) -> set[str]:
 def remaining(status: Status, key: str) -> list[Remaining]:
     """The sources that the recipe of this environment leaves, patches not counted, in the matrix' order."""
     environment = status.matrix.environment(key)
-    solution = recipe_of(key, environment).solution
+    solution = recipe_of(environment).solution
     found = {r.source: r for r in _documented(status, key, solution)}
     for source in status.matrix.sources:
         for device, cell in _measured(status, key, source):
@@ -136,8 +136,8 @@ def _harmless(status: Status, key: str, source: str) -> bool:
 
 def _stock_twin(matrix: Matrix, key: str) -> Environment:
     """The stock environment of the same TensorFlow version."""
-    version = build_of(key, matrix.environment(key))[1]
-    return next(e for k, e in matrix.environments.items() if build_of(k, e) == ("stock", version))
+    version = build_of(matrix.environment(key))[1]
+    return next(e for e in matrix.environments.values() if build_of(e) == ("stock", version))
 
 
 def _claims(source: Source, environment: Environment, twin: Environment) -> tuple[list[Claim], str]:
@@ -146,7 +146,7 @@ def _claims(source: Source, environment: Environment, twin: Environment) -> tupl
     Of most ops they say nothing about NVIDIA's images: then what they say of the stock version is the best guess.
     """
     own = [claim for claim in source.claims if claim.covers(environment)]
-    if own or environment.kind == "stock":
+    if own or environment.line == "stock":
         return own, ""
     claims = [claim for claim in source.claims if claim.covers(twin)]
     return claims, f" (in stock {twin.version}; NVIDIA's is not documented)"
@@ -183,8 +183,8 @@ def content(status: Status) -> dict[str, Any]:
 def _places(matrix: Matrix) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for key, environment in matrix.environments.items():
-        kind, version = build_of(key, environment)
-        place = f"{kind} {environment.version}" + (f" tf{version[0]}" if kind == "ngc" else "")
+        line, version = build_of(environment)
+        place = f"{line} {environment.version}" + (f" tf{version[0]}" if line == "ngc" else "")
         found.setdefault(place, []).append(key)
     return found
 

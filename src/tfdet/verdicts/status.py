@@ -202,8 +202,9 @@ class Status:
         """What the binaries of an environment hold of a source; None without an audit or a kernel to look for."""
         place = environment, source
         if place not in self._findings:
-            audited, audit = self.audits.get(environment), self.matrix.source(source).audit
-            self._findings[place] = audited.finding(audit) if audited and audit else None
+            audited, what = self.audits.get(environment), self.matrix.source(source)
+            same = what.framework == self.matrix.environment(environment).framework
+            self._findings[place] = audited.finding(what.audit) if audited and what.audit and same else None
         return self._findings[place]
 
     def _audited(self, key: CellKey, says: str | None, finding: Finding | None) -> bool:

@@ -1,0 +1,112 @@
+"""What no file of matrix/ shows by itself: names that nothing defines, claims that disagree."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tfdet.base.errors import unknown
+from tfdet.matrix.models import Environment, Solution, Source
+
+
+def line_of(text: str, location: tuple[int | str, ...]) -> int:
+    """The line on which the value at `location` stands, or its nearest enclosing table."""
+    lines = text.splitlines()
+    at, end = 0, len(lines)
+    path: list[str] = []
+    for number, part in enumerate(location):
+        if isinstance(part, int):
+            continue
+        path.append(part)
+        index = location[number + 1] if number + 1 < len(location) else None
+        headers = [
+            i for i, line in enumerate(lines) if re.match(rf"\s*\[\[?\s*{re.escape('.'.join(path))}\s*\]", line)
+        ]
+        if headers:
+            at = headers[index] if isinstance(index, int) and index < len(headers) else headers[0]
+            end = next((i for i in range(at + 1, len(lines)) if lines[i].startswith("[")), len(lines))
+            continue
+        at = next((i for i in range(at, end) if re.match(rf'\s*"?{re.escape(part)}"?\s*=', lines[i])), at)
+    return at + 1
+
+
+def strangers(folder: Path) -> list[str]:
+    """Folders of frameworks that frameworks/ does not know."""
+    known = {path.stem for path in (folder / "frameworks").glob("*.toml")}
+    inner = [path for name in ("environments", "sources", "solutions") for path in (folder / name).iterdir()]
+    return [f"{p}: {unknown('framework', p.name, known).cause}" for p in inner if p.is_dir() and p.name not in known]
+
+
+def _path(folder: Path, what: str, key: str, framework: str) -> Path:
+    return folder / what / framework / f"{key}.toml"
+
+
+def dangling(folder: Path, sources: dict[str, Source]) -> list[str]:
+    """Solutions that a source names and no file defines."""
+    faults = []
+    for key, source in sources.items():
+        known = _defined(folder, source.framework)
+        named = [s for claim in source.claims for s in claim.solutions]
+        named += [*source.try_solutions, *(rule.solution for rule in source.exclude + source.known_failures if rule.solution)]
+        for name in sorted(set(named) - known):
+            path = _path(folder, "sources", key, source.framework)
+            lines = enumerate(path.read_text("utf-8").splitlines(), 1)
+            line = next((number for number, text in lines if name in text), 1)  # it may be written as an escape
+            faults.append(f"{path}:{line}: {unknown('solution', name, known).cause}")
+    return faults
+
+
+def _defined(folder: Path, framework: str) -> set[str]:
+    """By file: a solution whose file is faulty is told once, not again wherever it is named."""
+    files = [*(folder / "solutions").glob("*.toml"), *(folder / "solutions" / framework).glob("*.toml")]
+    return {path.stem for path in files}
+
+
+def includes(folder: Path, solutions: dict[str, Solution]) -> list[str]:
+    """Solutions that include one that is not there, or themselves."""
+    faults = []
+    for key, solution in solutions.items():
+        known = _defined(folder, solution.framework)
+        path = _path(folder, "solutions", key, solution.framework)
+        where = f"{path}:{line_of(path.read_text('utf-8'), ('includes',)) if solution.includes else 1}"
+        faults += [f"{where}: {unknown('solution', n, known).cause}" for n in solution.includes if n not in known]
+        if key in _included(key, solutions):
+            faults.append(f"{where}: {key} includes itself")
+    return faults
+
+
+def _included(key: str, solutions: dict[str, Solution]) -> set[str]:
+    """All that a solution includes, and what those include."""
+    found: set[str] = set()
+    ahead = [key]
+    while ahead:
+        solution = solutions.get(ahead.pop())
+        new = set(solution.includes) - found if solution else set()
+        found |= new
+        ahead += new
+    return found
+
+
+def disagreeing(folder: Path, sources: dict[str, Source], environments: dict[str, Environment]) -> list[str]:
+    """Claims of one source that say different things of the same cell."""
+    faults = []
+    for key, source in sources.items():
+        told: set[tuple[int, int]] = set()
+        for name, environment in environments.items():
+            first: dict[tuple[str, str], int] = {}
+            for number, claim in enumerate(source.claims):
+                if not claim.covers(environment):
+                    continue
+                for solution in claim.solutions:
+                    earlier = first.setdefault((claim.device, solution), number)
+                    if source.claims[earlier].says == claim.says or (earlier, number) in told:
+                        continue
+                    told.add((earlier, number))
+                    path = _path(folder, "sources", key, source.framework)
+                    text = path.read_text("utf-8")
+                    faults.append(
+                        f"{path}:{line_of(text, ('claims', number))}: {solution} in {name} on the {claim.device} is "
+                        f"claimed {claim.says} here and {source.claims[earlier].says} in line "
+                        f"{line_of(text, ('claims', earlier))}"
+                    )
+    return faults

@@ -1,0 +1,99 @@
+"""A second framework: its data stand beside TensorFlow's and neither says anything of the other."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import pytest
+
+from tfdet.base.errors import DataError
+from tfdet.base.paths import Project
+from tfdet.matrix.load import load_matrix
+from tfdet.matrix.plan import cells
+from tfdet.publish import render
+from tfdet.verdicts.status import load_status
+
+_FINGERPRINT = re.compile(r"fingerprint of all claims and records `\w+`")
+FRAMEWORK = """
+name = "Other"
+package = "other"
+cite = ["nowhere"]
+lines = {stock = "Other"}
+"""
+SOURCE = """
+title = "a sum of another framework"
+group = "gpu-confirmed"
+order = 1
+api = "other.sum"
+direction = "forward"
+devices = ["gpu", "cpu"]
+cite = ["nowhere"]
+
+[[claims]]
+stock = ">=1.0"
+solutions = ["none"]
+says = "nondeterministic"
+cite = ["nowhere"]
+"""
+
+
+@pytest.fixture
+def both(copy: Project) -> Project:
+    """With an environment of another framework, in a version that TensorFlow has, too."""
+    (copy.matrix / "frameworks" / "other.toml").write_text(FRAMEWORK, "utf-8")
+    for kind in ("environments", "sources"):
+        (copy.matrix / kind / "other").mkdir()
+    (copy.matrix / "sources" / "other" / "other-sum.toml").write_text(SOURCE, "utf-8")
+    environments = copy.matrix / "environments"
+    shutil.copy(environments / "tensorflow" / "tf2.0.toml", environments / "other" / "other2.0.toml")
+    return copy
+
+
+def cause(project: Project) -> str:
+    with pytest.raises(DataError) as caught:
+        load_matrix(project.matrix)
+    return caught.value.cause
+
+
+def test_the_claims_of_one_say_nothing_of_the_other(both: Project) -> None:
+    matrix = load_matrix(both.matrix)
+    other = matrix.environment("other2.0")
+    assert other.framework == "other"
+    theirs = matrix.of("tensorflow")
+    assert "other2.0" not in theirs.environments
+    assert not [c for source in theirs.sources.values() for c in source.claims if c.covers(other)]
+    assert {(cell.source, cell.solution) for cell in cells(matrix, "other2.0")} == {("other-sum", "none")}
+    assert "other-sum" not in {cell.source for cell in cells(matrix, "tf2.0")}
+
+
+def test_the_cells_and_tables_of_the_first_stay(both: Project, checkout: Project) -> None:
+    before, after = load_status(checkout), load_status(both)
+    known = [cell.as_json() for cell in after.cells if cell.key.environment != "other2.0"]
+    assert known == [cell.as_json() for cell in before.cells]
+    assert {cell.key.source for cell in after.cells if cell.key.environment == "other2.0"} == {"other-sum"}
+    for _, old, new in render._texts(both, after):
+        assert _FINGERPRINT.sub("", new) == _FINGERPRINT.sub("", old)
+
+
+def test_a_folder_of_no_framework_is_named(copy: Project) -> None:
+    (copy.matrix / "sources" / "tensorflov").mkdir()
+    assert "tensorflov: no framework is called 'tensorflov'" in cause(copy)
+
+
+def test_a_key_belongs_to_one_framework(both: Project) -> None:
+    sources = both.matrix / "sources"
+    shutil.move(sources / "other" / "other-sum.toml", sources / "other" / "reduce-sum.toml")
+    assert "reduce-sum.toml: another framework has a reduce-sum.toml too" in cause(both)
+
+
+def test_a_solution_of_another_framework_is_none(both: Project) -> None:
+    path = both.matrix / "sources" / "other" / "other-sum.toml"
+    path.write_text(SOURCE.replace('"none"', '"TDO"'), "utf-8")
+    assert f"{path}:12: no solution is called 'TDO'" in cause(both)
+
+
+def test_the_folder_says_the_framework_not_the_file(copy: Project) -> None:
+    path = copy.matrix / "sources" / "tensorflow" / "reduce-sum.toml"
+    path.write_text('framework = "other"\n' + path.read_text("utf-8"), "utf-8")
+    assert cause(copy) == f"{path}:1: framework: its folder says it, the file does not"
