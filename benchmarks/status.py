@@ -35,7 +35,8 @@ PROVENANCE = {"framework": {"name": "tensorflow", "version": "2.0.0"}, "stack": 
 def generate(root: Path, count: int) -> int:
     """A project at `root` with `count` records over all its environments; the bytes written."""
     here = find_project()
-    for name in ("matrix/frameworks", "matrix/environments", "matrix/sources", "matrix/solutions", "tests"):
+    data = [f"matrix/{name}" for name in ("frameworks", "devices", "environments", "sources", "solutions")]
+    for name in (*data, "tests"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).symlink_to(here.root / name)
     matrix = load_matrix(here.matrix)

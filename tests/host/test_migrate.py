@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,8 @@ import pytest
 from records import STACK, as_first, make_record
 
 from tfdet.base.errors import DataError
+from tfdet.base.paths import Project
+from tfdet.matrix.load import load_matrix
 from tfdet.store.evidence import Store
 from tfdet.store.migrate import current
 from tfdet.store.records import parse
@@ -56,11 +57,11 @@ def test_a_newer_measurement_in_schema_2_replaces_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("changes", [{}, H200])
-def test_inference_sees_both_alike(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_inference_sees_both_alike(checkout: Project, tmp_path: Path, changes: dict[str, Any]) -> None:
     path = tmp_path / "records.jsonl"
     both = [first(**changes), make_record(**changes)]
     path.write_bytes(b"".join(map(written, both)))
-    one, two = glance(path)
+    one, two = glance(path, load_matrix(checkout.matrix).devices)
     assert one.model == two.model == make_record(**changes)["device"]["model"]
     slow = seen(parse(written(both[1])))
     assert [getattr(one, name) for name in slow.__struct_fields__ if name != "device"] == [
@@ -86,7 +87,7 @@ def test_inference_sees_both_alike(tmp_path: Path, changes: dict[str, Any]) -> N
     ],
 )
 def test_what_schema_1_never_said_is_refused(
-    tmp_path: Path, changes: dict[str, Any], fault: str, line: Callable[..., bytes]
+    checkout: Project, tmp_path: Path, changes: dict[str, Any], fault: str
 ) -> None:
     record = {**first(), **changes}
     record["checksum"] = journal.checksum(record)
@@ -96,7 +97,7 @@ def test_what_schema_1_never_said_is_refused(
     path.write_bytes(written(record))
     if "framework" not in changes:  # a checksum vouches for what no table is made of
         with pytest.raises(DataError):
-            list(glance(path))
+            list(glance(path, load_matrix(checkout.matrix).devices))
 
 
 def test_a_device_of_schema_1_is_none_of_schema_2() -> None:

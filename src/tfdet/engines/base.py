@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tfdet.base.errors import UsageError
+from tfdet.matrix.devices import GPU
 from tfdet.matrix.models import Device, Environment
 from tfdet_common.defaults import RUN
 from tfdet_common.variables import CALLERS
@@ -25,7 +26,7 @@ class Selection:
     of one case.
     """
 
-    device: Device = "gpu"
+    device: Device = GPU
     sources: tuple[str, ...] = ()
     solutions: tuple[str, ...] = ()
     repeats: int = RUN.repeats
@@ -46,13 +47,17 @@ class Selection:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One run of the suite.  plan: the file that the probe reads; journal: where it appends its records."""
+    """One run of the suite.  plan: the file that the probe reads; journal: where it appends its records.
+
+    needs_driver: see the device's kind.
+    """
 
     key: str
     environment: Environment
     plan: Path
     journal: Path
     selection: Selection
+    needs_driver: bool = False
 
 
 def inside(journal: Path) -> Path:

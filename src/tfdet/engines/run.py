@@ -21,6 +21,7 @@ from tfdet.matrix.models import Environment
 from tfdet.matrix.plan import cells, write_plan
 from tfdet.store.evidence import Added, Store
 from tfdet.store.migrate import OLDEST
+from tfdet.store.misfits import device_faults
 from tfdet.store.records import Record, read_records
 from tfdet_common.journal import SCHEMA, BadRecords, Journal, is_written
 from tfdet_common.lifeline import PATIENCE
@@ -75,7 +76,10 @@ def run_environment(
         if out is None:
             _take_stranded(project, name)
         engine = engine_for(project, environment, engine_name)
-        request = Request(key=key, environment=environment, plan=plan, journal=journal, selection=selection)
+        request = Request(
+            key=key, environment=environment, plan=plan, journal=journal, selection=selection,
+            needs_driver=matrix.devices.called(selection.device).needs_driver,
+        )  # fmt: skip
         try:
             code = engine.run(request)
         except KeyboardInterrupt:
@@ -85,6 +89,8 @@ def run_environment(
         if code not in list(Exit):
             raise RunFailed(f"the suite in {key} ended with status {code}", "Run again: it goes on where it stopped.")
         records = list(read_records(journal)) if journal.exists() else []
+        if faults := [fault for record in records for fault in device_faults(matrix.devices, record)]:
+            raise DataError("\n".join(dict.fromkeys(faults)), f"Nothing was taken from {journal}.")
         added = None
         if out is None:
             added = Store(project.evidence).add(records)

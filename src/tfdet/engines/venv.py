@@ -36,7 +36,7 @@ class VenvEngine:
     def run(self, request: Request) -> int:
         """Run the suite; the environment is made first where it is not there yet."""
         _pip(request.key, request.environment)
-        if request.selection.device == "gpu":
+        if request.needs_driver:
             require_gpu(request.environment)
         python = self.interpreter(request.key, request.environment, request.selection.device)
         suite = self._project.suite(request.environment.framework)

@@ -6,14 +6,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from tfdet.base.files import write_whole
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import NONE, Claim, Device, Environment, Rule, Source
 from tfdet_probe.core.plan import SCHEMA
 
-DEVICES: tuple[Device, ...] = ("cpu", "gpu")
+DEVICES: tuple[Device, ...] = get_args(Device)
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ def _tried(matrix: Matrix, source: Source) -> list[str]:
     return sorted(tried, key=lambda key: matrix.solutions[key].order)  # the control first
 
 
-def claims_of(source: Source, environment: Environment, device: str, solution: str) -> list[Claim]:
-    kind = "cpu" if device == "cpu" else "gpu"
-    return [c for c in source.claims if c.device == kind and solution in c.solutions and c.covers(environment)]
+def claims_of(source: Source, environment: Environment, device: Device | None, solution: str) -> list[Claim]:
+    """device: see Devices.claimed_as."""
+    return [c for c in source.claims if c.device == device and solution in c.solutions and c.covers(environment)]
 
 
-def expected(source: Source, environment: Environment, device: str, solution: str) -> str | None:
+def expected(source: Source, environment: Environment, device: Device, solution: str) -> str | None:
     """What documents say of a cell."""
     return said(claims_of(source, environment, device, solution))
 

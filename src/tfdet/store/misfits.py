@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tfdet.matrix.devices import Devices
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.ranges import leading_version
 from tfdet.store.cases import Cases
@@ -16,6 +17,8 @@ def misfits(matrix: Matrix, cases: Cases, record: Record) -> list[str]:
 
     Of a stale record, whose case has changed since, the suite cannot tell the name any more: it backs no verdict.
     """
+    if faults := device_faults(matrix.devices, record):
+        return [f"evidence of {record.environment}: {fault}" for fault in faults]
     unknown = [
         f"evidence of {name!r}, which the matrix does not know"
         for name, known in _names(matrix, record)
@@ -38,6 +41,23 @@ def misfits(matrix: Matrix, cases: Cases, record: Record) -> list[str]:
     if not cases.has(record.source, record.case_hash, record.case, record.mode):
         found.append(f"{what}: {record.source} has no case {record.case} ({record.mode})")
     return found
+
+
+def device_faults(devices: Devices, record: Record) -> list[str]:
+    """Why this record cannot be of its device."""
+    device, stack = record.device, record.stack
+    faults = list(devices.faults(device.kind, device.model, stack.gpu))
+    kind = devices.kinds.get(device.kind)
+    if kind is None:
+        return faults
+    of_gpu = (record.kernels, record.gpu_state, stack.compute_capability, stack.gpu_uuid_hash)
+    if any(not place.startswith(f"{kind.placement}:") for place in record.ran_on):
+        faults.append(f"it ran on another kind of device than {device.model}")
+    if not kind.named and any(value is not None for value in of_gpu):
+        faults.append(f"{kind.name} is told of, and a GPU's state")
+    if strange := set(device.details or ()) - set(kind.details):
+        faults.append(f"{device.model} has no {', '.join(sorted(strange))}")
+    return faults
 
 
 def _names(matrix: Matrix, record: Record) -> list[tuple[str, Mapping[str, object]]]:

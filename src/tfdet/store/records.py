@@ -158,15 +158,8 @@ class Record(Model):
 
     def _more(self) -> list[tuple[str, bool]]:
         """Rules on what reaches no table."""
-        on_cpu = self.device.kind == "cpu"
-        of_gpu = (self.kernels, self.gpu_state, self.stack.compute_capability, self.stack.gpu_uuid_hash)
         return [
-            (
-                f"it ran on another kind of device than {self.device.model}",
-                any(not device.startswith("CPU:" if on_cpu else "GPU:") for device in self.ran_on),
-            ),
             ("it ran somewhere, and yet no run came to its end", bool(self.ran_on) and not self.runs),
-            ("a CPU's record tells of a GPU", on_cpu and any(value is not None for value in of_gpu)),
             ("a digest is there twice", len(set(self.digests)) < len(self.digests)),
             ("started at no possible time", not is_possible(self.started)),
         ]
@@ -175,8 +168,8 @@ class Record(Model):
     def facts(self) -> Facts:
         first = self.first_differing
         return Facts(
-            self.device.kind, self.device.model, self.stack.gpu, self.observation, self.repeats, self.relaunches,
-            self.runs, self.differed, self.distinct, len(self.digests),
+            self.device.kind, self.device.model, self.observation, self.repeats, self.relaunches, self.runs,
+             self.differed, self.distinct, len(self.digests),
             (first.relaunch, first.repeat) if first else None, self.max_ulp, self.max_absolute,
             self.median_seconds is not None, self.error.kind if self.error else None,
         )  # fmt: skip

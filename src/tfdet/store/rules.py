@@ -12,9 +12,9 @@ from functools import lru_cache
 from math import inf
 from typing import NamedTuple
 
+from tfdet.matrix.devices import is_model
 from tfdet_common.defaults import MOST
 from tfdet_common.journal import KEPT_DIGESTS
-from tfdet_common.machine import device_key
 
 FIRST = date(2019, 2, 26)  # that day came TensorFlow 1.13.1, the oldest of the matrix (its page on PyPI)
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ")
@@ -29,7 +29,6 @@ class Facts(NamedTuple):
 
     kind: str
     model: str
-    gpu: str | None
     observation: str
     repeats: int
     relaunches: int
@@ -93,13 +92,7 @@ def _ends(f: Facts) -> _Rule:
 
 
 def _device(f: Facts) -> _Rule:
-    on_cpu = f.kind == "cpu"
-    named = f.model == f.kind or f.model.startswith(f"{f.kind}-")
-    yield f"{f.model} is not the key of a device of kind {f.kind}", not named
-    yield "a GPU's record names no GPU", not on_cpu and f.gpu is None
-    yield "a CPU's record names a GPU", on_cpu and f.gpu is not None
-    wrong = not on_cpu and f.gpu is not None and device_key(f.gpu) != f.model
-    yield f"{f.model} is not the device of a {f.gpu!r}", wrong
+    yield f"{f.model} is not the key of a device of kind {f.kind}", not is_model(f.model, f.kind)
 
 
 def is_time(seconds: float | None) -> bool:

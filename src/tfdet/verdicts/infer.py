@@ -38,7 +38,7 @@ _NO_END = _BIT["crashed"] | _BIT["timed-out"]
 _ENDED = _BIT["equal"] | _BIT["differs"] | _BIT["raises"]
 
 
-class Device(msgspec.Struct, frozen=True, gc=False):
+class DeviceSeen(msgspec.Struct, frozen=True, gc=False):
     """A record's device from schema 2 on; before, its model alone stood there."""
 
     kind: str
@@ -49,7 +49,7 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
     """What inference needs of a record; decoded from its line without more, for there may be a million."""
 
     environment: str
-    device: str | Device
+    device: str | DeviceSeen
     source: str
     case: str
     machine: str

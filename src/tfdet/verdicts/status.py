@@ -15,6 +15,7 @@ import msgspec
 
 from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
+from tfdet.matrix.devices import CPU, GPU, Backing, Devices
 from tfdet.matrix.load import Matrix, load_matrix, natural
 from tfdet.matrix.models import NONE, Claim, Solution
 from tfdet.matrix.plan import claims_of, said
@@ -22,13 +23,13 @@ from tfdet.store.audits import load_all
 from tfdet.store.cases import current_hashes
 from tfdet.store.evidence import Store
 from tfdet.store.migrate import first_kind
+from tfdet.store.misfits import device_faults
 from tfdet.store.records import Record, intact, parse, read_records
 from tfdet.store.rules import Facts, contradictions, is_possible, is_time
 from tfdet.verdicts.findings import Audited, Finding, prepare
 from tfdet.verdicts.infer import Cell, CellKey, Evidence, Seen, Verdict
 
 PARALLEL_BYTES = 64 << 20
-_GPU = "gpu"  # the device of a claim on GPUs that no GPU has measured
 
 
 class _Part(msgspec.Struct, frozen=True, gc=False):
@@ -69,16 +70,19 @@ _decode = msgspec.json.Decoder(_Glance).decode
 
 
 def _facts(g: _Glance) -> Facts:
-    first, error, device = g.first_differing, g.error, g.device
-    if isinstance(device, str) != (g.schema == 1):
-        raise ValueError(f"a record of schema {g.schema} with the device of another")
-    kind = first_kind(device) if isinstance(device, str) else device.kind
-    return Facts(kind, g.model, g.stack.gpu, g.observation, g.repeats, g.relaunches, g.runs, g.differed, g.distinct,
+    first, error = g.first_differing, g.error
+    return Facts(_kind(g), g.model, g.observation, g.repeats, g.relaunches, g.runs, g.differed, g.distinct,
                  len(g.digests), (first.relaunch, first.repeat) if first else None, g.max_ulp, g.max_absolute,
                  g.seconds is not None, error.kind if error else None)  # fmt: skip
 
 
-def glance(path: Path, skip: Container[str] = ()) -> Iterator[Seen]:
+def _kind(g: _Glance) -> str:
+    if isinstance(g.device, str) != (g.schema == 1):
+        raise ValueError(f"a record of schema {g.schema} with the device of another")
+    return first_kind(g.device) if isinstance(g.device, str) else g.device.kind
+
+
+def glance(path: Path, devices: Devices, skip: Container[str] = ()) -> Iterator[Seen]:
     """The records of a file of the store as inference sees them, but for those whose checksum is in `skip`.
 
     DataError names every faulty line.
@@ -92,6 +96,8 @@ def glance(path: Path, skip: Container[str] = ()) -> Iterator[Seen]:
                 g = _decode(line)
                 if contradictions(_facts(g)) or not (is_possible(g.started) and is_time(g.seconds)):
                     parse(line)
+                if wrong := devices.faults(_kind(g), g.model, g.stack.gpu):
+                    raise ValueError("; ".join(wrong))
             except (ValueError, msgspec.MsgspecError) as error:
                 faults.append(f"{path}:{number}: {error}")
                 continue
@@ -116,7 +122,10 @@ _AGAINST = {
 
 @dataclass(frozen=True)
 class StatusCell:
-    """finding: what that environment's audit found of the source; audited: it backs what this cell says."""
+    """finding: what that environment's audit found of the source; audited: it backs what this cell says.
+
+    seen_as: what records of its device are.
+    """
 
     key: CellKey
     cell: Cell
@@ -124,12 +133,13 @@ class StatusCell:
     says: str | None
     finding: Finding | None = None
     audited: bool = False
+    seen_as: Backing = "measured"
 
     @property
     def backing(self) -> str:
         """The best kind: what was seen outweighs what the binary holds, and that what documents say."""
         if self.cell.verdict not in (Verdict.BLANK, Verdict.STALE):
-            return "measured"
+            return self.seen_as
         if self.audited:
             return "audited"
         return "documented" if self.claims else ""
@@ -192,11 +202,13 @@ class Status:
 
     def cell(self, key: CellKey) -> StatusCell:
         source, environment = self.matrix.source(key.source), self.matrix.environment(key.environment)
-        claims = claims_of(source, environment, key.device, key.solution)
+        device = self.matrix.devices.claimed_as(key.device)
+        claims = claims_of(source, environment, device, key.solution)
         says = said(claims)
-        finding = self.finding(key.environment, key.source) if key.device != "cpu" else None
-        audited = key.device == _GPU and self._audited(key, says, finding)
-        return StatusCell(key, self.verdict(key), tuple(claims), says, finding, audited)
+        finding = self.finding(key.environment, key.source) if device == GPU else None
+        audited = key.device == GPU and self._audited(key, says, finding)
+        backs = self.matrix.devices.backs(key.device)
+        return StatusCell(key, self.verdict(key), tuple(claims), says, finding, audited, backs)
 
     def finding(self, environment: str, source: str) -> Finding | None:
         """What the binaries of an environment hold of a source; None without an audit or a kernel to look for."""
@@ -234,18 +246,24 @@ class Status:
     @cached_property
     def gpus(self) -> list[str]:
         """The GPU models that measured something."""
-        return sorted({key.device for key in self.verdicts} - {"cpu"})
+        return sorted({key.device for key in self.verdicts if self.matrix.devices.claimed_as(key.device) == GPU})
+
+    @cached_property
+    def measuring(self) -> list[str]:
+        """All models that measured something; the processor is always there."""
+        return [CPU, *self.gpus]
 
     def contradictions(self) -> list[str]:
         """Every claim that the evidence contradicts, in words."""
         found = [text for cell in self.cells if (text := cell.contradiction)]
+        claimed_as = self.matrix.devices.claimed_as
         solved = {
-            (c.key.environment, c.key.device == "cpu", c.key.source): c.key.solution
+            (c.key.environment, claimed_as(c.key.device), c.key.source): c.key.solution
             for c in self.cells
             if c.cell.verdict is Verdict.DETERMINISTIC and _documents_know(self.matrix.solutions[c.key.solution])
         }
         for cell in self.cells:
-            place = (cell.key.environment, cell.key.device == "cpu", cell.key.source)
+            place = (cell.key.environment, claimed_as(cell.key.device), cell.key.source)
             if cell.says == "no-solution" and place in solved:
                 found.append(cell._against(f"measured deterministic under {solved[place]}"))
         return found
@@ -258,7 +276,7 @@ class Status:
         """Under no solution: what an audit has something to say of."""
         for environment in self.audits:
             for source in self.matrix.sources:
-                key = CellKey(environment, _GPU, source, NONE)
+                key = CellKey(environment, GPU, source, NONE)
                 if self.finding(environment, source) is not None and self.cell(key).audited:
                     yield key
 
@@ -266,11 +284,10 @@ class Status:
         """Claimed cells; a GPU claim stands under the device `gpu` beside whatever GPUs measured."""
         for source_key, source in self.matrix.sources.items():
             for claim in source.claims:
-                device = "cpu" if claim.device == "cpu" else _GPU
                 for key, environment in self.matrix.environments.items():
                     if claim.covers(environment):
                         for solution in claim.solutions:
-                            yield CellKey(key, device, source_key, solution)
+                            yield CellKey(key, claim.device, source_key, solution)
 
     def _order(self, key: CellKey) -> tuple[Any, ...]:
         source = self.matrix.sources[key.source]
@@ -291,13 +308,15 @@ def load_status(project: Project, extra: Iterable[Path] = (), store: bool = True
     """
     matrix = load_matrix(project.matrix)
     more = {record.checksum: record for path in extra for record in read_records(path)}
+    if faults := [fault for record in more.values() for fault in device_faults(matrix.devices, record)]:
+        raise DataError("\n".join(dict.fromkeys(faults)), "Nothing was taken from these files.")
     files = Store(project.evidence).files() if store else []
     by_place: dict[tuple[str, str], tuple[list[Path], list[Seen]]] = defaultdict(lambda: ([], []))
     for path in files:
         by_place[path.parent.name, path.stem][0].append(path)
     for record in more.values():
         by_place[record.device.model, record.environment][1].append(seen(record))
-    judge = partial(_judge, current_hashes(project), frozenset(more))
+    judge = partial(_judge, matrix.devices, current_hashes(project), frozenset(more))
     parts = _spread(judge, list(by_place.values()), sum(path.stat().st_size for path in files))
     audits = {key: audit for key, audit in load_all(project).items() if key in matrix.environments}
     return Status(
@@ -332,13 +351,15 @@ def changes(project: Project, records: Iterable[Record]) -> list[Change]:
     return [pair for pair in pairs if pair.before.cell != pair.after.cell]
 
 
-def _judge(hashes: Mapping[str, set[str]], skip: frozenset[str], place: _Place) -> dict[CellKey, Cell]:
+def _judge(
+    devices: Devices, hashes: Mapping[str, set[str]], skip: frozenset[str], place: _Place
+) -> dict[CellKey, Cell]:
     """The verdicts of one device and environment: no other has a say in them."""
     evidence = Evidence(hashes)
     paths, beside = place
     evidence.extend(beside)
     for path in paths:
-        evidence.extend(_in_its_place(path, glance(path, skip)))
+        evidence.extend(_in_its_place(path, glance(path, devices, skip)))
     return {key: evidence.cell(key) for key in evidence.cell_keys()}
 
 
