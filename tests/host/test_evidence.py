@@ -14,6 +14,7 @@ from records import STACK
 from tfdet.base.errors import DataError
 from tfdet.store.evidence import Store
 from tfdet.store.records import intact, parse, read_records
+from tfdet.verdicts.status import _judge
 
 Line = Callable[..., bytes]
 
@@ -89,6 +90,32 @@ def test_the_same_record_twice_is_one(store: Store, line: Line) -> None:
     store.add([parse(line())])
     assert store.add([parse(line())]).known == 1
     assert len(lines(store)) == 1
+
+
+@pytest.fixture
+def brought(tmp_path: Path, line: Line) -> Path:
+    """Evidence as it comes with an installed tfdet: one record, which nobody may write to."""
+    folder = tmp_path / "brought"
+    Store(folder).add([parse(line(machine="a" * 12))])
+    return folder
+
+
+def test_what_came_with_tfdet_is_read_and_never_written(brought: Path, tmp_path: Path, line: Line) -> None:
+    (file,) = Store(brought).files()
+    before, store = file.read_bytes(), Store(brought, tmp_path / "own")
+    added = store.add([parse(line(machine="a" * 12)), parse(line("differs", machine="b" * 12))])
+    assert (added.taken, added.known, len(added.conflicts)) == (1, 1, 1)
+    assert store.path("cpu", "tf2.0").read_bytes() == line("differs", machine="b" * 12)
+    assert file.read_bytes() == before
+    assert store.files() == [file, store.path("cpu", "tf2.0")]
+    assert lines(store) == [before, line("differs", machine="b" * 12)]
+
+
+def test_a_record_that_a_newer_tfdet_brings_too_counts_once(brought: Path, tmp_path: Path, line: Line) -> None:
+    own, record = tmp_path / "own", parse(line(machine="a" * 12))
+    Store(own).add([record])
+    judged = _judge({record.source: {record.case_hash}}, frozenset(), (Store(brought, own).files(), []))
+    assert {cell.runs for cell in judged.values()} == {record.runs}
 
 
 def test_two_machines_are_both_kept_and_a_disagreement_is_named(store: Store, line: Line) -> None:

@@ -59,15 +59,15 @@ def test_red_when_a_claim_is_changed(copy: Project) -> None:
     assert tfdet(copy, "status", "--check").returncode == Exit.CONTRADICTED
 
 
-def test_red_when_a_cell_of_the_readme_is_changed(copy: Project) -> None:
-    path = copy.root / "README.md"
+def test_red_when_a_cell_is_changed(copy: Project) -> None:
+    path = copy.root / "docs" / "status" / "cpu.md"
     text = path.read_text()
     changed = re.sub(r"✗ \d+/\d+", "✓ 0/60", text, count=1)
     assert changed != text
     path.write_text(changed)
     done = tfdet(copy, "status", "--check")
     assert done.returncode == Exit.CONTRADICTED
-    assert "README.md" in done.stderr
+    assert "cpu.md" in done.stderr
     assert "--write" in done.stderr
 
 
@@ -101,8 +101,8 @@ def test_red_when_a_marker_a_gpu_cell_or_the_line_ends_are_changed(copy: Project
 
 
 def test_red_when_docs_status_is_changed(copy: Project) -> None:
-    path = copy.root / "docs" / "status.md"
-    path.write_text(path.read_text().replace("≈", "✓", 1))
+    path = copy.root / "docs" / "status" / "measured.md"
+    path.write_text(path.read_text().replace("≈ |", "✓ |", 1))
     assert tfdet(copy, "status", "--check").returncode == Exit.CONTRADICTED
 
 
@@ -128,7 +128,8 @@ def test_red_when_a_solution_does_something_else_than_when_it_was_measured(copy:
 
 
 def test_write_then_check_is_green(copy: Project) -> None:
-    (copy.root / "README.md").write_text((copy.root / "README.md").read_text().replace("✗", "?"))
+    path = copy.root / "docs" / "status" / "cpu.md"
+    path.write_text(path.read_text().replace("✗", "?"))
     assert tfdet(copy, "status", "--write").returncode == 0
     assert tfdet(copy, "status", "--check").returncode == 0
 
@@ -150,7 +151,7 @@ def test_a_gpu_claim_is_never_backed_by_a_cpu(checkout: Project) -> None:
 
 @pytest.fixture
 def mark_on_a_gpu(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> Callable[..., str]:
-    """What README says of a source for TF 2.1 after a GPU gave (observation, solution) records for it."""
+    """What the GPU page says of a source for TF 2.1 after a GPU gave (observation, solution) records for it."""
     from tfdet.store.cases import current_cases
 
     by_hash = current_cases(copy).by_hash
@@ -186,7 +187,8 @@ def mark_on_a_gpu(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> 
         path.write_bytes(b"".join(records))
         assert tfdet(copy, "evidence", "add", "--yes", path).returncode == 0
         tfdet(copy, "status", "--write")
-        (found,) = re.findall(rf"^.*{re.escape(row)}.*$", (copy.root / "README.md").read_text(), re.M)
+        page = (copy.root / "docs" / "status" / "gpu.md").read_text()
+        (found,) = re.findall(rf"^.*{re.escape(row)}.*$", page, re.M)
         return found.split(row)[1].split("|")[1]
 
     return mark

@@ -1,9 +1,9 @@
-"""tox.ini names every stock environment of the matrix, each on the CPU and on a GPU."""
+"""tox has every environment of the matrix that pip builds, on a CPU and on a GPU, from the matrix itself."""
 
 from __future__ import annotations
 
-import configparser
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,21 +18,46 @@ from tfdet.store.records import read_records
 ROOT = Path(__file__).parents[2]
 
 
-def tox_environments() -> dict[str, str]:
-    """{factor: environment key} of set_env."""
-    config = configparser.ConfigParser(interpolation=None)
-    config.read(ROOT / "tox.ini")
-    return dict(re.findall(r"^(tf\d+): TFDET_ENV=(\S+)$", config["testenv"]["set_env"], re.M))
+def tox(root: Path, *arguments: str) -> str:
+    command = [sys.executable, "-m", "tox", "--root", str(root), "-c", str(root / "tox.ini"), *arguments]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
 
 
-def test_each_stock_environment_has_its_factor(checkout: Project) -> None:
-    matrix = load_matrix(checkout.matrix)
-    assert list(tox_environments().values()) == [key for key, e in matrix.environments.items() if e.line == "stock"]
+def listed(root: Path) -> set[str]:
+    return set(re.findall(r"^(\S+-[cg]pu) ", tox(root, "list"), re.M))
 
 
-def test_each_factor_is_in_the_list() -> None:
-    (braces,) = re.findall(r"tf\{([\d,]+)\}-\{cpu,gpu\}", (ROOT / "tox.ini").read_text("utf-8"))
-    assert [f"tf{number}" for number in braces.split(",")] == list(tox_environments())
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """What tox reads of a checkout: its settings and the environments of the matrix."""
+    for name in ("tox.ini", "toxfile.py"):
+        shutil.copy(ROOT / name, tmp_path)
+    shutil.copytree(ROOT / "matrix" / "environments", tmp_path / "matrix" / "environments")
+    return tmp_path
+
+
+def test_each_environment_that_pip_builds_is_there_on_both_devices(checkout: Project) -> None:
+    built = [key for key, e in load_matrix(checkout.matrix).environments.items() if e.pip is not None]
+    text = tox(ROOT, "config", "-k", "set_env")
+    asked = set(zip(re.findall(r"TFDET_ENV=(\S+)", text), re.findall(r"TFDET_DEVICE=(\S+)", text), strict=True))
+    assert asked == {(key, device) for key in built for device in ("cpu", "gpu")}
+
+
+def test_the_names_are_those_that_people_know() -> None:
+    known = {"tf113": "tf1.13.1", "tf115": "tf1.15", "tf1155": "tf1.15.5", "tf20": "tf2.0", "tf210": "tf2.10"}
+    for name, key in known.items():
+        command = f"tfdet run {key} --engine venv --device gpu "
+        assert command in tox(ROOT, "config", "-e", f"{name}-gpu", "-k", "commands")
+
+
+@pytest.mark.parametrize(("key", "name"), [("tf2.22", "tf222"), ("tf2.3.1", "tf231"), ("tf2.1.2", "tf2.1.2")])
+def test_a_new_environment_of_the_matrix_is_one_of_tox(small: Path, key: str, name: str) -> None:
+    before = listed(small)
+    (newest,) = small.joinpath("matrix").rglob("tf2.21.toml")
+    shutil.copy(newest, newest.with_name(f"{key}.toml"))
+    assert listed(small) - before == {f"{name}-cpu", f"{name}-gpu"}
+    command = f"tfdet run {key} --engine venv --device cpu "
+    assert command in tox(small, "config", "-e", f"{name}-cpu", "-k", "commands")
 
 
 @pytest.mark.tensorflow

@@ -112,12 +112,12 @@ def test_patch_is_refused_in_an_ngc_image(checkout: Project, tmp_path: Path, ver
 
 def test_each_place_of_the_matrix_finds_its_own_list() -> None:
     content = known.load()
-    for place, number in content["places"].items():
+    for place, first in content["places"].items():
         kind, version, *major = place.split(" ")
         environ = {"NVIDIA_TENSORFLOW_VERSION": version} if kind == "ngc" else {}
         text = f"{version}.0" if kind == "stock" else f"{major[0][-1]}.99.0"
         found = known.remaining(detect.describe(text, RELEASE, environ, []), covered=())
-        assert [entry.source for entry in found] == [entry["source"] for entry in content["lists"][number]], place
+        assert [entry.source for entry in found] == [entry["source"] for entry in content["lists"][first]], place
 
 
 def test_what_a_patch_covers_does_not_remain_unless_it_was_measured() -> None:

@@ -7,8 +7,9 @@ import io
 import json
 import os
 import re
+from collections import OrderedDict
 
-SCHEMA = 1
+SCHEMA = 2
 KERNEL, PIPELINE, SEED, FEED, STRUCTURE, ORDER = (
     "kernel race", "input pipeline", "seed or state", "Python feed", "structure", "order only")
 UNKNOWN = "not known at this level"
@@ -41,7 +42,7 @@ class Book(object):
 
     def __init__(self, header, content=None):
         content = content or _content()
-        self.sources, self.solutions = content["sources"], content["solutions"]
+        self.sources, self.solutions = content["sources"], content["solutions"]  # in the matrix' order
         self._version = _numbers(header.get("tensorflow") or "")
         self._ngc = _numbers((header.get("environment") or {}).get("NVIDIA_TENSORFLOW_VERSION") or "")
 
@@ -64,8 +65,8 @@ class Book(object):
 
     def source_of(self, op, forward=None):
         """The row of an op type: the one that is named like it, else the one of which it is the first op."""
-        named = [(_kebab(op) != key, one["ops"].index(op), one["order"], key)
-                 for key, one in self.sources.items() if op in one["ops"]]
+        named = [(_kebab(op) != key, one["ops"].index(op), place, key)
+                 for place, (key, one) in enumerate(self.sources.items()) if op in one["ops"]]
         if op == "UnsortedSegmentSum" and (forward or "").startswith(("Gather", "ResourceGather")):
             return "gather-backprop"
         return min(named)[3] if named else None
@@ -76,8 +77,8 @@ class Book(object):
         version = ".".join(str(part) for part in self._version[:2])
         if not self._ngc:
             found |= {key for key, versions in source["measured"].get(place, {}).items() if version in versions}
-        known = [(one["general"], not one["own"], one["order"], key)
-                 for key, one in self.solutions.items() if key in found]
+        known = [(one["general"], not one["own"], place, key)
+                 for place, (key, one) in enumerate(self.solutions.items()) if key in found]
         special = [one for one in known if not one[0] and one[-1] not in ("CPU1", "KSEED")]
         return max(special or known)[-1] if known else None
 
@@ -123,7 +124,7 @@ def _kebab(op):
 
 def _content():
     with io.open(_FILE, encoding="utf-8") as source:
-        content = json.load(source)
+        content = json.load(source, object_pairs_hook=OrderedDict)  # Python 3.5 forgets the order
     if content.get("schema") != SCHEMA:
         raise ValueError("{}: schema {}, not {}".format(_FILE, content.get("schema"), SCHEMA))
     return content

@@ -32,6 +32,8 @@ class Asked:
 def run(project: Project, matrix: Matrix, asked: Asked) -> Exit:
     """Audit each target and show it; what fails is told, and the others are still audited."""
     _check(matrix, asked)
+    if asked.write:
+        project.need_checkout("--write")
     targets, failed = resolve(project, matrix, asked.targets)
     several = len(targets) + len(failed) > 1
     documents = []

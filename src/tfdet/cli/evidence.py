@@ -35,7 +35,7 @@ def add(
     if found:
         console.err().print(views.changes(found))
         _ask_for(len(found), yes)
-    report_added(Store(project.evidence).add(records))
+    report_added(Store.of(project).add(records))
 
 
 def _ask_for(count: int, yes: bool) -> None:

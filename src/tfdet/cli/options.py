@@ -17,9 +17,10 @@ def _named(kind: str) -> Callable[[str], list[str]]:
 
     def beginning_with(incomplete: str) -> list[str]:
         try:
-            return sorted(path.stem for path in (find_project().matrix / kind).glob(f"{glob.escape(incomplete)}*.toml"))
-        except UsageError:  # outside of a checkout
+            found = (find_project().matrix / kind).rglob(f"{glob.escape(incomplete)}*.toml")  # by framework
+        except UsageError:  # TFDET_ROOT names no checkout
             return []
+        return sorted(path.stem for path in found)
 
     return beginning_with
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def status(
-    write: Annotated[bool, typer.Option("--write", help="write the tables into README.md and docs/status.md")] = False,
+    write: Annotated[bool, typer.Option("--write", help="write the tables into README.md and docs")] = False,
     check: Annotated[bool, typer.Option("--check", help="fail if they are not what the evidence gives")] = False,
     records: Annotated[list[Path] | None, typer.Option("--with", help="look at this file of records too")] = None,
     only: Annotated[bool, typer.Option("--only", help="with --with: at these records alone")] = False,
@@ -41,6 +41,8 @@ def status(
     if only and not records:
         raise UsageError("--only without --with", "Name the records to look at: --with FILE.")
     project = find_project()
+    if write or check:
+        project.need_checkout("--write" if write else "--check")
     found = load_status(project, records or [], store=not only)
     for key in env or []:
         found.matrix.environment(key)
@@ -101,7 +103,7 @@ def show(
     found.matrix.source(source)
     records = [
         record
-        for path in Store(project.evidence).files()
+        for path in Store.of(project).files()
         if path.stem == env
         for record in read_records(path)
         if record.source == source
@@ -115,6 +117,7 @@ def recipe(env: Annotated[str, typer.Argument(metavar="ENV", autocompletion=envi
     from tfdet.publish.recipe import recipe_text
     from tfdet.verdicts.status import load_status
 
-    found = load_status(find_project())
+    project = find_project()
+    found = load_status(project)
     found.matrix.environment(env)
-    console.write(recipe_text(found, env) + "\n")
+    console.write(recipe_text(found, env, installed=project.home is not None) + "\n")

@@ -80,10 +80,13 @@ def suite_hash(project: Project) -> str:
 
 
 def _suite_files(project: Project) -> list[tuple[str, Path]]:
-    files = [project.docker / "entrypoint"]
-    for folder in (project.runtime, project.suite("")):
-        files += sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    return [(path.relative_to(project.root).as_posix(), path) for path in files]
+    """Each with its name in a checkout."""
+    files = [("docker/entrypoint", project.docker / "entrypoint")]
+    suite = project.suite("").relative_to(project.root).as_posix()
+    for folder, name in ((project.runtime, "runtime"), (project.suite(""), suite)):
+        found = sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+        files += [(f"{name}/{path.relative_to(folder).as_posix()}", path) for path in found]
+    return files
 
 
 @dataclass(frozen=True)

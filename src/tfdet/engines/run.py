@@ -70,7 +70,7 @@ def run_environment(
     """
     environment = matrix.environment(key)
     _check_selection(matrix, key, selection)
-    plan = write_plan(matrix, key, project.root / ".tfdet" / "plans" / f"{key}.json")
+    plan = write_plan(matrix, key, project.work / "plans" / f"{key}.json")
     name = f"{key}-{selection.device}"
     with _journal(project, name, out) as journal:
         if out is None:
@@ -93,7 +93,7 @@ def run_environment(
             raise DataError("\n".join(dict.fromkeys(faults)), f"Nothing was taken from {journal}.")
         added = None
         if out is None:
-            added = Store(project.evidence).add(records)
+            added = Store.of(project).add(records)
             journal.unlink(missing_ok=True)
     return RunResult(Exit(code), records, added)
 
@@ -176,7 +176,7 @@ def _take_stranded(project: Project, name: str) -> None:
                 Journal(str(path), schemas=(OLDEST, SCHEMA))  # cuts off a line that a kill has torn
             except BadRecords as error:
                 raise DataError(str(error).partition(";")[0], "Move that file away; nothing was run.") from error
-            added = Store(project.evidence).add(read_records(path))
+            added = Store.of(project).add(read_records(path))
             path.unlink()
             console.note(f"{added.taken} records of an interrupted run taken")
 

@@ -7,7 +7,6 @@ matrix/devices: `cpu`, `nvidia`.  The word under which claims speak of it is `cp
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, Literal
 
 from pydantic import Field
@@ -39,9 +38,6 @@ class Devices:
 
     kinds: dict[str, Kind]
 
-    def __hash__(self) -> int:
-        return hash(tuple(self.kinds))
-
     def kind(self, model: str) -> Kind | None:
         """Of a model, such as nvidia-h200."""
         return next((kind for key, kind in self.kinds.items() if is_model(model, key)), None)
@@ -65,7 +61,6 @@ class Devices:
         kind = self.kind(device)
         return kind.claimed_as if kind and kind.backs == "measured" else None
 
-    @lru_cache(maxsize=4096)  # noqa: B019  (a million records name few devices)
     def faults(self, key: str, model: str, gpu: str | None) -> tuple[str, ...]:
         """Why no device can have been told of in these words.  gpu: what the record's stack calls it."""
         kind = self.kinds.get(key)

@@ -14,28 +14,27 @@ from tfdet.matrix.ranges import leading_version
 from tfdet.verdicts.infer import Verdict
 from tfdet.verdicts.status import Status
 
-SCHEMA = 1  # read by runtime/tfdeterminism/trace/advice.py
+SCHEMA = 2  # read by runtime/tfdeterminism/trace/advice.py
 _TOLD = ("deterministic", "raises")  # of a claim: what helps, and what would stop the program
 
 
 def content(status: Status) -> dict[str, Any]:
-    """sources: what a user's op may be; solutions: the lines of code behind each key."""
+    """sources: what a user's op may be; solutions: the lines of code behind each key; both in the matrix' order."""
     measured = _measured(status)
     ordered = sorted(status.matrix.sources.items(), key=lambda item: item[1].place)
-    sources = {key: _source(n, source, measured.get(key, {})) for n, (key, source) in enumerate(ordered)}
+    sources = {key: _source(source, measured.get(key, {})) for key, source in ordered}
     named = {s for source in sources.values() for claim in source["claims"] for s in claim["solutions"]}
     named |= {s for source in sources.values() for device in source["measured"].values() for s in device}
     solutions = {
-        key: {"name": s.name, "order": s.order, "general": s.general, "own": s.own, "lines": s.recipe, "when": s.when}
-        for key, s in status.matrix.solutions.items()
+        key: {"name": s.name, "general": s.general, "own": s.own, "lines": s.recipe, "when": s.when}
+        for key, s in sorted(status.matrix.solutions.items(), key=lambda item: item[1].order)
         if key in named and s.recipe
     }
     return {"schema": SCHEMA, "sources": sources, "solutions": solutions}
 
 
-def _source(order: int, source: Source, measured: dict[str, dict[str, list[str]]]) -> dict[str, Any]:
+def _source(source: Source, measured: dict[str, dict[str, list[str]]]) -> dict[str, Any]:
     return {
-        "order": order,
         "title": source.title,
         "ops": source.raw_ops,
         "devices": source.devices,

@@ -17,15 +17,16 @@ _BY_HAND = [
 ]
 
 
-def recipe_text(status: Status, key: str) -> str:
-    """Python lines for a program in the environment `key`; what they do not cover follows as comments."""
+def recipe_text(status: Status, key: str, installed: bool = False) -> str:
+    """Python lines for a program in the environment `key`; what they do not cover follows as comments.
+
+    installed: whether this tfdet came as a package, and so does the other.
+    """
     environment = status.matrix.environment(key)
     recipe = known.recipe_of(environment)
     lines = [
         f"# {key}: {environment.image}",
-        "# start Python with PYTHONHASHSEED=0 in the environment; the package comes from a checkout of tfdet:",
-        "#   scripts/wheel",
-        f"#   pip install dist/tfdeterminism-{__version__}-py3-none-any.whl",
+        *(f"# {line}" for line in _getting_it(installed)),
         "import tfdeterminism",
         "",
         "print(tfdeterminism.enable_determinism(seed=1))  # before the first op; it says what it did",
@@ -37,6 +38,19 @@ def recipe_text(status: Status, key: str) -> str:
         *_avoid(status, key, environment),
     ]
     return "\n".join(lines)
+
+
+def _getting_it(installed: bool) -> list[str]:
+    if installed:
+        return [
+            "start Python with PYTHONHASHSEED=0 in the environment; into it:",
+            f"  pip install tfdeterminism=={__version__}",
+        ]
+    return [
+        "start Python with PYTHONHASHSEED=0 in the environment; the package comes from a checkout of tfdet:",
+        "  scripts/wheel",
+        f"  pip install dist/tfdeterminism-{__version__}-py3-none-any.whl",
+    ]
 
 
 def _by_hand(environment: Environment, lines: list[str]) -> list[str]:

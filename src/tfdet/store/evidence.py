@@ -1,4 +1,7 @@
-"""The evidence store: matrix/evidence/<device>/<environment>.jsonl, sorted, written by the tool only."""
+"""The evidence store: matrix/evidence/<device>/<environment>.jsonl, sorted, written by the tool only.
+
+An installed tfdet reads what it brings, and writes what its user measures into files of the same names elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,9 @@ from filelock import FileLock
 
 from tfdet.base.errors import DataError
 from tfdet.base.files import write_whole
+from tfdet.base.paths import Project
 from tfdet.store.cases import earlier_hashes
-from tfdet.store.records import Record, read_records
+from tfdet.store.records import Record, checksums, read_records
 
 
 @dataclass
@@ -26,20 +30,28 @@ class Added:
 
 
 class Store:
-    def __init__(self, folder: Path) -> None:
+    """folder: of all records that came with tfdet; own: where records are taken into, the same folder in a checkout."""
+
+    def __init__(self, folder: Path, own: Path | None = None) -> None:
         self.folder = folder
+        self.own = own or folder
+
+    @classmethod
+    def of(cls, project: Project) -> Store:
+        return cls(project.evidence, project.own_evidence)
 
     def files(self) -> list[Path]:
-        return sorted(self.folder.glob("*/*.jsonl"))
+        """Those of one device and environment: what came with tfdet before what was added."""
+        return [path for folder in dict.fromkeys([self.folder, self.own]) for path in sorted(folder.glob("*/*.jsonl"))]
 
     def path(self, device: str, environment: str) -> Path:
-        return self.folder / device / f"{environment}.jsonl"
+        return self.own / device / f"{environment}.jsonl"
 
     def read(self, path: Path) -> Iterator[Record]:
         """The records of one file of the store: each where its key says, sorted, none twice."""
         before: tuple[str, ...] | None = None
         for record in read_records(path):
-            if self.path(record.device.model, record.environment) != path:
+            if (record.device.model, record.environment) != (path.parent.name, path.stem):
                 raise DataError(f"{path}: holds a record of {record.device.model}/{record.environment}")
             if before is not None and before >= _order(record):
                 raise DataError(f"{path}: {' '.join(record.key)} is there twice, or out of its order")
@@ -47,24 +59,31 @@ class Store:
             yield record
 
     def merged(self, records: Iterable[Record]) -> tuple[dict[Path, list[Record]], Added]:
-        """The files that would change, with all that they would hold then; nothing is written."""
+        """The files that would change, with all that would be known of their place then; nothing is written."""
         added = Added()
         by_file: dict[Path, list[Record]] = defaultdict(list)
         for record in records:
             by_file[self.path(record.device.model, record.environment)].append(record)
         earlier = earlier_hashes(self.folder)
-        return {
-            path: _merge(list(self.read(path)) if path.exists() else [], news, added, earlier)
-            for path, news in by_file.items()
-        }, added
+        return {path: _merge(self._there(path), news, added, earlier) for path, news in by_file.items()}, added
+
+    def _there(self, path: Path) -> list[Record]:
+        """All that is known of one device and environment."""
+        places = dict.fromkeys([self._brought(path), path])
+        return [record for place in places if place.exists() for record in self.read(place)]
+
+    def _brought(self, path: Path) -> Path:
+        return self.folder / path.relative_to(self.own)
 
     def add(self, records: Iterable[Record]) -> Added:
         """Take records in, all or none.  None is lost: a statement gives way only to the same one, better made."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(self.folder / ".store.lock"):
+        self.own.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.own / ".store.lock"):
             merged, added = self.merged(records)
             for path, kept in merged.items():
-                text = "".join(record.line() for record in kept)
+                brought = self._brought(path)
+                known = checksums(brought) if brought != path and brought.exists() else ()
+                text = "".join(record.line() for record in kept if record.checksum not in known)
                 write_whole(path, text, kept="no record was changed")
         return added
 

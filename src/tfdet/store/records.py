@@ -208,6 +208,13 @@ def intact(line: bytes) -> bool:
     return digest.hexdigest().encode("ascii") == line[start + len(_FIELD) : start + len(_FIELD) + 64]
 
 
+def checksums(path: Path) -> frozenset[str]:
+    """What the lines of a file say theirs is."""
+    with path.open("rb") as source:
+        starts = ((line, line.find(_FIELD) + len(_FIELD)) for line in source)
+        return frozenset(line[start : start + 64].decode("ascii", "replace") for line, start in starts)
+
+
 def parse(line: bytes) -> Record:
     """One line as a record; ValueError says why not."""
     try:

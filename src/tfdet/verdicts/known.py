@@ -166,18 +166,20 @@ def _said(claims: list[Claim], helps: set[str], matrix: Matrix) -> str | None:
 
 
 def content(status: Status) -> dict[str, Any]:
-    """known.json: places ("stock 2.0", "ngc 20.03 tf1") that share one list of what remains, and the sources' words."""
-    lists: list[list[dict[str, Any]]] = []
-    places: dict[str, int] = {}
+    """known.json: places ("stock 2.0", "ngc 20.03 tf1"), the lists of what remains, and the sources' words.
+
+    Places share a list, which is named after the first of them: a number would change when another list comes.
+    """
+    lists: dict[str, list[dict[str, Any]]] = {}
+    places: dict[str, str] = {}
     for place, keys in _places(status.matrix).items():
         found: dict[str, Remaining] = {}
         for key in keys:  # several patch levels of one minor: what one of them showed holds
             found |= {r.source: r for r in remaining(status, key) if r.measured or r.source not in found}
         entries = [asdict(found[source]) for source in status.matrix.sources if source in found]
-        if entries not in lists:
-            lists.append(entries)
-        places[place] = lists.index(entries)
-    named = sorted({entry["source"] for entries in lists for entry in entries})
+        places[place] = next((first for first, same in lists.items() if same == entries), place)
+        lists.setdefault(places[place], entries)
+    named = sorted({entry["source"] for entries in lists.values() for entry in entries})
     return {"lists": lists, "places": places, "sources": {s: _words(status.matrix.sources[s]) for s in named}}
 
 
@@ -197,8 +199,8 @@ def _words(source: Source) -> dict[str, str]:
 def text(status: Status) -> str:
     """The file's text: an entry a line, so that a change is seen in a diff."""
     found = content(status)
-    lists = [_block("[]", [json.dumps(entry) for entry in entries]) for entries in found["lists"]]
-    parts = [f'"lists": {_block("[]", lists)}']
+    lists = {place: _block("[]", [json.dumps(entry) for entry in entries]) for place, entries in found["lists"].items()}
+    parts = [f'"lists": {_block("{}", [f"{json.dumps(place)}: {block}" for place, block in lists.items()])}']
     for name in ("places", "sources"):
         parts.append(f'"{name}": {_block("{}", [f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found[name].items()])}')
     return _block("{}", parts) + "\n"

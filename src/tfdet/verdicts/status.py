@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +24,7 @@ from tfdet.store.cases import current_hashes
 from tfdet.store.evidence import Store
 from tfdet.store.migrate import first_kind
 from tfdet.store.misfits import device_faults
-from tfdet.store.records import Record, intact, parse, read_records
+from tfdet.store.records import Record, checksums, intact, parse, read_records
 from tfdet.store.rules import Facts, contradictions, is_possible, is_time
 from tfdet.verdicts.findings import Audited, Finding, prepare
 from tfdet.verdicts.infer import Cell, CellKey, Evidence, Seen, Verdict
@@ -88,6 +88,7 @@ def glance(path: Path, devices: Devices, skip: Container[str] = ()) -> Iterator[
     DataError names every faulty line.
     """
     faults: list[str] = []
+    fits = lru_cache(maxsize=4096)(devices.faults)
     with path.open("rb") as source:
         for number, line in enumerate(source, 1):
             try:
@@ -96,7 +97,7 @@ def glance(path: Path, devices: Devices, skip: Container[str] = ()) -> Iterator[
                 g = _decode(line)
                 if contradictions(_facts(g)) or not (is_possible(g.started) and is_time(g.seconds)):
                     parse(line)
-                if wrong := devices.faults(_kind(g), g.model, g.stack.gpu):
+                if wrong := fits(_kind(g), g.model, g.stack.gpu):
                     raise ValueError("; ".join(wrong))
             except (ValueError, msgspec.MsgspecError) as error:
                 faults.append(f"{path}:{number}: {error}")
@@ -310,7 +311,7 @@ def load_status(project: Project, extra: Iterable[Path] = (), store: bool = True
     more = {record.checksum: record for path in extra for record in read_records(path)}
     if faults := [fault for record in more.values() for fault in device_faults(matrix.devices, record)]:
         raise DataError("\n".join(dict.fromkeys(faults)), "Nothing was taken from these files.")
-    files = Store(project.evidence).files() if store else []
+    files = Store.of(project).files() if store else []
     by_place: dict[tuple[str, str], tuple[list[Path], list[Seen]]] = defaultdict(lambda: ([], []))
     for path in files:
         by_place[path.parent.name, path.stem][0].append(path)
@@ -340,7 +341,7 @@ class Change:
 
 def changes(project: Project, records: Iterable[Record]) -> list[Change]:
     """What these records, taken into the store, would change in the tables; they are not taken."""
-    found, store = load_status(project), Store(project.evidence)
+    found, store = load_status(project), Store.of(project)
     merged, _ = store.merged(records)
     evidence = Evidence(current_hashes(project))
     for kept in merged.values():
@@ -360,6 +361,8 @@ def _judge(
     evidence.extend(beside)
     for path in paths:
         evidence.extend(_in_its_place(path, glance(path, devices, skip)))
+        if path != paths[-1]:  # a newer tfdet may bring what its user had added
+            skip |= checksums(path)
     return {key: evidence.cell(key) for key in evidence.cell_keys()}
 
 

@@ -1,0 +1,48 @@
+"""The runtime folder of an installed tfdet: the packages that environments import, without what lies beside them."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+PACKAGES = ("tfdet_common", "tfdet_probe", "tfdeterminism")
+
+
+def runtime(cache: Path) -> Path:
+    """A folder with copies of them, made once for each state of theirs."""
+    content = {name: path.read_bytes() for name, path in _files()}
+    digest = hashlib.sha256()
+    for name, data in sorted(content.items()):
+        digest.update(f"{name}\0{len(data)}\0".encode() + data)
+    folder = cache / digest.hexdigest()[:16]
+    if not folder.is_dir():
+        _make(folder, content)
+    return folder
+
+
+def _make(folder: Path, content: dict[str, bytes]) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".making-", dir=folder.parent) as making:
+        whole = Path(making, "runtime")
+        for name, data in content.items():
+            (whole / name).parent.mkdir(parents=True, exist_ok=True)
+            (whole / name).write_bytes(data)
+        try:
+            whole.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # else another tfdet was first
+                raise
+
+
+def _files() -> Iterator[tuple[str, Path]]:
+    yield "unbundle.py", Path(__file__).parents[1] / "data" / "runtime" / "unbundle.py"
+    for package in PACKAGES:
+        spec = find_spec(package)
+        assert spec is not None and spec.origin is not None  # tfdet brings its own, and depends on the last
+        folder = Path(spec.origin).parent
+        for path in folder.rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield f"{package}/{path.relative_to(folder).as_posix()}", path

@@ -1,0 +1,45 @@
+"""Generated files change only where the matrix does: a review of a new source shows that source."""
+
+from __future__ import annotations
+
+import difflib
+
+from tfdet.base.paths import Project
+from tfdet.publish import advice
+from tfdet.verdicts import known
+from tfdet.verdicts.status import load_status
+
+EARLY = """
+title = "an op that nobody has heard of"
+group = "gpu-confirmed"
+order = 1
+api = "tf.unheard"
+direction = "forward"
+devices = ["gpu"]
+raw_ops = ["Unheard"]
+workaround = "tf.heard"
+cite = ["made up for this test"]
+
+[[claims]]
+stock = "==1.15"
+device = "gpu"
+solutions = ["NS1"]
+says = "no-solution"
+cite = ["made up for this test"]
+"""
+
+
+def test_a_new_source_is_one_new_line_of_the_advice(copy: Project) -> None:
+    before = advice.text(load_status(copy)).splitlines()
+    (copy.matrix / "sources" / "tensorflow" / "an-early-one.toml").write_text(EARLY, "utf-8")
+    after = advice.text(load_status(copy)).splitlines()
+    difference = [line for line in difflib.ndiff(before, after) if line[0] in "-+"]
+    assert [line[:20] for line in difference] == ['+ "an-early-one": {"']
+
+
+def test_a_new_list_of_what_remains_renumbers_no_other_place(copy: Project) -> None:
+    """A claim about 1.15 alone gives it a list of its own; every later place says what it said."""
+    before = known.content(load_status(copy))["places"]
+    (copy.matrix / "sources" / "tensorflow" / "an-early-one.toml").write_text(EARLY, "utf-8")
+    after = known.content(load_status(copy))["places"]
+    assert {place for place in before if before[place] != after[place]} == {"stock 1.15"}

@@ -1,0 +1,59 @@
+"""What people read on the repository's pages: short where they arrive, and no link leads nowhere."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+
+from tfdet.base.paths import Project
+
+MOST = 12 << 10  # bytes of README.md: what somebody reads who has just arrived
+
+
+def pages(root: Path) -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=root, capture_output=True, text=True, check=True)
+    return [root / name for name in listed.stdout.split()]
+
+
+def anchor(heading: str) -> str:
+    """As GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def headings(path: Path) -> set[str]:
+    tokens = MarkdownIt().parse(path.read_text("utf-8"))
+    return {anchor(tokens[n + 1].content) for n, token in enumerate(tokens) if token.type == "heading_open"}
+
+
+def links(path: Path) -> set[str]:
+    found = set()
+    for token in MarkdownIt("commonmark").enable("table").parse(path.read_text("utf-8")):
+        for child in token.children or []:
+            if child.type == "link_open":
+                found.add(str(child.attrs["href"]))
+    return {link for link in found if not re.match(r"[a-z]+:", link)}
+
+
+def test_the_readme_is_short(checkout: Project) -> None:
+    assert len((checkout.root / "README.md").read_bytes()) <= MOST
+
+
+def test_every_link_leads_somewhere(checkout: Project) -> None:
+    lost = []
+    for page in pages(checkout.root):
+        for link in links(page):
+            name, _, place = link.partition("#")
+            target = (page.parent / name).resolve() if name else page
+            if not target.exists() or (place and place not in headings(target)):
+                lost.append(f"{page.relative_to(checkout.root)}: {link}")
+    assert not lost
+
+
+def test_no_word_of_the_readme_s_table_is_wider_than_a_column_has_room(checkout: Project) -> None:
+    """A table wraps at blanks: at 900 pixels, some 110 letters, five columns have room for words of up to 45."""
+    rows = re.findall(r"^\|.*\|$", (checkout.root / "README.md").read_text("utf-8"), re.M)
+    words = [word for row in rows for cell in row.split("|")[1:-1] for word in re.sub(r"<[^>]+>", "", cell).split()]
+    assert rows and max(map(len, words)) <= 45

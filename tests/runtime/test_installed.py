@@ -1,0 +1,132 @@
+"""tfdet from its wheels: an environment with nothing else in it, an empty folder, an empty home."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from uv import find_uv_bin
+from wheels import build
+
+from tfdet.base.paths import Project, cache_dir
+from tfdet.matrix.load import load_matrix
+
+
+@dataclass(frozen=True)
+class Installed:
+    bin: Path
+    home: Path
+
+    def __call__(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        here = self.home.parent / "empty"
+        here.mkdir(exist_ok=True)
+        environ = {"PATH": "/usr/bin:/bin", "HOME": str(self.home), **environ}
+        return subprocess.run([self.bin / "tfdet", *arguments], cwd=here, env=environ, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="session")
+def venv(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both wheels and what they depend on, at the versions that requirements.txt has."""
+    place = tmp_path_factory.mktemp("installed")
+    wheels = [str(build(folder, place / folder.name)) for folder in (checkout.root, checkout.runtime)]
+    uv, python = find_uv_bin(), str(place / "venv" / "bin" / "python")
+    subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, place / "venv"], check=True)
+    pins = ["--constraints", str(checkout.root / "requirements.txt")]
+    subprocess.run([uv, "pip", "install", "--quiet", "--python", python, *pins, *wheels], check=True)
+    return place / "venv"
+
+
+@pytest.fixture
+def tfdet(venv: Path, tmp_path: Path) -> Iterator[Installed]:
+    """What came with the package is as it was afterwards."""
+    (data,) = venv.glob("lib/*/site-packages/tfdet/data")
+    home = tmp_path / "home"
+    home.mkdir()
+    before = state(data)
+    yield Installed(venv / "bin", home)
+    assert state(data) == before
+
+
+def state(folder: Path) -> dict[Path, tuple[int, int]]:
+    return {path: (path.stat().st_size, path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_environments_are_those_of_the_matrix(tfdet: Installed, checkout: Project) -> None:
+    done = tfdet("envs", "--json")
+    assert {entry["id"] for entry in json.loads(done.stdout)} == set(load_matrix(checkout.matrix).environments)
+
+
+def test_a_recipe_says_how_to_get_the_other_package(tfdet: Installed) -> None:
+    done = tfdet("recipe", "tf2.0")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "tfdeterminism.enable_determinism(seed=1)" in done.stdout
+    assert "pip install tfdeterminism==" in done.stdout and "scripts/" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [("status", "--env", "tf2.0", "--json"), ("show", "tf2.0", "bias-add-backprop"), ("doctor", "tf2.0")]
+)
+def test_it_says_what_a_checkout_says_and_writes_nothing(
+    tfdet: Installed, checkout: Project, arguments: tuple[str, ...]
+) -> None:
+    done, there = tfdet(*arguments), tfdet(*arguments, TFDET_ROOT=str(checkout.root))
+    assert done.stdout and (done.stdout, done.returncode) == (there.stdout, there.returncode)
+    assert list(tfdet.home.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [("status", "--write"), ("status", "--check"), ("audit", "tf2.0", "--write")])
+def test_what_belongs_to_a_checkout_is_refused_with_advice(tfdet: Installed, arguments: tuple[str, ...]) -> None:
+    done = tfdet(*arguments)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "is for a checkout" in done.stderr and "TFDET_ROOT=" in done.stderr
+
+
+def test_environments_get_the_runtime_and_nothing_else(venv: Path, tfdet: Installed, checkout: Project) -> None:
+    """All that a checkout gives them; the folder that it is installed in holds this host's NumPy."""
+    ask = "from tfdet.base.paths import find_project; print(find_project().runtime)"
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tfdet.home)}
+    done = subprocess.run(
+        [venv / "bin" / "python", "-c", ask], cwd=tfdet.home, env=environ, capture_output=True, text=True, check=True
+    )
+    there = Path(done.stdout.strip())
+    wanted = [
+        *checkout.runtime.glob("*/**/*.py"),
+        *checkout.runtime.glob("*/**/*.json"),
+        checkout.runtime / "unbundle.py",
+    ]
+    content = {path.relative_to(checkout.runtime): path.read_bytes() for path in wanted}
+    assert {path.relative_to(there): path.read_bytes() for path in there.rglob("*") if path.is_file()} == content
+    assert tfdet.home in there.parents
+
+
+@pytest.mark.tensorflow
+def test_a_run_is_kept_in_the_users_data_folder(tfdet: Installed, tf_python: Callable[[str], Path]) -> None:
+    tf_python("tf2.21")
+    environ = {"XDG_CACHE_HOME": str(cache_dir().parent), "PATH": os.environ["PATH"]}
+    run = ["run", "tf2.21", "--device", "cpu", "--source", "bias-add-backprop", "--solution", "none"]
+    done = tfdet(*run, **environ)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (kept,) = tfdet.home.rglob("*.jsonl")
+    assert kept == tfdet.home / ".local" / "share" / "tfdet" / "evidence" / "cpu" / "tf2.21.jsonl"
+    assert {json.loads(line)["source"] for line in kept.read_text("ascii").splitlines()} == {"bias-add-backprop"}
+    assert runs(tfdet) > runs(tfdet, XDG_DATA_HOME=str(tfdet.home / "other")) > 0
+
+    done = tfdet(*run, "--out", "records.jsonl", **environ)
+    assert done.returncode == 0, done.stdout + done.stderr
+    added = tfdet("evidence", "add", "--yes", "records.jsonl", XDG_DATA_HOME=str(tfdet.home / "other"))
+    assert added.returncode == 0, added.stderr
+    assert (tfdet.home / "other" / "tfdet" / "evidence" / "cpu" / "tf2.21.jsonl").is_file()
+
+
+def runs(tfdet: Installed, **environ: str) -> int:
+    """Of which the verdict on that cell is made."""
+    cells = json.loads(tfdet("status", "--env", "tf2.21", "--json", **environ).stdout)["cells"]
+    place = {"device": "cpu", "source": "bias-add-backprop", "solution": "none"}
+    (cell,) = (cell for cell in cells if place.items() <= cell.items())
+    return int(cell["runs"])

@@ -1,0 +1,25 @@
+"""Build a wheel, and look into it."""
+
+from __future__ import annotations
+
+import email
+import email.message
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+
+def build(project: Path, folder: Path) -> Path:
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder]
+    subprocess.run(command, cwd=project, check=True, capture_output=True)
+    (found,) = folder.iterdir()
+    return found
+
+
+def contents(wheel: Path) -> tuple[set[str], email.message.Message]:
+    """Its files without its metadata, and that."""
+    with zipfile.ZipFile(wheel) as content:
+        names = content.namelist()
+        (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+        return {n for n in names if ".dist-info/" not in n}, email.message_from_bytes(content.read(metadata))
