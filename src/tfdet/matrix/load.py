@@ -95,6 +95,15 @@ def load_matrix(folder: Path) -> Matrix:
 _ADVICE = "Mend the named lines; nothing was read or written."
 
 
+def load_frameworks(folder: Path) -> dict[str, Framework]:
+    """Those of matrix/ alone."""
+    faults: list[str] = []
+    found = _load_folder(folder / "frameworks", Framework, faults)
+    if faults:
+        raise DataError("\n".join(faults), _ADVICE)
+    return found
+
+
 def load_environments(folder: Path) -> dict[str, Environment]:
     """Those of matrix/ alone."""
     faults: list[str] = []

@@ -69,9 +69,9 @@ class _Glance(Seen, frozen=True, gc=False):
 _decode = msgspec.json.Decoder(_Glance).decode
 
 
-def _facts(g: _Glance) -> Facts:
+def _facts(g: _Glance, kind: str) -> Facts:
     first, error = g.first_differing, g.error
-    return Facts(_kind(g), g.model, g.observation, g.repeats, g.relaunches, g.runs, g.differed, g.distinct,
+    return Facts(kind, g.model, g.observation, g.repeats, g.relaunches, g.runs, g.differed, g.distinct,
                  len(g.digests), (first.relaunch, first.repeat) if first else None, g.max_ulp, g.max_absolute,
                  g.seconds is not None, error.kind if error else None)  # fmt: skip
 
@@ -95,9 +95,10 @@ def glance(path: Path, devices: Devices, skip: Container[str] = ()) -> Iterator[
                 if not intact(line):
                     parse(line)  # says what is wrong with it
                 g = _decode(line)
-                if contradictions(_facts(g)) or not (is_possible(g.started) and is_time(g.seconds)):
+                kind = _kind(g)
+                if contradictions(_facts(g, kind)) or not (is_possible(g.started) and is_time(g.seconds)):
                     parse(line)
-                if wrong := fits(_kind(g), g.model, g.stack.gpu):
+                if wrong := fits(kind, g.model, g.stack.gpu):
                     raise ValueError("; ".join(wrong))
             except (ValueError, msgspec.MsgspecError) as error:
                 faults.append(f"{path}:{number}: {error}")
