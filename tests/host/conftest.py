@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from bundles import write_script
 from records import make_record
 
 from tfdet_common import journal
@@ -14,3 +17,25 @@ from tfdet_common import journal
 def line() -> Callable[..., bytes]:
     """line(observation, **changes): one record as the probe writes it."""
     return lambda observation="equal", **changes: (journal.dump(make_record(observation, **changes)) + "\n").encode()
+
+
+@pytest.fixture
+def script(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """unbundle.py, as it lies in a bundle, as a module."""
+    spec = importlib.util.spec_from_file_location("unbundle", write_script(tmp_path_factory.mktemp("script")))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def gpu_host(script: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The script on a host that has all that a GPU bundle needs."""
+    h200 = script.Gpu("NVIDIA H200", (9, 0), 143771)
+    monkeypatch.setattr(script, "survey", lambda: script.Nvidia("580.95.05", [h200]))
+    monkeypatch.setattr(script.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(script, "processor_flags", lambda: ["avx"])
+    monkeypatch.setattr(script.os, "confstr", lambda name: "glibc 2.36")
+    monkeypatch.setattr(script, "read_text", lambda path: "MemAvailable:   67108864 kB\n")
+    return script

@@ -158,6 +158,27 @@ def test_nobody_is_told_to_install_the_predecessor(checkout: Project) -> None:
     assert found == []
 
 
+@pytest.mark.parametrize("version", ["3.7", "3.13"])
+def test_it_installs_alone_and_says_what_it_lacks(wheel: Path, version: str, tmp_path: Path) -> None:
+    """In an environment with nothing but the pip that came with that Python."""
+    python = find_python(version)
+    if python is None:
+        pytest.skip(f"no CPython {version} on this machine")
+    subprocess.run([python, "-m", "venv", tmp_path / "venv"], check=True)
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+
+    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        command = [tmp_path / "venv" / "bin" / "python", *arguments]
+        return subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True)
+
+    installed = run("-m", "pip", "--isolated", "install", "--no-index", wheel)
+    assert installed.returncode == 0, installed.stderr
+    assert run("-m", "pip", "check").returncode == 0
+    assert "locate" in run("-m", "tfdeterminism.trace", "--help").stdout
+    done = run("-c", "import tfdeterminism; tfdeterminism.enable_determinism(seed=1)")
+    assert "No module named 'tensorflow'" in done.stderr
+
+
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("key", ["tf1.14-python3.6", "tf1.15", "tf2.0", "tf2.4", "tf2.8", "tf2.15", "tf2.21"])
 def test_it_installs_and_trains(wheel: Path, python_of: Callable[[str], Path], key: str, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from tfdet.base.errors import DataError, UsageError
 from tfdet.base.paths import Project, cache_dir
-from tfdet.bundle import pack
+from tfdet.bundle import pack, script
 from tfdet.bundle.contents import Choice, Contents, Entry, folder_contents, glibc, site_contents
 from tfdet.engines.locks import check_lock, package_of
 from tfdet.engines.venv import one_at_a_time, run_uv
@@ -22,10 +22,9 @@ from tfdet.matrix.devices import GPU
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import UNKNOWN, Device, Environment
 from tfdet.matrix.plan import make_plan
+from tfdet_common import bundles
 
-SCHEMA = 1
 PLATFORM = "x86_64-manylinux_2_28"
-SCRIPT = "unbundle.py"  # of the runtime's folder: old Pythons read it
 _HOLE = 1 << 16  # zeros of this size become holes where it is unpacked
 
 
@@ -71,7 +70,7 @@ def make_bundle(project: Project, matrix: Matrix, order: Order, out: Path, say: 
     (out / "manifest.json").unlink(missing_ok=True)  # it must never stand beside parts that it does not fit
     parts = pack.write_parts(packed, out, _stem(order), order.part_size)
     content = pack.manifest(contents.entries, packed, parts, _facts(environment, order, contents, glibc(site)))
-    shutil.copyfile(project.runtime / SCRIPT, out / SCRIPT)
+    (out / script.NAME).write_text(script.build(project.runtime), "utf-8")
     _write(out, content, {part["name"] for part in parts})
     return Made(out, [part["size"] for part in parts], content)
 
@@ -138,17 +137,17 @@ def _check_folder(out: Path) -> None:
 
 
 def _ours(name: str) -> bool:
-    return (
-        name in ("manifest.json", "manifest.json.part", SCRIPT) or re.search(r"\.part-\d+(\.part)?$", name) is not None
-    )
+    files = ("manifest.json", "manifest.json.part", script.NAME)
+    return name in files or re.search(r"\.part-\d+(\.part)?$", name) is not None
 
 
 def _own(project: Project, matrix: Matrix, order: Order) -> list[Entry]:
     """What is not a package: the runtime, the suite, the plan."""
     plan = json.dumps(make_plan(matrix, order.key, ordered=True), indent=1, sort_keys=True) + "\n"
+    runtime = folder_contents(project.runtime, "runtime", "*/*.py")
     return [
         Entry("plan.json", plan.encode("utf-8")),
-        *folder_contents(project.runtime, "runtime", "*/*.py"),
+        *(entry for entry in runtime if not entry.path.startswith("runtime/unbundle/")),  # it lies beside the parts
         *folder_contents(project.suite(matrix.environment(order.key).framework), "suite", "test_*.py"),
     ]
 
@@ -167,7 +166,7 @@ def _facts(environment: Environment, order: Order, contents: Contents, least_gli
     leading = re.match(r"\d+(\.\d+)*", environment.min_driver)
     brings = _brings_cuda(contents)
     return {
-        "schema": SCHEMA,
+        "schema": bundles.SCHEMA,
         "environment": order.key,
         "device": order.device,
         "python": order.python or _pip_python(environment),
@@ -193,7 +192,7 @@ def _disk(entry: Entry) -> int:
 def _write(out: Path, content: dict[str, Any], parts: set[str]) -> None:
     """The manifest last; parts of an earlier bundle in this folder would only confuse."""
     for path in out.iterdir():
-        if _ours(path.name) and path.name not in {*parts, SCRIPT}:
+        if _ours(path.name) and path.name not in {*parts, script.NAME}:
             path.unlink()
     unfinished = out / "manifest.json.part"
     unfinished.write_text(json.dumps(content, sort_keys=True, separators=(",", ":")) + "\n", "ascii")

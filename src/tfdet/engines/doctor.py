@@ -20,6 +20,7 @@ from tfdet.engines.interpreters import find_python
 from tfdet.matrix.devices import GPU
 from tfdet.matrix.load import Matrix, natural
 from tfdet.matrix.models import UNKNOWN, Device, Environment
+from tfdet_common.versions import numbers
 
 State = Literal["ok", "missing", "warn"]
 GIB = 1 << 30
@@ -120,15 +121,11 @@ def check_driver(environment: Environment, nvidia: Nvidia | None) -> Check:
         return Check(name, "missing", "none", f"The environment needs {environment.min_driver} or newer.")
     if environment.min_driver == UNKNOWN or not least:
         return Check(name, "warn", f"{nvidia.driver}; what the environment needs is unknown")
-    if _numbers(nvidia.driver) < _numbers(least.group()):
+    if numbers(nvidia.driver) < numbers(least.group()):
         return Check(
             name, "missing", f"{nvidia.driver} is too old", f"Install driver {environment.min_driver} or newer."
         )
     return Check(name, "ok", f"{nvidia.driver} (the environment needs {environment.min_driver})")
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version))
 
 
 def check_architecture(environment: Environment, nvidia: Nvidia | None) -> Check:
@@ -200,7 +197,7 @@ def check_python(minor: str) -> Check:
     found = find_python(minor)
     if found:
         return Check(name, "ok", str(found))
-    if _numbers(minor) < (3, 8):
+    if numbers(minor) < (3, 8):
         advice = f"pyenv install {minor} (keep its bin on PATH), or use `--engine docker`."
         return Check(name, "missing", "not on this machine, and uv brings none", advice)
     return Check(name, "ok", "not here; uv downloads it when it is needed")

@@ -165,8 +165,8 @@ def read(text: bytes) -> Found:
 
 def compare(traces: Sequence[str]) -> Found:
     """Traces that were recorded before, on whatever machine."""
-    from tfdeterminism.trace import diff
-    from tfdeterminism.trace.format import BadTrace
+    from tfdeterminism.trace.analyse import diff
+    from tfdeterminism.trace.analyse.format import BadTrace
 
     if len(traces) < 2:
         raise UsageError("one trace cannot be compared", "Name two or more: tfdet locate --traces A B")

@@ -122,6 +122,7 @@ def _blocks(project: Project, status: Status) -> dict[str, str]:
         "audits": audit_tables.Tables(status),
         "provenance": provenance(project),
         "recipes": recipes.RECIPES,
+        "newest": known.newest(status.matrix),
         "patches": [(patch, tables.patch_span(status.matrix, patch)) for patch in recipes.PATCHES.values()],
     }
     return {name.removesuffix(".md.j2"): engine.get_template(name).render(context) for name in sources}

@@ -42,6 +42,12 @@ def build_of(environment: Environment) -> tuple[str, tuple[int, int]]:
     return environment.line, (int(major), int(minor))
 
 
+def newest(matrix: Matrix) -> tuple[int, int]:
+    """What tfdeterminism calls the newest TensorFlow that it knows, once known.json is made of this matrix."""
+    builds = [build_of(matrix.environments[key]) for keys in _places(matrix).values() for key in keys]
+    return max(version for line, version in builds if line == "stock")
+
+
 def recipe_of(environment: Environment) -> recipes.Recipe:
     """The row of the one table that holds there."""
     return recipes.recipe_for(*build_of(environment))
