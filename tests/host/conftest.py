@@ -18,15 +18,13 @@ from tfdet.store import audits as stored
 from tfdet.verdicts import findings
 from tfdet.verdicts.findings import Audited
 from tfdet.verdicts.status import Status
-from tfdet_probe import record as probe_record
+from tfdet_common import journal
 
 
 @pytest.fixture
 def line() -> Callable[..., bytes]:
     """line(observation, **changes): one record as the probe writes it."""
-    return lambda observation="equal", **changes: (
-        probe_record.dump(make_record(observation, **changes)) + "\n"
-    ).encode()
+    return lambda observation="equal", **changes: (journal.dump(make_record(observation, **changes)) + "\n").encode()
 
 
 @pytest.fixture

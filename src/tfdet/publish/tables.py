@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from tfdet.matrix import ranges
+from tfdet.matrix.devices import GPU
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import NONE, Column, Environment, Group, Source
 from tfdet.matrix.plan import claims_of
@@ -55,7 +56,7 @@ def _said(status: Status, key: str, source: Source, environment_key: str, enviro
     says = {
         solution: claim.says
         for solution in status.matrix.solutions
-        for claim in claims_of(source, environment, "gpu", solution)
+        for claim in claims_of(source, environment, GPU, solution)
     }
     backing = {solution: _backing(status, environment_key, key, solution, text) for solution, text in says.items()}
     works = [s for s, text in says.items() if text in ("deterministic", "no-solution") and s != NONE]
@@ -73,7 +74,7 @@ def _unclaimed(status: Status, environment: str, source: str, finding: Finding) 
     """What the binaries hold of a source of which no document says anything there."""
     if finding.open:
         return "order-dependent<sup>s</sup>"
-    if not status.cell(CellKey(environment, "gpu", source, NONE)).audited:
+    if not status.cell(CellKey(environment, GPU, source, NONE)).audited:
         return ""
     return "order-dependent<sup>a</sup>" if finding.counts else "no such atomics<sup>a</sup>"
 
@@ -114,7 +115,7 @@ def _backing(status: Status, environment: str, source: str, solution: str, says:
     measured = _measured([cell.cell for cell in cells if cell.cell.verdict is _BACKS.get(says)])
     if measured:
         return measured
-    cell = status.cell(CellKey(environment, "gpu", source, solution))
+    cell = status.cell(CellKey(environment, GPU, source, solution))
     if cell.audited:
         return "a"
     return "s" if says == "no-solution" and cell.finding and cell.finding.open else "d"

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,19 +15,21 @@ import msgspec
 
 from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
+from tfdet.matrix.devices import CPU, GPU, Backing, Devices
 from tfdet.matrix.load import Matrix, load_matrix, natural
 from tfdet.matrix.models import NONE, Claim, Solution
 from tfdet.matrix.plan import claims_of, said
 from tfdet.store.audits import load_all
 from tfdet.store.cases import current_hashes
 from tfdet.store.evidence import Store
+from tfdet.store.migrate import first_kind
+from tfdet.store.misfits import device_faults
 from tfdet.store.records import Record, checksums, intact, parse, read_records
 from tfdet.store.rules import Facts, contradictions, is_possible, is_time
 from tfdet.verdicts.findings import Audited, Finding, prepare
 from tfdet.verdicts.infer import Cell, CellKey, Evidence, Seen, Verdict
 
 PARALLEL_BYTES = 64 << 20
-_GPU = "gpu"  # the device of a claim on GPUs that no GPU has measured
 
 
 class _Part(msgspec.Struct, frozen=True, gc=False):
@@ -50,7 +52,7 @@ class _First(_Part, frozen=True, gc=False):
 class _Glance(Seen, frozen=True, gc=False):
     """And what the rules need of a record whose checksum vouches for the rest; they bound its numbers."""
 
-    schema: Literal[1]
+    schema: Literal[1, 2]
     repeats: int
     relaunches: int
     distinct: int
@@ -67,27 +69,37 @@ class _Glance(Seen, frozen=True, gc=False):
 _decode = msgspec.json.Decoder(_Glance).decode
 
 
-def _facts(g: _Glance) -> Facts:
+def _facts(g: _Glance, kind: str) -> Facts:
     first, error = g.first_differing, g.error
-    return Facts(g.device, g.stack.gpu, g.observation, g.repeats, g.relaunches, g.runs, g.differed, g.distinct,
+    return Facts(kind, g.model, g.observation, g.repeats, g.relaunches, g.runs, g.differed, g.distinct,
                  len(g.digests), (first.relaunch, first.repeat) if first else None, g.max_ulp, g.max_absolute,
                  g.seconds is not None, error.kind if error else None)  # fmt: skip
 
 
-def glance(path: Path, skip: Container[str] = ()) -> Iterator[Seen]:
+def _kind(g: _Glance) -> str:
+    if isinstance(g.device, str) != (g.schema == 1):
+        raise ValueError(f"a record of schema {g.schema} with the device of another")
+    return first_kind(g.device) if isinstance(g.device, str) else g.device.kind
+
+
+def glance(path: Path, devices: Devices, skip: Container[str] = ()) -> Iterator[Seen]:
     """The records of a file of the store as inference sees them, but for those whose checksum is in `skip`.
 
     DataError names every faulty line.
     """
     faults: list[str] = []
+    fits = lru_cache(maxsize=4096)(devices.faults)
     with path.open("rb") as source:
         for number, line in enumerate(source, 1):
             try:
                 if not intact(line):
                     parse(line)  # says what is wrong with it
                 g = _decode(line)
-                if contradictions(_facts(g)) or not (is_possible(g.started) and is_time(g.seconds)):
+                kind = _kind(g)
+                if contradictions(_facts(g, kind)) or not (is_possible(g.started) and is_time(g.seconds)):
                     parse(line)
+                if wrong := fits(kind, g.model, g.stack.gpu):
+                    raise ValueError("; ".join(wrong))
             except (ValueError, msgspec.MsgspecError) as error:
                 faults.append(f"{path}:{number}: {error}")
                 continue
@@ -98,8 +110,8 @@ def glance(path: Path, skip: Container[str] = ()) -> Iterator[Seen]:
 
 
 def seen(r: Record) -> Seen:
-    return Seen(r.environment, r.device, r.source, r.case, r.machine, r.solution, r.case_hash, r.observation, r.runs,
-                r.differed, r.median_seconds)  # fmt: skip
+    return Seen(r.environment, r.device.model, r.source, r.case, r.machine, r.solution, r.case_hash, r.observation,
+                r.runs, r.differed, r.median_seconds)  # fmt: skip
 
 
 # A claim, and the verdicts that it cannot live with.
@@ -112,7 +124,10 @@ _AGAINST = {
 
 @dataclass(frozen=True)
 class StatusCell:
-    """finding: what that environment's audit found of the source; audited: it backs what this cell says."""
+    """finding: what that environment's audit found of the source; audited: it backs what this cell says.
+
+    seen_as: what records of its device are.
+    """
 
     key: CellKey
     cell: Cell
@@ -120,12 +135,13 @@ class StatusCell:
     says: str | None
     finding: Finding | None = None
     audited: bool = False
+    seen_as: Backing = "measured"
 
     @property
     def backing(self) -> str:
         """The best kind: what was seen outweighs what the binary holds, and that what documents say."""
         if self.cell.verdict not in (Verdict.BLANK, Verdict.STALE):
-            return "measured"
+            return self.seen_as
         if self.audited:
             return "audited"
         return "documented" if self.claims else ""
@@ -188,11 +204,13 @@ class Status:
 
     def cell(self, key: CellKey) -> StatusCell:
         source, environment = self.matrix.source(key.source), self.matrix.environment(key.environment)
-        claims = claims_of(source, environment, key.device, key.solution)
+        device = self.matrix.devices.claimed_as(key.device)
+        claims = claims_of(source, environment, device, key.solution)
         says = said(claims)
-        finding = self.finding(key.environment, key.source) if key.device != "cpu" else None
-        audited = key.device == _GPU and self._audited(key, says, finding)
-        return StatusCell(key, self.verdict(key), tuple(claims), says, finding, audited)
+        finding = self.finding(key.environment, key.source) if device == GPU else None
+        audited = key.device == GPU and self._audited(key, says, finding)
+        backs = self.matrix.devices.backs(key.device)
+        return StatusCell(key, self.verdict(key), tuple(claims), says, finding, audited, backs)
 
     def finding(self, environment: str, source: str) -> Finding | None:
         """What the binaries of an environment hold of a source; None without an audit or a kernel to look for."""
@@ -230,18 +248,24 @@ class Status:
     @cached_property
     def gpus(self) -> list[str]:
         """The GPU models that measured something."""
-        return sorted({key.device for key in self.verdicts} - {"cpu"})
+        return sorted({key.device for key in self.verdicts if self.matrix.devices.claimed_as(key.device) == GPU})
+
+    @cached_property
+    def measuring(self) -> list[str]:
+        """All models that measured something; the processor is always there."""
+        return [CPU, *self.gpus]
 
     def contradictions(self) -> list[str]:
         """Every claim that the evidence contradicts, in words."""
         found = [text for cell in self.cells if (text := cell.contradiction)]
+        claimed_as = self.matrix.devices.claimed_as
         solved = {
-            (c.key.environment, c.key.device == "cpu", c.key.source): c.key.solution
+            (c.key.environment, claimed_as(c.key.device), c.key.source): c.key.solution
             for c in self.cells
             if c.cell.verdict is Verdict.DETERMINISTIC and _documents_know(self.matrix.solutions[c.key.solution])
         }
         for cell in self.cells:
-            place = (cell.key.environment, cell.key.device == "cpu", cell.key.source)
+            place = (cell.key.environment, claimed_as(cell.key.device), cell.key.source)
             if cell.says == "no-solution" and place in solved:
                 found.append(cell._against(f"measured deterministic under {solved[place]}"))
         return found
@@ -254,7 +278,7 @@ class Status:
         """Under no solution: what an audit has something to say of."""
         for environment in self.audits:
             for source in self.matrix.sources:
-                key = CellKey(environment, _GPU, source, NONE)
+                key = CellKey(environment, GPU, source, NONE)
                 if self.finding(environment, source) is not None and self.cell(key).audited:
                     yield key
 
@@ -262,11 +286,10 @@ class Status:
         """Claimed cells; a GPU claim stands under the device `gpu` beside whatever GPUs measured."""
         for source_key, source in self.matrix.sources.items():
             for claim in source.claims:
-                device = "cpu" if claim.device == "cpu" else _GPU
                 for key, environment in self.matrix.environments.items():
                     if claim.covers(environment):
                         for solution in claim.solutions:
-                            yield CellKey(key, device, source_key, solution)
+                            yield CellKey(key, claim.device, source_key, solution)
 
     def _order(self, key: CellKey) -> tuple[Any, ...]:
         source = self.matrix.sources[key.source]
@@ -287,13 +310,15 @@ def load_status(project: Project, extra: Iterable[Path] = (), store: bool = True
     """
     matrix = load_matrix(project.matrix)
     more = {record.checksum: record for path in extra for record in read_records(path)}
+    if faults := [fault for record in more.values() for fault in device_faults(matrix.devices, record)]:
+        raise DataError("\n".join(dict.fromkeys(faults)), "Nothing was taken from these files.")
     files = Store.of(project).files() if store else []
     by_place: dict[tuple[str, str], tuple[list[Path], list[Seen]]] = defaultdict(lambda: ([], []))
     for path in files:
         by_place[path.parent.name, path.stem][0].append(path)
     for record in more.values():
-        by_place[record.device, record.environment][1].append(seen(record))
-    judge = partial(_judge, current_hashes(project), frozenset(more))
+        by_place[record.device.model, record.environment][1].append(seen(record))
+    judge = partial(_judge, matrix.devices, current_hashes(project), frozenset(more))
     parts = _spread(judge, list(by_place.values()), sum(path.stat().st_size for path in files))
     audits = {key: audit for key, audit in load_all(project).items() if key in matrix.environments}
     return Status(
@@ -328,13 +353,15 @@ def changes(project: Project, records: Iterable[Record]) -> list[Change]:
     return [pair for pair in pairs if pair.before.cell != pair.after.cell]
 
 
-def _judge(hashes: Mapping[str, set[str]], skip: frozenset[str], place: _Place) -> dict[CellKey, Cell]:
+def _judge(
+    devices: Devices, hashes: Mapping[str, set[str]], skip: frozenset[str], place: _Place
+) -> dict[CellKey, Cell]:
     """The verdicts of one device and environment: no other has a say in them."""
     evidence = Evidence(hashes)
     paths, beside = place
     evidence.extend(beside)
     for path in paths:
-        evidence.extend(_in_its_place(path, glance(path, skip)))
+        evidence.extend(_in_its_place(path, glance(path, devices, skip)))
         if path != paths[-1]:  # a newer tfdet may bring what its user had added
             skip |= checksums(path)
     return {key: evidence.cell(key) for key in evidence.cell_keys()}
@@ -354,6 +381,6 @@ def _spread(
 def _in_its_place(path: Path, records: Iterable[Seen]) -> Iterator[Seen]:
     place = path.parent.name, path.stem
     for record in records:
-        if (record.device, record.environment) != place:
-            raise DataError(f"{path}: holds a record of {record.device}/{record.environment}")
+        if (record.model, record.environment) != place:
+            raise DataError(f"{path}: holds a record of {record.model}/{record.environment}")
         yield record
