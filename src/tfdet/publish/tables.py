@@ -11,6 +11,7 @@ from tfdet.matrix.devices import GPU
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import NONE, Column, Environment, Group, Source
 from tfdet.matrix.plan import claims_of
+from tfdet.publish.marks import with_numbers
 from tfdet.verdicts import known
 from tfdet.verdicts.findings import Finding
 from tfdet.verdicts.infer import Cell, CellKey, Verdict
@@ -173,30 +174,6 @@ def patch_span(matrix: Matrix, patch: Patch) -> str:
     return span(chosen, [e for _, e in among])
 
 
-_MARKS = {
-    Verdict.NOT_SHOWN: "≈",
-    Verdict.RAISES: "raises",
-    Verdict.UNSUPPORTED: "–",
-    Verdict.FAILED: "failed",
-    Verdict.STALE: "stale",
-    Verdict.BLANK: "",
-}
-
-
-def mark(cell: Cell) -> str:
-    return _mark(cell) + (f" ×{cell.machines}" if cell.machines > 1 else "")
-
-
-def _mark(cell: Cell) -> str:
-    if cell.verdict is Verdict.NONDETERMINISTIC:
-        return f"✗ {cell.differed}/{cell.runs}"
-    if cell.verdict is Verdict.DETERMINISTIC:
-        return f"✓ 0/{cell.runs} (≤ {cell.bound95:.0%})"
-    if cell.verdict is Verdict.TOO_FEW:
-        return f"? 0/{cell.runs}"
-    return _MARKS[cell.verdict]
-
-
 @dataclass(frozen=True)
 class Measured:
     """A table of one device: rows (source, solution), a column an environment."""
@@ -228,6 +205,6 @@ def _rows(
 ) -> list[tuple[str, str, list[str]]]:
     solutions = sorted({c.key.solution for c in cells}, key=lambda s: status.matrix.solutions[s].order)
     return [
-        (source, solution, [mark(status.verdict(CellKey(e, device, source, solution))) for e in chosen])
+        (source, solution, [with_numbers(status.verdict(CellKey(e, device, source, solution))) for e in chosen])
         for solution in solutions
     ]

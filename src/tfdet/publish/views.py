@@ -12,11 +12,13 @@ from tfdet.matrix.devices import GPU
 from tfdet.matrix.models import NONE, Environment
 from tfdet.matrix.plan import cells as plan_cells
 from tfdet.publish.lists import Facts
+from tfdet.publish.marks import SYMBOL
 from tfdet.publish.tables import span
 from tfdet.store.costs import Cost
 from tfdet.store.records import Record
 from tfdet.verdicts.infer import Cell, CellKey, Verdict
-from tfdet.verdicts.status import Change, Status, StatusCell
+from tfdet.verdicts.read import Change
+from tfdet.verdicts.status import Status, StatusCell
 
 BLIND = (
     "cuDNN and cuBLAS (not in the wheel), code that XLA generates at run time, races of plain stores, which kernel the "
@@ -70,19 +72,6 @@ def changes(found: Iterable[Change]) -> Facts:
     return table
 
 
-_MARK = {
-    Verdict.NONDETERMINISTIC: "✗",
-    Verdict.DETERMINISTIC: "✓",
-    Verdict.TOO_FEW: "?",
-    Verdict.NOT_SHOWN: "≈",
-    Verdict.RAISES: "raises",
-    Verdict.FAILED: "failed",
-    Verdict.STALE: "stale",
-    Verdict.UNSUPPORTED: "–",
-    Verdict.BLANK: "",
-}
-
-
 LEGEND = (
     "✗ nondeterministic  ✓ deterministic (its control differed)  ? too few runs to say so  ≈ not shown to differ  "
     "– unsupported"
@@ -119,7 +108,7 @@ def _by_environment(found: Status, measured: Sequence[StatusCell]) -> Facts:
     by_place = {(c.key.source, c.key.solution, c.key.environment, c.key.device): c for c in measured}
     for source, solution in dict.fromkeys((c.key.source, c.key.solution) for c in measured):
         row = [by_place.get((source, solution, *column)) for column in columns]
-        table.add(source, solution, *(_mark(cell.cell) if cell else "" for cell in row))
+        table.add(source, solution, *(_mark(cell.cell.verdict) if cell else "" for cell in row))
     return table
 
 
@@ -141,7 +130,9 @@ def _by_mark(found: Status, measured: Sequence[StatusCell]) -> Facts:
         for verdict in dict.fromkeys(c.cell.verdict for c in mine):
             showing = [environments[c.key.environment] for c in mine if c.cell.verdict is verdict]
             where = span(showing, among[device])
-            said += Text("; " if said else "") + Text(_MARK[verdict], style=_STYLE.get(verdict, "")) + Text(f" {where}")
+            said += (
+                Text("; " if said else "") + Text(SYMBOL[verdict], style=_STYLE.get(verdict, "")) + Text(f" {where}")
+            )
         table.add(f"  {solution}", device, said)
     return table
 
@@ -163,8 +154,8 @@ def _audited(found: Status, only: Sequence[str] | None) -> Facts | None:
     return table if held else None
 
 
-def _mark(cell: Cell) -> Text:
-    return Text(_MARK[cell.verdict], style=_STYLE.get(cell.verdict, ""))
+def _mark(verdict: Verdict) -> Text:
+    return Text(SYMBOL[verdict], style=_STYLE.get(verdict, ""))
 
 
 def show(
