@@ -16,7 +16,7 @@ from tfdet.matrix.load import load_matrix
 from tfdet.store.evidence import Store
 from tfdet.store.migrate import current
 from tfdet.store.records import parse
-from tfdet.verdicts.status import glance, seen
+from tfdet.verdicts.glance import glance, seen
 from tfdet_common import journal
 
 H200 = {"device": "nvidia-h200", "ran_on": ["GPU:0"], "stack": {**STACK, "gpu": "NVIDIA H200"}}

@@ -26,8 +26,8 @@ from tfdet.store.cases import current_cases, current_hashes
 from tfdet.store.evidence import Store
 from tfdet.store.misfits import device_faults, misfits
 from tfdet.store.records import Record, parse
+from tfdet.verdicts.glance import glance, seen
 from tfdet.verdicts.infer import CellKey, Evidence, Seen, Verdict
-from tfdet.verdicts.status import glance, seen
 from tfdet_common import journal
 
 HUGE = 10**400
