@@ -76,7 +76,8 @@ def tables(session: nox.Session) -> None:
 def host(session: nox.Session) -> None:
     """The host's own tests; they leave what `coverage` adds up."""
     session.run("coverage", "erase")
-    pytest(session, *TWO_AT_A_TIME, "--cov", "--cov-report=", "tests/host")
+    told_later = ["--cov", "--cov-report=", "--cov-fail-under=0"]  # some of the tests reach less
+    pytest(session, *TWO_AT_A_TIME, *told_later, "tests/host")
 
 
 @nox.session(tags=["tests"], requires=["host"])

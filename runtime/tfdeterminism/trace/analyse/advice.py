@@ -98,8 +98,8 @@ def contains(text, version):
     """Does a range such as ">=2.8,<=2.10" hold the version (a tuple)? None holds none."""
     if not text or not version:
         return False
-    tests = [re.match(r"\s*(>=|<=|==|!=|<|>)\s*([0-9.]+)", part).groups() for part in text.split(",")]
-    return all(_holds(_compare(version, _numbers(bound)), sign) for sign, bound in tests)
+    tests = [re.match(r"\s*(>=|<=|==|!=|<|>)\s*([0-9.]+)", part) for part in text.split(",")]
+    return all(test is not None and _holds(_compare(version, _numbers(test.group(2))), test.group(1)) for test in tests)
 
 
 def _holds(compared, sign):

@@ -45,7 +45,7 @@ class Writer(object):
     def close(self):
         if self._file is not None:
             os.close(self._file)
-            self._file = None
+            self._file = None  # type: ignore[assignment]  # nothing is written any more
 
     def _block(self, tag, payload):
         head = struct.pack("<4sI", tag, len(payload))
