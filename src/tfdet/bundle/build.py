@@ -16,7 +16,7 @@ from tfdet.base.errors import DataError, UsageError
 from tfdet.base.paths import Project, cache_dir
 from tfdet.bundle import pack, script
 from tfdet.bundle.contents import Choice, Contents, Entry, folder_contents, glibc, site_contents
-from tfdet.engines.locks import check_lock, package_of
+from tfdet.engines.locks import check_lock, framework_of
 from tfdet.engines.venv import one_at_a_time, run_uv
 from tfdet.matrix.devices import GPU
 from tfdet.matrix.load import Matrix
@@ -84,7 +84,7 @@ def install(project: Project, environment: Environment, order: Order, say: Calla
     lock = project.lock(order.key, order.device)
     if not lock.exists():
         raise DataError(f"{lock} is not there", f"Make it: scripts/lock {order.key}")
-    check_lock(lock, package=package_of(project, environment))
+    check_lock(lock, framework=framework_of(project, environment))
     python = order.python or _pip_python(environment)
     digest = hashlib.sha256(lock.read_bytes()).hexdigest()[:10]
     folder = cache_dir() / "bundles" / f"{order.key}-{order.device}-py{python}-{digest}"

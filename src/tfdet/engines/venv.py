@@ -20,7 +20,7 @@ from tfdet.base.paths import Project, cache_dir
 from tfdet.engines.base import Request, callers_choice, sigterm_as_ctrl_c
 from tfdet.engines.gpus import nvml
 from tfdet.engines.interpreters import find_python
-from tfdet.engines.locks import check_lock, package_of
+from tfdet.engines.locks import check_lock, framework_of
 from tfdet.matrix.models import Environment, Pip
 from tfdet_common.lifeline import die_with
 from tfdet_common.machine import machine_name
@@ -54,7 +54,7 @@ class VenvEngine:
         lock = self._project.lock(key, device)
         if not lock.exists():
             raise TfdetError(f"{lock} is not there", f"Make it: scripts/lock {key}")
-        check_lock(lock, package=package_of(self._project, environment))
+        check_lock(lock, framework=framework_of(self._project, environment))
         digest = hashlib.sha256(lock.read_bytes()).hexdigest()[:10]
         folder = cache_dir() / "venvs" / f"{key}-{device}-{digest}"
         python = folder / "bin" / "python"
