@@ -16,8 +16,9 @@ from tfdet.base.errors import DataError, UsageError
 from tfdet.base.paths import Project, cache_dir
 from tfdet.bundle import pack, script
 from tfdet.bundle.contents import Choice, Contents, Entry, folder_contents, glibc, site_contents
-from tfdet.engines.locks import check_lock
+from tfdet.engines.locks import check_lock, framework_of
 from tfdet.engines.venv import one_at_a_time, run_uv
+from tfdet.matrix.devices import GPU
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import UNKNOWN, Device, Environment
 from tfdet.matrix.plan import make_plan
@@ -35,7 +36,7 @@ class Order:
     """
 
     key: str
-    device: Device = "gpu"
+    device: Device = GPU
     python: str | None = None
     part_size: int = 60 << 20
     preset: int = pack.PRESET
@@ -54,12 +55,12 @@ class Made:
 def make_bundle(project: Project, matrix: Matrix, order: Order, out: Path, say: Callable[[str], None]) -> Made:
     """Bring the packages, trim, compress, cut; finished steps are kept, and running again goes on from them."""
     environment = matrix.environment(order.key)
-    _check(environment, order)
+    _check(matrix, environment, order)
     _check_folder(out)
     site = install(project, environment, order, say)
     say("looking for what the host does not need")
     contents = site_contents(site, order.choice)
-    if order.device == "gpu" and not _brings_cuda(contents):
+    if matrix.devices.called(order.device).needs_driver and not _brings_cuda(contents):
         contents.from_host.append(f"CUDA {environment.cuda}, cuDNN {environment.cudnn}")
     contents.entries += _own(project, matrix, order)
     total = sum(entry.size for entry in contents.entries)
@@ -83,7 +84,7 @@ def install(project: Project, environment: Environment, order: Order, say: Calla
     lock = project.lock(order.key, order.device)
     if not lock.exists():
         raise DataError(f"{lock} is not there", f"Make it: scripts/lock {order.key}")
-    check_lock(lock, tensorflow=True)
+    check_lock(lock, framework=framework_of(project, environment))
     python = order.python or _pip_python(environment)
     digest = hashlib.sha256(lock.read_bytes()).hexdigest()[:10]
     folder = cache_dir() / "bundles" / f"{order.key}-{order.device}-py{python}-{digest}"
@@ -105,7 +106,7 @@ def _pip_python(environment: Environment) -> str:
     return environment.pip.python
 
 
-def _check(environment: Environment, order: Order) -> None:
+def _check(matrix: Matrix, environment: Environment, order: Order) -> None:
     if environment.pip is None:
         raise UsageError(
             f"{order.key} is an image, not built from packages",
@@ -115,7 +116,8 @@ def _check(environment: Environment, order: Order) -> None:
         raise UsageError(f"--python {order.python}", "Give the host's CPython as MAJOR.MINOR, such as 3.12.")
     if order.part_size < 1 << 20:
         raise UsageError("parts of less than 1 MiB", "Give a larger --part-size, such as 60MiB.")
-    if order.device == "cpu" and (order.choice.host_libraries or order.choice.stubs or order.choice.capability):
+    of_gpu = order.choice.host_libraries or order.choice.stubs or order.choice.capability
+    if of_gpu and not matrix.devices.called(order.device).needs_driver:
         raise UsageError(
             "a bundle for the CPU holds no GPU code and no CUDA library",
             "Leave out --compute-capability, --use-host-libs and --stub, or ask for --device gpu.",

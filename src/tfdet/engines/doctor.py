@@ -17,6 +17,7 @@ from tfdet.base.paths import Project, cache_dir
 from tfdet.engines import images
 from tfdet.engines.gpus import Nvidia, nvml
 from tfdet.engines.interpreters import find_python
+from tfdet.matrix.devices import GPU
 from tfdet.matrix.load import Matrix, natural
 from tfdet.matrix.models import UNKNOWN, Device, Environment
 from tfdet_common.versions import numbers
@@ -39,7 +40,7 @@ class Check:
         return asdict(self)
 
 
-def examine(project: Project, matrix: Matrix, key: str | None, device: Device = "gpu") -> list[Check]:
+def examine(project: Project, matrix: Matrix, key: str | None, device: Device = GPU) -> list[Check]:
     """All checks; with an environment's key, what that environment needs on that device."""
     info = docker_info()
     nvidia = nvml()
@@ -47,12 +48,12 @@ def examine(project: Project, matrix: Matrix, key: str | None, device: Device = 
     if key is None:
         gpu, docker = [check_gpus(nvidia)], [check_docker(info), check_container_toolkit(info)]
         return [*docker, *gpu, *check_disks(info), check_uv(), *map(check_python, sorted(minors, key=natural))]
-    environment = matrix.environment(key)
-    docker = [check_docker(info)] + [check_container_toolkit(info)] * (device == "gpu")
+    environment, needs_driver = matrix.environment(key), matrix.devices.called(device).needs_driver
+    docker = [check_docker(info)] + [check_container_toolkit(info)] * needs_driver
     venv = [check_uv(), check_python(environment.pip.python)] if environment.pip else []
     docker, venv = one_is_enough(docker, venv)
     gpu = [check_gpus(nvidia), check_driver(environment, nvidia), check_architecture(environment, nvidia)]
-    return [*docker, *(gpu if device == "gpu" else []), *check_disks(info), *venv]
+    return [*docker, *(gpu if needs_driver else []), *check_disks(info), *venv]
 
 
 def one_is_enough(docker: list[Check], venv: list[Check]) -> tuple[list[Check], list[Check]]:

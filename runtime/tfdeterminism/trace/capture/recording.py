@@ -131,6 +131,7 @@ class Recording(object):
         self.labels, self._wrappers, self._closers = labels, wrappers, closers
         self._imports.add(wanted)
 
+
 def rank():
     """What tells this process from others of the same program: a job name and number, or "0"."""
     task = re.search(r'"task"\s*:\s*\{[^}]*\}', os.environ.get("TF_CONFIG", ""))
