@@ -12,9 +12,11 @@ import pytest
 from records import STACK
 
 from tfdet.base.errors import DataError
+from tfdet.base.paths import Project
+from tfdet.matrix.load import load_matrix
 from tfdet.store.evidence import Store
 from tfdet.store.records import intact, parse, read_records
-from tfdet.verdicts.status import _judge
+from tfdet.verdicts.read import _judge
 
 Line = Callable[..., bytes]
 
@@ -111,10 +113,13 @@ def test_what_came_with_tfdet_is_read_and_never_written(brought: Path, tmp_path:
     assert lines(store) == [before, line("differs", machine="b" * 12)]
 
 
-def test_a_record_that_a_newer_tfdet_brings_too_counts_once(brought: Path, tmp_path: Path, line: Line) -> None:
+def test_a_record_that_a_newer_tfdet_brings_too_counts_once(
+    checkout: Project, brought: Path, tmp_path: Path, line: Line
+) -> None:
     own, record = tmp_path / "own", parse(line(machine="a" * 12))
     Store(own).add([record])
-    judged = _judge({record.source: {record.case_hash}}, frozenset(), (Store(brought, own).files(), []))
+    devices, hashes = load_matrix(checkout.matrix).devices, {record.source: {record.case_hash}}
+    judged = _judge(devices, hashes, frozenset(), (Store(brought, own).files(), []))
     assert {cell.runs for cell in judged.values()} == {record.runs}
 
 

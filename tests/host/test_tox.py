@@ -71,7 +71,7 @@ def test_the_suite_runs_in_a_tox_environment(tmp_path: Path, tf_python: Callable
     assert done.returncode == 0, done.stdout + done.stderr
     records = list(read_records(tmp_path / "tf115-cpu" / "tmp" / "records.jsonl"))
     assert {r.source for r in records} == set(sources)
-    assert {r.stack.tensorflow for r in records} == {"1.15.0"}
+    assert {r.framework.version for r in records} == {"1.15.0"}
     assert "differs" in {r.observation for r in records if r.source == "crop-and-resize-backprop"}
 
 
