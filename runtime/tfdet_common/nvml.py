@@ -99,7 +99,7 @@ def survey(library=None):
         _check(library.nvmlDeviceGetCount_v2(ctypes.byref(count)))
         driver = _text(library.nvmlSystemGetDriverVersion)
         return Nvidia(driver, tuple(_gpu(library, number) for number in range(count.value)))
-    except Refused:
+    except (AttributeError, Refused):  # a driver older than the question
         return None
     finally:
         library.nvmlShutdown()

@@ -13,6 +13,7 @@ from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
 from tfdet.store.cases import current_hashes, earlier_hashes
+from tfdet_probe import case
 from tfdet_probe.core import meaning
 
 COLLECT = """
@@ -49,6 +50,12 @@ def test_host_and_environment_agree_on_every_hash(
 
 def test_every_case_has_its_source(checkout: Project) -> None:
     assert set(current_hashes(checkout)) <= set(load_matrix(checkout.matrix).sources)
+
+
+def test_a_case_that_stands_in_no_file_is_refused() -> None:
+    """Its hash is of the text of its file."""
+    with pytest.raises(ValueError, match="one: write @case"):
+        exec('@case("some-source", unplaced="why")\ndef one(make): pass', {"case": case, "__name__": "typed"})
 
 
 def test_a_changed_case_changes_its_hash_and_no_other(copy: Project) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -11,7 +14,7 @@ from tfdet.base.errors import TfdetError
 from tfdet.base.paths import Project
 from tfdet.cli.main import app
 from tfdet.engines import doctor
-from tfdet.engines.gpus import Gpu, Nvidia
+from tfdet.engines.gpus import Gpu, Nvidia, nvml
 from tfdet.matrix.load import load_matrix
 from tfdet.matrix.models import Environment
 
@@ -41,6 +44,45 @@ def test_driver(tf20: Environment, driver: str, least: str, state: str) -> None:
 def test_no_driver_is_missing(tf20: Environment) -> None:
     assert doctor.check_driver(tf20, None).state == "missing"
     assert doctor.check_gpus(None).state == "missing"
+
+
+class Library:
+    """Answers as libnvidia-ml.so.1 does: a status, and the value where the pointer leads."""
+
+    def __init__(self, gpu: Gpu, **otherwise: int | None) -> None:
+        """otherwise: the status of a question; None: an older library, which does not know it."""
+        self._gpu, self._otherwise = gpu, otherwise
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        status = self._otherwise.get(name, 0)
+        if status is None:
+            raise AttributeError(name)
+        return lambda *arguments: status or self._answer(name, *arguments)
+
+    def _answer(self, name: str, *arguments: Any) -> int:
+        if name in ("nvmlSystemGetDriverVersion", "nvmlDeviceGetName"):
+            arguments[-2].value = {"D": self._gpu.name.encode(), "S": b"580.95.05"}[name[4]]
+        if name == "nvmlDeviceGetCount_v2":
+            arguments[0]._obj.value = 2
+        if name == "nvmlDeviceGetCudaComputeCapability":
+            arguments[1]._obj.value, arguments[2]._obj.value = self._gpu.capability
+        if name == "nvmlDeviceGetMemoryInfo":
+            arguments[1]._obj[0] = self._gpu.mebibytes << 20
+        return 0
+
+
+def test_what_the_management_library_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: Library(H200))
+    assert nvml() == Nvidia("580.95.05", (H200, H200))
+
+
+@pytest.mark.parametrize(
+    ("question", "status"),
+    [("nvmlInit_v2", 9), ("nvmlDeviceGetCount_v2", 999), ("nvmlDeviceGetCudaComputeCapability", None)],
+)
+def test_a_library_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, question: str, status: int | None) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: Library(H200, **{question: status}))
+    assert nvml() is None
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ print(*sys.modules, file=sys.stderr)
 """
 SCANNER = {"numpy", "lz4", "zstandard", "tfdet.audit.scan", "tfdet.audit.wheels", "tfdet.engines.venv", "uv"}
 HEAVY = SCANNER | {
-    *("docker", "jinja2", "filelock", "packaging.specifiers", "pynvml", "multiprocessing", "tfdeterminism", "tomllib"),
+    *("docker", "jinja2", "filelock", "packaging.specifiers", "multiprocessing", "tfdeterminism", "tomllib"),
     *("msgspec", "tfdet.store.records", "tfdet.store.audits", "tfdet.verdicts.status", "tfdet.verdicts.infer"),
 }
 

@@ -5,6 +5,7 @@ import json
 import os
 import time
 import traceback
+from typing import TYPE_CHECKING
 
 from . import contention, placement
 from .errors import NoKernel, classify
@@ -14,10 +15,15 @@ from .registry import HOST
 from .settings import Settings
 from .snapshot import Snapshot, distance
 
+if TYPE_CHECKING:  # for type comments alone
+    from ..frameworks.base import Framework  # noqa: F401
+    from .launch import Job  # noqa: F401
+
 REFERENCE = "reference"  # written by relaunch 0, read by the others
 
 
 def main(job, directory):
+    # type: (Job, str) -> None
     """Run `job` (see launch.Job) and leave report-<relaunch>.json in `directory`."""
     try:
         report = _observe(job, directory)
@@ -34,6 +40,7 @@ def _leave(report, job, directory):
 
 
 def describe(framework, error):
+    # type: (Framework, BaseException) -> dict[str, str | None]
     """An exception as {kind, type, message, where}."""
     lines = framework.said(error).strip().splitlines() or [""]
     frames = traceback.extract_tb(error.__traceback__)
@@ -43,6 +50,7 @@ def describe(framework, error):
 
 
 def printable(text):
+    # type: (str) -> str
     """Without control characters: a terminal obeys them."""
     return "".join(c if c.isprintable() else "?" for c in text)
 

@@ -1,5 +1,10 @@
 """What makes a case `unsupported` under any framework."""
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # for type comments alone
+    from ..frameworks.base import Framework  # noqa: F401
+
 
 class Unsupported(Exception):
     """This framework cannot run the case as it is asked for here."""
@@ -17,10 +22,12 @@ class NoKernel(Unsupported):
     """The framework's own gradient hands an op what its kernel on this device cannot take."""
 
     def __init__(self, framework, op, error):
+        # type: (Framework, str, BaseException) -> None
         super(NoKernel, self).__init__("no kernel for what {}'s own gradient hands {}: {}: {}".format(
             framework.title, op, type(error).__name__, framework.said(error)))
 
 
 def classify(framework, error):
+    # type: (Framework, BaseException) -> str
     """'raises' (refused for determinism), 'unsupported' (no such op, kernel or switch here) or 'crashed'."""
     return "unsupported" if isinstance(error, Unsupported) else framework.classify(error)

@@ -3,7 +3,6 @@
 A child that dies, hangs or grows too large becomes an observation; the parent goes on.
 """
 
-import collections
 import functools
 import glob
 import json
@@ -14,16 +13,24 @@ import sys
 import tempfile
 import time
 import traceback
+from typing import TYPE_CHECKING, NamedTuple
 
 from tfdet_common import lifeline
 
+from ..devices.base import Device
+from ..frameworks.base import Framework
 from . import child
+
+if TYPE_CHECKING:  # for type comments alone
+    from typing import Any, Callable, Sequence  # noqa: F401
+
+    from .registry import Case  # noqa: F401
 
 POLL_SECONDS = 0.01
 _PR_SET_CHILD_SUBREAPER = 36
 
-# Where cases run.  framework: see frameworks.base.  device: see devices.base.
-Place = collections.namedtuple("Place", "framework device")
+# Where cases run.
+Place = NamedTuple("Place", [("framework", Framework), ("device", Device)])
 
 
 class RuntimeStarted(Exception):
@@ -34,6 +41,7 @@ class Job(object):
     """One relaunch of one case under one solution."""
 
     def __init__(self, case, solution, place, repeats, relaunch, determinism_variables=(), contention=False):
+        # type: (Case, dict[str, Any], Place, int, int, Sequence[str], bool) -> None
         self.case = case
         self.solution = solution
         self.place = place
@@ -47,11 +55,13 @@ class Limits(object):
     """seconds: of wall clock for one child; mebibytes: of resident memory for one child."""
 
     def __init__(self, seconds, mebibytes):
+        # type: (float, int) -> None
         self.seconds = seconds
         self.mebibytes = mebibytes
 
 
 def run_case(case, solution, place, repeats, relaunches, limits, determinism_variables=(), contention=False):
+    # type: (Case, dict[str, Any], Place, int, int, Limits, Sequence[str], bool) -> list[dict[str, Any]]
     """All relaunches of a case: a list of the children's reports; the first error ends it.
 
     contention: keep the device busy beside every process but the first.
@@ -71,6 +81,7 @@ def run_case(case, solution, place, repeats, relaunches, limits, determinism_var
 
 
 def in_child(main, directory, number, limits, framework):
+    # type: (Callable[[], object], str, int, Limits, Framework) -> dict[str, Any]
     """Run main() in a forked child; its report, or {"error": ...} that says how it ended."""
     if framework.started():  # every child would share it
         raise RuntimeStarted("{}'s runtime was started before the fork: a case module runs an op at import".format(

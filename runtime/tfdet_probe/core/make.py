@@ -25,20 +25,25 @@ class Make(object):
         self._random = np.random.RandomState(seed)
 
     def option(self, name, default):
+        # type: (str, object) -> object
         """A setting that a solution may change, e.g. workers=1."""
         return self._options.get(name, default)
 
     def uniform(self, shape, dtype="float32", low=-1.0, high=1.0):
+        # type: (tuple[int, ...] | int, str, float, float) -> np.ndarray
         return self._random.uniform(low, high, shape).astype(dtype)
 
     def integers(self, low, high, shape, dtype="int32"):
+        # type: (int, int, tuple[int, ...] | int, str) -> np.ndarray
         return self._random.randint(low, high, shape).astype(dtype)
 
     def forward(self, function, inputs):
+        # type: (object, list) -> Computation
         """The outputs of function(*inputs)."""
         return Computation("forward", function, inputs)
 
     def gradient(self, function, inputs, wrt):
+        # type: (object, list, list[int]) -> Computation
         """The gradients of function(*inputs) to inputs[i] for i in wrt.
 
         The upstream gradient is random: a gradient of ones hides rounding.
@@ -46,13 +51,16 @@ class Make(object):
         return Computation("gradient", function, inputs, wrt, self.upstream)
 
     def upstream(self, shape, dtype):
+        # type: (tuple[int, ...] | list[int], np.dtype | type | str) -> np.ndarray
         """An upstream gradient: the same for every process, independent of earlier draws."""
         return np.random.RandomState(self.seed + 1).uniform(-1.0, 1.0, shape).astype(dtype)
 
     def program(self, function):
+        # type: (object) -> Computation
         """function() -> tensors, built anew for each repeat."""
         return Computation("program", function)
 
     def host(self, function):
+        # type: (object) -> Computation
         """function() -> arrays, plain Python."""
         return Computation("host", function)

@@ -17,6 +17,7 @@ _GO_ON = ("else", "elif", "except", "finally")  # of the statement before
 
 
 def of_cases(text):
+    # type: (str) -> dict[str, Meaning]
     """{function name: Meaning} of the @case functions of a suite file."""
     statements = [_Statement(lines) for lines in _statements(text)]
     by_name = collections.defaultdict(list)
@@ -29,6 +30,7 @@ def of_cases(text):
 
 
 def of_module(text):
+    # type: (str) -> str
     """All that a module means."""
     return "\n".join(_Statement(lines).text for lines in _statements(text))
 

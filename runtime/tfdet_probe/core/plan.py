@@ -21,6 +21,7 @@ class Plan(object):
     """
 
     def __init__(self, content):
+        # type: (object) -> None
         if not isinstance(content, dict):
             raise BadPlan("not a plan")
         if content.get("schema") != SCHEMA:
@@ -39,6 +40,7 @@ class Plan(object):
 
     @classmethod
     def load(cls, path):
+        # type: (str) -> Plan
         try:
             with open(path) as source:
                 return cls(json.load(source))
@@ -48,6 +50,7 @@ class Plan(object):
             raise BadPlan("{}: not a plan: {}: {}".format(path, type(error).__name__, error))
 
     def cells(self, device, sources=None, solutions=None):
+        # type: (str, list[str] | None, list[str] | None) -> dict[str, list[dict]]
         """{source: [cell]} on what `--device` calls so.
 
         Under a chosen solution nothing is shown without the control: it comes along, for the sources that have one.
@@ -63,6 +66,7 @@ class Plan(object):
         return chosen
 
     def unknown(self, sources, solutions):
+        # type: (list[str] | None, list[str] | None) -> list[str]
         """Names asked for that no cell has."""
         known = {cell["source"] for cell in self._cells}, set(self.solutions)
         return sorted(set(sources or []) - known[0]) + sorted(set(solutions or []) - known[1])

@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import re
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,8 +12,12 @@ from tfdet_common.machine import machine_name
 
 from .. import devices
 
+if TYPE_CHECKING:  # for type comments alone
+    from .launch import Place  # noqa: F401
+
 
 def describe(place):
+    # type: (Place) -> dict
     """{framework, stack, device, machine} of this process; the framework's runtime starts, so call it in a child.
 
     `device` of the answer is None if the framework sees no such device.

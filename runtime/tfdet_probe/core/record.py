@@ -4,6 +4,7 @@ from tfdet_common.journal import KEPT_DIGESTS, SCHEMA, checksum
 
 
 def build(key, reports, provenance):
+    # type: (dict, list[dict], dict) -> dict
     """A record of what the relaunches of one case reported.
 
     key: {environment, device, source, case, solution, case_hash, mode}; device: {kind, model}, and details where that

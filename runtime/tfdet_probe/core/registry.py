@@ -5,8 +5,14 @@ import inspect
 import io
 import itertools
 import re
+from typing import TYPE_CHECKING
 
 from . import meaning
+
+if TYPE_CHECKING:  # for type comments alone: the host hashes cases without NumPy
+    from typing import Callable, Iterable, Iterator, Sequence  # noqa: F401
+
+    from .make import Computation, Make  # noqa: F401
 
 # Bump when the way of measuring changes what a record means: every record goes stale.
 METHOD = 1
@@ -20,8 +26,7 @@ class CaseFunction(object):
     """One @case function: a family of cases, one per combination of its parameters and mode."""
 
     def __init__(self, function, source, ops, modes, unplaced, parameters):
-        with io.open(inspect.getsourcefile(function), encoding="utf-8") as module:
-            written = meaning.of_cases(module.read())
+        written = _written_beside(function)
         if function.__name__ not in written:
             raise ValueError('{}: write @case("{}", ...) before its def in the module itself, the source as a plain '
                              "string first: the text alone is read for the hash".format(function.__name__, source))
@@ -38,6 +43,7 @@ class CaseFunction(object):
         self.own_gradient = _OWN_GRADIENT.search(text) is not None
 
     def cases(self, framework_modes):
+        # type: (Sequence[str]) -> Iterator[Case]
         """framework_modes: what a case that names none runs in, and all that one may name beside `host`."""
         modes = self.modes or framework_modes
         self._check(modes, framework_modes)
@@ -56,10 +62,20 @@ class CaseFunction(object):
                 self.source))
 
 
+def _written_beside(function):
+    """What meaning.of_cases() says of the file that a function is written in; nothing where there is none."""
+    path = inspect.getsourcefile(function)
+    if path is None:
+        return {}
+    with io.open(path, encoding="utf-8") as module:
+        return meaning.of_cases(module.read())
+
+
 class Case(object):
     """One runnable form of a source."""
 
     def __init__(self, family, values, mode):
+        # type: (CaseFunction, dict[str, object], str) -> None
         self.family = family
         self.values = values
         self.mode = mode
@@ -70,15 +86,18 @@ class Case(object):
         self.own_gradient = family.own_gradient  # is a gradient function part of the case?
 
     def build(self, make):
+        # type: (Make) -> Computation
         return self.family.function(make, **self.values)
 
 
 def case_key(name, values, mode):
+    # type: (str, Iterable[object], str) -> str
     """values: of the parameters, in the order of their names."""
     return "-".join([name] + [str(value) for value in values] + [mode]).replace("_", "-").lower()
 
 
 def case(source, ops=(), modes=None, unplaced=None, **parameters):
+    # type: (str, Iterable[str], Iterable[str] | None, str | None, Sequence[object]) -> Callable[..., CaseFunction]
     """Register a function as the cases of `source`.
 
     source: the file name (without .toml) under matrix/sources.
@@ -98,5 +117,6 @@ def case(source, ops=(), modes=None, unplaced=None, **parameters):
 
 
 def code_hash(text):
+    # type: (str) -> str
     """SHA-256 (16 hex digits) of what a case's text means, see `meaning`, and of the measuring method."""
     return hashlib.sha256("{}\n{}".format(METHOD, text).encode("utf-8")).hexdigest()[:16]

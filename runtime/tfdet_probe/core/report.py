@@ -50,11 +50,13 @@ class Failures(object):
 
 
 def words(record):
+    # type: (dict) -> str
     text = _SHORT.get(record["observation"], record["observation"])
     return text.format(**record)
 
 
 def table(records):
+    # type: (list[dict]) -> str
     """Observations, source by solution. Verdicts are inferred later, by `tfdet status`."""
     solutions = sorted({r["solution"] for r in records}, key=lambda key: (key != "none", key))
     rows = [["source"] + solutions]

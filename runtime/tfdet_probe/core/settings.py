@@ -25,6 +25,7 @@ class Settings(object):
         self.replaced = frozenset()  # sources whose ops this solution replaces here, once it is applied
 
     def apply(self, determinism_variables):
+        # type: (list[str]) -> None
         """Set this solution's variables, and unset every other determinism-related one."""
         for name in determinism_variables:
             os.environ.pop(name, None)
@@ -33,6 +34,7 @@ class Settings(object):
             self.replaced = frozenset(self._framework.apply(self._call) or ())
 
     def before_repeat(self):
+        # type: () -> None
         """Seeds, if the solution sets them: each repeat starts from the same state."""
         if self._seed is not None:
             self._framework.seed(self._call, self._seed)

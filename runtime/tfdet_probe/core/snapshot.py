@@ -27,6 +27,7 @@ class Snapshot(object):
         return cls([_part(np.asarray(array)) for array in arrays])
 
     def save(self, path):
+        # type: (str) -> None
         header = [[dtype, list(shape), len(data)] for dtype, shape, data in self.parts]
         with open(path, "wb") as out:
             out.write(json.dumps(header).encode("ascii") + b"\n")
@@ -67,6 +68,7 @@ def _item(value):
 
 
 def distance(one, two):
+    # type: (Snapshot, Snapshot) -> tuple[int | None, float | None]
     """Largest difference of two snapshots: (ulp or None, absolute or None).
 
     ulp counts the steps between two floats of one dtype (-0.0 to 0.0 is none: one value, other

@@ -1,5 +1,12 @@
 """What the probe asks of a kind of device.  A new kind is a file here and its name in devices.ALL."""
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # for type comments alone
+    from typing import Callable  # noqa: F401
+
+    from tfdet_probe.frameworks.base import Framework  # noqa: F401
+
 
 class Busy(Exception):
     """The device could not be kept busy."""
@@ -13,19 +20,22 @@ class Device(object):
     launches_kernels: ones that a profiler can name.  absent: what to do where there is none.
     """
 
-    kind = word = placement = None
+    kind = word = placement = ""
     in_company = launches_kernels = False
     absent = ""
 
     @property
     def name(self):
+        # type: () -> str
         return self.placement + ":0"
 
     def installed(self):
+        # type: () -> dict[str, object]
         """What every record's stack says of this kind on this machine, whichever device the case runs on."""
         return {}
 
     def describe(self, framework):
+        # type: (Framework) -> tuple[dict[str, str] | None, dict[str, object]]
         """({kind, model} or None where the framework sees none, more of the stack).  Called in a child.
 
         model: the key of the evidence: the kind, or the kind, a dash and more.
@@ -33,8 +43,10 @@ class Device(object):
         raise NotImplementedError
 
     def state(self):
+        # type: () -> dict[str, object] | None
         """What it says of itself now, for the record; None where it tells nothing."""
 
     def work(self):
+        # type: () -> tuple[str, list[Callable[[], Callable[[], object]]]]
         """(what keeps it busy, [work]): in its own thread, each work() gives a step to be done again and again."""
         raise Busy("nothing is known that would")

@@ -26,7 +26,7 @@ class Nvidia(Device):
     def __init__(self, cuda=None):
         """cuda: the driver's library, where it is not the machine's."""
         self._cuda = cuda
-        self._nvml = None
+        self._nvml, self._asked = None, False
 
     def installed(self):
         return {"driver": _driver(), "gpu": None, "compute_capability": None, "gpu_uuid_hash": None}
@@ -43,9 +43,9 @@ class Nvidia(Device):
         }
 
     def state(self):
-        if self._nvml is None:
-            self._nvml = nvml.connect() or False
-        return self._nvml.state() if self._nvml else None
+        if not self._asked:
+            self._nvml, self._asked = nvml.connect(), True
+        return None if self._nvml is None else self._nvml.state()
 
     def work(self):
         """The framework must have started the device: its context is shared."""

@@ -6,8 +6,12 @@ More folders to look in, with a package `<name>` each, are named in the variable
 import importlib
 import os
 import pkgutil
+from typing import TYPE_CHECKING
 
 from tfdet_common.variables import FRAMEWORKS
+
+if TYPE_CHECKING:  # for type comments alone
+    from .base import Framework  # noqa: F401
 
 __path__ = __path__ + [folder for folder in os.environ.get(FRAMEWORKS, "").split(os.pathsep) if folder]
 
@@ -17,11 +21,13 @@ class NoAdapter(Exception):
 
 
 def names():
+    # type: () -> list[str]
     """Of the frameworks that there are adapters for."""
     return sorted(name for _, name, is_package in pkgutil.iter_modules(__path__) if is_package)
 
 
 def find(name):
+    # type: (str) -> Framework
     """The adapter of this framework: see base.Framework."""
     if name not in names():
         raise NoAdapter("no adapter for the framework {!r}; there are: {} (more folders: {})".format(

@@ -34,7 +34,7 @@ class _TensorRunner(Runner):
         if self.computation.kind != "gradient":
             return False
         try:
-            self._forward_alone()
+            self._forward_alone()  # type: ignore[attr-defined]  # each of the two below has its own
         except Exception:  # whatever it is, the gradient is not to blame
             return False
         return True
@@ -110,7 +110,7 @@ class _Function(_Eager):
 
 class _Session(_TensorRunner):
     def setup(self):
-        self._session = None
+        self._session = None  # type: tf.compat.v1.Session
         if self.computation.kind != "program":
             self._open()
 

@@ -69,12 +69,11 @@ class Search(object):
         if weights is None:
             self._compare_with_untraced()
             return self.found
-        self.found.difference = ops or weights
-        self.found.result = self.found.difference.result
-        self.found.culprits = self.found.difference.culprits
-        self._tell("ops", self.found.difference)
+        closest = ops or weights
+        self.found.difference, self.found.result, self.found.culprits = closest, closest.result, closest.culprits
+        self._tell("ops", closest)
         if ops is not None and ops.culprits:
-            self._confirm()
+            self._confirm(ops)
         self._compare_with_untraced()
         return self.found
 
@@ -134,7 +133,7 @@ class Search(object):
         digests = []
         for path in sorted(trace_files(folder).values()):
             end = _end_of(path)
-            digests.append((end or {}).get("weights"))
+            digests.append((end or {}).get("weights") or "")
         if digests and all(digests):
             self._weights.append((level, " ".join(digests)))
 
@@ -148,15 +147,15 @@ class Search(object):
         self.found.findings.append(line)
         self._progress.say("  " + line)
 
-    def _confirm(self):
+    def _confirm(self, difference):
         """Ask the culprit itself: by replay, or by a run without what is suspected."""
-        first = self.found.culprits[0]
+        first = difference.culprits[0]
         if first["class"] == advice.FEED and not os.environ.get("PYTHONHASHSEED"):
-            self._try_hash_seed(first)
+            self._try_hash_seed(first, difference.headers[0].get("tensorflow"))
         if first["class"] == advice.KERNEL:
-            self._replay(first)
+            self._replay(first, difference.steps_recorded)
 
-    def _try_hash_seed(self, culprit):
+    def _try_hash_seed(self, culprit, tensorflow):
         """With PYTHONHASHSEED=0 sets have one order: does the difference go away?"""
         self._progress.planned += 2
         fixed = {"PYTHONHASHSEED": "0"}
@@ -165,15 +164,15 @@ class Search(object):
             self._found("with PYTHONHASHSEED=0 the runs still differ: it is not the order of a set")
             return
         self._found("with PYTHONHASHSEED=0 the runs are the same: the order of a set, or a hash, decides")
-        book = advice.Book({"tensorflow": self.found.difference.headers[0].get("tensorflow"), "environment": {}})
+        book = advice.Book({"tensorflow": tensorflow, "environment": {}})
         found = book.advise(advice.FEED, "python-set-order", culprit["device"])
         culprit.update(source=found.source, solution=found.solution, lines=found.lines,
                        advice="; ".join([found.text] + found.lines))
 
-    def _replay(self, culprit):
+    def _replay(self, culprit, steps):
         """Run the one op again and again on the inputs that it had."""
         op = dict(culprit["key"], occurrence=culprit["occurrence"])
-        folder = self._run("ops", self.found.difference.steps_recorded, ["--capture", json.dumps(op)])
+        folder = self._run("ops", steps, ["--capture", json.dumps(op)])
         kept = sorted(name for name in os.listdir(folder) if name.startswith("capture-"))
         if not kept:
             self._found("it could not be replayed: its inputs were not kept")

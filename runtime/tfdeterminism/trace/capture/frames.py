@@ -1,5 +1,6 @@
 """Which lines of the user's program made an op."""
 
+import itertools
 import os
 import sys
 import sysconfig
@@ -27,9 +28,9 @@ def _generated(path):
 def _foreign():
     folders = [_HERE] + [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     for name in _PACKAGES:
-        module = sys.modules.get(name)
-        if getattr(module, "__file__", None):
-            folders.append(os.path.dirname(os.path.abspath(module.__file__)))
+        path = getattr(sys.modules.get(name), "__file__", None)
+        if path:
+            folders.append(os.path.dirname(os.path.abspath(path)))
     return tuple(folder + os.sep for folder in folders + [os.path.realpath(one) for one in folders])
 
 
@@ -48,20 +49,24 @@ def of_op(op):
 
 def in_keras():
     """Is it Keras that the user's innermost line has called?"""
-    frame = sys._getframe(1)
-    while frame is not None and not is_user(frame.f_code.co_filename):
-        if {"keras", "tf_keras"} & set(os.path.normpath(frame.f_code.co_filename).split(os.sep)):
+    for frame in _outward(sys._getframe(1)):
+        path = frame.f_code.co_filename
+        if is_user(path):
+            break
+        if {"keras", "tf_keras"} & set(os.path.normpath(path).split(os.sep)):
             return True
-        frame = frame.f_back
     return False
 
 
 def of_caller():
     """The same for the caller's own stack."""
-    found, frame = [], sys._getframe(1)
-    while frame is not None and len(found) < DEPTH:
-        path = frame.f_code.co_filename
-        if is_user(path):
-            found.append([path, frame.f_lineno, frame.f_code.co_name])
+    users = (frame for frame in _outward(sys._getframe(1)) if is_user(frame.f_code.co_filename))
+    return [[frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name]
+            for frame in itertools.islice(users, DEPTH)]
+
+
+def _outward(frame):
+    """The frame, the one that called it, and so on."""
+    while frame is not None:
+        yield frame
         frame = frame.f_back
-    return found

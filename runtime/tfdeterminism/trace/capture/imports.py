@@ -9,11 +9,13 @@ import sys
 
 
 class AfterImport(object):
-    """A finder in sys.meta_path. wanted: {module name: function(module)}."""
+    """A finder in sys.meta_path from open() to close(). wanted: {module name: function(module)}."""
 
     def __init__(self):
         self._wanted = {}
         self._looking = set()
+
+    def open(self):
         sys.meta_path.insert(0, self)
 
     def add(self, wanted):
@@ -26,6 +28,7 @@ class AfterImport(object):
     def close(self):
         if self in sys.meta_path:
             sys.meta_path.remove(self)
+        self._wanted.clear()
 
     def find_spec(self, name, path=None, target=None):
         if name not in self._wanted or name in self._looking:
@@ -35,15 +38,16 @@ class AfterImport(object):
             spec = importlib.util.find_spec(name)
         finally:
             self._looking.discard(name)
-        if spec is None or not hasattr(spec.loader, "exec_module"):
+        loader = getattr(spec, "loader", None)
+        if loader is None or not hasattr(loader, "exec_module"):
             return spec
-        load, function = spec.loader.exec_module, self._wanted
+        load = loader.exec_module
 
         def exec_module(module):
             load(module)
-            wanted = function.pop(name, None)
-            if wanted is not None:
-                wanted(sys.modules.get(name, module))
+            function = self._wanted.pop(name, None)
+            if function is not None:
+                function(sys.modules.get(name, module))
 
-        spec.loader.exec_module = exec_module
+        loader.exec_module = exec_module
         return spec

@@ -39,11 +39,12 @@ class Recording(object):
         self._steps = steps
         self.capture = capture
         self.xla = level == "none" and xla is not False
-        self._imports = None
+        self._imports = AfterImport()
         self._wrappers = None
         self._closers = []
         self._pid = os.getpid()
-        self.recorder = None
+        # None until TensorFlow has been imported; labels stays so where its probes could not be put in.
+        self.recorder = None  # type: Recorder | None
         self.labels = None
         self.rank = rank()
         self.path = _path(out, self.rank)
@@ -60,7 +61,7 @@ class Recording(object):
         if _current:
             raise errors.BadUsage("a trace is being recorded already", "end it first; traces do not nest")
         _current.append(self)
-        self._imports = AfterImport()
+        self._imports.open()
         self._imports.add({"tensorflow": self._install})
 
     def stop(self, clean=True, exit_status=None):
@@ -72,7 +73,7 @@ class Recording(object):
         if os.getpid() != self._pid:
             return
         if self.recorder is None:
-            self._without_tensorflow()
+            self.recorder = self._new_recorder(None)
         weights = self.labels.all_final() if self.labels is not None else {}
         self.recorder.end(clean, exit_status, digest.of_parts(weights) if weights else None,
                           {label: "{:016x}".format(value) for label, value in weights.items()})
@@ -93,10 +94,8 @@ class Recording(object):
             return errors.NOTHING, "the program ended, and no TensorFlow op was seen: there is nothing to compare"
         return None
 
-    def _without_tensorflow(self):
-        self.recorder = self._new_recorder(None)
-
     def _new_recorder(self, tensorflow):
+        # type: (str | None) -> Recorder
         try:
             return Recorder(self.path, self._header(tensorflow), self._level, self._steps)
         except (IOError, OSError) as error:
@@ -119,8 +118,8 @@ class Recording(object):
             errors.say("{}; the program goes on untraced".format(error))
             _current.remove(self)
             return
-        from .tensorflow import install
         try:
+            from .tensorflow import install
             install.install(self)
         except Exception as error:  # a TensorFlow that we do not know must not end the user's program
             self.recorder.fail("{} cannot be traced: {}: {}".format(

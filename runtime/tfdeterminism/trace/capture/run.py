@@ -51,10 +51,7 @@ class _Module(object):
             raise errors.BadUsage("-m names no module", "-- -m PACKAGE.MODULE ARGUMENTS")
         sys.path[0] = self.imports_from = os.getcwd()
         try:
-            spec = importlib.util.find_spec(arguments[0])
-            if spec is not None and spec.submodule_search_locations is not None:
-                spec = importlib.util.find_spec(arguments[0] + ".__main__")
-            self.code = spec and spec.loader.get_code(spec.name)
+            spec, self.code = _found(arguments[0])
         except (ImportError, AttributeError, ValueError, SyntaxError) as error:
             raise errors.BadUsage("{}: {}".format(arguments[0], error), "run it without tracing first")
         if self.code is None:
@@ -63,11 +60,22 @@ class _Module(object):
         self.argv = [spec.origin] + arguments[1:]
 
 
+def _found(name):
+    """(spec, code) of what `-m NAME` runs; None for what there is not."""
+    spec = importlib.util.find_spec(name)
+    if spec is not None and spec.submodule_search_locations is not None:
+        spec = importlib.util.find_spec(name + ".__main__")
+    loader = getattr(spec, "loader", None)
+    if spec is None or loader is None:
+        return spec, None
+    return spec, loader.get_code(spec.name)
+
+
 def _execute(program, recording):
     """Run it as Python would; the exit code."""
     module = types.ModuleType("__main__")
     module.__file__ = program.file
-    module.__builtins__ = __builtins__
+    module.__dict__["__builtins__"] = __builtins__
     module.__annotations__ = {}
     if program.spec is not None:
         module.__spec__, module.__package__ = program.spec, program.spec.parent

@@ -15,7 +15,8 @@ def make(out, level, steps):
 
         def on_train_begin(self, logs=None):
             self._recording.start()
-            self._recording.labels.follow_all(self.model.weights)
+            if self._recording.labels is not None:
+                self._recording.labels.follow_all(self.model.weights)
 
         def on_train_end(self, logs=None):
             self._recording.stop()

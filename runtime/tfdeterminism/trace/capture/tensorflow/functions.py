@@ -90,7 +90,7 @@ class Functions(object):
         sinks = []
 
         def build(*inner_args, **inner_kwargs):
-            outputs = build.__wrapped__(*inner_args, **inner_kwargs)
+            outputs = build.__wrapped__(*inner_args, **inner_kwargs)  # type: ignore[attr-defined]  # make_decorator's
             graph = tf.ops.get_default_graph()
             if isinstance(graph, tf.func_graph.FuncGraph):
                 sinks.extend(self._instrument(graph, outputs))

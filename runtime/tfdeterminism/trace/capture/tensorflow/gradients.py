@@ -28,8 +28,8 @@ class Gradients(object):
 
     def _eagerly(self, op_type, attrs, count, inputs, outputs, *rest):
         local = self._recorder.local
-        keys = [getattr(one, "_tfdet_key", (None, None)) for one in outputs or () if one is not None]
-        found = [self._recorder.eager.described(key) for owner, key in keys if owner is self._recorder]
+        keys = [self._key(one) for one in outputs or () if one is not None]
+        found = [self._recorder.eager.described(key) for key in keys if key is not None]
         if not found:  # TensorFlow drops outputs that the gradient does not need
             ids = [getattr(one, "_tfdet_key", (None, None))[1] for one in inputs or () if one is not None]
             found = [one for one in [self._recorder.eager.fed_by(op_type, ids)] if one]
@@ -38,6 +38,11 @@ class Gradients(object):
             return self._original(op_type, attrs, count, inputs, outputs, *rest)
         finally:
             local.forward = before
+
+    def _key(self, tensor):
+        """Under which this trace knows it, or None."""
+        owner, key = getattr(tensor, "_tfdet_key", (None, None))
+        return key if owner is self._recorder else None
 
 
 def _forward_op(op_type, inputs, outputs):

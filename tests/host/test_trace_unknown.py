@@ -1,0 +1,39 @@
+"""A TensorFlow whose inside is not as the probes know it: it is said, and the program goes on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RUNTIME = Path(__file__).resolve().parents[2] / "runtime"
+UNKNOWN = """
+__version__ = "9.0"
+class keras:
+    class callbacks:
+        class Callback:
+            class model:
+                weights = []
+"""
+PROGRAMS = {
+    "record": "with trace.record('out'):\n    import tensorflow",
+    "callback": "one = trace.callback('out')\none.on_train_begin()\none.on_train_end()",
+}
+
+
+@pytest.mark.parametrize("way", sorted(PROGRAMS))
+def test_a_tensorflow_that_cannot_be_traced_ends_no_program(tmp_path: Path, way: str) -> None:
+    (tmp_path / "tensorflow").mkdir()
+    (tmp_path / "tensorflow" / "__init__.py").write_text(UNKNOWN)
+    program = f"from tfdeterminism import trace\n{PROGRAMS[way]}\nprint('went on')"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={"PYTHONPATH": f"{tmp_path}:{RUNTIME}"},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (0, "went on\n"), done.stderr
+    assert "TensorFlow 9.0 cannot be traced" in done.stderr
