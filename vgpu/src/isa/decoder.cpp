@@ -273,6 +273,7 @@ uint32_t Decoder::exact(const Operand& o, std::string_view type) {
 }
 
 uint32_t Decoder::predicate(const Operand& o) {
+  if (o.kind == Operand::Literal) return constant(ptx::literal(o.text, o.negative, "u32") ? kAll : 0, 4);
   const Slot* slot = find_register(o.text);
   if (o.text == "_") return scratch_register(0);
   if (!slot || slot->width) throw Unsupported("line " + std::to_string(prepared_.line) + ": no predicate: " + std::string(o.text));

@@ -15,6 +15,7 @@ bool decode_half(Decoder&, const Statement&, Instruction&);
 bool decode_compare(Decoder&, const Statement&, Instruction&);
 bool decode_convert(Decoder&, const Statement&, Instruction&);
 bool decode_move(Decoder&, const Statement&, Instruction&);
+bool decode_variable(Decoder&, const Operand&, Instruction&, bool as_generic);  // the address of one
 bool decode_memory(Decoder&, const Statement&, Instruction&);
 bool decode_atomic(Decoder&, const Statement&, Instruction&);
 bool decode_control(Decoder&, const Statement&, Instruction&);

@@ -4,10 +4,10 @@
 #include <cstring>
 
 #include "../isa/special.h"
+#include "memory.h"
 
 namespace vgpu {
 
-class Memory;
 class Schedule;
 
 // How a launch ends that does not end well.
@@ -23,7 +23,9 @@ struct Lanes {
   bool own_parameters = false;  // in a function each lane has its own; a kernel's are everybody's
   uint8_t* shared = nullptr;
   uint32_t shared_bytes = 0;
-  Memory* memory = nullptr;
+  const Memory* memory = nullptr;
+  Extent recent[2];  // where accesses lay last
+  uint64_t generation = 0;
   Schedule* schedule = nullptr;
   uint64_t clock = 0;
   uint64_t atomics = 0;

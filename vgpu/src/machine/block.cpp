@@ -1,0 +1,447 @@
+#include "block.h"
+
+#include <algorithm>
+
+namespace vgpu {
+namespace {
+
+constexpr uint32_t kTurn = 20000;  // instructions of a group before others may go
+constexpr uint32_t kNever = ~0u;
+
+uint32_t align_up(uint32_t value, uint32_t to) { return (value + to - 1) / to * to; }
+
+void fill(uint8_t* registers, Special which, uint32_t value) {
+  std::fill_n(reinterpret_cast<uint32_t*>(registers + special_offset(which)), kLanes, value);
+}
+
+uint8_t* sixteen(std::vector<uint8_t>& bytes) {
+  return reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(bytes.data()) + 63) & ~uintptr_t(63));
+}
+
+}  // namespace
+
+Block::Block(const Launch& launch, Schedule& schedule, const Memory& memory)
+    : launch_(launch), schedule_(schedule), parameters_(launch.parameters.size() + 64) {
+  threads_ = launch.block[0] * launch.block[1] * launch.block[2];
+  warps_.resize((threads_ + kLanes - 1) / kLanes);
+  for (uint32_t k = 0; k < warps_.size(); k++) warps_[k].number = k;
+  dynamic_at_ = align_up(launch.program->shared_bytes, 16);
+  shared_.resize(dynamic_at_ + launch.dynamic_shared + 64);
+  std::copy(launch.parameters.begin(), launch.parameters.end(), sixteen(parameters_));
+  lanes_.shared = sixteen(shared_);
+  lanes_.shared_bytes = dynamic_at_ + launch.dynamic_shared;
+  lanes_.memory = &memory;
+  lanes_.schedule = &schedule;
+}
+
+void Block::begin(uint32_t number) {
+  number_ = number;
+  live_ = threads_;
+  std::fill(std::begin(barriers_), std::end(barriers_), Barrier());
+  std::fill_n(lanes_.shared, lanes_.shared_bytes, 0);
+  for (Warp& warp : warps_) {
+    uint32_t lanes = std::min(kLanes, threads_ - warp.number * kLanes);
+    warp.alive = lanes == kLanes ? kAll : (1u << lanes) - 1;
+    warp.tired = false;
+    warp.groups.clear();
+    Frame* frame = warp.enter(*launch_.program);
+    frame->holders = 1;
+    special_registers(warp, frame->aligned());
+    warp.groups.push_back({frame, 0, warp.alive});
+  }
+}
+
+void Block::special_registers(Warp& warp, uint8_t* registers) const {
+  auto lanes = [registers](Special which) { return reinterpret_cast<uint32_t*>(registers + special_offset(which)); };
+  const uint32_t *b = launch_.block, *g = launch_.grid;
+  for (uint32_t l = 0; l < kLanes; l++) {
+    uint32_t thread = warp.number * kLanes + l;
+    lanes(kTidX)[l] = thread % b[0];
+    lanes(kTidY)[l] = thread / b[0] % b[1];
+    lanes(kTidZ)[l] = thread / b[0] / b[1];
+    lanes(kLaneid)[l] = l;
+    lanes(kMaskEq)[l] = 1u << l;
+    lanes(kMaskLt)[l] = (1u << l) - 1;
+    lanes(kMaskLe)[l] = (1u << l) | ((1u << l) - 1);
+    lanes(kMaskGt)[l] = ~((1u << l) | ((1u << l) - 1));
+    lanes(kMaskGe)[l] = ~((1u << l) - 1);
+  }
+  const uint32_t id[3] = {number_ % g[0], number_ / g[0] % g[1], number_ / g[0] / g[1]};
+  for (uint32_t k = 0; k < 3; k++) {
+    fill(registers, static_cast<Special>(kNtidX + k), b[k]);
+    fill(registers, static_cast<Special>(kCtaidX + k), id[k]);
+    fill(registers, static_cast<Special>(kNctaidX + k), g[k]);
+  }
+  fill(registers, kWarpid, warp.number);
+  fill(registers, kNwarpid, static_cast<uint32_t>(warps_.size()));
+  fill(registers, kNsmid, 1);
+  fill(registers, kDynamicShared, dynamic_at_);
+  fill(registers, kDynamicSharedBytes, launch_.dynamic_shared);
+  fill(registers, kTotalSharedBytes, dynamic_at_ + launch_.dynamic_shared);
+}
+
+bool Block::ready() const {
+  return std::any_of(warps_.begin(), warps_.end(), [](const Warp& w) { return w.ready(); });
+}
+
+void Block::bind(Warp&, Frame* frame) {
+  lanes_.frame = frame->aligned();
+  lanes_.own_parameters = frame->caller != nullptr;
+  lanes_.parameters = lanes_.own_parameters ? frame->parameters.data() : sixteen(parameters_);
+  lanes_.parameter_bytes = lanes_.own_parameters ? frame->program->parameter_bytes
+                                                 : static_cast<uint32_t>(launch_.parameters.size());
+  lanes_.local = frame->local.data(), lanes_.local_bytes = frame->program->local_bytes;
+  lanes_.scratch = frame->scratch.data(), lanes_.scratch_bytes = frame->program->scratch_bytes;
+}
+
+void Block::turn() {
+  std::vector<uint32_t> able;
+  for (int pass = 0; pass < 2 && able.empty(); pass++) {
+    for (Warp& warp : warps_) {
+      if (pass) warp.tired = false;
+      if (warp.ready() && !warp.tired) able.push_back(warp.number);
+    }
+  }
+  if (able.empty()) {
+    for (Warp& warp : warps_) if (!warp.groups.empty() && meet_apart(warp)) return;
+    return fail(Fault::Deadlock, nullptr, launch_.program);
+  }
+  Warp& warp = warps_[able[schedule_.pick(static_cast<uint32_t>(able.size()))]];
+  run_group(warp, leader(warp));
+}
+
+// The group that the others wait for: the deepest call, and there the least place; now and then another, as threads of a
+// warp are independent.
+uint32_t Block::leader(const Warp& warp) {
+  std::vector<uint32_t> able;
+  for (int pass = 0; pass < 2 && able.empty(); pass++)
+    for (uint32_t k = 0; k < warp.groups.size(); k++)
+      if (warp.groups[k].state == State::Ready && (pass || !warp.groups[k].tired)) able.push_back(k);
+  if (!schedule_.serial() && able.size() > 1 && schedule_.pick(4) == 0)
+    return able[schedule_.pick(static_cast<uint32_t>(able.size()))];
+  return *std::min_element(able.begin(), able.end(), [&](uint32_t a, uint32_t b) {
+    const Group &x = warp.groups[a], &y = warp.groups[b];
+    return x.frame->depth != y.frame->depth ? x.frame->depth > y.frame->depth : x.pc < y.pc;
+  });
+}
+
+// The nearest place before this group at which another one waits to go on with it.
+uint32_t Block::stop_before(const Warp& warp, uint32_t group) const {
+  const Group& own = warp.groups[group];
+  uint32_t stop = kNever;
+  for (uint32_t k = 0; k < warp.groups.size(); k++)
+    if (k != group && warp.groups[k].frame == own.frame && warp.groups[k].state != State::Barrier &&
+        warp.groups[k].pc >= own.pc)
+      stop = std::min(stop, warp.groups[k].pc);
+  return stop;
+}
+
+// With the groups at its very place; `group` is where it is afterwards.
+bool Block::merge(Warp& warp, uint32_t& group) {
+  bool merged = false;
+  for (uint32_t k = 0; k < warp.groups.size(); k++) {
+    Group &own = warp.groups[group], &other = warp.groups[k];
+    if (k == group || other.frame != own.frame || other.pc != own.pc || other.state == State::Barrier) continue;
+    own.mask |= other.mask;
+    drop(warp, k);
+    if (k < group) group--;
+    k--;
+    merged = true;
+  }
+  return merged;
+}
+
+void Block::drop(Warp& warp, uint32_t group) {
+  warp.leave(warp.groups[group].frame);
+  warp.groups.erase(warp.groups.begin() + group);
+}
+
+void Block::run_group(Warp& warp, uint32_t group) {
+  spinning_ = false;
+  merge(warp, group);
+  bind(warp, warp.groups[group].frame);
+  uint32_t left = kTurn;
+  uint32_t stop = stop_before(warp, group);
+  while (outcome_.fault == Fault::None) {
+    Group& g = warp.groups[group];
+    if (g.pc == stop) {
+      merge(warp, group);
+      stop = stop_before(warp, group);
+      continue;
+    }
+    const Program& program = *g.frame->program;
+    const Instruction& i = program.code[g.pc];
+    uint32_t mask = g.mask;
+    if (i.guard >= 0) {
+      uint32_t p = predicate(lanes_, static_cast<uint32_t>(i.guard));
+      mask &= i.negated ? ~p : p;
+    }
+    if (left-- == 0) {
+      g.tired = warp.tired = spinning_ = true;
+      return;
+    }
+    outcome_.instructions += static_cast<uint32_t>(__builtin_popcount(mask));
+    if (i.kind == Kind::Memory && mask && !g.passed && schedule_.yields()) {
+      g.passed = true;
+      return;
+    }
+    g.passed = false;
+    if (i.kind <= Kind::Memory) {
+      if (mask) {
+        lanes_.mask = mask;
+        i.run(lanes_, i);
+        if (lanes_.fault != Fault::None) return fail(lanes_.fault, &i, &program);
+      }
+      g.pc++;
+      continue;
+    }
+    uint32_t before = g.pc;
+    if (step(warp, group, i, mask) == Step::Stop) return;
+    if (warp.groups.size() > 1) {
+      // Whoever is behind goes first, so that the lanes come together again.
+      const Group& own = warp.groups[group];
+      if (own.pc != before + 1)
+        for (const Group& other : warp.groups)
+          if (&other != &own && other.state == State::Ready && !other.tired && other.frame == own.frame && other.pc < own.pc)
+            return;
+      stop = stop_before(warp, group);
+    } else {
+      stop = kNever;
+    }
+  }
+}
+
+Block::Step Block::step(Warp& warp, uint32_t& group, const Instruction& i, uint32_t mask) {
+  switch (i.kind) {
+    case Kind::Branch: return jump(warp, group, mask, static_cast<uint32_t>(i.imm));
+    case Kind::Indexed: return indexed(warp, group, i, mask);
+    case Kind::Call: return call(warp, group, i, mask);
+    case Kind::Return: return warp.groups[group].frame->caller ? back(warp, group, mask) : leave(warp, group, mask);
+    case Kind::Exit: return leave(warp, group, mask);
+    case Kind::Trap:
+      if (mask) return fail(Fault::Trap, &i, warp.groups[group].frame->program), Step::Stop;
+      warp.groups[group].pc++;
+      return Step::Next;
+    case Kind::Yield:
+      warp.groups[group].pc++;
+      warp.groups[group].tired = warp.tired = spinning_ = true;
+      return Step::Stop;
+    case Kind::Barrier: return barrier(warp, group, i, mask);
+    default: return meeting(warp, group, i, mask);
+  }
+}
+
+// The lanes of `mask` go on at `pc`, the others of the group where they are.
+void Block::split(Warp& warp, uint32_t group, uint32_t mask, uint32_t pc) {
+  Group other = warp.groups[group];
+  other.mask = mask, other.pc = pc, other.state = State::Ready, other.passed = other.tired = false;
+  other.frame->holders++;
+  warp.groups[group].mask &= ~mask;
+  warp.groups.push_back(other);
+}
+
+Block::Step Block::jump(Warp& warp, uint32_t group, uint32_t taken, uint32_t target) {
+  Group& g = warp.groups[group];
+  if (taken == g.mask) g.pc = target;
+  else if (taken == 0) g.pc++;
+  else {
+    g.pc++;
+    split(warp, group, taken, target);
+  }
+  return Step::Next;
+}
+
+Block::Step Block::indexed(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
+  const uint32_t* index = lanes_of<uint32_t>(lanes_, i.a);
+  const std::vector<uint32_t>& table = warp.groups[group].frame->program->tables[static_cast<size_t>(i.imm)];
+  uint32_t at = warp.groups[group].pc, left = mask;
+  while (left) {
+    uint32_t lane = static_cast<uint32_t>(__builtin_ctz(left)), chosen = index[lane], same = 0;
+    if (chosen >= table.size()) return fail(Fault::OutOfBounds, &i, warp.groups[group].frame->program), Step::Stop;
+    each(left, [&](uint32_t l) { same |= uint32_t(index[l] == chosen) << l; });
+    left &= ~same;
+    if (same == warp.groups[group].mask) {
+      warp.groups[group].pc = table[chosen];
+      return Step::Next;
+    }
+    split(warp, group, same, table[chosen]);
+  }
+  warp.groups[group].pc = at + 1;
+  return Step::Next;
+}
+
+Block::Step Block::call(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
+  uint32_t next = warp.groups[group].pc + 1;
+  if (mask != warp.groups[group].mask) split(warp, group, warp.groups[group].mask & ~mask, next);
+  if (!mask) return drop(warp, group), Step::Stop;
+  Group& g = warp.groups[group];
+  Frame* caller = g.frame;
+  const CallSite& site = caller->program->calls[static_cast<size_t>(i.imm)];
+  if (caller->depth + 1 >= kMostDepth) return fail(Fault::CallDepth, &i, caller->program), Step::Stop;
+  const Program* callee = launch_.image->program(site.callee);
+  Frame* frame = warp.enter(*callee);
+  frame->caller = caller, frame->site = &site, frame->depth = caller->depth + 1, frame->return_pc = next;
+  frame->holders = 1;  // the group's hold of the caller becomes the new frame's
+  frame->parameters.assign(size_t(callee->parameter_bytes) * kLanes, 0);
+  std::copy_n(caller->aligned(), kSpecialBytes, frame->aligned());
+  each(mask, [&](uint32_t l) {
+    for (const CallSite::Piece& p : site.arguments)
+      std::copy_n(&caller->scratch[size_t(l) * caller->program->scratch_bytes + p.from], p.size,
+                  &frame->parameters[size_t(l) * callee->parameter_bytes + p.to]);
+  });
+  g.frame = frame;
+  g.pc = 0;
+  bind(warp, frame);
+  return Step::Next;
+}
+
+Block::Step Block::back(Warp& warp, uint32_t group, uint32_t mask) {
+  Group& g = warp.groups[group];
+  if (mask != g.mask) split(warp, group, g.mask & ~mask, g.pc + 1);
+  if (!mask) return drop(warp, group), Step::Stop;
+  Frame *frame = warp.groups[group].frame, *caller = frame->caller;
+  const CallSite& site = *frame->site;
+  uint32_t own = frame->program->parameter_bytes, theirs = caller->program->scratch_bytes;
+  each(mask, [&](uint32_t l) {
+    for (const CallSite::Piece& p : site.results)
+      std::copy_n(&frame->parameters[size_t(l) * own + p.from], p.size, &caller->scratch[size_t(l) * theirs + p.to]);
+  });
+  caller->holders++;
+  warp.groups[group].frame = caller;
+  warp.groups[group].pc = frame->return_pc;
+  warp.leave(frame);
+  return Step::Stop;  // the next turn brings those together that come back
+}
+
+Block::Step Block::leave(Warp& warp, uint32_t group, uint32_t mask) {
+  warp.alive &= ~mask;
+  live_ -= static_cast<uint32_t>(__builtin_popcount(mask));
+  warp.groups[group].mask &= ~mask;
+  warp.groups[group].pc++;
+  bool gone = warp.groups[group].mask == 0;
+  if (gone) drop(warp, group);
+  if (mask) {
+    for (Group& other : warp.groups) if (other.state == State::Meeting) other.state = State::Ready;
+    check_barriers();
+  }
+  return gone || mask ? Step::Stop : Step::Next;
+}
+
+Block::Step Block::barrier(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
+  uint32_t at = warp.groups[group].pc;
+  if (mask != warp.groups[group].mask) split(warp, group, warp.groups[group].mask & ~mask, at + 1);
+  if (!mask) return drop(warp, group), Step::Stop;
+  Group& g = warp.groups[group];
+  uint32_t lane = static_cast<uint32_t>(__builtin_ctz(mask)), which = lanes_of<uint32_t>(lanes_, i.a)[lane];
+  if (which >= kBarriers) return fail(Fault::OutOfBounds, &i, g.frame->program), Step::Stop;
+  Barrier& b = barriers_[which];
+  b.wanted = i.count == 2 ? lanes_of<uint32_t>(lanes_, i.b)[lane] : 0;
+  b.arrived += static_cast<uint32_t>(__builtin_popcount(mask));
+  if (i.mode >= 2) {
+    uint32_t holds = (predicate(lanes_, i.c) ^ (i.imm ? kAll : 0)) & mask;
+    b.holding += static_cast<uint32_t>(__builtin_popcount(holds));
+    b.values += static_cast<uint32_t>(__builtin_popcount(mask));
+  }
+  if (i.mode == 1) {
+    g.pc++;
+  } else {
+    g.state = State::Barrier;
+    g.barrier = which;
+  }
+  check_barriers();
+  return Step::Stop;
+}
+
+void Block::check_barriers() {
+  for (uint32_t k = 0; k < kBarriers; k++) {
+    const Barrier& b = barriers_[k];
+    if (b.arrived && b.arrived >= (b.wanted ? b.wanted : live_)) release(k);
+  }
+}
+
+void Block::release(uint32_t which) {
+  Barrier b = barriers_[which];
+  barriers_[which] = Barrier();
+  for (Warp& warp : warps_) {
+    for (Group& g : warp.groups) {
+      if (g.state != State::Barrier || g.barrier != which) continue;
+      const Instruction& i = g.frame->program->code[g.pc];
+      if (i.mode >= 2) {
+        Lanes to;
+        to.frame = g.frame->aligned();
+        bool holds = i.mode == 3 ? b.holding == b.values : b.holding != 0;
+        if (i.mode == 2) each(g.mask, [&](uint32_t l) { lanes_of<uint32_t>(to, i.d)[l] = b.holding; });
+        else predicate(to, i.d) = (predicate(to, i.d) & ~g.mask) | (holds ? g.mask : 0);
+      }
+      g.state = State::Ready;
+      g.tired = false;
+      g.pc++;
+    }
+    warp.tired = false;
+  }
+}
+
+Block::Step Block::meeting(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
+  uint32_t at = warp.groups[group].pc;
+  if (mask != warp.groups[group].mask) split(warp, group, warp.groups[group].mask & ~mask, at + 1);
+  if (!mask) return drop(warp, group), Step::Stop;
+  const uint32_t* named = lanes_of<uint32_t>(lanes_, i.b);
+  uint32_t wanted = named[__builtin_ctz(mask)], same = 0;
+  each(mask, [&](uint32_t l) { same |= uint32_t(named[l] == wanted) << l; });
+  same &= wanted | (1u << __builtin_ctz(mask));
+  if (same != mask) {
+    // Other lanes name others: they meet by themselves, after these.
+    split(warp, group, mask & ~same, at);
+    warp.groups.back().state = State::Meeting;
+  }
+  uint32_t needed = wanted & warp.alive;
+  if ((same & needed) != needed) {
+    warp.groups[group].state = State::Meeting;
+    return Step::Stop;
+  }
+  if (i.run) {
+    lanes_.mask = same;
+    i.run(lanes_, i);
+  }
+  warp.groups[group].pc = at + 1;
+  for (Group& other : warp.groups) if (other.state == State::Meeting) other.state = State::Ready;
+  return warp.groups.size() > 1 ? Step::Stop : Step::Next;
+}
+
+// Lanes that wait for each other at different barriers of the warp (bar.warp.sync names lanes, not a place).
+bool Block::meet_apart(Warp& warp) {
+  for (const Group& first : warp.groups) {
+    if (first.state != State::Meeting || first.frame->program->code[first.pc].run) continue;
+    auto named = [](const Group& g) {
+      Lanes of;
+      of.frame = g.frame->aligned();
+      return lanes_of<uint32_t>(of, g.frame->program->code[g.pc].b)[__builtin_ctz(g.mask)];
+    };
+    uint32_t wanted = named(first), here = 0;
+    auto takes_part = [&](const Group& g) {
+      return g.state == State::Meeting && !g.frame->program->code[g.pc].run && named(g) == wanted;
+    };
+    for (const Group& g : warp.groups) if (takes_part(g)) here |= g.mask;
+    if ((here & wanted & warp.alive) != (wanted & warp.alive)) continue;
+    std::vector<Group*> all;
+    for (Group& g : warp.groups) if (takes_part(g)) all.push_back(&g);
+    for (Group* g : all) g->state = State::Ready, g->pc++;
+    return true;
+  }
+  return false;
+}
+
+void Block::fail(Fault fault, const Instruction* i, const Program* program) {
+  static const char* const words[] = {"", "an access outside of what was allocated", "an access that is not aligned", "a trap",
+                                      "every thread waits", "no end within the instructions allowed", "calls too deep"};
+  outcome_.fault = fault;
+  outcome_.message = std::string(words[static_cast<int>(fault)]) + " in " + program->name;
+  if (i) outcome_.message += ", line " + std::to_string(i->line);
+  if (lanes_.fault != Fault::None) {
+    char hex[32];
+    snprintf(hex, sizeof hex, ", address 0x%llx", static_cast<unsigned long long>(lanes_.fault_address));
+    outcome_.message += hex;
+  }
+}
+
+}  // namespace vgpu
