@@ -49,11 +49,12 @@ Device::Device()
       capability_(static_cast<int>(number("VGPU_CAPABILITY", "70"))), log_(static_cast<int>(number("VGPU_LOG", "0"))),
       limit_(number("VGPU_LIMIT", "200000000000")) {}
 
-Result Device::launch(Kernel& kernel, const uint32_t grid[3], const uint32_t block[3], uint32_t shared, void** arguments,
-                      const void* packed, size_t packed_bytes) {
-  if (sticky_ != kSuccess) return sticky_;
-  uint64_t threads = uint64_t(block[0]) * block[1] * block[2], blocks = uint64_t(grid[0]) * grid[1] * grid[2];
-  if (!threads || !blocks || threads > 1024 || blocks > UINT32_MAX) return kInvalidValue;
+void Device::refuse(const std::string& why) {
+  last_fault_ = why;
+  std::fprintf(stderr, "vgpu: %s\n", why.c_str());
+}
+
+const Program* Device::program(Kernel& kernel) {
   if (!kernel.program && kernel.refused.empty()) {
     try {
       kernel.program = kernel.module->image->program(kernel.function->name);
@@ -61,11 +62,16 @@ Result Device::launch(Kernel& kernel, const uint32_t grid[3], const uint32_t blo
       kernel.refused = error.what();
     }
   }
-  if (!kernel.program) {
-    last_fault_ = kernel.function->name + ": " + kernel.refused;
-    std::fprintf(stderr, "vgpu: %s\n", last_fault_.c_str());
-    return kNoBinaryForGpu;
-  }
+  if (!kernel.program) refuse(kernel.function->name + ": " + kernel.refused);
+  return kernel.program;
+}
+
+Result Device::launch(Kernel& kernel, const uint32_t grid[3], const uint32_t block[3], uint32_t shared, void** arguments,
+                      const void* packed, size_t packed_bytes) {
+  if (sticky_ != kSuccess) return sticky_;
+  uint64_t threads = uint64_t(block[0]) * block[1] * block[2], blocks = uint64_t(grid[0]) * grid[1] * grid[2];
+  if (!threads || !blocks || threads > 1024 || blocks > UINT32_MAX) return kInvalidValue;
+  if (!program(kernel)) return kNoBinaryForGpu;
   Launch launch;
   launch.image = kernel.module->image.get(), launch.program = kernel.program;
   std::copy_n(grid, 3, launch.grid), std::copy_n(block, 3, launch.block);
@@ -85,8 +91,7 @@ Result Device::launch(Kernel& kernel, const uint32_t grid[3], const uint32_t blo
   instructions_ += outcome.instructions;
   if (log_) say(kernel, grid, block, outcome);
   if (outcome.fault == Fault::None) return kSuccess;
-  last_fault_ = outcome.message;
-  std::fprintf(stderr, "vgpu: %s\n", last_fault_.c_str());
+  refuse(outcome.message);
   return sticky_ = result_of(outcome.fault);
 }
 

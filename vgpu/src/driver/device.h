@@ -1,5 +1,6 @@
 // The one device of this process.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -34,7 +35,12 @@ class Device {
 
   Memory& memory() { return memory_; }
   int capability() const { return capability_; }  // 70 for 7.0
+  int driver_version() const { return capability_ >= 90 ? 12080 : 10000; }  // what its frameworks were built for
   std::mutex& lock() { return lock_; }
+
+  // Under the lock.  nullptr, with the reason in last_fault(): the kernel holds what this device does not know.
+  const Program* program(Kernel& kernel);
+  void refuse(const std::string& why);
 
   // Under the lock.  A kernel is decoded at its first launch; arguments as cuLaunchKernel takes them.
   Result launch(Kernel& kernel, const uint32_t grid[3], const uint32_t block[3], uint32_t shared, void** arguments,
