@@ -28,3 +28,22 @@ Result load(Module*& module, const void* image);
 void call_later(void (*f)(void*), void* data);
 
 }  // namespace vgpu
+
+// Of the driver, what the runtime calls.
+extern "C" {
+int cuGetErrorName(int, const char**);
+int cuGetErrorString(int, const char**);
+int cuDriverGetVersion(int*);
+int cuDeviceGetPCIBusId(char*, int, int);
+int cuMemAlloc_v2(uint64_t*, size_t);
+int cuMemFree_v2(uint64_t);
+int cuMemHostAlloc(void**, size_t, unsigned);
+int cuMemFreeHost(void*);
+int cuMemHostRegister_v2(void*, size_t, unsigned);
+int cuMemHostUnregister(void*);
+int cuMemGetInfo_v2(size_t*, size_t*);
+int cuMemcpy(uint64_t, uint64_t, size_t);
+int cuStreamAddCallback(void*, void (*)(void*, int, void*), void*, unsigned);
+int cuEventElapsedTime(float*, void*, void*);
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int*, void*, int, size_t);
+}
