@@ -86,7 +86,8 @@ Result Device::launch(Kernel& kernel, const uint32_t grid[3], const uint32_t blo
   } else if (packed) {
     std::memcpy(launch.parameters.data(), packed, std::min(packed_bytes, launch.parameters.size()));
   }
-  schedule_.begin(launches_++);
+  schedule_.begin(scheduled_++);
+  launches_++;
   Outcome outcome = run(launch, schedule_, memory_);
   instructions_ += outcome.instructions;
   if (log_) say(kernel, grid, block, outcome);

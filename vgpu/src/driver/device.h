@@ -41,6 +41,7 @@ class Device {
   // Under the lock.  nullptr, with the reason in last_fault(): the kernel holds what this device does not know.
   const Program* program(Kernel& kernel);
   void refuse(const std::string& why);
+  void set_schedule(const Schedule& schedule) { schedule_ = schedule, scheduled_ = 0; }
 
   // Under the lock.  A kernel is decoded at its first launch; arguments as cuLaunchKernel takes them.
   Result launch(Kernel& kernel, const uint32_t grid[3], const uint32_t block[3], uint32_t shared, void** arguments,
@@ -62,6 +63,7 @@ class Device {
   int log_;
   uint64_t limit_;
   uint64_t launches_ = 0, instructions_ = 0;
+  uint64_t scheduled_ = 0;  // launches under this schedule
   Result sticky_ = kSuccess;
   std::string last_fault_;
 };

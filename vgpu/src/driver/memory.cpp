@@ -33,7 +33,7 @@ template <class T> int fill(uint64_t at, T value, size_t count) {
   return kSuccess;
 }
 
-bool of_device(uint64_t at) { return Device::get().memory().find(at).end != 0; }
+bool of_device(uint64_t at) { return Device::get().memory().find(at).device; }
 
 }  // namespace
 

@@ -25,14 +25,16 @@ bool known_extent(Lanes& w, uint64_t low, uint64_t behind) {
 
 uint64_t number(const uint8_t* at) { return reinterpret_cast<uint64_t>(at); }
 
-// A generic address is the device's, the block's shared memory or the lane's own local memory.
+// A generic address is the device's, in the block's shared memory or in the lane's own.
 bool reachable(Lanes& w, uint32_t lane, uint64_t address, uint32_t bytes) {
   uint64_t behind = address + bytes;
-  if (Extent{number(w.shared), number(w.shared) + w.shared_bytes}.holds(address, behind)) return true;
-  uint64_t own = number(w.local) + uint64_t(lane) * w.local_bytes;
-  if (w.local && Extent{own, own + w.local_bytes}.holds(address, behind)) return true;
-  uint64_t given = number(w.parameters) + (w.own_parameters ? uint64_t(lane) * w.parameter_bytes : 0);
-  if (Extent{given, given + w.parameter_bytes}.holds(address, behind)) return true;
+  if (Extent{number(w.shared), number(w.shared) + w.shared_bytes, false}.holds(address, behind)) return true;
+  for (const Shares& one : w.shares) {
+    uint64_t own = number(one.at) + uint64_t(lane) * one.bytes;
+    if (Extent{own, own + one.bytes, false}.holds(address, behind)) return true;
+  }
+  if (!w.own_parameters && Extent{number(w.parameters), number(w.parameters) + w.parameter_bytes, false}.holds(address, behind))
+    return true;
   return known_extent(w, address, behind);
 }
 
@@ -85,6 +87,7 @@ void decode_address(Decoder& d, const Operand& o, Where& where, Instruction& i) 
   if (!symbol) {
     Slot slot = d.use([&] { Operand base = o; base.kind = Operand::Register; return base; }(), "u64");
     i.a = slot.offset, i.e = slot.width;
+    if (where == Where::Local) where = Where::Generic;  // a register holds a local address as a generic one, see move.cpp
     if (where == Where::Generic && i.e != 8) throw Unsupported("line " + std::to_string(i.line) + ": a 32-bit address");
     return;
   }

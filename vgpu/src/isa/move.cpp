@@ -94,7 +94,9 @@ void is_in_space(Lanes& w, const Instruction& i) {
   const uint64_t* a = lanes_of<uint64_t>(w, i.a);
   set_predicate(w, i.d, [&](uint32_t l) {
     auto in = [&](uint8_t which, uint32_t bytes) { return a[l] - base_of(w, which, l) < bytes; };
-    bool shared = in(kShared, w.shared_bytes), local = w.local && in(kLocal, w.local_bytes);
+    bool shared = in(kShared, w.shared_bytes), local = false;
+    for (const Shares& one : w.shares)
+      local |= a[l] - (reinterpret_cast<uint64_t>(one.at) + uint64_t(l) * one.bytes) < one.bytes;
     return i.mode == kShared ? shared : i.mode == kLocal ? local : !shared && !local;
   });
 }
@@ -112,17 +114,19 @@ bool decode_cvta(Decoder& d, const Statement& s, Instruction& i) {
   if (from.kind == Operand::Name) return decode_variable(d, from, i, !device && !to);
   i.a = d.exact(from, t);
   i.mode = space_of(s);
-  i.run = device ? copy<uint64_t> : to ? generic<true> : generic<false>;
+  i.run = device || i.mode == kLocal ? copy<uint64_t> : to ? generic<true> : generic<false>;
   d.emit(i);
   return true;
 }
 
 }  // namespace
 
-// The address of a variable: in its own space, or generic.
+// The address of a variable: in its own space, or generic.  A local address is always generic: a function may be handed
+// that of its caller's variable, and each call has local memory of its own here.
 bool decode_variable(Decoder& d, const Operand& o, Instruction& i, bool as_generic) {
   const Symbol* symbol = d.symbol(std::string(o.text));
   if (!symbol) return false;
+  if (symbol->space == ptx::Space::Local) as_generic = true;
   bool device = symbol->space == ptx::Space::Global || symbol->space == ptx::Space::Const;
   uint64_t offset = symbol->address + static_cast<uint64_t>(o.offset);
   if (symbol->space == ptx::Space::Shared && symbol->dynamic) {

@@ -92,6 +92,12 @@ void Block::bind(Warp&, Frame* frame) {
                                                  : static_cast<uint32_t>(launch_.parameters.size());
   lanes_.local = frame->local.data(), lanes_.local_bytes = frame->program->local_bytes;
   lanes_.scratch = frame->scratch.data(), lanes_.scratch_bytes = frame->program->scratch_bytes;
+  lanes_.shares.clear();
+  for (Frame* one = frame; one; one = one->caller) {
+    if (one->program->local_bytes) lanes_.shares.push_back({one->local.data(), one->program->local_bytes});
+    if (one->program->scratch_bytes) lanes_.shares.push_back({one->scratch.data(), one->program->scratch_bytes});
+    if (one->caller) lanes_.shares.push_back({one->parameters.data(), one->program->parameter_bytes});
+  }
 }
 
 void Block::turn() {

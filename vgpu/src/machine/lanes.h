@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "../isa/special.h"
 #include "memory.h"
@@ -13,6 +14,12 @@ class Schedule;
 // How a launch ends that does not end well.
 enum class Fault : uint8_t { None, OutOfBounds, Misaligned, Trap, Deadlock, NoProgress, CallDepth };
 
+// Memory of which each lane has its own share, one after the other: local variables, arguments and results of calls.
+struct Shares {
+  const uint8_t* at;
+  uint32_t bytes;  // of one lane
+};
+
 struct Lanes {
   uint8_t* frame = nullptr;
   uint32_t mask = 0;  // those that take part
@@ -21,6 +28,7 @@ struct Lanes {
   uint8_t* local = nullptr;    // likewise
   uint32_t parameter_bytes = 0, scratch_bytes = 0, local_bytes = 0;
   bool own_parameters = false;  // in a function each lane has its own; a kernel's are everybody's
+  std::vector<Shares> shares;  // of this call and of those that led to it: their addresses may have been passed on
   uint8_t* shared = nullptr;
   uint32_t shared_bytes = 0;
   const Memory* memory = nullptr;

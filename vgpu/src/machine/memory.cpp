@@ -53,7 +53,7 @@ Extent Memory::find(uint64_t address) const {
   if (next == blocks_.begin()) return {};
   --next;
   uint64_t end = next->first + next->second.bytes;
-  return address < end ? Extent{next->first, end} : Extent{};
+  return address < end ? Extent{next->first, end, next->second.own} : Extent{};
 }
 
 }  // namespace vgpu

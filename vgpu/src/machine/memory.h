@@ -10,6 +10,7 @@ namespace vgpu {
 
 struct Extent {
   uint64_t begin = 0, end = 0;
+  bool device = false;  // or the host's, that kernels may use
   bool holds(uint64_t low, uint64_t behind) const { return low >= begin && behind <= end && low <= behind; }
 };
 

@@ -50,7 +50,7 @@ API int cudaMemcpyToSymbolAsync(const void* host, const void* from, size_t n, si
 }
 struct PointerAttributes { int kind, device; void *on_device, *on_host; };
 API int cudaPointerGetAttributes(PointerAttributes* to, const void* at) {
-  bool device = Device::get().memory().find(address(at)).end != 0;
+  bool device = Device::get().memory().find(address(at)).device;
   return *to = {device ? 2 : 0, 0, device ? const_cast<void*>(at) : nullptr, nullptr}, kSuccess;
 }
 
