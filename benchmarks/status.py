@@ -17,22 +17,26 @@ from pathlib import Path
 from tfdet.base.paths import find_project
 from tfdet.matrix.load import load_matrix
 from tfdet.store.cases import current_hashes
-from tfdet_probe import record as probe_record
+from tfdet_common import journal
+from tfdet_probe.core import record as probe_record
 
+CPU = {"kind": "cpu", "model": "cpu"}
 REPORT = {"reference": "a" * 64, "digests": ["a" * 64] * 10, "differed": [], "seconds": [0.25] * 10, "ulp": 0,
           "absolute": 0.0, "devices": ["CPU:0"]}  # fmt: skip
 STACK = dict.fromkeys(["keras", "cuda", "cudnn", "driver", "image", "image_digest", "gpu", "compute_capability",
                        "gpu_uuid_hash"])  # fmt: skip
-STACK |= {"tensorflow": "2.0.0", "python": "3.7.16", "numpy": "1.18.5", "engine": "venv", "os": "Linux", "cpu": "x",
+STACK |= {"python": "3.7.16", "numpy": "1.18.5", "engine": "venv", "os": "Linux", "cpu": "x",
           "cores": 2}  # fmt: skip
-PROVENANCE = {"stack": STACK, "machine": "0" * 12, "threads": 0, "determinism_environment": {}, "repeats": 10,
-              "relaunches": 1, "started": "2026-01-01T00:00:00Z", "duration_seconds": 1.5}  # fmt: skip
+PROVENANCE = {"framework": {"name": "tensorflow", "version": "2.0.0"}, "stack": STACK, "machine": "0" * 12,
+              "threads": 0, "determinism_environment": {}, "repeats": 10, "relaunches": 1,
+              "started": "2026-01-01T00:00:00Z", "duration_seconds": 1.5}  # fmt: skip
 
 
 def generate(root: Path, count: int) -> int:
     """A project at `root` with `count` records over all its environments; the bytes written."""
     here = find_project()
-    for name in ("matrix/frameworks", "matrix/environments", "matrix/sources", "matrix/solutions", "tests"):
+    data = [f"matrix/{name}" for name in ("frameworks", "devices", "environments", "sources", "solutions")]
+    for name in (*data, "tests"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).symlink_to(here.root / name)
     matrix = load_matrix(here.matrix)
@@ -49,10 +53,10 @@ def generate(root: Path, count: int) -> int:
         with (folder / f"{environment}.jsonl").open("w") as out:
             for number in range(amount):
                 source, solution = places[number % len(places)]
-                key = {"environment": environment, "device": "cpu", "source": source, "solution": solution,
+                key = {"environment": environment, "device": CPU, "source": source, "solution": solution,
                        "case": f"case-{number // len(places)}-eager", "mode": "eager",
                        "case_hash": min(hashes[source])}  # fmt: skip
-                written += out.write(probe_record.dump(probe_record.build(key, [REPORT], PROVENANCE)) + "\n")
+                written += out.write(journal.dump(probe_record.build(key, [REPORT], PROVENANCE)) + "\n")
     return written
 
 

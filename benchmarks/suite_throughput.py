@@ -27,9 +27,9 @@ BASELINE_CELLS = 12
 ONE_CELL = """
 import importlib, json, os, sys, tempfile
 suite, module, function, key, plan, solution = sys.argv[1:]
-from tfdet_probe import child
-from tfdet_probe.launch import Job
-from tfdet_probe.plan import Plan
+from tfdet_probe.core import child
+from tfdet_probe.core.launch import Job, Place
+from tfdet_probe.core.plan import Plan
 plan = Plan.load(plan)
 family = getattr(importlib.import_module(module), function)
 case = next(c for c in family.cases() if c.key == key)

@@ -51,14 +51,14 @@ def record(forks, program: Path, folder: Path, count: int) -> list[tuple[Path, P
 
 def compare(pairs: list[tuple[Path, Path]]) -> tuple[int, int]:
     """(pairs that differ, records of a run)."""
-    from tfdeterminism.trace import diff
-    from tfdeterminism.trace import format as trace_format
+    from tfdeterminism.trace.analyse import diff, text
+    from tfdeterminism.trace.analyse.reader import load
 
     found = [diff.compare([str(one) for one in pair]) for pair in pairs]
     for one in found:
         if one.result != "same":
-            print(diff.text(one))
-    records = len(trace_format.load(str(pairs[0][0] / "trace-0.tfdt")).records)
+            print(text.of_difference(one))
+    records = len(load(str(pairs[0][0] / "trace-0.tfdt")).records)
     return sum(one.result != "same" for one in found), records
 
 

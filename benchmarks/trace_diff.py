@@ -17,7 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
-RUNTIME = Path(__file__).resolve().parent.parent / "runtime"
+ROOT = Path(__file__).resolve().parent.parent
+RUNTIME = ROOT / "runtime"
 SECONDS, MIB = 60.0, 1024.0
 OPS = 1000  # records of a step
 
@@ -26,16 +27,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=10_000_000, help="of each trace")
     count = parser.parse_args().records
-    sys.path.insert(0, str(RUNTIME))
-    from tfdeterminism.trace import synthetic
+    sys.path[:0] = [str(RUNTIME), str(ROOT / "tests")]
+    from synthetic import write_trace
 
     with tempfile.TemporaryDirectory() as folder:
         paths = [str(Path(folder) / f"{name}.tfdt") for name in "ab"]
         steps = count // OPS
         for seed, path in enumerate(paths):  # they part at half time: half of all records differ
-            synthetic.write(path, steps=steps, ops=OPS, differs=[(steps // 2, 500)], seed=seed)
+            write_trace(path, steps=steps, ops=OPS, differs=[(steps // 2, 500)], seed=seed)
         size = os.path.getsize(paths[0]) / 1e6
-        command = [sys.executable, "-c", "import sys; from tfdeterminism.trace import diff; sys.exit(diff.main())"]
+        command = [sys.executable, "-m", "tfdeterminism.trace", "diff"]
         started = time.perf_counter()
         ran = subprocess.run([*command, *paths, "--json"], env={**os.environ, "PYTHONPATH": str(RUNTIME)},
                              capture_output=True, text=True)  # fmt: skip

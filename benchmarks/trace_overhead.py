@@ -95,9 +95,9 @@ def run(python: str, level: str, out: Path, program: Path, sizes: list[int]) -> 
 
 def loaded(out: Path):
     sys.path.insert(0, str(RUNTIME))
-    from tfdeterminism.trace import format as trace_format
+    from tfdeterminism.trace.analyse.reader import load
 
-    return trace_format.load(str(out / "trace-0.tfdt"))
+    return load(str(out / "trace-0.tfdt"))
 
 
 if __name__ == "__main__":

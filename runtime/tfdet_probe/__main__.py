@@ -10,7 +10,12 @@ import sys
 import traceback
 import warnings
 
-from . import lifeline
+from tfdet_common import lifeline
+from tfdet_common.defaults import MOST, RUN, Run
+
+from . import devices, frameworks
+
+_SUITES = "/opt/tfdet/tests/suite"  # of an image
 
 
 def main(argv=None):
@@ -30,15 +35,19 @@ def main(argv=None):
 
 
 def _checked(arguments):
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    warnings.simplefilter("ignore")  # of old TensorFlows on newer NumPys: not ours to mend
-    from .plan import BadPlan, Plan
-    from .record import BadRecords, Journal
+    warnings.simplefilter("ignore")  # of old frameworks on newer NumPys: not ours to mend
+    from tfdet_common.journal import BadRecords, Journal
+
+    from .core.plan import BadPlan, Plan
     try:
         plan = Plan.load(arguments.plan)
+        framework = frameworks.find(plan.framework)
+        arguments.suite = arguments.suite or os.path.join(_SUITES, plan.framework)
         journal = Journal(arguments.out, hold=True)
     except (BadPlan, BadRecords) as error:
         return _complain(2, str(error))
+    except frameworks.NoAdapter as error:
+        return _complain(2, "{}: {}".format(arguments.plan, error))
     except (IOError, OSError) as error:
         return _complain(2, "the records cannot be kept: {}".format(error))
     unknown = plan.unknown(arguments.source, arguments.solution)
@@ -48,27 +57,30 @@ def _checked(arguments):
         return _complain(2, "the plan of {} has nothing to run on the {}".format(plan.environment, arguments.device))
     if not os.path.exists(arguments.suite):
         return _complain(2, "no suite at {}".format(arguments.suite))
-    return _run(plan, journal, arguments)
+    return _run(plan, framework, journal, arguments)
 
 
-def _run(plan, journal, arguments):
-    # Gone before TensorFlow is imported: the caller's settings must not reach the control.
+def _run(plan, framework, journal, arguments):
+    framework.before_import()
+    # Gone before the framework is imported: the caller's settings must not reach the control.
     for name in list(plan.determinism_variables) + ["PYTEST_ADDOPTS", "PYTEST_PLUGINS"]:
         os.environ.pop(name, None)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     import pytest
 
-    from . import report
-    from .plugin import CaseFailed, Options, Suite
-    options = Options(arguments.device, arguments.repeats, arguments.relaunches, arguments.timeout,
-                      arguments.memory, arguments.source, arguments.solution, arguments.minutes,
-                      arguments.device == "gpu" if arguments.contention is None else arguments.contention)
+    from .core import report
+    from .core.launch import Place
+    from .core.plugin import CaseFailed, Options, Suite
+    device = devices.find(arguments.device)
+    often = Run(arguments.repeats, arguments.relaunches, arguments.timeout, arguments.memory)
+    options = Options(often, arguments.source, arguments.solution, arguments.minutes,
+                      device.in_company if arguments.contention is None else arguments.contention)
     progress = report.Progress(sys.stderr)
-    suite = Suite(plan, options, journal, progress)
+    suite = Suite(plan, Place(framework, device), options, journal, progress)
     try:
         if suite.here["device"] is None:
-            return _complain(4, "no GPU is visible to TensorFlow here. Start the container with `--gpus all`, check "
-                                "the driver with `tfdet doctor`, or ask for `--device cpu`.")
+            return _complain(4, "no {} is visible to {} here. {}".format(
+                device.placement, framework.title, device.absent))
     except CaseFailed as error:
         return _complain(3, str(error))
     status = pytest.main([arguments.suite] + _pytest_options(arguments.suite),
@@ -107,19 +119,24 @@ def _exit_code(status, suite):
 def _parse(argv):
     parser = argparse.ArgumentParser(prog="tfdet_probe", description="Run the determinism suite in this environment.")
     parser.add_argument("--plan", default=os.environ.get("TFDET_PLAN", "/opt/tfdet/plan.json"))
-    parser.add_argument("--suite", default=os.environ.get("TFDET_SUITE", "/opt/tfdet/tests/suite/tensorflow"))
-    parser.add_argument("--device", choices=["gpu", "cpu"], default="gpu")
+    parser.add_argument("--suite", default=os.environ.get("TFDET_SUITE"),
+                        help="folder or file of cases (default: that of the plan's framework in {})".format(_SUITES))
+    parser.add_argument("--device", choices=devices.WORDS, default=devices.WORDS[0])
     parser.add_argument("--source", action="append", help="only this source; may be given again")
     parser.add_argument("--solution", action="append",
                         help="only this solution and its control; may be given again")
-    parser.add_argument("--repeats", type=_times, default=10, help="repeats in one process (default 10)")
-    parser.add_argument("--relaunches", type=_times, default=2, help="fresh processes (default 2)")
-    parser.add_argument("--timeout", type=_time("seconds"), default=120.0,
-                        help="seconds for one process of a case (default 120)")
-    parser.add_argument("--memory", type=_positive, default=4096, help="MiB for one process of a case (default 4096)")
+    parser.add_argument("--repeats", type=_times, default=RUN.repeats,
+                        help="repeats in one process (default %(default)s)")
+    parser.add_argument("--relaunches", type=_times, default=RUN.relaunches,
+                        help="fresh processes (default %(default)s)")
+    parser.add_argument("--timeout", type=_time("seconds"), default=RUN.seconds,
+                        help="seconds for one process of a case (default %(default)g)")
+    parser.add_argument("--memory", type=_positive, default=RUN.mebibytes,
+                        help="MiB for one process of a case (default %(default)s)")
     parser.add_argument("--minutes", type=_time("minutes"), help="begin no case after so many minutes")
     parser.add_argument("--contention", action="store_true", default=None,
-                        help="keep the device busy beside every second and later process (default on a GPU)")
+                        help="keep the device busy beside every second and later process (default: {})".format(
+                            ", ".join(device.word for device in devices.ALL if device.in_company)))
     parser.add_argument("--no-contention", dest="contention", action="store_false")
     parser.add_argument("--out", default=_default_out(), help="file for the records")
     parser.add_argument("--parent", type=int, metavar="PID", help="end with this process, which holds the other end "
@@ -135,7 +152,6 @@ def _positive(text):
 
 
 def _times(text):
-    from .record import MOST
     if _positive(text) > MOST:
         raise argparse.ArgumentTypeError("{} is more than {}".format(text, MOST))
     return int(text)

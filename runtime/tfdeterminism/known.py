@@ -31,7 +31,15 @@ def remaining(build, covered):
 
 def load():
     """The whole file as it is."""
-    return json.loads(pkgutil.get_data(__package__, "known.json").decode("ascii"))
+    content = pkgutil.get_data(__package__, "known.json")
+    assert content is not None, "it lies beside this file"
+    return json.loads(content.decode("ascii"))
+
+
+def newest():
+    # type: () -> tuple[int, int]
+    """The (major, minor) of the newest stock TensorFlow in the matrix."""
+    return max(_numbers(place.split(" ")[1]) for place in load()["places"] if place.startswith("stock "))
 
 
 def _place(places, build):

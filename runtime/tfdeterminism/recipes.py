@@ -4,13 +4,17 @@
 What it adds by replacing ops is in `patches.PATCHES`, where each patch tells its own versions.
 """
 
+from .known import newest
 from .patches import PATCHES
+
+LAST = newest()
 
 
 class Recipe(object):
     """One row.
 
-    kind: 'stock' or 'ngc' (NVIDIA's images and wheels).  first, last: (major, minor), both included.
+    kind: 'stock' or 'ngc' (NVIDIA's images and wheels).  first, last: (major, minor), both included; last is None where
+    nothing is known to end it.
     solution: its key in the project's matrix, None where nothing is known to help.
     environment: variables to set.  call: the name of a function under tf.config.experimental.
     covers_xla: whether its promise holds for what XLA compiles too.  caveats: sentences.
@@ -29,13 +33,20 @@ class Recipe(object):
     @property
     def name(self):
         """e.g. 'stock TensorFlow 1.14 to 2.0'."""
-        versions = [as_text(self.first)] + ([as_text(self.last)] if self.last != self.first else [])
+        return self.named(LAST)
+
+    def named(self, newest):
+        # type: (tuple[int, int]) -> str
+        """newest: the newest (major, minor) that is looked at."""
+        last = self.last or newest
+        versions = [as_text(self.first)] + ([as_text(last)] if last != self.first else [])
         return "{} TensorFlow {}".format("NVIDIA's" if self.kind == "ngc" else "stock", " to ".join(versions))
 
     def covers(self, kind, version):
-        return kind == self.kind and self.first <= version <= self.last
+        return kind == self.kind and self.first <= version and (self.last is None or version <= self.last)
 
     def lines(self):
+        # type: () -> list[str]
         """The same by hand, as lines of Python: without the patches, which no line of code can replace."""
         lines = ["import os"] if self.environment else []
         lines += ["os.environ[{!r}] = {!r}".format(name, value) for name, value in self.environment]
@@ -46,6 +57,7 @@ class Recipe(object):
 
 
 def as_text(version):
+    # type: (tuple[int, ...]) -> str
     return ".".join(str(part) for part in version)
 
 
@@ -70,24 +82,24 @@ RECIPES = (
     Recipe("stock", (2, 1), (2, 1), "TDO", _OPS, caveats=[_NO_ALGORITHM]),
     Recipe("stock", (2, 2), (2, 4), "TDO", _OPS),
     Recipe("stock", (2, 5), (2, 7), "TDO-FE", _FRONTEND, caveats=[_RAISES, _CUDNN_81]),
-    Recipe("stock", (2, 8), (2, 21), "TEOD", call="enable_op_determinism", covers_xla=True,
+    Recipe("stock", (2, 8), None, "TEOD", call="enable_op_determinism", covers_xla=True,
            caveats=[_RAISES, _UNSEEDED, _NO_PROMISE]),
     Recipe("ngc", (1, 13), (1, 15), "TDO", _OPS, caveats=["Before image 19.12: " + _NO_ALGORITHM, _EAGER_FIRST]),
     Recipe("ngc", (2, 0), (2, 7), "TDO", _OPS,
            caveats=["Before image 19.12: " + _NO_ALGORITHM, "From 2.5 on: " + _RAISES]),
-    Recipe("ngc", (2, 8), (2, 21), "TEOD", call="enable_op_determinism", covers_xla=True,
+    Recipe("ngc", (2, 8), None, "TEOD", call="enable_op_determinism", covers_xla=True,
            caveats=[_RAISES, _UNSEEDED, _NO_PROMISE]),
 )
-FIRST, LAST = RECIPES[0].first, max(recipe.last for recipe in RECIPES)
+FIRST = RECIPES[0].first
 
 # tfdeterminism.patch() is for these alone.
 PATCHED = ((1, 14), (1, 15), (2, 0))
 
 
 def recipe_for(kind, version):
+    # type: (str, tuple[int, int]) -> Recipe
     """The row for a (major, minor); for one outside the table the nearest row."""
-    inside = min(max(version, FIRST), LAST)
-    rows = [row for row in RECIPES if row.kind == kind and row.first <= inside]
+    rows = [row for row in RECIPES if row.kind == kind and row.first <= max(version, FIRST)]
     return max(rows, key=lambda row: row.first)
 
 

@@ -93,7 +93,7 @@ def _standing_in(original, compute):
                 original(*args, **kwargs)  # the original's own words
             raise
 
-    call.tfdeterminism_original = original
+    call.tfdeterminism_original = original  # type: ignore[attr-defined]
     return call
 
 
@@ -120,7 +120,8 @@ def _holders(functions, belongs):
 def _modules():
     """Every loaded module, and behind TensorFlow's wrapping modules the wrapped ones."""
     seen = set()
-    for module in list(sys.modules.values()):
+    for loaded in list(sys.modules.values()):
+        module = loaded  # type: object
         while isinstance(module, type(sys)) and id(module) not in seen:
             seen.add(id(module))
             yield module

@@ -16,9 +16,10 @@ class Report(object):
     remaining (known.Remaining), todo, warnings, old_references.  `disable()` takes all back.
     """
 
-    def __init__(self, build, recipe):
+    def __init__(self, build, recipe, disable):
         self.build = build
         self.recipe = recipe
+        self._disable = disable
         self.done = []
         self.patches = []
         self.warnings = []
@@ -46,8 +47,7 @@ class Report(object):
 
     def disable(self):
         """Put back everything that was replaced: the same as tfdeterminism.disable()."""
-        from . import switch
-        switch.disable()
+        self._disable()
 
     def __str__(self):
         head = "tfdeterminism {}: TensorFlow {} ({})".format(__version__, self.build.text, self.recipe.name)

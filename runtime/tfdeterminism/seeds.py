@@ -22,6 +22,7 @@ def check_seed(seed):
 
 
 def set_seeds(seed):
+    # type: (int) -> list[str]
     """Seed Python, NumPy, TensorFlow and Keras; the names of what was seeded.
 
     In TensorFlow 1 graphs the seed holds for the current default graph: call it again in each new one.

@@ -29,6 +29,7 @@ _state = _State()
 
 
 def patch():
+    # type: () -> None
     """Make stock TensorFlow 1.14, 1.15 or 2.0 deterministic on a GPU, as far as cuDNN and bias_add go.
 
     Call it before a graph is built.  TypeError on other versions and inside NVIDIA's NGC images.
@@ -44,6 +45,7 @@ def patch():
 
 
 def enable_determinism(seed=None):
+    # type: (int | None) -> Report
     """Do what makes this TensorFlow deterministic; a printable Report of what was done and what is left.
 
     seed: also seed Python, NumPy, TensorFlow and Keras with it.  Call it once, near the start of the
@@ -60,6 +62,7 @@ def enable_determinism(seed=None):
 
 
 def disable():
+    # type: () -> None
     """Put back every function, TensorFlow's own switch and the environment variables; nothing where nothing is on.
 
     What TensorFlow has read from the variables, and choices that it has cached, stay until the process
@@ -76,13 +79,13 @@ def disable():
             os.environ[name] = value
     if _state.report is not None:
         _state.report.active = False
-    _state.__init__()
+    _state.__init__()  # type: ignore[misc]  # of no other class
 
 
 def _enable():
     build = detect.here()
     recipe = recipes.recipe_for(build.kind, build.version)
-    report = Report(build, recipe)
+    report = Report(build, recipe, disable)
     _warn_of_doubts(build, report)
     for sentence in checks.started():
         _warn(sentence + ". Call enable_determinism() before: what is built, read or chosen by now stays as it is.",

@@ -31,7 +31,7 @@ def test_the_suite_runs_by_itself_and_keeps_its_records(image: str, tmp_path: Pa
     ]
     records = list(read_records(tmp_path / "out" / "records.jsonl"))
     differs = {r.solution for r in records if r.observation == "differs"}
-    assert {r.stack.tensorflow for r in records} == {"2.0.0"}
+    assert {r.framework.version for r in records} == {"2.0.0"}
     assert {"none", "TDO"} <= differs, "TDO does not help TensorFlow 2.0"
 
 

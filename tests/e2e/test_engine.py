@@ -23,7 +23,7 @@ from tfdet.engines import images
 from tfdet.engines.base import Request
 from tfdet.engines.docker import DockerEngine, container_options
 from tfdet.store.records import read_records
-from tfdet_probe.machine import machine_name
+from tfdet_common.machine import machine_name
 
 Make = Callable[..., Request]
 

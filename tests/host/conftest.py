@@ -2,17 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib.util
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
+from bundles import write_script
 from records import make_record
 
-from tfdet_probe import record as probe_record
+from tfdet.base.paths import Project
+from tfdet.matrix.load import load_matrix
+from tfdet.matrix.models import Source
+from tfdet.publish.audit_tables import Tables
+from tfdet.store import audits as stored
+from tfdet.verdicts import findings
+from tfdet.verdicts.findings import Audited
+from tfdet.verdicts.status import Status
+from tfdet_common import journal
 
 
 @pytest.fixture
 def line() -> Callable[..., bytes]:
     """line(observation, **changes): one record as the probe writes it."""
-    return lambda observation="equal", **changes: (
-        probe_record.dump(make_record(observation, **changes)) + "\n"
-    ).encode()
+    return lambda observation="equal", **changes: (journal.dump(make_record(observation, **changes)) + "\n").encode()
+
+
+@pytest.fixture
+def script(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """unbundle.py, as it lies in a bundle, as a module."""
+    spec = importlib.util.spec_from_file_location("unbundle", write_script(tmp_path_factory.mktemp("script")))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def gpu_host(script: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The script on a host that has all that a GPU bundle needs."""
+    h200 = script.Gpu("NVIDIA H200", (9, 0), 143771)
+    monkeypatch.setattr(script, "survey", lambda: script.Nvidia("580.95.05", [h200]))
+    monkeypatch.setattr(script.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(script, "processor_flags", lambda: ["avx"])
+    monkeypatch.setattr(script.os, "confstr", lambda name: "glibc 2.36")
+    monkeypatch.setattr(script, "read_text", lambda path: "MemAvailable:   67108864 kB\n")
+    return script
+
+
+@pytest.fixture(scope="session")
+def audits(checkout: Project) -> dict[str, Audited]:
+    return {key: findings.prepare(audit) for key, audit in stored.load_all(checkout).items()}
+
+
+@pytest.fixture(scope="session")
+def sources(checkout: Project) -> Mapping[str, Source]:
+    return load_matrix(checkout.matrix).sources
+
+
+@pytest.fixture(scope="session")
+def tables(checkout: Project, audits: dict[str, Audited]) -> Tables:
+    return Tables(Status(load_matrix(checkout.matrix), {}, audits))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tfdet_probe import record as probe_record
+from tfdet_common import journal
+from tfdet_probe.core import record as probe_record
 
 STACK: dict[str, Any] = {
-    "tensorflow": "2.0.0",
     "python": "3.7.16",
     "numpy": "1.18.5",
     "keras": None,
@@ -26,8 +26,28 @@ STACK: dict[str, Any] = {
 }
 
 
+def device_of(model: str) -> dict[str, str]:
+    return {"kind": model.split("-")[0], "model": model}
+
+
+def as_first(record: dict[str, Any]) -> dict[str, Any]:
+    """The same record as the probe wrote it in schema 1."""
+    old = {name: value for name, value in record.items() if name != "framework"}
+    old.update(schema=1, device=record["device"]["model"])
+    old["stack"] = {**record["stack"], "tensorflow": record["framework"]["version"]}
+    old["checksum"] = journal.checksum(old)
+    return old
+
+
 def make_record(observation: str = "equal", **changes: Any) -> dict[str, Any]:
-    """A whole record of ten repeats in one process (`relaunches`: in several), with a fitting checksum."""
+    """A whole record of ten repeats in one process (`relaunches`: in several), with a fitting checksum.
+
+    device: a model's key stands for what the probe says of it.  version: of TensorFlow.
+    """
+    if isinstance(changes.get("device"), str):
+        changes["device"] = device_of(changes["device"])
+    if "version" in changes:
+        changes["framework"] = {"name": "tensorflow", "version": changes.pop("version")}
     reference, other = "a" * 64, "b" * 64
     report: dict[str, Any] = {
         "reference": reference,
@@ -42,7 +62,7 @@ def make_record(observation: str = "equal", **changes: Any) -> dict[str, Any]:
         report = {"error": {"kind": observation, "type": "Fault", "message": "planted", "where": None}}
     key = {
         "environment": "tf2.0",
-        "device": "cpu",
+        "device": {"kind": "cpu", "model": "cpu"},
         "source": "bias-add-backprop",
         "case": "bias-add-float32-nhwc-eager",
         "mode": "eager",
@@ -50,6 +70,7 @@ def make_record(observation: str = "equal", **changes: Any) -> dict[str, Any]:
         "case_hash": "0123456789abcdef",
     }
     provenance = {
+        "framework": {"name": "tensorflow", "version": "2.0.0"},
         "stack": STACK,
         "machine": "0" * 12,
         "threads": 0,
@@ -63,5 +84,5 @@ def make_record(observation: str = "equal", **changes: Any) -> dict[str, Any]:
         table.update({name: changes.pop(name) for name in list(changes) if name in table})
     built: dict[str, Any] = probe_record.build(key, [report] * provenance["relaunches"], provenance)
     built.update(changes)
-    built["checksum"] = probe_record.checksum(built)
+    built["checksum"] = journal.checksum(built)
     return built

@@ -158,7 +158,7 @@ def test_elements_say_where_they_lie_so_that_others_can_rewrite_them() -> None:
     start = data.obj.find(fatbins.MAGIC_BYTES)
     faults: list[object] = []
     found = list(fatbins.iter_elements(data, start, data.obj.rfind(b"\0.nv_fatbin") - start, faults.append))
-    assert not faults and [(e.line, e.arch, e.compression) for e in found] == [
+    assert not faults and [(e.kind, e.arch, e.compression) for e in found] == [
         ("ptx", 70, "lz4"), ("elf", 70, "none"), ("elf", 80, "lz4"), ("elf", 90, "zstd")]  # fmt: skip
     stored = found[1]
     assert bytes(data[stored.payload_offset : stored.payload_offset + stored.size]) == cubin(70)

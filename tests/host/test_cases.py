@@ -13,11 +13,11 @@ from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
 from tfdet.store.cases import current_hashes, earlier_hashes
-from tfdet_probe import meaning
+from tfdet_probe.core import meaning
 
 COLLECT = """
 import importlib, json, os, sys
-from tfdet_probe.registry import CaseFunction
+from tfdet_probe.core.registry import CaseFunction
 found = {}
 for name in sorted(os.listdir(sys.argv[1])):
     if name.startswith("test_"):

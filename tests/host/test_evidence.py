@@ -12,9 +12,11 @@ import pytest
 from records import STACK
 
 from tfdet.base.errors import DataError
+from tfdet.base.paths import Project
+from tfdet.matrix.load import load_matrix
 from tfdet.store.evidence import Store
 from tfdet.store.records import intact, parse, read_records
-from tfdet.verdicts.status import _judge
+from tfdet.verdicts.read import _judge
 
 Line = Callable[..., bytes]
 
@@ -54,7 +56,7 @@ def test_a_record_changed_by_hand_is_refused(line: Line, before: bytes, after: b
 
 def test_another_schema_is_refused_with_advice(line: Line) -> None:
     with pytest.raises(ValueError, match="use a newer tfdet"):
-        parse(line(schema=2))
+        parse(line(schema=3))
     with pytest.raises(ValueError, match="run the suite again"):
         parse(line(schema=0))
 
@@ -111,10 +113,13 @@ def test_what_came_with_tfdet_is_read_and_never_written(brought: Path, tmp_path:
     assert lines(store) == [before, line("differs", machine="b" * 12)]
 
 
-def test_a_record_that_a_newer_tfdet_brings_too_counts_once(brought: Path, tmp_path: Path, line: Line) -> None:
+def test_a_record_that_a_newer_tfdet_brings_too_counts_once(
+    checkout: Project, brought: Path, tmp_path: Path, line: Line
+) -> None:
     own, record = tmp_path / "own", parse(line(machine="a" * 12))
     Store(own).add([record])
-    judged = _judge({record.source: {record.case_hash}}, frozenset(), (Store(brought, own).files(), []))
+    devices, hashes = load_matrix(checkout.matrix).devices, {record.source: {record.case_hash}}
+    judged = _judge(devices, hashes, frozenset(), (Store(brought, own).files(), []))
     assert {cell.runs for cell in judged.values()} == {record.runs}
 
 
@@ -187,9 +192,8 @@ def test_all_files_or_none_are_written(store: Store, line: Line) -> None:
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
-        ({"device": "nvidia-h200"}, "names no GPU"),
-        ({"device": "nvidia-h200", "stack": {"gpu": "NVIDIA H200"}}, "another kind of device"),
-        ({"device": "CPU"}, "neither cpu nor nvidia-MODEL"),
+        ({"device": {"kind": "cpu", "model": "cpu2"}}, "not the key of a device of kind cpu"),
+        ({"device": {"kind": "cpu", "model": "cpu", "clock": 3}}, "device.clock"),
         ({"runs": 0}, "not all runs are"),
         ({"differed": 3}, "not all runs are"),
         ({"runs": 99}, "more runs than"),

@@ -7,7 +7,7 @@ import difflib
 from tfdet.base.paths import Project
 from tfdet.publish import advice
 from tfdet.verdicts import known
-from tfdet.verdicts.status import load_status
+from tfdet.verdicts.read import load_status
 
 EARLY = """
 title = "an op that nobody has heard of"

@@ -1,9 +1,10 @@
-"""The worked example of docs/adding.md is executed as it stands."""
+"""The worked examples of docs/adding.md are executed as they stand."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,15 +15,30 @@ import pytest
 from tfdet.base.paths import Project
 from tfdet.store.records import read_records
 
-GUIDE = Path(__file__).parents[2] / "docs" / "adding.md"
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs" / "adding.md"
 BLOCK = re.compile(r"^```\w+ file=(?P<path>\S+)\n(?P<text>.*?)^```", re.M | re.S)
+
+
+# What reads all of the matrix and could have counted on what is in it.
+MATRIX_CHECKS = [
+    *(f"tests/host/test_{name}.py" for name in ("matrix_data", "load", "spans", "tox", "workflows", "schema", "pages")),
+    *(f"tests/host/test_{name}.py" for name in ("recipe", "locks", "audit_findings", "frameworks")),
+    *(f"tests/runtime/test_{name}.py" for name in ("table", "detect")),
+]
+
+
+def section(title: str) -> str:
+    """From one heading of the guide to the next."""
+    (found,) = re.findall(rf"^## {title}.*?(?=^## |\Z)", GUIDE.read_text("utf-8"), re.M | re.S)
+    return str(found)
 
 
 @pytest.mark.tensorflow
 def test_a_source_is_one_toml_and_one_short_function(
     copy: Project, tf_python: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    blocks = {found["path"]: found["text"] for found in BLOCK.finditer(GUIDE.read_text("utf-8"))}
+    blocks = {found["path"]: found["text"] for found in BLOCK.finditer(section("A source"))}
     assert {Path(path).suffix for path in blocks} == {".toml", ".py"}
     (function,) = (text for path, text in blocks.items() if path.endswith(".py"))
     assert len(function.splitlines()) <= 15
@@ -48,3 +64,30 @@ def test_a_source_is_one_toml_and_one_short_function(
     assert {r.solution for r in found} == {"none", "TDO", "TEOD", "ED"}
     assert {r.observation for r in found} == {"equal"}
     assert "cumsum-backprop" in done.stdout
+
+
+def test_an_environment_is_one_toml_and_what_is_made_of_it(tmp_path: Path) -> None:
+    """In a copy of the whole checkout, with the network that lock files are made from."""
+    copy = tmp_path / "checkout"
+    unwanted = shutil.ignore_patterns(".git", ".venv", ".tox", ".tfdet", "out", "dist", "__pycache__", ".*_cache")
+    shutil.copytree(ROOT, copy, ignore=unwanted)
+    text = section("An environment")
+    ((path, content),) = (found.group("path", "text") for found in BLOCK.finditer(text))
+    (copy / path).write_text(content, "utf-8")
+    first, *_ = re.findall(r"^```console\n(.*?)^```", text, re.M | re.S)
+    commands = first.replace("$ ", "").splitlines()
+    assert len(commands) == 2, "a file, its locks, and what is generated"
+    inside(copy, "git init --quiet && git add --all")  # some checks ask git for what there is
+    checks = f"pytest -q -m 'not tensorflow' -k 'not machine_without_a_gpu' {' '.join(MATRIX_CHECKS)}"
+    for command in [*commands, "tfdet status --check", checks]:
+        done = inside(copy, command)
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    assert "tf231-gpu" in inside(copy, "tox list").stdout
+    assert "tf2.3.1" in inside(copy, "tfdet envs").stdout
+
+
+def inside(copy: Path, command: str) -> subprocess.CompletedProcess[str]:
+    """A shell's command there, with the code of that copy."""
+    environ = {**os.environ, "TFDET_ROOT": str(copy), "PYTHONPATH": f"{copy / 'src'}:{copy / 'runtime'}"}
+    environ["PATH"] = f"{Path(sys.executable).parent}:{environ['PATH']}"
+    return subprocess.run(["bash", "-c", command], cwd=copy, env=environ, capture_output=True, text=True, timeout=900)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from synthetic import write_trace
 from typer.testing import CliRunner
 
 from tfdet.base.errors import DataError, UsageError
@@ -19,7 +20,6 @@ from tfdet.cli.main import app
 from tfdet.engines import locate
 from tfdet.matrix.load import load_matrix
 from tfdet.publish import locate_page
-from tfdeterminism.trace import synthetic
 
 EVIL = "<script>alert(1)</script>"
 
@@ -29,12 +29,12 @@ def traces(tmp_path: Path) -> list[str]:
     """Two traces that part at step 7, op 13."""
     paths = [tmp_path / name for name in ("a.tfdt", "b.tfdt")]
     for seed, path in enumerate(paths):
-        synthetic.write(str(path), differs=[(7, 13)], seed=seed)
+        write_trace(str(path), differs=[(7, 13)], seed=seed)
     return [str(path) for path in paths]
 
 
 def result(traces: list[str], **changes: Any) -> locate.Found:
-    from tfdeterminism.trace import diff
+    from tfdeterminism.trace.analyse import diff
 
     plain = diff.compare(traces).as_json()
     plain["culprits"][0].update(changes.pop("culprit", {}))

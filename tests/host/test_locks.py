@@ -12,16 +12,18 @@ import pytest
 from tfdet.base.errors import DataError, Exit
 from tfdet.base.paths import Project
 from tfdet.engines.locks import check_lock
+from tfdet.matrix.load import load_frameworks
 
 HASH = "    --hash=sha256:" + "0" * 64
 PYTEST = f"pytest==8.0 \\\n{HASH}\n"
 
 
 def test_every_lock_of_the_checkout_is_good(checkout: Project) -> None:
+    framework = load_frameworks(checkout.matrix)["tensorflow"]
     paths = sorted((checkout.docker / "locks").glob("*.txt"))
     assert len(paths) > 50
     for path in paths:
-        check_lock(path, tensorflow=path.stem != "pytest")
+        check_lock(path, framework=framework if path.stem != "pytest" else None)
 
 
 def test_all_faults_at_once(tmp_path: Path) -> None:
@@ -50,14 +52,15 @@ def test_a_lock_without_pytest(tmp_path: Path, text: str) -> None:
         check_lock(path)
 
 
-def test_a_venv_needs_a_tensorflow(tmp_path: Path) -> None:
+def test_a_venv_needs_a_tensorflow(checkout: Project, tmp_path: Path) -> None:
+    framework = load_frameworks(checkout.matrix)["tensorflow"]
     path = tmp_path / "tf2.0-cpu.txt"
     path.write_text(PYTEST)
     check_lock(path)
     with pytest.raises(DataError, match="no TensorFlow is pinned"):
-        check_lock(path, tensorflow=True)
+        check_lock(path, framework=framework)
     path.write_text(f"{PYTEST}tensorflow-gpu==2.0.0 \\\n{HASH}\n")
-    check_lock(path, tensorflow=True)
+    check_lock(path, framework=framework)
 
 
 def test_a_lock_that_is_no_text(tmp_path: Path) -> None:

@@ -15,21 +15,23 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from records import STACK, make_record
+from records import STACK, device_of, make_record
 from test_status import tfdet
 
 from tfdet.base.errors import DataError, Exit
 from tfdet.base.paths import Project
+from tfdet.matrix.devices import Devices
 from tfdet.matrix.load import load_matrix
 from tfdet.store.cases import current_cases, current_hashes
 from tfdet.store.evidence import Store
-from tfdet.store.misfits import misfits
+from tfdet.store.misfits import device_faults, misfits
 from tfdet.store.records import Record, parse
+from tfdet.verdicts.glance import glance, seen
 from tfdet.verdicts.infer import CellKey, Evidence, Seen, Verdict
-from tfdet.verdicts.status import glance, seen
-from tfdet_probe import record as probe_record
+from tfdet_common import journal
 
 HUGE = 10**400
+H100 = device_of("nvidia-h100")
 ERROR = {"kind": "crashed", "type": "SIGSEGV", "message": "planted", "where": None}
 # (what, observation, what is changed in a record of it): the first part reaches a table, or contradicts what does.
 IN_TABLES: list[tuple[str, str, dict[str, Any]]] = [
@@ -58,13 +60,21 @@ IN_TABLES: list[tuple[str, str, dict[str, Any]]] = [
     ("1970", "equal", {"started": "1970-01-01T00:00:00Z"}),
     ("no such day", "equal", {"started": "2026-02-30T00:00:00Z"}),
     ("no such hour", "equal", {"started": "2026-01-01T24:00:00Z"}),
-    ("another GPU", "equal", {"device": "nvidia-h100", "ran_on": ["GPU:0"], "stack": {**STACK, "gpu": "GT 710"}}),
+    (
+        "another GPU",
+        "equal",
+        {"device": H100, "ran_on": ["GPU:0"], "stack": {**STACK, "gpu": "GT 710"}},
+    ),
     ("a CPU with a GPU", "equal", {"stack": {**STACK, "gpu": "GT 710"}}),
+    ("a GPU without a name", "equal", {"device": H100, "ran_on": ["GPU:0"]}),
+    ("a kind that nobody knows", "equal", {"device": device_of("tpu")}),
+    ("a model of another kind", "equal", {"device": {"kind": "cpu", "model": "nvidia-h100"}}),
 ]
 BESIDE: list[tuple[str, str, dict[str, Any]]] = [
     ("a digest that is none", "equal", {"digests": ["a" * 63]}),
     ("a digest twice", "differs", {"digests": ["a" * 64] * 2}),
     ("a CPU with kernels", "equal", {"kernels": ["sgemm"]}),
+    ("a CPU with details", "equal", {"device": {**device_of("cpu"), "details": {"clock": 3}}}),
     ("a GPU beside the CPU", "equal", {"ran_on": ["CPU:0", "GPU:0"]}),
     ("nowhere and somewhere", "raises", {"ran_on": ["CPU:0"]}),
 ]
@@ -80,7 +90,7 @@ def project(copy: Project) -> Project:
 
 def signed(content: dict[str, Any]) -> bytes:
     """With a checksum that fits."""
-    return (probe_record.dump({**content, "checksum": probe_record.checksum(content)}) + "\n").encode()
+    return (journal.dump({**content, "checksum": journal.checksum(content)}) + "\n").encode()
 
 
 def known(project: Project) -> dict[str, Any]:
@@ -91,20 +101,34 @@ def known(project: Project) -> dict[str, Any]:
     return {"case_hash": code, "case": case, "mode": mode}
 
 
+def taken(devices: Devices, line: bytes) -> Record:
+    record = parse(line)
+    if faults := device_faults(devices, record):
+        raise ValueError("; ".join(faults))
+    return record
+
+
+@pytest.fixture(scope="module")
+def devices(checkout: Project) -> Devices:
+    return load_matrix(checkout.matrix).devices
+
+
 @pytest.mark.parametrize("row", IN_TABLES + BESIDE, ids=lambda row: row[0])
-def test_what_no_run_can_have_given_is_no_record(row: tuple[str, str, dict[str, Any]]) -> None:
+def test_what_no_run_can_have_given_is_no_record(devices: Devices, row: tuple[str, str, dict[str, Any]]) -> None:
     genuine = make_record(row[1])
-    parse(signed(genuine))
+    taken(devices, signed(genuine))
     with pytest.raises(ValueError, match=r"\w"):
-        parse(signed({**genuine, **row[2]}))
+        taken(devices, signed({**genuine, **row[2]}))
 
 
 @pytest.mark.parametrize("row", IN_TABLES, ids=lambda row: row[0])
-def test_the_fast_reader_of_status_refuses_it_too(row: tuple[str, str, dict[str, Any]], tmp_path: Path) -> None:
+def test_the_fast_reader_of_status_refuses_it_too(
+    devices: Devices, row: tuple[str, str, dict[str, Any]], tmp_path: Path
+) -> None:
     path = tmp_path / "records.jsonl"
     path.write_bytes(signed({**make_record(row[1]), **row[2]}))
     with pytest.raises(DataError):
-        list(glance(path))
+        list(glance(path, devices))
 
 
 @pytest.mark.parametrize(

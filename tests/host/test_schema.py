@@ -27,4 +27,4 @@ def test_every_file_fits_its_schema(checkout: Project) -> None:
 def test_a_record_fits_and_a_broken_one_does_not(line: Callable[..., bytes]) -> None:
     validator = jsonschema.Draft202012Validator(json.loads(schemas()["record.json"]))
     assert not list(validator.iter_errors(json.loads(line())))
-    assert list(validator.iter_errors(json.loads(line(schema=2))))
+    assert list(validator.iter_errors(json.loads(line(schema=3))))

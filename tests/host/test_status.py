@@ -155,7 +155,7 @@ def mark_on_a_gpu(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> 
     from tfdet.store.cases import current_cases
 
     by_hash = current_cases(copy).by_hash
-    stack = {**STACK, "tensorflow": "2.1.0", "gpu": "NVIDIA H200"}
+    stack = {**STACK, "gpu": "NVIDIA H200"}
     told = {"TDO": {"TF_DETERMINISTIC_OPS": "1"}, "ED": {}, "none": {}}
 
     def mark(source: str, row: str, *showed: tuple[str, str]) -> str:
@@ -170,6 +170,7 @@ def mark_on_a_gpu(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> 
             "case": case,
             "mode": mode,
             "stack": stack,
+            "version": "2.1.0",
         }
         records = [
             line(

@@ -17,7 +17,7 @@ from tfdet.base.visible import as_json, visible
 from tfdet.cli.main import app
 from tfdet.engines import locate
 from tfdet.publish import lists, locate_page
-from tfdeterminism.trace import diff
+from tfdeterminism.trace.analyse.text import shown as shown_by_diff
 
 # Right-to-left override, isolate, zero-width space, joiner, soft hyphen, BOM, tag, separators, filler, selector, other.
 HIDDEN = "\u202e\u2066\u200b\u200d\xad\ufeff\U000e0041\u2028\u2029\u3164\ufe0f\ue000"
@@ -83,4 +83,4 @@ def test_a_trace_hides_nothing() -> None:
     page = locate_page.html(locate.Found.model_construct(result="same", first_step=None, culprits=[], verdict=NASTY))
     assert "\\u202e" in page and is_clean(page)
     assert is_clean(console.plain(NASTY))
-    assert diff.shown(f"{NASTY}\x1b[2J\t.") == "safe" + "?" * 9 + HIDDEN[9:11] + "?gnp.exe?[2J\t."
+    assert shown_by_diff(f"{NASTY}\x1b[2J\t.") == "safe" + "?" * 9 + HIDDEN[9:11] + "?gnp.exe?[2J\t."

@@ -14,7 +14,7 @@ import termios
 import pytest
 
 from tfdet.base.paths import Project
-from tfdet_probe import report
+from tfdet_probe.core import report
 
 
 def on_a_terminal(project: Project, columns: int, *arguments: str) -> list[str]:

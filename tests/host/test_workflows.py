@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+from tfdet.base.paths import Project
+from tfdet.matrix.load import load_matrix
 
 FOLDER = Path(__file__).parents[2] / ".github" / "workflows"
 FILES = sorted(FOLDER.glob("*.yml"))
@@ -71,6 +78,27 @@ def test_the_matrix_is_taken_from_the_environments() -> None:
     listing = "\n".join(step.get("run", "") for step in jobs["list"]["steps"])
     assert "tfdet envs --json" in listing
     assert not re.search(r"\b(tf|ngc)\d+\.\d+", (FOLDER / "matrix.yml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("line", ["stock", "ngc", ""])
+def test_the_list_is_every_environment_of_a_line_that_runs(checkout: Project, tmp_path: Path, line: str) -> None:
+    """The step's own words, run; a schedule gives no line, and means the first that can be chosen."""
+    if shutil.which("jq") is None:
+        pytest.skip("no jq on this machine")
+    content = load(FOLDER / "matrix.yml")
+    choice = content["on"]["workflow_dispatch"]["inputs"]["line"]
+    matrix = load_matrix(checkout.matrix).published
+    assert set(choice["options"]) == {e.line for e in matrix.environments.values()}
+    (step,) = (step for step in content["jobs"]["list"]["steps"] if step.get("id") == "list")
+    assert step["env"] == {"LINE": f"${{{{ inputs.line || '{choice['default']}' }}}}"}
+    told = tmp_path / "output"
+    (tmp_path / ".venv").symlink_to(Path(sys.executable).parents[1])
+    environ = {**os.environ, "LINE": line or choice["default"], "GITHUB_OUTPUT": str(told)}
+    environ["TFDET_ROOT"] = str(checkout.root)
+    subprocess.run(["bash", "-ec", step["run"]], cwd=tmp_path, env=environ, check=True)
+    name, _, listed = told.read_text("utf-8").partition("=")
+    wanted = [key for key, e in matrix.environments.items() if e.line == environ["LINE"] and not e.not_run]
+    assert (name, sorted(json.loads(listed))) == ("environments", sorted(wanted))
 
 
 def test_checks_are_what_the_repository_runs_in_ci() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdet_probe import meaning
+from tfdet_probe.core import meaning
 
 HERE = Path(__file__).parent
 RUNTIME = HERE.parents[1] / "runtime"
@@ -41,17 +41,17 @@ class Run:
 class Probe:
     """A planted suite on its plan."""
 
-    def __init__(self, folder, python=sys.executable, standin=True):
-        self.folder, self.python = Path(folder), str(python)
-        self.path = [str(RUNTIME)] + [str(HERE / "standin")] * standin
+    def __init__(self, folder, python=sys.executable, framework="bare"):
+        self.folder, self.python, self.framework = Path(folder), str(python), framework
         self.out = self.folder / "records.jsonl"
 
     def plan(self, *cells, **changes):
         """cells: source, or (source, solution, expect)."""
         cells = [cell if isinstance(cell, tuple) else (cell, "none", None) for cell in cells]
         content = {
-            "schema": 1,
+            "schema": 2,
             "environment": "planted",
+            "framework": self.framework,
             "determinism_variables": VARIABLES,
             "solutions": SOLUTIONS,
             "cells": [{"device": "cpu", "source": s, "solution": k, "expect": e} for s, k, e in cells],
@@ -84,7 +84,8 @@ class Probe:
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("TF_", "TFDET_", "PYTEST_", "CUDA_"))}
         clean.update(
             environment,
-            PYTHONPATH=os.pathsep.join(self.path),
+            PYTHONPATH=str(RUNTIME),
+            TFDET_FRAMEWORKS=str(HERE / "frameworks"),
             PYTHONDONTWRITEBYTECODE="1",
             CUDA_VISIBLE_DEVICES="",
             PLANTED=str(self.folder),
@@ -123,7 +124,7 @@ def planted(tmp_path_factory):
 
     def run(name, *arguments, python=None, cells=(), **how):
         folder = tmp_path_factory.mktemp(name)
-        mine = Probe(folder, python or sys.executable, standin=python is None)
+        mine = Probe(folder, python or sys.executable, "tensorflow" if python else "bare")
         path = HERE / "planted" / (name + ".py")
         sources = [case.source for case in meaning.of_cases(path.read_text()).values()]
         mine.plan(*(cells or dict.fromkeys(sources)))

@@ -5,16 +5,16 @@ import subprocess
 
 import pytest
 
-from tfdet_probe.snapshot import Snapshot
+from tfdet_probe.core.snapshot import Snapshot
 
 SCRIPT = """
 import json, sys
 import numpy as np
 import tensorflow as tf
-from tfdet_probe import modes
-from tfdet_probe.make import Make
-from tfdet_probe.snapshot import Snapshot
-from tfdet_probe.solutions import Settings
+from tfdet_probe import frameworks
+from tfdet_probe.core.make import Make
+from tfdet_probe.core.settings import Settings
+from tfdet_probe.core.snapshot import Snapshot
 
 copies = []
 
@@ -29,11 +29,12 @@ class Counted(object):
         return self.tensor.numpy()
 
 make = Make()
+framework = frameworks.find("tensorflow")
 found = {}
 for mode in ("eager", "function"):
     values = make.uniform((1000,))
-    runner = modes.prepare(make.forward(lambda x: [x + x, x * x], [values]), mode, "/device:CPU:0",
-                           Settings({"key": "none"}))
+    runner = framework.prepare(make.forward(lambda x: [x + x, x * x], [values]), mode, "CPU:0",
+                               Settings({"key": "none"}, framework))
     plain = runner._call
     runner._call = lambda inputs, upstream: [Counted(tensor) for tensor in plain(inputs, upstream)]
     reference = Snapshot.of(runner.run())

@@ -102,6 +102,8 @@ def test_2_wrong_usage(probe, arguments, words):
         "null",
         '{"schema": 1}',
         '{"schema": 2}',
+        '{"schema": 3}',
+        {"framework": None},
         '{"schema": "1"}',
         {"cells": 3},
         {"cells": [3]},
@@ -163,6 +165,7 @@ def test_a_source_in_single_quotes(probe):
 def test_3_a_defect_is_no_contradiction(probe, monkeypatch, capfd):
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "2")
     monkeypatch.setattr(program, "_run", lambda *arguments: 1 // 0)
+    probe.framework = "tensorflow"
     probe.plan("clean")
     arguments = ["--plan", probe.folder / "plan.json", "--suite", probe.suite(EQUAL), "--out", probe.out]
     with warnings.catch_warnings():
@@ -195,31 +198,24 @@ def test_settings_above_the_suite_do_not_count(probe):
     assert (run.code, len(run.records)) == (0, 1)
 
 
-GPU = """
-import sys
-import types
-__version__ = "0.0.standin"
-lib = types.ModuleType("tensorflow.python.client.device_lib")
-lib.list_local_devices = lambda: []
-client = types.ModuleType("tensorflow.python.client")
-client.device_lib = lib
-for name, module in [("tensorflow.python", types.ModuleType("x")), ("tensorflow.python.client", client)]:
-    sys.modules[name] = module
-"""
-
-
 def test_4_no_gpu(probe):
     probe.plan("clean", cells=[{"device": "gpu", "source": "clean", "solution": "none"}])
-    (probe.folder / "tensorflow.py").write_text(GPU)  # a TensorFlow that sees no device
-    probe.path[1:] = [str(probe.folder)]
     run = probe(probe.suite(EQUAL), device="gpu")
     assert run.code == 4
     assert "--device cpu" in run.err and not run.records
 
 
-def test_3_no_tensorflow(probe):
+def test_2_a_framework_without_an_adapter(probe):
+    probe.framework = "mxnet"
     probe.plan("clean")
-    probe.path[1:] = []
+    run = probe(probe.suite(EQUAL))
+    assert run.code == 2
+    assert "no adapter for the framework 'mxnet'; there are: bare, tensorflow" in run.err
+
+
+def test_3_no_tensorflow(probe):
+    probe.framework = "tensorflow"
+    probe.plan("clean")
     run = probe(probe.suite(EQUAL))
     assert run.code == 3
     assert "TensorFlow did not start here" in run.err

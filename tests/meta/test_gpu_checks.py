@@ -7,7 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from tfdet_probe import child, contention, launch, nvml, profile, record
+from tfdet_common import nvml
+from tfdet_probe import devices, frameworks
+from tfdet_probe.core import child, contention, launch, record
+from tfdet_probe.devices.nvidia import Nvidia
+from tfdet_probe.frameworks.tensorflow import profile
 
 NUMBERS = {
     "nvmlDeviceGetTemperature": 54,
@@ -101,7 +105,7 @@ class FakeCuda:
 def test_two_streams_are_busy_until_the_end():
     cuda = FakeCuda()
     before = threading.active_count()
-    with contention.on("/device:GPU:0", cuda) as what:
+    with contention.on(Nvidia(cuda)) as what:
         assert what == "2 CUDA streams filling and copying memory"
         assert cuda.enough.wait(60)
     assert threading.active_count() == before
@@ -110,17 +114,17 @@ def test_two_streams_are_busy_until_the_end():
 
 
 def test_a_driver_that_refuses_keeps_nothing_busy_and_breaks_nothing():
-    with contention.on("/device:GPU:0", FakeCuda(fails=["cuDevicePrimaryCtxRetain"])) as what:
+    with contention.on(Nvidia(FakeCuda(fails=["cuDevicePrimaryCtxRetain"]))) as what:
         assert what is None
     cuda = FakeCuda(fails=["cuMemAlloc_v2"])
-    with contention.on("/device:GPU:0", cuda) as what:
+    with contention.on(Nvidia(cuda)) as what:
         assert what
     assert not cuda.queued
 
 
 def test_a_cpu_is_kept_busy_by_threads():
     before = threading.active_count()
-    with contention.on("/device:CPU:0") as what:
+    with contention.on(devices.find("cpu")) as what:
         assert "threads multiplying matrices" in what
         assert threading.active_count() > before
     assert threading.active_count() == before
@@ -168,7 +172,8 @@ def test_what_was_measured_outlives_a_profiler_that_kills(tmp_path):
         child._leave({"differed": [], "whole": True}, job, str(tmp_path))
         os.kill(os.getpid(), signal.SIGKILL)
 
-    assert launch.in_child(main, str(tmp_path), 0, launch.Limits(60)) == {"differed": [], "whole": True}
+    limits, framework = launch.Limits(60, 4096), frameworks.find("tensorflow")
+    assert launch.in_child(main, str(tmp_path), 0, limits, framework) == {"differed": [], "whole": True}
 
 
 def test_times_beside_other_work_do_not_count():

@@ -10,7 +10,8 @@ import threading
 
 import pytest
 
-from tfdet_probe.record import BadRecords, Journal, build, checksum, dump, is_written
+from tfdet_common.journal import BadRecords, Journal, checksum, dump, is_written
+from tfdet_probe.core.record import build
 
 REPORT = {"differed": [], "digests": ["aa", "aa"], "seconds": [3.0, 0.5], "ulp": 0, "absolute": 0.0, "reference": "aa"}
 
@@ -80,14 +81,24 @@ def test_a_file_of_something_else_is_left_alone(path, line):
         assert source.read() == content
 
 
-def test_another_schema_is_refused_and_kept(path):
-    other = dict(a_record(), schema=2)
+@pytest.mark.parametrize("schema", [1, 3])
+def test_another_schema_is_refused_and_kept(path, schema):
+    other = dict(a_record(), schema=schema)
     other["checksum"] = checksum(other)
     with open(path, "w") as out:
         out.write(dump(other) + "\n")
-    with pytest.raises(BadRecords, match="another schema than 1"):
+    advice = f"a record of schema {schema}, and a run goes on with those of schema 2 only; .*tfdet evidence add"
+    with pytest.raises(BadRecords, match=advice):
         Journal(path)
     assert os.path.getsize(path) == len(dump(other)) + 1
+
+
+def test_who_adds_nothing_takes_older_ones_too(path):
+    other = dict(a_record(), schema=1)
+    other["checksum"] = checksum(other)
+    with open(path, "w") as out:
+        out.write(dump(other) + "\n" + dump(a_record())[:30])
+    assert Journal(path, schemas=(1, 2)).records == [other]
 
 
 def test_two_runs_with_one_file_keep_all(path):
@@ -104,7 +115,7 @@ def test_two_runs_with_one_file_keep_all(path):
         assert len({json.loads(line)["case"] for line in source}) == 60
 
 
-HOLD = "import sys; from tfdet_probe.record import Journal; journal = Journal(sys.argv[1], hold=True); "
+HOLD = "import sys; from tfdet_common.journal import Journal; journal = Journal(sys.argv[1], hold=True); "
 
 
 def test_one_run_holds_its_file_until_it_ends(path):

@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from tfdet_probe.snapshot import Snapshot, distance
+from tfdet_probe.core.snapshot import Snapshot, distance
 
 INF, NAN = float("inf"), float("nan")
 

@@ -118,7 +118,7 @@ def test_strings_are_compared(found):
 
 
 def test_an_op_at_import_is_refused(probe, tf_python):
-    probe.python, probe.path = str(tf_python("tf2.21")), probe.path[:1]
+    probe.python, probe.framework = str(tf_python("tf2.21")), "tensorflow"
     probe.plan("clean")
     head = "import tensorflow as tf\nfrom tfdet_probe import case\n"
     body = '@case("clean", modes=["host"])\ndef {}(make):\n    return make.host(lambda: [tf.constant([1.0]).numpy()])\n'

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from forks import Forks
+from traces import Hand
+
+from tfdeterminism.trace.analyse import diff
+
+Build = Callable[[Hand, int], object]  # (trace, number of the run) -> records
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +29,25 @@ def forks(tf_python: Callable[[str], Path]) -> Iterator[Callable[[str], Forks]]:
             return made[environment]
 
         yield of
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., Path]:
+    numbers = itertools.count()
+
+    def made(build: Build, run: int, end: bool = True, **header: Any) -> Path:
+        hand = Hand(tmp_path / f"{next(numbers)}.tfdt", **header)
+        build(hand, run)
+        return hand.end() if end else hand.killed()
+
+    return made
+
+
+@pytest.fixture
+def compare(make: Callable[..., Path]) -> Callable[..., diff.Difference]:
+    """compare(build): of run 0 and run 1 of what build writes."""
+
+    def compared(build: Build, **header: Any) -> diff.Difference:
+        return diff.compare([str(make(build, run, **header)) for run in (0, 1)])
+
+    return compared

@@ -14,7 +14,7 @@ import warnings
 import math_checks
 import numpy as np
 import tensorflow as tf
-from cases_checks import scattered
+from cases_scatters_checks import scattered
 from math_checks import PATCHES, Case, Replacements
 
 tf1 = math_checks.tf1

@@ -4,65 +4,29 @@ python switch_checks.py EXPECTED: EXPECTED is JSON, {"environment": {...}, "teod
 Prints a line a check: `ok NAME`, or `FAILED NAME` with what went wrong below it.
 """
 
-import contextlib
-import io
-import json
 import os
 import random
 import sys
-import traceback
 import types
-import warnings
 
 import numpy as np
+import switch_patch_checks  # noqa: F401 (its checks are run, too)
 import tensorflow as tf
+from switch_base_checks import (
+    EXPECTED,
+    TF1,
+    V1,
+    attributes,
+    changed,
+    check,
+    enabled,
+    keys_of_patches,
+    main,
+    variables,
+)
 
 import tfdeterminism
-from tfdeterminism import checks, recipes, switch
-
-EXPECTED = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
-VARIABLES = ("TF_CUDNN_DETERMINISTIC", "TF_DETERMINISTIC_OPS", "TF_CUDNN_USE_FRONTEND", "TF_CUDNN_USE_AUTOTUNE")
-TF1 = tf.__version__.startswith("1.")
-V1 = getattr(tf.compat, "v1", tf)
-ALL = []
-
-
-def check(function):
-    ALL.append(function)
-    return function
-
-
-def enabled(*arguments):
-    """(report, classes of the warnings of ours)."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        report = tfdeterminism.enable_determinism(*arguments)
-    ours = [w for w in caught if issubclass(w.category, tfdeterminism.DeterminismWarning)]
-    assert all(w.filename == __file__ for w in ours), "a warning points into the package"
-    return report, [w.category.__name__ for w in ours]
-
-
-def variables():
-    return {name: os.environ[name] for name in VARIABLES if name in os.environ}
-
-
-def attributes():
-    """What every name in every module of TensorFlow and Keras is bound to now."""
-    found = {}
-    for name, module in list(sys.modules.items()):
-        if name.split(".")[0] in ("tensorflow", "tensorflow_core", "keras"):
-            found.update(((name, key), value) for key, value in list(getattr(module, "__dict__", {}).items()))
-    return found
-
-
-def changed(before, after):
-    return sorted(key for key in before if key in after and callable(before[key]) and before[key] is not after[key])
-
-
-def keys_of_patches():
-    """The patches that this version is to get."""
-    version = tuple(int(part) for part in tf.version.VERSION.split(".")[:2])
-    return [patch.key for patch in recipes.patches_for("stock", version)]
+from tfdeterminism import checks, switch
 
 
 def run_an_op():
@@ -275,54 +239,6 @@ def refuse(replacements):
     raise AttributeError("no such name here")
 
 
-def gradient_ops():
-    """The types of the ops that the gradient of tf.nn.bias_add is made of."""
-    with tf.Graph().as_default() as graph:
-        bias = V1.placeholder(tf.float32, [3])
-        V1.gradients(tf.nn.bias_add(V1.placeholder(tf.float32, [2, 3]), bias), bias)
-    return {node.type for node in graph.get_operations()}
-
-
-@check
-def patch_does_what_it_always_did():
-    out = io.StringIO()
-    assert "BiasAddGrad" in gradient_ops()
-    try:
-        with contextlib.redirect_stdout(out):
-            tfdeterminism.patch()
-    except TypeError as error:
-        assert not EXPECTED["patch"], error
-        assert "No patch available for version {}".format(tf.__version__) in str(error), error
-        assert "enable_determinism" in str(error)
-        assert variables() == {} and "BiasAddGrad" in gradient_ops() and out.getvalue() == ""
-        return
-    assert EXPECTED["patch"]
-    (line,) = out.getvalue().splitlines()
-    assert tf.__version__ in line and tfdeterminism.__version__ in line, line
-    assert variables() == {"TF_CUDNN_DETERMINISTIC": "1"}
-    assert "BiasAddGrad" not in gradient_ops()
-    state = attributes()
-    with contextlib.redirect_stdout(out):
-        tfdeterminism.patch()
-    assert not changed(state, attributes()), "patched twice"
-    tfdeterminism.disable()
-    assert "BiasAddGrad" in gradient_ops() and variables() == {}
-
-
-@check
-def patch_and_then_all_the_rest():
-    if not EXPECTED["patch"]:
-        return
-    before = attributes()
-    with contextlib.redirect_stdout(io.StringIO()):
-        tfdeterminism.patch()
-    report, warned = enabled()
-    assert not warned
-    assert "bias-add" in [patch.key for patch in report.patches]
-    report.disable()
-    assert not changed(before, attributes()) and variables() == {}
-
-
 @check
 def a_reference_from_before_is_named():
     program = types.ModuleType("a_program")
@@ -334,31 +250,5 @@ def a_reference_from_before_is_named():
     assert ("a_program.segments" in str(report)) == replaced
 
 
-def in_child(function):
-    """(did it pass, what it said)."""
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.close(reader)
-        text, status = "", 0
-        try:
-            function()
-        except BaseException:
-            text, status = traceback.format_exc(), 1
-        os.write(writer, text.encode("utf-8", "replace")[:60000])
-        os._exit(status)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as said:
-        text = said.read().decode("utf-8", "replace")
-    _, status = os.waitpid(pid, 0)
-    return status == 0, text
-
-
 if __name__ == "__main__":
-    for name in VARIABLES:
-        os.environ.pop(name, None)
-    assert tf.keras.layers.Dense  # loads what is loaded lazily, once for all checks
-    assert not checks.started()
-    for function in ALL:
-        passed, said = in_child(function)
-        print("{} {}\n{}".format("ok" if passed else "FAILED", function.__name__, said), end="")
+    main()

@@ -95,11 +95,7 @@ def test_environments_get_the_runtime_and_nothing_else(venv: Path, tfdet: Instal
         [venv / "bin" / "python", "-c", ask], cwd=tfdet.home, env=environ, capture_output=True, text=True, check=True
     )
     there = Path(done.stdout.strip())
-    wanted = [
-        *checkout.runtime.glob("*/**/*.py"),
-        *checkout.runtime.glob("*/**/*.json"),
-        checkout.runtime / "unbundle.py",
-    ]
+    wanted = [*checkout.runtime.glob("*/**/*.py"), *checkout.runtime.glob("*/**/*.json")]
     content = {path.relative_to(checkout.runtime): path.read_bytes() for path in wanted}
     assert {path.relative_to(there): path.read_bytes() for path in there.rglob("*") if path.is_file()} == content
     assert tfdet.home in there.parents

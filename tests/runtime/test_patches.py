@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from inside import objects
 
 from tfdet.base.paths import Project
 from tfdet.matrix.load import Matrix, load_matrix
@@ -58,28 +57,10 @@ def helped(matrix: Matrix, key: str, source: Source) -> bool:
     )
 
 
-def run(checkout: Project, python: Path, script: str, *arguments: str) -> list[Any]:
-    """The JSON lines that a script in this folder prints inside an environment."""
-    done = subprocess.run(
-        [python, Path(__file__).with_name(script), *arguments],
-        env={
-            "PATH": "/usr/bin:/bin",
-            "PYTHONPATH": str(checkout.runtime),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "TF_CPP_MIN_LOG_LEVEL": "3",
-        },
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-
-
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("key", ENVIRONMENTS)
 def test_the_same_mathematics(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
-    cases = run(checkout, tf_python(key), "math_checks.py")
+    cases = objects(checkout, tf_python(key), "math_checks.py")
     assert {case["case"]: case["faults"] for case in cases if case["faults"]} == {}
     # Every patch of this version was compared.
     assert {case["patch"] for case in cases} == {patch.key for patch in patches(key)}
@@ -90,7 +71,7 @@ def test_the_same_mathematics(checkout: Project, tf_python: Callable[[str], Path
 def test_loops_functions_jacobians_and_forward_mode(
     checkout: Project, tf_python: Callable[[str], Path], key: str
 ) -> None:
-    [found] = run(checkout, tf_python(key), "calculus_checks.py")
+    [found] = objects(checkout, tf_python(key), "calculus_checks.py")
     assert found["faults"] == []
     assert found["compared"] > 40
 
@@ -99,7 +80,7 @@ def test_loops_functions_jacobians_and_forward_mode(
 @pytest.mark.parametrize("key", ("tf1.14", "tf2.0", "tf2.6"))
 def test_additions_are_exact(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
     """Any order of the addends gives the same bits, of adversarial numbers too; added one by one they differ."""
-    [found] = run(checkout, tf_python(key), "exact_checks.py")
+    [found] = objects(checkout, tf_python(key), "exact_checks.py")
     assert found["faults"] == []
     assert found["compared"] > 70
     assert [name for name, differed in found["control"].items() if not differed] == ["denormal"]
@@ -118,11 +99,11 @@ def test_the_audit_says_what_may_not_be_left(checkout: Project) -> None:
 def test_no_order_dependent_op_is_left(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
     """In graphs, forward and backward, of every patched op and of Keras layers; and with no patch each one fails."""
     ops = order_dependent(checkout, key)
-    [unpatched] = run(checkout, tf_python(key), "patches_checks.py", asked(ops, patched=False))
+    [unpatched] = objects(checkout, tf_python(key), "patches_checks.py", asked(ops, patched=False))
     assert unpatched["structure"] and all(unpatched["structure"].values())
     if key in OF_KERAS_2:
         assert unpatched["reach"] and all(unpatched["reach"].values())
-    [patched] = run(checkout, tf_python(key), "patches_checks.py", asked(ops, patched=True))
+    [patched] = objects(checkout, tf_python(key), "patches_checks.py", asked(ops, patched=True))
     assert patched["structure"] == {scenario: [] for scenario in unpatched["structure"]}
     assert patched["reach"] == {layer: [] for layer in unpatched["reach"]}
     # Wrong arguments, names and shapes of results, restore(), references, the race of crop_and_resize on the CPU.

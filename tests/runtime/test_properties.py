@@ -13,6 +13,7 @@ from typing import IO, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from inside import HERE, environment
 
 from tfdet.base.paths import Project
 from tfdeterminism.patches import PATCHES
@@ -197,13 +198,8 @@ class Answers:
 
     def _start(self, python: Path) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [python, Path(__file__).with_name("properties_checks.py")],
-            env={
-                "PATH": "/usr/bin:/bin",
-                "PYTHONPATH": str(self._checkout.runtime),
-                "PYTHONDONTWRITEBYTECODE": "1",
-                "TF_CPP_MIN_LOG_LEVEL": "3",
-            },
+            [python, HERE / "properties_checks.py"],
+            env=environment(self._checkout),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from inside import objects
 
 from tfdet.base.paths import Project
 
-SCRIPT = Path(__file__).with_name("saved_checks.py")
+SCRIPT = "saved_checks.py"
 GRAPHS = {"frozen", "meta graph", "scope", "served"}
 FUNCTIONS = {"function", "signature", "frozen function", "keras h5"}
 # With TFDET_SAVED_CHECKS=all every version, else those at which something changes.
@@ -32,19 +30,6 @@ def formats(key: str) -> set[str]:
     return GRAPHS | FUNCTIONS | {name for name, there in keras.items() if there}
 
 
-def run(checkout: Project, python: Path, what: str, folder: Path) -> list[Any]:
-    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        [python, SCRIPT, what, folder],
-        env={**os.environ, "PYTHONPATH": str(checkout.runtime), **quiet},
-        capture_output=True,
-        text=True,
-        timeout=1800,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-
-
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("key", KEYS)
 def test_what_is_saved_differentiates_elsewhere(
@@ -53,9 +38,9 @@ def test_what_is_saved_differentiates_elsewhere(
     """Each phase is a process: the originals, saving, loading without the library, and under it in another order."""
     python = tf_python(key)
     for what in ("originals", "save"):
-        run(checkout, python, what, tmp_path)
+        objects(checkout, python, SCRIPT, what, tmp_path)
     for what in ("load", "load-after"):
-        [found] = run(checkout, python, what, tmp_path)
+        [found] = objects(checkout, python, SCRIPT, what, tmp_path)
         assert found["faults"] == []
         assert set(found["compared"]) == formats(key)
         assert found["compared"]["frozen"] > 40, "values and gradients were compared"
@@ -71,5 +56,5 @@ def test_a_gradient_is_not_that_of_the_op_with_the_same_number(
 ) -> None:
     """Names that a process counts mean something else in the next: here they would mean a subtraction."""
     python = tf_python(key)
-    run(checkout, python, "save-add", tmp_path)
-    assert run(checkout, python, "load-add", tmp_path) == [{"gradient": [1, 1, 1]}]
+    objects(checkout, python, SCRIPT, "save-add", tmp_path)
+    assert objects(checkout, python, SCRIPT, "load-add", tmp_path) == [{"gradient": [1, 1, 1]}]

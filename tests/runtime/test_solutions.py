@@ -12,9 +12,16 @@ import pytest
 
 from tfdet.base.paths import Project
 from tfdet.store.records import Record, read_records
-from tfdet_probe.placement import WrongPlacement, check
+from tfdet_probe import frameworks
+from tfdet_probe.core import placement
+from tfdet_probe.core.errors import WrongPlacement
 
-CPU, GPU = "/device:CPU:0", "/device:GPU:0"
+CPU, GPU = "CPU:0", "GPU:0"
+
+
+def check(ops: list[str], device: str, placed: list[tuple[str, str]], replaced: bool = False) -> list[str]:
+    found: list[str] = placement.check(ops, device, placed, frameworks.find("tensorflow").is_op, replaced)
+    return found
 
 
 def test_an_op_that_was_replaced_need_not_be_seen() -> None:

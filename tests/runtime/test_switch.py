@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from inside import HERE, run
 
 from tfdet.base.paths import Project
 
-CHECKS = Path(__file__).with_name("switch_checks.py")
+CHECKS = "switch_checks.py"
 CUDNN, OPS, FRONTEND = "TF_CUDNN_DETERMINISTIC", "TF_DETERMINISTIC_OPS", "TF_CUDNN_USE_FRONTEND"
 
 
@@ -37,19 +37,6 @@ VERSIONS = {
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("key", VERSIONS)
 def test_the_switch(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
-    done = subprocess.run(
-        [tf_python(key), CHECKS, json.dumps(VERSIONS[key])],
-        env={
-            "PATH": "/usr/bin:/bin",
-            "PYTHONPATH": str(checkout.runtime),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "TF_CPP_MIN_LOG_LEVEL": "3",
-            "TF_USE_LEGACY_KERAS": "",
-        },
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "FAILED" not in done.stdout, done.stdout
-    assert done.stdout.count("ok ") == CHECKS.read_text().count("@check"), done.stdout + done.stderr
+    said = run(checkout, tf_python(key), CHECKS, json.dumps(VERSIONS[key]), TF_USE_LEGACY_KERAS="")
+    assert "FAILED" not in said, said
+    assert said.count("ok ") == sum(path.read_text().count("@check") for path in HERE.glob("switch_*checks.py")), said

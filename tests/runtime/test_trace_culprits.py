@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from forks import TRACE, Forks, Job, traced
 
-from tfdeterminism.trace import diff
+from tfdeterminism.trace.analyse import diff
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 PATIENCE = 12  # runs of a race at most, until one differs from the first

@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from pathlib import Path
 
 import numpy
 import pytest
+from synthetic import write_trace
 
-from tfdeterminism.trace import digest, synthetic
-from tfdeterminism.trace import format as trace_format
+from tfdeterminism.trace.analyse import format as trace_format
+from tfdeterminism.trace.analyse.reader import load
+from tfdeterminism.trace.analyse.writer import Writer
+from tfdeterminism.trace.capture import digest
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    synthetic.write(str(tmp_path / "trace-0.tfdt"), steps=5, ops=8)
+    write_trace(str(tmp_path / "trace-0.tfdt"), steps=5, ops=8)
     return tmp_path / "trace-0.tfdt"
 
 
 def test_what_was_written_is_read(path: Path) -> None:
-    trace = trace_format.load(str(path))
+    trace = load(str(path))
     assert (len(trace.records), trace.damage, trace.end["records"]) == (40, None, 40)
     assert trace.definitions[3]["inputs"] == [2]
     assert trace.records["step"].tolist() == [step for step in range(5) for _ in range(8)]
 
 
 def test_cut_at_any_byte_it_is_a_prefix(path: Path) -> None:
-    whole, data = trace_format.load(str(path)), path.read_bytes()
+    whole, data = load(str(path)), path.read_bytes()
     readable = 0
     for size in range(0, len(data), 5):
         path.write_bytes(data[:size])
         try:
-            trace = trace_format.load(str(path))
+            trace = load(str(path))
         except trace_format.BadTrace:
             assert readable == 0
             continue
@@ -42,11 +46,11 @@ def test_cut_at_any_byte_it_is_a_prefix(path: Path) -> None:
 
 
 def test_one_changed_byte_is_noticed(path: Path) -> None:
-    whole, data = trace_format.load(str(path)), path.read_bytes()
+    whole, data = load(str(path)), path.read_bytes()
     for at in range(16, len(data), 29):
         path.write_bytes(data[:at] + bytes([data[at] ^ 64]) + data[at + 1 :])
         try:
-            trace = trace_format.load(str(path))
+            trace = load(str(path))
         except trace_format.BadTrace:
             continue
         assert trace.damage is not None
@@ -66,20 +70,20 @@ def test_one_changed_byte_is_noticed(path: Path) -> None:
 def test_foreign_and_newer_files_are_refused_with_advice(tmp_path: Path, data: bytes, says: str) -> None:
     (tmp_path / "x.tfdt").write_bytes(data)
     with pytest.raises(trace_format.BadTrace, match=says) as raised:
-        trace_format.load(str(tmp_path / "x.tfdt"))
+        load(str(tmp_path / "x.tfdt"))
     assert raised.value.advice
 
 
 def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
-    writer = trace_format.Writer(str(tmp_path / "bomb.tfdt"), {})
-    writer._block(b"DEFS", trace_format.zlib.compress(b" " * (200 << 20), 9))
+    writer = Writer(str(tmp_path / "bomb.tfdt"), {})
+    writer._block(b"DEFS", zlib.compress(b" " * (200 << 20), 9))
     writer.close()
-    assert trace_format.load(str(tmp_path / "bomb.tfdt")).damage is not None
+    assert load(str(tmp_path / "bomb.tfdt")).damage is not None
 
 
 def test_no_file_is_written_over(path: Path) -> None:
     with pytest.raises(FileExistsError):
-        trace_format.Writer(str(path), {})
+        Writer(str(path), {})
 
 
 @pytest.mark.parametrize("of", [digest.of_array, digest.weighted_sum])

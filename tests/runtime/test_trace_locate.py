@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 from traces import Hand
 
-from tfdeterminism.trace import locate
-from tfdeterminism.trace.progress import Progress
+from tfdeterminism.trace.analyse.launch import NothingRecorded
+from tfdeterminism.trace.analyse.progress import Progress
+from tfdeterminism.trace.analyse.search import Search
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -26,7 +27,7 @@ PROGRAMS = HERE / "programs"
 Script = Callable[[Hand, str, int, dict[str, str]], None]  # (trace, level, number of the run, environment)
 
 
-class Scripted(locate.Search):
+class Scripted(Search):
     """Its runs are written by hand: no program is started."""
 
     def __init__(self, folder: Path, script: Script, **options: Any) -> None:
@@ -122,7 +123,7 @@ def test_a_level_at_which_there_is_nothing_is_passed_by(tmp_path: Path, empty: t
 
     def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
         if level in empty:
-            raise locate.NothingRecorded("no TensorFlow op was seen", "is it a TensorFlow program?")
+            raise NothingRecorded("no TensorFlow op was seen", "is it a TensorFlow program?")
         whole(hand, level, run, environment)
 
     search = Scripted(tmp_path, script)

@@ -11,7 +11,8 @@ import numpy
 import pytest
 from forks import TRACE, Forks, Job, traced
 
-from tfdeterminism.trace import format as trace_format
+from tfdeterminism.trace.analyse.format import key_of
+from tfdeterminism.trace.analyse.reader import Trace, load
 
 PROGRAMS = Path(__file__).resolve().parent / "recorded"
 # how a program ends: (its exit code, what is said of it)
@@ -58,8 +59,8 @@ class Environment:
     def run(self, job: Job) -> subprocess.CompletedProcess[str]:
         return self.forks.run([job])[0]
 
-    def trace(self, out: str) -> trace_format.Trace:
-        return trace_format.load(str(self.folder / out / "trace-0.tfdt"))
+    def trace(self, out: str) -> Trace:
+        return load(str(self.folder / out / "trace-0.tfdt"))
 
 
 @pytest.fixture(scope="module", params=["tf2.21", "tf2.0", "tf1.14"])
@@ -70,7 +71,7 @@ def tensorflow(
 
 
 @pytest.fixture(scope="module")
-def everything(tensorflow: Environment) -> Callable[[str], trace_format.Trace]:
+def everything(tensorflow: Environment) -> Callable[[str], Trace]:
     """everything("dtypes"): the trace of that function of recorded/everything.py."""
     done = tensorflow.ran["everything"]
     assert done.returncode == 0, done.stderr[-3000:]
@@ -82,7 +83,7 @@ def line_of(program: str, marker: str) -> int:
     return next(number for number, line in enumerate(lines, 1) if f"# line: {marker}" in line)
 
 
-def recorded(trace: trace_format.Trace, **wanted: object) -> list[dict]:
+def recorded(trace: Trace, **wanted: object) -> list[dict]:
     """Definitions with these values that have records."""
     seen = set(trace.records["key"].tolist())
     return [
@@ -92,14 +93,14 @@ def recorded(trace: trace_format.Trace, **wanted: object) -> list[dict]:
     ]
 
 
-def count(trace: trace_format.Trace, **wanted: object) -> int:
+def count(trace: Trace, **wanted: object) -> int:
     ids = [one["id"] for one in recorded(trace, **wanted)]
     return int(numpy.isin(trace.records["key"], ids).sum())
 
 
-def by_key(trace: trace_format.Trace) -> dict:
+def by_key(trace: Trace) -> dict:
     """{(key, occurrence): (digest, shape)}"""
-    names = [trace_format.key_of(one) for one in trace.definitions]
+    names = [key_of(one) for one in trace.definitions]
     return {
         (names[one["key"]], int(one["occurrence"])): (int(one["digest"]), int(one["shape"])) for one in trace.records
     }

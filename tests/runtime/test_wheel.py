@@ -24,7 +24,7 @@ from tfdet.engines.interpreters import find_python
 from tfdet.engines.venv import VenvEngine
 from tfdet.matrix.load import load_matrix
 from tfdet.publish.recipe import recipe_text
-from tfdet.verdicts.status import load_status
+from tfdet.verdicts.read import load_status
 
 HERE = Path(__file__).parent
 TRAINING = HERE / "training_checks.py"
@@ -92,7 +92,7 @@ def test_no_file_is_in_both_wheels_and_tfdet_depends_on_the_other(
     files, metadata = contents(build(checkout.root, tmp_path))
     library, about = contents(wheel)
     packages = {path.parent.name for path in checkout.runtime.glob("*/__init__.py")}
-    assert {name.split("/")[0] for name in files} == {"tfdet", *packages - {"tfdeterminism"}}
+    assert {name.split("/")[0] for name in files} == {"tfdet", *packages - {"tfdeterminism", "unbundle"}}
     assert "tfdet/py.typed" in files
     assert {name.split("/")[0] for name in library} == {"tfdeterminism"}
     assert metadata["Version"] == about["Version"]
@@ -156,6 +156,27 @@ def test_nobody_is_told_to_install_the_predecessor(checkout: Project) -> None:
         if re.search(r"install tensorflow.determinism|name = .tensorflow.determ", path.read_text())
     ]
     assert found == []
+
+
+@pytest.mark.parametrize("version", ["3.7", "3.13"])
+def test_it_installs_alone_and_says_what_it_lacks(wheel: Path, version: str, tmp_path: Path) -> None:
+    """In an environment with nothing but the pip that came with that Python."""
+    python = find_python(version)
+    if python is None:
+        pytest.skip(f"no CPython {version} on this machine")
+    subprocess.run([python, "-m", "venv", tmp_path / "venv"], check=True)
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+
+    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        command = [tmp_path / "venv" / "bin" / "python", *arguments]
+        return subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True)
+
+    installed = run("-m", "pip", "--isolated", "install", "--no-index", wheel)
+    assert installed.returncode == 0, installed.stderr
+    assert run("-m", "pip", "check").returncode == 0
+    assert "locate" in run("-m", "tfdeterminism.trace", "--help").stdout
+    done = run("-c", "import tfdeterminism; tfdeterminism.enable_determinism(seed=1)")
+    assert "No module named 'tensorflow'" in done.stderr
 
 
 @pytest.mark.tensorflow

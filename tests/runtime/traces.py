@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy
 
-from tfdeterminism.trace import format as trace_format
+from tfdeterminism.trace.analyse import format as trace_format
+from tfdeterminism.trace.analyse.writer import Writer
 
 HEADER: dict[str, Any] = {
     "tensorflow": "2.21.0",
@@ -37,7 +38,7 @@ class Hand:
 
     def __init__(self, path: Path, **header: Any) -> None:
         self.path = path
-        self._writer = trace_format.Writer(str(path), {**HEADER, **header})
+        self._writer = Writer(str(path), {**HEADER, **header})
         self._seen: Counter[int] = Counter()
         self._next = 0
 

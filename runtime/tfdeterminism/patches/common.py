@@ -2,10 +2,10 @@
 
 import weakref
 
-from tfdeterminism.patches import exports, portable
+from tfdeterminism.patches import differentiable, exports, markers
 from tfdeterminism.replace import NotCovered
 
-_at_once = []  # not empty while what is written without loops is made
+_at_once = []  # type: list[bool]  # not empty while what is written without loops is made
 
 
 def tensor(value, dtype=None):
@@ -78,12 +78,6 @@ def select(condition, yes, no):
     """Rows of yes where condition (a vector) holds, else of no.  Not tf.where: its meaning changed with 2.0."""
     from tensorflow.python.ops import gen_math_ops
     return gen_math_ops.select(condition, yes, no)
-
-
-def version():
-    """TensorFlow's (major, minor)."""
-    from tensorflow.python.framework import versions
-    return tuple(int(part) for part in versions.__version__.split(".")[:2])
 
 
 def original(module, name):
@@ -192,7 +186,7 @@ def like_op(op_type, forward, inputs, attributes=None):
     def gradient(inputs, outputs, *grads):
         return registry.lookup(op_type)(_Op(op_type, inputs, attributes or {}, outputs), *grads)
     # A function in a saved graph has no attributes that a gradient function could ask it for.
-    return with_gradient(op_type, forward, inputs, gradient, bool(attributes), portable.has_gradient(op_type))
+    return with_gradient(op_type, forward, inputs, gradient, bool(attributes), differentiable.has_gradient(op_type))
 
 
 def with_gradient(op_type, forward, inputs, gradient, by_its_ops=False, in_graphs=True):
@@ -216,7 +210,7 @@ def with_gradient(op_type, forward, inputs, gradient, by_its_ops=False, in_graph
             sources, results = inputs, [array_ops.identity(one) for one in flat]
         else:
             sources = flat + inputs
-            name = portable.marker(op_type, by_its_ops, ops.uid()) if in_graphs else op_type
+            name = markers.marker(op_type, by_its_ops, ops.uid()) if in_graphs else op_type
             instead = _without_loops(forward, inputs, first) if by_its_ops else {}
             results = _marked(sources, len(flat), gradient if in_graphs else None, name, instead)
     many = len(flat)
@@ -232,11 +226,11 @@ def with_gradient(op_type, forward, inputs, gradient, by_its_ops=False, in_graph
 def _without_loops(forward, inputs, first):
     """What is written instead of forward(*inputs), which made the ops from the first on, if these have loops."""
     from tensorflow.python.framework import ops
-    if not any(portable.is_unportable_loop(op.type) for op in ops.get_default_graph().get_operations()[first:]):
+    if not any(differentiable.is_unportable_loop(op.type) for op in ops.get_default_graph().get_operations()[first:]):
         return {}
     _at_once.append(True)
     try:
-        return portable.instead(_as_list(forward(*inputs)))  # nobody runs these
+        return markers.instead(_as_list(forward(*inputs)))  # nobody runs these
     finally:
         _at_once.pop()
 
@@ -251,7 +245,7 @@ def _marked(tensors, many, gradient, name, attributes):
     from tensorflow.python.framework import ops
     from tensorflow.python.ops import array_ops
     exports.make_portable()
-    marked = []
+    marked = []  # type: list
 
     def backward(op, *grads):
         op = op or marked[0]()  # None: tf.saved_model.save traces the gradient function

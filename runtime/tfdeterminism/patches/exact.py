@@ -8,7 +8,8 @@ Infinities and NaN are added as they are; every NaN comes out as the same one.
 """
 
 from tfdeterminism.patches import pieces
-from tfdeterminism.patches.common import cast, constant, dims, original, select, version
+from tfdeterminism.patches.common import cast, constant, dims, original, select
+from tfdeterminism.patches.release import version
 from tfdeterminism.warned import of_cost
 
 NARROW = 8  # below that many columns adding in place is several times slower than a segment sum

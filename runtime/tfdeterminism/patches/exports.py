@@ -3,13 +3,12 @@
 All of them begin with Graph._as_graph_def: there replaced ops become what `portable` makes of them.
 """
 
-import functools
+from tfdeterminism.patches import markers, portable
+from tfdeterminism.wrap import wrap_for_good
 
-from tfdeterminism.patches import portable
+_rewritten = set()  # type: set[str]  # names of functions that were written otherwise than they are
 
-_rewritten = set()  # names of functions that were written otherwise than they are
-
-_inlining = []
+_inlining = []  # type: list[bool]
 
 
 def make_portable():
@@ -18,26 +17,13 @@ def make_portable():
     from tensorflow.python.framework import convert_to_constants, meta_graph, ops
     from tensorflow.python.ops import control_flow_ops
     from tensorflow.python.saved_model import save
-    _around(ops.Graph, "_as_graph_def", _as_graph_def)
-    _around(meta_graph, "create_meta_graph_def", _create_meta_graph_def)
-    _around(control_flow_ops.ControlFlowContext, "_to_values_def", _to_values_def)
-    _around(context.Context, "add_function_def", _add_function_def)
-    _around(save, "_trace_gradient_functions", _trace_gradient_functions)
-    _around(convert_to_constants, "_run_inline_graph_optimization", _inline)
-    _around(convert_to_constants, "_construct_concrete_function", _construct)
-
-
-def _around(owner, name, function):
-    original = getattr(owner, name, None)
-    if original is None or getattr(original, "tfdeterminism_around", None) is function:
-        return
-
-    @functools.wraps(original)
-    def wrapped(*args, **kwargs):
-        return function(original, *args, **kwargs)
-
-    wrapped.tfdeterminism_around = function
-    setattr(owner, name, wrapped)
+    wrap_for_good(ops.Graph, "_as_graph_def", _as_graph_def)
+    wrap_for_good(meta_graph, "create_meta_graph_def", _create_meta_graph_def)
+    wrap_for_good(control_flow_ops.ControlFlowContext, "_to_values_def", _to_values_def)
+    wrap_for_good(context.Context, "add_function_def", _add_function_def)
+    wrap_for_good(save, "_trace_gradient_functions", _trace_gradient_functions)
+    wrap_for_good(convert_to_constants, "_run_inline_graph_optimization", _inline)
+    wrap_for_good(convert_to_constants, "_construct_concrete_function", _construct)
 
 
 def _as_graph_def(original, graph, *args, **kwargs):
@@ -51,7 +37,7 @@ def _trace_gradient_functions(original, *args, **kwargs):
     """Newer versions write gradient functions of their own accord.  Ours are not needed where there are no markers."""
     from tensorflow.python.framework import ops
     registry = ops.gradient_registry._registry
-    ours = dict((name, registry.pop(name)) for name in list(registry) if portable.is_marker(name))
+    ours = dict((name, registry.pop(name)) for name in list(registry) if markers.is_marker(name))
     try:
         return original(*args, **kwargs)
     finally:

@@ -8,7 +8,7 @@ import collections
 
 from tfdeterminism.patches.common import Scope, cast, checked, like_op, need, select, tensor
 
-_Output = collections.namedtuple("SoftmaxCrossEntropyWithLogits", ["loss", "backprop"])
+_Output = collections.namedtuple("SoftmaxCrossEntropyWithLogits", ["loss", "backprop"])  # type: ignore[name-match]  # TensorFlow's name
 
 
 def install_dense(session):

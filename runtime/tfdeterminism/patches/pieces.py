@@ -37,8 +37,8 @@ def over(many, width, more, start, least=1, shapes=None):
     found = start()
     shapes = shapes or [value.shape for value in found]
 
-    def body(first, *found):
-        found = more(list(found), first, first + step)
+    def body(first, *before):
+        found = more(list(before), first, first + step)
         for value, shape in zip(found, shapes):
             value.set_shape(shape)
         return [first + step] + found

@@ -14,8 +14,8 @@ from tfdeterminism.patches.common import (
     reshape,
     select,
     tensor,
-    version,
 )
+from tfdeterminism.patches.release import version
 
 
 def install_sorted(session):

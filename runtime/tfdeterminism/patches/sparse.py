@@ -11,8 +11,8 @@ from tfdeterminism.patches.common import (
     need,
     select,
     tensor,
-    version,
 )
+from tfdeterminism.patches.release import version
 
 
 def install(session):

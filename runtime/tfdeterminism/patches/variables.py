@@ -68,7 +68,7 @@ def _replace(session, module, name, combine, once):
         need(indices.dtype.is_integer and (combine is None or is_real_or_complex(updates.dtype)))
         with Scope(None, "EachPlaceOnce"), unrecorded():
             indices, updates = once(variable, indices, updates, combine)
-        return original(indices=indices, updates=updates, **others)
+        return original(indices=indices, updates=updates, **others)  # type: ignore[misc]  # else it was not replaced
     session.replace(module, name, scatter)
 
 

@@ -16,19 +16,19 @@ def record(out, level="ops", steps=None, capture=None, xla=None):
     """A context manager: what runs inside is recorded into a new file in the folder `out`.
 
     level: "none" (digest of the final weights alone), "weights", "layers" or "ops"; steps: (first,
-    end) or None; capture: an op whose inputs are kept, see the capture module. Raises BadUsage.
+    end) or None; capture: an op whose inputs are kept, see capture/inputs.py. Raises BadUsage.
     """
-    from .recording import Recording
+    from .capture.recording import Recording
     return Recording(out, level, steps, capture, xla)
 
 
 def step():
     """Say that a training step ends here. Without it the optimizer's updates say so."""
-    from .recording import step_all
+    from .capture.recording import step_all
     step_all()
 
 
 def callback(out, level="ops", steps=None):
     """A Keras callback that records `fit` into the folder `out`. level, steps: as for record."""
-    from .callback import make
+    from .capture.tensorflow.callback import make
     return make(out, level, steps)

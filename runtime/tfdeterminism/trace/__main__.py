@@ -5,15 +5,16 @@ import sys
 
 from . import errors, usage
 
-_COMMANDS = {"run": "record a program", "diff": "compare traces", "locate": "run, compare, and name the op",
-             "replay": "run one op again on kept inputs"}
+_COMMANDS = {"run": ("capture.run", "record a program"), "diff": ("analyse.diff", "compare traces"),
+             "locate": ("analyse.locate", "run, compare, and name the op"),
+             "replay": ("capture.replay", "run one op again on kept inputs")}
 
 
 def main(argv):
     if not argv or argv[0] not in _COMMANDS:
         wanted = bool(argv) and argv[0] in ("-h", "--help")
         text = "usage: python -m tfdeterminism.trace COMMAND ...\n" + "".join(
-            "  {:8} {}\n".format(name, what) for name, what in sorted(_COMMANDS.items()))
+            "  {:8} {}\n".format(name, what) for name, (_, what) in sorted(_COMMANDS.items()))
         (sys.stdout if wanted else sys.stderr).write(text)
         return 0 if wanted else 2
     command, arguments = argv[0], argv[1:]
@@ -27,7 +28,7 @@ def main(argv):
     except ImportError:
         errors.say("this Python has no NumPy: call the one that has your TensorFlow")
         return usage.BAD_INPUT if command in ("diff", "locate") else errors.USAGE
-    return importlib.import_module("{}.{}".format(__package__, command)).main(arguments)
+    return importlib.import_module("{}.{}".format(__package__, _COMMANDS[command][0])).main(arguments)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ BAD_INPUT = 3
 
 
 def complain(cause, advice):
-    sys.stderr.write("tfdeterminism.trace: {}\n  {}\n".format(cause, advice))
+    sys.stderr.write("{}{}\n  {}\n".format(errors.SAID, cause, advice))
     return BAD_INPUT
 
 

@@ -66,8 +66,8 @@ def _ask(python: Path, folder: Path, runtime: Path) -> Registrations:
                "PYTHONNOUSERSITE": "1"}  # fmt: skip
     try:
         done = subprocess.run(
-            [python, "-m", "tfdet_probe.kernels"], cwd=folder, env=environ, capture_output=True, text=True,
-            timeout=_MINUTES * 60,
+            [python, "-m", "tfdet_probe.frameworks.tensorflow.kernels"], cwd=folder, env=environ, capture_output=True,
+            text=True, timeout=_MINUTES * 60,
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise RunFailed(f"TensorFlow did not import within {_MINUTES} minutes", _ADVICE) from error

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-PACKAGES = ("tfdet_probe", "tfdeterminism")
+PACKAGES = ("tfdet_common", "tfdet_probe", "tfdeterminism")
 
 
 def runtime(cache: Path) -> Path:
@@ -38,11 +38,14 @@ def _make(folder: Path, content: dict[str, bytes]) -> None:
 
 
 def _files() -> Iterator[tuple[str, Path]]:
-    yield "unbundle.py", Path(__file__).parents[1] / "data" / "runtime" / "unbundle.py"
-    for package in PACKAGES:
-        spec = find_spec(package)
-        assert spec is not None and spec.origin is not None  # tfdet brings one, and depends on the other
-        folder = Path(spec.origin).parent
+    folders = [Path(__file__).parents[1] / "data" / "runtime" / "unbundle", *map(_folder, PACKAGES)]
+    for folder in folders:
         for path in folder.rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
-                yield f"{package}/{path.relative_to(folder).as_posix()}", path
+                yield path.relative_to(folder.parent).as_posix(), path
+
+
+def _folder(package: str) -> Path:
+    spec = find_spec(package)
+    assert spec is not None and spec.origin is not None  # tfdet brings them, or depends on them
+    return Path(spec.origin).parent

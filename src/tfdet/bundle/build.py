@@ -14,17 +14,17 @@ from typing import Any
 
 from tfdet.base.errors import DataError, UsageError
 from tfdet.base.paths import Project, cache_dir
-from tfdet.bundle import pack
+from tfdet.bundle import pack, script
 from tfdet.bundle.contents import Choice, Contents, Entry, folder_contents, glibc, site_contents
-from tfdet.engines.locks import check_lock
+from tfdet.engines.locks import check_lock, framework_of
 from tfdet.engines.venv import one_at_a_time, run_uv
+from tfdet.matrix.devices import GPU
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import UNKNOWN, Device, Environment
 from tfdet.matrix.plan import make_plan
+from tfdet_common import bundles
 
-SCHEMA = 1
 PLATFORM = "x86_64-manylinux_2_28"
-SCRIPT = "unbundle.py"  # of the runtime's folder: old Pythons read it
 _HOLE = 1 << 16  # zeros of this size become holes where it is unpacked
 
 
@@ -36,7 +36,7 @@ class Order:
     """
 
     key: str
-    device: Device = "gpu"
+    device: Device = GPU
     python: str | None = None
     part_size: int = 60 << 20
     preset: int = pack.PRESET
@@ -55,12 +55,12 @@ class Made:
 def make_bundle(project: Project, matrix: Matrix, order: Order, out: Path, say: Callable[[str], None]) -> Made:
     """Bring the packages, trim, compress, cut; finished steps are kept, and running again goes on from them."""
     environment = matrix.environment(order.key)
-    _check(environment, order)
+    _check(matrix, environment, order)
     _check_folder(out)
     site = install(project, environment, order, say)
     say("looking for what the host does not need")
     contents = site_contents(site, order.choice)
-    if order.device == "gpu" and not _brings_cuda(contents):
+    if matrix.devices.called(order.device).needs_driver and not _brings_cuda(contents):
         contents.from_host.append(f"CUDA {environment.cuda}, cuDNN {environment.cudnn}")
     contents.entries += _own(project, matrix, order)
     total = sum(entry.size for entry in contents.entries)
@@ -70,7 +70,7 @@ def make_bundle(project: Project, matrix: Matrix, order: Order, out: Path, say: 
     (out / "manifest.json").unlink(missing_ok=True)  # it must never stand beside parts that it does not fit
     parts = pack.write_parts(packed, out, _stem(order), order.part_size)
     content = pack.manifest(contents.entries, packed, parts, _facts(environment, order, contents, glibc(site)))
-    shutil.copyfile(project.runtime / SCRIPT, out / SCRIPT)
+    (out / script.NAME).write_text(script.build(project.runtime), "utf-8")
     _write(out, content, {part["name"] for part in parts})
     return Made(out, [part["size"] for part in parts], content)
 
@@ -84,7 +84,7 @@ def install(project: Project, environment: Environment, order: Order, say: Calla
     lock = project.lock(order.key, order.device)
     if not lock.exists():
         raise DataError(f"{lock} is not there", f"Make it: scripts/lock {order.key}")
-    check_lock(lock, tensorflow=True)
+    check_lock(lock, framework=framework_of(project, environment))
     python = order.python or _pip_python(environment)
     digest = hashlib.sha256(lock.read_bytes()).hexdigest()[:10]
     folder = cache_dir() / "bundles" / f"{order.key}-{order.device}-py{python}-{digest}"
@@ -106,7 +106,7 @@ def _pip_python(environment: Environment) -> str:
     return environment.pip.python
 
 
-def _check(environment: Environment, order: Order) -> None:
+def _check(matrix: Matrix, environment: Environment, order: Order) -> None:
     if environment.pip is None:
         raise UsageError(
             f"{order.key} is an image, not built from packages",
@@ -116,7 +116,8 @@ def _check(environment: Environment, order: Order) -> None:
         raise UsageError(f"--python {order.python}", "Give the host's CPython as MAJOR.MINOR, such as 3.12.")
     if order.part_size < 1 << 20:
         raise UsageError("parts of less than 1 MiB", "Give a larger --part-size, such as 60MiB.")
-    if order.device == "cpu" and (order.choice.host_libraries or order.choice.stubs or order.choice.capability):
+    of_gpu = order.choice.host_libraries or order.choice.stubs or order.choice.capability
+    if of_gpu and not matrix.devices.called(order.device).needs_driver:
         raise UsageError(
             "a bundle for the CPU holds no GPU code and no CUDA library",
             "Leave out --compute-capability, --use-host-libs and --stub, or ask for --device gpu.",
@@ -136,17 +137,17 @@ def _check_folder(out: Path) -> None:
 
 
 def _ours(name: str) -> bool:
-    return (
-        name in ("manifest.json", "manifest.json.part", SCRIPT) or re.search(r"\.part-\d+(\.part)?$", name) is not None
-    )
+    files = ("manifest.json", "manifest.json.part", script.NAME)
+    return name in files or re.search(r"\.part-\d+(\.part)?$", name) is not None
 
 
 def _own(project: Project, matrix: Matrix, order: Order) -> list[Entry]:
     """What is not a package: the runtime, the suite, the plan."""
     plan = json.dumps(make_plan(matrix, order.key, ordered=True), indent=1, sort_keys=True) + "\n"
+    runtime = folder_contents(project.runtime, "runtime", "*/*.py")
     return [
         Entry("plan.json", plan.encode("utf-8")),
-        *folder_contents(project.runtime, "runtime", "*/*.py"),
+        *(entry for entry in runtime if not entry.path.startswith("runtime/unbundle/")),  # it lies beside the parts
         *folder_contents(project.suite(matrix.environment(order.key).framework), "suite", "test_*.py"),
     ]
 
@@ -165,7 +166,7 @@ def _facts(environment: Environment, order: Order, contents: Contents, least_gli
     leading = re.match(r"\d+(\.\d+)*", environment.min_driver)
     brings = _brings_cuda(contents)
     return {
-        "schema": SCHEMA,
+        "schema": bundles.SCHEMA,
         "environment": order.key,
         "device": order.device,
         "python": order.python or _pip_python(environment),
@@ -191,7 +192,7 @@ def _disk(entry: Entry) -> int:
 def _write(out: Path, content: dict[str, Any], parts: set[str]) -> None:
     """The manifest last; parts of an earlier bundle in this folder would only confuse."""
     for path in out.iterdir():
-        if _ours(path.name) and path.name not in {*parts, SCRIPT}:
+        if _ours(path.name) and path.name not in {*parts, script.NAME}:
             path.unlink()
     unfinished = out / "manifest.json.part"
     unfinished.write_text(json.dumps(content, sort_keys=True, separators=(",", ":")) + "\n", "ascii")

@@ -8,7 +8,6 @@ stopped, or the same packages trimmed otherwise, compress only what is new.  The
 from __future__ import annotations
 
 import hashlib
-import json
 import lzma
 import os
 import shutil
@@ -22,8 +21,8 @@ from typing import Any, Literal
 
 from tfdet.base.errors import RunFailed
 from tfdet.bundle.contents import Entry
+from tfdet_common.bundles import MEMBER, checksum
 
-MEMBER = 64 << 20
 PRESET = 6  # of xz; 0 is five times as fast, and a fifth larger
 _CODE_FROM = 1 << 20  # bytes of a library from which it is packed as code, apart from small files
 _BLOCK = 1 << 20
@@ -177,7 +176,7 @@ def _blocks(packed: Iterable[Packed]) -> Iterator[bytes]:
 def manifest(
     entries: list[Entry], packed: list[Packed], parts: list[dict[str, Any]], facts: dict[str, Any]
 ) -> dict[str, Any]:
-    """Everything that unbundle.py has to know; the checksum is over the rest, as canonical JSON."""
+    """Everything that unbundle.py has to know."""
     sums = digests(entries)
     content = {
         **facts,
@@ -191,12 +190,8 @@ def manifest(
             for n, e in enumerate(entries)
         ],
     }
-    content["checksum"] = hashlib.sha256(canonical(content).encode("ascii")).hexdigest()
+    content["checksum"] = checksum(content)
     return content
-
-
-def canonical(content: dict[str, Any]) -> str:
-    return json.dumps(content, sort_keys=True, separators=(",", ":"))
 
 
 class Pace:

@@ -34,7 +34,7 @@ class Blanks:
     tables: int = 0
 
 
-def blanks(path: Path, capability: tuple[int, int] | None, tables: bool = True) -> Blanks:
+def blanks(path: Path, capability: tuple[int, int] | None) -> Blanks:
     """What a host with GPUs of this compute capability does not need of a library (None: keep all GPU code).
 
     DataError where the GPU code cannot be told apart: a guess would leave out what is needed.
@@ -43,16 +43,16 @@ def blanks(path: Path, capability: tuple[int, int] | None, tables: bool = True) 
         return Blanks()
     with path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)  # goes with the last view of it
-    return _blanks(memoryview(mapped), path, capability, tables)
+    return _blanks(memoryview(mapped), path, capability)
 
 
-def _blanks(data: memoryview, path: Path, capability: tuple[int, int] | None, tables: bool) -> Blanks:
+def _blanks(data: memoryview, path: Path, capability: tuple[int, int] | None) -> Blanks:
     try:
         elf = read_elf(data)
     except ElfError:
         return Blanks()  # a linker script, or nothing that a loader reads
     code = list(_foreign_code(elf, path, capability)) if capability else []
-    unread = _tables(elf) if tables else []
+    unread = _tables(elf)
     return Blanks(tuple(sorted(code + unread)), sum(e - s for s, e in code), sum(e - s for s, e in unread))
 
 

@@ -23,7 +23,7 @@ def add(
     from tfdet.store.evidence import Store
     from tfdet.store.misfits import misfits
     from tfdet.store.records import read_records
-    from tfdet.verdicts.status import changes
+    from tfdet.verdicts.read import changes
 
     project, matrix = load()
     records = [record for path in files for record in read_records(path)]

@@ -13,7 +13,7 @@ from tfdet.base.errors import Interrupted, TfdetError, UsageError, from_system
 from tfdet.base.paths import Project
 from tfdet.cli.app import load, report_added
 from tfdet.cli.options import Device, Environments, Json, solutions, sources
-from tfdet_probe.record import MOST
+from tfdet_common.defaults import MOST, RUN
 
 if TYPE_CHECKING:
     from tfdet.store.records import Record
@@ -34,10 +34,10 @@ def run(
         list[str] | None,
         typer.Option(metavar="KEY", help="only this solution, and its control", autocompletion=solutions),
     ] = None,
-    repeats: Annotated[int, typer.Option(min=1, max=MOST, help="repeats in one process")] = 10,
-    relaunches: Annotated[int, typer.Option(min=1, max=MOST, help="fresh processes")] = 2,
-    timeout: Annotated[float, typer.Option(min=1, max=LONGEST, help="seconds for one process of a case")] = 120.0,
-    memory: Annotated[int, typer.Option(min=64, help="MiB for one process of a case")] = 4096,
+    repeats: Annotated[int, typer.Option(min=1, max=MOST, help="repeats in one process")] = RUN.repeats,
+    relaunches: Annotated[int, typer.Option(min=1, max=MOST, help="fresh processes")] = RUN.relaunches,
+    timeout: Annotated[float, typer.Option(min=1, max=LONGEST, help="seconds for one process of a case")] = RUN.seconds,
+    memory: Annotated[int, typer.Option(min=64, help="MiB for one process of a case")] = RUN.mebibytes,
     out: Annotated[Path | None, typer.Option(help="keep the records in this file, not in the evidence store")] = None,
     as_json: Json = False,
 ) -> None:
@@ -81,8 +81,8 @@ def _show_run(project: Project, records: list[Record], out: Path | None) -> None
     """What the store, or the file that was asked for instead, now says of the cells that were run."""
     from tfdet.publish import views
     from tfdet.verdicts.infer import CellKey
-    from tfdet.verdicts.status import load_status
+    from tfdet.verdicts.read import load_status
 
-    ran = {CellKey(r.environment, r.device, r.source, r.solution) for r in records}
+    ran = {CellKey(r.environment, r.device.model, r.source, r.solution) for r in records}
     status = load_status(project, [out], store=False) if out else load_status(project)
     console.out().print(views.cells(cell for cell in status.cells if cell.key in ran))

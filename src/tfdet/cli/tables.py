@@ -30,7 +30,7 @@ def status(
 ) -> None:
     """What is deterministic where, by the evidence; contradicted claims are named."""
     from tfdet.publish import views
-    from tfdet.verdicts.status import load_status
+    from tfdet.verdicts.read import load_status
 
     if write and check:
         raise UsageError("--write and --check together", "Give one of them.")
@@ -95,7 +95,7 @@ def show(
     from tfdet.store import costs
     from tfdet.store.evidence import Store
     from tfdet.store.records import read_records
-    from tfdet.verdicts.status import load_status
+    from tfdet.verdicts.read import load_status
 
     project = find_project()
     found = load_status(project)
@@ -115,7 +115,7 @@ def show(
 def recipe(env: Annotated[str, typer.Argument(metavar="ENV", autocompletion=environments)]) -> None:
     """Exact lines that make this TensorFlow as deterministic as it gets, and the ops to avoid."""
     from tfdet.publish.recipe import recipe_text
-    from tfdet.verdicts.status import load_status
+    from tfdet.verdicts.read import load_status
 
     project = find_project()
     found = load_status(project)

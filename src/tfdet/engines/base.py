@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Protocol
 
 from tfdet.base.errors import UsageError
+from tfdet.matrix.devices import GPU
 from tfdet.matrix.models import Device, Environment
-from tfdet_probe.solutions import CALLERS
+from tfdet_common.defaults import RUN
+from tfdet_common.variables import CALLERS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,13 +26,13 @@ class Selection:
     of one case.
     """
 
-    device: Device = "gpu"
+    device: Device = GPU
     sources: tuple[str, ...] = ()
     solutions: tuple[str, ...] = ()
-    repeats: int = 10
-    relaunches: int = 2
-    timeout: float = 120.0
-    memory: int = 4096
+    repeats: int = RUN.repeats
+    relaunches: int = RUN.relaunches
+    timeout: float = RUN.seconds
+    memory: int = RUN.mebibytes
 
     def probe_arguments(self) -> list[str]:
         """Arguments of `python -m tfdet_probe`, but for --plan, --suite and --out, which are the engine's."""
@@ -45,13 +47,17 @@ class Selection:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One run of the suite.  plan: the file that the probe reads; journal: where it appends its records."""
+    """One run of the suite.  plan: the file that the probe reads; journal: where it appends its records.
+
+    needs_driver: see the device's kind.
+    """
 
     key: str
     environment: Environment
     plan: Path
     journal: Path
     selection: Selection
+    needs_driver: bool = False
 
 
 def inside(journal: Path) -> Path:

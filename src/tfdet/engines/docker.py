@@ -22,7 +22,7 @@ from tfdet.base.errors import Exit, NoDevice, RunFailed, TfdetError
 from tfdet.base.paths import Project
 from tfdet.engines import images
 from tfdet.engines.base import Request, callers_choice, inside, sigterm_as_ctrl_c
-from tfdet_probe.machine import machine_name
+from tfdet_common.machine import machine_name
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -78,7 +78,7 @@ class DockerEngine:
 def container_options(request: Request, image: Image, name: str, out: Path) -> dict[str, Any]:
     """No network, no root, no capabilities, nothing of the host but the plan and a folder for records."""
     uid, gid = _user()
-    gpus = [DeviceRequest(count=-1, capabilities=[["gpu"]])] if request.selection.device == "gpu" else []
+    gpus = [DeviceRequest(count=-1, capabilities=[["gpu"]])] if request.needs_driver else []
     mebibytes = f"{request.selection.memory + SUITE_MEBIBYTES}m"
     return {
         "name": name,

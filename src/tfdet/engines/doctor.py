@@ -17,8 +17,10 @@ from tfdet.base.paths import Project, cache_dir
 from tfdet.engines import images
 from tfdet.engines.gpus import Nvidia, nvml
 from tfdet.engines.interpreters import find_python
+from tfdet.matrix.devices import GPU
 from tfdet.matrix.load import Matrix, natural
 from tfdet.matrix.models import UNKNOWN, Device, Environment
+from tfdet_common.versions import numbers
 
 State = Literal["ok", "missing", "warn"]
 GIB = 1 << 30
@@ -38,7 +40,7 @@ class Check:
         return asdict(self)
 
 
-def examine(project: Project, matrix: Matrix, key: str | None, device: Device = "gpu") -> list[Check]:
+def examine(project: Project, matrix: Matrix, key: str | None, device: Device = GPU) -> list[Check]:
     """All checks; with an environment's key, what that environment needs on that device."""
     info = docker_info()
     nvidia = nvml()
@@ -46,12 +48,12 @@ def examine(project: Project, matrix: Matrix, key: str | None, device: Device = 
     if key is None:
         gpu, docker = [check_gpus(nvidia)], [check_docker(info), check_container_toolkit(info)]
         return [*docker, *gpu, *check_disks(info), check_uv(), *map(check_python, sorted(minors, key=natural))]
-    environment = matrix.environment(key)
-    docker = [check_docker(info)] + [check_container_toolkit(info)] * (device == "gpu")
+    environment, needs_driver = matrix.environment(key), matrix.devices.called(device).needs_driver
+    docker = [check_docker(info)] + [check_container_toolkit(info)] * needs_driver
     venv = [check_uv(), check_python(environment.pip.python)] if environment.pip else []
     docker, venv = one_is_enough(docker, venv)
     gpu = [check_gpus(nvidia), check_driver(environment, nvidia), check_architecture(environment, nvidia)]
-    return [*docker, *(gpu if device == "gpu" else []), *check_disks(info), *venv]
+    return [*docker, *(gpu if needs_driver else []), *check_disks(info), *venv]
 
 
 def one_is_enough(docker: list[Check], venv: list[Check]) -> tuple[list[Check], list[Check]]:
@@ -119,15 +121,11 @@ def check_driver(environment: Environment, nvidia: Nvidia | None) -> Check:
         return Check(name, "missing", "none", f"The environment needs {environment.min_driver} or newer.")
     if environment.min_driver == UNKNOWN or not least:
         return Check(name, "warn", f"{nvidia.driver}; what the environment needs is unknown")
-    if _numbers(nvidia.driver) < _numbers(least.group()):
+    if numbers(nvidia.driver) < numbers(least.group()):
         return Check(
             name, "missing", f"{nvidia.driver} is too old", f"Install driver {environment.min_driver} or newer."
         )
     return Check(name, "ok", f"{nvidia.driver} (the environment needs {environment.min_driver})")
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version))
 
 
 def check_architecture(environment: Environment, nvidia: Nvidia | None) -> Check:
@@ -199,7 +197,7 @@ def check_python(minor: str) -> Check:
     found = find_python(minor)
     if found:
         return Check(name, "ok", str(found))
-    if _numbers(minor) < (3, 8):
+    if numbers(minor) < (3, 8):
         advice = f"pyenv install {minor} (keep its bin on PATH), or use `--engine docker`."
         return Check(name, "missing", "not on this machine, and uv brings none", advice)
     return Check(name, "ok", "not here; uv downloads it when it is needed")

@@ -22,7 +22,7 @@ from docker.errors import APIError, DockerException, ImageNotFound
 
 from tfdet.base.errors import RunFailed, TfdetError, UsageError
 from tfdet.base.paths import Project
-from tfdet.engines.locks import check_lock
+from tfdet.engines.locks import check_lock, framework_of
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import UNKNOWN, Environment
 from tfdet.matrix.plan import make_plan
@@ -107,7 +107,7 @@ def _recipe(project: Project, key: str, environment: Environment, base_image: st
     lock = project.lock(key, "gpu") if by_pip else project.docker / "locks" / "pytest.txt"
     if not lock.is_file():
         raise RunFailed(f"{lock} is not there", f"Make it: scripts/lock {key}")
-    check_lock(lock, tensorflow=by_pip)
+    check_lock(lock, framework=framework_of(project, environment) if by_pip else None)
     relative = lock.relative_to(project.root).as_posix()
     arguments = {"BASE_IMAGE": base_image or published(environment), "ENVIRONMENT": key, "LOCK": relative}
     if environment.line == "stock":

@@ -18,8 +18,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from tfdet.base.console import plain
 from tfdet.base.errors import DataError, Exit, Interrupted, NoDevice, RunFailed, UsageError
 from tfdet.base.paths import Project
+from tfdet.matrix.devices import CPU
 from tfdet.matrix.load import Matrix
-from tfdet_probe.lifeline import die_with
+from tfdet.matrix.models import Device
+from tfdet_common.lifeline import die_with
 
 Words = Annotated[str, AfterValidator(plain)]  # a stranger's trace must not steer a terminal
 Result = Literal["same", "diverged", "structure"]
@@ -114,13 +116,11 @@ class Wanted:
     program: tuple[str, ...]
     environment: str | None = None
     python: str | None = None
-    device: Literal["cpu", "gpu"] = "cpu"
+    device: Device = CPU
     runs: int = 5
 
 
-def wanted(
-    matrix: Matrix, words: Sequence[str], python: str | None, device: Literal["cpu", "gpu"], runs: int
-) -> Wanted:
+def wanted(matrix: Matrix, words: Sequence[str], python: str | None, device: Device, runs: int) -> Wanted:
     """From the words of the command line: [ENV] PROGRAM ARGS."""
     environment = words[0] if words and words[0] in matrix.environments else None
     program = tuple(words[1:] if environment else words)
@@ -165,8 +165,8 @@ def read(text: bytes) -> Found:
 
 def compare(traces: Sequence[str]) -> Found:
     """Traces that were recorded before, on whatever machine."""
-    from tfdeterminism.trace import diff
-    from tfdeterminism.trace.format import BadTrace
+    from tfdeterminism.trace.analyse import diff
+    from tfdeterminism.trace.analyse.format import BadTrace
 
     if len(traces) < 2:
         raise UsageError("one trace cannot be compared", "Name two or more: tfdet locate --traces A B")
@@ -181,10 +181,10 @@ def _interpreter(project: Project, matrix: Matrix, ask: Wanted) -> str:
         from tfdet.engines.venv import VenvEngine, require_gpu
 
         environment = matrix.environment(ask.environment)
-        if ask.device == "gpu":
+        if matrix.devices.called(ask.device).needs_driver:
             require_gpu(environment)
         return str(VenvEngine(project).interpreter(ask.environment, environment, ask.device))
-    if ask.device == "gpu":
+    if matrix.devices.called(ask.device).needs_driver:
         raise NoDevice("--device speaks of an environment", "Your own Python uses the devices that it sees.")
     found = shutil.which(ask.python or "python")
     if found is None:

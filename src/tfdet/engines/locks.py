@@ -6,16 +6,23 @@ import re
 from pathlib import Path
 
 from tfdet.base.errors import DataError
+from tfdet.base.paths import Project
+from tfdet.matrix.load import load_frameworks
+from tfdet.matrix.models import Environment, Framework
 
 _PINNED = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*)(\[[\w,.-]+\])?==[\w.!+-]+( ?;[^\\]*)? \\$")
 _ADVICE = "Make it anew with scripts/lock; nothing was installed."
 _HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}( \\)?$")
 
 
-def check_lock(path: Path, *, tensorflow: bool = False) -> None:
+def framework_of(project: Project, environment: Environment) -> Framework:
+    return load_frameworks(project.matrix)[environment.framework]
+
+
+def check_lock(path: Path, *, framework: Framework | None = None) -> None:
     """DataError naming every line that is not a pinned requirement or its hash, and pins that are missing.
 
-    Each lock has pytest; with `tensorflow` a TensorFlow too.
+    Each lock has pytest; an environment's also its framework, whose requirements begin with its package's name.
     """
     faults: list[str] = []
     names: list[str] = []
@@ -40,7 +47,7 @@ def check_lock(path: Path, *, tensorflow: bool = False) -> None:
         faults.append(f"{path}:{len(lines)}: ends in the middle of a requirement")
     if "pytest" not in names:
         faults.append(f"{path}: no pytest is pinned")
-    if tensorflow and not any(name.startswith("tensorflow") for name in names):
-        faults.append(f"{path}: no TensorFlow is pinned")
+    if framework and not any(name.startswith(framework.package) for name in names):
+        faults.append(f"{path}: no {framework.name} is pinned")
     if faults:
         raise DataError("\n".join(faults), _ADVICE)

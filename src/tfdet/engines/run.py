@@ -20,9 +20,11 @@ from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import Environment
 from tfdet.matrix.plan import cells, write_plan
 from tfdet.store.evidence import Added, Store
+from tfdet.store.migrate import OLDEST
+from tfdet.store.misfits import device_faults
 from tfdet.store.records import Record, read_records
-from tfdet_probe.lifeline import PATIENCE
-from tfdet_probe.record import BadRecords, Journal, is_written
+from tfdet_common.journal import SCHEMA, BadRecords, Journal, is_written
+from tfdet_common.lifeline import PATIENCE
 
 # The worst of several runs is the exit code of all.
 _GRAVITY = [Exit.OK, Exit.CONTRADICTED, Exit.NO_DEVICE, Exit.RUN_FAILED, Exit.USAGE, Exit.INTERRUPTED]
@@ -74,7 +76,10 @@ def run_environment(
         if out is None:
             _take_stranded(project, name)
         engine = engine_for(project, environment, engine_name)
-        request = Request(key=key, environment=environment, plan=plan, journal=journal, selection=selection)
+        request = Request(
+            key=key, environment=environment, plan=plan, journal=journal, selection=selection,
+            needs_driver=matrix.devices.called(selection.device).needs_driver,
+        )  # fmt: skip
         try:
             code = engine.run(request)
         except KeyboardInterrupt:
@@ -84,6 +89,8 @@ def run_environment(
         if code not in list(Exit):
             raise RunFailed(f"the suite in {key} ended with status {code}", "Run again: it goes on where it stopped.")
         records = list(read_records(journal)) if journal.exists() else []
+        if faults := [fault for record in records for fault in device_faults(matrix.devices, record)]:
+            raise DataError("\n".join(dict.fromkeys(faults)), f"Nothing was taken from {journal}.")
         added = None
         if out is None:
             added = Store.of(project).add(records)
@@ -166,7 +173,7 @@ def _take_stranded(project: Project, name: str) -> None:
             if not held or not path.exists() or not _left(path, patience=0):
                 continue
             try:
-                Journal(str(path))  # cuts off a line that a kill has torn
+                Journal(str(path), schemas=(OLDEST, SCHEMA))  # cuts off a line that a kill has torn
             except BadRecords as error:
                 raise DataError(str(error).partition(";")[0], "Move that file away; nothing was run.") from error
             added = Store.of(project).add(read_records(path))

@@ -20,13 +20,15 @@ from tfdet.base.paths import Project, cache_dir
 from tfdet.engines.base import Request, callers_choice, sigterm_as_ctrl_c
 from tfdet.engines.gpus import nvml
 from tfdet.engines.interpreters import find_python
-from tfdet.engines.locks import check_lock
+from tfdet.engines.locks import check_lock, framework_of
 from tfdet.matrix.models import Environment, Pip
-from tfdet_probe.lifeline import die_with
-from tfdet_probe.machine import machine_name
+from tfdet_common.lifeline import die_with
+from tfdet_common.machine import machine_name
+from tfdet_common.variables import FRAMEWORKS
 
 # What of the caller's shell an environment may see: its own switches come from the solutions.
-_PASSED = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+_PASSED = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES",
+           FRAMEWORKS)  # fmt: skip
 
 
 class VenvEngine:
@@ -36,7 +38,7 @@ class VenvEngine:
     def run(self, request: Request) -> int:
         """Run the suite; the environment is made first where it is not there yet."""
         _pip(request.key, request.environment)
-        if request.selection.device == "gpu":
+        if request.needs_driver:
             require_gpu(request.environment)
         python = self.interpreter(request.key, request.environment, request.selection.device)
         suite = self._project.suite(request.environment.framework)
@@ -52,7 +54,7 @@ class VenvEngine:
         lock = self._project.lock(key, device)
         if not lock.exists():
             raise TfdetError(f"{lock} is not there", f"Make it: scripts/lock {key}")
-        check_lock(lock, tensorflow=True)
+        check_lock(lock, framework=framework_of(self._project, environment))
         digest = hashlib.sha256(lock.read_bytes()).hexdigest()[:10]
         folder = cache_dir() / "venvs" / f"{key}-{device}-{digest}"
         python = folder / "bin" / "python"

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from tfdet.base.errors import DataError, unknown
 from tfdet.matrix.check import dangling, disagreeing, includes, line_of, strangers
+from tfdet.matrix.devices import Devices, Kind
 from tfdet.matrix.models import NONE, Environment, Framework, Model, Solution, Source
 
 M = TypeVar("M", bound=Model)
@@ -26,6 +27,7 @@ class Matrix:
     environments: dict[str, Environment]
     sources: dict[str, Source]
     solutions: dict[str, Solution]
+    devices: Devices
 
     def environment(self, key: str) -> Environment:
         return _get("environment", key, self.environments)
@@ -44,6 +46,7 @@ class Matrix:
             {key: one for key, one in self.environments.items() if one.framework in kept},
             {key: one for key, one in self.sources.items() if one.framework in kept},
             {key: one for key, one in self.solutions.items() if one.framework in kept},
+            self.devices,
         )
 
     @cached_property
@@ -66,7 +69,7 @@ def _get(kind: str, key: str, table: dict[str, M]) -> M:
 
 def load_matrix(folder: Path) -> Matrix:
     """All of matrix/; raises DataError naming every fault of every file."""
-    wanted = [folder / name for name in ("frameworks", "environments", "sources", "solutions")]
+    wanted = [folder / name for name in ("frameworks", "devices", "environments", "sources", "solutions")]
     faults = [f"{path}: no such folder" for path in wanted if not path.is_dir()]
     control = folder / "solutions" / f"{NONE}.toml"
     if not faults and not control.is_file():
@@ -78,6 +81,7 @@ def load_matrix(folder: Path) -> Matrix:
         _load_folders(folder / "environments", Environment, faults),
         _load_folders(folder / "sources", Source, faults),
         _load_folders(folder / "solutions", Solution, faults),
+        Devices(_load_folder(folder / "devices", Kind, faults)),
     )
     faults += strangers(folder)
     faults += dangling(folder, found.sources)
@@ -89,6 +93,15 @@ def load_matrix(folder: Path) -> Matrix:
 
 
 _ADVICE = "Mend the named lines; nothing was read or written."
+
+
+def load_frameworks(folder: Path) -> dict[str, Framework]:
+    """Those of matrix/ alone."""
+    faults: list[str] = []
+    found = _load_folder(folder / "frameworks", Framework, faults)
+    if faults:
+        raise DataError("\n".join(faults), _ADVICE)
+    return found
 
 
 def load_environments(folder: Path) -> dict[str, Environment]:

@@ -6,14 +6,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from tfdet.base.files import write_whole
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import NONE, Claim, Device, Environment, Rule, Source
-from tfdet_probe.plan import SCHEMA
+from tfdet_probe.core.plan import SCHEMA
 
-DEVICES: tuple[Device, ...] = ("cpu", "gpu")
+DEVICES: tuple[Device, ...] = get_args(Device)
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ def _tried(matrix: Matrix, source: Source) -> list[str]:
     return sorted(tried, key=lambda key: matrix.solutions[key].order)  # the control first
 
 
-def claims_of(source: Source, environment: Environment, device: str, solution: str) -> list[Claim]:
-    kind = "cpu" if device == "cpu" else "gpu"
-    return [c for c in source.claims if c.device == kind and solution in c.solutions and c.covers(environment)]
+def claims_of(source: Source, environment: Environment, device: Device | None, solution: str) -> list[Claim]:
+    """device: see Devices.claimed_as."""
+    return [c for c in source.claims if c.device == device and solution in c.solutions and c.covers(environment)]
 
 
-def expected(source: Source, environment: Environment, device: str, solution: str) -> str | None:
+def expected(source: Source, environment: Environment, device: Device, solution: str) -> str | None:
     """What documents say of a cell."""
     return said(claims_of(source, environment, device, solution))
 
@@ -93,7 +93,7 @@ def _first(rules: list[Rule], environment: Environment, device: Device, solution
 
 
 def make_plan(matrix: Matrix, key: str, *, ordered: bool = False) -> dict[str, Any]:
-    """What the probe reads: see tfdet_probe.plan.  ordered: the most valuable cells are to be run first."""
+    """What the probe reads: see tfdet_probe.core.plan.  ordered: the most valuable cells are to be run first."""
     everything = cells(matrix, key)
     wanted = [cell for cell in everything if cell.reason is None]
     used = {cell.solution for cell in wanted} | {NONE}
@@ -105,6 +105,7 @@ def make_plan(matrix: Matrix, key: str, *, ordered: bool = False) -> dict[str, A
     return {
         "schema": SCHEMA,
         "environment": key,
+        "framework": matrix.environment(key).framework,
         "determinism_variables": matrix.determinism_variables,
         "solutions": solutions,
         "cells": [

@@ -14,7 +14,7 @@ from tfdet.matrix.ranges import leading_version
 from tfdet.verdicts.infer import Verdict
 from tfdet.verdicts.status import Status
 
-SCHEMA = 2  # read by runtime/tfdeterminism/trace/advice.py
+SCHEMA = 2  # read by runtime/tfdeterminism/trace/analyse/advice.py
 _TOLD = ("deterministic", "raises")  # of a claim: what helps, and what would stop the program
 
 
@@ -50,13 +50,13 @@ def _claim(claim: Claim) -> dict[str, Any]:
 
 
 def _measured(status: Status) -> dict[str, dict[str, dict[str, list[str]]]]:
-    """{source: {kind of device: {solution: versions of stock TensorFlow in which it was shown to work}}}."""
+    """{source: {device as claims call it: {solution: versions of stock TensorFlow in which it was shown to work}}}."""
     found: dict[str, dict[str, dict[str, list[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     for cell in status.cells:
         environment = status.matrix.environments[cell.key.environment]
         version = leading_version(environment.framework_version)
-        if cell.cell.verdict is Verdict.DETERMINISTIC and environment.line == "stock" and version:
-            device = "cpu" if cell.key.device == "cpu" else "gpu"
+        device = status.matrix.devices.claimed_as(cell.key.device)
+        if cell.cell.verdict is Verdict.DETERMINISTIC and device and environment.line == "stock" and version:
             versions = found[cell.key.source][device][cell.key.solution]
             if (minor := ".".join(version.split(".")[:2])) not in versions:
                 versions.append(minor)

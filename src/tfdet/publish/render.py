@@ -15,6 +15,7 @@ from tfdet.base.errors import DataError, Exit, TfdetError
 from tfdet.base.files import write_whole
 from tfdet.base.paths import Project
 from tfdet.base.visible import visible
+from tfdet.matrix.devices import CPU
 from tfdet.matrix.models import Group
 from tfdet.publish import advice, audit_tables, tables
 from tfdet.store.cases import current_cases
@@ -116,11 +117,12 @@ def _blocks(project: Project, status: Status) -> dict[str, str]:
         "groups": {group: (title, _group(status, group)) for group, title in tables.GROUPS.items()},
         "solutions": status.matrix.solutions,
         "sources": status.matrix.sources,
-        "cpu": tables.measured(status, "cpu"),
-        "devices": {device: tables.measured(status, device) for device in ["cpu", *status.gpus]},
+        "cpu": tables.measured(status, CPU),
+        "devices": {device: tables.measured(status, device) for device in status.measuring},
         "audits": audit_tables.Tables(status),
         "provenance": provenance(project),
         "recipes": recipes.RECIPES,
+        "newest": known.newest(status.matrix),
         "patches": [(patch, tables.patch_span(status.matrix, patch)) for patch in recipes.PATCHES.values()],
     }
     return {name.removesuffix(".md.j2"): engine.get_template(name).render(context) for name in sources}

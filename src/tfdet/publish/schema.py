@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+from tfdet.matrix.devices import Kind
 from tfdet.matrix.models import Environment, Framework, Model, Solution, Source
 from tfdet.store.audits import StoredAudit
 from tfdet.store.costs import Cost
@@ -16,6 +17,7 @@ def schemas() -> dict[str, str]:
     """{file name: text} of matrix/schema."""
     models: dict[str, type[Model]] = {
         "framework": Framework,
+        "device": Kind,
         "environment": Environment,
         "source": Source,
         "solution": Solution,

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from tfdet.matrix import ranges
+from tfdet.matrix.devices import GPU
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import NONE, Column, Environment, Group, Source
 from tfdet.matrix.plan import claims_of
+from tfdet.publish.marks import with_numbers
 from tfdet.verdicts import known
 from tfdet.verdicts.findings import Finding
 from tfdet.verdicts.infer import Cell, CellKey, Verdict
@@ -55,7 +57,7 @@ def _said(status: Status, key: str, source: Source, environment_key: str, enviro
     says = {
         solution: claim.says
         for solution in status.matrix.solutions
-        for claim in claims_of(source, environment, "gpu", solution)
+        for claim in claims_of(source, environment, GPU, solution)
     }
     backing = {solution: _backing(status, environment_key, key, solution, text) for solution, text in says.items()}
     works = [s for s, text in says.items() if text in ("deterministic", "no-solution") and s != NONE]
@@ -73,7 +75,7 @@ def _unclaimed(status: Status, environment: str, source: str, finding: Finding) 
     """What the binaries hold of a source of which no document says anything there."""
     if finding.open:
         return "order-dependent<sup>s</sup>"
-    if not status.cell(CellKey(environment, "gpu", source, NONE)).audited:
+    if not status.cell(CellKey(environment, GPU, source, NONE)).audited:
         return ""
     return "order-dependent<sup>a</sup>" if finding.counts else "no such atomics<sup>a</sup>"
 
@@ -114,7 +116,7 @@ def _backing(status: Status, environment: str, source: str, solution: str, says:
     measured = _measured([cell.cell for cell in cells if cell.cell.verdict is _BACKS.get(says)])
     if measured:
         return measured
-    cell = status.cell(CellKey(environment, "gpu", source, solution))
+    cell = status.cell(CellKey(environment, GPU, source, solution))
     if cell.audited:
         return "a"
     return "s" if says == "no-solution" and cell.finding and cell.finding.open else "d"
@@ -172,30 +174,6 @@ def patch_span(matrix: Matrix, patch: Patch) -> str:
     return span(chosen, [e for _, e in among])
 
 
-_MARKS = {
-    Verdict.NOT_SHOWN: "≈",
-    Verdict.RAISES: "raises",
-    Verdict.UNSUPPORTED: "–",
-    Verdict.FAILED: "failed",
-    Verdict.STALE: "stale",
-    Verdict.BLANK: "",
-}
-
-
-def mark(cell: Cell) -> str:
-    return _mark(cell) + (f" ×{cell.machines}" if cell.machines > 1 else "")
-
-
-def _mark(cell: Cell) -> str:
-    if cell.verdict is Verdict.NONDETERMINISTIC:
-        return f"✗ {cell.differed}/{cell.runs}"
-    if cell.verdict is Verdict.DETERMINISTIC:
-        return f"✓ 0/{cell.runs} (≤ {cell.bound95:.0%})"
-    if cell.verdict is Verdict.TOO_FEW:
-        return f"? 0/{cell.runs}"
-    return _MARKS[cell.verdict]
-
-
 @dataclass(frozen=True)
 class Measured:
     """A table of one device: rows (source, solution), a column an environment."""
@@ -227,6 +205,6 @@ def _rows(
 ) -> list[tuple[str, str, list[str]]]:
     solutions = sorted({c.key.solution for c in cells}, key=lambda s: status.matrix.solutions[s].order)
     return [
-        (source, solution, [mark(status.verdict(CellKey(e, device, source, solution))) for e in chosen])
+        (source, solution, [with_numbers(status.verdict(CellKey(e, device, source, solution))) for e in chosen])
         for solution in solutions
     ]

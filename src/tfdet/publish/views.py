@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from tfdet.matrix.devices import GPU
 from tfdet.matrix.models import NONE, Environment
 from tfdet.matrix.plan import cells as plan_cells
 from tfdet.publish.lists import Facts
+from tfdet.publish.marks import SYMBOL
 from tfdet.publish.tables import span
 from tfdet.store.costs import Cost
 from tfdet.store.records import Record
 from tfdet.verdicts.infer import Cell, CellKey, Verdict
-from tfdet.verdicts.status import Change, Status, StatusCell
+from tfdet.verdicts.read import Change
+from tfdet.verdicts.status import Status, StatusCell
 
 BLIND = (
     "cuDNN and cuBLAS (not in the wheel), code that XLA generates at run time, races of plain stores, which kernel the "
@@ -69,19 +72,6 @@ def changes(found: Iterable[Change]) -> Facts:
     return table
 
 
-_MARK = {
-    Verdict.NONDETERMINISTIC: "✗",
-    Verdict.DETERMINISTIC: "✓",
-    Verdict.TOO_FEW: "?",
-    Verdict.NOT_SHOWN: "≈",
-    Verdict.RAISES: "raises",
-    Verdict.FAILED: "failed",
-    Verdict.STALE: "stale",
-    Verdict.UNSUPPORTED: "–",
-    Verdict.BLANK: "",
-}
-
-
 LEGEND = (
     "✗ nondeterministic  ✓ deterministic (its control differed)  ? too few runs to say so  ≈ not shown to differ  "
     "– unsupported"
@@ -118,14 +108,14 @@ def _by_environment(found: Status, measured: Sequence[StatusCell]) -> Facts:
     by_place = {(c.key.source, c.key.solution, c.key.environment, c.key.device): c for c in measured}
     for source, solution in dict.fromkeys((c.key.source, c.key.solution) for c in measured):
         row = [by_place.get((source, solution, *column)) for column in columns]
-        table.add(source, solution, *(_mark(cell.cell) if cell else "" for cell in row))
+        table.add(source, solution, *(_mark(cell.cell.verdict) if cell else "" for cell in row))
     return table
 
 
 def _by_mark(found: Status, measured: Sequence[StatusCell]) -> Facts:
     """Under each source its solutions, and what which environments showed: ✗ TF 1.14 to 2.8; ✓ TF 2.9 to 2.21."""
     environments = found.matrix.environments
-    ran = {device: {c.key.environment for c in measured if c.key.device == device} for device in ("cpu", *found.gpus)}
+    ran = {device: {c.key.environment for c in measured if c.key.device == device} for device in found.measuring}
     among = {device: [e for key, e in environments.items() if key in keys] for device, keys in ran.items()}
     rows: dict[tuple[str, str, str], list[StatusCell]] = {}
     for cell in measured:
@@ -140,7 +130,9 @@ def _by_mark(found: Status, measured: Sequence[StatusCell]) -> Facts:
         for verdict in dict.fromkeys(c.cell.verdict for c in mine):
             showing = [environments[c.key.environment] for c in mine if c.cell.verdict is verdict]
             where = span(showing, among[device])
-            said += Text("; " if said else "") + Text(_MARK[verdict], style=_STYLE.get(verdict, "")) + Text(f" {where}")
+            said += (
+                Text("; " if said else "") + Text(SYMBOL[verdict], style=_STYLE.get(verdict, "")) + Text(f" {where}")
+            )
         table.add(f"  {solution}", device, said)
     return table
 
@@ -152,7 +144,7 @@ def _audited(found: Status, only: Sequence[str] | None) -> Facts | None:
     held: dict[tuple[str, str, str], list[Environment]] = {}
     for source in sorted(found.matrix.sources, key=lambda name: found.matrix.sources[name].place):
         for key in found.audits if not only else [key for key in only if key in found.audits]:
-            cell = found.cell(CellKey(key, "gpu", source, NONE))
+            cell = found.cell(CellKey(key, GPU, source, NONE))
             if cell.finding and (cell.audited or cell.finding.open):
                 row = source, "a" if cell.audited else "s", cell.finding.text
                 held.setdefault(row, []).append(environments[key])
@@ -162,8 +154,8 @@ def _audited(found: Status, only: Sequence[str] | None) -> Facts | None:
     return table if held else None
 
 
-def _mark(cell: Cell) -> Text:
-    return Text(_MARK[cell.verdict], style=_STYLE.get(cell.verdict, ""))
+def _mark(verdict: Verdict) -> Text:
+    return Text(SYMBOL[verdict], style=_STYLE.get(verdict, ""))
 
 
 def show(
@@ -188,7 +180,7 @@ def show(
         if cell.source == source and cell.reason:
             parts.append(Text(f"  {cell.device} {cell.solution}: {cell.reason}"))
     parts.append(Text("\nrun it again", style="bold"))
-    devices = sorted({"cpu" if record.device == "cpu" else "gpu" for record in records} or {"gpu"})
+    devices = sorted({found.matrix.devices.kinds[record.device.kind].word for record in records} or {GPU})
     parts += [Text(f"  tfdet run {env} --device {device} --source {source}") for device in devices]
     return parts
 
@@ -227,7 +219,7 @@ def _records(records: Sequence[Record]) -> Facts:
     for r in records:
         median = f"{r.median_seconds * 1e3:.2f} ms" if r.median_seconds is not None else ""
         said = f"{r.error.type}: {r.error.message}" if r.error else ""
-        table.add(r.case, r.solution, r.device, r.observation, f"{r.differed}/{r.runs}", str(r.distinct),
+        table.add(r.case, r.solution, r.device.model, r.observation, f"{r.differed}/{r.runs}", str(r.distinct),
                   "" if r.max_ulp is None else str(r.max_ulp), median, " ".join(r.ran_on), r.machine, r.started,
                   said[:160])  # fmt: skip
     return table

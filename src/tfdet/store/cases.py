@@ -11,8 +11,9 @@ from pathlib import Path
 
 from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
-from tfdet_probe import meaning
-from tfdet_probe.registry import TENSOR_MODES, case_key, code_hash
+from tfdet_probe import frameworks
+from tfdet_probe.core import meaning
+from tfdet_probe.core.registry import case_key, code_hash
 
 _NO_PARAMETERS = ("ops", "modes", "unplaced")
 
@@ -36,9 +37,9 @@ def current_cases(project: Project) -> Cases:
         text = path.read_text("utf-8")
         tree = _parsed(path, text)
         functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-        constants = _constants(tree)
+        constants, modes = _constants(tree), _modes(path.parent.name)
         for name, case in meaning.of_cases(text).items():
-            keys = _keys(functions[name], constants) if name in functions else None
+            keys = _keys(functions[name], constants, modes) if name in functions else None
             found[case.source, code_hash(case.text)] = keys
     for old, new in earlier_hashes(project.evidence).items():
         found.update({(source, old): keys for (source, code), keys in found.items() if code == new})
@@ -74,15 +75,24 @@ def _constants(tree: ast.Module) -> dict[str, ast.expr]:
     return {target.id: node.value for node in assigned for target in node.targets if isinstance(target, ast.Name)}
 
 
-def _keys(function: ast.FunctionDef, constants: Mapping[str, ast.expr]) -> frozenset[tuple[str, str]] | None:
+def _modes(framework: str) -> tuple[str, ...] | None:
+    """Of a case that names none; None where this tfdet has no adapter of the framework."""
+    return frameworks.find(framework).modes if framework in frameworks.names() else None
+
+
+def _keys(
+    function: ast.FunctionDef, constants: Mapping[str, ast.expr], framework_modes: tuple[str, ...] | None
+) -> frozenset[tuple[str, str]] | None:
     """The keys that the arguments of @case give, where they are plain values."""
     call = next(node for node in function.decorator_list if isinstance(node, ast.Call))
     given = {word.arg: word.value for word in call.keywords if word.arg}
     try:
-        modes = ast.literal_eval(_value(given["modes"], constants)) if "modes" in given else TENSOR_MODES
+        modes = ast.literal_eval(_value(given["modes"], constants)) if "modes" in given else framework_modes
         names = sorted(set(given) - set(_NO_PARAMETERS))
         values = [ast.literal_eval(_value(given[name], constants)) for name in names]
     except ValueError:
+        return None
+    if modes is None:
         return None
     return frozenset(
         (case_key(function.name, some, mode), mode) for some in itertools.product(*values) for mode in modes

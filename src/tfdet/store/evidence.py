@@ -51,8 +51,8 @@ class Store:
         """The records of one file of the store: each where its key says, sorted, none twice."""
         before: tuple[str, ...] | None = None
         for record in read_records(path):
-            if (record.device, record.environment) != (path.parent.name, path.stem):
-                raise DataError(f"{path}: holds a record of {record.device}/{record.environment}")
+            if (record.device.model, record.environment) != (path.parent.name, path.stem):
+                raise DataError(f"{path}: holds a record of {record.device.model}/{record.environment}")
             if before is not None and before >= _order(record):
                 raise DataError(f"{path}: {' '.join(record.key)} is there twice, or out of its order")
             before = _order(record)
@@ -63,7 +63,7 @@ class Store:
         added = Added()
         by_file: dict[Path, list[Record]] = defaultdict(list)
         for record in records:
-            by_file[self.path(record.device, record.environment)].append(record)
+            by_file[self.path(record.device.model, record.environment)].append(record)
         earlier = earlier_hashes(self.folder)
         return {path: _merge(self._there(path), news, added, earlier) for path, news in by_file.items()}, added
 

@@ -1,4 +1,4 @@
-"""A record as the host reads it: strict, checksummed, schema version 1 (written by tfdet_probe.record)."""
+"""A record as the host reads it: strict, checksummed, schema version 2 (written by tfdet_probe.core.record)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from tfdet.base.errors import DataError
 from tfdet.matrix.models import Model
+from tfdet.store import migrate
 from tfdet.store.rules import Facts, contradictions, is_possible
-from tfdet_probe.record import SCHEMA
-from tfdet_probe.solutions import CALLERS
+from tfdet_common.journal import SCHEMA
+from tfdet_common.variables import CALLERS
 
 Observation = Literal["equal", "differs", "raises", "unsupported", "crashed", "timed-out"]
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]+$")]
@@ -37,10 +38,24 @@ class Bundle(Model):
     from_host: list[Short]
 
 
-class Stack(Model):
-    """Versions of everything that ran; None where the environment does not tell."""
+class Framework(Model):
+    name: Key
+    version: Short
 
-    tensorflow: Short
+
+class Device(Model):
+    """kind: a file of matrix/devices.  model: the evidence's key, the kind itself or the kind, a dash and more."""
+
+    kind: Key
+    model: Key
+    details: dict[Key, Short | Count | list[Short]] | None = Field(
+        default=None, description="what its kind adds to a record, as its file says; absent: nothing"
+    )
+
+
+class Stack(Model):
+    """Versions of everything else that ran; None where the environment does not tell."""
+
     python: Short
     numpy: Short
     keras: Short | None
@@ -96,9 +111,10 @@ class Differing(Model):
 class Record(Model):
     """One observation with its provenance; times in seconds, started in UTC."""
 
-    schema_: Literal[1] = Field(alias="schema")
+    schema_: Literal[2] = Field(alias="schema")
     environment: Key
-    device: Key
+    framework: Framework
+    device: Device
     source: Key
     case: Key
     mode: Literal["eager", "function", "session", "xla", "host"]
@@ -119,7 +135,7 @@ class Record(Model):
     error: Fault | None
     stack: Stack
     machine: Hash
-    threads: Count = Field(description="threads the solution asked for; 0: TensorFlow's own choice")
+    threads: Count = Field(description="threads the solution asked for; 0: the framework's own choice")
     determinism_environment: dict[Short, Short]
     kernels: list[Short] | None = Field(
         default=None, max_length=32, description="CUDA kernels that the profiler saw; absent: none told"
@@ -142,15 +158,8 @@ class Record(Model):
 
     def _more(self) -> list[tuple[str, bool]]:
         """Rules on what reaches no table."""
-        on_cpu = self.device == "cpu"
-        of_gpu = (self.kernels, self.gpu_state, self.stack.compute_capability, self.stack.gpu_uuid_hash)
         return [
-            (
-                f"it ran on another kind of device than {self.device}",
-                any(not device.startswith("CPU:" if on_cpu else "GPU:") for device in self.ran_on),
-            ),
             ("it ran somewhere, and yet no run came to its end", bool(self.ran_on) and not self.runs),
-            ("a CPU's record tells of a GPU", on_cpu and any(value is not None for value in of_gpu)),
             ("a digest is there twice", len(set(self.digests)) < len(self.digests)),
             ("started at no possible time", not is_possible(self.started)),
         ]
@@ -159,14 +168,15 @@ class Record(Model):
     def facts(self) -> Facts:
         first = self.first_differing
         return Facts(
-            self.device, self.stack.gpu, self.observation, self.repeats, self.relaunches, self.runs, self.differed,
-            self.distinct, len(self.digests), (first.relaunch, first.repeat) if first else None, self.max_ulp,
-            self.max_absolute, self.median_seconds is not None, self.error.kind if self.error else None,
+            self.device.kind, self.device.model, self.observation, self.repeats, self.relaunches, self.runs,
+             self.differed, self.distinct, len(self.digests),
+            (first.relaunch, first.repeat) if first else None, self.max_ulp, self.max_absolute,
+            self.median_seconds is not None, self.error.kind if self.error else None,
         )  # fmt: skip
 
     @property
     def key(self) -> tuple[str, str, str, str, str]:
-        return (self.environment, self.device, self.source, self.case, self.solution)
+        return (self.environment, self.device.model, self.source, self.case, self.solution)
 
     @property
     def origin(self) -> tuple[str, ...]:
@@ -174,8 +184,8 @@ class Record(Model):
         s = self.stack
         carried = s.bundle.manifest if s.bundle else ""
         kernels = " ".join(f"{name}={self.determinism_environment.get(name, '')}" for name in CALLERS)
-        return (self.machine, s.engine, s.tensorflow, s.python, s.numpy, s.driver or "", s.image_digest or "", carried,
-                kernels)  # fmt: skip
+        return (self.machine, s.engine, self.framework.version, s.python, s.numpy, s.driver or "", s.image_digest or "",
+                carried, kernels)  # fmt: skip
 
     def line(self) -> str:
         """As the probe wrote it: its checksum is over these very bytes."""
@@ -216,13 +226,15 @@ def parse(line: bytes) -> Record:
     except RecursionError:
         raise ValueError("nested too deeply to be a record") from None
     version = content.get("schema") if isinstance(content, dict) else None
-    if version != SCHEMA:
+    if type(version) is not int or not migrate.OLDEST <= version <= SCHEMA:
         raise ValueError(_version_advice(version))
     faults = [] if intact(line) else ["its checksum does not fit: a record is what ran, it is never edited"]
     try:
-        record = Record.model_validate(content)
+        record = Record.model_validate(migrate.current(content))
     except ValidationError as error:
         faults += [f"{'.'.join(map(str, fault['loc'])) or 'record'}: {fault['msg']}" for fault in error.errors()]
+    except ValueError as error:
+        faults.append(str(error))
     if faults:
         raise ValueError("; ".join(faults))
     record._line = line.decode("ascii").strip() + "\n"
@@ -231,8 +243,9 @@ def parse(line: bytes) -> Record:
 
 def _version_advice(version: object) -> str:
     if isinstance(version, int) and version > SCHEMA:
-        return f"a record of schema {version}, this tfdet reads {SCHEMA}: use a newer tfdet"
-    return f"a record of schema {version}, this tfdet reads {SCHEMA}: run the suite again with this tfdet"
+        return f"a record of schema {version}, this tfdet reads those up to {SCHEMA}: use a newer tfdet"
+    known = f"{migrate.OLDEST} to {SCHEMA}"
+    return f"a record of schema {version}, this tfdet reads {known}: run the suite again with this tfdet"
 
 
 def read_records(path: Path) -> Iterator[Record]:

@@ -1,6 +1,6 @@
 """What a record may say: one set of rules for every record that is taken in, written into tables or checked.
 
-A rule follows from how the probe makes a record (tfdet_probe.record, .child, .stack): what breaks it, no run gave.
+A rule follows from how the probe makes a record (tfdet_probe.core, .devices): what breaks it, no run gave.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from functools import lru_cache
 from math import inf
 from typing import NamedTuple
 
-from tfdet_probe.machine import device_key
-from tfdet_probe.record import KEPT_DIGESTS, MOST
+from tfdet.matrix.devices import is_model
+from tfdet_common.defaults import MOST
+from tfdet_common.journal import KEPT_DIGESTS
 
 FIRST = date(2019, 2, 26)  # that day came TensorFlow 1.13.1, the oldest of the matrix (its page on PyPI)
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ")
@@ -26,8 +27,8 @@ class Facts(NamedTuple):
     error: its kind.
     """
 
-    device: str
-    gpu: str | None
+    kind: str
+    model: str
     observation: str
     repeats: int
     relaunches: int
@@ -91,12 +92,7 @@ def _ends(f: Facts) -> _Rule:
 
 
 def _device(f: Facts) -> _Rule:
-    on_cpu = f.device == "cpu"
-    yield "device is neither cpu nor nvidia-MODEL", not (on_cpu or f.device.startswith("nvidia-"))
-    yield "a GPU's record names no GPU", not on_cpu and f.gpu is None
-    yield "a CPU's record names a GPU", on_cpu and f.gpu is not None
-    wrong = not on_cpu and f.gpu is not None and device_key(f.gpu) != f.device
-    yield f"{f.device} is not the device of a {f.gpu!r}", wrong
+    yield f"{f.model} is not the key of a device of kind {f.kind}", not is_model(f.model, f.kind)
 
 
 def is_time(seconds: float | None) -> bool:

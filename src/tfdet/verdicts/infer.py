@@ -38,11 +38,18 @@ _NO_END = _BIT["crashed"] | _BIT["timed-out"]
 _ENDED = _BIT["equal"] | _BIT["differs"] | _BIT["raises"]
 
 
+class DeviceSeen(msgspec.Struct, frozen=True, gc=False):
+    """A record's device from schema 2 on; before, its model alone stood there."""
+
+    kind: str
+    model: str
+
+
 class Seen(msgspec.Struct, frozen=True, gc=False):
     """What inference needs of a record; decoded from its line without more, for there may be a million."""
 
     environment: str
-    device: str
+    device: str | DeviceSeen
     source: str
     case: str
     machine: str
@@ -52,6 +59,12 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
     runs: int
     differed: int
     seconds: float | None = msgspec.field(name="median_seconds")
+
+    @property
+    def model(self) -> str:
+        """The device's part of a cell's key."""
+        device = self.device
+        return device if isinstance(device, str) else device.model
 
 
 class CellKey(NamedTuple):
@@ -127,7 +140,7 @@ class Evidence:
         self._stale: set[_Key] = set()
 
     def add(self, seen: Seen) -> None:
-        key = (seen.environment, seen.device, seen.source, seen.solution)
+        key = (seen.environment, seen.model, seen.source, seen.solution)
         if seen.case_hash not in self._hashes.get(seen.source, ()):
             self._stale.add(key)
             return

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tfdet.matrix.devices import GPU
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import NONE, Claim, Environment, Source
 from tfdet.matrix.ranges import leading_version
@@ -39,6 +40,12 @@ def build_of(environment: Environment) -> tuple[str, tuple[int, int]]:
         return environment.line, recipes.LAST
     major, minor = text.split(".")[:2]
     return environment.line, (int(major), int(minor))
+
+
+def newest(matrix: Matrix) -> tuple[int, int]:
+    """What tfdeterminism calls the newest TensorFlow that it knows, once known.json is made of this matrix."""
+    builds = [build_of(matrix.environments[key]) for keys in _places(matrix).values() for key in keys]
+    return max(version for line, version in builds if line == "stock")
 
 
 def recipe_of(environment: Environment) -> recipes.Recipe:
@@ -74,13 +81,13 @@ def remaining(status: Status, key: str) -> list[Remaining]:
                 does = "raises an error" if cell.verdict is Verdict.RAISES else "differs"
                 helps = _shown_to_help(status, key, source, device) or _documented_help(found.get(source))
                 found[source] = Remaining(source, f"{does} (measured on {device}){helps}", measured=True)
-            elif cell.verdict is Verdict.DETERMINISTIC and device != "cpu":
+            elif cell.verdict is Verdict.DETERMINISTIC and device in status.gpus:
                 found.pop(source, None)
     return [found[source] for source in status.matrix.sources if source in found]
 
 
 def _measured(status: Status, key: str, source: str) -> Iterator[tuple[str, Cell]]:
-    for device in ("cpu", *status.gpus):
+    for device in status.measuring:
         yield device, status.verdict(CellKey(key, device, source, ENABLED))
 
 
@@ -116,10 +123,10 @@ def _documented(status: Status, key: str, solution: str | None) -> Iterator[Rema
         claims, note = _claims(source, environment, twin)
         for device in source.devices:
             says = _said([claim for claim in claims if claim.device == device], helps, matrix)
-            if says and says != _RAISES and device == "gpu" and _harmless(status, key, name):
+            if says and says != _RAISES and device == GPU and _harmless(status, key, name):
                 continue
             if says:
-                yield Remaining(name, says + note if device == "gpu" else f"{says} (on a CPU){note}", measured=False)
+                yield Remaining(name, says + note if device == GPU else f"{says} (on a CPU){note}", measured=False)
                 break
 
 

@@ -2,105 +2,17 @@
 
 from __future__ import annotations
 
-import gc
-from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from pathlib import Path
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
-import msgspec
-
-from tfdet.base.errors import DataError
-from tfdet.base.paths import Project
-from tfdet.matrix.load import Matrix, load_matrix, natural
+from tfdet.matrix.devices import CPU, GPU, Backing
+from tfdet.matrix.load import Matrix, natural
 from tfdet.matrix.models import NONE, Claim, Solution
 from tfdet.matrix.plan import claims_of, said
-from tfdet.store.audits import load_all
-from tfdet.store.cases import current_hashes
-from tfdet.store.evidence import Store
-from tfdet.store.records import Record, checksums, intact, parse, read_records
-from tfdet.store.rules import Facts, contradictions, is_possible, is_time
-from tfdet.verdicts.findings import Audited, Finding, prepare
-from tfdet.verdicts.infer import Cell, CellKey, Evidence, Seen, Verdict
-
-PARALLEL_BYTES = 64 << 20
-_GPU = "gpu"  # the device of a claim on GPUs that no GPU has measured
-
-
-class _Part(msgspec.Struct, frozen=True, gc=False):
-    """Of a record's parts what is needed; the rest is not even decoded."""
-
-
-class _Stack(_Part, frozen=True, gc=False):
-    gpu: str | None
-
-
-class _Error(_Part, frozen=True, gc=False):
-    kind: str
-
-
-class _First(_Part, frozen=True, gc=False):
-    relaunch: int
-    repeat: int
-
-
-class _Glance(Seen, frozen=True, gc=False):
-    """And what the rules need of a record whose checksum vouches for the rest; they bound its numbers."""
-
-    schema: Literal[1]
-    repeats: int
-    relaunches: int
-    distinct: int
-    digests: list[str]
-    first_differing: _First | None
-    max_ulp: int | None
-    max_absolute: float | None
-    error: _Error | None
-    stack: _Stack
-    started: str
-    checksum: str
-
-
-_decode = msgspec.json.Decoder(_Glance).decode
-
-
-def _facts(g: _Glance) -> Facts:
-    first, error = g.first_differing, g.error
-    return Facts(g.device, g.stack.gpu, g.observation, g.repeats, g.relaunches, g.runs, g.differed, g.distinct,
-                 len(g.digests), (first.relaunch, first.repeat) if first else None, g.max_ulp, g.max_absolute,
-                 g.seconds is not None, error.kind if error else None)  # fmt: skip
-
-
-def glance(path: Path, skip: Container[str] = ()) -> Iterator[Seen]:
-    """The records of a file of the store as inference sees them, but for those whose checksum is in `skip`.
-
-    DataError names every faulty line.
-    """
-    faults: list[str] = []
-    with path.open("rb") as source:
-        for number, line in enumerate(source, 1):
-            try:
-                if not intact(line):
-                    parse(line)  # says what is wrong with it
-                g = _decode(line)
-                if contradictions(_facts(g)) or not (is_possible(g.started) and is_time(g.seconds)):
-                    parse(line)
-            except (ValueError, msgspec.MsgspecError) as error:
-                faults.append(f"{path}:{number}: {error}")
-                continue
-            if g.checksum not in skip:
-                yield g
-    if faults:
-        raise DataError("\n".join(faults), "Nothing was taken from this file.")
-
-
-def seen(r: Record) -> Seen:
-    return Seen(r.environment, r.device, r.source, r.case, r.machine, r.solution, r.case_hash, r.observation, r.runs,
-                r.differed, r.median_seconds)  # fmt: skip
-
+from tfdet.verdicts.findings import Audited, Finding
+from tfdet.verdicts.infer import Cell, CellKey, Verdict
 
 # A claim, and the verdicts that it cannot live with.
 _AGAINST = {
@@ -112,7 +24,10 @@ _AGAINST = {
 
 @dataclass(frozen=True)
 class StatusCell:
-    """finding: what that environment's audit found of the source; audited: it backs what this cell says."""
+    """finding: what that environment's audit found of the source; audited: it backs what this cell says.
+
+    seen_as: what records of its device are.
+    """
 
     key: CellKey
     cell: Cell
@@ -120,12 +35,13 @@ class StatusCell:
     says: str | None
     finding: Finding | None = None
     audited: bool = False
+    seen_as: Backing = "measured"
 
     @property
     def backing(self) -> str:
         """The best kind: what was seen outweighs what the binary holds, and that what documents say."""
         if self.cell.verdict not in (Verdict.BLANK, Verdict.STALE):
-            return "measured"
+            return self.seen_as
         if self.audited:
             return "audited"
         return "documented" if self.claims else ""
@@ -188,11 +104,13 @@ class Status:
 
     def cell(self, key: CellKey) -> StatusCell:
         source, environment = self.matrix.source(key.source), self.matrix.environment(key.environment)
-        claims = claims_of(source, environment, key.device, key.solution)
+        device = self.matrix.devices.claimed_as(key.device)
+        claims = claims_of(source, environment, device, key.solution)
         says = said(claims)
-        finding = self.finding(key.environment, key.source) if key.device != "cpu" else None
-        audited = key.device == _GPU and self._audited(key, says, finding)
-        return StatusCell(key, self.verdict(key), tuple(claims), says, finding, audited)
+        finding = self.finding(key.environment, key.source) if device == GPU else None
+        audited = key.device == GPU and self._audited(key, says, finding)
+        backs = self.matrix.devices.backs(key.device)
+        return StatusCell(key, self.verdict(key), tuple(claims), says, finding, audited, backs)
 
     def finding(self, environment: str, source: str) -> Finding | None:
         """What the binaries of an environment hold of a source; None without an audit or a kernel to look for."""
@@ -230,18 +148,24 @@ class Status:
     @cached_property
     def gpus(self) -> list[str]:
         """The GPU models that measured something."""
-        return sorted({key.device for key in self.verdicts} - {"cpu"})
+        return sorted({key.device for key in self.verdicts if self.matrix.devices.claimed_as(key.device) == GPU})
+
+    @cached_property
+    def measuring(self) -> list[str]:
+        """All models that measured something; the processor is always there."""
+        return [CPU, *self.gpus]
 
     def contradictions(self) -> list[str]:
         """Every claim that the evidence contradicts, in words."""
         found = [text for cell in self.cells if (text := cell.contradiction)]
+        claimed_as = self.matrix.devices.claimed_as
         solved = {
-            (c.key.environment, c.key.device == "cpu", c.key.source): c.key.solution
+            (c.key.environment, claimed_as(c.key.device), c.key.source): c.key.solution
             for c in self.cells
             if c.cell.verdict is Verdict.DETERMINISTIC and _documents_know(self.matrix.solutions[c.key.solution])
         }
         for cell in self.cells:
-            place = (cell.key.environment, cell.key.device == "cpu", cell.key.source)
+            place = (cell.key.environment, claimed_as(cell.key.device), cell.key.source)
             if cell.says == "no-solution" and place in solved:
                 found.append(cell._against(f"measured deterministic under {solved[place]}"))
         return found
@@ -254,7 +178,7 @@ class Status:
         """Under no solution: what an audit has something to say of."""
         for environment in self.audits:
             for source in self.matrix.sources:
-                key = CellKey(environment, _GPU, source, NONE)
+                key = CellKey(environment, GPU, source, NONE)
                 if self.finding(environment, source) is not None and self.cell(key).audited:
                     yield key
 
@@ -262,11 +186,10 @@ class Status:
         """Claimed cells; a GPU claim stands under the device `gpu` beside whatever GPUs measured."""
         for source_key, source in self.matrix.sources.items():
             for claim in source.claims:
-                device = "cpu" if claim.device == "cpu" else _GPU
                 for key, environment in self.matrix.environments.items():
                     if claim.covers(environment):
                         for solution in claim.solutions:
-                            yield CellKey(key, device, source_key, solution)
+                            yield CellKey(key, claim.device, source_key, solution)
 
     def _order(self, key: CellKey) -> tuple[Any, ...]:
         source = self.matrix.sources[key.source]
@@ -278,82 +201,3 @@ class Status:
             key.device,
             self.matrix.solutions[key.solution].order,
         )
-
-
-def load_status(project: Project, extra: Iterable[Path] = (), store: bool = True) -> Status:
-    """Matrix and evidence of a checkout; `extra` files of records are looked at, not taken in.
-
-    store: whether the checkout's own evidence is looked at.  A record in both counts once.
-    """
-    matrix = load_matrix(project.matrix)
-    more = {record.checksum: record for path in extra for record in read_records(path)}
-    files = Store.of(project).files() if store else []
-    by_place: dict[tuple[str, str], tuple[list[Path], list[Seen]]] = defaultdict(lambda: ([], []))
-    for path in files:
-        by_place[path.parent.name, path.stem][0].append(path)
-    for record in more.values():
-        by_place[record.device, record.environment][1].append(seen(record))
-    judge = partial(_judge, current_hashes(project), frozenset(more))
-    parts = _spread(judge, list(by_place.values()), sum(path.stat().st_size for path in files))
-    audits = {key: audit for key, audit in load_all(project).items() if key in matrix.environments}
-    return Status(
-        matrix,
-        {key: cell for part in parts for key, cell in part.items()},
-        {key: prepare(audit) for key, audit in audits.items() if not audit.stale},
-        tuple(key for key, audit in audits.items() if audit.stale),
-    )
-
-
-_Place = tuple[list[Path], list[Seen]]  # one device and environment: its file in the store, and what comes beside
-
-
-@dataclass(frozen=True)
-class Change:
-    """A cell of the tables before and after."""
-
-    before: StatusCell
-    after: StatusCell
-
-
-def changes(project: Project, records: Iterable[Record]) -> list[Change]:
-    """What these records, taken into the store, would change in the tables; they are not taken."""
-    found, store = load_status(project), Store.of(project)
-    merged, _ = store.merged(records)
-    evidence = Evidence(current_hashes(project))
-    for kept in merged.values():
-        evidence.extend(seen(record) for record in kept)
-    then = replace(found, verdicts={**found.verdicts, **{key: evidence.cell(key) for key in evidence.cell_keys()}})
-    touched = sorted(evidence.cell_keys(), key=found._order)
-    pairs = [Change(found.cell(key), then.cell(key)) for key in touched]
-    return [pair for pair in pairs if pair.before.cell != pair.after.cell]
-
-
-def _judge(hashes: Mapping[str, set[str]], skip: frozenset[str], place: _Place) -> dict[CellKey, Cell]:
-    """The verdicts of one device and environment: no other has a say in them."""
-    evidence = Evidence(hashes)
-    paths, beside = place
-    evidence.extend(beside)
-    for path in paths:
-        evidence.extend(_in_its_place(path, glance(path, skip)))
-        if path != paths[-1]:  # a newer tfdet may bring what its user had added
-            skip |= checksums(path)
-    return {key: evidence.cell(key) for key in evidence.cell_keys()}
-
-
-def _spread(
-    judge: Callable[[_Place], dict[CellKey, Cell]], places: list[_Place], size: int
-) -> Iterator[dict[CellKey, Cell]]:
-    """judge(place) for each; on all cores where there is enough to read (bytes) to pay for starting them."""
-    if size < PARALLEL_BYTES:
-        yield from map(judge, places)
-        return
-    with ProcessPoolExecutor(initializer=gc.disable) as pool:  # no record makes a cycle, and to look for one takes long
-        yield from pool.map(judge, places)
-
-
-def _in_its_place(path: Path, records: Iterable[Seen]) -> Iterator[Seen]:
-    place = path.parent.name, path.stem
-    for record in records:
-        if (record.device, record.environment) != place:
-            raise DataError(f"{path}: holds a record of {record.device}/{record.environment}")
-        yield record

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import tensorflow as tf
 
-from tfdeterminism.trace import digest
-from tfdeterminism.trace.backends import internals
+from tfdeterminism.trace.capture import digest
+from tfdeterminism.trace.capture.tensorflow import digests, internals
 
 if tf.__version__ < "2":
     tf.compat.v1.enable_eager_execution()
@@ -16,8 +16,8 @@ missed, wrong, tried = 0, 0, 0
 
 def both(array, kind):
     tensor = tf.bitcast(tf.constant(array), kind) if kind in ("bfloat16", "float16") else tf.constant(array)
-    summed = internals.value(digest.sum_of(internals, tensor)).tobytes()
-    return summed, internals.value(digest.fingerprint_of(internals, tensor)).tobytes()
+    summed = internals.value(digests.weighted_sum(tensor)).tobytes()
+    return summed, internals.value(digests.fingerprint(tensor)).tobytes()
 
 
 def mutations(array):

@@ -1,0 +1,127 @@
+"""Each kind of check is a session: `nox --list` tells them, `nox` runs all that has to pass, as ./scripts/test does.
+
+Sessions run in .venv, which scripts/bootstrap makes of the pinned tools: none needs an environment of its own.
+Words after `--` go to the tool: `nox --session host -- -k evidence`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2025.2"
+nox.options.default_venv_backend = "none"
+ROOT = Path(__file__).parent
+os.environ["PATH"] = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
+
+# What runs inside old environments: Python 3.5 has to read it.
+OLD = ["runtime", "tests/suite", "tests/runtime/programs", "tests/runtime/recorded", "tests/runtime/forking.py"]
+TRACE = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/runtime/test_trace_*.py"))
+TWO_AT_A_TIME = ["-n", "2"]  # each worker with its own TensorFlows
+
+
+def pytest(session: nox.Session, *arguments: str) -> None:
+    session.run("pytest", "-q", "-ra", "--durations=15", *arguments, *session.posargs)
+
+
+@nox.session(tags=["static"])
+def style(session: nox.Session) -> None:
+    """Ruff: faults and layout."""
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", "src", "tests", "benchmarks", "noxfile.py", "toxfile.py")
+
+
+@nox.session(tags=["static"])
+def types(session: nox.Session) -> None:
+    """Mypy: strict on the host, type comments in what runs in environments."""
+    session.run("mypy")
+    session.run("mypy", "--config-file", "runtime/pyproject.toml")
+
+
+@nox.session(tags=["static"])
+def rooms(session: nox.Session) -> None:
+    """Import-linter: no room of src/tfdet imports one above it."""
+    session.run("lint-imports")
+
+
+@nox.session(tags=["static"])
+def old_pythons(session: nox.Session) -> None:
+    """Vermin: what runs in environments is read by Python 3.5."""
+    checks = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/runtime/*_checks.py"))
+    session.run("vermin", "--no-tips", "--target=3.5-", "--violations", *OLD, *checks)
+
+
+@nox.session(tags=["static"])
+def shell(session: nox.Session) -> None:
+    """Shellcheck: the scripts, and what runs in images."""
+    scripts = [path for path in ROOT.glob("scripts/*") if path.read_bytes().startswith(b"#!/usr/bin/env bash")]
+    session.run("shellcheck", ".ci/run", "docker/entrypoint", "docker/install", *sorted(map(str, scripts)))
+
+
+@nox.session(default=False)
+def workflows(session: nox.Session) -> None:
+    """Actionlint, which pre-commit brings: it needs a network."""
+    session.run("pre-commit", "run", "actionlint", "--all-files")
+
+
+@nox.session(tags=["static"])
+def tables(session: nox.Session) -> None:
+    """The tables are what the evidence gives."""
+    session.run("tfdet", "status", "--check")
+
+
+@nox.session(tags=["tests"])
+def host(session: nox.Session) -> None:
+    """The host's own tests; they leave what `coverage` adds up."""
+    session.run("coverage", "erase")
+    told_later = ["--cov", "--cov-report=", "--cov-fail-under=0"]  # some of the tests reach less
+    pytest(session, *TWO_AT_A_TIME, *told_later, "tests/host")
+
+
+@nox.session(tags=["tests"], requires=["host"])
+def coverage(session: nox.Session) -> None:
+    """How much of src/tfdet the tests of `host` reach: not less than it was."""
+    session.run("coverage", "report")
+
+
+@nox.session(tags=["tests"])
+def runtime(session: nox.Session) -> None:
+    """tfdeterminism and both wheels, in real old TensorFlows."""
+    pytest(session, *TWO_AT_A_TIME, "tests/runtime", "--ignore-glob=*/test_trace_*")
+
+
+# Races, deadlines and Docker get the machine to themselves.
+@nox.session(tags=["tests"])
+def meta(session: nox.Session) -> None:
+    """Planted faults that the suite must catch."""
+    pytest(session, "tests/meta")
+
+
+@nox.session(tags=["tests"])
+def trace(session: nox.Session) -> None:
+    """The debug tool, in real TensorFlows."""
+    pytest(session, *TRACE)
+
+
+@nox.session(tags=["tests"])
+def e2e(session: nox.Session) -> None:
+    """Real Docker; without root or Docker they are skipped, and pytest names the reason."""
+    pytest(session, "tests/e2e")
+
+
+@nox.session(default=False)
+def docs(session: nox.Session) -> None:
+    """What the documents show is executed as it stands (part of `host`, `runtime` and `trace`)."""
+    documents = ["tests/host/test_guide.py", "tests/runtime/test_docs.py", "tests/runtime/test_trace_docs.py"]
+    pytest(session, *documents)
+
+
+@nox.session(default=False)
+def benchmarks(session: nox.Session) -> None:
+    """What benchmarks/README.md promises: `-- status`, `-- patches tf2.0`."""
+    if not session.posargs:
+        session.error(f"name one of {' '.join(sorted(path.stem for path in ROOT.glob('benchmarks/*.py')))}")
+    name, *arguments = session.posargs
+    session.run("python", f"benchmarks/{name}.py", *arguments)

@@ -1,0 +1,41 @@
+"""Find a CPython of a given minor on this host: the one that runs this, one on PATH, or one of pyenv's."""
+
+import glob
+import os
+import platform
+import subprocess
+import sys
+
+_ASK = "import platform, sys; print(platform.python_implementation(), '%d.%d' % sys.version_info[:2])"
+
+
+def find_python(version):
+    """The path of a CPython `version` (such as "3.7") that starts, or None.
+
+    pyenv's shims are looked behind: a shim whose version is not activated fails when called.
+    """
+    if platform.python_implementation() == "CPython" and "%d.%d" % sys.version_info[:2] == version:
+        return sys.executable
+    return next((path for path in _candidates(version) if _is(path, version)), None)
+
+
+def _candidates(version):
+    folders = os.get_exec_path()
+    for folder in folders:
+        if os.path.basename(folder) != "shims":
+            yield os.path.join(folder, "python" + version)
+    roots = [os.environ.get("PYENV_ROOT")] + [os.path.dirname(f) for f in folders if os.path.basename(f) == "shims"]
+    for root in [root for root in roots if root] + [os.path.join(os.path.expanduser("~"), ".pyenv")]:
+        found = glob.glob(os.path.join(glob.escape(root), "versions", version + ".*", "bin", "python" + version))
+        for path in sorted(found, reverse=True):
+            yield path
+
+
+def _is(path, version):
+    if not os.access(path, os.X_OK):
+        return False
+    try:
+        said = subprocess.check_output([path, "-c", _ASK], stderr=subprocess.DEVNULL, timeout=30)
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return said.decode("ascii", "replace").split() == ["CPython", version]

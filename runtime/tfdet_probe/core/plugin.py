@@ -1,0 +1,216 @@
+"""The pytest plugin: @case functions become test items, test items become records."""
+
+import os
+import shutil
+import tempfile
+import time
+
+import pytest
+
+from tfdet_common.defaults import RUN
+from tfdet_common.journal import NotKept, dump
+
+from . import launch, provenance, record
+from .registry import CaseFunction
+from .settings import environment
+
+
+class Contradiction(Exception):
+    """What ran is not what documents claim."""
+
+
+class CaseFailed(Exception):
+    """The case crashed or did not end."""
+
+
+class CaseItem(pytest.Item):
+    def __init__(self, name, parent, suite, case, cell):
+        super(CaseItem, self).__init__(name, parent)
+        self.suite, self.case, self.cell = suite, case, cell
+        self.solution = cell["solution"]
+
+    def runtest(self):
+        try:
+            found = self.suite.measure(self.case, self.solution)
+        except NotKept as error:
+            self.suite.not_kept = str(error)
+            pytest.exit(str(error), returncode=3)
+        self.suite.judge(found, self.cell)
+
+    def repr_failure(self, excinfo, style=None):
+        if isinstance(excinfo.value, (Contradiction, CaseFailed)):
+            return str(excinfo.value)
+        return super(CaseItem, self).repr_failure(excinfo)
+
+    def reportinfo(self):
+        return str(self.fspath), None, self.name
+
+
+class Options(object):
+    """How to run: repeats a process, relaunches, limits of one child, and what to leave out.
+
+    often: see defaults.Run.  minutes: after which no case is begun, None for no end.  contention: see launch.run_case.
+    """
+
+    def __init__(self, often=RUN, sources=None, solutions=None, minutes=None, contention=False):
+        self.repeats = often.repeats
+        self.relaunches = often.relaunches
+        self.limits = launch.Limits(often.seconds, often.mebibytes)
+        self.sources = sources
+        self.solutions = solutions
+        self.minutes = minutes
+        self.contention = contention
+
+
+class Suite(object):
+    """One run of the suite in one environment on one device."""
+
+    def __init__(self, plan, place, options, journal, on_record=None):
+        self.plan = plan
+        self.place = place
+        self.options = options
+        self.journal = journal
+        self.contradicted, self.failed = [], []
+        self.collected, self.total, self.not_begun = 0, 0, 0
+        self.not_kept = None
+        self._start = time.time()
+        self._on_record = on_record or (lambda item_record, suite: None)
+        self._cells = plan.cells(place.device.word, options.sources, options.solutions)
+        self._here = None
+        self._starter = None
+
+    @property
+    def here(self):
+        """{framework, stack, device, machine}, asked of a child: this process must not start the runtime."""
+        if self._here is None:
+            self._here = self._describe()
+        return self._here
+
+    def _describe(self):
+        directory = tempfile.mkdtemp(prefix="tfdet-")
+
+        def main():
+            report = provenance.describe(self.place)
+            with open(os.path.join(directory, "report-0.json"), "w") as out:
+                out.write(dump(report))
+        try:
+            found = launch.in_child(main, directory, 0, launch.Limits(300.0, 1 << 20), self.place.framework)
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+        if "error" in found:
+            raise CaseFailed("{} did not start here: {message} {output}".format(
+                self.place.framework.title, **found["error"]))
+        return found
+
+    def _key(self, case, solution):
+        return {"environment": self.plan.environment, "device": self.here["device"], "source": case.source,
+                "case": case.key, "solution": solution, "case_hash": case.hash, "mode": case.mode}
+
+    def measure(self, case, solution):
+        """Run one case under one solution; the record is kept before anything is judged."""
+        started = time.time()
+        settings = self.plan.solutions[solution]
+        before = self.place.device.state()
+        reports = launch.run_case(case, settings, self.place, self.options.repeats, self.options.relaunches,
+                                  self.options.limits, self.plan.determinism_variables,
+                                  self.options.contention)
+        circumstances = {
+            "framework": self.here["framework"], "stack": self.here["stack"], "machine": self.here["machine"],
+            "threads": settings.get("threads") or 0,
+            "determinism_environment": environment(settings),
+            "repeats": self.options.repeats, "relaunches": self.options.relaunches,
+            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+            "duration_seconds": round(time.time() - started, 3),
+        }
+        if before is not None:
+            circumstances["gpu_state"] = {"before": before, "after": self.place.device.state()}
+        found = record.build(self._key(case, solution), reports, circumstances)
+        self.journal.add(found)
+        self._on_record(found, self)
+        return found
+
+    def judge(self, found, cell):
+        """Contradiction or CaseFailed, where the record is not what the plan's cell leads to expect."""
+        name = "{source} [{case}] under {solution}".format(**found)
+        expect = cell.get("expect")
+        if found["observation"] in ("crashed", "timed-out"):
+            if cell.get("may_fail"):
+                return
+            self.failed.append(name)
+            raise CaseFailed("{}: {observation}: {error[type]}: {error[message]}".format(name, **found))
+        if expect == "deterministic" and found["observation"] in ("differs", "raises"):
+            self.contradicted.append(name)
+            raise Contradiction("{}: claimed deterministic, but {observation} ({differed} of {runs})".format(
+                name, **found))
+        if expect == "raises" and found["observation"] in ("differs", "equal"):
+            self.contradicted.append(name)
+            raise Contradiction("{}: claimed to raise, but {observation}".format(name, **found))
+
+    def pytest_pycollect_makeitem(self, collector, name, obj):
+        if not isinstance(obj, CaseFunction):
+            return None
+        return [item for item in self._items(collector, obj)]
+
+    def _items(self, collector, family):
+        for case in family.cases(self.place.framework.modes):
+            for cell in self._cells.get(case.source, []):
+                yield CaseItem.from_parent(collector, name="{}[{}]".format(case.key, cell["solution"]), suite=self,
+                                           case=case, cell=cell)
+
+    def pytest_collectreport(self, report):
+        """Remember the first module after which the framework's runtime was up."""
+        if self._starter is None and self.place.framework.started():
+            self._starter = report.nodeid
+
+    def pytest_collection_modifyitems(self, config, items):
+        """Leave out what an interrupted run has already recorded; what it found still counts."""
+        if self.place.framework.started():
+            raise pytest.UsageError("{}: runs an op when imported: every case would share that runtime; build inputs "
+                                    "with NumPy, inside the case".format(self._starter))
+        cases = [item for item in items if isinstance(item, CaseItem)]
+        self._refuse_twins(cases)
+        self.collected = len(cases)
+        done = []
+        for item in cases:
+            found = self._finished(item)
+            if found:
+                done.append(item)
+                self._judge_again(found, item.cell)
+        items[:] = sorted((item for item in items if item not in done), key=_rank)
+        self.total = len(items)
+        if done:
+            config.hook.pytest_deselected(items=done)
+
+    def pytest_runtest_protocol(self, item, nextitem):
+        """Past the budget nothing more is begun; what is left is there for the next run."""
+        if self.options.minutes is None or time.time() - self._start < 60 * self.options.minutes:
+            return None
+        self.not_begun += 1
+        return True
+
+    def _judge_again(self, found, cell):
+        try:
+            self.judge(found, cell)
+        except Contradiction:
+            pass  # noted by judge(); it was told when it was found
+
+    def _refuse_twins(self, items):
+        """Two cases of one key would be one cell: the second would never be run."""
+        seen = {}
+        for item in items:
+            key = (item.case.source, item.case.key, item.solution)
+            if key in seen:
+                raise pytest.UsageError("{} and {}: two cases of {} have the key {}".format(
+                    seen[key].fspath, item.fspath, item.case.source, item.case.key))
+            seen[key] = item
+
+    def _finished(self, item):
+        wanted = self._key(item.case, item.solution)
+        wanted.update(self.here, repeats=self.options.repeats, relaunches=self.options.relaunches,
+                      determinism_environment=environment(self.plan.solutions[item.solution]))
+        return self.journal.finished(wanted)
+
+
+def _rank(item):
+    """Cells without a rank stay in the suite's order."""
+    return getattr(item, "cell", {}).get("rank", [])

@@ -1,0 +1,48 @@
+"""The software and hardware that ran: versions of everything, for the record."""
+
+import json
+import os
+import platform
+import re
+
+import numpy as np
+
+from tfdet_common.machine import machine_name
+
+from .. import devices
+
+
+def describe(place):
+    """{framework, stack, device, machine} of this process; the framework's runtime starts, so call it in a child.
+
+    `device` of the answer is None if the framework sees no such device.
+    """
+    told = place.framework.describe()
+    device, more = place.device.describe(place.framework)
+    stack = {
+        "python": platform.python_version(), "numpy": np.__version__, "image": os.environ.get("TFDET_IMAGE"),
+        "image_digest": os.environ.get("TFDET_IMAGE_DIGEST"), "engine": os.environ.get("TFDET_ENGINE", "none"),
+        "os": _os(), "keras": told.get("keras"), "cuda": told.get("cuda"), "cudnn": told.get("cudnn"),
+    }
+    for part in (devices.installed(), more, _bundle()):
+        stack.update(part)
+    return {"framework": {"name": place.framework.name, "version": told["version"]}, "stack": stack, "device": device,
+            "machine": os.environ.get("TFDET_MACHINE") or machine_name()}
+
+
+def _bundle():
+    """What was trimmed, stubbed or taken from the host, where the environment was carried here by `tfdet bundle`."""
+    path = os.environ.get("TFDET_BUNDLE")
+    if not path:
+        return {}
+    with open(path) as source:
+        return {"bundle": json.load(source)}
+
+
+def _os():
+    try:
+        with open("/etc/os-release") as source:
+            found = re.search(r'^PRETTY_NAME="?([^"\n]+)', source.read(), re.M)
+    except (IOError, OSError):
+        found = None
+    return found.group(1) if found else platform.platform()

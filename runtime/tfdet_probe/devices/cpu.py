@@ -1,0 +1,38 @@
+"""The processor.  It is kept busy by threads that multiply matrices on all cores."""
+
+import os
+import platform
+import re
+
+from .base import Device
+
+_SIDE = 384  # of the matrices: NumPy lets go of the interpreter while it multiplies
+
+
+class Cpu(Device):
+    kind = word = "cpu"
+    placement = "CPU"
+
+    def installed(self):
+        return {"cpu": _model(), "cores": len(os.sched_getaffinity(0))}
+
+    def describe(self, framework):
+        return {"kind": self.kind, "model": self.kind}, {}
+
+    def work(self):
+        import numpy as np
+        count = len(os.sched_getaffinity(0))
+
+        def work():
+            one = np.ones((_SIDE, _SIDE), np.float32)
+            return lambda: one.dot(one)
+        return "{} threads multiplying matrices".format(count), [work] * count
+
+
+def _model():
+    try:
+        with open("/proc/cpuinfo") as source:
+            found = re.search(r"^model name\s*:\s*(.+)$", source.read(), re.M)
+    except (IOError, OSError):
+        found = None
+    return found.group(1) if found else platform.machine()

@@ -1,0 +1,57 @@
+"""TensorFlow, 1.13 to the newest.  Its own modules are imported on use: the host asks for the modes only."""
+
+import os
+import sys
+
+from tfdet_probe.frameworks.base import Framework
+
+from . import errors, placement, solutions
+
+
+class Adapter(Framework):
+    name, title = "tensorflow", "TensorFlow"
+    modes = ("eager", "function", "session")
+
+    def before_import(self):
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+    def started(self):
+        context = sys.modules.get("tensorflow.python.eager.context")
+        current = getattr(context, "_context", None)
+        return current is not None and getattr(current, "_context_handle", None) is not None
+
+    def describe(self):
+        from . import stack
+        return stack.describe()
+
+    def visible(self, placement):
+        from . import stack
+        return stack.visible(placement)
+
+    def prepare(self, computation, mode, device, settings):
+        from . import modes
+        return modes.prepare(computation, mode, "/device:" + device, settings)
+
+    def apply(self, call):
+        return solutions.apply(call)
+
+    def seed(self, call, seed):
+        solutions.seed(call, seed)
+
+    def kernels(self, run):
+        import tensorflow as tf
+
+        from . import profile
+        return profile.kernels(tf, run)
+
+    def is_op(self, name, op):
+        return placement.is_op(name, op)
+
+    def said(self, error):
+        return errors.said(error)
+
+    def classify(self, error):
+        return errors.classify(error)
+
+    def refused_by_gradient(self, error, ops):
+        return errors.refused_by_gradient(error, ops)

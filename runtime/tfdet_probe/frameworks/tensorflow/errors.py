@@ -1,0 +1,65 @@
+"""What an exception of TensorFlow says and means: raises, unsupported or crashed."""
+
+import re
+import traceback
+
+# TensorFlow's refusals under determinism all say so in words.
+_DETERMINISM = re.compile(r"determinis", re.I)
+_NO_KERNEL = re.compile(
+    r"no OpKernel was registered|could not find (valid )?(device|.*kernel)|cannot assign a device"
+    r"|could not satisfy|op.*only supports? (the )?NHWC|only supports NHWC|not supported on (the )?CPU"
+    r"|NHWC tensor format|format.*not supported|not implemented|not support.*NCHW|no registered '"
+    r"|(module 'tensorflow\S*'|type object '\w+'|'\S*(tensorflow|Tensor|Dataset|Tape|Variable)\S*' object)"
+    r" has no attribute"
+    r"|cannot import name|No module named"
+    r"|algorithm.*unimplemented|do(es)? not (yet |currently )?support|(is|are) not (yet |currently )?supported"
+    r"|cannot set the property", re.I)
+_NO_KERNEL_TYPES = ("NotFoundError", "InvalidArgumentError", "UnimplementedError", "InternalError", "AttributeError",
+                    "ImportError", "ModuleNotFoundError", "NotImplementedError", "TypeError", "ValueError")
+
+
+# TensorFlow puts stacks, with lines of source code, around and behind what it says.
+_STACK = re.compile(r"\n(Original stack trace for|Errors may have originated)")
+_IN_FUNCTION = re.compile(r"^in (user|converted) code:.*\n\s*[\w.]*(Error|Exception|NotHere): ", re.S)
+_FRAME = re.compile(r'^( *)File "[^\n]*\n(?:\1 +[^\n]*\n)*', re.M)
+_AROUND = re.compile(r"\s*$|\s+\[\[|Graph execution error:|Detected at node|<stack traces|Node: |in user code:")
+
+
+def said(error):
+    """What an exception says, without the stacks: a path or a line of code there is no reason."""
+    text = _STACK.split(_IN_FUNCTION.sub("", str(error)))[0]
+    lines = [line.strip() for line in _FRAME.sub("", text + "\n").splitlines() if not _AROUND.match(line)]
+    return "\n".join(lines) or text
+
+
+# How a failed op is named: by its type where it runs eagerly, else by its place in the graph.
+_EAGER_OP = re.compile(r"\[Op:(\w+)\]")
+_GRADIENT_NODE = re.compile(r"\{?\{?node '?(?:gradients|gradient_tape)/(?:[\w.\-]+/)*(\w+)")
+
+
+def refused_by_gradient(error, ops):
+    """The op under test that refused the arguments which a gradient function of TensorFlow gave it, or None.
+
+    No case wrote those arguments, so the fault is not the case's: kernels that lack a form do not always say so.
+    """
+    if type(error).__name__ != "InvalidArgumentError":
+        return None
+    text = str(error)
+    named = _GRADIENT_NODE.search(text) or (_EAGER_OP.search(text) if _in_gradient(error) else None)
+    op = re.sub(r"_\d+$", "", named.group(1)) if named else ""
+    return op if any(re.match("({})$".format(each), op) for each in ops) else None
+
+
+def _in_gradient(error):
+    return any(frame[0].endswith("imperative_grad.py") for frame in traceback.extract_tb(error.__traceback__))
+
+
+def classify(error):
+    """'raises' (refused for determinism), 'unsupported' (no such op, kernel or switch here) or 'crashed'."""
+    name, message = type(error).__name__, said(error)
+    if name in ("UnimplementedError", "RuntimeError", "InvalidArgumentError", "FailedPreconditionError") \
+            and _DETERMINISM.search(message):
+        return "raises"
+    if name in _NO_KERNEL_TYPES and _NO_KERNEL.search(message):
+        return "unsupported"
+    return "crashed"

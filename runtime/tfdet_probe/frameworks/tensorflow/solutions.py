@@ -1,0 +1,65 @@
+"""The calls and seeds that are solutions in TensorFlow."""
+
+from tfdet_probe.core.errors import NotHere
+
+
+def apply(call):
+    """See frameworks.base."""
+    return _CALLS[call]()
+
+
+def seed(call, number):
+    """See frameworks.base."""
+    _SEEDERS.get(call, _set_seeds)(number)
+
+
+def _enable_op_determinism():
+    import tensorflow as tf
+    config = getattr(tf, "config", None)  # 1.13 has no tf.config
+    switch = getattr(getattr(config, "experimental", None), "enable_op_determinism", None)
+    if switch is None:
+        raise NotHere("tf.config.experimental.enable_op_determinism came with TensorFlow 2.8")
+    switch()
+
+
+def _set_seeds(seed):
+    import random
+
+    import numpy
+    import tensorflow as tf
+    random.seed(seed)
+    numpy.random.seed(seed)
+    tf.compat.v1.set_random_seed(seed)
+
+
+def _set_keras_seeds(seed):
+    import tensorflow as tf
+    if not hasattr(tf.keras.utils, "set_random_seed"):
+        raise NotHere("tf.keras.utils.set_random_seed came with TensorFlow 2.7")
+    tf.keras.utils.set_random_seed(seed)
+
+
+def _patch():
+    import tfdeterminism
+    tfdeterminism.patch()
+    return ["bias-add-backprop"]
+
+
+def _enable_determinism():
+    """Without the seed: before_repeat() sets it, and in 1.x eager execution could not be switched on after it."""
+    import tfdeterminism
+    return tfdeterminism.enable_determinism().covered
+
+
+def _set_all_seeds(seed):
+    import tfdeterminism
+    tfdeterminism.set_seeds(seed)
+
+
+def _nothing():
+    pass
+
+
+_CALLS = {"enable_op_determinism": _enable_op_determinism, "keras_set_random_seed": _nothing,
+          "patch": _patch, "enable_determinism": _enable_determinism}
+_SEEDERS = {"keras_set_random_seed": _set_keras_seeds, "enable_determinism": _set_all_seeds}

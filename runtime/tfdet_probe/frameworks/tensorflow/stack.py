@@ -1,0 +1,39 @@
+"""What TensorFlow tells of itself and of the devices that it sees."""
+
+import re
+
+import tensorflow as tf
+
+
+def describe():
+    """See frameworks.base."""
+    build = _build_info()
+    return {"version": tf.__version__, "keras": _keras_version(), "cuda": build.get("cuda_version"),
+            "cudnn": build.get("cudnn_version")}
+
+
+def visible(placement):
+    """See frameworks.base.  Starts TensorFlow's runtime."""
+    from tensorflow.python.client import device_lib
+    found = [d.physical_device_desc for d in device_lib.list_local_devices() if d.device_type == placement]
+    return [{"name": _said(r"name: ([^,]+)", text), "compute_capability": _said(r"compute capability: ([\d.]+)", text)}
+            for text in found]
+
+
+def _said(pattern, text):
+    found = re.search(pattern, text)
+    return found.group(1).strip() if found else None
+
+
+def _build_info():
+    try:
+        return dict(tf.sysconfig.get_build_info())
+    except AttributeError:  # before 2.3
+        return {}
+
+
+def _keras_version():
+    try:
+        return getattr(tf.keras, "__version__", None)
+    except Exception:  # a broken Keras is no reason to measure nothing
+        return None

@@ -1,0 +1,130 @@
+"""What to do about a culprit: the matrix' source and solution for this version and device.
+
+advice.json is generated from the claims and the evidence of the matrix (`tfdet status --write`).
+"""
+
+import io
+import json
+import os
+import re
+from collections import OrderedDict
+
+SCHEMA = 2
+KERNEL, PIPELINE, SEED, FEED, STRUCTURE, ORDER = (
+    "kernel race", "input pipeline", "seed or state", "Python feed", "structure", "order only")
+UNKNOWN = "not known at this level"
+_FILE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "advice.json")
+_CLASS_LINES = {
+    FEED: ["import random, numpy",
+           "random.seed(1); numpy.random.seed(1)  # and numpy.random.default_rng(1) instead of default_rng()",
+           "for item in sorted(items):  # a set has another order in every process; or PYTHONHASHSEED=0 before Python"],
+    SEED: ["tf.random.set_seed(1)  # TensorFlow 1: tf.set_random_seed(1) in each graph"],
+    PIPELINE: ["dataset = dataset.map(function)  # no num_parallel_calls where the function draws random numbers",
+               "dataset = dataset.shuffle(size, seed=1)",
+               "generator = numpy.random.default_rng(1)  # in what from_generator or numpy_function draws from"],
+    STRUCTURE: ["# find what decides here, for example a branch on the time, a set's order, a file or a random number"],
+    ORDER: ["for item in sorted(items):  # go through it in an order that does not change"],
+}
+
+
+class Advice(object):
+    """source, solution: keys of the matrix or None. lines: of code. text: one sentence."""
+
+    def __init__(self, source=None, solution=None, lines=(), text=""):
+        self.source = source
+        self.solution = solution
+        self.lines = list(lines)
+        self.text = text
+
+
+class Book(object):
+    """advice.json for one environment. header: of a trace (tensorflow, environment)."""
+
+    def __init__(self, header, content=None):
+        content = content or _content()
+        self.sources, self.solutions = content["sources"], content["solutions"]  # in the matrix' order
+        self._version = _numbers(header.get("tensorflow") or "")
+        self._ngc = _numbers((header.get("environment") or {}).get("NVIDIA_TENSORFLOW_VERSION") or "")
+
+    def advise(self, kind, source, device):
+        """kind: class of the culprit; source: key or None; device: as TensorFlow names it."""
+        found = self.sources.get(source)
+        if found is None:
+            lines = _CLASS_LINES.get(kind, [])
+            return Advice(None, None, lines, "the matrix has no row for it")
+        place = "gpu" if "GPU" in (device or "").upper() else "cpu"
+        key = self._solution(found, place)
+        if key is not None:
+            return Advice(source, key, self.solutions[key]["lines"], "{} ({})".format(self.solutions[key]["name"], key))
+        lines = ["# instead: " + found["instead"]] if found["instead"] else _CLASS_LINES.get(kind, [])
+        stops = sorted(self._claimed(found, place, "raises"))
+        text = "no solution is known on a {} in this version".format(place.upper())
+        if stops:
+            text += "; {} makes the program stop there with an error".format(" or ".join(stops))
+        return Advice(source, None, lines, text)
+
+    def source_of(self, op, forward=None):
+        """The row of an op type: the one that is named like it, else the one of which it is the first op."""
+        named = [(_kebab(op) != key, one["ops"].index(op), place, key)
+                 for place, (key, one) in enumerate(self.sources.items()) if op in one["ops"]]
+        if op == "UnsortedSegmentSum" and (forward or "").startswith(("Gather", "ResourceGather")):
+            return "gather-backprop"
+        return min(named)[3] if named else None
+
+    def _solution(self, source, place):
+        """The documented or measured solution; of several what covers the most ops, TensorFlow's own, the newest."""
+        found = self._claimed(source, place, "deterministic")
+        version = ".".join(str(part) for part in self._version[:2])
+        if not self._ngc:
+            found |= {key for key, versions in source["measured"].get(place, {}).items() if version in versions}
+        known = [(one["general"], not one["own"], place, key)
+                 for place, (key, one) in enumerate(self.solutions.items()) if key in found]
+        special = [one for one in known if not one[0] and one[-1] not in ("CPU1", "KSEED")]
+        return max(special or known)[-1] if known else None
+
+    def _claimed(self, source, place, says):
+        return {key for claim in source["claims"] for key in claim["solutions"]
+                if claim["says"] == says and claim["device"] == place and self._covers(claim)}
+
+    def _covers(self, claim):
+        if self._ngc:
+            inside = contains(claim.get("ngc"), self._ngc)
+        else:
+            inside = contains(claim.get("stock"), self._version[:2])
+        return inside and ("framework_version" not in claim or contains(claim["framework_version"], self._version[:2]))
+
+
+def contains(text, version):
+    """Does a range such as ">=2.8,<=2.10" hold the version (a tuple)? None holds none."""
+    if not text or not version:
+        return False
+    tests = [re.match(r"\s*(>=|<=|==|!=|<|>)\s*([0-9.]+)", part) for part in text.split(",")]
+    return all(test is not None and _holds(_compare(version, _numbers(test.group(2))), test.group(1)) for test in tests)
+
+
+def _holds(compared, sign):
+    return {">=": compared >= 0, "<=": compared <= 0, "==": compared == 0, "!=": compared != 0, "<": compared < 0,
+            ">": compared > 0}[sign]
+
+
+def _compare(left, right):
+    size = max(len(left), len(right))
+    left, right = (one + (0,) * (size - len(one)) for one in (left, right))
+    return (left > right) - (left < right)
+
+
+def _numbers(text):
+    found = re.match(r"\d+(\.\d+)*", text)
+    return tuple(int(part) for part in found.group().split(".")) if found else ()
+
+
+def _kebab(op):
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", op).lower()
+
+
+def _content():
+    with io.open(_FILE, encoding="utf-8") as source:
+        content = json.load(source, object_pairs_hook=OrderedDict)  # Python 3.5 forgets the order
+    if content.get("schema") != SCHEMA:
+        raise ValueError("{}: schema {}, not {}".format(_FILE, content.get("schema"), SCHEMA))
+    return content

@@ -1,0 +1,163 @@
+"""Which record began it: the earliest step, then the record whose inputs agree and whose output differs.
+
+Everything is asked at one step only, the earliest that differs: before it all agrees, after it
+everything may be a consequence. Rules that keep consequences from looking like causes:
+
+- the value of an input is that of the same occurrence in this step (or the latest one before);
+- a read of a variable has the writes since the last read as its inputs;
+- an argument of a function body has the inputs of the call, and in a loop the rest of the body;
+- a call has the records of the functions that it calls;
+- an op that only passes on what it gets is no cause while anything that feeds it differs;
+- where the two programs are wired differently, that is the cause.
+"""
+
+import numpy
+
+from .align import MISSING
+from .feeds import Feeds
+from .reordered import Reordered
+from .root import Root, in_graph, place
+from .writes import Writes
+
+RECORDS_LOOKED_AT = 200000  # of the differing ones of a step
+_PASSES_ON = frozenset("""Identity IdentityN Merge RefMerge Switch RefSwitch Enter RefEnter Exit RefExit NextIteration
+    RefNextIteration LoopCond Reshape Squeeze ExpandDims Pack Unpack Shape ReadVariableOp StopGradient Snapshot
+    PreventGradient CheckNumerics Print PrintV2 EnsureShape TensorListGetItem TensorListSetItem TensorListStack
+    TensorListPopBack TensorListPushBack TensorListFromTensor TensorListGather TensorListConcat TensorListConcatV2
+    TensorArrayReadV3 TensorArrayWriteV3 TensorArrayGatherV3 TensorArrayConcatV3 StackPopV2 QueueDequeueV2
+    QueueDequeueManyV2 QueueDequeueUpToV2 OptionalGetValue Transpose Slice
+    StridedSlice ConcatV2 Split Cast While StatelessWhile If StatelessIf Case StatelessCase PartitionedCall
+    StatefulPartitionedCall""".split())
+
+
+class Suspects(object):
+    """The causes among the differing records of one step. slots: those records, ascending."""
+
+    def __init__(self, pair, differs, step, slots):
+        self._pair, self._differs = pair, differs
+        self._slots = slots[numpy.argsort(pair.order[0][slots], kind="mergesort")][:RECORDS_LOOKED_AT]
+        self._groups = pair.groups_of(self._slots)
+        self._feeds = Feeds(pair, step)
+        self._writes = Writes(pair, differs, self._feeds)
+        self._reordered = Reordered(pair, self._feeds)
+        self._calls = _calls(pair.runs[0])
+        self._bodies = self._differing_bodies()
+
+    def roots(self):
+        """Every cause of the step, in the order of the first run; the first difference if none stands out."""
+        found, seen, reordered = [], set(), []
+        for slot, group in zip(self._slots.tolist(), self._groups.tolist()):
+            root = self._cause(slot, group)
+            if root is None:
+                continue
+            if place(root) in seen:
+                continue
+            seen.add(place(root))
+            (reordered if root.kind == "order" else found).append(root)
+        if not found and not reordered:
+            slot, group = int(self._slots[0]), int(self._groups[0])
+            found = [self._root("unexplained", slot, group)]
+        if found and reordered and all(in_graph(root.definition) for root in reordered):
+            reordered = []  # a loop's iterations overtook each other: no cause beside a real one
+        return sorted(found + reordered, key=lambda root: root.order)
+
+    def _cause(self, slot, group):
+        _, definition = self._feeds.definition(slot, group)
+        if definition["kind"] == "write":
+            return None
+        if self._rewired(slot, group):
+            return self._root("structure", slot, group)
+        explained = self._explained(slot, group, definition)
+        if explained == "values":
+            return None
+        if definition["kind"] in ("read", "random") and definition["variable"]:
+            write = self._writes.last(definition, self._feeds.order(slot))
+            if write is not None and self._writes.tainted(write):
+                return None
+            if write is not None and definition["kind"] == "read":
+                return self._root("value", write.slot, write.group)  # though all that went into it agrees
+        if self._reordered(group, definition):
+            return None if explained else self._root("order", slot, group)
+        if explained == "order" and not in_graph(definition):
+            return None
+        return self._root("value", slot, group)
+
+    def _explained(self, slot, group, definition):
+        """"values" if something that feeds the record differs, "order" if only by order, else ""."""
+        how = set()
+        for feeding in self._feeds.slots(slot, group, definition):
+            if self._differs[feeding]:
+                other = int(self._pair.groups_of(feeding))
+                how.add("order" if self._reordered(other, self._feeds.definition(feeding, other)[1]) else "values")
+        if any(body in self._bodies for body in self._feeds.sources(definition).bodies):
+            how.add("values")
+        if definition["kind"] == "argument" and self._argument_explained(slot, definition):
+            how.add("values")
+        if definition["op"] in _PASSES_ON and (self._fed_by_difference(definition)
+                                               or self._passed_in_difference(slot, definition)):
+            how.add("values")
+        return "values" if "values" in how else "order" if how else ""
+
+    def _rewired(self, slot, group):
+        """Do other outputs feed it in the second run? Eager values may come from anywhere: graphs only."""
+        pair = self._pair
+        numbers = [int(pair.ids[side][group]) for side in (0, 1)]
+        definitions = [pair.runs[side].definition(numbers[side], int(pair.order[side][slot])) for side in (0, 1)]
+        if not in_graph(definitions[0]):
+            return False
+        fed = [[int(pair.group[side][number]) for number in one["inputs"]] for side, one in enumerate(definitions)]
+        return sorted(fed[0]) != sorted(fed[1])
+
+    def _argument_explained(self, slot, definition):
+        """Did what the caller passed in differ, or (in a loop) what the body made before?"""
+        order = self._feeds.order(slot)
+        walk, seen = [(definition["function"], definition["trace"])], set()
+        while walk:
+            body = walk.pop()
+            if body in seen:
+                continue
+            seen.add(body)
+            for call in self._calls.get(body, ()):
+                if self._fed_by_difference(call):
+                    return True
+                if call["op"] in ("While", "StatelessWhile") and self._bodies.get(body, order) < order:
+                    return True
+                walk.extend((one["function"], one["trace"]) for one in self._feeds.sources(call).arguments)
+        return False
+
+    def _passed_in_difference(self, slot, definition):
+        """Is it in a list, say, that a caller passed in?"""
+        return any(self._argument_explained(slot, one) for one in self._feeds.sources(definition).arguments)
+
+    def _fed_by_difference(self, definition):
+        """Does any record of what feeds it differ in this step?"""
+        sources = self._feeds.sources(definition)
+        for number in sources.recorded + sources.before:
+            first, end = self._feeds.range(int(self._pair.group[0][number]))
+            if self._differs[first:end].any():
+                return True
+        return False
+
+    def _differing_bodies(self):
+        """{(function, trace): earliest order} of the bodies in which something differs, callers included."""
+        bodies = {}
+        for slot, group in zip(self._slots.tolist(), self._groups.tolist()):
+            _, one = self._feeds.definition(slot, group)
+            body = (one["function"], one["trace"])
+            bodies[body] = min(bodies.get(body, MISSING), self._feeds.order(slot))
+        return bodies
+
+    def _root(self, kind, slot, group):
+        side, definition = self._feeds.definition(slot, group)
+        step = int(self._pair.step[0][slot])
+        return Root(kind, side, definition, step, self._feeds.order(slot), group, slot)
+
+
+def _calls(run):
+    """{(function, trace): [definitions of the calls that run it]}."""
+    calls = {}
+    for number in run.ids():
+        one = run.definition(number)
+        for body in one["calls"]:
+            calls.setdefault(tuple(body), []).append(one)
+    return calls

@@ -1,0 +1,120 @@
+"""The trace file (.tfdt): what it holds. The writer and reader modules write and read it.
+
+A file is a prefix of 16 bytes and then blocks, only ever appended to:
+
+    prefix   8 bytes  MAGIC, then u32 schema version, u32 zero (all integers little-endian)
+    block    4 bytes  tag, u32 length of the payload, u32 CRC-32 of tag + length + payload, payload
+
+A file whose last block is not whole (the program was killed, the disk was full) is valid up to
+there. Nothing in it is executable: JSON, fixed-size records, zlib.
+
+Blocks by tag:
+
+    HEAD  JSON, once, first: the run. Keys: schema, tensorflow, numpy, python, argv, cwd, level
+          ("none" | "weights" | "layers" | "ops"), steps ([first, end] or null), pid, rank, started
+          (seconds since 1970), devices (list of names), xla (what was done about it, in words),
+          environment (determinism-related variables that are set), probe (how digests are made).
+    DEFS  zlib of a JSON list of definitions (below). A later definition of an id replaces an
+          earlier one. Every id is defined before its first record.
+    RECS  records: EVENT items, one after another, in the order in which they were observed.
+    NOTE  JSON {"kind": ..., "text": ...}: something worth saying, in words. Kinds: "xla", "capture".
+    CAPT  JSON {"key": id, "occurrence": n, "step": n, "file": name beside the trace}: recorded inputs.
+    DONE  JSON, once, last; its absence means that the program was killed. Keys: clean (false when
+          an exception or a fault of ours ended recording), exit (status or null), weights (hex
+          digest of all final weights, or null), variables ({name: hex digest}), records, steps
+          (number of steps seen), error (text or null).
+
+A definition says what a key id means; one output of one op in one place of the program. Keys:
+
+    id         integer, dense from 0
+    function   name of the graph function without its uid; "" for eager ops, "session" for session graphs
+    trace      how many functions (or session graphs) of this name came before (0 for eager)
+    node       node name in the graph; eager: OP@FILE:LINE#N, N-th such op of a step in its thread
+    op         op type: "MatMul"; "weight", "loss", "layer", "step" for values that are no op's
+    output     output index; -1 for an op that writes a variable and outputs nothing
+    dtype, shape   name of the type; list (null for unknown sizes) or null
+    device     as far as known at that time
+    file, line, stack   where the user's program made it; stack: [[file, line, name], ...], innermost
+               first; null / 0 / [] if no user's frame is known
+    forward    node name of the op whose gradient this is, or null
+    forward_stack   where the user's program made that op, as stack; [] if not known
+    inputs     list of key ids: the outputs that feed it. The value of an input is the latest record of
+               that key before (within the same block for functions: body records precede)
+    variable   label of the variable that is read or written, or null
+    kind       "op", "argument" (of a function body), "read", "write", "call" (calls function
+               bodies; their records precede its own), "input" (input pipeline), "feed" (from
+               Python: placeholders, arrays, numpy_function), "random", "state" (clock, counters),
+               "weight", "loss", "layer", "step"
+    calls      list of [function, trace] that a "call" runs
+    attrs      {"seed": .., "seed2": ..} and the like, where they explain a difference; else {}.
+               "deterministic": False, "draws": True of a pipeline whose order is open, that draws without a seed;
+               "ahead": True of what feeds a queue in a thread of its own, chance how often;
+               "by": "keras" of a value from Python that Keras made
+    layer      Keras layer or name scope, or null
+    replica    replica number in a distribution strategy, or 0
+    thread     name of the thread, "" for the main one
+    recorded   false: no record will come (resources, variants); walk through it to its inputs
+
+What aligns two runs: ``key_of(definition)``; then the occurrence. A record of kind "write" carries
+digest 0: it only says that the variable was written then, from its inputs.
+"""
+
+import os
+import struct
+
+import numpy
+
+MAGIC = b"\x89TFDT\r\n\x1a"
+SCHEMA = 1
+EXTENSION = ".tfdt"
+EVENT = numpy.dtype([("digest", "<u8"),      # of the value's bytes and their number
+                     ("key", "<u4"),         # id of its definition
+                     ("step", "<u4"),        # training step, from 0
+                     ("occurrence", "<u4"),  # how many records of this key came before in the run
+                     ("shape", "<u4")])      # CRC-32 of the shape, 0 if not known
+
+PREFIX = struct.Struct("<8sII")
+BLOCK = struct.Struct("<4sII")
+
+
+class BadTrace(Exception):
+    """Not a trace that this version can read. cause, advice: one line each."""
+
+    def __init__(self, cause, advice):
+        Exception.__init__(self, "{}: {}".format(cause, advice))
+        self.cause = cause
+        self.advice = advice
+
+
+def key_of(definition):
+    """What names the same output in another run; hashable."""
+    return (definition["thread"], definition["replica"], definition["function"], definition["trace"],
+            definition["node"], definition["output"], definition["op"])
+
+
+def definition(id, op, node, **fields):
+    """A definition with its defaults filled in."""
+    made = dict(id=id, op=op, node=node, function="", trace=0, output=0, dtype="", shape=None, device="", file=None,
+                line=0, stack=[], forward=None, forward_stack=[], inputs=[], variable=None, kind="op", calls=[],
+                attrs={}, layer=None, replica=0, thread="", recorded=True)
+    unknown = set(fields) - set(made)
+    if unknown:
+        raise TypeError("no such field: {}".format(", ".join(sorted(unknown))))
+    made.update(fields)
+    return made
+
+
+def trace_files(folder):
+    """The trace files of a folder by rank name: {"0": path, ...}; a file is taken for itself."""
+    if os.path.isfile(folder):
+        return {"0": folder}
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError as error:
+        raise BadTrace("{} cannot be read: {}".format(folder, error.strerror), "name the folder given to --out")
+    found = {name[len("trace-"):-len(EXTENSION)]: os.path.join(folder, name) for name in names
+             if name.startswith("trace-") and name.endswith(EXTENSION)}
+    if not found:
+        raise BadTrace("{} holds no trace".format(folder), "record one: python -m tfdeterminism.trace run --out "
+                       "{} -- train.py".format(folder))
+    return found

@@ -1,0 +1,92 @@
+"""Starts the other commands on the user's program, and says what became of them."""
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+
+from .. import errors
+
+_TAIL = 12  # lines of a failed program that are shown
+
+
+class Failed(Exception):
+    """cause, advice: one line each."""
+
+    def __init__(self, cause, advice):
+        Exception.__init__(self, cause)
+        self.cause = cause
+        self.advice = advice
+
+
+class NothingRecorded(Failed):
+    """The program ran, and at this level there was nothing to record."""
+
+
+class Launcher(object):
+    """program: argv of the user's program; folder: where its output goes."""
+
+    def __init__(self, program, folder):
+        self._program = program
+        self._log = os.path.join(folder, "output.txt")
+
+    def record(self, number, options, environment=None):
+        """Run the program with probes. number: which run it is; environment: variables to add. Raises Failed."""
+        command = [sys.executable, "-m", errors.MODULE, "run"] + options + ["--"] + self._program
+        with io.open(self._log, "wb") as output:
+            child = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                     env=dict(os.environ, **environment) if environment else None)
+            with _ended(child):
+                code = child.wait()
+        if code:
+            raise self._failed(code, number)
+
+    def _failed(self, code, number):
+        with io.open(self._log, "r", encoding="utf-8", errors="replace") as output:
+            lines = [line for line in output.read().splitlines() if line.strip()][-_TAIL:]
+        if code == errors.NOTHING and lines and lines[-1].startswith(errors.SAID):
+            return NothingRecorded(lines[-1][len(errors.SAID):], "is it a TensorFlow program? See --help")
+        said = "".join("\n  | " + line[:200] for line in lines)
+        return Failed("the program ended with {} in run {}{}".format(_ending(code), number, said),
+                      "make it run without the tool first: {} {}".format(sys.executable, " ".join(self._program)))
+
+
+def replay(path, times):
+    """What `trace replay` says of kept inputs, as a dict. Raises Failed."""
+    command = [sys.executable, "-m", errors.MODULE, "replay", path, "--times", str(times)]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with _ended(child):
+        said, complaint = child.communicate()
+    if child.returncode not in (0, 1):
+        words = complaint.decode("utf-8", "replace").strip().splitlines()
+        raise Failed(words[0] if words else "no reason given", "compare two traces instead")
+    return json.loads(said.decode("utf-8").strip().splitlines()[-1])
+
+
+@contextlib.contextmanager
+def _ended(child):
+    """Whatever interrupts us, the child does not outlive us."""
+    try:
+        yield
+    except BaseException:
+        _end(child)
+        raise
+
+
+def _end(child):
+    """See a child to its end: Ctrl-C reached it too; then less kindly."""
+    for what in (lambda: None, child.terminate, child.kill):
+        try:
+            what()
+            child.wait(timeout=10)
+            return
+        except subprocess.TimeoutExpired:
+            continue
+        except OSError:
+            return
+
+
+def _ending(code):
+    return "signal {}".format(-code) if code < 0 else "exit code {}".format(code)

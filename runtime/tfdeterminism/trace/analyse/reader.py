@@ -1,0 +1,178 @@
+"""Reads a trace file: a stranger's data, of which nothing is believed that is not looked at."""
+
+import io
+import json
+import os
+import zlib
+
+import numpy
+
+from .format import BLOCK, EVENT, MAGIC, PREFIX, SCHEMA, BadTrace
+
+_BLOCK_LIMIT = 64 << 20
+_JSON_BLOCKS = (b"NOTE", b"CAPT", b"DONE")
+_NAMES = {b"HEAD": "header", b"DEFS": "definitions", b"RECS": "records", b"NOTE": "note", b"CAPT": "capture",
+          b"DONE": "end"}
+_FIELDS = {"id": int, "function": str, "trace": int, "node": str, "op": str, "output": int, "dtype": str,
+           "device": str, "line": int, "stack": list, "forward_stack": list, "inputs": list, "kind": str,
+           "calls": list, "attrs": dict, "replica": int, "thread": str, "recorded": bool}
+
+
+class Reader(object):
+    """One pass over a file in bounded memory.
+
+    header: the HEAD block. ``for kind, value in reader`` yields ("definitions", list), ("records",
+    array of EVENT), ("note", dict), ("capture", dict), ("end", dict), in file order. After the
+    pass: complete (a DONE block was read), damage (None, or words and offset where it stops being
+    readable). Raises BadTrace for a file that is no trace, newer, or without a whole header.
+    """
+
+    def __init__(self, path):
+        self.path = path
+        self.complete = False
+        self.damage = None
+        self._defined = 0
+        try:
+            self._file = io.open(path, "rb", buffering=1 << 18)
+            self._size = os.fstat(self._file.fileno()).st_size
+        except (IOError, OSError) as error:
+            raise BadTrace("{} cannot be read: {}".format(path, error.strerror),
+                           "name a file that `trace run --out` wrote")
+        self._prefix()
+        first = self._next()
+        if first is None or first[0] != b"HEAD":
+            raise BadTrace("{} ends before its header".format(path), "record it again: the program was killed at once")
+        self.header = self._parsed(first[1], dict)
+        if self.header is None:
+            raise BadTrace("{} has an unreadable header".format(path), "record it again")
+
+    def __iter__(self):
+        for tag, payload in iter(self._next, None):
+            if tag == b"RECS":
+                value = self._records(payload)
+            elif tag == b"DEFS":
+                value = self._definitions(payload)
+            elif tag in _JSON_BLOCKS:
+                value = self._parsed(payload, dict)
+            else:
+                continue  # of a later minor revision: nothing we need
+            if value is None:
+                return
+            if tag == b"DONE":
+                self.complete = True
+            yield _NAMES[tag], value
+
+    def close(self):
+        self._file.close()
+
+    def _prefix(self):
+        data = self._file.read(PREFIX.size)
+        if not MAGIC.startswith(data[:len(MAGIC)]) or not data:
+            raise BadTrace("{} is not a trace".format(self.path), "name a .tfdt file that `trace run --out` wrote")
+        if len(data) < PREFIX.size:
+            raise BadTrace("{} ends before its header".format(self.path),
+                           "record it again: the program was killed at once")
+        version = PREFIX.unpack(data)[1]
+        if version > SCHEMA:
+            raise BadTrace("{} has schema version {}, this reads up to {}".format(self.path, version, SCHEMA),
+                           "read it with the tfdeterminism that wrote it, or a newer one")
+        if version < SCHEMA:
+            raise BadTrace("{} has schema version {}, this reads {}".format(self.path, version, SCHEMA),
+                           "record it again")
+
+    def _next(self):
+        """(tag, payload) of the next whole block, or None at the end or at the first damage."""
+        if self.damage:
+            return None
+        offset = self._file.tell()
+        head = self._file.read(BLOCK.size)
+        if not head:
+            return None
+        if len(head) < BLOCK.size:
+            return self._stop("cut off", offset)
+        tag, length, crc = BLOCK.unpack(head)
+        if length > self._size - offset - BLOCK.size and tag in _NAMES and length <= _BLOCK_LIMIT:
+            return self._stop("cut off", offset)
+        if length > _BLOCK_LIMIT or length > self._size - offset - BLOCK.size:
+            return self._stop("damaged", offset)
+        payload = self._file.read(length)
+        if zlib.crc32(payload, zlib.crc32(head[:8])) & 0xffffffff != crc:
+            return self._stop("damaged", offset)
+        return tag, payload
+
+    def _stop(self, how, offset):
+        self.damage = "{} at byte {}".format(how, offset)
+        return None
+
+    def _parsed(self, payload, kind):
+        try:
+            value = json.loads(payload.decode("utf-8"))
+        except ValueError:
+            value = None
+        return value if isinstance(value, kind) else self._stop("damaged", self._file.tell())
+
+    def _definitions(self, payload):
+        unpack = zlib.decompressobj()
+        try:
+            text = unpack.decompress(payload, _BLOCK_LIMIT)
+        except zlib.error:
+            return self._stop("damaged", self._file.tell())
+        found = self._parsed(text, list)
+        if found is None or not all(_sound(one, self._defined + number) for number, one in enumerate(found)):
+            return self._stop("damaged", self._file.tell())
+        self._defined = max([self._defined] + [one["id"] + 1 for one in found])
+        return found
+
+    def _records(self, payload):
+        if len(payload) % EVENT.itemsize:
+            return self._stop("damaged", self._file.tell())
+        records = numpy.frombuffer(payload, EVENT)
+        if len(records) and records["key"].max() >= self._defined:
+            return self._stop("damaged", self._file.tell())
+        return records
+
+
+def _sound(definition, limit):
+    """Is it a definition whose id follows those before? limit: the highest id that it may have."""
+    return (isinstance(definition, dict) and isinstance(definition.get("id"), int) and 0 <= definition["id"] <= limit
+            and all(isinstance(definition.get(name), kind) for name, kind in _FIELDS.items())
+            and all(isinstance(one, int) for one in definition["inputs"]))
+
+
+class Trace(object):
+    """A whole trace in memory: header, definitions (list by id), records (array of EVENT), notes,
+    captures, end (dict or None), damage (None or words)."""
+
+    def __init__(self, header, definitions, records, notes, captures, end, damage):
+        self.header = header
+        self.definitions = definitions
+        self.records = records
+        self.notes = notes
+        self.captures = captures
+        self.end = end
+        self.damage = damage
+
+
+def load(path):
+    """The whole file; 24 bytes of memory a record. Raises BadTrace."""
+    reader = Reader(path)
+    definitions, notes, captures, end = {}, [], [], None
+    records = numpy.empty(reader._size // EVENT.itemsize, EVENT)  # untouched pages cost nothing
+    count = 0
+    try:
+        for kind, value in reader:
+            if kind == "records":
+                records[count:count + len(value)] = value
+                count += len(value)
+            elif kind == "definitions":
+                definitions.update((one["id"], one) for one in value)
+            elif kind == "note":
+                notes.append(value)
+            elif kind == "capture":
+                captures.append(value)
+            else:
+                end = value
+    finally:
+        reader.close()
+    ordered = [definitions[number] for number in range(len(definitions))]
+    return Trace(reader.header, ordered, records[:count], notes, captures, end, reader.damage)

@@ -1,0 +1,35 @@
+"""A cause, and what its definition says of where it is."""
+
+import re
+
+_NUMBER = re.compile(r"#\d+$")
+
+
+class Root(object):
+    """A cause. group, slot: its record (slot None: it has none of its own, a write); side: the run
+    whose definition it is; kind: why it is one: "value", "structure", "order", "unexplained"."""
+
+    def __init__(self, kind, side, definition, step, order, group, slot=None):
+        self.kind = kind
+        self.side = side
+        self.definition = definition
+        self.step = step
+        self.order = order
+        self.group = group
+        self.slot = slot
+
+
+def in_graph(definition):
+    """Is it an op of a graph, whose wiring is fixed, and not one that ran eagerly?"""
+    return not (definition["function"] == "" and _NUMBER.search(definition["node"]) and "@" in definition["node"])
+
+
+def line_of(definition):
+    """What eager records of one line of the program share."""
+    return (definition["thread"], definition["replica"], _NUMBER.sub("", definition["node"]), definition["output"])
+
+
+def place(root):
+    """Several outputs of one op, or turns of one line, are one cause."""
+    one = root.definition
+    return (one["function"], one["trace"], _NUMBER.sub("", one["node"]), one["replica"], one["thread"])

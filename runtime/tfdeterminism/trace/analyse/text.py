@@ -1,0 +1,77 @@
+"""What was found, in words for people."""
+
+import unicodedata
+
+_HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+
+
+def of_difference(difference):
+    """The report for people."""
+    lines = [_headline(difference)]
+    for number, culprit in enumerate(difference.culprits):
+        lines += [""] + _culprit_lines(culprit, number, len(difference.culprits))
+    if difference.notes:
+        lines.append("")
+    lines += ["note: " + note for note in difference.notes]
+    return "\n".join(shown(line) for line in lines)
+
+
+def shown(line):
+    """A stranger's trace must not steer a terminal, nor hide or reorder what it says."""
+    return "".join("?" if unicodedata.category(c) in _HIDDEN and c != "\t" else c for c in line)
+
+
+def of_search(found):
+    """The verdict for people, with what it rests on."""
+    lines = []
+    if found.difference:
+        lines += of_difference(found.difference).split("\n") + [""]
+    lines += ["Verdict: " + found.verdict()] + ["  " + line for line in found.findings]
+    if found.culprits and found.culprits[0]["lines"]:
+        lines.append("Change:")
+        lines += ["    " + line for line in found.culprits[0]["lines"]]
+    return "\n".join(shown(line) for line in lines)
+
+
+def count(number):
+    return "{:,}".format(number)
+
+
+def _headline(found):
+    words = {"same": "The runs are the same", "diverged": "The runs differ from step {} on",
+             "structure": "The runs do not do the same things, from step {} on"}[found.result]
+    if found.result == "structure" and not found.culprits:
+        words = "The runs do not do the same things"
+    head = words.format(found.first_step) + ": {} records compared".format(count(found.compared))
+    if found.differing:
+        head += ", {} differ".format(count(found.differing))
+    if found.missing:
+        head += ", {} are in one run only".format(count(found.missing))
+    if found.reordered:
+        head += "; {} keys have their values in another order, values equal".format(count(found.reordered))
+    return head + "."
+
+
+def _culprit_lines(culprit, number, total):
+    name = culprit["op_type"]
+    if "@" not in culprit["op_name"] and culprit["op_name"] != name:  # an eager op's name is its line
+        name += " ({})".format(culprit["op_name"])
+    title = "Culprit" if total == 1 else "Culprit {} of {}".format(number + 1, total)
+    lines = ["{}: {}".format(title, name)]
+    lines.append("  class    {}: {}".format(culprit["class"], culprit["why"]))
+    where = "step {}".format(culprit["step"])
+    for label, value in (("on", culprit["device"]), ("in", culprit["function"]), ("layer", culprit["layer"])):
+        where += ", {} {}".format(label, value) if value else ""
+    lines.append("  where    " + where)
+    if culprit["used_by"] and culprit["op_type"] == "Python":
+        lines.append("  used by  " + ", ".join(culprit["used_by"]))
+    if culprit["forward_op"]:
+        lines.append("  gradient of {} ({})".format(culprit["forward_op"], culprit["forward_name"]))
+    if culprit["file"]:
+        lines.append("  line     {}:{}".format(culprit["file"], culprit["line"]))
+        lines += ["             " + line.strip() for number, line in culprit["snippet"] if number == culprit["line"]]
+    if culprit["source"]:
+        lines.append("  matrix   {}".format(culprit["source"]))
+    advised = culprit["advice"].split("; ")[0] if culprit["solution"] else ""
+    lines.append("  solution " + (advised or "see below"))
+    return lines + ["             " + line for line in culprit["lines"]]

@@ -1,0 +1,169 @@
+"""What two runs say when they are laid side by side: the same, diverged, or not the same things."""
+
+import numpy
+
+from .align import MISSING
+from .culprit import Suspects
+from .flow import Flow
+from .root import Root, in_graph
+
+ROOTS = 32  # listed at most
+
+
+class Verdict(object):
+    """What a pair says. result: "same", "diverged", "structure"; roots: the first cause first.
+
+    first_step: the earliest that differs, or None. differing, missing: numbers of records.
+    reordered: keys whose values are the same in another order. strings: records of strings that differ
+    and are no cause: see _only_names. steps: array of (step, records,
+    differing). front: slots of the first differing step in the first run's order.
+    """
+
+    def __init__(self, pair):
+        self.pair = pair
+        self.roots = []
+        self.first_step = None
+        self.reordered = self.strings = 0
+        self._flow = None
+        self.differs, missing = _differences(pair)
+        self.missing_slots = numpy.flatnonzero(missing)
+        self.differing = int(numpy.count_nonzero(self.differs))
+        self.missing = len(self.missing_slots)
+        self._find()
+
+    @property
+    def result(self):
+        if self.missing or any(root.kind == "structure" for root in self.roots):
+            return "structure"
+        return "diverged" if self.roots else "same"
+
+    def steps(self):
+        """(step, records, differing or missing) of each step that has records."""
+        step, _ = _places(self.pair)
+        numbers, place = numpy.unique(step, return_inverse=True)  # a step's number may be large
+        bad = self.differs.copy()
+        bad[self.missing_slots] = True
+        records = numpy.bincount(place, minlength=len(numbers))
+        differing = numpy.bincount(place[bad], minlength=len(numbers))
+        return list(zip(numbers.tolist(), records.tolist(), differing.tolist()))
+
+    def front(self, step):
+        """Slots of a step in the order of the run that has them."""
+        steps, order = _places(self.pair)
+        slots = numpy.flatnonzero(steps == step)
+        return slots[numpy.argsort(order[slots], kind="mergesort")]
+
+    def state(self, slot):
+        """"same", "differs", "missing" or "written" of one slot."""
+        if MISSING in (self.pair.order[0][slot], self.pair.order[1][slot]):
+            return "missing"
+        if self.differs[slot]:
+            return "differs"
+        _, definition = self.pair.definition(int(self.pair.groups_of(slot)))
+        return "written" if definition["kind"] == "write" else "same"
+
+    def _find(self):
+        structural = _structural(self.pair, self.missing_slots)
+        for step, slots in _by_step(self.pair, self.differs):
+            if structural and structural[0].step < step:
+                break
+            found = Suspects(self.pair, self.differs, step, slots).roots()
+            names = [root for root in found if self._only_names(root)]
+            self.strings += len(names) and self._count_strings(slots)
+            found = [root for root in found if root not in names]
+            causes = [root for root in found if root.kind != "order" or not in_graph(root.definition)]
+            self.reordered += len(found) - len(causes)
+            if causes:
+                self.roots = causes
+                break
+        if structural and self.roots and structural[0].step > self.roots[0].step:
+            structural = []  # a consequence; `missing` tells of it
+        if structural:  # what is only wired otherwise is so because of what one run lacks
+            self.roots = [root for root in self.roots if root.kind != "structure"]
+        self.roots = sorted(self.roots + structural, key=lambda root: (root.step, root.order, root.kind))[:ROOTS]
+        if self.roots:
+            self.first_step = self.roots[0].step
+
+    def _only_names(self, root):
+        """Is it a string from which no number comes that differs: a temporary file's name, a handle?"""
+        if root.definition["dtype"] != "string" or root.kind == "structure" or root.side:
+            return False
+        self._flow = self._flow or Flow(self.pair.runs[0])
+
+        def differs(one):
+            return self.pair.ever_differs(one["id"], 0)
+
+        def passes(one):
+            return not one["recorded"] or one["kind"] in ("write", "call") or differs(one)
+
+        return not any(differs(one) and one["dtype"] != "string"
+                       for one in self._flow.behind(root.definition, passes))
+
+    def _count_strings(self, slots):
+        groups, counts = numpy.unique(self.pair.groups_of(slots), return_counts=True)
+        return sum(count for group, count in zip(groups.tolist(), counts.tolist())
+                   if self.pair.definition(group)[1]["dtype"] == "string")
+
+
+def _differences(pair):
+    """(differs, missing): a flag for each slot."""
+    have = [order != MISSING for order in pair.order]
+    differs = have[0] & have[1]
+    differs &= pair.value[0] != pair.value[1]
+    missing = have[0] != have[1]
+    for side in (0, 1):
+        run = pair.runs[side]
+        if not run.whole:  # what a killed program did not come to is no difference
+            last = int(pair.step[side][have[side]].max()) if have[side].any() else -1
+            missing &= have[side] | (pair.step[1 - side] < last)
+    slots = numpy.flatnonzero(missing)
+    groups = pair.groups_of(slots)
+    ahead = [group for group in numpy.unique(groups).tolist() if _runs_ahead(pair, group)]
+    missing[slots[numpy.isin(groups, ahead)]] = False
+    return differs, missing
+
+
+def _runs_ahead(pair, group):
+    """Is it chance how often this was recorded? Both runs must know it."""
+    return min(int(pair.ids[side][group]) for side in (0, 1)) >= 0 \
+        and bool(pair.definition(group)[1]["attrs"].get("ahead"))
+
+
+def _places(pair):
+    """(step, order) of each slot, by the run that has it, the first where both do."""
+    absent = pair.order[0] == MISSING
+    return numpy.where(absent, pair.step[1], pair.step[0]), numpy.where(absent, pair.order[1], pair.order[0])
+
+
+def _by_step(pair, differs):
+    """(step, slots) of the differing slots, step by step."""
+    slots = numpy.flatnonzero(differs)
+    if not len(slots):
+        return
+    steps = pair.step[0][slots]
+    turn = numpy.argsort(steps, kind="mergesort")
+    slots, steps = slots[turn], steps[turn]
+    ends = numpy.flatnonzero(numpy.diff(steps)) + 1
+    first = 0
+    for end in ends.tolist() + [len(slots)]:
+        yield int(steps[first]), slots[first:end]
+        first = end
+
+
+def _structural(pair, slots):
+    """The first record that one run lacks, as [cause], or []: of its step the one that was defined first."""
+    found = []
+    for side in (0, 1):
+        mine = slots[pair.order[side][slots] != MISSING]
+        if not len(mine):
+            continue
+        step = int(pair.step[side][mine].min())
+        mine = mine[pair.step[side][mine] == step]
+        groups = pair.groups_of(mine)
+        alone = pair.ids[1 - side][groups] < 0  # else the other run only has fewer of them
+        turn = numpy.lexsort((pair.order[side][mine], pair.ids[side][groups], ~alone))[0]
+        slot, group = int(mine[turn]), int(groups[turn])
+        order, number = int(pair.order[side][slot]), int(pair.ids[side][group])
+        definition = pair.runs[side].definition(number, order)
+        found.append(((step, not alone[turn], number), Root("structure", side, definition, step, order, group, slot)))
+    return [root for _, root in sorted(found, key=lambda one: one[0])[:1]]

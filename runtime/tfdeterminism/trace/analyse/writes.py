@@ -1,0 +1,39 @@
+"""What was written into a variable before it was read."""
+
+import collections
+
+Write = collections.namedtuple("Write", "order group slot")
+
+
+class Writes(object):
+    """feeds: the feeds.Feeds of the step; differs: a flag for each slot."""
+
+    def __init__(self, pair, differs, feeds):
+        self._differs, self._feeds = differs, feeds
+        self._tainted = {}
+        self._groups = {}  # (variable, replica): the groups that write it
+        for number in pair.runs[0].ids():
+            one = pair.runs[0].definition(number)
+            if one["kind"] == "write" and one["variable"]:
+                self._groups.setdefault((one["variable"], one["replica"]), []).append(int(pair.group[0][number]))
+
+    def last(self, definition, order):
+        """The latest Write of this variable before, or None."""
+        latest = [Write(self._feeds.order(slot), group, slot)
+                  for group in self._groups.get((definition["variable"], definition["replica"]), ())
+                  for slot in [self._feeds.latest(group, order)] if slot is not None]
+        return max(latest) if latest else None
+
+    def tainted(self, write):
+        """Does anything that went into this write differ, or into the writes before it in this step?"""
+        if write not in self._tainted:
+            self._tainted[write] = False  # ends what would go in a circle
+            self._tainted[write] = self._is_tainted(write)
+        return self._tainted[write]
+
+    def _is_tainted(self, write):
+        _, definition = self._feeds.definition(write.slot, write.group)
+        if any(self._differs[slot] for slot in self._feeds.slots(write.slot, write.group, definition)):
+            return True
+        before = self.last(definition, write.order) if self._feeds.in_step(write.slot) else None
+        return before is not None and self.tainted(before)

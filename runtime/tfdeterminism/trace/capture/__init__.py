@@ -1,0 +1,1 @@
+"""Runs inside a framework: observes what a program computes, and writes digests of it."""

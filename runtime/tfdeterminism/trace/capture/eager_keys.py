@@ -1,0 +1,64 @@
+"""Key ids of ops that run one by one: the same line of the program has the same ids in each step."""
+
+_NTH_LIMIT = 4096  # ops of one line and type in one step that get keys of their own
+
+
+class EagerKeys(object):
+    """definitions: the recorder's, lock too. Thread-safe."""
+
+    def __init__(self, lock, definitions):
+        self._lock = lock
+        self._definitions = definitions
+        self._ids = {}
+        self._fed = {}        # id: (definition, ids of all that ever fed it)
+        self._by_inputs = {}  # (op, ids of inputs): (node, stack)
+        self._nth = {}
+
+    def key(self, op, stack, output, thread, replica, inputs, nth, **fields):
+        """The id of an op's output: by type, the user's line, and how many such came in this step."""
+        place = "{}:{}".format(stack[0][0], stack[0][1]) if stack else "?"
+        name = (thread, replica, op, place, nth, output)
+        with self._lock:
+            number = self._ids.get(name)
+            if number is None:
+                made = self._definitions.add(op=op, node="{}@{}#{}".format(op, place, nth), output=output,
+                                             thread=thread, replica=replica, stack=stack,
+                                             file=stack[0][0] if stack else None, line=stack[0][1] if stack else 0,
+                                             inputs=sorted(set(inputs)), **fields)
+                number = self._ids[name] = made["id"]
+                self._fed[number] = (made, set(inputs))
+                self._by_inputs[op, tuple(inputs)] = self.described(number)
+                return number
+            definition, known = self._fed[number]
+            if not known.issuperset(inputs) and len(known) < 64:  # it is fed from elsewhere this time
+                known.update(inputs)
+                definition["inputs"] = sorted(known)
+                self._definitions.renew(definition)
+            return number
+
+    def described(self, key):
+        """(node, stack) of an op's output."""
+        definition = self._fed[key][0]
+        return definition["node"], definition["stack"]
+
+    def fed_by(self, op, inputs):
+        """(node, stack) of an op of that type with these inputs, or None."""
+        return self._by_inputs.get((op, tuple(inputs)))
+
+    def name_variable(self, keys, label):
+        """What these ops read or wrote has got its name."""
+        with self._lock:
+            for key in keys:
+                definition = self._fed[key][0]
+                definition["variable"] = label
+                self._definitions.renew(definition)
+
+    def nth(self, *name):
+        """How often this name was asked for in this step, from 0."""
+        with self._lock:
+            count = self._nth.get(name, 0)
+            self._nth[name] = count + 1
+            return min(count, _NTH_LIMIT)
+
+    def step_ended(self):
+        self._nth.clear()

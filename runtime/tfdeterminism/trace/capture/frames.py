@@ -1,0 +1,67 @@
+"""Which lines of the user's program made an op."""
+
+import os
+import sys
+import sysconfig
+
+DEPTH = 8  # frames kept of a stack
+
+_HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_PACKAGES = ("tensorflow", "tensorflow_core", "keras", "tf_keras", "tensorflow_estimator", "numpy", "horovod")
+_known = {}
+
+
+def is_user(path):
+    """Is it a file of the user's program, not of Python, TensorFlow, an installed package or ours?"""
+    known = _known.get(path)
+    if known is None:
+        known = _known[path] = not path.startswith(_foreign()) and not _generated(path)
+    return known
+
+
+def _generated(path):
+    return (path.startswith(("<frozen", "<__array_function__")) or "__autograph_generated_file" in path
+            or path == "<string>")
+
+
+def _foreign():
+    folders = [_HERE] + [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    for name in _PACKAGES:
+        module = sys.modules.get(name)
+        if getattr(module, "__file__", None):
+            folders.append(os.path.dirname(os.path.abspath(module.__file__)))
+    return tuple(folder + os.sep for folder in folders + [os.path.realpath(one) for one in folders])
+
+
+def of_op(op):
+    """[[file, line, function], ...] of the user, innermost first: where a graph op was created."""
+    try:
+        traceback = op.traceback
+        if hasattr(traceback, "get_user_frames"):  # spares us TensorFlow's own, which are most
+            found = [(frame.filename, frame.lineno, frame.name) for frame in traceback.get_user_frames()]
+        else:
+            found = [tuple(frame)[:3] for frame in traceback or ()]
+    except Exception:  # an imported graph has no stack; what is raised depends on the version
+        return []
+    return [list(frame) for frame in reversed(found) if is_user(frame[0])][:DEPTH]
+
+
+def in_keras():
+    """Is it Keras that the user's innermost line has called?"""
+    frame = sys._getframe(1)
+    while frame is not None and not is_user(frame.f_code.co_filename):
+        if {"keras", "tf_keras"} & set(os.path.normpath(frame.f_code.co_filename).split(os.sep)):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def of_caller():
+    """The same for the caller's own stack."""
+    found, frame = [], sys._getframe(1)
+    while frame is not None and len(found) < DEPTH:
+        path = frame.f_code.co_filename
+        if is_user(path):
+            found.append([path, frame.f_lineno, frame.f_code.co_name])
+        frame = frame.f_back
+    return found

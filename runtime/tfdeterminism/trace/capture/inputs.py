@@ -1,0 +1,109 @@
+"""Keeps the inputs of one op, once, so that it can be run again on them: see the replay module.
+
+The file is an .npz without pickled objects: input_0, input_1, ... as plain numbers (strings as
+bytes and lengths), and "meta", JSON: op, dtypes, shapes, device, and its attributes.
+"""
+
+import io
+import json
+import os
+
+import numpy
+
+from .. import errors
+
+LIMIT = 1 << 30  # bytes of all inputs together
+_NAMES = ("function", "trace", "node")
+
+
+def parse(text):
+    """{"function", "trace", "node", "occurrence"} from JSON on a command line. Raises BadUsage."""
+    try:
+        wanted = json.loads(text)
+        return {"function": str(wanted.get("function", "")), "trace": int(wanted.get("trace", 0)),
+                "node": str(wanted["node"]), "occurrence": int(wanted.get("occurrence", 0))}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise errors.BadUsage("--capture {}: not an op".format(text),
+                              'give JSON: {"function": "", "trace": 0, "node": "...", "occurrence": 0}')
+
+
+class Capture(object):
+    """wanted: as parse() gives it."""
+
+    def __init__(self, recorder, wanted):
+        self._recorder = recorder
+        self._wanted = wanted
+        self._seen = 0
+        self.done = False
+
+    def wants(self, function, trace, node):
+        return not self.done and [self._wanted[name] for name in _NAMES] == [function, trace, node]
+
+    def eager(self, key, node, op_type, inputs, attrs, outputs, values):
+        """An eager op has run. values: inputs as arrays, None for what has none."""
+        if self.wants("", 0, node) and self._turn():
+            pairs = list(attrs or ())
+            self._save(key, {"op": op_type, "outputs": outputs,
+                             "eager_attrs": [_plain(one) for one in pairs]}, inputs, values)
+
+    def graph(self, key, op, values):
+        """A graph op is about to run, or has. values: arrays of all its inputs."""
+        if not self.done and self._turn():
+            self._save(key, {"op": op.type, "outputs": len(op.outputs),
+                             "node_def": op.node_def.SerializeToString().hex()}, list(op.inputs), values)
+
+    def _turn(self):
+        self._seen += 1
+        return self._seen == self._wanted["occurrence"] + 1
+
+    def _save(self, key, meta, tensors, values):
+        self.done = True
+        size = sum(getattr(one, "nbytes", 0) for one in values)
+        if size > LIMIT or any(one is None for one in values):
+            self._recorder.note("capture", "the inputs of {} cannot be kept: {}".format(
+                self._wanted["node"], "they are larger than 1 GiB" if size > LIMIT else "one of them is a resource"))
+            return
+        meta["dtypes"] = [tensor.dtype.base_dtype.name for tensor in tensors]
+        meta["shapes"] = [list(value.shape) for value in values]
+        meta["device"] = getattr(tensors[0], "device", "") if tensors else ""
+        name = "capture-{}.npz".format(key)
+        arrays = {"input_{}".format(number): flat(value) for number, value in enumerate(values)}
+        arrays.update(("lengths_{}".format(number), lengths(value)) for number, value in enumerate(values)
+                      if value.dtype.kind in "OSU")
+        arrays["meta"] = numpy.frombuffer(json.dumps(meta).encode("utf-8"), numpy.uint8)
+        try:
+            buffer = io.BytesIO()
+            numpy.savez(buffer, **arrays)
+            with open(os.path.join(self._recorder.folder, name), "wb") as target:
+                target.write(buffer.getvalue())
+        except (IOError, OSError) as error:
+            errors.say("the inputs of {} cannot be kept: {}".format(self._wanted["node"], error.strerror))
+            return
+        self._recorder.captured(key, self._wanted["occurrence"], self._recorder.steps.number, name)
+
+
+def flat(value):
+    """The bytes of an array as uint8."""
+    if value.dtype.kind in "OSU":
+        return numpy.frombuffer(b"".join(_items(value)), numpy.uint8)
+    return numpy.frombuffer(numpy.ascontiguousarray(value).tobytes(), numpy.uint8)
+
+
+def lengths(value):
+    """The lengths of an array's strings."""
+    return numpy.array([len(one) for one in _items(value)], numpy.int64)
+
+
+def _items(value):
+    return [one if isinstance(one, bytes) else str(one).encode("utf-8") for one in value.reshape(-1).tolist()]
+
+
+def _plain(value):
+    """An attribute as JSON: bytes become {"bytes": hex}."""
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return int(value) if hasattr(value, "__int__") else {"unknown": str(value)}

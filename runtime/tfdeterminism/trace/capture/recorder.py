@@ -1,0 +1,154 @@
+"""One process's trace: writes what the back ends observe."""
+
+import contextlib
+import os
+import threading
+
+import numpy
+
+from .. import errors
+from ..analyse.format import EVENT
+from ..analyse.writer import Writer
+from .definitions import Definitions
+from .eager_keys import EagerKeys
+from .steps import Steps
+
+_EAGER_BUFFER = 256  # records; what a killed program may lose
+
+
+class Recorder(object):
+    """level: one of usage.LEVELS. window: (first, end) of the steps to record, or None for all. Thread-safe."""
+
+    def __init__(self, path, header, level="ops", window=None):
+        self.level = level
+        self.folder = os.path.dirname(path)
+        self.active = True
+        self.error = None
+        self.seen_ops = False
+        self.local = threading.local()
+        self._lock = threading.RLock()
+        self.steps = Steps(self._lock, window, self._step_ended)
+        self.definitions = Definitions(self._lock)
+        self.eager = EagerKeys(self._lock, self.definitions)
+        self._pid = os.getpid()
+        self._writer = Writer(path, header)
+        self._buffer = []
+        self._occurrences = numpy.zeros(1024, numpy.uint32)  # by key
+        self._at_step = []
+
+    @contextlib.contextmanager
+    def unseen(self):
+        """What this thread runs meanwhile is not the program's own, and is not recorded."""
+        before, self.local.busy = getattr(self.local, "busy", False), True
+        try:
+            yield
+        finally:
+            self.local.busy = before
+
+    def wants(self):
+        """Is this step recorded?"""
+        return self.active and self.steps.wanted()
+
+    def emit(self, keys, digests, shapes=None):
+        """keys: array of different ids; digests: array of uint64; shapes: array of CRCs or None for unknown."""
+        with self._lock:
+            if not self.wants() or not self._ours():
+                return
+            self._flush_buffer()
+            records = numpy.zeros(len(keys), EVENT)
+            records["key"] = keys
+            records["digest"] = digests
+            records["step"] = self.steps.number
+            if shapes is not None:
+                records["shape"] = shapes
+            self._make_room()
+            records["occurrence"] = self._occurrences[keys]
+            self._occurrences[keys] += 1
+            self._write(records)
+
+    def emit_one(self, key, value, shape=0):
+        """One record, kept back for a while: eager ops come one by one."""
+        with self._lock:
+            if not self.wants():
+                return
+            self._make_room()
+            self._buffer.append((value, key, self.steps.number, self._occurrences[key], shape))
+            self._occurrences[key] += 1
+            if len(self._buffer) >= _EAGER_BUFFER:
+                self._flush_buffer()
+
+    def _make_room(self):
+        while self.definitions.count > len(self._occurrences):
+            self._occurrences = numpy.concatenate([self._occurrences, numpy.zeros_like(self._occurrences)])
+
+    def note(self, kind, text):
+        self._guarded(lambda: self._writer.note(kind, text))
+
+    def captured(self, key, occurrence, step, name):
+        self._guarded(lambda: (self._define(), self._writer.capture(key, occurrence, step, name)))
+
+    def at_step(self, function):
+        """function() is called at the end of each recorded step."""
+        self._at_step.append(function)
+
+    def _step_ended(self):
+        if self.wants():
+            for function in self._at_step:
+                function()
+        self._flush()
+        self.eager.step_ended()
+
+    def end(self, clean, exit_status, weights, variables):
+        """Write the last block. weights: hex digits or None; variables: {label: hex digits}."""
+        with self._lock:
+            if self._ours():
+                self._flush()
+                self._guarded(lambda: self._writer.end(clean=clean, exit=exit_status, weights=weights,
+                                                       variables=variables, steps=self.steps.number, error=self.error))
+                self._writer.close()
+            self.active = False
+
+    def _ours(self):
+        """A forked child must not write into its parent's file."""
+        if os.getpid() == self._pid:
+            return True
+        self.active = False
+        return False
+
+    def _flush(self):
+        if self.active and self._ours():
+            self._flush_buffer()
+            self._write(None)
+
+    def _define(self):
+        self._writer.define(self.definitions.take_unwritten())
+
+    def _flush_buffer(self):
+        if self._buffer:
+            records = numpy.array(self._buffer, EVENT)
+            self._buffer = []
+            self._write(records)
+
+    def _write(self, records):
+        def write():
+            self._define()
+            if records is not None:
+                self._writer.events(records)
+                self.seen_ops = True
+        self._guarded(write)
+
+    def _guarded(self, write):
+        """A full disk ends the trace, not the program: what was written stays readable."""
+        with self._lock:
+            if not self.active or not self._ours():
+                return
+            try:
+                write()
+            except (IOError, OSError) as error:
+                self.fail("{}: {}".format(self._writer.path, error.strerror or error))
+
+    def fail(self, reason):
+        """Nothing more is recorded; said once."""
+        self.active = False
+        self.error = reason
+        errors.say("{}; the program goes on, and its trace ends at step {}".format(reason, self.steps.number))

@@ -1,0 +1,58 @@
+"""Where a training step ends: where the program says so, or else where its optimizers and gradients do."""
+
+
+class Steps(object):
+    """window: (first, end) of the steps to record, or None for all. lock: the recorder's; ended(): called with it
+    held at the end of each step. Thread-safe."""
+
+    def __init__(self, lock, window, ended):
+        self.number = 0
+        self.window = window
+        self._lock = lock
+        self._ended = ended
+        self._manual = self._applied = self._gradient = self._ends = False
+
+    def wanted(self):
+        return self.window is None or self.window[0] <= self.number < self.window[1]
+
+    def next(self):
+        """trace.step(): from now on the program says where a step ends, and nobody guesses."""
+        with self._lock:
+            # The program's first step may have been guessed already, and then this is its end too.
+            if self._manual or not self.number:
+                self._advance()
+            self._manual = True
+
+    def applied(self):
+        """An optimizer has updated its variables, and the caller is back in Python."""
+        with self._lock:
+            self._applied = True
+            self._gradient = False
+            if not self._manual:
+                self._advance()
+
+    def gradient(self):
+        """A gradient is about to be computed: without an optimizer this is what separates steps."""
+        with self._lock:
+            if self._gradient and not self._applied and not self._manual:
+                self._advance()
+            self._gradient = True
+
+    def loop_turned(self):
+        """One iteration of a loop in a graph that holds a training step has run."""
+        self._ends = False
+        self.applied()
+
+    def function_ran(self):
+        """A graph function that holds a training step has run; the step ends with the outermost call."""
+        self._ends = True
+
+    def call_ended(self):
+        """An outermost call of a graph function has ended."""
+        if self._ends:
+            self._ends = False
+            self.applied()
+
+    def _advance(self):
+        self._ended()
+        self.number += 1

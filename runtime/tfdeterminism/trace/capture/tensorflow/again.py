@@ -1,0 +1,61 @@
+"""Runs one op again, in a graph or eagerly, on inputs that a trace kept."""
+
+import tensorflow
+
+from .. import digest
+from . import internals as tf
+
+
+def run(meta, arrays, times):
+    """[per output: [digest of each run]]. meta, arrays: as replay.load() gives them."""
+    return (_in_graph if "node_def" in meta else _eagerly)(meta, arrays, times)
+
+
+def _typed(meta, arrays):
+    """Arrays in TensorFlow's types."""
+    return [data if name == "string" else data.view(getattr(tf.dtypes, name).as_numpy_dtype).reshape(shape)
+            for name, (data, shape) in zip(meta["dtypes"], arrays)]
+
+
+def _in_graph(meta, arrays, times):
+    node = tensorflow.compat.v1.NodeDef.FromString(bytes.fromhex(meta["node_def"]))
+    for name in ("_class", "_XlaMustCompile"):
+        if name in node.attr:
+            del node.attr[name]
+    graph = tf.ops.Graph()
+    with graph.as_default():
+        holders = [tensorflow.compat.v1.placeholder(getattr(tf.dtypes, name), shape)
+                   for name, shape in zip(meta["dtypes"], meta["shapes"])]
+        del node.input[:]
+        node.input.extend(holder.name for holder in holders)
+        node.name = "replayed"
+        graph_def = graph.as_graph_def()
+        graph_def.node.extend([node])
+    again = tf.ops.Graph()
+    with again.as_default():
+        tensorflow.import_graph_def(graph_def, name="")
+        op = again.get_operation_by_name("replayed")
+        feeds = dict(zip([holder.name for holder in holders], _typed(meta, arrays)))
+        config = tensorflow.compat.v1.ConfigProto(allow_soft_placement=True)
+        with tensorflow.compat.v1.Session(graph=again, config=config) as session:
+            runs = [session.run(list(op.outputs), feeds) for _ in range(times)]
+    return [[digest.of_array(value) for value in output] for output in zip(*runs)]
+
+
+def _eagerly(meta, arrays, times):
+    if hasattr(tensorflow.compat.v1, "enable_eager_execution"):
+        tensorflow.compat.v1.enable_eager_execution()
+    attrs = tuple(_unplain(one) for one in meta["eager_attrs"])
+    inputs = [tf.constant(value) if name != "string" else tf.constant(value.tolist(), tf.dtypes.string)
+              for name, value in zip(meta["dtypes"], _typed(meta, arrays))]
+    results = []
+    for _ in range(times):
+        outputs = tf.execute.quick_execute(meta["op"], meta["outputs"], inputs, attrs, tf.context.context())
+        results.append([digest.of_array(one.numpy()) for one in outputs])
+    return list(zip(*results))
+
+
+def _unplain(value):
+    if isinstance(value, dict):
+        return bytes.fromhex(value["bytes"])
+    return [_unplain(one) for one in value] if isinstance(value, list) else value

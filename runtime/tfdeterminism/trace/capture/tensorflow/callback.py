@@ -1,0 +1,23 @@
+"""The Keras callback."""
+
+from ..recording import Recording
+
+
+def make(out, level, steps):
+    import tensorflow
+
+    class Trace(tensorflow.keras.callbacks.Callback):
+        """Records what happens between the begin and the end of training."""
+
+        def __init__(self):
+            super(Trace, self).__init__()
+            self._recording = Recording(out, level, steps)
+
+        def on_train_begin(self, logs=None):
+            self._recording.start()
+            self._recording.labels.follow_all(self.model.weights)
+
+        def on_train_end(self, logs=None):
+            self._recording.stop()
+
+    return Trace()

@@ -1,0 +1,172 @@
+"""Ops that run one by one: op_callbacks from TF 2.1 on, post-execution callbacks before."""
+
+import threading
+
+from .. import digest, frames
+from . import classes, digests, pipelines
+from . import internals as tf
+
+_FAST = 1 << 16  # bytes; above, TensorFlow's Fingerprint pays for its call
+_SKIPPED = (tf.dtypes.resource, tf.dtypes.variant)
+
+
+class Eager(object):
+    """Records the outputs of eager ops, and the values that come to them from Python."""
+
+    def __init__(self, recorder, keys, labels, capture, wrappers):
+        self._recorder = recorder
+        self._keys = keys
+        self._labels = labels
+        self._capture = capture
+        self._stop = None
+        if tf.op_callbacks is not None:
+            self._stop = _op_callbacks(self._callback, wrappers)
+        else:
+            wrappers.set(tf.execute, "execute", tf.execute.execute_with_callbacks)
+            if tf.context.context_safe() is not None:
+                tf.context.context().add_post_execution_callback(self._post_execution)
+            else:  # to make it is the program's: it says with it whether it is eager
+                wrappers.wrap(tf.context.Context, "__init__", self._context)
+
+    def close(self):
+        context = tf.context.context_safe()
+        if self._stop is not None:
+            self._stop()
+        elif context is not None and self._post_execution in context.post_execution_callbacks:
+            context.post_execution_callbacks.remove(self._post_execution)
+
+    def _context(self, original, context, *args, **kwargs):
+        original(context, *args, **kwargs)
+        context.add_post_execution_callback(self._post_execution)
+
+    def _post_execution(self, op_type, inputs, attrs, outputs, name):
+        self._guarded(op_type, inputs, attrs, outputs)
+
+    def _callback(self, op_type, inputs, attrs, outputs, op_name=None, graph=None):
+        if graph is None:
+            self._guarded(op_type, inputs, attrs, outputs)
+        return None  # no output is ever replaced
+
+    def _guarded(self, op_type, inputs, attrs, outputs):
+        local = self._recorder.local
+        if not self._recorder.active or getattr(local, "busy", False):
+            return
+        local.busy = True
+        try:
+            name = op_type.decode("utf-8") if isinstance(op_type, bytes) else op_type
+            called = self._keys.called_by_name(name)
+            if self._recorder.level == "ops" and self._recorder.wants():
+                self._observe(name, called, list(inputs or ()), attrs, outputs)
+            self._recorder.seen_ops = True
+            if called is not None:
+                self._recorder.steps.call_ended()
+        finally:
+            local.busy = False
+
+    def _observe(self, op_type, called, inputs, attrs, outputs):
+        stack = frames.of_caller()
+        place = tuple(stack[0][:2]) if stack else ()
+        thread, replica = _who()
+        kind = "call" if called else classes.kind(op_type)
+        short = classes.without_uid(op_type) if called else op_type
+        nth = self._recorder.eager.nth(thread, replica, short, place)
+        where = (stack, thread, replica)
+        fed = [key for key in (self._input(tensor, *where) for tensor in inputs) if key is not None]
+        forward, forward_stack = getattr(self._recorder.local, "forward", (None, []))
+        fields = dict(kind=kind, calls=[list(called)] if called else [], forward=forward,
+                      forward_stack=forward_stack, attrs=_seeds(attrs) if kind == "random"
+                      else pipelines.of_eager(op_type, attrs, inputs),
+                      variable=self._labels.of_eager(inputs[0]) if inputs and classes.of_variable(op_type) else None)
+        made = []
+        for index, tensor in enumerate(outputs if isinstance(outputs, (list, tuple)) else ()):
+            if not tf.is_eager(tensor):
+                continue
+            probed = not (tensor.dtype in _SKIPPED or op_type in classes.ALIASES or op_type in classes.SHAPES)
+            key = self._recorder.eager.key(short, stack, index, thread, replica, fed, nth,
+                                           dtype=tensor.dtype.name, shape=None, device=tensor.device or "",
+                                           recorded=probed, **fields)
+            tensor._tfdet_key = (self._recorder, key)
+            made.append(key)
+            if probed:
+                self._emit(key, tensor)
+        if kind in ("write", "call") and not made:  # a call without results still passes values in
+            made.append(self._recorder.eager.key(short, stack, -1, thread, replica, fed, nth,
+                                                 recorded=kind == "write", **fields))
+            if kind == "write":
+                self._recorder.emit_one(made[0], 0)
+        if classes.of_variable(op_type) and inputs and fields["variable"] is None:
+            self._labels.wait(inputs[0], made)
+        if made and self._capture is not None and not called:
+            self._keep(made, op_type, inputs, attrs)
+
+    def _keep(self, made, op_type, inputs, attrs):
+        node = self._recorder.eager.described(made[0])[0]
+        if self._capture.wants("", 0, node):
+            values = [None if one.dtype in _SKIPPED else one.numpy() for one in inputs]
+            self._capture.eager(made[0], node, op_type, inputs, attrs, len(made), values)
+
+    def _input(self, tensor, stack, thread, replica):
+        """The key of an op's input; a value that no op made came from Python, and is recorded here."""
+        known = getattr(tensor, "_tfdet_key", None)
+        if known is not None and known[0] is self._recorder:
+            return known[1]
+        if not tf.is_eager(tensor) or tensor.dtype in _SKIPPED:
+            return None
+        # Before a window of steps nothing was recorded: then we cannot tell who made it.
+        window = self._recorder.steps.window
+        source, kind = ("Earlier", "op") if window and window[0] else ("Python", "feed")
+        nth = self._recorder.eager.nth(thread, replica, source, tuple(stack[0][:2]) if stack else ())
+        key = self._recorder.eager.key(source, stack, 0, thread, replica, [], nth, dtype=tensor.dtype.name,
+                                       kind=kind, device=tensor.device or "",
+                                       attrs={"by": "keras"} if kind == "feed" and frames.in_keras() else {})
+        tensor._tfdet_key = (self._recorder, key)
+        self._emit(key, tensor)
+        return key
+
+    def _emit(self, key, tensor):
+        size = (tensor.shape.num_elements() or 0) * (tensor.dtype.size or 1)
+        if size < _FAST or "CPU" not in (tensor.device or "CPU"):
+            array = tf.value(tensor) if "CPU" in (tensor.device or "CPU") else tensor.numpy()
+            value = digest.of_array(array)
+        else:
+            with tf.stop_recording():
+                packed = digests.fingerprint(tensor)
+            value = int(tf.value(packed).view("<u8")[0, 0])
+        self._recorder.emit_one(key, value, digest.of_shape(tensor.shape.as_list()))
+
+
+def _op_callbacks(callback, wrappers):
+    """Install for this thread and all that come: TensorFlow keeps callbacks by thread. A function that undoes it."""
+    tf.op_callbacks.add_op_callback(callback)
+    removed = []
+
+    def start(original, thread):
+        def run():
+            if not removed:
+                tf.context.context().add_op_callback(callback)
+            return body()
+
+        body, thread.run = thread.run, run
+        return original(thread)
+
+    wrappers.wrap(threading.Thread, "start", start)
+
+    def stop():
+        removed.append(True)
+        tf.op_callbacks.remove_op_callback(callback)
+
+    return stop
+
+
+def _who():
+    """(name, replica) of this thread; the main thread and those of a strategy's replicas have no name."""
+    thread = threading.current_thread()
+    replica = getattr(thread, "replica_id", None)
+    if replica is not None:
+        return "", int(replica)
+    return ("" if thread is threading.main_thread() else thread.name), 0
+
+
+def _seeds(attrs):
+    attrs = list(attrs or ())
+    return {name: int(value or 0) for name, value in zip(attrs[::2], attrs[1::2]) if name in ("seed", "seed2")}

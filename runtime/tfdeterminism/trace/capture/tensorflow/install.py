@@ -1,0 +1,47 @@
+"""Puts all probes into a TensorFlow that has just been imported."""
+
+import os
+
+from ....wrap import Wrappers
+from ..inputs import Capture
+from . import exports, xla
+from .eager import Eager
+from .functions import Functions
+from .gradients import Gradients
+from .graphs import hide_additions
+from .keys import Keys
+from .labels import Labels
+from .levels import Levels
+from .session_weights import SessionWeights
+from .sessions import Sessions
+
+
+def install(recording):
+    """recording: a recording.Recording whose recorder was just made."""
+    recorder, wrappers = recording.recorder, Wrappers()
+    weights = SessionWeights(recorder, wrappers)
+    labels = Labels(recorder, weights, wrappers)
+    keys = Keys(recorder, labels)
+    capture = Capture(recorder, recording.capture) if recording.capture else None
+    Sessions(recorder, keys, weights, capture, wrappers)
+    closers, wanted = [], {}
+    hide_additions(wrappers)
+    exports.leave_probes_out()
+    if not recording.xla:
+        xla.switch_off(recorder, wrappers)
+    if recorder.level != "none":
+        exports.hide_saving(recorder, wrappers)
+        Functions(recorder, keys, capture, wrappers)
+        closers.append(Eager(recorder, keys, labels, capture, wrappers).close)
+        closers.append(Gradients(recorder).close)
+        wanted = Levels(recorder, keys, labels, weights, wrappers).modules()
+    wrappers.wrap(os, "_exit", lambda original, status: _exit(recording, original, status))
+    recording.installed(labels, wrappers, closers, wanted)
+
+
+def _exit(recording, original, status):
+    """os._exit skips what Python does at its end: the trace is ended first."""
+    try:
+        recording.stop(exit_status=status)
+    finally:
+        original(status)

@@ -1,0 +1,128 @@
+"""Names for variables, by which a read finds the write before it."""
+
+import weakref
+
+from .. import digest
+from . import classes
+from . import internals as tf
+
+
+class Labels(object):
+    """Follows every variable that the program creates, and digests it when it goes.
+
+    session_weights: what is known of variables that only sessions have."""
+
+    def __init__(self, recorder, session_weights, wrappers):
+        self._recorder = recorder
+        self._session_weights = session_weights
+        self._by_handle = {}    # id of an eager handle: label
+        self._unnamed = {}      # id of a handle: keys of what was done to it before it had a name
+        self._foreign = []      # handles that were there before us
+        self._alive = {}        # label: weak reference to a trainable variable
+        self._final = {}        # label: digest of a variable that is gone
+        wrappers.wrap(tf.variables.VariableMetaclass, "__call__", self._made)
+
+    def _made(self, original, cls, *args, **kwargs):
+        variable = original(cls, *args, **kwargs)
+        if cls.__name__ != "_UnreadVariable":  # what an assignment returns: the same variable again
+            self._follow_one(variable)
+        return variable
+
+    def follow_all(self, variables):
+        """Variables that were there before us; those of Keras 3 hold TensorFlow's in .value."""
+        for one in variables:
+            self._follow_one(one if isinstance(one, tf.BaseVariable) else getattr(one, "value", one))
+
+    def _follow_one(self, variable):
+        handle = getattr(variable, "_handle", None)
+        if self._recorder.active and isinstance(variable, tf.BaseVariable) and handle is not None \
+                and tf.is_eager(handle) and id(handle) not in self._by_handle:
+            self._follow(variable, handle)
+
+    def _follow(self, variable, handle):
+        label = self._recorder.definitions.label(variable.name.partition(":")[0])
+        self._by_handle[id(handle)] = label
+        self._recorder.eager.name_variable(self._unnamed.pop(id(handle), []), label)
+        trainable = bool(getattr(variable, "trainable", False))
+        if trainable:
+            self._alive[label] = weakref.ref(variable)
+        weakref.finalize(variable, self._gone, label, handle, variable.dtype, trainable).atexit = False
+
+    def _gone(self, label, handle, dtype, trainable):
+        self._by_handle.pop(id(handle), None)
+        if trainable and self._alive.pop(label, None) is not None and self._recorder.active:
+            value = self._digest(handle, dtype)
+            if value is not None:
+                self._final[label] = value
+
+    def _digest(self, handle, dtype):
+        """The digest of a variable's value now, or None if it has none."""
+        try:
+            with self._recorder.unseen(), tf.ops.init_scope(), tf.stop_recording():
+                if not tf.context.executing_eagerly():
+                    return None
+                value = tf.resource_variable_ops.gen_resource_variable_ops.read_variable_op(handle, dtype.base_dtype)
+                return digest.of_array(tf.value(value) if "CPU" in value.device else value.numpy())
+        except Exception:  # not initialised, or its runtime is gone
+            return None
+
+    def trainable(self):
+        """{label: digest} of the trainable variables that are alive."""
+        found = {}
+        for label, reference in sorted(self._alive.items()):
+            variable = reference()
+            value = None if variable is None else self._digest(variable._handle, variable.dtype)
+            if value is not None:
+                found[label] = value
+        return found
+
+    def all_final(self):
+        """{label: digest} of all trainable variables, those that are gone as they were last."""
+        found = dict(self._final)
+        found.update(self.trainable())
+        found.update(self._session_weights.final())
+        return found
+
+    # Which variable a handle is
+
+    def of(self, handle):
+        """The label of a handle: an eager tensor, or a graph's, followed out of function bodies. None if unknown."""
+        while tf.is_symbolic(handle):
+            op = handle.op
+            if op.type in classes.ALIASES and len(op.inputs):
+                handle = op.inputs[0]
+            elif op.type in classes.HANDLES:
+                return of_node(op)
+            else:
+                handle = outside(op)
+        return None if handle is None else self.of_eager(handle)
+
+    def of_eager(self, handle):
+        """The label of an eager handle; None for a variable that is just being made: see wait()."""
+        if id(handle) not in self._by_handle and not hasattr(handle, "_tfdet_key"):
+            self._foreign.append(handle)  # kept, so that its id stays its own
+            self._by_handle[id(handle)] = self._recorder.definitions.label("variable")
+        return self._by_handle.get(id(handle))
+
+    def wait(self, handle, keys):
+        """These keys read or write a variable that has no name yet."""
+        self._unnamed.setdefault(id(handle), []).extend(keys)
+
+
+def of_node(op):
+    """The label of a variable in a session's graph."""
+    try:
+        name = op.get_attr("shared_name")
+    except ValueError:
+        name = b""
+    return (name.decode("utf-8", "replace") if isinstance(name, bytes) else name) or op.name
+
+
+def outside(op):
+    """What a placeholder of a function body was captured from, or None."""
+    if op.type != "Placeholder" or not isinstance(op.graph, tf.func_graph.FuncGraph):
+        return None
+    for external, internal in tf.captures(op.graph):
+        if internal is op.outputs[0] or (tf.is_symbolic(internal) and internal.op is op):
+            return external
+    return None

@@ -1,0 +1,143 @@
+"""Where a step ends, and what the coarse levels record: weights and loss per step, outputs of layers."""
+
+import threading
+
+from .. import digest
+from . import internals as tf
+
+# Module: classes whose apply (or apply_gradients) ends a step. Keras comes in four places and is loaded late.
+STEPS = {"tensorflow.python.training.optimizer": ("Optimizer",),
+         "tensorflow.python.keras.optimizer_v2.optimizer_v2": ("OptimizerV2",),
+         "keras.optimizer_v2.optimizer_v2": ("OptimizerV2",),
+         "keras.optimizers.optimizer_v2.optimizer_v2": ("OptimizerV2",),
+         "keras.optimizers.legacy.optimizer_v2": ("OptimizerV2",),
+         "keras.optimizers.optimizer_experimental.optimizer": ("_BaseOptimizer",),
+         "keras.optimizers.optimizer": ("_BaseOptimizer",),
+         "keras.src.optimizers.optimizer": ("_BaseOptimizer",),
+         "keras.src.optimizers.base_optimizer": ("BaseOptimizer",),
+         "keras.src.optimizers.legacy.optimizer_v2": ("OptimizerV2",),
+         "tf_keras.src.optimizers.optimizer": ("_BaseOptimizer",),
+         "tf_keras.src.optimizers.legacy.optimizer_v2": ("OptimizerV2",)}
+LAYERS = {"tensorflow.python.keras.engine.base_layer": "Layer", "keras.engine.base_layer": "Layer",
+          "keras.src.engine.base_layer": "Layer", "keras.src.layers.layer": "Layer",
+          "tf_keras.src.engine.base_layer": "Layer"}
+
+
+class Levels(object):
+    """Installed beside the back ends; keys: a keys.Keys, labels: a labels.Labels."""
+
+    def __init__(self, recorder, keys, labels, session_weights, wrappers):
+        self._recorder = recorder
+        self._keys = keys
+        self._labels = labels
+        self._session_weights = session_weights
+        self._wrappers = wrappers
+        self._local = threading.local()
+        self._ids = {}
+        wrappers.wrap(tf.backprop.GradientTape, "gradient", self._gradient)
+        if recorder.level in ("weights", "layers"):
+            recorder.at_step(self._weights)
+
+    def modules(self):
+        """{module: function(module) to call once it is imported}."""
+        wanted = {name: self._watch_optimizers for name in STEPS}
+        if self._recorder.level == "layers":
+            wanted.update((name, self._watch_layers) for name in LAYERS)
+        return wanted
+
+    def _watch_optimizers(self, module):
+        for name in STEPS[module.__name__.replace("tensorflow_core.", "tensorflow.")]:
+            owner = getattr(module, name, None)
+            for method in ("apply", "apply_gradients"):
+                if owner is not None and method in vars(owner):
+                    self._wrappers.wrap(owner, method, self._apply)
+
+    def _watch_layers(self, module):
+        self._wrappers.wrap(module.Layer, "__call__", self._layer)
+
+    # Steps
+
+    def _apply(self, original, *args, **kwargs):
+        """Only the outermost of nested calls counts: apply_gradients calls apply."""
+        if getattr(self._local, "applying", False) or not self._recorder.active:
+            return original(*args, **kwargs)
+        self._local.applying = True
+        try:
+            result = original(*args, **kwargs)
+        finally:
+            self._local.applying = False
+        graph = self._graph()
+        if graph is None:
+            self._recorder.steps.applied()
+        else:
+            graph._tfdet_trains = True
+        return result
+
+    def _gradient(self, original, tape, target, *args, **kwargs):
+        if not self._recorder.active:
+            return original(tape, target, *args, **kwargs)
+        graph = self._graph()
+        if graph is None:
+            self._recorder.steps.gradient()
+        else:
+            sources = kwargs.get("sources", args[0] if args else [])
+            handles = [one for one in map(_handle, tf.nest.flatten(sources)) if one is not None]
+            graph._tfdet_sources = getattr(graph, "_tfdet_sources", []) + handles
+        if self._recorder.level in ("weights", "layers"):
+            for number, tensor in enumerate(tf.nest.flatten(target)):
+                self._value("loss", "loss", tensor, number)
+        return original(tape, target, *args, **kwargs)
+
+    def _graph(self):
+        """The graph that is being built, or None where ops run at once."""
+        return None if tf.context.executing_eagerly() else tf.ops.get_default_graph()
+
+    # Values
+
+    def _layer(self, original, layer, *args, **kwargs):
+        path = getattr(self._local, "path", ())
+        self._local.path = path + (layer.name,)
+        try:
+            result = original(layer, *args, **kwargs)
+        finally:
+            self._local.path = path
+        if self._recorder.active:
+            for number, tensor in enumerate(tf.nest.flatten(result)):
+                self._value("layer", "/".join(path + (layer.name,)), tensor, number)
+        return result
+
+    def _value(self, kind, name, tensor, number):
+        """Record a value now, or have the function that computes it record it."""
+        if tf.is_symbolic(tensor):
+            if tensor.dtype in (tf.dtypes.resource, tf.dtypes.variant) or tensor.dtype._is_ref_dtype:
+                return
+            function, trace = self._keys.identity(tensor.graph)
+            nth = self._recorder.eager.nth("value", function, trace, kind, name, number)
+            key = self._recorder.definitions.new_key(
+                op=kind, node="{}#{}".format(name, nth), output=number, kind=kind, layer=name, function=function,
+                trace=trace, dtype=tensor.dtype.base_dtype.name, shape=tf.shape_list(tensor))
+            tensor.graph._tfdet_extras = getattr(tensor.graph, "_tfdet_extras", []) + [(key, tensor)]
+        elif tf.is_eager(tensor) and tensor.dtype not in (tf.dtypes.resource, tf.dtypes.variant):
+            nth = self._recorder.eager.nth("value", kind, name, number)
+            self._one(kind, "{}#{}".format(name, nth), number, digest.of_array(tensor.numpy()), name)
+
+    def _weights(self):
+        values = self._labels.trainable()
+        values.update(self._session_weights.of_last())
+        for label in sorted(values):
+            self._one("weight", label, 0, values[label], None)
+
+    def _one(self, kind, node, number, value, layer):
+        name = (kind, node, number)
+        if name not in self._ids:
+            self._ids[name] = self._recorder.definitions.new_key(
+                op=kind, node=node, output=number, kind=kind, layer=layer, variable=node if kind == "weight" else None)
+        self._recorder.emit_one(self._ids[name], value)
+
+
+def _handle(variable):
+    """The resource behind a variable, None for what has none."""
+    try:
+        return getattr(variable, "handle", None)
+    except (ValueError, RuntimeError):  # a variable of several replicas, asked outside of them
+        return None

@@ -1,0 +1,110 @@
+"""Digests of many graph tensors in one tensor, handed over by one PyFunc."""
+
+import numpy
+
+from .. import digest
+from . import classes, digests
+from . import internals as tf
+from .keys import is_probed
+
+_ALIVE = -1  # no key
+_NO_BITCAST = ("string", "qint8", "quint8", "qint16", "quint16", "qint32")
+
+
+class Pack(object):
+    """Made in the graph, control flow context and name scope in which its digests belong.
+
+    keys: ids in the order in which they will be recorded; a write has no digest, only a place.
+    """
+
+    def __init__(self, keys, use_sum):
+        self.keys, self.shapes, self.present, self.branches = [], [], [], []
+        self._all_keys = keys
+        self._use_sum = use_sum
+        self._digests = []
+
+    def add_op(self, op):
+        """Add all that is to be known of an op."""
+        made = self._all_keys.of_op(op)
+        if classes.writes(op.type):
+            self._add(made[0], 0, None)
+            return
+        for key, tensor in zip(made, op.outputs):
+            if is_probed(op, tensor):
+                self.add(key, tensor)
+
+    def add(self, key, tensor):
+        shape = tf.shape_list(tensor)
+        known = shape is not None and None not in shape
+        self._add(key, digest.of_shape(shape) if known else 0, self._digest(tensor))
+
+    def add_branch(self, branch, packed):
+        """Take over the pack of a branch: its rows behind one that is zero where the branch was not taken."""
+        start = len(self.keys)
+        self.branches.append((start, start + 1 + len(branch.keys)))
+        self.branches += [(start + 1 + first, start + 1 + last) for first, last in branch.branches]
+        self._add(_ALIVE, 0, packed)
+        self.keys += branch.keys
+        self.shapes += branch.shapes
+        self.present += branch.present
+
+    def packed(self):
+        """uint8 [n, 8], or None if there is no digest."""
+        if len(self._digests) < 2:
+            return self._digests[0] if self._digests else None
+        return tf.array_ops.concat(self._digests, 0)
+
+    def records(self, packed):
+        """(keys, digests, shapes) of a packed value, an array, or None."""
+        keys, shapes = numpy.array(self.keys, numpy.int64), numpy.array(self.shapes, numpy.uint32)
+        digests, present = numpy.zeros(len(keys), numpy.uint64), numpy.array(self.present, bool)
+        if packed is not None:
+            digests[present] = numpy.frombuffer(packed.tobytes(), "<u8")
+        if not self.branches:
+            return keys, digests, shapes
+        kept = keys != _ALIVE
+        for first, last in self.branches:
+            if not digests[first]:
+                kept[first:last] = False
+        return keys[kept], digests[kept], shapes[kept]
+
+    def _add(self, key, shape, made):
+        self.keys.append(key)
+        self.shapes.append(shape)
+        self.present.append(made is not None)
+        if made is not None:
+            self._digests.append(made)
+
+    def _digest(self, tensor):
+        on_gpu = self._use_sum and "CPU" not in (tensor.device or "").upper()
+        if on_gpu and tensor.dtype.base_dtype.name not in _NO_BITCAST:
+            with tf.ops.device(tensor.device or None):
+                return digests.weighted_sum(tensor)
+        with tf.ops.device("/device:CPU:0"):
+            return digests.fingerprint(tensor)
+
+
+def hand_over(function, tensors, kept):
+    """A stateful op that calls function(*arrays) in Python. kept: list that keeps it alive."""
+    kept.append(function)
+    token = tf.script_ops._py_funcs.insert(function)
+    with tf.ops.device("/device:CPU:0"):
+        return tf.gen_script_ops.py_func(tensors, token=token, Tout=[], name="hand_over")
+
+
+def keep_inputs(capture, keys, ops, kept):
+    """Ops that hand over the inputs of the op that is to be captured, if it is among these."""
+    found = [op for op in ops if capture is not None and capture.wants(*(keys.identity(op.graph) + (op.name,)))]
+    return [_keep(capture, keys.of_op(op)[0], op, kept) for op in found]
+
+
+def _keep(capture, key, op, kept):
+    there = [one.dtype not in (tf.dtypes.resource, tf.dtypes.variant) for one in op.inputs]
+    tensors = [tensor for tensor, one in zip(op.inputs, there) if one]
+
+    def keep(*values):
+        arrays = iter(values)
+        capture.graph(key, op, [next(arrays) if one else None for one in there])
+        return []
+
+    return hand_over(keep, tensors, kept)

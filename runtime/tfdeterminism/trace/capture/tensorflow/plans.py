@@ -1,0 +1,117 @@
+"""What is fetched besides, in one session.run, to observe what it computes.
+
+An op runs only when a fetch needs it, so each set of fetches gets a pack of its own. What is in the body of a while
+loop is handed over in each iteration.
+"""
+
+import weakref
+
+from . import classes
+from . import internals as tf
+from .branches import Builder
+from .graphs import Additions, ancestors, opened
+from .pack import Pack, hand_over, keep_inputs
+
+
+class Plans(object):
+    """Of each graph and set of fetches, made when it is first run."""
+
+    def __init__(self, recorder, keys, capture):
+        self._recorder = recorder
+        self._keys = keys
+        self._capture = capture
+        self._kept = []
+        self._plans = weakref.WeakKeyDictionary()  # graph: {what is run: plan}
+
+    def of(self, graph, targets, fetches, feeds):
+        """The Plan of a run."""
+        plans = self._plans.setdefault(graph, {})
+        name = (tuple(op.name for op in targets), tuple(_name(one) for one in fetches),
+                tuple(_name(one) for one in feeds))
+        if name not in plans:
+            with opened(graph):
+                if name not in plans:  # another thread may have come first
+                    plans[name] = self._new_plan(graph, targets, fetches, feeds)
+        return plans[name]
+
+    def _new_plan(self, graph, targets, fetches, feeds):
+        fed = frozenset(one.op for one in feeds if hasattr(one, "op"))
+        waiting = list(targets) + [one.op for one in fetches if hasattr(one, "op")]
+        needed = ancestors(waiting, fed)
+        ops = [op for op in graph.get_operations() if op in needed]
+        self._loops(graph)
+        with Additions(graph):
+            builder = Builder(self._keys)
+            pack = Pack(self._keys, tf.use_sum())
+            if self._recorder.level == "ops":
+                pack = builder.pack(None, ops, fed)
+            for key, tensor in getattr(graph, "_tfdet_extras", []):
+                if tensor.op in needed:
+                    pack.add(key, tensor)
+            fetch = pack.packed()
+            plain = [op for op in ops if op._control_flow_context is None]
+            kept = keep_inputs(self._capture, self._keys, plain, self._kept)
+        return Plan(pack, fetch, kept, any(_trains(op) for op in ops))
+
+    def _loops(self, graph):
+        """Probe the loops that came since last time, before any session sees them."""
+        if self._recorder.level != "ops":
+            return
+        first = getattr(graph, "_tfdet_looked_at", 0)
+        ops = graph.get_operations()
+        graph._tfdet_looked_at = len(ops)
+        bodies = {}
+        for op in ops[first:]:
+            context = op._control_flow_context
+            while context is not None and not context.IsWhileContext():
+                context = context.outer_context
+            if context is not None:
+                bodies.setdefault(context, []).append(op)
+        for context, inside in bodies.items():
+            self._loop(graph, context, inside)
+
+    def _loop(self, graph, context, inside):
+        nexts = [op for op in inside if op.type == "NextIteration" and op._control_flow_context is context]
+        if not nexts:
+            return
+        needed = ancestors(nexts)
+        with Additions(graph):
+            graph._set_control_flow_context(context)
+            try:
+                pack = Builder(self._keys).pack(context, [op for op in inside if op in needed])
+                packed = pack.packed()
+                if packed is None:
+                    return
+                recorder = self._recorder
+
+                def sink(value):
+                    recorder.emit(*pack.records(value))
+                    return []
+
+                done = hand_over(sink, [packed], self._kept)
+            finally:
+                graph._set_control_flow_context(None)
+        for op in nexts:
+            op._add_control_inputs([done])
+        for op in inside:  # iterations that overlap would mix their records
+            if op.type in ("Enter", "RefEnter") and op._control_flow_context is context:
+                op._set_attr("parallel_iterations", tf.attr_value(i=1))
+
+
+class Plan(object):
+    """pack: what comes back; fetch: the tensor to fetch for it, or None; targets: ops to run besides;
+    trains: does it end a step?"""
+
+    def __init__(self, pack, fetch, targets, trains):
+        self.targets = targets
+        self.pack = pack
+        self.fetch = fetch
+        self.trains = trains
+
+
+def _trains(op):
+    return classes.trains(op.type) or (classes.writes(op.type) and "gradients/" in op.name)
+
+
+def _name(one):
+    return getattr(one, "name", str(one))

@@ -1,0 +1,76 @@
+"""What sessions have trained: digests of their variables."""
+
+import weakref
+
+from .. import digest
+from . import internals as tf
+from .graphs import Additions, opened
+
+
+class SessionWeights(object):
+    """Of all sessions that are followed, up to their end."""
+
+    def __init__(self, recorder, wrappers):
+        self._recorder = recorder
+        self._sessions = weakref.WeakSet()
+        self._last = None
+        self._final = {}
+        session = tf.optional("tensorflow.python.client.session").BaseSession
+        wrappers.wrap(session, "close", self._closing)
+        wrappers.wrap(session, "__del__", self._closing)
+
+    def follow(self, session):
+        """What a session that runs has trained will be asked for."""
+        self._sessions.add(session)
+
+    def trained(self, session):
+        """It has run a training step."""
+        self._last = session
+
+    def of_last(self):
+        """{label: digest} of the variables of the session that trained last."""
+        return {} if self._last is None else self._of(self._last)
+
+    def final(self):
+        """{label: digest} of all sessions' variables, of closed sessions as they were last."""
+        found = dict(self._final)
+        for session in list(self._sessions):
+            if not getattr(session, "_closed", True):
+                found.update(self._of(session))
+        return found
+
+    def _closing(self, original, session):
+        if self._recorder.active and session in self._sessions and not getattr(session, "_closed", True):
+            self._final.update(self._of(session))
+        return original(session)
+
+    def _of(self, session):
+        """{label: digest} of a session's trainable variables, as far as they have values."""
+        try:
+            with self._recorder.unseen():
+                return self._digests(session)
+        except Exception:  # the runtime is gone, or the session is broken: there is nothing to digest
+            return {}
+
+    def _digests(self, session):
+        reads = self._reads(session.graph)
+        names = sorted(reads)
+        ready = session.run([reads[name][0] for name in names]) if names else []
+        names = [name for name, there in zip(names, ready) if there]
+        values = session.run([reads[name][1] for name in names]) if names else []
+        return {name: digest.of_array(value) for name, value in zip(names, values)}
+
+    def _reads(self, graph):
+        """{variable's name: (is it initialised, its value)}, added to a graph once."""
+        reads = graph._tfdet_reads = getattr(graph, "_tfdet_reads", {})
+        with opened(graph), Additions(graph), graph.device(None):
+            for variable in graph.get_collection("trainable_variables"):
+                if variable.op.name not in reads and hasattr(variable, "value"):
+                    reads[variable.op.name] = (_is_initialized(variable), variable.value())
+        return reads
+
+
+def _is_initialized(variable):
+    if hasattr(variable, "is_initialized"):
+        return variable.is_initialized()
+    return tf.gen_state_ops.is_variable_initialized(variable._ref())  # a reference variable

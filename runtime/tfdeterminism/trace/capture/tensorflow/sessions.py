@@ -1,0 +1,86 @@
+"""Session graphs: digests are fetched in the same session.run as the values that they are of.
+
+What is fetched for one run is said by its plan: see the plans module.
+"""
+
+from . import internals as tf
+from .graphs import ancestors
+from .plans import Plans
+
+
+class Sessions(object):
+    """Observes every run of a session. weights: the session_weights.SessionWeights."""
+
+    def __init__(self, recorder, keys, weights, capture, wrappers):
+        self._recorder = recorder
+        self._weights = weights
+        self._plans = Plans(recorder, keys, capture)
+        session = tf.optional("tensorflow.python.client.session").BaseSession
+        wrappers.wrap(session, "_do_run", self._run)
+        wrappers.wrap(session, "make_callable", self._callable)
+        wrappers.wrap(session, "_make_callable_from_options", self._callable_from_options)
+        runner = tf.optional("tensorflow.python.training.queue_runner_impl").QueueRunner
+        wrappers.wrap(runner, "create_threads", self._run_ahead)
+
+    def _run(self, original, session, handle, targets, fetches, feeds, *rest):
+        local = self._recorder.local
+        if not self._recorder.active or handle is not None or getattr(local, "busy", False):
+            return original(session, handle, targets, fetches, feeds, *rest)
+        self._weights.follow(session)
+        if self._recorder.level == "none":
+            return original(session, handle, targets, fetches, feeds, *rest)
+        plan = self._plans.of(session.graph, targets, fetches, list(feeds))
+        extra = [] if plan.fetch is None else [plan.fetch]
+        results = original(session, handle, list(targets) + plan.targets, list(fetches) + extra, feeds, *rest)
+        self._recorder.seen_ops = True
+        if extra:
+            self._recorder.emit(*plan.pack.records(results[-1]))
+            results = results[:-1]
+        elif plan.pack.keys:
+            self._recorder.emit(*plan.pack.records(None))
+        if plan.trains:
+            self._after_training(session)
+        return results
+
+    def _after_training(self, session):
+        self._weights.trained(session)
+        self._recorder.steps.applied()
+
+    def _run_ahead(self, original, runner, *args, **kwargs):
+        """How far the threads of a queue get before the program ends is chance."""
+        for op in ancestors(runner.enqueue_ops):
+            op._tfdet_ahead = True
+        return original(runner, *args, **kwargs)
+
+    def _callable(self, original, session, fetches, feed_list=None, accept_options=False):
+        if feed_list is not None or not self._on():
+            return original(session, fetches, feed_list, accept_options)
+        return lambda **kwargs: session.run(fetches, **kwargs)
+
+    def _callable_from_options(self, original, session, options):
+        self._weights.follow(session)
+        if not self._on():
+            return original(session, options)
+        graph = session.graph
+        fetches = [graph.as_graph_element(name) for name in options.fetch]
+        targets = [graph.as_graph_element(name) for name in options.target]
+        plan = self._plans.of(graph, targets, fetches, [graph.as_graph_element(name) for name in options.feed])
+        if plan.fetch is not None:
+            options.fetch.append(plan.fetch.name)
+        options.target.extend(op.name for op in plan.targets)
+        made = original(session, options)
+
+        def call(*args, **kwargs):
+            results = made(*args, **kwargs)
+            self._recorder.seen_ops = True
+            if plan.fetch is not None:
+                self._recorder.emit(*plan.pack.records(results[-1]))
+                results = results[:-1]
+            if plan.trains:
+                self._after_training(session)
+            return results
+
+        return call
+
+    def _on(self):
+        return self._recorder.active and self._recorder.level != "none"

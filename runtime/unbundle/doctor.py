@@ -1,0 +1,67 @@
+"""Everything that a run needs, as it was found."""
+
+import os
+import shutil
+import sys
+
+from tfdet_common.nvml import survey
+from unbundle.check import missing, ok
+from unbundle.gpu import check_driver, check_gpu
+from unbundle.host import check_libc, check_memory, check_processor, check_python
+from unbundle.libraries import check_host_libraries
+from unbundle.stop import GIB, Stop
+from unbundle.unpack import check_room, is_unpacked
+
+
+def checks(bundle, device):
+    """What the bundle needs of this host, and what was found."""
+    yield check_processor()
+    yield check_libc(bundle)
+    yield check_python(bundle)
+    yield check_memory(device)
+    if device == "gpu":
+        nvidia = survey()
+        yield check_driver(bundle, nvidia)
+        yield check_gpu(bundle, nvidia)
+        yield check_host_libraries(bundle)
+
+
+
+
+def doctor(bundle, device, into):
+    sys.stdout.write(
+        "{} for CPython {}, made for the {}{}\n".format(
+            bundle["environment"],
+            bundle["python"],
+            bundle["device"],
+            ", compute capability " + bundle["compute_capability"] if bundle["compute_capability"] else "",
+        )
+    )
+    found = [check_parts(bundle, into), check_disk(bundle, into)] + list(checks(bundle, device))
+    for check in found:
+        sys.stdout.write("{:8} {:15} {}\n".format(check.state, check.name, check.detail))
+        if check.advice:
+            sys.stdout.write("{:24} {}\n".format("", check.advice))
+    return next((check.code for check in found if check.code), 0)
+
+
+def check_parts(bundle, into):
+    if is_unpacked(bundle, into):
+        return ok("parts", "unpacked already, in {}".format(into))
+    try:
+        bundle.check_parts()
+    except Stop as stop:
+        return missing("parts", stop.code, stop.cause, stop.advice)
+    return ok("parts", "all {} as they were made".format(len(bundle["parts"])))
+
+
+def check_disk(bundle, into):
+    folder = os.path.abspath(into)
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    try:
+        if not is_unpacked(bundle, into):
+            check_room(bundle, folder)
+    except Stop as stop:
+        return missing("disk", stop.code, stop.cause, stop.advice)
+    return ok("disk", "{:.1f} GiB free".format(shutil.disk_usage(folder).free / GIB))

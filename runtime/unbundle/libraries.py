@@ -1,0 +1,100 @@
+"""CUDA libraries that the host brings itself."""
+
+import collections
+import contextlib
+import glob
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+from tfdet_common.interpreters import find_python
+from tfdet_common.versions import numbers
+from unbundle.check import missing, ok
+
+
+def check_host_libraries(bundle):
+    name, wanted = "CUDA libraries", bundle["host_libraries"]
+    if not wanted:
+        return ok(
+            name,
+            "all in the bundle"
+            if bundle["brings_cuda"]
+            else "the host's own: {}".format("; ".join(bundle["from_host"])),
+        )
+    found = host_libraries(bundle)
+    lacking = [soname for soname in wanted if soname in opened(wanted) and soname not in found]
+    if lacking:
+        return missing(
+            name,
+            4,
+            "{} not found on this host".format(", ".join(lacking)),
+            "Name their folder in LD_LIBRARY_PATH, or bundle without --use-host-libs.",
+        )
+    return ok(name, "; ".join(said_of(found)))
+
+
+def opened(sonames):
+    """Those that TensorFlow opens by name; cuDNN's others are opened by cuDNN where an op needs them."""
+    return [soname for soname in sonames if not soname.startswith("libcudnn_")]
+
+
+def host_libraries(bundle):
+    """{soname: the host's file}: of that very name, or else of another major version."""
+    folders = library_folders(bundle)
+    found = {}
+    for soname in bundle["host_libraries"]:
+        stem = soname.split(".so")[0] + ".so"
+        exact = [os.path.join(folder, soname) for folder in folders if os.path.exists(os.path.join(folder, soname))]
+        others = [
+            path
+            for folder in folders
+            for path in glob.glob(os.path.join(glob.escape(folder), stem + ".*"))
+            if re.search(r"\.so\.\d+$", path)
+        ]
+        if exact or others:
+            found[soname] = exact[0] if exact else max(others, key=lambda path: numbers(path.rsplit(".so.", 1)[1]))
+    return found
+
+
+def said_of(found):
+    """What a record says of the host's libraries: their names with the full version, never their folders."""
+    return ["{}: {}".format(soname, os.path.basename(os.path.realpath(path))) for soname, path in sorted(found.items())]
+
+
+def library_folders(bundle):
+    folders = [f for f in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if f]
+    folders += [
+        os.path.dirname(path)
+        for path in re.findall(r"=> (/\S+)", output(["ldconfig", "-p"]) or output(["/sbin/ldconfig", "-p"]))
+    ]
+    folders += sorted(glob.glob("/usr/local/cuda*/lib64")) + ["/usr/lib/x86_64-linux-gnu", "/usr/lib64"]
+    python = find_python(bundle["python"])
+    ask = "import site, sys; print('\\n'.join(site.getsitepackages() + [site.getusersitepackages()]))"
+    for site in output([python, "-c", ask]).splitlines() if python else []:
+        folders += sorted(glob.glob(os.path.join(glob.escape(site), "nvidia", "*", "lib")))
+    return list(collections.OrderedDict.fromkeys(folders))
+
+
+def output(command):
+    try:
+        return subprocess.check_output(command, stderr=subprocess.DEVNULL, timeout=60).decode("utf-8", "replace")
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+@contextlib.contextmanager
+def host_links(bundle, device):
+    """([folders for the loader], [what came from the host]): its libraries under the names TensorFlow asks for."""
+    found = host_libraries(bundle) if device == "gpu" else {}
+    if not found:
+        yield [], list(bundle["from_host"]) if device == "gpu" and not bundle["host_libraries"] else []
+        return
+    folder = tempfile.mkdtemp(prefix="tfdet-host-")
+    try:
+        for soname, path in found.items():
+            os.symlink(path, os.path.join(folder, soname))
+        yield [folder] + sorted({os.path.dirname(path) for path in found.values()}), said_of(found)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

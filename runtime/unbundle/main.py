@@ -1,0 +1,50 @@
+"""The command: doctor, unpack or run."""
+
+import os
+import signal
+import sys
+import time
+
+from unbundle.bundle import Bundle
+from unbundle.check import require
+from unbundle.doctor import checks, doctor
+from unbundle.options import parse
+from unbundle.run import run
+from unbundle.stop import Stop
+from unbundle.unpack import unpack
+
+
+def main(argv=None):
+    started = time.time()
+    options = parse(argv)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # by way of every `finally`
+    try:
+        return act(options, started)
+    except Stop as stop:
+        sys.stderr.write("tfdet: {}\n  {}\n".format(stop.cause, stop.advice))
+        return stop.code
+    except KeyboardInterrupt:
+        sys.stderr.write("tfdet: stopped\n  Finished records are kept; running again goes on from there.\n")
+        return 130
+
+
+def act(options, started):
+    bundle = Bundle(os.path.dirname(os.path.abspath(__file__)))
+    try:
+        import lzma  # noqa: F401  (some builds of Python lack it)
+    except ImportError:
+        raise Stop(
+            3, "this Python has no lzma module", "Call another one: python{} unbundle.py".format(bundle["python"])
+        )
+    device = options.device or bundle["device"]
+    into = options.into or os.path.join(bundle.folder, "unpacked-" + bundle["checksum"][:12])
+    if options.command == "doctor":
+        return doctor(bundle, device, into)
+    if options.command == "run":
+        options.device = device
+        require(checks(bundle, device))  # before minutes are spent on unpacking
+    unpack(bundle, into)
+    if options.command == "unpack":
+        sys.stdout.write(os.path.abspath(into) + "\n")
+        return 0
+    return run(bundle, os.path.abspath(into), options, started)

@@ -1,0 +1,86 @@
+"""The one file unbundle.py, of the modules of runtime/unbundle and of what they share with the others.
+
+Their text is joined, and no archive made of it: on the host that the bundle is carried to people read what they run,
+and the same modules always give the same bytes.  For that they import each other only as `from package.module import
+name`, before anything else, and no two of them give a name at their top twice.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+
+NAME = "unbundle.py"
+_OURS = ("tfdet_common", "unbundle")
+_END = 'if __name__ == "__main__":\n    sys.exit(main())\n'
+
+
+@dataclass(frozen=True)
+class Module:
+    """standard: its imports of Python's modules.  needs: modules of ours.  names: what it defines.  body: the rest."""
+
+    name: str
+    title: str
+    standard: list[str]
+    needs: list[str]
+    names: list[str]
+    body: str
+
+
+def build(runtime: Path) -> str:
+    """The script's text."""
+    modules = _in_order(runtime, "unbundle.main", {})
+    _check_names(modules)
+    start = (runtime / "unbundle" / "__init__.py").read_text("utf-8").rstrip()
+    standard = "\n".join(sorted({line for module in modules.values() for line in module.standard}))
+    bodies = [f"# --- {module.name}: {module.title}\n\n{module.body}" for module in modules.values()]
+    return "\n\n\n".join([f"{start}\n\n{standard}", *bodies, _END])
+
+
+def _in_order(runtime: Path, name: str, found: dict[str, Module]) -> dict[str, Module]:
+    """The module, after those that it needs."""
+    if name not in found:
+        module = _read(runtime, name)
+        for needed in module.needs:
+            _in_order(runtime, needed, found)
+        found[name] = module
+    return found
+
+
+def _read(runtime: Path, name: str) -> Module:
+    text = runtime.joinpath(*name.split(".")).with_suffix(".py").read_text("utf-8")
+    doc, *nodes = ast.parse(text).body
+    imports = list(takewhile(lambda node: isinstance(node, (ast.Import, ast.ImportFrom)), nodes))
+    rest = nodes[len(imports) :]
+    return Module(
+        name=name,
+        title=ast.unparse(doc).strip("'\""),
+        standard=[ast.unparse(node) for node in imports if isinstance(node, ast.Import)],
+        needs=[_needed(name, node) for node in imports if isinstance(node, ast.ImportFrom)],
+        names=[defined for node in rest for defined in _defined(node)],
+        body="\n".join(text.splitlines()[[doc, *imports][-1].end_lineno :]).strip("\n"),
+    )
+
+
+def _needed(name: str, node: ast.ImportFrom) -> str:
+    package, _, module = (node.module or "").partition(".")
+    if node.level or package not in _OURS or not module or any(alias.asname for alias in node.names):
+        raise ValueError(f"{name}: `{ast.unparse(node)}` cannot be joined into {NAME}")
+    return f"{package}.{module}"
+
+
+def _check_names(modules: dict[str, Module]) -> None:
+    seen: dict[str, str] = {}
+    for module in modules.values():
+        for name in module.names:
+            if seen.setdefault(name, module.name) != module.name:
+                raise ValueError(f"{name} is in {seen[name]} and in {module.name}: {NAME} cannot hold both")
+
+
+def _defined(node: ast.stmt) -> list[str]:
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return [name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]

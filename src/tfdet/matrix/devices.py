@@ -1,0 +1,79 @@
+"""The registry of devices: nothing else on the host asks what kind a device is, or what its records may back.
+
+A device goes by three names.  Its model is the key of evidence and cells: `cpu`, `nvidia-h200`.  Its kind is a file of
+matrix/devices: `cpu`, `nvidia`.  The word under which claims speak of it is `cpu` or `gpu`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pydantic import Field
+
+from tfdet.matrix.models import Device, Model, Text
+from tfdet_common.machine import device_key
+
+CPU: Final = "cpu"
+GPU: Final = "gpu"
+Backing = Literal["measured", "emulated"]
+
+
+class Kind(Model):
+    """A kind of device.  The file's name begins the keys of its models, with a dash and more behind it, or none."""
+
+    name: Text
+    word: Text = Field(description="what `--device` calls it")
+    placement: Text = Field(description="how frameworks begin its name where they say where an op ran, as in GPU:0")
+    claimed_as: Device = Field(description="the word under which sources, solutions and claims speak of it")
+    backs: Backing = Field(description="what its records are; only measured ones back a claim, or contradict it")
+    named: bool = Field(default=False, description="its records name the GPU (stack.gpu), and its model's key is made of that")
+    needs_driver: bool = Field(default=False, description="a run needs NVIDIA's driver, and in a container its runtime")
+    details: list[Text] = Field(default=[], description="what its records may say in device.details")
+
+
+@dataclass(frozen=True)
+class Devices:
+    """Kinds by their keys."""
+
+    kinds: dict[str, Kind]
+
+    def kind(self, model: str) -> Kind | None:
+        """Of a model, such as nvidia-h200."""
+        return next((kind for key, kind in self.kinds.items() if is_model(model, key)), None)
+
+    def called(self, word: str) -> Kind:
+        """What `--device` calls so."""
+        return next(kind for kind in self.kinds.values() if kind.word == word)
+
+    def backs(self, device: str) -> Backing:
+        """What the records of this model are; where they emulate a GPU, they never pass for a GPU's."""
+        kind = self.kind(device)
+        return kind.backs if kind else "measured"
+
+    def claimed_as(self, device: str) -> Device | None:
+        """The word under which claims speak of this model; None where none does, for no claim stands or falls with it.
+
+        A word of claims stands for itself: a claimed cell that no such device has measured.
+        """
+        if device == CPU or device == GPU:
+            return CPU if device == CPU else GPU
+        kind = self.kind(device)
+        return kind.claimed_as if kind and kind.backs == "measured" else None
+
+    def faults(self, key: str, model: str, gpu: str | None) -> tuple[str, ...]:
+        """Why no device can have been told of in these words.  gpu: what the record's stack calls it."""
+        kind = self.kinds.get(key)
+        if kind is None:
+            return (f"{key!r} is no kind of device: matrix/devices has {', '.join(self.kinds)}",)
+        rules = [
+            ("a GPU's record names no GPU", kind.named and gpu is None),
+            (f"{kind.name} is told of, and a GPU is named", not kind.named and gpu is not None),
+            (f"{model} is not the device of a {gpu!r}", kind.named and gpu is not None and device_key(gpu) != model),
+        ]
+        return tuple(text for text, wrong in rules if wrong)
+
+
+def is_model(model: str, kind: str) -> bool:
+    """Is this the key of a model of that kind?"""
+    return model == kind or model.startswith(f"{kind}-")

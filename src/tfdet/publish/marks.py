@@ -1,0 +1,27 @@
+"""The mark of each verdict, in every table: on terminals, in README and docs."""
+
+from __future__ import annotations
+
+from tfdet.verdicts.infer import Cell, Verdict
+
+SYMBOL = {
+    Verdict.NONDETERMINISTIC: "✗",
+    Verdict.DETERMINISTIC: "✓",
+    Verdict.TOO_FEW: "?",
+    Verdict.NOT_SHOWN: "≈",
+    Verdict.RAISES: "raises",
+    Verdict.FAILED: "failed",
+    Verdict.STALE: "stale",
+    Verdict.UNSUPPORTED: "–",
+    Verdict.BLANK: "",
+}
+
+
+def with_numbers(cell: Cell) -> str:
+    """✗ 3/20, ✓ 0/60 (≤ 5%), ? 0/10; ×2 where two machines say so."""
+    symbol = SYMBOL[cell.verdict]
+    if cell.verdict in (Verdict.NONDETERMINISTIC, Verdict.DETERMINISTIC, Verdict.TOO_FEW):
+        symbol += f" {cell.differed}/{cell.runs}"
+    if cell.verdict is Verdict.DETERMINISTIC:
+        symbol += f" (≤ {cell.bound95:.0%})"
+    return symbol + (f" ×{cell.machines}" if cell.machines > 1 else "")

@@ -1,0 +1,150 @@
+"""What goes into a bundle, what stays behind, and what is refused before anything is brought."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tfdet.base.errors import UsageError
+from tfdet.base.paths import Project
+from tfdet.bundle import stub
+from tfdet.bundle.build import parse_capability, parse_size
+from tfdet.bundle.contents import Choice, Entry, site_contents
+from tfdet.matrix.load import load_matrix
+from tfdet.matrix.plan import make_plan
+
+
+def test_a_stub_is_a_library_that_defines_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "libcufft.so.11"
+    path.write_bytes(stub.shared_library("libcufft.so.11"))
+    library = ctypes.CDLL(str(path))
+    with pytest.raises(AttributeError, match="undefined symbol: cufftExecC2C"):
+        _ = library.cufftExecC2C
+    # The loader knows it by its soname: asked for by name alone, it is the one that is loaded already.
+    assert ctypes.CDLL("libcufft.so.11")._handle == library._handle
+
+
+def test_a_stub_module_says_what_is_missing() -> None:
+    names: dict[str, Any] = {}
+    exec(stub.python_module("_pywrap_profiler_plugin"), names)
+    with pytest.raises(RuntimeError, match="_pywrap_profiler_plugin is left out of this bundle"):
+        names["__getattr__"]("trace")
+    with pytest.raises(AttributeError):
+        names["__getattr__"]("__path__")
+
+
+SITE = {
+    "tensorflow/include/a.h": "headers and static libraries",
+    "tensorflow/lib.a": "headers and static libraries",
+    "numpy/core/tests/test_a.py": "tests of packages",
+    "bin/tool": "installers' files",
+    "a.dist-info/RECORD": "installers' files",
+    "clang/native/libclang.so": "libclang",
+    "nvidia/nccl/lib/libnccl.so.2": "NCCL",
+    "nvidia/cusolver/lib/libcusolverMg.so.11": "cuSOLVER for several GPUs",
+}
+KEPT = [
+    "tensorflow/__init__.py", "numpy/testing/__init__.py", "a.dist-info/METADATA",
+    "nvidia/cusolver/lib/libcusolver.so.11",
+    "nvidia/cublas/lib/libcublas.so.12", "nvidia/cublas/lib/libcublasLt.so.12", "nvidia/cudnn/lib/libcudnn_adv.so.9",
+    "nvidia/cuda_cupti/lib/libcupti.so.12", "nvidia/cuda_nvcc/nvvm/libdevice/libdevice.10.bc",
+    "nvidia/nvjitlink/lib/libnvJitLink.so.12", "nvidia/cusparse/lib/libcusparse.so.12",
+]  # fmt: skip
+PLUGIN = "tensorflow/python/profiler/internal/_pywrap_profiler_plugin.so"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    for name in [*SITE, *KEPT, PLUGIN]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    return tmp_path
+
+
+def paths(entries: list[Entry]) -> set[str]:
+    return {entry.path.removeprefix("site/") for entry in entries}
+
+
+def test_what_stays_behind_is_said(site: Path) -> None:
+    found = site_contents(site, Choice())
+    assert paths(found.entries) == {*KEPT, PLUGIN.replace(".so", ".py")}
+    assert set(found.left_out) == set(SITE.values())
+    assert (found.stubbed, found.from_host, found.trimmed) == (["_pywrap_profiler_plugin"], [], [])
+
+
+def test_stubs_and_the_hosts_own(site: Path) -> None:
+    found = site_contents(site, Choice(None, ("cusolver", "cusparse", "cudnn-adv"), ("cublas",)))
+    assert found.from_host == ["libcublas.so.12", "libcublasLt.so.12"]
+    assert set(found.stubbed) == {
+        "_pywrap_profiler_plugin", "libcusolver.so.11", "libcusparse.so.12", "cudnn-adv"
+    }  # fmt: skip
+    assert "nvJitLink" in found.left_out, "only the two libraries that are stubs need it"
+    by_path = {entry.path: entry for entry in found.entries}
+    assert by_path["site/nvidia/cusolver/lib/libcusolver.so.11"].source == stub.shared_library("libcusolver.so.11")
+
+
+def test_names_that_cannot_be() -> None:
+    for choice in (("cudart",), ()), (("cufft",), ("cufft",)), ((), ("nccl",)):
+        with pytest.raises(UsageError):
+            Choice(None, *choice)
+    assert parse_size("60MiB") == 60 << 20
+    assert parse_size("1000") == 1000
+    assert parse_capability("12.0") == (12, 0)
+    for text in ("", "MiB", "-1", "60 pounds"):
+        with pytest.raises(UsageError):
+            parse_size(text)
+    for text in ("9", "sm_90", "nine"):
+        with pytest.raises(UsageError):
+            parse_capability(text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["tf2.99"], "no environment is called 'tf2.99'"),
+        (["ngc19.06-py3"], "is an image, not built from packages"),
+        (["tf1.14", "--device", "cpu", "--stub", "cufft"], "holds no GPU code"),
+        (["tf2.21", "--python", "3"], "--python 3"),
+        (["tf2.21", "--part-size", "10"], "less than 1 MiB"),
+        (["tf2.21", "--compute-capability", "sm_90"], "'sm_90' is no compute capability"),
+        (["tf2.21", "--use-host-libs", "cublast"], "cublas"),
+    ],
+)
+def test_wrong_usage_is_told_before_anything_is_brought(
+    checkout: Project, tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tfdet", "bundle", *arguments, "--out", str(tmp_path / "out")],
+        env={**os.environ, "TFDET_ROOT": str(checkout.root), "XDG_CACHE_HOME": str(tmp_path)},
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_with_other_files_is_not_written_into(checkout: Project, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").touch()
+    done = subprocess.run(
+        [sys.executable, "-m", "tfdet", "bundle", "tf1.14", "--device", "cpu", "--out", str(tmp_path)],
+        env={**os.environ, "TFDET_ROOT": str(checkout.root)}, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "holds other files (thesis.tex)" in done.stderr
+
+
+def test_the_most_valuable_cells_come_first(checkout: Project) -> None:
+    matrix = load_matrix(checkout.matrix)
+    cells = [c for c in make_plan(matrix, "tf2.21", ordered=True)["cells"] if c["device"] == "gpu"]
+    order = [(c["source"], c["solution"]) for c in sorted(cells, key=lambda c: c["rank"])]
+    confirmed = [s for s in matrix.sources if matrix.sources[s].group == "gpu-confirmed"]
+    confirmed.sort(key=lambda s: matrix.sources[s].order)
+    assert order[: 2 * len(confirmed)] == [(s, key) for s in confirmed for key in ("none", "TEOD")]
+    assert order[2 * len(confirmed)] == ("block-lstm-grad", "none")
+    assert all("rank" not in c for c in make_plan(matrix, "tf2.21")["cells"])

@@ -1,0 +1,121 @@
+"""What unbundle.py says of a host that is made up: processor, driver, disk, its own libraries."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bundles import make
+
+
+def fault(script: Any, bundle: Path, device: str = "gpu") -> tuple[int, str, str]:
+    """(code, cause, advice) with which a run on this host ends; (0, "", "") if it would begin."""
+    try:
+        script.require(script.checks(script.Bundle(str(bundle)), device))
+    except script.Stop as stop:
+        return stop.code, stop.cause, stop.advice
+    return 0, "", ""
+
+
+def test_a_host_that_has_all(gpu_host: Any, tmp_path: Path) -> None:
+    assert fault(gpu_host, make(tmp_path)) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "code", "cause"),
+    [
+        ("platform.machine", lambda: "aarch64", 3, "processor: aarch64, the bundle is for x86_64"),
+        ("processor_flags", lambda: ["sse2"], 3, "processor: no AVX"),
+        ("os.confstr", lambda name: "glibc 2.12", 3, "glibc: 2.12 is too old, the packages need 2.17"),
+        ("find_python", lambda version: None, 3, "the bundle is for CPython"),
+        ("read_text", lambda path: "MemAvailable:   524288 kB\n", 3, "memory: 0.5 GiB free, a run takes 4.0"),
+        ("survey", lambda: None, 4, "driver: no NVIDIA driver answers"),
+    ],
+)
+def test_a_host_that_lacks_something(
+    gpu_host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: object, code: int, cause: str
+) -> None:
+    owner, _, attribute = name.rpartition(".")
+    monkeypatch.setattr(getattr(gpu_host, owner) if owner else gpu_host, attribute, value)
+    found = fault(gpu_host, make(tmp_path))
+    assert found[0] == code
+    assert cause in found[1]
+    assert found[2]
+
+
+@pytest.mark.parametrize(
+    ("driver", "gpus", "cause"),
+    [
+        ("470.42", [("H200", (9, 0), 1)], "driver: 470.42 is too old"),
+        ("99.1", [("H200", (9, 0), 1)], "driver: 99.1 is too old"),
+        ("580.1", [], "GPU: none is visible"),
+        ("580.1", [("V100", (7, 0), 16384)], "V100 (7.0, 16 GiB); the bundle holds code for 9.0 only"),
+        ("580.1", [("B200", (10, 0), 16384)], "B200 (10.0, 16 GiB); the bundle holds code for 9.0 only"),
+    ],
+)
+def test_a_driver_or_a_gpu_that_does_not_fit(
+    gpu_host: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    driver: str,
+    gpus: list[tuple[str, tuple[int, int], int]],
+    cause: str,
+) -> None:
+    found = [gpu_host.Gpu(*gpu) for gpu in gpus]
+    monkeypatch.setattr(gpu_host, "survey", lambda: gpu_host.Nvidia(driver, found))
+    told = fault(gpu_host, make(tmp_path))
+    assert (told[0], cause in told[1]) == (4, True), told
+
+
+def test_a_bundle_for_the_cpu_is_none_for_a_gpu(gpu_host: Any, tmp_path: Path) -> None:
+    bundle = make(tmp_path, device="cpu", compute_capability=None)
+    assert fault(gpu_host, bundle)[0] == 4
+    assert fault(gpu_host, bundle, "cpu")[0] == 0
+
+
+def test_too_little_disk_is_told_before_anything_is_written(
+    gpu_host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = make(tmp_path)
+    monkeypatch.setattr(gpu_host.shutil, "disk_usage", lambda path: type("Usage", (), {"free": 1 << 20}))
+    with pytest.raises(gpu_host.Stop) as caught:
+        gpu_host.unpack(gpu_host.Bundle(str(bundle)), str(tmp_path / "into"))
+    assert caught.value.code == 3
+    assert "GiB free, unpacked it takes" in caught.value.cause
+
+
+def test_a_disk_that_fills_up_leaves_nothing_half_unpacked(
+    gpu_host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: str, first: int, content: memoryview, room: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    monkeypatch.setattr(gpu_host, "write_piece", full)
+    into = tmp_path / "into"
+    with pytest.raises(gpu_host.Stop) as caught:
+        gpu_host.unpack(gpu_host.Bundle(str(make(tmp_path))), str(into))
+    assert (caught.value.code, "no space left" in caught.value.cause) == (3, True)
+    assert not list(tmp_path.glob("into*/"))
+
+
+def test_the_hosts_own_libraries(gpu_host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The very name wins; another major version is linked under the name that TensorFlow asks for, and told."""
+    wanted = ["libcublas.so.12", "libcudnn.so.9", "libcudnn_adv.so.9"]
+    bundle = gpu_host.Bundle(str(make(tmp_path, host_libraries=wanted)))
+    folder = tmp_path / "cuda"
+    folder.mkdir()
+    monkeypatch.setattr(gpu_host, "library_folders", lambda bundle: [str(folder)])
+    check = gpu_host.check_host_libraries(bundle)
+    assert (check.code, check.detail) == (4, "libcublas.so.12, libcudnn.so.9 not found on this host")
+    (folder / "libcublas.so.13.1.0").touch()
+    (folder / "libcublas.so.13").symlink_to("libcublas.so.13.1.0")
+    (folder / "libcudnn.so.9").touch()
+    assert gpu_host.check_host_libraries(bundle).state == "ok"
+    with gpu_host.host_links(bundle, "gpu") as (folders, said):
+        assert said == ["libcublas.so.12: libcublas.so.13.1.0", "libcudnn.so.9: libcudnn.so.9"]
+        assert Path(folders[0], "libcublas.so.12").resolve() == (folder / "libcublas.so.13.1.0").resolve()
+        assert folders[1:] == [str(folder)]
+    assert not Path(folders[0]).exists()

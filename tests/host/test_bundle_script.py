@@ -1,0 +1,68 @@
+"""unbundle.py, one file of many modules."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from bundles import RUNTIME
+
+from tfdet.bundle import script
+
+
+@pytest.fixture
+def runtime(tmp_path: Path) -> Path:
+    """A copy to be changed by hand."""
+    for package in ("unbundle", "tfdet_common"):
+        shutil.copytree(RUNTIME / package, tmp_path / package)
+    return tmp_path
+
+
+def test_every_module_is_in_it_after_those_that_it_needs() -> None:
+    text = script.build(RUNTIME)
+    found = [line.split()[2].rstrip(":") for line in text.splitlines() if line.startswith("# --- ")]
+    assert {f"unbundle.{path.stem}" for path in (RUNTIME / "unbundle").glob("[a-z]*.py")} == {
+        name for name in found if name.startswith("unbundle.")
+    }
+    assert "tfdet_common.nvml" in found
+    assert found[-1] == "unbundle.main"
+    assert found.index("unbundle.stop") < found.index("unbundle.bundle") < found.index("unbundle.unpack")
+
+
+def test_the_same_modules_give_the_same_bytes(runtime: Path) -> None:
+    assert script.build(runtime) == script.build(RUNTIME)
+
+
+def test_it_needs_nothing_of_ours_to_run(tmp_path: Path) -> None:
+    """Without the checkout's packages, in a Python that has no other ones either."""
+    path = tmp_path / script.NAME
+    path.write_text(script.build(RUNTIME), "utf-8")
+    done = subprocess.run([sys.executable, "-I", "-S", str(path), "--help"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "doctor | unpack | run" in done.stdout
+
+
+def add(path: Path, line: str) -> None:
+    doc, _, rest = path.read_text("utf-8").partition("\n\n")
+    path.write_text(f"{doc}\n\n{line}\n{rest}", "utf-8")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["from tfdet_common import nvml", "from unbundle.stop import Stop as Halt", "from os import path",
+     "from .stop import Stop"],
+)  # fmt: skip
+def test_an_import_that_joining_would_break_is_refused(runtime: Path, line: str) -> None:
+    add(runtime / "unbundle" / "gpu.py", line)
+    with pytest.raises(ValueError, match="cannot be joined"):
+        script.build(runtime)
+
+
+def test_two_modules_with_one_name_are_refused(runtime: Path) -> None:
+    with (runtime / "unbundle" / "gpu.py").open("a") as out:
+        out.write("\n\ndef unpack():\n    pass\n")
+    with pytest.raises(ValueError, match=r"unpack is in unbundle\.\w+ and in unbundle\.\w+"):
+        script.build(runtime)

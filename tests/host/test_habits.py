@@ -1,0 +1,86 @@
+"""What people and editors use beside the tests: one place for each command line, and generated files known as such."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+from tfdet.base.paths import Project
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+TOOLS = "ruff|mypy|vermin|lint-imports|pytest|shellcheck|coverage"
+
+
+@pytest.fixture(scope="module")
+def sessions() -> dict[str, dict[str, Any]]:
+    command = [BIN / "nox", "--list", "--json", "--noxfile", ROOT / "noxfile.py"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return {session["name"]: session for session in json.loads(done.stdout)}
+
+
+def hooks() -> dict[str, dict[str, Any]]:
+    content = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))
+    return {hook["id"]: hook for repository in content["repos"] for hook in repository["hooks"]}
+
+
+def test_the_readmes_command_runs_every_session_that_nox_runs(sessions: dict[str, dict[str, Any]]) -> None:
+    text = (ROOT / "scripts" / "test").read_text("utf-8")
+    tags = set(re.findall(r"nox --tags (\w+)", text))
+    assert all(tags & set(session["tags"]) or name in BY_HAND for name, session in sessions.items())
+    assert not re.search(rf"^\s*({TOOLS}) ", text, re.M), "a command line stands in noxfile.py"
+
+
+# They need a network, hours, or are part of others.
+BY_HAND = {"workflows", "docs", "benchmarks"}
+
+
+def test_every_test_file_is_in_a_session() -> None:
+    text = (ROOT / "noxfile.py").read_text("utf-8")
+    folders = {path.parent.name for path in ROOT.glob("tests/*/test_*.py")}
+    assert all(f'"tests/{folder}' in text for folder in folders)
+
+
+def test_hooks_are_sessions_and_the_configuration_is_valid(sessions: dict[str, dict[str, Any]]) -> None:
+    assert set(hooks()) >= {"ruff", "mypy", "vermin", "shellcheck", "actionlint"}
+    for hook in hooks().values():
+        if "entry" in hook:
+            program, option, session = shlex.split(hook["entry"])
+            assert (program, option) == (".venv/bin/nox", "--session") and session in sessions, hook
+    subprocess.run([BIN / "pre-commit", "validate-config", ROOT / ".pre-commit-config.yaml"], check=True)
+
+
+def test_what_the_tool_writes_is_collapsed_in_reviews(checkout: Project) -> None:
+    written = [
+        *(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/**/*.md") if "tfdet:begin" in path.read_text()),
+        *(path.relative_to(ROOT).as_posix() for path in (checkout.known, checkout.advice)),
+        *(path.relative_to(ROOT).as_posix() for path in (checkout.lock("tf2.0", "cpu"), ROOT / "requirements.txt")),
+        *("matrix/evidence/cpu/tf2.0.jsonl", "matrix/audits/tf2.0.json", "matrix/schema/record.json"),
+    ]
+    assert [path for path in written if not (ROOT / path).is_file()] == []
+    said = subprocess.run(
+        ["git", "check-attr", "linguist-generated", *written], cwd=ROOT, capture_output=True, text=True
+    )
+    if said.returncode:
+        pytest.skip("no git here")
+    assert [line for line in said.stdout.splitlines() if not line.endswith(": set")] == []
+
+
+def test_the_developers_tools_are_pinned() -> None:
+    """requirements.txt was renewed (scripts/lock-host) after the last change of the groups."""
+    content = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    wanted = [Requirement(text) for text in [*content["project"]["dependencies"], *content["dependency-groups"]["dev"]]]
+    pins = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / "requirements.txt").read_text("utf-8"), re.M))
+    for requirement in wanted:
+        name = requirement.name.lower()
+        assert name == "tfdeterminism" or requirement.specifier.contains(pins[name], prereleases=True), requirement

@@ -1,0 +1,59 @@
+"""A framework is known to its adapter alone, a kind of device to the registry alone."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from tfdet_probe import devices, frameworks
+
+RUNTIME = Path(__file__).parents[2] / "runtime"
+ROOMS = [RUNTIME / "tfdet_common", RUNTIME / "tfdet_probe" / "core", RUNTIME / "tfdet_probe" / "devices"]
+OUTSIDE = [path for room in ROOMS for path in sorted(room.glob("*.py"))] + [
+    RUNTIME / "tfdet_probe" / "__init__.py",
+    RUNTIME / "tfdet_probe" / "__main__.py",
+    RUNTIME / "tfdet_probe" / "frameworks" / "__init__.py",
+    RUNTIME / "tfdet_probe" / "frameworks" / "base.py",
+]
+KINDS = {device.kind for device in devices.ALL} | {device.word for device in devices.ALL}
+KINDS |= {device.placement for device in devices.ALL}
+
+
+def imported(path):
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+
+
+def strings(path):
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(RUNTIME)))
+def test_nothing_but_an_adapter_knows_its_framework(path):
+    assert not [name for name in imported(path) if re.match(r"(tensorflow|keras|torch|jax)\b", name)]
+    assert not [name for name in imported(path) if "frameworks." in name and not name.endswith(".base")]
+    assert not re.search("tensorflow|keras\\.|torch", path.read_text("utf-8"), re.I)
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in OUTSIDE if path.parent.name != "devices"], ids=lambda path: str(path.relative_to(RUNTIME))
+)
+def test_nothing_but_the_registry_asks_what_kind_a_device_is(path):
+    assert not KINDS.intersection(strings(path))
+
+
+def test_each_adapter_is_found_by_its_folders_name():
+    assert frameworks.names() == ["tensorflow"]
+    found = [frameworks.find(name) for name in frameworks.names()]
+    assert [adapter.name for adapter in found] == frameworks.names()
+    assert all(isinstance(adapter, frameworks.base.Framework) for adapter in found)
+
+
+def test_each_device_is_found_by_its_word():
+    assert [devices.find(word).word for word in devices.WORDS] == list(devices.WORDS)

@@ -1,0 +1,41 @@
+"""Runs the checks of this folder (`*_checks.py`) inside an environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from tfdet.base.paths import Project
+
+HERE = Path(__file__).resolve().parent
+PASSED = ("TFDET_SAVED_CHECKS",)  # what a caller asks the checks themselves for
+
+
+def environment(checkout: Project) -> dict[str, str]:
+    """The variables that a check sees: nothing of the shell that decides how TensorFlow computes."""
+    return {
+        "PATH": "/usr/bin:/bin",
+        "PYTHONPATH": str(checkout.runtime),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        **{name: os.environ[name] for name in PASSED if name in os.environ},
+    }
+
+
+def run(checkout: Project, python: Path, script: str, *arguments: str | Path, **variables: str) -> str:
+    """What a script prints; it has to end well."""
+    done = subprocess.run(
+        [python, HERE / script, *arguments],
+        env={**environment(checkout), **variables}, capture_output=True, text=True, timeout=1800,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def objects(checkout: Project, python: Path, script: str, *arguments: str | Path) -> list[Any]:
+    """The JSON objects that it prints, a line each."""
+    lines = run(checkout, python, script, *arguments).splitlines()
+    return [json.loads(line) for line in lines if line.startswith("{")]

@@ -1,0 +1,29 @@
+"""Random inputs of the cases, and the kinds of calls that they are made in."""
+
+import numpy as np
+
+FLOATS = ("float16", "float32", "float64")
+# Graphs of known shapes, of known ranks only, of nothing known: sessions cost time, so each op has a few such cases.
+EAGER = ("eager",)
+STATIC = ("eager", "static")
+DIMS = ("eager", "static", "dims")
+ALL = ("eager", "static", "dims", "rank")
+
+
+class Maker:
+    """Random arrays, the same in every run, and cases made of them."""
+
+    def __init__(self, case):
+        self.case = case
+        self._random = np.random.RandomState(11)
+
+    def real(self, shape, dtype="float32", low=-1.0, high=1.0):
+        values = self._random.uniform(low, high, shape)
+        if dtype.startswith("complex"):
+            values = values + 1j * self._random.uniform(low, high, shape)
+        return np.asarray(values).astype(dtype)
+
+    def ints(self, low, high, shape, dtype="int32"):
+        if low == high:
+            return np.zeros(shape, dtype)
+        return self._random.randint(low, high, shape).astype(dtype)

@@ -1,0 +1,57 @@
+"""What the checks of patches share: inputs, variables, and the patches of this version, put in and taken out."""
+
+import os
+import warnings
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+warnings.simplefilter("ignore")
+
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+from tfdeterminism.patches import PATCHES, Replacements  # noqa: E402
+
+tf1 = getattr(tf.compat, "v1", tf)
+tf1.logging.set_verbosity("ERROR")
+VERSION = tuple(int(part) for part in tf.__version__.split(".")[:2])
+APPLY = [patch for patch in PATCHES.values() if patch.applies(VERSION)]
+KEYS = set(patch.key for patch in APPLY)
+
+
+def random(shape, dtype="float32"):
+    return tf.constant(np.random.RandomState(3).uniform(0.1, 1, shape).astype(dtype))
+
+
+def ints(high, shape, dtype="int32"):
+    return tf.constant(np.random.RandomState(4).randint(0, high, shape).astype(dtype))
+
+
+def raw(module, name):
+    return getattr(__import__("tensorflow.python.ops." + module, fromlist=[module]), name)
+
+
+def grad(function, *inputs):
+    """The outputs, and the gradients to every input, dense."""
+    outputs = function(*inputs)
+    grads = tf1.gradients(outputs * tf.ones_like(outputs) * 2, list(inputs))
+    return [outputs] + [tf.convert_to_tensor(one) for one in grads if one is not None]
+
+
+def variable(resource=True):
+    return tf1.Variable(np.ones((3, 2), "float32"), use_resource=resource)
+
+
+class patched(object):
+    def __init__(self, *keys):
+        self._keys, self._all = keys, []
+
+    def __enter__(self):
+        for key in self._keys or [patch.key for patch in APPLY]:
+            self._all.append(Replacements())
+            PATCHES[key].install(self._all[-1])
+        return self._all
+
+    def __exit__(self, *error):
+        for one in reversed(self._all):
+            one.restore()

@@ -1,0 +1,58 @@
+"""What the checks of saving share: what is asked, inputs, names and places."""
+
+import os
+import sys
+import warnings
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+warnings.simplefilter("ignore")
+
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+tf1 = tf.compat.v1
+tf1.logging.set_verbosity("ERROR")
+VERSION = tuple(int(part) for part in tf.__version__.split(".")[:2])
+WHAT, FOLDER = sys.argv[1:3]
+ALL = os.environ.get("TFDET_SAVED_CHECKS") == "all"
+TWICE = ("scatter_nd", "softmax_xent", "sparse_dense_matmul", "in a branch", "model")
+
+
+def values(shape):
+    return np.random.RandomState(3).uniform(0.2, 1, shape).astype("float32")
+
+
+def plain(compute):
+    """What it computes as lists, or the name of the error."""
+    try:
+        result = compute()
+    except Exception as error:
+        return type(error).__name__
+    return None if result is None else np.asarray(result).tolist()
+
+
+def know_loops(name):
+    """Until 2.3 a process that made no While cannot differentiate one: that is for loops which are the case itself."""
+    if WHAT == "load" and (2, 0) <= VERSION < (2, 4):
+        from tensorflow.python.framework import ops
+        from tensorflow.python.ops import cond_v2, while_v2  # noqa: F401 (of an If, neither)
+        for op_type in ("While", "StatelessWhile"):
+            ops._gradient_registry._registry.pop(op_type, None)
+            if "in a loop" in name:
+                ops.RegisterGradient(op_type)(while_v2._WhileGrad)
+
+
+def attribute(name):
+    return "call_" + name.replace(" ", "_")
+
+
+def path(name):
+    return os.path.join(FOLDER, "originals" if WHAT == "originals" else "ours", name)
+
+
+def read_graph(name):
+    found = tf1.GraphDef()
+    with open(path(name), "rb") as file:
+        found.ParseFromString(file.read())
+    return found

@@ -1,0 +1,77 @@
+"""Cases as functions: saved, loaded, frozen."""
+
+import tensorflow as tf
+from saved_base_checks import ALL, TWICE, attribute, know_loops, path, plain, read_graph, tf1
+from saved_cases_checks import all_cases
+
+FROZEN_AS_FUNCTIONS = ("unsorted_segment_sum", "sparse_dense_matmul", "nearest backprop")
+
+
+def functions():
+    """name -> tf.function, of all cases that this TensorFlow can build."""
+    found = {}
+    for name, function, _, shape in all_cases():
+        made = tf.function(function, input_signature=[tf.TensorSpec(shape, tf.float32)], autograph=False)
+        try:
+            made.get_concrete_function()
+        except Exception:
+            continue
+        found[name] = made
+    return found
+
+
+def slopes(name, function, value):
+    """The value, the gradient of the sum of its squares, and of some the gradient of the sum of that one's squares."""
+    know_loops(name)
+
+    def slope(function, x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = function(x) ** 2
+        found = tape.gradient(y, x)
+        return None if found is None else tf.convert_to_tensor(found)
+    x = tf.constant(value)
+    # 2.4 takes minutes for the functions of a loop's second derivative.
+    twice = name in TWICE or (ALL and "in a loop" not in name)
+    return [plain(lambda: function(x)), plain(lambda: slope(function, x)),
+            plain(lambda: slope(lambda x: slope(function, x), x)) if twice else None]
+
+
+def of_functions(found):
+    where = dict((name, value) for name, _, value, _ in all_cases())
+    return dict((name, slopes(name, function, where[name])) for name, function in found.items())
+
+
+def save_functions():
+    module, made = tf.Module(), functions()
+    for name, function in made.items():
+        setattr(module, attribute(name), function)
+    tf.saved_model.save(module, path("functions"), dict(
+        (attribute(name), function.get_concrete_function()) for name, function in made.items()))
+    for name in FROZEN_AS_FUNCTIONS:
+        freeze(made[name].get_concrete_function(), attribute(name) + ".pb")
+    return made
+
+
+def freeze(function, file):
+    from tensorflow.python.framework import convert_to_constants
+    constant = convert_to_constants.convert_variables_to_constants_v2(function)
+    tf1.train.write_graph(constant.graph, path(""), file, as_text=False)
+
+
+def import_frozen_functions(session):
+    for name in FROZEN_AS_FUNCTIONS:
+        tf.import_graph_def(read_graph(attribute(name) + ".pb"), name=attribute(name))
+        tf.identity(session.graph.get_tensor_by_name(attribute(name) + "/Identity:0"), name=attribute(name) + "/y")
+
+
+def load_functions():
+    module = tf.saved_model.load(path("functions"))
+    found = dict((name, getattr(module, attribute(name))) for name, _, _, _ in all_cases()
+                 if hasattr(module, attribute(name)))
+    signatures = dict((name, called(module.signatures[attribute(name)])) for name in list(found)[::3])
+    return {"function": of_functions(found), "signature": of_functions(signatures)}
+
+
+def called(signature):
+    return lambda x: list(signature(x=x).values())[0]

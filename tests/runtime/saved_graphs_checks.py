@@ -1,0 +1,74 @@
+"""Cases in a graph with a session: as a meta graph, frozen, served."""
+
+import tensorflow as tf
+from saved_base_checks import ALL, TWICE, VERSION, attribute, know_loops, path, read_graph, tf1
+from saved_cases_checks import all_cases
+
+
+def build():
+    """The cases in the default graph; the names of those that this TensorFlow can build."""
+    found = []
+    for name, function, _, shape in all_cases():
+        with tf1.name_scope(attribute(name)):
+            x = tf1.placeholder(tf.float32, shape, name="x")
+            try:
+                tf.identity(function(x), name="y")
+            except Exception:
+                continue
+        found.append(name)
+    return found
+
+
+def of_graph(session):
+    """As slopes, of every case in the session's graph; all in one run, as each one costs seconds."""
+    ops = set(op.name for op in session.graph.get_operations())
+    found, wanted, given = {}, {}, {}
+    for name, _, value, _ in all_cases():
+        if VERSION == (2, 14) and "in a loop" in name:
+            continue  # its own optimizer forgets an input when the gradient of a loop is asked for in a session
+        if attribute(name) + "/y" in ops:
+            know_loops(name)
+            x, y = [session.graph.get_tensor_by_name("%s/%s:0" % (attribute(name), end)) for end in "xy"]
+            given[x] = value
+            found[name] = three = [y, derived(y, x), None]
+            if ALL or name in TWICE:
+                three[2] = derived(three[1], x) if isinstance(three[1], tf.Tensor) else three[1]
+            wanted.update(((name, number), one) for number, one in enumerate(three) if isinstance(one, tf.Tensor))
+    for (name, number), result in session.run(wanted, given).items():
+        found[name][number] = result.tolist()
+    return found
+
+
+def derived(y, x):
+    """The gradient of the sum of y's squares, None, or the name of the error."""
+    try:
+        found = tf1.gradients(y ** 2, x)[0]
+    except Exception as error:
+        y.graph._set_control_flow_context(None)  # not of the loop in which it ended
+        return type(error).__name__
+    return None if found is None else tf.convert_to_tensor(found)
+
+
+def save_graphs(session, names):
+    outputs = [attribute(name) + "/y" for name in names]
+    tf1.train.export_meta_graph(path("graph.meta"))
+    tf1.train.export_meta_graph(path("scope.meta"), export_scope=attribute("unsorted_segment_sum"))
+    graph_def = session.graph.as_graph_def()
+    constant = tf1.graph_util.convert_variables_to_constants(session, graph_def, outputs)
+    tf1.train.write_graph(constant, path(""), "frozen.pb", as_text=False)
+    x, y = [session.graph.get_tensor_by_name(outputs[0][:-1] + name + ":0") for name in "xy"]
+    tf1.saved_model.simple_save(session, path("served"), {"x": x}, {"y": y})
+
+
+def load_graphs():
+    return {"meta graph": in_session(lambda session: tf1.train.import_meta_graph(path("graph.meta"))),
+            "scope": in_session(lambda session: tf1.train.import_meta_graph(
+                path("scope.meta"), import_scope=attribute("unsorted_segment_sum"))),
+            "frozen": in_session(lambda session: tf.import_graph_def(read_graph("frozen.pb"), name="")),
+            "served": in_session(lambda session: tf1.saved_model.load(session, ["serve"], path("served")))}
+
+
+def in_session(load):
+    with tf.Graph().as_default(), tf1.Session() as session:
+        load(session)
+        return of_graph(session)

@@ -1,0 +1,38 @@
+"""A Keras model in every form in which it can be saved."""
+
+import tensorflow as tf
+from saved_base_checks import VERSION, path, values
+from saved_functions_checks import slopes
+
+
+class Sums(tf.keras.layers.Layer):
+    def call(self, x):
+        return tf.math.unsorted_segment_sum(x, tf.cast(tf.zeros_like(x[:, 0]), tf.int32), 3)
+
+
+def model():
+    return tf.keras.Sequential([tf.keras.layers.Dense(2, input_shape=(2,), kernel_initializer="ones"), Sums()])
+
+
+def of_model(found):
+    return {"model": slopes("model", found, values((4, 2)))}
+
+
+def keras_formats():
+    formats = {"keras h5": "model.h5"}
+    if VERSION < (2, 16):
+        formats["keras SavedModel"] = "model"
+    if VERSION >= (2, 13):
+        formats["keras zip"] = "model.keras"
+    return formats
+
+
+def load_models():
+    found = {}
+    for name, file in keras_formats().items():
+        objects = None if "SavedModel" in name else {"Sums": Sums}
+        try:
+            found[name] = of_model(tf.keras.models.load_model(path(file), custom_objects=objects, compile=False))
+        except AttributeError:
+            found[name] = {"model": [None, None, None]}  # 2.0 cannot read its own files with a newer h5py
+    return found

@@ -1,0 +1,86 @@
+"""What the checks of the switch share: each runs in a fork, a fresh process of its own."""
+
+import json
+import os
+import sys
+import traceback
+import warnings
+
+import tensorflow as tf
+
+import tfdeterminism
+from tfdeterminism import checks, recipes
+
+EXPECTED = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
+VARIABLES = ("TF_CUDNN_DETERMINISTIC", "TF_DETERMINISTIC_OPS", "TF_CUDNN_USE_FRONTEND", "TF_CUDNN_USE_AUTOTUNE")
+TF1 = tf.__version__.startswith("1.")
+V1 = getattr(tf.compat, "v1", tf)
+ALL = []
+
+
+def check(function):
+    ALL.append(function)
+    return function
+
+
+def enabled(*arguments):
+    """(report, classes of the warnings of ours)."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        report = tfdeterminism.enable_determinism(*arguments)
+    ours = [w for w in caught if issubclass(w.category, tfdeterminism.DeterminismWarning)]
+    assert all(w.filename == __file__ for w in ours), "a warning points into the package"
+    return report, [w.category.__name__ for w in ours]
+
+
+def variables():
+    return {name: os.environ[name] for name in VARIABLES if name in os.environ}
+
+
+def attributes():
+    """What every name in every module of TensorFlow and Keras is bound to now."""
+    found = {}
+    for name, module in list(sys.modules.items()):
+        if name.split(".")[0] in ("tensorflow", "tensorflow_core", "keras"):
+            found.update(((name, key), value) for key, value in list(getattr(module, "__dict__", {}).items()))
+    return found
+
+
+def changed(before, after):
+    return sorted(key for key in before if key in after and callable(before[key]) and before[key] is not after[key])
+
+
+def keys_of_patches():
+    """The patches that this version is to get."""
+    version = tuple(int(part) for part in tf.version.VERSION.split(".")[:2])
+    return [patch.key for patch in recipes.patches_for("stock", version)]
+
+
+def in_child(function):
+    """(did it pass, what it said)."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reader)
+        text, status = "", 0
+        try:
+            function()
+        except BaseException:
+            text, status = traceback.format_exc(), 1
+        os.write(writer, text.encode("utf-8", "replace")[:60000])
+        os._exit(status)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as said:
+        text = said.read().decode("utf-8", "replace")
+    _, status = os.waitpid(pid, 0)
+    return status == 0, text
+
+
+def main():
+    for name in VARIABLES:
+        os.environ.pop(name, None)
+    assert tf.keras.layers.Dense  # loads what is loaded lazily, once for all checks
+    assert not checks.started()
+    for function in ALL:
+        passed, said = in_child(function)
+        print("{} {}\n{}".format("ok" if passed else "FAILED", function.__name__, said), end="")

@@ -1,0 +1,57 @@
+"""What patch() does, the call of 2019: part of switch_checks.py."""
+
+import contextlib
+import io
+
+import tensorflow as tf
+from switch_base_checks import EXPECTED, V1, attributes, changed, check, enabled, variables
+
+import tfdeterminism
+
+
+def gradient_ops():
+    """The types of the ops that the gradient of tf.nn.bias_add is made of."""
+    with tf.Graph().as_default() as graph:
+        bias = V1.placeholder(tf.float32, [3])
+        V1.gradients(tf.nn.bias_add(V1.placeholder(tf.float32, [2, 3]), bias), bias)
+    return {node.type for node in graph.get_operations()}
+
+
+@check
+def patch_does_what_it_always_did():
+    out = io.StringIO()
+    assert "BiasAddGrad" in gradient_ops()
+    try:
+        with contextlib.redirect_stdout(out):
+            tfdeterminism.patch()
+    except TypeError as error:
+        assert not EXPECTED["patch"], error
+        assert "No patch available for version {}".format(tf.__version__) in str(error), error
+        assert "enable_determinism" in str(error)
+        assert variables() == {} and "BiasAddGrad" in gradient_ops() and out.getvalue() == ""
+        return
+    assert EXPECTED["patch"]
+    (line,) = out.getvalue().splitlines()
+    assert tf.__version__ in line and tfdeterminism.__version__ in line, line
+    assert variables() == {"TF_CUDNN_DETERMINISTIC": "1"}
+    assert "BiasAddGrad" not in gradient_ops()
+    state = attributes()
+    with contextlib.redirect_stdout(out):
+        tfdeterminism.patch()
+    assert not changed(state, attributes()), "patched twice"
+    tfdeterminism.disable()
+    assert "BiasAddGrad" in gradient_ops() and variables() == {}
+
+
+@check
+def patch_and_then_all_the_rest():
+    if not EXPECTED["patch"]:
+        return
+    before = attributes()
+    with contextlib.redirect_stdout(io.StringIO()):
+        tfdeterminism.patch()
+    report, warned = enabled()
+    assert not warned
+    assert "bias-add" in [patch.key for patch in report.patches]
+    report.disable()
+    assert not changed(before, attributes()) and variables() == {}

@@ -1,0 +1,166 @@
+"""`trace diff` on runs that were cut short, and on files that are no traces or lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from traces import Hand
+
+from tfdeterminism.trace.analyse import diff, text
+from tfdeterminism.trace.analyse import format as trace_format
+
+
+def _one(hand: Hand, run: int) -> None:
+    hand.record(hand.op("MatMul"), 1)
+
+
+def _two_steps(hand: Hand, run: int) -> None:
+    key = hand.op("MatMul")
+    for step in range(1 if run else 4):
+        hand.record(key, step, step)
+
+
+def test_what_a_killed_run_did_not_reach_is_no_difference(make: Callable[..., Path]) -> None:
+    found = diff.compare([str(make(_two_steps, 0)), str(make(_two_steps, 1, end=False))])
+    assert found.result == "same"
+    assert any("killed" in note for note in found.notes)
+
+
+def test_a_run_that_ended_early_differs_in_structure(make: Callable[..., Path]) -> None:
+    assert diff.compare([str(make(_two_steps, 0)), str(make(_two_steps, 1))]).result == "structure"
+
+
+def test_a_cut_file_is_read_up_to_the_cut(make: Callable[..., Path]) -> None:
+    whole = make(_two_steps, 0)
+    cut = whole.with_name("cut.tfdt")
+    cut.write_bytes(whole.read_bytes()[:-105])
+    found = diff.compare([str(whole), str(cut)])
+    assert found.result == "same"
+    assert any("cut off" in note for note in found.notes)
+
+
+def test_several_runs(make: Callable[..., Path]) -> None:
+    """What differs earliest speaks; the others are counted."""
+
+    def build(hand: Hand, run: int) -> None:
+        key = hand.op("MatMul")
+        for step in range(3):
+            hand.record(key, (step, run if step == run else 0), step)
+
+    found = diff.compare([str(make(build, run)) for run in (0, 2, 1)])
+    assert found.first_step == 1
+    assert "2 of 2 comparisons differ" in found.notes
+
+
+HEADERS = {
+    "different programs": {"argv": ["eval.py"]},
+    "different TensorFlow versions": {"tensorflow": "2.20.0"},
+    "different devices": {"devices": ["CPU:0", "GPU:0"]},
+    "different levels": {"level": "layers"},
+    "different steps": {"steps": [3, 4]},
+}
+
+
+@pytest.mark.parametrize("what", HEADERS)
+def test_traces_that_cannot_be_compared(
+    make: Callable[..., Path], capsys: pytest.CaptureFixture[str], what: str
+) -> None:
+    code = diff.main([str(make(_one, 0)), str(make(_one, 1, **HEADERS[what]))])
+    _is_refused(code, capsys, what)
+
+
+FILES = {
+    "is not a trace": b"\x80\x04\x95pickle",
+    "ends before its header": trace_format.MAGIC,
+    "has schema version 99": trace_format.MAGIC + (99).to_bytes(4, "little") + bytes(4),
+}
+
+
+@pytest.mark.parametrize("what", FILES)
+def test_files_that_are_no_traces(
+    make: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str
+) -> None:
+    bad = tmp_path / "bad.tfdt"
+    bad.write_bytes(FILES[what])
+    _is_refused(diff.main([str(make(_one, 0)), str(bad)]), capsys, what)
+
+
+def test_other_bad_input(make: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good, empty = str(make(_one, 0)), tmp_path / "empty"
+    empty.mkdir()
+    _is_refused(diff.main([good, str(tmp_path / "absent")]), capsys, "cannot be read")
+    _is_refused(diff.main([good, str(empty)]), capsys, "holds no trace")
+    _is_refused(diff.main([good, str(make(lambda hand, run: None, 0))]), capsys, "has no records")
+    _is_refused(diff.main([good]), capsys, "one trace cannot be compared")
+    with pytest.raises(SystemExit) as ended:
+        diff.main([good, good, "--nonsense"])
+    _is_refused(int(str(ended.value.code)), capsys, "unrecognized arguments")
+
+
+def test_records_that_are_counted_wrongly(make: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+    def build(hand: Hand, run: int) -> None:
+        key = hand.op("MatMul")
+        hand.record(key, 1)
+        hand._seen[key] = 7 if run else 0
+        hand.record(key, 2)
+
+    good = str(make(_one, 0))
+    _is_refused(diff.main([good, str(make(build, 0))]), capsys, "counts its records wrongly")
+    _is_refused(diff.main([good, str(make(build, 1))]), capsys, "counts its records wrongly")
+
+
+NUMBERS, LETTERS = st.integers(-2, 9), st.text(max_size=3)
+PAIRS = st.lists(st.lists(st.one_of(LETTERS, NUMBERS), max_size=3), max_size=2)
+ODD = st.one_of(st.none(), NUMBERS, LETTERS, st.lists(NUMBERS, max_size=3), PAIRS)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(field=st.sampled_from(sorted(trace_format.definition(0, "", ""))), value=ODD)
+def test_definitions_of_strangers(field: str, value: object, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Whatever stands in a definition: it is compared, or refused; nothing else comes out."""
+    paths = []
+    for run in range(2):
+        hand = Hand(tmp_path_factory.mktemp("t") / "x.tfdt")
+        first = hand.op("a")
+        odd = dict(trace_format.definition(1, "CropAndResizeGradImage", "b", inputs=[0], forward="a"), **{field: value})
+        hand._writer.define([odd])
+        for key, digest in ((first, 1), (1, run)):
+            hand.record(key, digest)
+        paths.append(str(hand.end()))
+    try:
+        assert text.of_difference(diff.compare(paths))
+    except trace_format.BadTrace as error:
+        assert error.advice
+
+
+def test_a_large_step_and_a_name_that_steers_a_terminal(compare: Callable[..., diff.Difference]) -> None:
+    def build(hand: Hand, run: int) -> None:
+        hand.record(hand.op("bad\x1b[2Jname\r\n"), run, 4_000_000_000)
+
+    found = compare(build)
+    assert found.first_step == 4_000_000_000
+    assert not set(text.of_difference(found)) & set("\x1b\r")
+
+
+def test_runs_of_other_numbers_of_processes(
+    make: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, ranks in (("one", "0"), ("two", "01")):
+        (tmp_path / name).mkdir()
+        for rank in ranks:
+            make(_one, 0).rename(tmp_path / name / f"trace-{rank}.tfdt")
+    code = diff.main([str(tmp_path / "one"), str(tmp_path / "two")])
+    _is_refused(code, capsys, "do not have the same processes: 1")
+
+
+def _is_refused(code: int, capsys: pytest.CaptureFixture[str], cause: str) -> None:
+    """Exit code 3, one line of cause, one of advice, nothing on standard output."""
+    said = capsys.readouterr()
+    assert (code, said.out) == (3, "")
+    first, advice = said.err.splitlines()
+    assert cause in first
+    assert advice.startswith("  ")
