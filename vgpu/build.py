@@ -1,7 +1,7 @@
 """Build the virtual GPU: python vgpu/build.py [FOLDER]     default: the user's cache.
 
-Prints the folder that a program's LD_LIBRARY_PATH has to begin with.  Needs a C++17 compiler: CXX, or g++, c++, clang++, or
-the one that `pip install ziglang` brings.
+Prints the folder that a program's LD_LIBRARY_PATH has to begin with.  Needs a C++17 compiler: CXX, or g++, c++, clang++,
+or the one that `pip install ziglang` brings.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 SOURCES = Path(__file__).resolve().parent / "src"
 FLAGS = [
     *("-std=c++17", "-O2", "-march=x86-64-v3", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra"),
-    # What is computed must be what the instruction says: no contraction, no assumed rounding; registers are seen as any type.
+    # What is computed must be what the instruction says: no contraction, no assumed rounding.  Registers have any type.
     *("-ffp-contract=off", "-frounding-math", "-fno-strict-aliasing"),
 ]
 # Under which names frameworks open what this one library provides.

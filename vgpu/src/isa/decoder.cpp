@@ -312,8 +312,6 @@ uint32_t Decoder::call(CallSite site) {
   return static_cast<uint32_t>(program_.calls.size() - 1);
 }
 
-void Decoder::raise_shared(uint32_t bytes) { program_.shared_bytes = std::max(program_.shared_bytes, bytes); }
-
 void Decoder::refuse(const Statement& s, const char* why) const {
   std::string text(s.op);
   for (std::string_view word : s.words) text += "." + std::string(word);

@@ -73,7 +73,6 @@ class Decoder {
   void jump(Instruction i, std::string_view label);                // imm becomes where the label stands
   uint32_t table(std::string_view label);                          // of .branchtargets
   uint32_t call(CallSite site);
-  void raise_shared(uint32_t bytes);
   [[noreturn]] void refuse(const Statement& s, const char* why = "an instruction that is not known") const;
 
  private:

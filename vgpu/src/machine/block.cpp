@@ -84,7 +84,7 @@ bool Block::ready() const {
   return std::any_of(warps_.begin(), warps_.end(), [](const Warp& w) { return w.ready(); });
 }
 
-void Block::bind(Warp&, Frame* frame) {
+void Block::bind(Frame* frame) {
   lanes_.frame = frame->aligned();
   lanes_.own_parameters = frame->caller != nullptr;
   lanes_.parameters = lanes_.own_parameters ? frame->parameters.data() : sixteen(parameters_);
@@ -165,7 +165,7 @@ void Block::drop(Warp& warp, uint32_t group) {
 void Block::run_group(Warp& warp, uint32_t group) {
   spinning_ = false;
   merge(warp, group);
-  bind(warp, warp.groups[group].frame);
+  bind(warp.groups[group].frame);
   uint32_t left = kTurn;
   uint32_t stop = stop_before(warp, group);
   while (outcome_.fault == Fault::None) {
@@ -235,206 +235,6 @@ Block::Step Block::step(Warp& warp, uint32_t& group, const Instruction& i, uint3
     case Kind::Barrier: return barrier(warp, group, i, mask);
     default: return meeting(warp, group, i, mask);
   }
-}
-
-// The lanes of `mask` go on at `pc`, the others of the group where they are.
-void Block::split(Warp& warp, uint32_t group, uint32_t mask, uint32_t pc) {
-  Group other = warp.groups[group];
-  other.mask = mask, other.pc = pc, other.state = State::Ready, other.passed = other.tired = false;
-  other.frame->holders++;
-  warp.groups[group].mask &= ~mask;
-  warp.groups.push_back(other);
-}
-
-Block::Step Block::jump(Warp& warp, uint32_t group, uint32_t taken, uint32_t target) {
-  Group& g = warp.groups[group];
-  if (taken == g.mask) g.pc = target;
-  else if (taken == 0) g.pc++;
-  else {
-    g.pc++;
-    split(warp, group, taken, target);
-  }
-  return Step::Next;
-}
-
-Block::Step Block::indexed(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
-  const uint32_t* index = lanes_of<uint32_t>(lanes_, i.a);
-  const std::vector<uint32_t>& table = warp.groups[group].frame->program->tables[static_cast<size_t>(i.imm)];
-  uint32_t at = warp.groups[group].pc, left = mask;
-  while (left) {
-    uint32_t lane = static_cast<uint32_t>(__builtin_ctz(left)), chosen = index[lane], same = 0;
-    if (chosen >= table.size()) return fail(Fault::OutOfBounds, &i, warp.groups[group].frame->program), Step::Stop;
-    each(left, [&](uint32_t l) { same |= uint32_t(index[l] == chosen) << l; });
-    left &= ~same;
-    if (same == warp.groups[group].mask) {
-      warp.groups[group].pc = table[chosen];
-      return Step::Next;
-    }
-    split(warp, group, same, table[chosen]);
-  }
-  warp.groups[group].pc = at + 1;
-  return Step::Next;
-}
-
-Block::Step Block::call(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
-  uint32_t next = warp.groups[group].pc + 1;
-  if (mask != warp.groups[group].mask) split(warp, group, warp.groups[group].mask & ~mask, next);
-  if (!mask) return drop(warp, group), Step::Stop;
-  Group& g = warp.groups[group];
-  Frame* caller = g.frame;
-  const CallSite& site = caller->program->calls[static_cast<size_t>(i.imm)];
-  if (caller->depth + 1 >= kMostDepth) return fail(Fault::CallDepth, &i, caller->program), Step::Stop;
-  const Program* callee = launch_.image->program(site.callee);
-  Frame* frame = warp.enter(*callee);
-  frame->caller = caller, frame->site = &site, frame->depth = caller->depth + 1, frame->return_pc = next;
-  frame->holders = 1;  // the group's hold of the caller becomes the new frame's
-  frame->parameters.assign(size_t(callee->parameter_bytes) * kLanes, 0);
-  std::copy_n(caller->aligned(), kSpecialBytes, frame->aligned());
-  each(mask, [&](uint32_t l) {
-    for (const CallSite::Piece& p : site.arguments)
-      std::copy_n(&caller->scratch[size_t(l) * caller->program->scratch_bytes + p.from], p.size,
-                  &frame->parameters[size_t(l) * callee->parameter_bytes + p.to]);
-  });
-  g.frame = frame;
-  g.pc = 0;
-  bind(warp, frame);
-  return Step::Next;
-}
-
-Block::Step Block::back(Warp& warp, uint32_t group, uint32_t mask) {
-  Group& g = warp.groups[group];
-  if (mask != g.mask) split(warp, group, g.mask & ~mask, g.pc + 1);
-  if (!mask) return drop(warp, group), Step::Stop;
-  Frame *frame = warp.groups[group].frame, *caller = frame->caller;
-  const CallSite& site = *frame->site;
-  uint32_t own = frame->program->parameter_bytes, theirs = caller->program->scratch_bytes;
-  each(mask, [&](uint32_t l) {
-    for (const CallSite::Piece& p : site.results)
-      std::copy_n(&frame->parameters[size_t(l) * own + p.from], p.size, &caller->scratch[size_t(l) * theirs + p.to]);
-  });
-  caller->holders++;
-  warp.groups[group].frame = caller;
-  warp.groups[group].pc = frame->return_pc;
-  warp.leave(frame);
-  return Step::Stop;  // the next turn brings those together that come back
-}
-
-Block::Step Block::leave(Warp& warp, uint32_t group, uint32_t mask) {
-  warp.alive &= ~mask;
-  live_ -= static_cast<uint32_t>(__builtin_popcount(mask));
-  warp.groups[group].mask &= ~mask;
-  warp.groups[group].pc++;
-  bool gone = warp.groups[group].mask == 0;
-  if (gone) drop(warp, group);
-  if (mask) {
-    for (Group& other : warp.groups) if (other.state == State::Meeting) other.state = State::Ready;
-    check_barriers();
-  }
-  return gone || mask ? Step::Stop : Step::Next;
-}
-
-Block::Step Block::barrier(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
-  uint32_t at = warp.groups[group].pc;
-  if (mask != warp.groups[group].mask) split(warp, group, warp.groups[group].mask & ~mask, at + 1);
-  if (!mask) return drop(warp, group), Step::Stop;
-  Group& g = warp.groups[group];
-  uint32_t lane = static_cast<uint32_t>(__builtin_ctz(mask)), which = lanes_of<uint32_t>(lanes_, i.a)[lane];
-  if (which >= kBarriers) return fail(Fault::OutOfBounds, &i, g.frame->program), Step::Stop;
-  Barrier& b = barriers_[which];
-  b.wanted = i.count == 2 ? lanes_of<uint32_t>(lanes_, i.b)[lane] : 0;
-  b.arrived += static_cast<uint32_t>(__builtin_popcount(mask));
-  if (i.mode >= 2) {
-    uint32_t holds = (predicate(lanes_, i.c) ^ (i.imm ? kAll : 0)) & mask;
-    b.holding += static_cast<uint32_t>(__builtin_popcount(holds));
-    b.values += static_cast<uint32_t>(__builtin_popcount(mask));
-  }
-  if (i.mode == 1) {
-    g.pc++;
-  } else {
-    g.state = State::Barrier;
-    g.barrier = which;
-  }
-  check_barriers();
-  return Step::Stop;
-}
-
-void Block::check_barriers() {
-  for (uint32_t k = 0; k < kBarriers; k++) {
-    const Barrier& b = barriers_[k];
-    if (b.arrived && b.arrived >= (b.wanted ? b.wanted : live_)) release(k);
-  }
-}
-
-void Block::release(uint32_t which) {
-  Barrier b = barriers_[which];
-  barriers_[which] = Barrier();
-  for (Warp& warp : warps_) {
-    for (Group& g : warp.groups) {
-      if (g.state != State::Barrier || g.barrier != which) continue;
-      const Instruction& i = g.frame->program->code[g.pc];
-      if (i.mode >= 2) {
-        Lanes to;
-        to.frame = g.frame->aligned();
-        bool holds = i.mode == 3 ? b.holding == b.values : b.holding != 0;
-        if (i.mode == 2) each(g.mask, [&](uint32_t l) { lanes_of<uint32_t>(to, i.d)[l] = b.holding; });
-        else predicate(to, i.d) = (predicate(to, i.d) & ~g.mask) | (holds ? g.mask : 0);
-      }
-      g.state = State::Ready;
-      g.tired = false;
-      g.pc++;
-    }
-    warp.tired = false;
-  }
-}
-
-Block::Step Block::meeting(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
-  uint32_t at = warp.groups[group].pc;
-  if (mask != warp.groups[group].mask) split(warp, group, warp.groups[group].mask & ~mask, at + 1);
-  if (!mask) return drop(warp, group), Step::Stop;
-  const uint32_t* named = lanes_of<uint32_t>(lanes_, i.b);
-  uint32_t wanted = named[__builtin_ctz(mask)], same = 0;
-  each(mask, [&](uint32_t l) { same |= uint32_t(named[l] == wanted) << l; });
-  same &= wanted | (1u << __builtin_ctz(mask));
-  if (same != mask) {
-    // Other lanes name others: they meet by themselves, after these.
-    split(warp, group, mask & ~same, at);
-    warp.groups.back().state = State::Meeting;
-  }
-  uint32_t needed = wanted & warp.alive;
-  if ((same & needed) != needed) {
-    warp.groups[group].state = State::Meeting;
-    return Step::Stop;
-  }
-  if (i.run) {
-    lanes_.mask = same;
-    i.run(lanes_, i);
-  }
-  warp.groups[group].pc = at + 1;
-  for (Group& other : warp.groups) if (other.state == State::Meeting) other.state = State::Ready;
-  return warp.groups.size() > 1 ? Step::Stop : Step::Next;
-}
-
-// Lanes that wait for each other at different barriers of the warp (bar.warp.sync names lanes, not a place).
-bool Block::meet_apart(Warp& warp) {
-  for (const Group& first : warp.groups) {
-    if (first.state != State::Meeting || first.frame->program->code[first.pc].run) continue;
-    auto named = [](const Group& g) {
-      Lanes of;
-      of.frame = g.frame->aligned();
-      return lanes_of<uint32_t>(of, g.frame->program->code[g.pc].b)[__builtin_ctz(g.mask)];
-    };
-    uint32_t wanted = named(first), here = 0;
-    auto takes_part = [&](const Group& g) {
-      return g.state == State::Meeting && !g.frame->program->code[g.pc].run && named(g) == wanted;
-    };
-    for (const Group& g : warp.groups) if (takes_part(g)) here |= g.mask;
-    if ((here & wanted & warp.alive) != (wanted & warp.alive)) continue;
-    std::vector<Group*> all;
-    for (Group& g : warp.groups) if (takes_part(g)) all.push_back(&g);
-    for (Group* g : all) g->state = State::Ready, g->pc++;
-    return true;
-  }
-  return false;
 }
 
 void Block::fail(Fault fault, const Instruction* i, const Program* program) {

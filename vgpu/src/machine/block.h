@@ -29,7 +29,7 @@ class Block {
   enum class Step : uint8_t { Next, Stop };
 
   void special_registers(Warp& warp, uint8_t* registers) const;
-  void bind(Warp& warp, Frame* frame);
+  void bind(Frame* frame);
   uint32_t leader(const Warp& warp);
   uint32_t stop_before(const Warp& warp, uint32_t group) const;
   bool merge(Warp& warp, uint32_t& group);
