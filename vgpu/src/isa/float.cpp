@@ -122,6 +122,7 @@ bool decode_test(Decoder& d, const Statement& s, Instruction& i) {
 
 bool decode_float(Decoder& d, const Statement& s, Instruction& i) {
   if (s.op == "testp") return decode_test(d, s, i);
+  if (!s.only({"rn", "rz", "rm", "rp", "ftz", "sat", "approx", "full", "NaN"})) return false;
   i.run = pick(s);
   if (!i.run || s.operands.size() < 2 || s.operands.size() > 4) return false;
   i.mode = static_cast<uint8_t>(round_of(s));

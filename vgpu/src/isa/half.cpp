@@ -93,6 +93,7 @@ template <class H> Execute pick(const Statement& s, bool pair) {
 
 bool decode_half(Decoder& d, const Statement& s, Instruction& i) {
   std::string_view t = s.type();
+  if (!s.only({"rn", "ftz", "sat", "relu", "NaN", "approx"})) return false;
   bool pair = t == "f16x2" || t == "bf16x2";
   if (t == "f16" || t == "f16x2") i.run = pick<Half>(s, pair);
   else if (t == "bf16" || t == "bf16x2") i.run = pick<Bfloat>(s, pair);
