@@ -31,6 +31,13 @@ template <class T, Op kOp> T applied(T old, T b, T c) {
   else return old == 0 || old > b ? b : static_cast<T>(old - 1);
 }
 
+// Sums of single precision in global memory flush what is subnormal; those in shared memory do not.
+template <class T, Op kOp, Where kWhere> T changed(const Lanes& w, const uint8_t* at, T old, T b, T c) {
+  if constexpr (std::is_same_v<T, float> && kOp == kAdd && kWhere == Where::Generic)
+    if (at < w.shared || at >= w.shared + w.shared_bytes) return flush(applied<T, kOp>(flush(old), flush(b), c));
+  return applied<T, kOp>(old, b, c);
+}
+
 // count: is the old value wanted?
 template <class T, Op kOp, Where kWhere> void atom(Lanes& w, const Instruction& i) {
   uint8_t* at[kLanes];
@@ -43,7 +50,7 @@ template <class T, Op kOp, Where kWhere> void atom(Lanes& w, const Instruction& 
     uint32_t l = order[k];
     T old;
     std::memcpy(&old, at[l], sizeof old);
-    T made = applied<T, kOp>(old, b[l], c[l]);
+    T made = changed<T, kOp, kWhere>(w, at[l], old, b[l], c[l]);
     std::memcpy(at[l], &made, sizeof made);
     if (d) d[l] = old;
   }

@@ -1,4 +1,6 @@
 // Comparison and selection: setp, set, selp, slct.
+#include <algorithm>
+
 #include "families.h"
 #include "float.h"
 #include "half.h"
@@ -44,6 +46,11 @@ template <class T, Relation kHow> inline bool holds(T a, T b) {
 template <class T> struct Value { using Lane = T; using Number = T; static T of(T x) { return x; } };
 struct FlushedFloat { using Lane = float; using Number = float; static float of(float x) { return flush(x); } };
 struct Half { using Lane = uint16_t; using Number = float; static float of(uint16_t x) { return half_to_float(x); } };
+struct FlushedHalf {
+  using Lane = uint16_t;
+  using Number = float;
+  static float of(uint16_t x) { return half_to_float(x & 0x7c00 ? x : 0); }
+};
 struct Bfloat { using Lane = uint16_t; using Number = float; static float of(uint16_t x) { return bfloat_to_float(x); } };
 
 template <class V, Relation kHow> uint32_t compared(Lanes& w, const Instruction& i) {
@@ -116,7 +123,7 @@ template <class V> Execute related(Relation how, int which) {
 Execute typed(std::string_view t, bool ftz, Relation how, int which) {
   if (t == "f32") return ftz ? related<FlushedFloat>(how, which) : related<Value<float>>(how, which);
   if (t == "f64") return related<Value<double>>(how, which);
-  if (t == "f16") return related<Half>(how, which);
+  if (t == "f16") return ftz ? related<FlushedHalf>(how, which) : related<Half>(how, which);
   if (t == "bf16") return related<Bfloat>(how, which);
   return for_integer(t, [=](auto tag) -> Execute { return related<Value<typename decltype(tag)::type>>(how, which); });
 }
@@ -160,6 +167,8 @@ template <class V, bool kToHalves> void pairs(Lanes& w, const Instruction& i) {
   }
 }
 
+template <class V> Execute paired_of(const Statement& s) { return s.op == "set" ? pairs<V, true> : pairs<V, false>; }
+
 bool with_other(Decoder& d, const Statement& s, Instruction& i) {
   if (s.operands.size() <= 3) return true;
   i.mode = s.has("and") ? kAnd : s.has("or") ? kOr : s.has("xor") ? kXor : kAlone;
@@ -172,13 +181,12 @@ bool decode_relation(Decoder& d, const Statement& s, Instruction& i) {
   int how = s.words.empty() ? -1 : relation_of(s.words[0]);
   std::string_view t = s.type(), into = s.op == "set" ? s.type(1) : "";
   if (how < 0 || s.operands.size() < 3 || !with_other(d, s, i)) return false;
-  bool paired = t == "f16x2" || t == "bf16x2", halved = into == "f16" || into == "bf16";
+  bool paired = t == "f16x2" || t == "bf16x2", halved = s.op == "set" && ptx::size_of(into) == 2;
   uint32_t yes = into == "f32" ? 0x3f800000u : into == "f16" || into == "f16x2" ? 0x3c00u
            : into == "bf16" || into == "bf16x2" ? 0x3f80u : paired ? 0xffffu : 0xffffffffu;
   i.imm |= yes;
   i.v[1] = static_cast<uint32_t>(how);
-  if (paired) i.run = t == "f16x2" ? (s.op == "set" ? pairs<Half, true> : pairs<Half, false>)
-                                   : (s.op == "set" ? pairs<Bfloat, true> : pairs<Bfloat, false>);
+  if (paired) i.run = t == "bf16x2" ? paired_of<Bfloat>(s) : s.has("ftz") ? paired_of<FlushedHalf>(s) : paired_of<Half>(s);
   else i.run = typed(t, s.has("ftz"), static_cast<Relation>(how), s.op == "setp" ? 0 : halved ? 2 : 1);
   if (!i.run) return false;
   if (s.op == "set") {
@@ -201,19 +209,22 @@ template <class T> void selp(Lanes& w, const Instruction& i) {
   uint32_t chosen = predicate(w, i.c);
   each(w.mask, [=](uint32_t l) { d[l] = chosen >> l & 1 ? a[l] : b[l]; });
 }
-template <class T, class C> void slct(Lanes& w, const Instruction& i) {
+template <class T, class V> void slct(Lanes& w, const Instruction& i) {
+  using C = typename V::Lane;
   T *d = lanes_of<T>(w, i.d), *a = lanes_of<T>(w, i.a), *b = lanes_of<T>(w, i.b);
   C* c = lanes_of<C>(w, i.c);
-  each(w.mask, [=](uint32_t l) { d[l] = c[l] >= C(0) ? a[l] : b[l]; });
+  each(w.mask, [=](uint32_t l) { d[l] = V::of(c[l]) >= C(0) ? a[l] : b[l]; });
 }
 
 bool decode_selection(Decoder& d, const Statement& s, Instruction& i) {
   bool by_predicate = s.op == "selp";
   std::string_view t = by_predicate ? s.type() : s.type(1);
-  bool by_float = s.type() == "f32";
+  bool by_float = s.type() == "f32", ftz = s.has("ftz");
   i.run = for_size(ptx::size_of(t), [=](auto tag) -> Execute {
     using T = typename decltype(tag)::type;
-    return by_predicate ? selp<T> : by_float ? slct<T, float> : slct<T, int32_t>;
+    if (by_predicate) return selp<T>;
+    if (!by_float) return slct<T, Value<int32_t>>;
+    return ftz ? slct<T, FlushedFloat> : slct<T, Value<float>>;
   });
   if (!i.run || s.operands.size() != 4) return false;
   i.d = d.exact(s.operands[0], t);
@@ -227,6 +238,10 @@ bool decode_selection(Decoder& d, const Statement& s, Instruction& i) {
 }  // namespace
 
 bool decode_compare(Decoder& d, const Statement& s, Instruction& i) {
+  auto known = [](std::string_view w) {
+    return ptx::size_of(w) || relation_of(w) >= 0 || w == "and" || w == "or" || w == "xor" || w == "ftz";
+  };
+  if (!std::all_of(s.words.begin(), s.words.end(), known)) return false;
   return s.op == "setp" || s.op == "set" ? decode_relation(d, s, i) : decode_selection(d, s, i);
 }
 

@@ -34,14 +34,15 @@ inline double whole(double x, Round to) {
 }
 
 template <class D> D to_integer(double x) {
-  if (x != x) return sizeof(D) == 8 ? static_cast<D>(1ull << 63) : 0;
   constexpr double low = static_cast<double>(std::numeric_limits<D>::min());
   const double high = std::ldexp(1.0, 8 * int(sizeof(D)) - std::is_signed_v<D>);  // the first that is too large
   if (x <= low) return std::numeric_limits<D>::min();
   return x >= high ? std::numeric_limits<D>::max() : static_cast<D>(x);
 }
-// A NaN of a 32-bit or smaller source is 0.
-template <class D> D narrow_to_integer(double x) { return x != x ? D(0) : to_integer<D>(x); }
+// A NaN becomes the highest bit alone where one of the types has 64 bits, otherwise 0.
+template <class D> D of_nan(size_t source) {
+  return source == 8 || sizeof(D) == 8 ? static_cast<D>(1ull << (8 * sizeof(D) - 1)) : D(0);
+}
 
 inline double held(double x) { return x > 0 ? std::min(x, 1.0) : 0; }
 
@@ -61,12 +62,13 @@ template <class D, class S> struct Convert {
     if constexpr (std::is_same_v<S, float>) if (how & kFlush) s = flush(s);
     double x = value(s);
     if constexpr (std::is_integral_v<D>) {
-      return sizeof(S) == 8 ? to_integer<D>(whole(x, to)) : narrow_to_integer<D>(whole(x, to));
+      return x != x ? of_nan<D>(sizeof(S)) : to_integer<D>(whole(x, to));
     } else {
       if (how & kWhole) x = whole(x, to), to = Round::Nearest;
       if (how & kSaturate) x = held(x);
-      if ((how & kRelu) && !(x > 0)) x = x != x ? x : 0;
-      return real(x, how, to);
+      D made = real(x, how, to);
+      if constexpr (is_half<D>) if (how & kRelu) made.bits = not_negative(made.bits);
+      return made;
     }
   }
   static D from_integer(S s, uint8_t how, Round to) {
@@ -150,8 +152,9 @@ template <class H> void pack(Lanes& w, const Instruction& i) {
   uint32_t* d = lanes_of<uint32_t>(w, i.d);
   const float *a = lanes_of<float>(w, i.a), *b = lanes_of<float>(w, i.b);
   each(w.mask, [=](uint32_t l) {
-    float up = relu && a[l] < 0 ? 0 : a[l], low = relu && b[l] < 0 ? 0 : b[l];
-    d[l] = uint32_t(H::of(low, to)) | uint32_t(H::of(up, to)) << 16;
+    uint16_t up = H::of(a[l], to), low = H::of(b[l], to);
+    if (relu) up = not_negative(up), low = not_negative(low);
+    d[l] = low | uint32_t(up) << 16;
   });
 }
 struct PackHalf { static uint16_t of(double x, Round to) { return to_half(x, to); } };
@@ -161,6 +164,8 @@ struct PackBfloat { static uint16_t of(double x, Round to) { return to_bfloat(x,
 
 bool decode_convert(Decoder& d, const Statement& s, Instruction& i) {
   std::string_view from = s.type(), into = s.type(1);
+  if (!s.only({"rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi", "ftz", "sat", "relu"})) return false;
+  if (s.has("relu") && into.substr(0, 3) != "f16" && into.substr(0, 4) != "bf16") return false;
   uint8_t how = (s.has("ftz") ? kFlush : 0) | (s.has("sat") ? kSaturate : 0) | (s.has("relu") ? kRelu : 0);
   if (s.has("rni") || s.has("rzi") || s.has("rmi") || s.has("rpi")) how |= kWhole;
   i.mode = static_cast<uint8_t>(round_of(s)) | how << 2;

@@ -48,6 +48,13 @@ const std::vector<Family>& families(std::string_view op) {
 
 bool Statement::has(std::string_view word) const { return std::find(words.begin(), words.end(), word) != words.end(); }
 
+// A modifier that a family does not know must not be left out in silence: the result would be another instruction's.
+bool Statement::only(std::initializer_list<std::string_view> known) const {
+  return std::all_of(words.begin(), words.end(), [known](std::string_view word) {
+    return ptx::size_of(word) || std::find(known.begin(), known.end(), word) != known.end();
+  });
+}
+
 std::string_view Statement::type(size_t from_end) const {
   return from_end < words.size() ? words[words.size() - 1 - from_end] : std::string_view();
 }

@@ -1,5 +1,6 @@
 // From the tokens of a function's body to a Program.  Each instruction family decodes its own (the other files here).
 #pragma once
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <string_view>
@@ -45,6 +46,7 @@ struct Statement {
   uint32_t line = 0;
 
   bool has(std::string_view word) const;
+  bool only(std::initializer_list<std::string_view> known) const;  // no word but these and types
   std::string_view type(size_t from_end = 0) const;  // the last word, the one before, ...
 };
 

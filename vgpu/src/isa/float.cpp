@@ -27,12 +27,23 @@ struct Sin { template <class T> static T of(T a) { return canonical(static_cast<
 struct Cos { template <class T> static T of(T a) { return canonical(static_cast<T>(std::cos(double(a)))); } };
 struct Tanh { template <class T> static T of(T a) { return canonical(static_cast<T>(std::tanh(double(a)))); } };
 struct Neg { template <class T> static T of(T a) { return -a; } };
-struct Abs { template <class T> static T of(T a) { return std::fabs(a); } };
+struct Abs {  // a NaN of double precision passes through, its sign too
+  template <class T> static T of(T a) { return sizeof(T) == 8 && a != a ? a : std::fabs(a); }
+};
 struct CopySign { template <class T> static T of(T a, T b) { return std::copysign(b, a); } };  // a's sign, b's value
 struct Min { template <class T> static T of(T a, T b) { return least(a, b); } };
 struct Max { template <class T> static T of(T a, T b) { return greatest(a, b); } };
 struct MinNan { template <class T> static T of(T a, T b) { return a != a || b != b ? canonical(a + b) : least(a, b); } };
 struct MaxNan { template <class T> static T of(T a, T b) { return a != a || b != b ? canonical(a + b) : greatest(a, b); } };
+
+// rcp.approx.ftz.f64 and its like read and write the upper 32 bits alone, and flush what is subnormal.
+template <class Op> struct Gross {
+  static double upper(double x) {
+    double cut = bits_of<double>(bits_of<uint64_t>(x) & ~0xffffffffull);
+    return x != x ? canonical(x) : std::fpclassify(cut) == FP_SUBNORMAL ? std::copysign(0.0, x) : cut;
+  }
+  static double of(double a) { return upper(Op::of(upper(a))); }
+};
 
 // The same with subnormals flushed, and with results held to [0, 1].
 template <class Op> struct Flushed {
@@ -70,6 +81,8 @@ template <class Op, int kOperands> Execute of(const Statement& s, Round to) {
 }
 
 Execute pick(const Statement& s) {
+  if (s.type() == "f64" && s.has("approx"))
+    return s.op == "rcp" ? unary<double, double, Gross<Rcp>> : s.op == "rsqrt" ? unary<double, double, Gross<Rsqrt>> : nullptr;
   Round to = round_of(s), nearest = Round::Nearest;
   if (s.op == "add") return of<Add, 2>(s, to);
   if (s.op == "sub") return of<Sub, 2>(s, to);
@@ -122,6 +135,7 @@ bool decode_test(Decoder& d, const Statement& s, Instruction& i) {
 
 bool decode_float(Decoder& d, const Statement& s, Instruction& i) {
   if (s.op == "testp") return decode_test(d, s, i);
+  if (!s.only({"rn", "rz", "rm", "rp", "ftz", "sat", "approx", "full", "NaN"})) return false;
   i.run = pick(s);
   if (!i.run || s.operands.size() < 2 || s.operands.size() > 4) return false;
   i.mode = static_cast<uint8_t>(round_of(s));

@@ -38,9 +38,9 @@ struct Bfloat {
 constexpr uint8_t kFlush = 1, kSaturate = 2, kRelu = 4;
 
 template <class H, int kOp> uint16_t of(uint16_t a, uint16_t b, uint16_t c, uint8_t mode) {
+  if (mode & kFlush) a = H::flushed(a), b = H::flushed(b), c = H::flushed(c);
   if (kOp == kNeg) return a ^ 0x8000;
   if (kOp == kAbs) return a & 0x7fff;
-  if (mode & kFlush) a = H::flushed(a), b = H::flushed(b), c = H::flushed(c);
   double x = H::in(a), y = H::in(b), made;
   switch (kOp) {
     case kAdd: made = x + y; break;
@@ -55,8 +55,8 @@ template <class H, int kOp> uint16_t of(uint16_t a, uint16_t b, uint16_t c, uint
     default: made = std::tanh(x); break;
   }
   if ((mode & kSaturate) && !(made > 0 && made < 1)) made = made >= 1 ? 1 : 0;
-  if ((mode & kRelu) && made < 0) made = 0;
   uint16_t bits = H::out(made);
+  if (mode & kRelu) bits = not_negative(bits);
   return mode & kFlush ? H::flushed(bits) : bits;
 }
 
@@ -93,6 +93,7 @@ template <class H> Execute pick(const Statement& s, bool pair) {
 
 bool decode_half(Decoder& d, const Statement& s, Instruction& i) {
   std::string_view t = s.type();
+  if (!s.only({"rn", "ftz", "sat", "relu", "NaN", "approx"})) return false;
   bool pair = t == "f16x2" || t == "bf16x2";
   if (t == "f16" || t == "f16x2") i.run = pick<Half>(s, pair);
   else if (t == "bf16" || t == "bf16x2") i.run = pick<Bfloat>(s, pair);

@@ -55,4 +55,7 @@ inline uint16_t to_bfloat(double x, Round to = Round::Nearest) {
   return static_cast<uint16_t>(bits | (negative ? 0x8000u : 0));
 }
 
+// relu: the greater one of a rounded result and +0.  The NaN that conversions give has no sign.
+inline uint16_t not_negative(uint16_t bits) { return bits & 0x8000u ? 0 : bits; }
+
 }  // namespace vgpu

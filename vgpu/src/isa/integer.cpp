@@ -72,6 +72,9 @@ struct Mul24Low { template <class T> static T of(T a, T b) { return static_cast<
 struct Mul24High { template <class T> static T of(T a, T b) { return static_cast<T>((low24(a) * low24(b)) >> 16); } };
 struct Mad24Low { template <class T> static T of(T a, T b, T c) { return Add::of(Mul24Low::of(a, b), c); } };
 struct Mad24High { template <class T> static T of(T a, T b, T c) { return Add::of(Mul24High::of(a, b), c); } };
+struct Mad24HighSaturated {
+  static int32_t of(int32_t a, int32_t b, int32_t c) { return AddSaturated::of(Mul24High::of(a, b), c); }
+};
 
 // By zero the result is unspecified; hardware gives all ones, and the dividend as remainder.
 struct Div {
@@ -128,9 +131,19 @@ template <class A, class B> void dot4(Lanes& w, const Instruction& i) {
     d[l] = sum;
   });
 }
+template <class A, class B, int kFrom> void dot2(Lanes& w, const Instruction& i) {
+  uint32_t *d = lanes_of<uint32_t>(w, i.d), *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b),
+           *c = lanes_of<uint32_t>(w, i.c);
+  each(w.mask, [=](uint32_t l) {
+    uint32_t sum = c[l];
+    for (int k = 0; k < 2; k++) sum += uint32_t(int64_t(A(a[l] >> (16 * k))) * B(b[l] >> (8 * (k + kFrom))));
+    d[l] = sum;
+  });
+}
 // Four bytes a register: vmax4.s32.s32.s32 and the like, with the fourth operand as what lies outside the mask.
 struct MaxByte { template <class T> static T of(T a, T b) { return std::max(a, b); } };
 struct MinByte { template <class T> static T of(T a, T b) { return std::min(a, b); } };
+struct AddByte { template <class T> static T of(T a, T b) { return static_cast<T>(a + b); } };
 template <class T, class Op> void bytes4(Lanes& w, const Instruction& i) {
   uint32_t *d = lanes_of<uint32_t>(w, i.d), *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b);
   each(w.mask, [=](uint32_t l) {
@@ -139,11 +152,10 @@ template <class T, class Op> void bytes4(Lanes& w, const Instruction& i) {
     d[l] = made;
   });
 }
-template <class Op> void halves(Lanes& w, const Instruction& i) {
+template <class T, class Op> void halves(Lanes& w, const Instruction& i) {
   uint32_t *d = lanes_of<uint32_t>(w, i.d), *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b);
   each(w.mask, [=](uint32_t l) {
-    d[l] = uint16_t(Op::of(uint16_t(a[l]), uint16_t(b[l]))) |
-           uint32_t(uint16_t(Op::of(uint16_t(a[l] >> 16), uint16_t(b[l] >> 16)))) << 16;
+    d[l] = uint16_t(Op::of(T(a[l]), T(b[l]))) | uint32_t(uint16_t(Op::of(T(a[l] >> 16), T(b[l] >> 16)))) << 16;
   });
 }
 
@@ -194,6 +206,7 @@ Execute product(const Statement& s, std::string_view t) {
 Execute product24(const Statement& s, std::string_view t) {
   if (t != "s32" && t != "u32") return nullptr;
   bool high = s.has("hi");
+  if (s.has("sat")) return high && s.op == "mad24" && t == "s32" ? ternary<int32_t, int32_t, Mad24HighSaturated> : nullptr;
   if (s.op == "mul24") return high ? two<Mul24High>(t) : two<Mul24Low>(t);
   return high ? three<Mad24High>(t) : three<Mad24Low>(t);
 }
@@ -241,16 +254,25 @@ bool decode_shift(Decoder& d, const Statement& s, Instruction& i, std::string_vi
 }
 
 Execute packed(const Statement& s, std::string_view t) {
-  if (t == "u16x2" || t == "s16x2") return s.op == "add" ? halves<Add> : nullptr;
+  if (t == "s16x2" && s.op == "min") return halves<int16_t, Min>;
+  if (t == "s16x2" && s.op == "max") return halves<int16_t, Max>;
+  if (t == "u16x2" && s.op == "min") return halves<uint16_t, Min>;
+  if (t == "u16x2" && s.op == "max") return halves<uint16_t, Max>;
+  if (t == "u16x2" || t == "s16x2") return s.op == "add" ? halves<uint16_t, Add> : nullptr;
   bool is_signed = t == "s32";
+  if (s.op == "vadd4") return bytes4<uint8_t, AddByte>;
   if (s.op == "vmax4") return is_signed ? bytes4<int8_t, MaxByte> : bytes4<uint8_t, MaxByte>;
   if (s.op == "vmin4") return is_signed ? bytes4<int8_t, MinByte> : bytes4<uint8_t, MinByte>;
   return nullptr;
 }
 
+template <class A, class B> Execute dot2_from(const Statement& s) { return s.has("lo") ? dot2<A, B, 0> : dot2<A, B, 2>; }
 Execute dot(const Statement& s) {
-  if (s.op != "dp4a" || s.words.size() != 2) return nullptr;
-  bool first = s.words[0] == "s32", second = s.words[1] == "s32";
+  if ((s.op != "dp4a" && s.op != "dp2a") || s.words.size() < 2) return nullptr;
+  bool first = s.type(1) == "s32", second = s.type() == "s32";
+  if (s.op == "dp2a")
+    return first ? (second ? dot2_from<int16_t, int8_t>(s) : dot2_from<int16_t, uint8_t>(s))
+                 : (second ? dot2_from<uint16_t, int8_t>(s) : dot2_from<uint16_t, uint8_t>(s));
   return first ? (second ? dot4<int8_t, int8_t> : dot4<int8_t, uint8_t>)
                : (second ? dot4<uint8_t, int8_t> : dot4<uint8_t, uint8_t>);
 }
@@ -259,6 +281,7 @@ Execute dot(const Statement& s) {
 
 bool decode_integer(Decoder& d, const Statement& s, Instruction& i) {
   std::string_view t = s.type();
+  if (!s.only({"lo", "hi", "wide", "sat"})) return false;
   if (t == "pred") return decode_predicates(d, s, i);
   if (s.op == "shl" || s.op == "shr") return decode_shift(d, s, i, t);
   i.run = plain(s, t);
@@ -267,7 +290,7 @@ bool decode_integer(Decoder& d, const Statement& s, Instruction& i) {
   if (!i.run || s.operands.size() < 2) return false;
   std::string_view result = s.has("wide") ? twice(t) : t;
   uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
-  size_t most = s.op == "vmax4" || s.op == "vmin4" ? 3 : std::min<size_t>(s.operands.size(), 4);
+  size_t most = s.op[0] == 'v' ? 3 : std::min<size_t>(s.operands.size(), 4);
   for (size_t k = 0; k < most; k++) *places[k] = d.exact(s.operands[k], k == 0 || k == 3 ? result : t);
   d.emit(i);
   return true;

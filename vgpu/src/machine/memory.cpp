@@ -3,9 +3,6 @@
 #include <sys/mman.h>
 
 namespace vgpu {
-namespace {
-constexpr uint64_t kPage = 4096;
-}
 
 Memory::~Memory() {
   for (auto& [at, block] : blocks_)
@@ -15,7 +12,6 @@ Memory::~Memory() {
 void* Memory::allocate(uint64_t bytes) {
   std::lock_guard<std::mutex> hold(lock_);
   if (bytes == 0 || bytes > total_ || used_ + bytes > total_) return nullptr;
-  bytes = (bytes + kPage - 1) / kPage * kPage;
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) return nullptr;
   blocks_[reinterpret_cast<uint64_t>(at)] = {bytes, true};
