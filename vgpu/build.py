@@ -1,7 +1,7 @@
 """Build the virtual GPU: python vgpu/build.py [FOLDER]     default: the user's cache.
 
-Prints the folder that a program's LD_LIBRARY_PATH has to begin with.  Needs a C++17 compiler: CXX, or g++, c++, clang++,
-or the one that `pip install ziglang` brings.
+Prints the folder that a program's LD_LIBRARY_PATH has to begin with.  Needs a C++17 compiler: CXX, or g++, c++,
+clang++, or the one that `pip install ziglang` brings.
 """
 
 from __future__ import annotations
@@ -51,48 +51,55 @@ def compiler() -> list[str]:
     return [sys.executable, "-m", "ziglang", "c++", "-target", "x86_64-linux-gnu.2.17"]
 
 
-def fingerprint(command: list[str]) -> str:
-    """Of all that the library is made of."""
+def fingerprint(command: list[str], *sources: Path) -> str:
+    """Of what the compiler is given; every header counts for every source."""
     digest = hashlib.sha256(" ".join([*command, *FLAGS]).encode())
-    for path in sorted(SOURCES.rglob("*.[ch]*")):
-        digest.update(path.relative_to(SOURCES).as_posix().encode() + b"\\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
+    for path in [*sorted(SOURCES.rglob("*.h")), *sources]:
+        digest.update(path.relative_to(SOURCES).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:20]
 
 
-def build(folder: Path) -> Path:
-    """The folder with the library under all its names; it is made only where its sources have changed."""
-    command = compiler()
-    made = folder / fingerprint(command)
-    if made.exists():
-        return made
-    work = folder / f"{made.name}.{os.getpid()}.part"
-    work.mkdir(parents=True)
-    sources = sorted(SOURCES.rglob("*.cpp"))
-    objects = [work / f"{number}.o" for number in range(len(sources))]
-
-    def compile_one(pair: tuple[Path, Path]) -> None:
-        source, target = pair
-        subprocess.run([*command, *FLAGS, "-c", str(source), "-o", str(target)], check=True)
-
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(compile_one, zip(sources, objects, strict=True)))
-    link = ["-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs", "-o", str(work / "libvgpu.so"), "-lpthread"]
-    subprocess.run([*command, *map(str, objects), *link], check=True)
-    for one in objects:
-        one.unlink()
-    for name in NAMES:
-        (work / name).symlink_to("libvgpu.so")
-    try:
-        work.rename(made)
-    except OSError:  # somebody else was sooner
-        shutil.rmtree(work)
+def compiled(command: list[str], source: Path, folder: Path) -> Path:
+    """Its object, made only where the source or a header has changed."""
+    made = folder / f"{source.stem}-{fingerprint(command, source)}.o"
+    if not made.exists():
+        part = made.with_suffix(f".{os.getpid()}")
+        subprocess.run([*command, *FLAGS, "-c", str(source), "-o", str(part)], check=True)
+        part.rename(made)
     return made
 
 
-def main() -> int:
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tfdet" / "vgpu"
+def build(folder: Path) -> Path:
+    """The folder with the library under all its names.  NoCompiler; CalledProcessError: a source does not compile."""
+    command = compiler()
+    sources = sorted(SOURCES.rglob("*.cpp"))
+    made = folder / fingerprint(command, *sources)
+    if made.exists():
+        return made
+    (folder / "objects").mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        objects = list(pool.map(lambda source: compiled(command, source, folder / "objects"), sources))
+    part = folder / f"{made.name}.{os.getpid()}.part"
+    part.mkdir()
+    link = ["-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs", "-o", str(part / "libvgpu.so"), "-lpthread"]
+    subprocess.run([*command, *map(str, objects), *link], check=True)
+    for name in NAMES:
+        (part / name).symlink_to("libvgpu.so")
     try:
-        print(build(Path(sys.argv[1]) if sys.argv[1:] else cache))
+        part.rename(made)
+    except OSError:  # somebody else was sooner
+        shutil.rmtree(part)
+    return made
+
+
+def cache() -> Path:
+    """Where it is kept for this user."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tfdet" / "vgpu"
+
+
+def main() -> int:
+    try:
+        print(build(Path(sys.argv[1]) if sys.argv[1:] else cache()))
     except NoCompiler as error:
         print(f"vgpu: {error}", file=sys.stderr)
         return 3

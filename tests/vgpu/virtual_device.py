@@ -1,59 +1,31 @@
 """Builds the device's library once and runs small kernels of PTX text over arrays of operands."""
 
 import ctypes
-import hashlib
 import os
 import pickle
-import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-SOURCES = Path(__file__).resolve().parents[1] / "src"
-FLAGS = "-std=c++17 -O2 -march=x86-64-v3 -ffp-contract=off -frounding-math -fno-strict-aliasing -fPIC".split()
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "vgpu"))
+import build as builder
+
 NAMES = "xyzwuv"  # the operands' registers
 HEAD = ".version 7.8\n.target sm_80\n.address_size 64\n"
 SCRATCH = ".reg .pred %p<8>;\n.reg .b16 %h<8>;\n.reg .b32 %r<8>;\n.reg .b64 %l<8>;\n"
 
 
-def compiler():
-    found = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
-    if not found:
-        pytest.skip("no C++ compiler: install g++ or clang++, or name one in CXX")
-    return found.split()
-
-
 def build():
-    """Objects are kept by what they are made of, so that a session compiles only what changed."""
+    """The library's path; VGPU_LIBRARY names another one."""
     if os.environ.get("VGPU_LIBRARY"):
         return os.environ["VGPU_LIBRARY"]
-    cxx = compiler()
-    kept = Path(tempfile.gettempdir()) / f"vgpu-tests-{os.getuid()}"
-    kept.mkdir(exist_ok=True, mode=0o700)
-    common = hashlib.sha256(" ".join(cxx + FLAGS).encode())
-    for header in sorted(SOURCES.rglob("*.h")):
-        common.update(header.read_bytes())
-    objects = []
-    for source in sorted(SOURCES.rglob("*.cpp")):
-        key = common.copy()
-        key.update(str(source.relative_to(SOURCES)).encode() + source.read_bytes())
-        made = kept / f"{source.stem}-{key.hexdigest()[:20]}.o"
-        if not made.exists():
-            part = made.with_suffix(f".{os.getpid()}")
-            subprocess.run([*cxx, *FLAGS, "-fvisibility=hidden", "-c", str(source), "-o", str(part)], check=True)
-            part.rename(made)
-        objects.append(str(made))
-    library = kept / f"libvgpu-{hashlib.sha256(' '.join(objects).encode()).hexdigest()[:20]}.so"
-    if not library.exists():
-        part = library.with_suffix(f".{os.getpid()}")
-        link = ["-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs", *objects, "-lpthread", "-o", str(part)]
-        subprocess.run([*cxx, *link], check=True)
-        part.rename(library)
-    return str(library)
+    try:
+        return str(builder.build(builder.cache()) / "libvgpu.so")
+    except builder.NoCompiler as error:
+        pytest.skip(str(error))
 
 
 def kernel(body, parameters, name="k", head=""):
@@ -105,7 +77,7 @@ class Device:
         return at
 
     def run(self, text, arrays, grid=1, block=32, shared=0, name="k"):
-        """CUDA's result and the arrays as the kernel left them; each parameter points to one, integers go as they are."""
+        """CUDA's result, the arrays as the kernel left them; a parameter points to one, integers go as they are."""
         result, module = self.load(text)
         if result:
             return result, arrays
@@ -144,15 +116,20 @@ class Device:
         text = kernel(text, [f"p{k}" for k in range(len(arrays))], head=head)
         result, arrays = self.run(text, arrays, (count + 127) // 128, 128)
         assert result == 0, f"CUDA's error {result} for {body}"
-        made = arrays[len(operands):]
+        made = arrays[len(operands) :]
         return made[0] if len(out) == 1 else made
 
     def apart(self, text, arrays, schedule="serial", limit=10**7, **how):
         """`run` in a process of its own: for faults, which stay, and for schedules, which a process has one of."""
         environment = {**os.environ, "VGPU_SCHEDULE": schedule, "VGPU_LIMIT": str(limit)}
         wanted = pickle.dumps((self.library, text, arrays, how))
-        done = subprocess.run([sys.executable, __file__], input=wanted, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              env=environment, timeout=120)
+        done = subprocess.run(
+            [sys.executable, __file__],
+            input=wanted,
+            capture_output=True,
+            env=environment,
+            timeout=120,
+        )
         assert done.returncode == 0, f"the process ended with {done.returncode}: {done.stderr.decode()}"
         return *pickle.loads(done.stdout), done.stderr.decode()
 
