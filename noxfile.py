@@ -30,7 +30,7 @@ def pytest(session: nox.Session, *arguments: str) -> None:
 def style(session: nox.Session) -> None:
     """Ruff: faults and layout."""
     session.run("ruff", "check", ".")
-    session.run("ruff", "format", "--check", "src", "tests", "benchmarks", "noxfile.py", "toxfile.py")
+    session.run("ruff", "format", "--check", "src", "tests", "benchmarks", "vgpu", "noxfile.py", "toxfile.py")
 
 
 @nox.session(tags=["static"])
@@ -90,6 +90,12 @@ def coverage(session: nox.Session) -> None:
 def runtime(session: nox.Session) -> None:
     """tfdeterminism and both wheels, in real old TensorFlows."""
     pytest(session, *TWO_AT_A_TIME, "tests/runtime", "--ignore-glob=*/test_trace_*")
+
+
+@nox.session(tags=["tests"])
+def vgpu(session: nox.Session) -> None:
+    """The virtual GPU: each instruction against an independent reference.  Needs a C++ compiler."""
+    pytest(session, "tests/vgpu")
 
 
 # Races, deadlines and Docker get the machine to themselves.

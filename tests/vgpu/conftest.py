@@ -1,0 +1,7 @@
+import pytest
+from virtual_device import Device, build
+
+
+@pytest.fixture(scope="session")
+def device():
+    return Device(build())

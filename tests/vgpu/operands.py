@@ -1,0 +1,97 @@
+"""Operands worth trying: corners, their neighbours, and random bits of every size."""
+
+import itertools
+
+import numpy as np
+
+FORMATS = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23), "f64": (11, 52)}  # bits of exponent and of fraction
+UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+SIZE = {"f16": 2, "bf16": 2, "f16x2": 4, "bf16x2": 4}
+
+
+def size(type):
+    return SIZE.get(type) or int(type[1:]) // 8
+
+
+def unsigned(type):
+    return UNSIGNED[size(type)]
+
+
+def signed(value, bits):
+    return value - (1 << bits) if value >> (bits - 1) & 1 else value
+
+
+def wrap(value, bits):
+    return value & ((1 << bits) - 1)
+
+
+def integer_corners(bits):
+    near = [0, 1, 2, 3, 7, 8, 15, 16, 31, 32, 33, 63, 64, 255, 256]
+    half, top = 1 << (bits - 1), 1 << bits
+    return sorted(
+        {wrap(v, bits) for v in [*near, *(-n for n in near), half - 1, half, half + 1, top - 1, 0x5555 * top // 3]}
+    )
+
+
+def float_corners(type):
+    exponent, fraction = FORMATS[type]
+    one = ((1 << (exponent - 1)) - 1) << fraction
+    top = ((1 << exponent) - 1) << fraction
+    found = [
+        0,
+        1,
+        2,
+        (1 << fraction) - 1,
+        1 << fraction,
+        (1 << fraction) + 1,
+        one - 1,
+        one,
+        one + 1,
+        one + (1 << fraction),
+        one - (1 << fraction),
+        top - 1,
+        top,
+        top | 1 << (fraction - 1),
+        top | 1 << (fraction - 1) | 5,
+        top | 1,
+        one + (fraction << fraction),
+        one - (fraction << fraction),
+        one - ((fraction + 1) << fraction),
+    ]
+    return found + [v | 1 << (exponent + fraction) for v in found]
+
+
+def tuples(type, arity, count=4000, seed=0):
+    """`arity` arrays of bits of this type: pairs of corners first, then random ones of all magnitudes."""
+    random = np.random.default_rng(seed)
+    is_float = type in FORMATS
+    bits = 8 * size(type)
+    corners = float_corners(type) if is_float else integer_corners(bits)
+    product = list(itertools.product(corners, repeat=min(arity, 2)))
+    columns = [[one[k % len(one)] for one in product] for k in range(min(arity, 2))]
+    columns += [[int(v) for v in random.choice(np.array(corners, np.uint64), len(product))] for _ in range(arity - 2)]
+    made = [random.integers(0, 1 << 64, count, np.uint64) >> np.uint64(64 - bits) for _ in range(arity)]
+    for k, column in enumerate(made):
+        if is_float:  # half of them near each other, where sums cancel and products round
+            exponent, fraction = FORMATS[type]
+            mean = (1 << (exponent - 1)) - 1
+            spread = random.integers(mean - 4, mean + 4, count).astype(np.uint64) << np.uint64(fraction)
+            near = column & np.uint64((1 << fraction) - 1 | 1 << (bits - 1)) | spread
+        else:
+            near = column >> random.integers(0, bits, count).astype(np.uint64)
+        made[k] = np.where(random.random(count) < 0.5, near, column)
+    return [
+        np.concatenate([np.array(c, np.uint64), m]).astype(unsigned(type)) for c, m in zip(columns, made, strict=True)
+    ]
+
+
+def same(made, wanted, *operands):
+    """Bit for bit; shows the first operands that gave something else."""
+    wanted = np.asarray(wanted, dtype=made.dtype) if not isinstance(wanted, np.ndarray) else wanted
+    different = np.nonzero(made != wanted)[0]
+    if len(different):
+        at = different[0]
+        given = ", ".join(hex(int(one[at])) for one in operands)
+        raise AssertionError(
+            f"{len(different)} of {len(made)} differ: ({given}) gave {int(made[at]):#x}, not {int(wanted[at]):#x}"
+        )

@@ -1,0 +1,183 @@
+"""Bit fields, counts, permutations, funnel shifts and carry chains, against strings of bits and Python's integers."""
+
+import random
+
+import numpy as np
+import pytest
+from operands import same, signed, size, tuples, unsigned, wrap
+
+
+def bits_of(value, bits):
+    """The lowest first."""
+    return [value >> k & 1 for k in range(bits)]
+
+
+def number(bits):
+    return sum(bit << k for k, bit in enumerate(bits))
+
+
+def columns_with_fields(type, arity):
+    """Operands of the type, and pairs of a position and a length that reach beyond it."""
+    columns = tuples(type, arity, 6000)
+    random = np.random.default_rng(1)
+    near = [0, 1, 7, 8, 31, 32, 33, 63, 64, 65, 255, 256, 257, (1 << 32) - 1]
+    fields = [
+        np.where(
+            random.random(len(columns[0])) < 0.5,
+            random.choice(near, len(columns[0])),
+            random.integers(0, 70, len(columns[0])),
+        ).astype(np.uint32)
+        for _ in range(2)
+    ]
+    return columns, fields
+
+
+def extracted(value, start, length, type):
+    bits = 8 * size(type)
+    start, length, source = start & 255, length & 255, bits_of(value, bits)
+    if length == 0:
+        return 0
+    fill = source[min(start + length - 1, bits - 1)] if type[0] == "s" else 0
+    return number([source[start + k] if k < length and start + k < bits else fill for k in range(bits)])
+
+
+def inserted(field, into, start, length, bits):
+    made, source = bits_of(into, bits), bits_of(field, bits)
+    for k in range(min(length & 255, bits)):
+        if (start & 255) + k < bits:
+            made[(start & 255) + k] = source[k]
+    return number(made)
+
+
+@pytest.mark.parametrize("type", ["u32", "s32", "u64", "s64"])
+def test_extract(device, type):
+    (x,), (y, z) = columns_with_fields(type, 1)
+    wanted = [extracted(a, b, c, type) for a, b, c in zip(x.tolist(), y.tolist(), z.tolist(), strict=True)]
+    same(device.results(f"bfe.{type} %d, %x, %y, %z;", [unsigned(type)], x, y, z), wanted, x, y, z)
+
+
+@pytest.mark.parametrize("type", ["b32", "b64"])
+def test_insert(device, type):
+    (x, y), (z, w) = columns_with_fields(type, 2)
+    wanted = [
+        inserted(*one, 8 * size(type)) for one in zip(x.tolist(), y.tolist(), z.tolist(), w.tolist(), strict=True)
+    ]
+    same(device.results(f"bfi.{type} %d, %x, %y, %z, %w;", [unsigned(type)], x, y, z, w), wanted, x, y, z, w)
+
+
+def highest(value, type, shift):
+    bits = 8 * size(type)
+    if type[0] == "s" and signed(value, bits) < 0:
+        value = wrap(~value, bits)
+    at = value.bit_length() - 1
+    return wrap(at, 32) if at < 0 else bits - 1 - at if shift else at
+
+
+@pytest.mark.parametrize("type", ["u32", "s32", "u64", "s64"])
+def test_find(device, type):
+    (x,) = tuples(type, 1, 8000)
+    for word, shift in (("", False), (".shiftamt", True)):
+        wanted = [highest(a, type, shift) for a in x.tolist()]
+        same(device.results(f"bfind{word}.{type} %d, %x;", [np.uint32], x), wanted, x)
+
+
+@pytest.mark.parametrize("type", ["b32", "b64"])
+def test_counts(device, type):
+    (x,) = tuples(type, 1, 8000)
+    bits = 8 * size(type)
+    same(device.results(f"popc.{type} %d, %x;", [np.uint32], x), [a.bit_count() for a in x.tolist()], x)
+    same(device.results(f"clz.{type} %d, %x;", [np.uint32], x), [bits - a.bit_length() for a in x.tolist()], x)
+    same(
+        device.results(f"brev.{type} %d, %x;", [unsigned(type)], x),
+        [number(bits_of(a, bits)[::-1]) for a in x.tolist()],
+        x,
+    )
+
+
+# The selectors of each mode, the highest byte first, for the four values of c's low bits.
+MODES = {
+    "f4e": "3210 4321 5432 6543",
+    "b4e": "5670 6701 7012 0123",
+    "rc8": "0000 1111 2222 3333",
+    "ecl": "3210 3211 3222 3333",
+    "ecr": "0000 1110 2210 3210",
+    "rc16": "1010 3232 1010 3232",
+}
+
+
+@pytest.mark.parametrize("mode", ["", *MODES])
+def test_permute(device, mode):
+    x, y, z = tuples("b32", 3)
+
+    def permuted(a, b, c):
+        source = (a | b << 32).to_bytes(8, "little")
+        if mode:
+            chosen = [int(one) for one in reversed(MODES[mode].split()[c & 3])]
+        else:
+            chosen = [c >> 4 * k & 15 for k in range(4)]
+        made = [source[one & 7] if one < 8 else 255 * (source[one & 7] >> 7) for one in chosen]
+        return int.from_bytes(bytes(made), "little")
+
+    wanted = [permuted(*one) for one in zip(x.tolist(), y.tolist(), z.tolist(), strict=True)]
+    text = f"prmt.b32{'.' + mode if mode else ''} %d, %x, %y, %z;"
+    same(device.results(text, [np.uint32], x, y, z), wanted, x, y, z)
+
+
+def test_logic_of_three(device):
+    x, y, z = tuples("b32", 3, 500)
+    for table in range(256):
+        wanted = np.zeros(len(x), np.uint32)
+        for k in range(8):
+            if table >> k & 1:
+                wanted |= (x if k & 4 else ~x) & (y if k & 2 else ~y) & (z if k & 1 else ~z)
+        same(device.results(f"lop3.b32 %d, %x, %y, %z, {table:#x};", [np.uint32], x, y, z), wanted, x, y, z)
+
+
+@pytest.mark.parametrize("mode", ["clamp", "wrap"])
+@pytest.mark.parametrize("way", ["l", "r"])
+def test_funnel_shift(device, way, mode):
+    (x, y), (z, _) = columns_with_fields("b32", 2)
+
+    def shifted(low, high, by):
+        by = by % 32 if mode == "wrap" else min(by, 32)
+        both = low | high << 32
+        return both << by >> 32 & 0xFFFFFFFF if way == "l" else both >> by & 0xFFFFFFFF
+
+    wanted = [shifted(*one) for one in zip(x.tolist(), y.tolist(), z.tolist(), strict=True)]
+    same(device.results(f"shf.{way}.{mode}.b32 %d, %x, %y, %z;", [np.uint32], x, y, z), wanted, x, y, z)
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("op", ["add", "sub"])
+def test_sums_with_carry(device, op, bits):
+    """Two words make one of twice the width, and the carry out of it comes into a third."""
+    x, y, z, w = tuples(f"u{bits}", 4)
+    body = f"{op}.cc.u{bits} %d, %x, %z; {op}c.cc.u{bits} %e, %y, %w; {op}c.u{bits} %f, 0, 0;"
+    d, e, f = device.results(body, [unsigned(f"u{bits}")] * 3, x, y, z, w)
+    rows = zip(x.tolist(), y.tolist(), z.tolist(), w.tolist(), strict=True)
+    way = 1 if op == "add" else -1
+    wanted = [wrap((a | b << bits) + way * (c | k << bits), 3 * bits) for a, b, c, k in rows]
+    for made, at in ((d, 0), (e, bits), (f, 2 * bits)):
+        same(made, [wrap(one >> at, bits) for one in wanted], x, y, z, w)
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_products_with_carry(device, bits):
+    """A product of twice the width is added to a sum of three words."""
+    x, y, z, w = tuples(f"u{bits}", 4)
+    t = f"u{bits}"
+    body = f"mad.lo.cc.{t} %d, %x, %y, %z; madc.hi.cc.{t} %e, %x, %y, %w; addc.{t} %f, 0, 0;"
+    d, e, f = device.results(body, [unsigned(t)] * 3, x, y, z, w)
+    wanted = [
+        a * b + (c | k << bits) for a, b, c, k in zip(x.tolist(), y.tolist(), z.tolist(), w.tolist(), strict=True)
+    ]
+    for made, at in ((d, 0), (e, bits), (f, 2 * bits)):
+        same(made, [wrap(one >> at, bits) for one in wanted], x, y, z, w)
+
+
+def test_carries_of_guarded_lanes(device):
+    """A lane that an instruction leaves out keeps its carry."""
+    x = np.array([random.Random(k).getrandbits(32) for k in range(512)], np.uint32)
+    body = """mov.u32 %d, 0; and.b32 %r1, %x, 1; setp.ne.u32 %p0, %r1, 0; add.cc.u32 %r2, 0xffffffff, %r1;
+    @!%p0 add.cc.u32 %r2, 0xffffffff, 1; @%p0 add.cc.u32 %r2, 0, 0; addc.u32 %d, 0, 0;"""
+    same(device.results(body, [np.uint32], x), 1 - (x & 1), x)

@@ -1,0 +1,186 @@
+"""cvt between all pairs of types, in every rounding, with sat and ftz, into and from wider registers."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from exact import INFINITE, NOT, Real, canonical
+from operands import FORMATS, UNSIGNED, same, signed, size, tuples, unsigned, wrap
+
+INTEGERS = ["u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"]
+FLOATS = list(FORMATS)
+TO_INTEGER = {"rni": "rn", "rzi": "rz", "rmi": "rm", "rpi": "rp"}
+
+
+def limits(type):
+    bits = 8 * size(type)
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if type[0] == "s" else (0, (1 << bits) - 1)
+
+
+def clamped(value, type):
+    low, high = limits(type)
+    return min(max(value, low), high)
+
+
+def whole(value, mode):
+    """A Fraction as an integer."""
+    floor = value.numerator // value.denominator
+    rest = value - floor
+    if mode == "rn":
+        return floor + (rest > Fraction(1, 2) or (rest == Fraction(1, 2) and floor & 1))
+    return floor + (rest > 0 and (mode == "rp" or (mode == "rz" and value < 0)))
+
+
+def integer_of(bits, source, into, mode, ftz=False):
+    real = Real(source)
+    negative, magnitude = real.value(real.flushed(bits) if ftz else bits)
+    if magnitude == NOT:
+        wide = source == "f64" or size(into) == 8
+        return 1 << 8 * size(into) - 1 if wide else 0
+    if magnitude == INFINITE:
+        return limits(into)[not negative]
+    return clamped(whole(-magnitude if negative else magnitude, mode), into)
+
+
+def float_of(value, into, mode, sat=False, ftz=False):
+    """From (negative, magnitude) to bits."""
+    real = Real(into)
+    made = real.bits(*value, mode)
+    if ftz:
+        made = real.flushed(made)
+    if sat:
+        return 0 if made & real.sign or real.is_nan(made) else min(made, real.bias << real.fraction)
+    return made
+
+
+def operands(type, count=1500):
+    if type in FORMATS:
+        return tuples(type, 1, count)[0]
+    return tuples(type, 1, count)[0]
+
+
+def check(device, text, into, source, of, x=None):
+    x = operands(source) if x is None else x
+    made = device.results(f"cvt.{text}{into}.{source} %d, %x;", [unsigned(into)], x)
+    if into == "f64":
+        made = np.array(canonical("f64", made.tolist()), np.uint64)
+    same(made, np.array([wrap(of(one), 8 * size(into)) for one in x.tolist()], unsigned(into)), x)
+
+
+@pytest.mark.parametrize("source", INTEGERS)
+@pytest.mark.parametrize("into", INTEGERS)
+def test_integers(device, into, source):
+    def number(bits):
+        return signed(bits, 8 * size(source)) if source[0] == "s" else bits
+
+    check(device, "", into, source, number)
+    low, high = limits(source)
+    if low < limits(into)[0] or high > limits(into)[1]:
+        check(device, "sat.", into, source, lambda bits: clamped(number(bits), into))
+
+
+@pytest.mark.parametrize("source", INTEGERS)
+@pytest.mark.parametrize("into", INTEGERS)
+def test_registers_wider_than_their_types(device, into, source):
+    """The source's low bytes count; the result is extended by its own sign."""
+    x = tuples("b64", 1)[0]
+    made = device.results(f"cvt.{into}.{source} %d, %x;", [np.uint64], x)
+    bits = 8 * size(source)
+    low = [signed(wrap(one, bits), bits) if source[0] == "s" else wrap(one, bits) for one in x.tolist()]
+    own = 8 * size(into)
+    wanted = [signed(wrap(one, own), own) if into[0] == "s" else wrap(one, own) for one in low]
+    same(made, np.array([wrap(one, 64) for one in wanted], np.uint64), x)
+
+
+@pytest.mark.parametrize("source", FLOATS)
+@pytest.mark.parametrize("into", INTEGERS)
+def test_floats_to_integers(device, into, source):
+    if source == "bf16" and size(into) == 1:
+        pytest.skip("PTX has no such conversion")
+    for word, mode in TO_INTEGER.items():
+        check(device, f"{word}.", into, source, lambda bits, m=mode: integer_of(bits, source, into, m))
+        if source == "f32":
+            check(
+                device, f"{word}.ftz.", into, source, lambda bits, m=mode: integer_of(bits, source, into, m, ftz=True)
+            )
+
+
+@pytest.mark.parametrize("source", ["f32", "f64"])
+@pytest.mark.parametrize("into", INTEGERS)
+def test_floats_near_the_limits_of_integers(device, into, source):
+    dtype = np.float32 if source == "f32" else np.float64
+    near = [
+        np.nextafter(dtype(at), dtype(way)) for at in (*limits(into), 0.5, 1.5, 2.5, -0.5) for way in (-np.inf, np.inf)
+    ]
+    near += [dtype(at) + dtype(k) for at in limits(into) for k in (-1, -0.5, 0, 0.5, 1)]
+    x = np.array(near, dtype).view(unsigned(source))
+    for word, mode in TO_INTEGER.items():
+        check(device, f"{word}.", into, source, lambda bits, m=mode: integer_of(bits, source, into, m), x)
+
+
+@pytest.mark.parametrize("source", INTEGERS)
+@pytest.mark.parametrize("into", FLOATS)
+def test_integers_to_floats(device, into, source):
+    def value(bits):
+        number = signed(bits, 8 * size(source)) if source[0] == "s" else bits
+        return number < 0, Fraction(abs(number))
+
+    for mode in ("rn", "rz", "rm", "rp"):
+        check(device, f"{mode}.", into, source, lambda bits, m=mode: float_of(value(bits), into, m))
+    if into != "bf16":
+        check(device, "rn.sat.", into, source, lambda bits: float_of(value(bits), into, "rn", sat=True))
+
+
+@pytest.mark.parametrize("source", FLOATS)
+@pytest.mark.parametrize("into", FLOATS)
+def test_floats(device, into, source):
+    if {into, source} == {"f16", "bf16"}:
+        pytest.skip("PTX has no such conversion")
+    widens = size(into) > size(source)
+    if into != source:
+        for mode in [""] if widens else ["rn", "rz", "rm", "rp"]:
+            text = f"{mode}." if mode else ""
+            check(device, text, into, source, lambda bits, m=mode: float_of(Real(source).value(bits), into, m or "rn"))
+    if "f32" in (into, source) and "bf16" not in (into, source):
+        mode = "" if widens or into == source else "rn."
+        flush = Real("f32").flushed
+
+        def flushed(bits):
+            return float_of(Real(source).value(flush(bits) if source == "f32" else bits), into, "rn", ftz=into == "f32")
+
+        check(device, f"{mode}ftz.", into, source, flushed)
+    if into != "bf16" and source != "bf16":
+        mode = "" if widens or into == source else "rn."
+        check(
+            device, f"{mode}sat.", into, source, lambda bits: float_of(Real(source).value(bits), into, "rn", sat=True)
+        )
+
+
+@pytest.mark.parametrize("type", ["f16", "f32", "f64"])
+@pytest.mark.parametrize("word", TO_INTEGER)
+def test_floats_that_become_whole(device, word, type):
+    real = Real(type)
+
+    def rounded(bits):
+        negative, magnitude = real.value(bits)
+        if isinstance(magnitude, Fraction):
+            magnitude = Fraction(abs(whole(-magnitude if negative else magnitude, TO_INTEGER[word])))
+        return real.bits(negative, magnitude)
+
+    check(device, f"{word}.", type, type, rounded)
+
+
+@pytest.mark.parametrize("relu", ["", ".relu"])
+@pytest.mark.parametrize("mode", ["rn", "rz"])
+@pytest.mark.parametrize("type", ["f16", "bf16"])
+def test_two_singles_into_a_pair(device, type, mode, relu):
+    x, y = tuples("f32", 2)
+
+    def half(bits):
+        made = float_of(Real("f32").value(bits), type, mode)
+        return 0 if relu and made & 0x8000 else made
+
+    wanted = [half(b) | half(a) << 16 for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    same(device.results(f"cvt.{mode}{relu}.{type}x2.f32 %d, %x, %y;", [np.uint32], x, y), wanted, x, y)
+    wanted = np.array([half(a) for a in x.tolist()], UNSIGNED[2])
+    same(device.results(f"cvt.{mode}{relu}.{type}.f32 %d, %x;", [np.uint16], x), wanted, x)

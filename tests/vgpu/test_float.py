@@ -1,0 +1,180 @@
+"""Single and double precision in every rounding, against exact rational arithmetic."""
+
+import math
+
+import numpy as np
+import pytest
+from exact import Real, canonical, result, smaller
+from operands import same, tuples, unsigned
+
+ARITY = {"add": 2, "sub": 2, "mul": 2, "div": 2, "fma": 3, "rcp": 1, "sqrt": 1}
+
+
+def check(device, text, type, of, columns):
+    """NaN results of double precision are compared as NaNs: PTX does not say which one comes."""
+    names = ", ".join(f"%{name}" for name in "xyz"[: len(columns)])
+    made = device.results(f"{text}.{type} %d, {names};", [unsigned(type)], *columns)
+    if type == "f64":
+        made = np.array(canonical(type, made.tolist()), np.uint64)
+    wanted = [of(*one) for one in zip(*(one.tolist() for one in columns), strict=True)]
+    same(made, wanted, *columns)
+
+
+@pytest.mark.parametrize("type", ["f32", "f64"])
+@pytest.mark.parametrize("mode", ["rn", "rz", "rm", "rp"])
+@pytest.mark.parametrize("op", ARITY)
+def test_rounded(device, op, mode, type):
+    columns = tuples(type, ARITY[op], 1500)
+    check(device, f"{op}.{mode}", type, lambda *xs: result(type, op, mode, xs), columns)
+
+
+@pytest.mark.parametrize("mode", ["rn", "rz", "rm", "rp"])
+@pytest.mark.parametrize("op", ARITY)
+def test_flushed_and_held(device, op, mode):
+    columns = tuples("f32", ARITY[op], 800, seed=1)
+    check(device, f"{op}.{mode}.ftz", "f32", lambda *xs: result("f32", op, mode, xs, ftz=True), columns)
+    if op in ("add", "sub", "mul", "fma"):
+        check(device, f"{op}.{mode}.sat", "f32", lambda *xs: result("f32", op, mode, xs, sat=True), columns)
+        check(
+            device, f"{op}.{mode}.ftz.sat", "f32", lambda *xs: result("f32", op, mode, xs, ftz=True, sat=True), columns
+        )
+
+
+def test_products_and_sums_in_one(device):
+    columns = tuples("f32", 3, 800, seed=2)
+    check(device, "mad.rn", "f32", lambda *xs: result("f32", "fma", "rn", xs), columns)
+    check(device, "mad.rm", "f64", lambda *xs: result("f64", "fma", "rm", xs), tuples("f64", 3, 800, seed=2))
+
+
+@pytest.mark.parametrize("type", ["f32", "f64"])
+def test_least_and_greatest(device, type):
+    x, y = tuples(type, 2)
+    flush = Real(type).flushed
+    for op, greater in (("min", False), ("max", True)):
+        check(device, op, type, lambda a, b, g=greater: smaller(type, a, b, g), [x, y])
+        if type == "f32":
+            check(device, f"{op}.ftz", type, lambda a, b, g=greater: smaller(type, flush(a), flush(b), g), [x, y])
+            check(device, f"{op}.NaN", type, lambda a, b, g=greater: smaller(type, a, b, g, nan=True), [x, y])
+
+
+@pytest.mark.parametrize("type", ["f32", "f64"])
+def test_signs(device, type):
+    (x,) = tuples(type, 1)
+    real = Real(type)
+    x = x[[not real.is_nan(one) for one in x.tolist()]]  # what these give for a NaN is unspecified
+    check(device, "neg", type, lambda a: a ^ real.sign, [x])
+    check(device, "abs", type, lambda a: a & ~real.sign, [x])
+    if type == "f32":
+        check(device, "neg.ftz", type, lambda a: real.flushed(a) ^ real.sign, [x])
+        check(device, "abs.ftz", type, lambda a: real.flushed(a) & ~real.sign, [x])
+    x, y = tuples(type, 2)
+    made = device.results(f"copysign.{type} %d, %x, %y;", [unsigned(type)], x, y)
+    sign = unsigned(type)(real.sign)
+    same(made, (y & ~sign) | (x & sign), x, y)
+
+
+def test_absolute_value_of_a_double_nan_is_that_nan(device):
+    (x,) = tuples("f64", 1)
+    x = x[[Real("f64").is_nan(one) for one in x.tolist()]]
+    made = device.results("abs.f64 %d, %x;", [np.uint64], x)
+    same(made, x, x)
+
+
+KINDS = {
+    "finite": np.isfinite,
+    "infinite": np.isinf,
+    "number": lambda v: ~np.isnan(v),
+    "notanumber": np.isnan,
+    "subnormal": lambda v: (v != 0) & (np.abs(v) < np.finfo(v.dtype).tiny),
+    "normal": lambda v: np.isfinite(v) & ((v == 0) | (np.abs(v) >= np.finfo(v.dtype).tiny)),
+}
+
+
+@pytest.mark.parametrize("type", ["f32", "f64"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_kinds_of_numbers(device, kind, type):
+    (x,) = tuples(type, 1)
+    made = device.results(f"testp.{kind}.{type} %p0, %x; selp.u32 %d, 1, 0, %p0;", [np.uint32], x)
+    same(made, KINDS[kind](x.view(type.replace("f", "float"))).astype(np.uint32), x)
+
+
+def of_single(function):
+    """In double precision, with the limits that PTX's tables give."""
+
+    def of(value):
+        try:
+            return function(value)
+        except OverflowError:
+            return math.inf
+        except ValueError:
+            return math.nan
+
+    return of
+
+
+# The largest error that PTX documents, relative to the result or absolute, and the operands for which it does.
+APPROXIMATE = {
+    "rcp.approx": (lambda v: 1 / v, 2.0**-23, 0, (-1e37, 1e37)),
+    "sqrt.approx": (math.sqrt, 2.0**-23, 0, (0, 1e38)),
+    "rsqrt.approx": (lambda v: 1 / math.sqrt(v), 2.0**-22.9, 0, (0, 1e38)),
+    "ex2.approx": (lambda v: 2.0**v, 2.0**-22, 0, (-126, 127)),
+    "lg2.approx": (math.log2, 2.0**-22, 2.0**-22, (0, 1e38)),
+    "sin.approx": (math.sin, 0, 2.0**-20.5, (-math.pi, math.pi)),
+    "cos.approx": (math.cos, 0, 2.0**-20.5, (-math.pi, math.pi)),
+    "tanh.approx": (math.tanh, 2.0**-11, 0, (-100, 100)),
+}
+
+
+@pytest.mark.parametrize("op", APPROXIMATE)
+def test_approximate(device, op):
+    function, relative, absolute, (low, high) = APPROXIMATE[op]
+    (bits,) = tuples("f32", 1, 6000)
+    values = np.concatenate(
+        [bits.view(np.float32), np.random.default_rng(0).uniform(low, high, 4000).astype(np.float32)]
+    )
+    values = values[(values > low) & (values < high) & (np.abs(values) > 1e-37)]
+    made = device.results(f"{op}.f32 %d, %x;", [np.uint32], values.view(np.uint32)).view(np.float32).astype(float)
+    wanted = np.array([of_single(function)(v) for v in values.tolist()])
+    within = np.abs(made - wanted) <= np.maximum(relative * np.abs(wanted) * 1.0001, absolute)
+    assert within.all(), (op, values[~within][:3], made[~within][:3], wanted[~within][:3])
+
+
+LIMITS = {
+    "rcp.approx": "-inf:-0 -0:-inf 0:inf inf:0 nan:nan",
+    "sqrt.approx": "-inf:nan -1:nan -0:-0 0:0 inf:inf nan:nan",
+    "rsqrt.approx": "-inf:nan -1:nan -0:-inf 0:inf inf:0 nan:nan",
+    "ex2.approx": "-inf:0 -0:1 0:1 inf:inf nan:nan",
+    "lg2.approx": "-inf:nan -1:nan -0:-inf 0:-inf inf:inf nan:nan",
+    "sin.approx": "-inf:nan -0:-0 0:0 inf:nan nan:nan",
+    "cos.approx": "-inf:nan -0:1 0:1 inf:nan nan:nan",
+    "tanh.approx": "-inf:-1 -0:-0 0:0 inf:1 nan:nan",
+}
+
+
+@pytest.mark.parametrize("op", LIMITS)
+def test_approximate_at_the_limits(device, op):
+    pairs = [one.split(":") for one in LIMITS[op].split()]
+    x, wanted = (np.array([float(one[k]) for one in pairs], np.float32).view(np.uint32) for k in (0, 1))
+    made = device.results(f"{op}.f32 %d, %x;", [np.uint32], x)
+    same(made, np.array(canonical("f32", wanted.tolist()), np.uint32), x)
+
+
+@pytest.mark.parametrize("op", ["rcp", "rsqrt"])
+def test_gross_approximations_of_doubles(device, op):
+    """Of the operand and of the result the upper 32 bits count; subnormals are flushed."""
+    (x,) = tuples("f64", 1)
+    made = device.results(f"{op}.approx.ftz.f64 %d, %x;", [np.uint64], x)
+    assert not (made & np.uint64(0xFFFFFFFF))[~np.isnan(made.view(float))].any()
+    upper = np.array([Real("f64").flushed(one) for one in (x & ~np.uint64(0xFFFFFFFF)).tolist()], np.uint64).view(float)
+    upper = np.where(np.isnan(x.view(float)), np.nan, upper)
+    with np.errstate(all="ignore"):
+        wanted = 1 / upper if op == "rcp" else 1 / np.sqrt(upper)
+        close = (np.abs(made.view(float) / wanted - 1) < 2.0**-19) | (made.view(float) == wanted)
+        tiny = (np.abs(wanted) < np.finfo(float).tiny) & (made.view(float) == 0)
+    assert (close | tiny | (np.isnan(wanted) & np.isnan(made.view(float)))).all()
+
+
+def test_a_modifier_that_is_not_known_is_refused(device):
+    for text in ("add.rn.xorsign.f32 %d, %x, %x;", "max.xorsign.abs.f32 %d, %x, %x;", "add.bogus.u32 %d, %x, %x;"):
+        with pytest.raises(AssertionError, match="error 209"):
+            device.results(text, [np.uint32], np.zeros(4, np.uint32))

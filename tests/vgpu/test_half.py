@@ -1,0 +1,104 @@
+"""f16 and bf16, single and in pairs, against exact rational arithmetic."""
+
+import math
+
+import numpy as np
+import pytest
+from exact import Real, result, smaller
+from operands import same, tuples
+
+ARITY = {"add": 2, "sub": 2, "mul": 2, "fma": 3}
+TYPES = ["f16", "bf16"]
+
+
+def check(device, text, type, of, columns):
+    """In single registers, and with neighbours in the halves of one."""
+    names = ", ".join(f"%{name}" for name in "xyz"[: len(columns)])
+    wanted = np.array([of(*one) for one in zip(*(one.tolist() for one in columns), strict=True)], np.uint16)
+    same(device.results(f"{text}.{type} %d, {names};", [np.uint16], *columns), wanted, *columns)
+    pairs = [np.ascontiguousarray(one[: len(one) // 2 * 2]).view(np.uint32) for one in columns]
+    made = device.results(f"{text}.{type}x2 %d, {names};", [np.uint32], *pairs)
+    same(made, wanted[: len(wanted) // 2 * 2].view(np.uint32), *pairs)
+
+
+@pytest.mark.parametrize("type", TYPES)
+@pytest.mark.parametrize("op", ARITY)
+def test_rounded(device, op, type):
+    columns = tuples(type, ARITY[op], 6000)
+    check(device, f"{op}.rn" if op == "fma" else op, type, lambda *xs: result(type, op, "rn", xs), columns)
+
+
+@pytest.mark.parametrize("op", ARITY)
+def test_flushed_and_held(device, op):
+    columns = tuples("f16", ARITY[op], 3000, seed=1)
+    text = f"{op}.rn" if op == "fma" else op
+    check(device, f"{text}.ftz", "f16", lambda *xs: result("f16", op, "rn", xs, ftz=True), columns)
+    check(device, f"{text}.sat", "f16", lambda *xs: result("f16", op, "rn", xs, sat=True), columns)
+    check(device, f"{text}.ftz.sat", "f16", lambda *xs: result("f16", op, "rn", xs, ftz=True, sat=True), columns)
+
+
+@pytest.mark.parametrize("type", TYPES)
+def test_not_below_zero(device, type):
+    columns = tuples(type, 3, 3000, seed=2)
+    check(device, "fma.rn.relu", type, lambda *xs: result(type, "fma", "rn", xs, relu=True), columns)
+
+
+def test_products_that_only_one_rounding_gets_right(device):
+    """Sums whose tail decides a tie, far below the product's last place."""
+    random = np.random.default_rng(5)
+    for type in TYPES:
+        fraction = Real(type).fraction
+        x = (random.integers(0, 1 << fraction, 20000) | Real(type).bias << fraction).astype(np.uint16)
+        y = (random.integers(0, 1 << fraction, 20000) | Real(type).bias << fraction).astype(np.uint16)
+        z = (random.integers(0, 1 << fraction * 2, 20000) | random.integers(0, 2, 20000) << 15).astype(np.uint16)
+        check(device, "fma.rn", type, lambda *xs, t=type: result(t, "fma", "rn", xs), [x, y, z])
+
+
+@pytest.mark.parametrize("type", TYPES)
+def test_least_and_greatest(device, type):
+    x, y = tuples(type, 2)
+    flush = Real(type).flushed
+    for op, greater in (("min", False), ("max", True)):
+        check(device, op, type, lambda a, b, g=greater: smaller(type, a, b, g), [x, y])
+        check(device, f"{op}.NaN", type, lambda a, b, g=greater: smaller(type, a, b, g, nan=True), [x, y])
+        if type == "f16":
+            check(device, f"{op}.ftz", type, lambda a, b, g=greater: smaller(type, flush(a), flush(b), g), [x, y])
+
+
+@pytest.mark.parametrize("type", TYPES)
+def test_signs(device, type):
+    x = np.arange(1 << 16, dtype=np.uint16)
+    real = Real(type)
+    x = x[[not real.is_nan(one) for one in x.tolist()]]  # what these give for a NaN is unspecified
+    check(device, "neg", type, lambda a: a ^ real.sign, [x])
+    check(device, "abs", type, lambda a: a & ~real.sign, [x])
+    if type == "f16":
+        check(device, "neg.ftz", type, lambda a: real.flushed(a) ^ real.sign, [x])
+        check(device, "abs.ftz", type, lambda a: real.flushed(a) & ~real.sign, [x])
+
+
+@pytest.mark.parametrize("type", TYPES)
+def test_every_value_goes_through_single_precision(device, type):
+    """To f32 and back is the same, but that NaNs become the one NaN; the value is what the bits say."""
+    x = np.arange(1 << 16, dtype=np.uint16)
+    wide, back = device.results(f"cvt.f32.{type} %d, %x; cvt.rn.{type}.f32 %e, %d;", [np.uint32, np.uint16], x)
+    real = Real(type)
+    same(back, np.array([real.nan if real.is_nan(one) else one for one in x.tolist()], np.uint16), x)
+    host = x.view(np.float16).astype(np.float32) if type == "f16" else (x.astype(np.uint32) << 16).view(np.float32)
+    same(wide, np.where(np.isnan(host), np.uint32(0x7FFFFFFF), host.view(np.uint32)), x)
+
+
+@pytest.mark.parametrize("type", TYPES)
+@pytest.mark.parametrize("op", ["ex2.approx", "tanh.approx"])
+def test_approximate(device, op, type):
+    if (op, type) == ("ex2.approx", "bf16"):
+        op = "ex2.approx.ftz"
+    x = np.arange(1 << 16, dtype=np.uint16)
+    wide, made = device.results(
+        f"cvt.f32.{type} %d, %x; {op}.{type} %h0, %x; cvt.f32.{type} %e, %h0;", [np.uint32] * 2, x
+    )
+    wide, made = wide.view(np.float32).astype(float), made.view(np.float32).astype(float)
+    within = (np.abs(wide) < 15) & (np.abs(wide) > 1e-3)
+    wanted = np.array([(math.tanh if op[0] == "t" else math.exp2)(v) for v in wide[within].tolist()])
+    largest = {"f16": 2.0**-9.9, "bf16": 2.0**-7}[type]
+    assert (np.abs(made[within] / wanted - 1) <= largest).all()

@@ -1,0 +1,187 @@
+"""Integer arithmetic and logic of every width, against Python's integers."""
+
+import numpy as np
+import pytest
+from operands import same, signed, size, tuples, unsigned, wrap
+
+WIDTHS = ["u16", "s16", "u32", "s32", "u64", "s64"]
+
+
+def values(type, *columns):
+    """The operands as Python's integers."""
+    bits = 8 * size(type)
+    lists = [one.tolist() for one in columns]
+    return [[signed(v, bits) for v in one] for one in lists] if type[0] == "s" else lists
+
+
+def check(device, text, type, of, arity=2, out=None, columns=None):
+    columns = columns or tuples(type, arity)
+    bits = 8 * size(out or type)
+    wanted = [wrap(of(*one), bits) for one in zip(*values(type, *columns), strict=True)]
+    names = ", ".join(f"%{name}" for name in "xyzw"[:arity])
+    same(device.results(f"{text} %d, {names};", [unsigned(out or type)], *columns), wanted, *columns)
+
+
+def clamped(value, type="s32"):
+    bits = 8 * size(type)
+    return max(-(1 << bits - 1), min((1 << bits - 1) - 1, value))
+
+
+def quotient(a, b):
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+TWO = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul.lo": lambda a, b: a * b, "min": min, "max": max}
+
+
+@pytest.mark.parametrize("type", WIDTHS)
+@pytest.mark.parametrize("op", TWO)
+def test_two_operands(device, op, type):
+    check(device, f"{op}.{type}", type, TWO[op])
+
+
+@pytest.mark.parametrize("op", ["add", "sub"])
+def test_saturated_sums(device, op):
+    check(device, f"{op}.sat.s32", "s32", lambda a, b: clamped(TWO[op](a, b)))
+
+
+@pytest.mark.parametrize("type", WIDTHS)
+def test_products(device, type):
+    bits = 8 * size(type)
+    check(device, f"mul.hi.{type}", type, lambda a, b: a * b >> bits)
+    check(device, f"mad.lo.{type}", type, lambda a, b, c: a * b + c, 3)
+    check(device, f"mad.hi.{type}", type, lambda a, b, c: (a * b >> bits) + c, 3)
+    if type == "s32":
+        check(device, "mad.hi.sat.s32", type, lambda a, b, c: clamped((a * b >> 32) + c), 3)
+
+
+@pytest.mark.parametrize("type", ["u16", "s16", "u32", "s32"])
+def test_wide_products(device, type):
+    wide = f"{type[0]}{2 * int(type[1:])}"
+    check(device, f"mul.wide.{type}", type, lambda a, b: a * b, out=wide)
+    x, y = tuples(type, 2)
+    (z,) = tuples(wide, 1, len(x))
+    z = z[: len(x)]
+    wanted = [wrap(a * b + c, 8 * size(wide)) for a, b, c in zip(*values(type, x, y), *values(wide, z), strict=True)]
+    same(device.results(f"mad.wide.{type} %d, %x, %y, %z;", [unsigned(wide)], x, y, z), wanted, x, y, z)
+
+
+def of_24_bits(value, type):
+    return signed(value & 0xFFFFFF, 24) if type[0] == "s" else value & 0xFFFFFF
+
+
+@pytest.mark.parametrize("type", ["u32", "s32"])
+def test_products_of_24_bits(device, type):
+    def product(a, b):
+        return of_24_bits(a, type) * of_24_bits(b, type)
+
+    check(device, f"mul24.lo.{type}", type, product)
+    check(device, f"mul24.hi.{type}", type, lambda a, b: product(a, b) >> 16)
+    check(device, f"mad24.lo.{type}", type, lambda a, b, c: product(a, b) + c, 3)
+    check(device, f"mad24.hi.{type}", type, lambda a, b, c: (product(a, b) >> 16) + c, 3)
+    if type == "s32":
+        check(device, "mad24.hi.sat.s32", type, lambda a, b, c: clamped((product(a, b) >> 16) + c), 3)
+
+
+@pytest.mark.parametrize("type", WIDTHS)
+def test_quotients(device, type):
+    x, y = tuples(type, 2)
+    defined = y != 0  # what a division by zero gives is the machine's own
+    columns = [x[defined], y[defined]]
+    check(device, f"div.{type}", type, quotient, columns=columns)
+    check(device, f"rem.{type}", type, lambda a, b: a - b * quotient(a, b), columns=columns)
+
+
+@pytest.mark.parametrize("type", WIDTHS)
+def test_absolute_differences(device, type):
+    check(device, f"sad.{type}", type, lambda a, b, c: c + abs(a - b), 3)
+
+
+@pytest.mark.parametrize("type", ["s16", "s32", "s64"])
+def test_signs(device, type):
+    check(device, f"neg.{type}", type, lambda a: -a, 1)
+    check(device, f"abs.{type}", type, abs, 1)
+
+
+LOGIC = {"and": lambda a, b: a & b, "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b}
+
+
+@pytest.mark.parametrize("type", ["b16", "b32", "b64"])
+def test_logic(device, type):
+    for op, of in LOGIC.items():
+        check(device, f"{op}.{type}", type, of)
+    check(device, f"not.{type}", type, lambda a: ~a, 1)
+    check(device, f"cnot.{type}", type, lambda a: a == 0, 1)
+
+
+@pytest.mark.parametrize("op", ["and", "or", "xor"])
+def test_logic_of_predicates(device, op):
+    x, y = np.array([0, 0, 1, 1] * 16, np.uint32), np.array([0, 1] * 32, np.uint32)
+    body = f"""setp.ne.u32 %p0, %x, 0; setp.ne.u32 %p1, %y, 0; {op}.pred %p2, %p0, %p1; not.pred %p3, %p2;
+    selp.u32 %d, 1, 0, %p2; selp.u32 %e, 1, 0, %p3;"""
+    d, e = device.results(body, [np.uint32, np.uint32], x, y)
+    same(d, [LOGIC[op](a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)], x, y)
+    same(e, 1 - d, x, y)
+
+
+@pytest.mark.parametrize("type", ["b16", "b32", "b64", "u16", "u32", "u64", "s16", "s32", "s64"])
+def test_shifts(device, type):
+    bits = 8 * size(type)
+    (x,) = tuples(type, 1, 6000)
+    by = np.array([*range(bits + 4), 255, 256, 1 << 16, 1 << 31, (1 << 32) - 1], np.uint32)
+    by = np.resize(by, len(x))
+    (numbers,) = values(type, x)
+    if type[0] != "s":
+        wanted = [wrap(a << min(b, bits), bits) for a, b in zip(numbers, by.tolist(), strict=True)]
+        same(device.results(f"shl.b{bits} %d, %x, %y;", [unsigned(type)], x, by), wanted, x, by)
+    wanted = [wrap(a >> min(b, bits), bits) for a, b in zip(numbers, by.tolist(), strict=True)]
+    same(device.results(f"shr.{type} %d, %x, %y;", [unsigned(type)], x, by), wanted, x, by)
+
+
+def parts(value, type, bits):
+    found = [value >> k & (1 << bits) - 1 for k in range(0, 32, bits)]
+    return [signed(v, bits) for v in found] if type[0] == "s" else found
+
+
+@pytest.mark.parametrize("second", ["u32", "s32"])
+@pytest.mark.parametrize("first", ["u32", "s32"])
+def test_dot_products(device, first, second):
+    x, y, z = tuples("b32", 3)
+    rows = list(zip(x.tolist(), y.tolist(), z.tolist(), strict=True))
+    four = [
+        wrap(c + sum(p * q for p, q in zip(parts(a, first, 8), parts(b, second, 8), strict=True)), 32)
+        for a, b, c in rows
+    ]
+    same(device.results(f"dp4a.{first}.{second} %d, %x, %y, %z;", [np.uint32], x, y, z), four, x, y, z)
+    for half, at in (("lo", 0), ("hi", 2)):
+        two = [
+            wrap(c + sum(p * q for p, q in zip(parts(a, first, 16), parts(b, second, 8)[at : at + 2], strict=True)), 32)
+            for a, b, c in rows
+        ]
+        same(device.results(f"dp2a.{half}.{first}.{second} %d, %x, %y, %z;", [np.uint32], x, y, z), two, x, y, z)
+
+
+@pytest.mark.parametrize("type", ["u16x2", "s16x2"])
+def test_pairs(device, type):
+    x, y = tuples("b32", 2)
+    for op in ("add", "min", "max"):
+        halves = [
+            [wrap(TWO[op](p, q), 16) for p, q in zip(parts(a, type, 16), parts(b, type, 16), strict=True)]
+            for a, b in zip(x.tolist(), y.tolist(), strict=True)
+        ]
+        same(device.results(f"{op}.{type} %d, %x, %y;", [np.uint32], x, y), [a | b << 16 for a, b in halves], x, y)
+
+
+@pytest.mark.parametrize("type", ["u32", "s32"])
+@pytest.mark.parametrize("op", ["vmax4", "vmin4", "vadd4"])
+def test_four_bytes(device, op, type):
+    of = {"vmax4": max, "vmin4": min, "vadd4": lambda a, b: a + b}[op]
+    x, y = tuples("b32", 2)
+    wanted = [
+        sum(
+            wrap(of(p, q), 8) << 8 * k
+            for k, (p, q) in enumerate(zip(parts(a, type, 8), parts(b, type, 8), strict=True))
+        )
+        for a, b in zip(x.tolist(), y.tolist(), strict=True)
+    ]
+    same(device.results(f"{op}.{type}.{type}.{type} %d, %x, %y, 0;", [np.uint32], x, y), wanted, x, y)

@@ -1,0 +1,49 @@
+// What the files of the driver's interface share.
+#pragma once
+#include "device.h"
+
+#define API extern "C" __attribute__((visibility("default")))
+
+namespace vgpu {
+
+inline void* pointer(uint64_t address) { return reinterpret_cast<void*>(address); }
+inline uint64_t address(const void* at) { return reinterpret_cast<uint64_t>(at); }
+
+constexpr const char* kName = "tfdet virtual GPU (CPU emulation)";
+
+// The one context, by its address alone.
+void* context();
+void*& current_context();  // of this thread
+
+// A handle that stands for a stream or an event: everything is done when the call returns.
+void* handle();
+
+// The value of a device attribute (cuda.h: CUdevice_attribute; the runtime's are the same numbers).
+int attribute(int which);
+
+// Loads a module from a container, PTX or what wraps one; the reason stands in last_refusal() where it is refused.
+Result load(Module*& module, const void* image);
+
+// In a thread of its own, in order, as drivers call back.
+void call_later(void (*f)(void*), void* data);
+
+}  // namespace vgpu
+
+// Of the driver, what the runtime calls.
+extern "C" {
+int cuGetErrorName(int, const char**);
+int cuGetErrorString(int, const char**);
+int cuDriverGetVersion(int*);
+int cuDeviceGetPCIBusId(char*, int, int);
+int cuMemAlloc_v2(uint64_t*, size_t);
+int cuMemFree_v2(uint64_t);
+int cuMemHostAlloc(void**, size_t, unsigned);
+int cuMemFreeHost(void*);
+int cuMemHostRegister_v2(void*, size_t, unsigned);
+int cuMemHostUnregister(void*);
+int cuMemGetInfo_v2(size_t*, size_t*);
+int cuMemcpy(uint64_t, uint64_t, size_t);
+int cuStreamAddCallback(void*, void (*)(void*, int, void*), void*, unsigned);
+int cuEventElapsedTime(float*, void*, void*);
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int*, void*, int, size_t);
+}

@@ -1,0 +1,106 @@
+#include "device.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+
+#include "../error.h"
+
+namespace vgpu {
+namespace {
+
+// What the caller sets: VGPU_SCHEDULE, VGPU_CAPABILITY (70), VGPU_MEMORY_MIB, VGPU_LOG (1: launches), VGPU_LIMIT
+// (instructions of a launch).
+std::string text(const char* name, const char* otherwise) {
+  const char* value = std::getenv(name);
+  return value && *value ? value : otherwise;
+}
+uint64_t number(const char* name, const char* otherwise) { return std::strtoull(text(name, otherwise).c_str(), nullptr, 0); }
+
+Schedule chosen() {
+  try {
+    return Schedule::parse(text("VGPU_SCHEDULE", "serial"));
+  } catch (const std::invalid_argument& error) {
+    std::fprintf(stderr, "vgpu: VGPU_SCHEDULE: %s\n", error.what());
+    std::exit(2);  // another schedule than the one asked for would be a false witness
+  }
+}
+
+Result result_of(Fault fault) {
+  switch (fault) {
+    case Fault::None: return kSuccess;
+    case Fault::OutOfBounds: return kIllegalAddress;
+    case Fault::Misaligned: return kMisalignedAddress;
+    default: return kLaunchFailed;
+  }
+}
+
+}  // namespace
+
+Device& Device::get() {
+  static Device* device = new Device;  // never destroyed: libraries call while they are unloaded
+  return *device;
+}
+
+Device::Device()
+    : memory_(number("VGPU_MEMORY_MIB", "2048") << 20), schedule_(chosen()),
+      capability_(static_cast<int>(number("VGPU_CAPABILITY", "70"))), log_(static_cast<int>(number("VGPU_LOG", "0"))),
+      limit_(number("VGPU_LIMIT", "200000000000")) {}
+
+void Device::refuse(const std::string& why) {
+  last_fault_ = why;
+  std::fprintf(stderr, "vgpu: %s\n", why.c_str());
+}
+
+const Program* Device::program(Kernel& kernel) {
+  if (!kernel.program && kernel.refused.empty()) {
+    try {
+      kernel.program = kernel.module->image->program(kernel.function->name);
+    } catch (const Unsupported& error) {
+      kernel.refused = error.what();
+    }
+  }
+  if (!kernel.program) refuse(kernel.function->name + ": " + kernel.refused);
+  return kernel.program;
+}
+
+Result Device::launch(Kernel& kernel, const uint32_t grid[3], const uint32_t block[3], uint32_t shared, void** arguments,
+                      const void* packed, size_t packed_bytes) {
+  if (sticky_ != kSuccess) return sticky_;
+  uint64_t threads = uint64_t(block[0]) * block[1] * block[2], blocks = uint64_t(grid[0]) * grid[1] * grid[2];
+  if (!threads || !blocks || threads > 1024 || blocks > UINT32_MAX) return kInvalidValue;
+  if (!program(kernel)) return kNoBinaryForGpu;
+  Launch launch;
+  launch.image = kernel.module->image.get(), launch.program = kernel.program;
+  std::copy_n(grid, 3, launch.grid), std::copy_n(block, 3, launch.block);
+  launch.dynamic_shared = shared;
+  launch.most_instructions = limit_;
+  launch.parameters.resize(kernel.program->parameter_bytes);
+  if (arguments) {
+    for (size_t k = 0; k < kernel.function->parameters.size(); k++) {
+      const ptx::Parameter& one = kernel.function->parameters[k];
+      std::memcpy(&launch.parameters[one.offset], arguments[k], one.size);
+    }
+  } else if (packed) {
+    std::memcpy(launch.parameters.data(), packed, std::min(packed_bytes, launch.parameters.size()));
+  }
+  schedule_.begin(scheduled_++);
+  launches_++;
+  Outcome outcome = run(launch, schedule_, memory_);
+  instructions_ += outcome.instructions;
+  if (log_) say(kernel, grid, block, outcome);
+  if (outcome.fault == Fault::None) return kSuccess;
+  refuse(outcome.message);
+  return sticky_ = result_of(outcome.fault);
+}
+
+void Device::say(const Kernel& kernel, const uint32_t grid[3], const uint32_t block[3], const Outcome& outcome) const {
+  std::fprintf(stderr, "vgpu: launch %s grid %u,%u,%u block %u,%u,%u: %llu instructions, %llu atomics%s%s\n",
+               kernel.function->name.c_str(), grid[0], grid[1], grid[2], block[0], block[1], block[2],
+               static_cast<unsigned long long>(outcome.instructions), static_cast<unsigned long long>(outcome.atomics),
+               outcome.message.empty() ? "" : ": ", outcome.message.c_str());
+}
+
+}  // namespace vgpu

@@ -1,0 +1,94 @@
+// Modules, functions and launches.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "../error.h"
+#include "../fatbin.h"
+#include "api.h"
+
+using namespace vgpu;
+
+namespace vgpu {
+
+Result load(Module*& module, const void* image) {
+  Device& device = Device::get();
+  std::lock_guard<std::mutex> hold(device.lock());
+  auto made = std::make_unique<Module>();
+  try {
+    made->image = std::make_unique<Image>(ptx_of(image, device.capability()).text, device.memory());
+  } catch (const Unsupported& error) {
+    device.refuse(std::string("a module: ") + error.what());
+    return kNoBinaryForGpu;
+  }
+  module = made.release();
+  return kSuccess;
+}
+
+}  // namespace vgpu
+
+API int cuModuleLoadData(void** module, const void* image) {
+  Module* made = nullptr;
+  Result result = load(made, image);
+  return *module = made, result;
+}
+API int cuModuleLoadDataEx(void** module, const void* image, unsigned, int*, void**) { return cuModuleLoadData(module, image); }
+API int cuModuleLoadFatBinary(void** module, const void* image) { return cuModuleLoadData(module, image); }
+API int cuModuleUnload(void* module) { return delete static_cast<Module*>(module), kSuccess; }
+API int cuModuleGetFunction(void** function, void* module, const char* name) {
+  Module* from = static_cast<Module*>(module);
+  if (!from || !from->image) return kInvalidHandle;
+  const ptx::Function* found = from->image->function(name);
+  if (!found || !found->entry || !found->defined) return kNotFound;
+  *function = new Kernel{from, found, nullptr, ""};
+  return kSuccess;
+}
+API int cuModuleGetGlobal_v2(uint64_t* at, size_t* bytes, void* module, const char* name) {
+  const Symbol* found = static_cast<Module*>(module)->image->find(name);
+  if (!found || found->space == ptx::Space::Shared) return kNotFound;
+  if (at) *at = found->address;
+  if (bytes) *bytes = found->size;
+  return kSuccess;
+}
+
+// CUfunction_attribute: 0 threads, 1 shared bytes, 3 local bytes, 4 registers, 5 and 6 versions.
+API int cuFuncGetAttribute(int* value, int which, void* function) {
+  Kernel* kernel = static_cast<Kernel*>(function);
+  Device& device = Device::get();
+  std::lock_guard<std::mutex> hold(device.lock());
+  const Program* program = device.program(*kernel);
+  if (!program) return kNoBinaryForGpu;
+  *value = which == 0 ? 1024 : which == 1 ? static_cast<int>(program->shared_bytes)
+           : which == 3 ? static_cast<int>(program->local_bytes) : which == 4 ? 32
+           : which == 5 || which == 6 ? device.capability() : 0;
+  return kSuccess;
+}
+API int cuFuncSetAttribute(void*, int, int) { return kSuccess; }
+API int cuFuncSetCacheConfig(void*, int) { return kSuccess; }
+API int cuFuncSetSharedMemConfig(void*, int) { return kSuccess; }
+
+API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int threads, size_t) {
+  return *blocks = std::clamp(2048 / std::max(threads, 1), 1, 32), kSuccess;
+}
+API int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, void* f, int threads, size_t shared, unsigned) {
+  return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, f, threads, shared);
+}
+
+API int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                       unsigned shared, void*, void** arguments, void** extra) {
+  if (!function) return kInvalidHandle;
+  const uint32_t grid[] = {gx, gy, gz}, block[] = {bx, by, bz};
+  const void* packed = nullptr;
+  size_t bytes = 0;
+  for (int k = 0; !arguments && extra && extra[k]; k += 2) {  // CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE
+    if (address(extra[k]) == 1) packed = extra[k + 1];
+    if (address(extra[k]) == 2) bytes = *static_cast<size_t*>(extra[k + 1]);
+  }
+  Device& device = Device::get();
+  std::lock_guard<std::mutex> hold(device.lock());
+  return device.launch(*static_cast<Kernel*>(function), grid, block, shared, arguments, packed, bytes);
+}
+API int cuLaunchCooperativeKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                                  unsigned shared, void* stream, void** arguments) {
+  return cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream, arguments, nullptr);
+}

@@ -1,0 +1,13 @@
+// What can go wrong, in words that reach the user through the framework's own error.
+#pragma once
+#include <stdexcept>
+#include <string>
+
+namespace vgpu {
+
+// The PTX, or the image that should hold it, is not what this device reads.
+struct Unsupported : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace vgpu

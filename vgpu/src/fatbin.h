@@ -1,0 +1,16 @@
+// Containers of GPU code ("fatbins"), as libraries carry them and drivers are handed them.
+#pragma once
+#include <string>
+
+namespace vgpu {
+
+struct Ptx {
+  std::string text;
+  int arch = 0;  // of the PTX: 70 for compute_70
+};
+
+// The PTX that a GPU of compute capability `arch` (70 for 7.0) would compile: the newest not above it.  The image may be a
+// container, the PTX itself, or machine code.  Unsupported, with the reason: no such PTX, a damaged container.
+Ptx ptx_of(const void* image, int arch);
+
+}  // namespace vgpu

@@ -1,0 +1,20 @@
+// Where an instruction's operand lies, lane by lane, and whether it may be touched.
+#pragma once
+#include "../machine/lanes.h"
+#include "decoder.h"
+
+namespace vgpu {
+
+enum class Where : uint8_t { Generic, Shared, Local, Param, Scratch };
+
+// The space that a statement's words name; Generic for global and const ones, too.
+Where where_of(const Statement& s);
+
+// Sets a (the base register, or what stands for it), e (its width in bytes, 0: none) and imm.  The space may change: a
+// parameter that a body declares lies in the scratch space.
+void decode_address(Decoder& d, const Operand& o, Where& where, Instruction& i);
+
+// Host addresses of the active lanes for an access of `bytes`; false, with the fault set, where one may not be touched.
+bool addresses(Lanes& w, const Instruction& i, Where where, uint32_t bytes, uint8_t* at[kLanes]);
+
+}  // namespace vgpu

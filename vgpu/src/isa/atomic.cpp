@@ -1,0 +1,148 @@
+// atom and red.  One warp's lanes come one after the other, in an order that the schedule chooses.
+#include <algorithm>
+
+#include "../machine/schedule.h"
+#include "address.h"
+#include "families.h"
+#include "float.h"
+#include "half.h"
+#include "types.h"
+
+namespace vgpu {
+namespace {
+
+enum Op : uint8_t { kAdd, kMin, kMax, kAnd, kOr, kXor, kExch, kCas, kInc, kDec };
+
+template <class T> bool bits_equal(T a, T b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+
+template <class T, Op kOp> T applied(T old, T b, T c) {
+  if constexpr (kOp == kExch) return b;
+  else if constexpr (kOp == kCas) return bits_equal(old, b) ? c : old;
+  else if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (kOp == kAdd) return canonical(old + b);
+    else return kOp == kMin ? least(old, b) : greatest(old, b);
+  } else if constexpr (kOp == kAdd) return static_cast<T>(Unsigned<T>(old) + Unsigned<T>(b));
+  else if constexpr (kOp == kMin) return std::min(old, b);
+  else if constexpr (kOp == kMax) return std::max(old, b);
+  else if constexpr (kOp == kAnd) return old & b;
+  else if constexpr (kOp == kOr) return old | b;
+  else if constexpr (kOp == kXor) return old ^ b;
+  else if constexpr (kOp == kInc) return old >= b ? T(0) : static_cast<T>(old + 1);
+  else return old == 0 || old > b ? b : static_cast<T>(old - 1);
+}
+
+// Sums of single precision in global memory flush what is subnormal; those in shared memory do not.
+template <class T, Op kOp, Where kWhere> T changed(const Lanes& w, const uint8_t* at, T old, T b, T c) {
+  if constexpr (std::is_same_v<T, float> && kOp == kAdd && kWhere == Where::Generic)
+    if (at < w.shared || at >= w.shared + w.shared_bytes) return flush(applied<T, kOp>(flush(old), flush(b), c));
+  return applied<T, kOp>(old, b, c);
+}
+
+// count: is the old value wanted?
+template <class T, Op kOp, Where kWhere> void atom(Lanes& w, const Instruction& i) {
+  uint8_t* at[kLanes];
+  if (!addresses(w, i, kWhere, sizeof(T), at)) return;
+  T* d = i.count ? lanes_of<T>(w, i.d) : nullptr;
+  const T *b = lanes_of<T>(w, i.b), *c = lanes_of<T>(w, i.c);
+  uint8_t order[kLanes];
+  uint32_t n = w.schedule->lane_order(w.mask, order);
+  for (uint32_t k = 0; k < n; k++) {
+    uint32_t l = order[k];
+    T old;
+    std::memcpy(&old, at[l], sizeof old);
+    T made = changed<T, kOp, kWhere>(w, at[l], old, b[l], c[l]);
+    std::memcpy(at[l], &made, sizeof made);
+    if (d) d[l] = old;
+  }
+  w.atomics += n;
+}
+
+struct Half {
+  static double in(uint16_t x) { return half_to_float(x); }
+  static uint16_t out(double x) { return to_half(x); }
+};
+struct Bfloat {
+  static double in(uint16_t x) { return bfloat_to_float(x); }
+  static uint16_t out(double x) { return to_bfloat(x); }
+};
+// Sums of halves, of one or of the two of a register; the two are two atomics.
+template <class H, class T, Where kWhere> void add_half(Lanes& w, const Instruction& i) {
+  uint8_t* at[kLanes];
+  if (!addresses(w, i, kWhere, sizeof(T), at)) return;
+  T* d = i.count ? lanes_of<T>(w, i.d) : nullptr;
+  const T* b = lanes_of<T>(w, i.b);
+  uint8_t order[kLanes];
+  uint32_t n = w.schedule->lane_order(w.mask, order);
+  for (uint32_t k = 0; k < n; k++) {
+    uint32_t l = order[k];
+    T old;
+    std::memcpy(&old, at[l], sizeof old);
+    T made = 0;
+    for (uint32_t shift = 0; shift < 8 * sizeof(T); shift += 16)
+      made |= T(H::out(H::in(uint16_t(old >> shift)) + H::in(uint16_t(b[l] >> shift)))) << shift;
+    std::memcpy(at[l], &made, sizeof made);
+    if (d) d[l] = old;
+  }
+  w.atomics += n;
+}
+
+template <class T, Op kOp> Execute in_space(Where where) {
+  if (where == Where::Shared) return atom<T, kOp, Where::Shared>;
+  return where == Where::Generic ? atom<T, kOp, Where::Generic> : nullptr;
+}
+template <class T> Execute of_op(std::string_view o, Where where) {
+  if (o == "add") return in_space<T, kAdd>(where);
+  if (o == "min") return in_space<T, kMin>(where);
+  if (o == "max") return in_space<T, kMax>(where);
+  if (o == "exch") return in_space<T, kExch>(where);
+  if (o == "cas") return in_space<T, kCas>(where);
+  if constexpr (std::is_integral_v<T>) {
+    if (o == "and") return in_space<T, kAnd>(where);
+    if (o == "or") return in_space<T, kOr>(where);
+    if (o == "xor") return in_space<T, kXor>(where);
+    if (o == "inc") return in_space<T, kInc>(where);
+    if (o == "dec") return in_space<T, kDec>(where);
+  }
+  return nullptr;
+}
+template <class H, class T> Execute half_in(Where where) {
+  if (where == Where::Shared) return add_half<H, T, Where::Shared>;
+  return where == Where::Generic ? add_half<H, T, Where::Generic> : nullptr;
+}
+Execute of_type(std::string_view o, std::string_view t, Where where) {
+  if (o == "add" && t == "f16") return half_in<Half, uint16_t>(where);
+  if (o == "add" && t == "f16x2") return half_in<Half, uint32_t>(where);
+  if (o == "add" && t == "bf16") return half_in<Bfloat, uint16_t>(where);
+  if (o == "add" && t == "bf16x2") return half_in<Bfloat, uint32_t>(where);
+  if (Execute found = for_float(t, [=](auto tag) -> Execute { return of_op<typename decltype(tag)::type>(o, where); }))
+    return found;
+  return for_integer(t, [=](auto tag) -> Execute { return of_op<typename decltype(tag)::type>(o, where); });
+}
+
+std::string_view op_of(const Statement& s) {
+  static const std::string_view ops[] = {"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"};
+  for (std::string_view one : ops) if (s.has(one)) return one;
+  return "";
+}
+
+}  // namespace
+
+bool decode_atomic(Decoder& d, const Statement& s, Instruction& i) {
+  bool wants_old = s.op == "atom";
+  std::string_view o = op_of(s), t = s.type();
+  size_t first = wants_old ? 1 : 0;
+  if (s.operands.size() < first + 2) return false;
+  Where where = where_of(s);
+  decode_address(d, s.operands[first], where, i);
+  i.run = of_type(o, t, where);
+  if (!i.run) return false;
+  i.count = wants_old && s.operands[0].text != "_";
+  if (i.count) i.d = d.exact(s.operands[0], t);
+  i.b = d.exact(s.operands[first + 1], t);
+  i.c = o == "cas" ? d.exact(s.operands.at(first + 2), t) : i.b;
+  i.kind = Kind::Memory;
+  d.emit(i);
+  return true;
+}
+
+}  // namespace vgpu

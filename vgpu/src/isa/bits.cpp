@@ -1,0 +1,233 @@
+// Bit fields, counts and permutations; sums with carry.
+#include <algorithm>
+
+#include "families.h"
+#include "types.h"
+
+namespace vgpu {
+namespace {
+
+struct Popc { template <class T> static uint32_t of(T a) { return uint32_t(__builtin_popcountll(Unsigned<T>(a))); } };
+struct Clz {
+  template <class T> static uint32_t of(T a) {
+    constexpr uint32_t bits = 8 * sizeof(T);
+    return a ? uint32_t(__builtin_clzll(Unsigned<T>(a))) - (64 - bits) : bits;
+  }
+};
+struct Brev {
+  template <class T> static T of(T a) {
+    T made = 0;
+    for (unsigned k = 0; k < 8 * sizeof(T); k++) made |= ((a >> k) & T(1)) << (8 * sizeof(T) - 1 - k);
+    return made;
+  }
+};
+// The highest bit that is not the sign, counted from the lowest; all ones where there is none.
+struct Bfind {
+  template <class T> static uint32_t of(T a) {
+    Unsigned<T> bits = std::is_signed_v<T> && a < 0 ? Unsigned<T>(~a) : Unsigned<T>(a);
+    return bits ? 63 - uint32_t(__builtin_clzll(bits)) : ~0u;
+  }
+};
+struct BfindShift {  // how far it has to go up
+  template <class T> static uint32_t of(T a) {
+    uint32_t at = Bfind::of(a);
+    return at == ~0u ? at : uint32_t(8 * sizeof(T) - 1) - at;
+  }
+};
+struct Bfe {
+  template <class T> static T of(T a, uint32_t from, uint32_t length) {
+    constexpr uint32_t last = 8 * sizeof(T) - 1;
+    from &= 255, length &= 255;
+    bool sign = std::is_signed_v<T> && length && (Unsigned<T>(a) >> std::min(from + length - 1, last)) & 1;
+    Unsigned<T> made = 0;
+    for (uint32_t k = 0; k <= last; k++) {
+      bool bit = k < length && from + k <= last ? (Unsigned<T>(a) >> (from + k)) & 1 : sign;
+      made |= Unsigned<T>(bit) << k;
+    }
+    return static_cast<T>(made);
+  }
+};
+template <class T> T insert(T a, T b, uint32_t from, uint32_t length) {
+  constexpr uint32_t bits = 8 * sizeof(T);
+  from &= 255, length &= 255;
+  for (uint32_t k = 0; k < length && from + k < bits; k++) {
+    b &= static_cast<T>(~(T(1) << (from + k)));
+    b |= static_cast<T>(((a >> k) & T(1)) << (from + k));
+  }
+  return b;
+}
+
+template <class T> void bfe(Lanes& w, const Instruction& i) {
+  T *d = lanes_of<T>(w, i.d), *a = lanes_of<T>(w, i.a);
+  uint32_t *b = lanes_of<uint32_t>(w, i.b), *c = lanes_of<uint32_t>(w, i.c);
+  each(w.mask, [=](uint32_t l) { d[l] = Bfe::of(a[l], b[l], c[l]); });
+}
+template <class T> void bfi(Lanes& w, const Instruction& i) {
+  T *d = lanes_of<T>(w, i.d), *a = lanes_of<T>(w, i.a), *b = lanes_of<T>(w, i.b);
+  uint32_t *c = lanes_of<uint32_t>(w, i.c), *e = lanes_of<uint32_t>(w, i.e);
+  each(w.mask, [=](uint32_t l) { d[l] = insert(a[l], b[l], c[l], e[l]); });
+}
+
+// Bytes of two registers by selectors; mode: 0 generic, then f4e, b4e, rc8, ecl, ecr, rc16.
+uint32_t selectors(uint8_t mode, uint32_t c) {
+  static const uint16_t table[6][4] = {{0x3210, 0x4321, 0x5432, 0x6543}, {0x5670, 0x6701, 0x7012, 0x0123},
+                                       {0x0000, 0x1111, 0x2222, 0x3333}, {0x3210, 0x3211, 0x3222, 0x3333},
+                                       {0x0000, 0x1110, 0x2210, 0x3210}, {0x1010, 0x3232, 0x1010, 0x3232}};
+  return mode ? table[mode - 1][c & 3] : c;
+}
+void prmt(Lanes& w, const Instruction& i) {
+  uint32_t *d = lanes_of<uint32_t>(w, i.d), *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b),
+           *c = lanes_of<uint32_t>(w, i.c);
+  each(w.mask, [=](uint32_t l) {
+    uint64_t bytes = a[l] | uint64_t(b[l]) << 32;
+    uint32_t chosen = selectors(i.mode, c[l]), made = 0;
+    for (int k = 0; k < 4; k++) {
+      uint32_t selector = chosen >> (4 * k) & 15, byte = bytes >> (8 * (selector & 7)) & 255;
+      if (selector & 8) byte = byte & 128 ? 255 : 0;
+      made |= byte << (8 * k);
+    }
+    d[l] = made;
+  });
+}
+void lop3(Lanes& w, const Instruction& i) {
+  uint32_t *d = lanes_of<uint32_t>(w, i.d), *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b),
+           *c = lanes_of<uint32_t>(w, i.c);
+  uint32_t table = static_cast<uint32_t>(i.imm);
+  each(w.mask, [=](uint32_t l) {
+    uint32_t made = 0;
+    for (int k = 0; k < 8; k++)
+      if (table >> k & 1) made |= (k & 4 ? a[l] : ~a[l]) & (k & 2 ? b[l] : ~b[l]) & (k & 1 ? c[l] : ~c[l]);
+    d[l] = made;
+  });
+}
+template <bool kLeft, bool kWrap> void funnel(Lanes& w, const Instruction& i) {
+  uint32_t *d = lanes_of<uint32_t>(w, i.d), *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b),
+           *c = lanes_of<uint32_t>(w, i.c);
+  each(w.mask, [=](uint32_t l) {
+    uint64_t both = a[l] | uint64_t(b[l]) << 32;
+    uint32_t by = kWrap ? c[l] & 31 : std::min(c[l], 32u);
+    d[l] = kLeft ? uint32_t((both << by) >> 32) : uint32_t(both >> by);
+  });
+}
+
+// A sum's or a product's carry lives in a predicate that no name has, one for each function.
+template <class T> T high(T a, T b) {
+  using W = std::conditional_t<sizeof(T) == 8, std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>,
+                               std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
+  return static_cast<T>((W(a) * b) >> (8 * sizeof(T)));
+}
+enum { kAddCarry, kSubCarry, kLowCarry, kHighCarry };
+constexpr uint8_t kReads = 1, kWrites = 2;
+template <class T, int kWhat> void carry(Lanes& w, const Instruction& i) {
+  using U = Unsigned<T>;
+  using W = unsigned __int128;
+  T *d = lanes_of<T>(w, i.d), *a = lanes_of<T>(w, i.a), *b = lanes_of<T>(w, i.b), *c = lanes_of<T>(w, i.c);
+  uint32_t& flags = predicate(w, i.e);
+  uint32_t out = 0;
+  for (uint32_t left = w.mask; left; left &= left - 1) {
+    uint32_t l = uint32_t(__builtin_ctz(left));
+    W in = i.mode & kReads ? flags >> l & 1 : 0, sum;
+    if (kWhat == kAddCarry) sum = W(U(a[l])) + U(b[l]) + in;
+    else if (kWhat == kSubCarry) sum = W(U(a[l])) - U(b[l]) - in;
+    else sum = W(U(kWhat == kHighCarry ? high(a[l], b[l]) : T(U(a[l]) * U(b[l])))) + U(c[l]) + in;
+    d[l] = static_cast<T>(sum);
+    out |= uint32_t(sum >> (8 * sizeof(T)) & 1) << l;
+  }
+  if (i.mode & kWrites) flags = (flags & ~w.mask) | out;
+}
+template <class T> Execute carry_of(const Statement& s) {
+  if (s.op == "add" || s.op == "addc") return carry<T, kAddCarry>;
+  if (s.op == "sub" || s.op == "subc") return carry<T, kSubCarry>;
+  return s.has("hi") ? carry<T, kHighCarry> : carry<T, kLowCarry>;
+}
+
+Execute counted(const Statement& s, std::string_view t) {
+  bool wide = ptx::size_of(t) == 8;
+  if (s.op == "popc") return wide ? unary<uint32_t, uint64_t, Popc> : unary<uint32_t, uint32_t, Popc>;
+  if (s.op == "clz") return wide ? unary<uint32_t, uint64_t, Clz> : unary<uint32_t, uint32_t, Clz>;
+  bool shift = s.has("shiftamt");
+  return for_integer(t, [shift](auto tag) -> Execute {
+    using T = typename decltype(tag)::type;
+    return shift ? unary<uint32_t, T, BfindShift> : unary<uint32_t, T, Bfind>;
+  });
+}
+
+bool decode_fields(Decoder& d, const Statement& s, Instruction& i, std::string_view t) {
+  bool inserts = s.op == "bfi";
+  if (s.operands.size() != (inserts ? 5u : 4u)) return false;
+  i.run = for_integer(t, [inserts](auto tag) -> Execute {
+    using T = typename decltype(tag)::type;
+    if constexpr (sizeof(T) == 2) return nullptr;
+    else return inserts ? bfi<Unsigned<T>> : bfe<T>;
+  });
+  if (!i.run) return false;
+  i.d = d.exact(s.operands[0], t);
+  i.a = d.exact(s.operands[1], t);
+  i.b = d.exact(s.operands[2], inserts ? t : "u32");
+  i.c = d.exact(s.operands[3], "u32");
+  if (inserts) i.e = d.exact(s.operands[4], "u32");
+  d.emit(i);
+  return true;
+}
+
+bool decode_four(Decoder& d, const Statement& s, Instruction& i) {
+  if (s.operands.size() < 4 || s.operands[0].kind == Operand::Vector) return false;
+  if (s.op == "prmt") {
+    static const std::string_view modes[] = {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"};
+    for (uint8_t k = 0; k < 6; k++) if (s.has(modes[k])) i.mode = k + 1;
+    i.run = prmt;
+  } else if (s.op == "lop3") {
+    if (s.operands.size() != 5 || s.operands[4].kind != Operand::Literal) return false;
+    i.imm = static_cast<int64_t>(ptx::literal(s.operands[4].text, false, "u32"));
+    i.run = lop3;
+  } else {
+    i.run = s.has("l") ? (s.has("wrap") ? funnel<true, true> : funnel<true, false>)
+                       : (s.has("wrap") ? funnel<false, true> : funnel<false, false>);
+  }
+  uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
+  for (size_t k = 0; k < 4; k++) *places[k] = d.exact(s.operands[k], "b32");
+  d.emit(i);
+  return true;
+}
+
+}  // namespace
+
+bool decode_bits(Decoder& d, const Statement& s, Instruction& i) {
+  std::string_view t = s.type();
+  if (s.op == "bfe" || s.op == "bfi") return decode_fields(d, s, i, t);
+  if (s.op == "prmt" || s.op == "lop3" || s.op == "shf") return decode_four(d, s, i);
+  if (s.operands.size() != 2) return false;
+  if (s.op == "brev") {
+    i.run = ptx::size_of(t) == 8 ? unary<uint64_t, uint64_t, Brev> : unary<uint32_t, uint32_t, Brev>;
+    i.d = d.exact(s.operands[0], t);
+  } else if (s.op == "popc" || s.op == "clz" || s.op == "bfind") {
+    i.run = counted(s, t);
+    i.d = d.exact(s.operands[0], "u32");
+  }
+  if (!i.run) return false;
+  i.a = d.exact(s.operands[1], t);
+  d.emit(i);
+  return true;
+}
+
+bool decode_carry(Decoder& d, const Statement& s, Instruction& i) {
+  bool reads = s.op == "addc" || s.op == "subc" || s.op == "madc", writes = s.has("cc");
+  if (!reads && !writes) return false;
+  std::string_view t = s.type();
+  i.run = for_integer(t, [&s](auto tag) -> Execute {
+    using T = typename decltype(tag)::type;
+    if constexpr (sizeof(T) == 2) return nullptr;
+    else return carry_of<T>(s);
+  });
+  if (!i.run || s.operands.size() < 3) return false;
+  i.mode = (reads ? kReads : 0) | (writes ? kWrites : 0);
+  i.d = d.exact(s.operands[0], t);
+  i.a = d.exact(s.operands[1], t);
+  i.b = d.exact(s.operands[2], t);
+  if (s.operands.size() > 3) i.c = d.exact(s.operands[3], t);
+  i.e = d.carry();
+  d.emit(i);
+  return true;
+}
+
+}  // namespace vgpu

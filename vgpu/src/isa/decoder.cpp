@@ -1,0 +1,354 @@
+#include "decoder.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "../error.h"
+#include "families.h"
+#include "special.h"
+
+namespace vgpu {
+namespace {
+
+constexpr uint32_t kConstants = 1u << 30;  // offsets from here on are constants' until their place is known
+constexpr uint32_t kMostFrame = 64u << 20;
+
+uint32_t align_up(uint32_t value, uint32_t to) { return (value + to - 1) / to * to; }
+
+// The families that know an op word, the likeliest first.
+const std::vector<Family>& families(std::string_view op) {
+  static const std::map<std::string_view, std::vector<Family>> known = [] {
+    std::map<std::string_view, std::vector<Family>> table;
+    auto add = [&table](Family family, std::initializer_list<std::string_view> ops) {
+      for (std::string_view one : ops) table[one].push_back(family);
+    };
+    add(decode_carry, {"add", "sub", "addc", "subc", "mad", "madc"});
+    add(decode_integer, {"add", "sub", "mul", "mad", "mul24", "mad24", "div", "rem", "min", "max", "neg", "abs", "sad",
+                         "and", "or", "xor", "not", "cnot", "shl", "shr", "dp4a", "dp2a", "vmax4", "vmin4", "vadd4"});
+    add(decode_bits, {"popc", "clz", "brev", "bfe", "bfi", "bfind", "fns", "prmt", "lop3", "shf", "szext", "bmsk"});
+    add(decode_float, {"add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt", "rsqrt", "neg", "abs", "min", "max", "ex2",
+                       "lg2", "sin", "cos", "tanh", "copysign", "testp"});
+    add(decode_half, {"add", "sub", "mul", "fma", "neg", "abs", "min", "max", "ex2", "tanh"});
+    add(decode_compare, {"setp", "set", "selp", "slct"});
+    add(decode_convert, {"cvt"});
+    add(decode_move, {"mov", "cvta", "isspacep", "clock"});
+    add(decode_memory, {"ld", "ldu", "st", "prefetch", "prefetchu", "discard", "applypriority"});
+    add(decode_atomic, {"atom", "red"});
+    add(decode_control, {"bra", "brx", "call", "ret", "exit", "trap", "brkpt", "bar", "barrier", "membar", "fence",
+                         "nanosleep", "pmevent", "griddepcontrol"});
+    add(decode_warp, {"shfl", "vote", "match", "activemask", "redux", "elect"});
+    return table;
+  }();
+  static const std::vector<Family> none;
+  auto found = known.find(op);
+  return found == known.end() ? none : found->second;
+}
+
+}  // namespace
+
+bool Statement::has(std::string_view word) const { return std::find(words.begin(), words.end(), word) != words.end(); }
+
+// A modifier that a family does not know must not be left out in silence: the result would be another instruction's.
+bool Statement::only(std::initializer_list<std::string_view> known) const {
+  return std::all_of(words.begin(), words.end(), [known](std::string_view word) {
+    return ptx::size_of(word) || std::find(known.begin(), known.end(), word) != known.end();
+  });
+}
+
+std::string_view Statement::type(size_t from_end) const {
+  return from_end < words.size() ? words[words.size() - 1 - from_end] : std::string_view();
+}
+
+Decoder::Decoder(const ptx::Function& function, const Symbols& symbols)
+    : function_(function), symbols_(symbols), tokens_(function.body), scopes_(1), registers_end_(kSpecialBytes) {
+  program_.name = function.name;
+  program_.parameter_bytes = function.parameter_bytes;
+  auto add = [this](const ptx::Parameter& one) {
+    scopes_[0].variables[one.name] = {ptx::Space::Param, one.offset, one.size};
+  };
+  std::for_each(function.parameters.begin(), function.parameters.end(), add);
+  std::for_each(function.results.begin(), function.results.end(), add);
+}
+
+Program Decoder::program() {
+  body();
+  Instruction end;
+  end.kind = function_.entry ? Kind::Exit : Kind::Return;
+  prepared_ = Instruction();
+  emit(end);
+  resolve();
+  return std::move(program_);
+}
+
+void Decoder::body() {
+  size_t at = 0;
+  while (at < tokens_.size()) {
+    std::string_view text = tokens_[at].text;
+    if (text == "{") scopes_.emplace_back(), at++;
+    else if (text == "}") { if (scopes_.size() > 1) scopes_.pop_back(); at++; }
+    else if (text == ";") at++;
+    else if (label(at)) continue;
+    else {
+      size_t end = at;
+      for (int depth = 0; end < tokens_.size() && (depth || tokens_[end].text != ";"); end++)
+        depth += tokens_[end].text == "{" ? 1 : tokens_[end].text == "}" ? -1 : 0;
+      if (text == ".loc" || text == ".file") {  // a line of its own, without a mark at its end
+        uint32_t line = tokens_[at].line;
+        while (at < tokens_.size() && tokens_[at].line == line) at++;
+        continue;
+      }
+      text[0] == '.' ? declare(at, end) : statement(at, end);
+      at = end + 1;
+    }
+  }
+}
+
+// `NAME:`, or a table of targets `NAME: .branchtargets A, B;`.
+bool Decoder::label(size_t& at) {
+  if (at + 1 >= tokens_.size() || tokens_[at + 1].text != ":" || tokens_[at].text[0] == '.') return false;
+  if (at + 2 < tokens_.size() && tokens_[at + 2].text == ":") return false;
+  std::string name(tokens_[at].text);
+  at += 2;
+  if (at < tokens_.size() && tokens_[at].text == ".branchtargets") {
+    for (at++; at < tokens_.size() && tokens_[at].text != ";"; at++)
+      if (tokens_[at].text != ",") table_labels_[name].emplace_back(tokens_[at].text);
+  } else if (at < tokens_.size() && (tokens_[at].text == ".callprototype" || tokens_[at].text == ".calltargets")) {
+    while (at < tokens_.size() && tokens_[at].text != ";") at++;
+  } else {
+    labels_[name] = program_.code.size();
+  }
+  return true;
+}
+
+void Decoder::declare(size_t from, size_t to) {
+  if (tokens_[from].text == ".pragma") return;
+  for (const ptx::Declaration& one : ptx::declarations(tokens_, from, to)) {
+    if (one.space != ptx::Space::Register) { variable(one); continue; }
+    uint32_t width = one.type == "pred" ? 0 : std::max(one.element, 2u);
+    if (!one.count) scopes_.back().registers[one.name] = {add_register(width), width};
+    for (uint32_t k = 0; k < one.count; k++)
+      scopes_.back().registers[one.name + std::to_string(k)] = {add_register(width), width};
+  }
+}
+
+void Decoder::variable(const ptx::Declaration& one) {
+  uint32_t* bytes = one.space == ptx::Space::Shared  ? &program_.shared_bytes
+                    : one.space == ptx::Space::Local ? &program_.local_bytes
+                    : one.space == ptx::Space::Param ? &program_.scratch_bytes
+                                                     : nullptr;
+  if (!bytes) throw Unsupported("line " + std::to_string(tokens_[0].line) + ": a global variable in a function");
+  *bytes = align_up(*bytes, std::max(one.align, 8u));
+  // A parameter that a body declares lies in the scratch space: `dynamic` tells it from the function's own.
+  scopes_.back().variables[one.name] = {one.space, *bytes, one.size, one.align, one.space == ptx::Space::Param};
+  *bytes += one.size;
+}
+
+void Decoder::statement(size_t from, size_t to) {
+  Statement s;
+  s.line = tokens_[from].line;
+  prepared_ = Instruction();
+  prepared_.line = s.line;
+  if (tokens_[from].text == "@") {
+    if (++from < to && tokens_[from].text == "!") prepared_.negated = true, from++;
+    if (from >= to) refuse(s, "a guard alone");
+    const Slot* guard = find_register(tokens_[from++].text);
+    if (!guard || guard->width) refuse(s, "a guard that is no predicate");
+    prepared_.guard = static_cast<int32_t>(guard->offset);
+  }
+  if (from >= to) refuse(s, "nothing to do");
+  const char* begin = tokens_[from].text.data();
+  const char* end = begin + tokens_[from].text.size();
+  while (++from + 2 < to && tokens_[from].text == ":" && tokens_[from + 1].text == ":" && tokens_[from].text.data() == end) {
+    end = tokens_[from + 2].text.data() + tokens_[from + 2].text.size();  // shared::cta
+    from += 2;
+  }
+  std::string_view full(begin, static_cast<size_t>(end - begin));
+  for (size_t at = 0; at <= full.size();) {
+    size_t dot = std::min(full.find('.', at), full.size());
+    at == 0 ? s.op = full.substr(0, dot) : (s.words.push_back(full.substr(at, dot - at)), std::string_view());
+    at = dot + 1;
+  }
+  while (from < to) {
+    s.operands.push_back(operand(from, to));
+    if (from < to && tokens_[from].text != ",") refuse(s, "operands that are not separated");
+    from++;
+  }
+  for (Family family : families(s.op)) {
+    Instruction i = prepared_;
+    if (family(*this, s, i)) return;
+  }
+  refuse(s);
+}
+
+Operand Decoder::operand(size_t& at, size_t to) const {
+  Operand o;
+  auto text = [&](size_t k) { return k < to ? tokens_[k].text : std::string_view(); };
+  if (text(at) == "{" || text(at) == "(") {
+    std::string_view close = text(at) == "{" ? "}" : ")";
+    o.kind = Operand::Vector;
+    for (at++; at < to && text(at) != close;) {
+      o.parts.push_back(operand(at, to));
+      if (text(at) == ",") at++;
+      else if (text(at) != close) throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": a list without end");
+    }
+    at++;
+    return o;
+  }
+  if (text(at) == "[") {
+    o = operand(++at, to);
+    o.kind = Operand::Address;
+    if (text(at) != "]") throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": an address without end");
+    at++;
+    return o;
+  }
+  if (text(at) == "!") o.inverted = true, at++;
+  if (text(at) == "-") o.negative = true, at++;
+  o.text = text(at++);
+  if (o.text.empty()) throw Unsupported("line " + std::to_string(tokens_[at - 2].line) + ": an operand is missing");
+  o.kind = ptx::is_literal(o.text)                             ? Operand::Literal
+           : find_register(o.text) || special_of(o.text) >= 0 ? Operand::Register
+                                                              : Operand::Name;
+  if (text(at) == "+" || (text(at) == "-" && o.kind != Operand::Literal)) {
+    bool minus = text(at++) == "-";
+    if (text(at) == "-") minus = !minus, at++;  // [%rd1+-8]
+    int64_t value = static_cast<int64_t>(ptx::literal(text(at++), false, "u64"));
+    o.offset = minus ? -value : value;
+  }
+  if (text(at) == "|") {
+    Operand both;
+    both.kind = Operand::Vector;
+    both.parts = {o, operand(++at, to)};
+    return both;
+  }
+  return o;
+}
+
+const Slot* Decoder::find_register(std::string_view name) const {
+  std::string key(name);
+  for (size_t k = scopes_.size(); k--;) {
+    auto found = scopes_[k].registers.find(key);
+    if (found != scopes_[k].registers.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+uint32_t Decoder::place(uint32_t bytes) {
+  uint32_t at = registers_end_;
+  registers_end_ += align_up(bytes, 32);
+  if (registers_end_ > kMostFrame) throw Unsupported(function_.name + ": too many registers");
+  return at;
+}
+
+uint32_t Decoder::add_register(uint32_t width) { return place(width ? width * kLanes : 4); }
+
+uint32_t Decoder::scratch_register(uint32_t width) { return add_register(width); }
+
+uint32_t Decoder::carry() {
+  if (!carry_) carry_ = add_register(0);
+  return carry_;
+}
+
+uint32_t Decoder::constant(uint64_t bits, uint32_t width) {
+  if (width < 8) bits &= (1ull << (8 * width)) - 1;
+  auto [known, fresh] = constants_.try_emplace({bits, width}, kConstants + program_.constants.size());
+  if (fresh)
+    for (uint32_t lane = 0; lane < kLanes; lane++)
+      for (uint32_t byte = 0; byte < width; byte++) program_.constants.push_back(static_cast<uint8_t>(bits >> (8 * byte)));
+  return known->second;
+}
+
+Slot Decoder::use(const Operand& o, std::string_view type) {
+  uint32_t width = std::max(ptx::size_of(type), 1u);
+  if (o.kind == Operand::Literal) return {constant(ptx::literal(o.text, o.negative, type), width), width};
+  if (o.kind == Operand::Register) {
+    if (const Slot* slot = find_register(o.text)) return *slot;
+    return {special_offset(static_cast<uint32_t>(special_of(o.text))), 4};
+  }
+  if (o.text == "WARP_SZ") return {constant(kLanes, width), width};
+  if (o.text == "_") return {scratch_register(8), 8};
+  throw Unsupported("line " + std::to_string(prepared_.line) + ": an operand that is not known: " + std::string(o.text));
+}
+
+uint32_t Decoder::exact(const Operand& o, std::string_view type) {
+  Slot slot = use(o, type);
+  uint32_t width = ptx::size_of(type);
+  if (o.text == "_" && width) return scratch_register(width);
+  if (slot.width == width) return slot.offset;
+  if (slot.width > width && width >= 2 && o.kind == Operand::Register && special_of(o.text) < 0)
+    throw Unsupported("line " + std::to_string(prepared_.line) + ": a register wider than the instruction");
+  throw Unsupported("line " + std::to_string(prepared_.line) + ": a register of another width than " + std::string(type));
+}
+
+uint32_t Decoder::predicate(const Operand& o) {
+  if (o.kind == Operand::Literal) return constant(ptx::literal(o.text, o.negative, "u32") ? kAll : 0, 4);
+  const Slot* slot = find_register(o.text);
+  if (o.text == "_") return scratch_register(0);
+  if (!slot || slot->width) throw Unsupported("line " + std::to_string(prepared_.line) + ": no predicate: " + std::string(o.text));
+  return slot->offset;
+}
+
+const Symbol* Decoder::symbol(const std::string& name) {
+  for (size_t k = scopes_.size(); k--;) {
+    auto found = scopes_[k].variables.find(name);
+    if (found != scopes_[k].variables.end()) return &found->second;
+  }
+  const Symbol* found = symbols_.find(name);
+  if (!found || found->space != ptx::Space::Shared || found->dynamic) return found;
+  // A kernel has only the shared variables that it names.
+  uint32_t at = align_up(program_.shared_bytes, std::max(found->align, 16u));
+  program_.shared_bytes = at + found->size;
+  Symbol& own = scopes_[0].variables[name] = *found;
+  own.address = at;
+  return &own;
+}
+
+void Decoder::emit(Instruction i) { program_.code.push_back(i); }
+
+void Decoder::jump(Instruction i, std::string_view label) {
+  jumps_.push_back({program_.code.size(), std::string(label), prepared_.line});
+  emit(i);
+}
+
+uint32_t Decoder::table(std::string_view label) {
+  auto [known, fresh] = table_numbers_.try_emplace(std::string(label), static_cast<uint32_t>(table_numbers_.size()));
+  return known->second;
+}
+
+uint32_t Decoder::call(CallSite site) {
+  program_.calls.push_back(std::move(site));
+  return static_cast<uint32_t>(program_.calls.size() - 1);
+}
+
+void Decoder::refuse(const Statement& s, const char* why) const {
+  std::string text(s.op);
+  for (std::string_view word : s.words) text += "." + std::string(word);
+  throw Unsupported("line " + std::to_string(s.line) + ": " + why + ": " + text);
+}
+
+// Labels become places, constants lie behind the registers.
+void Decoder::resolve() {
+  auto place_of = [this](const std::string& label, uint32_t line) {
+    auto found = labels_.find(label);
+    if (found == labels_.end()) throw Unsupported("line " + std::to_string(line) + ": no label " + label);
+    return found->second;
+  };
+  for (const Pending& one : jumps_) program_.code[one.at].imm = static_cast<int64_t>(place_of(one.label, one.line));
+  program_.tables.resize(table_numbers_.size());
+  for (const auto& [name, number] : table_numbers_) {
+    auto found = table_labels_.find(name);
+    if (found == table_labels_.end()) throw Unsupported("no table " + name);
+    for (const std::string& label : found->second)
+      program_.tables[number].push_back(static_cast<uint32_t>(place_of(label, 0)));
+  }
+  program_.register_bytes = align_up(registers_end_, 64);
+  auto settle = [this](uint32_t& offset) {
+    if (offset >= kConstants) offset = offset - kConstants + program_.register_bytes;
+  };
+  for (Instruction& i : program_.code) {
+    for (uint32_t* one : {&i.d, &i.a, &i.b, &i.c, &i.e}) settle(*one);
+    for (uint32_t& one : i.v) settle(one);
+  }
+  program_.constants.resize(align_up(static_cast<uint32_t>(program_.constants.size()), 64));
+}
+
+}  // namespace vgpu

@@ -1,0 +1,113 @@
+// From the tokens of a function's body to a Program.  Each instruction family decodes its own (the other files here).
+#pragma once
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "../ptx/module.h"
+#include "instruction.h"
+
+namespace vgpu {
+
+// A module's variables as they lie in memory; see machine/image.h.
+struct Symbol {
+  ptx::Space space;
+  uint64_t address;  // of global and const ones; of shared and local ones an offset
+  uint32_t size;
+  uint32_t align = 1;
+  bool dynamic = false;  // shared memory that comes with the launch
+};
+
+class Symbols {
+ public:
+  virtual ~Symbols() = default;
+  virtual const Symbol* find(const std::string& name) const = 0;
+  virtual const ptx::Function* function(const std::string& name) const = 0;
+};
+
+// An operand as it is written.
+struct Operand {
+  enum { Register, Literal, Address, Vector, Name } kind = Name;
+  std::string_view text;       // without sign, brackets and braces
+  bool negative = false;       // `-1`
+  bool inverted = false;       // `!%p`
+  int64_t offset = 0;          // of an address, or behind a name
+  std::vector<Operand> parts;  // of {a, b}; of `d|p` both
+};
+
+// One statement: `@!%p1 ld.global.v2.f32 {%f1, %f2}, [%rd1+8];`
+struct Statement {
+  std::string_view op;                  // ld
+  std::vector<std::string_view> words;  // global, v2, f32
+  std::vector<Operand> operands;
+  uint32_t line = 0;
+
+  bool has(std::string_view word) const;
+  bool only(std::initializer_list<std::string_view> known) const;  // no word but these and types
+  std::string_view type(size_t from_end = 0) const;  // the last word, the one before, ...
+};
+
+// A register, or a literal that became one.
+struct Slot {
+  uint32_t offset;
+  uint32_t width;  // bytes of a lane; 0 of a predicate
+};
+
+class Decoder {
+ public:
+  Decoder(const ptx::Function& function, const Symbols& symbols);
+
+  Program program();
+
+  // For the families.
+  Slot use(const Operand& operand, std::string_view type);         // a value of at least the type's width
+  uint32_t exact(const Operand& operand, std::string_view type);   // of the type's very width
+  uint32_t predicate(const Operand& operand);                      // its bits; inverted ones are the caller's to invert
+  uint32_t constant(uint64_t bits, uint32_t width);                // the same in all lanes
+  uint32_t scratch_register(uint32_t width);                       // one that no name has
+  uint32_t carry();                                                // the predicate of sums with carry
+  const Symbol* symbol(const std::string& name);                   // nullptr: none
+  const Symbols& symbols() const { return symbols_; }
+  void emit(Instruction i);
+  void jump(Instruction i, std::string_view label);                // imm becomes where the label stands
+  uint32_t table(std::string_view label);                          // of .branchtargets
+  uint32_t call(CallSite site);
+  [[noreturn]] void refuse(const Statement& s, const char* why = "an instruction that is not known") const;
+
+ private:
+  struct Scope {
+    std::unordered_map<std::string, Slot> registers;
+    std::unordered_map<std::string, Symbol> variables;
+  };
+  struct Pending { size_t at; std::string label; uint32_t line; };
+
+  void body();
+  void declare(size_t from, size_t to);
+  void variable(const ptx::Declaration& one);
+  bool label(size_t& at);
+  void statement(size_t from, size_t to);
+  Operand operand(size_t& at, size_t to) const;
+  const Slot* find_register(std::string_view name) const;
+  uint32_t add_register(uint32_t width);
+  uint32_t place(uint32_t bytes);
+  void resolve();
+
+  const ptx::Function& function_;
+  const Symbols& symbols_;
+  const std::vector<ptx::Token>& tokens_;
+  Program program_;
+  std::vector<Scope> scopes_;
+  std::map<std::pair<uint64_t, uint32_t>, uint32_t> constants_;  // bits, width: where among the constants
+  std::map<std::string, size_t, std::less<>> labels_;
+  std::vector<Pending> jumps_;
+  std::map<std::string, std::vector<std::string>, std::less<>> table_labels_;
+  std::map<std::string, uint32_t, std::less<>> table_numbers_;
+  uint32_t registers_end_;
+  uint32_t carry_ = 0;  // 0: none yet
+  Instruction prepared_;  // guard and line of the statement under way
+};
+
+}  // namespace vgpu

@@ -1,0 +1,148 @@
+// Floating point of 32 and 64 bits: PTX ISA, "Floating Point Instructions".
+//
+// Exact operations are those of IEEE 754, in the rounding that the instruction names.  What PTX calls approximate is
+// computed in double and rounded once: within its documented error, and not the last bits of any one card.  A NaN result
+// is the canonical one of the hardware.
+#include <cmath>
+
+#include "families.h"
+#include "float.h"
+#include "rounding.h"
+#include "types.h"
+
+namespace vgpu {
+namespace {
+
+struct Add { template <class T> static T of(T a, T b) { return canonical(a + b); } };
+struct Sub { template <class T> static T of(T a, T b) { return canonical(a - b); } };
+struct Mul { template <class T> static T of(T a, T b) { return canonical(a * b); } };
+struct Div { template <class T> static T of(T a, T b) { return canonical(a / b); } };
+struct Fma { template <class T> static T of(T a, T b, T c) { return canonical(std::fma(a, b, c)); } };
+struct Sqrt { template <class T> static T of(T a) { return canonical(std::sqrt(a)); } };
+struct Rcp { template <class T> static T of(T a) { return canonical(T(1) / a); } };
+struct Rsqrt { template <class T> static T of(T a) { return canonical(static_cast<T>(1.0 / std::sqrt(double(a)))); } };
+struct Ex2 { template <class T> static T of(T a) { return canonical(static_cast<T>(std::exp2(double(a)))); } };
+struct Lg2 { template <class T> static T of(T a) { return canonical(static_cast<T>(std::log2(double(a)))); } };
+struct Sin { template <class T> static T of(T a) { return canonical(static_cast<T>(std::sin(double(a)))); } };
+struct Cos { template <class T> static T of(T a) { return canonical(static_cast<T>(std::cos(double(a)))); } };
+struct Tanh { template <class T> static T of(T a) { return canonical(static_cast<T>(std::tanh(double(a)))); } };
+struct Neg { template <class T> static T of(T a) { return -a; } };
+struct Abs {  // a NaN of double precision passes through, its sign too
+  template <class T> static T of(T a) { return sizeof(T) == 8 && a != a ? a : std::fabs(a); }
+};
+struct CopySign { template <class T> static T of(T a, T b) { return std::copysign(b, a); } };  // a's sign, b's value
+struct Min { template <class T> static T of(T a, T b) { return least(a, b); } };
+struct Max { template <class T> static T of(T a, T b) { return greatest(a, b); } };
+struct MinNan { template <class T> static T of(T a, T b) { return a != a || b != b ? canonical(a + b) : least(a, b); } };
+struct MaxNan { template <class T> static T of(T a, T b) { return a != a || b != b ? canonical(a + b) : greatest(a, b); } };
+
+// rcp.approx.ftz.f64 and its like read and write the upper 32 bits alone, and flush what is subnormal.
+template <class Op> struct Gross {
+  static double upper(double x) {
+    double cut = bits_of<double>(bits_of<uint64_t>(x) & ~0xffffffffull);
+    return x != x ? canonical(x) : std::fpclassify(cut) == FP_SUBNORMAL ? std::copysign(0.0, x) : cut;
+  }
+  static double of(double a) { return upper(Op::of(upper(a))); }
+};
+
+// The same with subnormals flushed, and with results held to [0, 1].
+template <class Op> struct Flushed {
+  template <class T> static T of(T a) { return flush(Op::of(flush(a))); }
+  template <class T> static T of(T a, T b) { return flush(Op::of(flush(a), flush(b))); }
+  template <class T> static T of(T a, T b, T c) { return flush(Op::of(flush(a), flush(b), flush(c))); }
+};
+template <class Op> struct Saturated {
+  template <class T> static T hold(T x) { return x > T(0) ? (x > T(1) ? T(1) : x) : T(0); }  // a NaN is 0
+  template <class T> static T of(T a) { return hold(Op::of(a)); }
+  template <class T> static T of(T a, T b) { return hold(Op::of(a, b)); }
+  template <class T> static T of(T a, T b, T c) { return hold(Op::of(a, b, c)); }
+};
+
+// In another rounding than to nearest.
+template <Execute kRun> void rounded(Lanes& w, const Instruction& i) {
+  Rounding to(static_cast<Round>(i.mode));
+  kRun(w, i);
+}
+
+template <class T, class Op, int kOperands> constexpr Execute applied() {
+  if constexpr (kOperands == 1) return unary<T, T, Op>;
+  else if constexpr (kOperands == 2) return binary<T, T, Op>;
+  else return ternary<T, T, Op>;
+}
+template <class T, class Op, int kOperands> Execute chosen(bool sat, Round to) {
+  if (sat) return to == Round::Nearest ? applied<T, Saturated<Op>, kOperands>() : rounded<applied<T, Saturated<Op>, kOperands>()>;
+  return to == Round::Nearest ? applied<T, Op, kOperands>() : rounded<applied<T, Op, kOperands>()>;
+}
+template <class Op, int kOperands> Execute of(const Statement& s, Round to) {
+  bool sat = s.has("sat");
+  if (s.type() == "f64") return sat ? nullptr : chosen<double, Op, kOperands>(false, to);
+  if (s.type() != "f32") return nullptr;
+  return s.has("ftz") ? chosen<float, Flushed<Op>, kOperands>(sat, to) : chosen<float, Op, kOperands>(sat, to);
+}
+
+Execute pick(const Statement& s) {
+  if (s.type() == "f64" && s.has("approx"))
+    return s.op == "rcp" ? unary<double, double, Gross<Rcp>> : s.op == "rsqrt" ? unary<double, double, Gross<Rsqrt>> : nullptr;
+  Round to = round_of(s), nearest = Round::Nearest;
+  if (s.op == "add") return of<Add, 2>(s, to);
+  if (s.op == "sub") return of<Sub, 2>(s, to);
+  if (s.op == "mul") return of<Mul, 2>(s, to);
+  if (s.op == "fma" || s.op == "mad") return of<Fma, 3>(s, to);
+  if (s.op == "div") return of<Div, 2>(s, to);
+  if (s.op == "sqrt") return of<Sqrt, 1>(s, to);
+  if (s.op == "rcp") return of<Rcp, 1>(s, to);
+  if (s.op == "neg") return of<Neg, 1>(s, nearest);
+  if (s.op == "abs") return of<Abs, 1>(s, nearest);
+  if (s.op == "min") return s.has("NaN") ? of<MinNan, 2>(s, nearest) : of<Min, 2>(s, nearest);
+  if (s.op == "max") return s.has("NaN") ? of<MaxNan, 2>(s, nearest) : of<Max, 2>(s, nearest);
+  if (s.op == "rsqrt") return of<Rsqrt, 1>(s, nearest);
+  if (s.op == "ex2") return of<Ex2, 1>(s, nearest);
+  if (s.op == "lg2") return of<Lg2, 1>(s, nearest);
+  if (s.op == "sin") return of<Sin, 1>(s, nearest);
+  if (s.op == "cos") return of<Cos, 1>(s, nearest);
+  if (s.op == "tanh") return of<Tanh, 1>(s, nearest);
+  if (s.op == "copysign") return of<CopySign, 2>(s, nearest);
+  return nullptr;
+}
+
+enum { kFinite, kInfinite, kNumber, kNotANumber, kNormal, kSubnormal };
+template <class T> bool is(int what, T a) {
+  switch (what) {
+    case kFinite: return std::isfinite(a);
+    case kInfinite: return std::isinf(a);
+    case kNumber: return a == a;
+    case kNotANumber: return a != a;
+    case kNormal: return std::fpclassify(a) == FP_NORMAL || std::fpclassify(a) == FP_ZERO;
+    default: return std::fpclassify(a) == FP_SUBNORMAL;
+  }
+}
+template <class T> void testp(Lanes& w, const Instruction& i) {
+  const T* a = lanes_of<T>(w, i.a);
+  set_predicate(w, i.d, [&](uint32_t l) { return is(i.mode, a[l]); });
+}
+bool decode_test(Decoder& d, const Statement& s, Instruction& i) {
+  static const std::string_view words[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
+  for (uint8_t k = 0; k < 6; k++) if (s.has(words[k])) i.mode = k;
+  i.run = for_float(s.type(), [](auto tag) -> Execute { return testp<typename decltype(tag)::type>; });
+  if (!i.run || s.operands.size() != 2) return false;
+  i.d = d.predicate(s.operands[0]);
+  i.a = d.exact(s.operands[1], s.type());
+  d.emit(i);
+  return true;
+}
+
+}  // namespace
+
+bool decode_float(Decoder& d, const Statement& s, Instruction& i) {
+  if (s.op == "testp") return decode_test(d, s, i);
+  if (!s.only({"rn", "rz", "rm", "rp", "ftz", "sat", "approx", "full", "NaN"})) return false;
+  i.run = pick(s);
+  if (!i.run || s.operands.size() < 2 || s.operands.size() > 4) return false;
+  i.mode = static_cast<uint8_t>(round_of(s));
+  uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
+  for (size_t k = 0; k < s.operands.size(); k++) *places[k] = d.exact(s.operands[k], s.type());
+  d.emit(i);
+  return true;
+}
+
+}  // namespace vgpu

@@ -1,0 +1,61 @@
+// One decoded instruction: what runs for a whole warp at once.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace vgpu {
+
+struct Lanes;
+struct Instruction;
+using Execute = void (*)(Lanes&, const Instruction&);
+
+// What the interpreter has to do besides, or instead of, calling `run`.
+enum class Kind : uint8_t {
+  Plain,    // run
+  Memory,   // run; others may see it, so a schedule may let another warp go first
+  Branch,   // imm: the target
+  Indexed,  // a: the index; imm: the table of targets
+  Call,     // imm: the site
+  Return,
+  Exit,
+  Trap,
+  Yield,    // others go first, as far as there are any
+  Barrier,  // of the block; a: its number, b: threads (0: all)
+  Meeting,  // run, as soon as all lanes that b names have come
+};
+
+// Registers are byte offsets into a warp's frame: 32 lanes of their type one after the other, or, of a predicate, one bit
+// a lane.
+struct Instruction {
+  Execute run = nullptr;
+  Kind kind = Kind::Plain;
+  bool negated = false;  // the guard
+  uint8_t count = 1;     // of v
+  uint8_t mode = 0;      // the family's own
+  int32_t guard = -1;    // a predicate register
+  uint32_t d = 0, a = 0, b = 0, c = 0, e = 0;
+  uint32_t v[4] = {0, 0, 0, 0};
+  int64_t imm = 0;
+  uint32_t line = 0;  // of the module's text
+};
+
+// Where `call` takes its arguments from and puts its results, in the caller's scratch space.
+struct CallSite {
+  std::string callee;
+  struct Piece { uint32_t from, to, size; };
+  std::vector<Piece> arguments, results;
+};
+
+// A function ready to run.
+struct Program {
+  std::string name;
+  std::vector<Instruction> code;
+  std::vector<std::vector<uint32_t>> tables;
+  std::vector<CallSite> calls;
+  uint32_t register_bytes = 0;     // of one warp's frame; the special ones come first
+  std::vector<uint8_t> constants;  // what the frame holds behind the registers, the same for every warp
+  uint32_t parameter_bytes = 0, local_bytes = 0, scratch_bytes = 0, shared_bytes = 0;
+};
+
+}  // namespace vgpu

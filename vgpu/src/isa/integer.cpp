@@ -1,0 +1,299 @@
+// Integer arithmetic and logic: PTX ISA, "Integer Arithmetic Instructions" and "Logic and Shift Instructions".
+#include <algorithm>
+
+#include "families.h"
+#include "types.h"
+
+namespace vgpu {
+namespace {
+
+template <class T>
+struct Wider;
+template <> struct Wider<int16_t> { using type = int32_t; };
+template <> struct Wider<uint16_t> { using type = uint32_t; };
+template <> struct Wider<int32_t> { using type = int64_t; };
+template <> struct Wider<uint32_t> { using type = uint64_t; };
+template <> struct Wider<int64_t> { using type = __int128; };
+template <> struct Wider<uint64_t> { using type = unsigned __int128; };
+template <class T>
+using Wide = typename Wider<T>::type;
+
+// The arithmetic of unsigned numbers: signed overflow would be the compiler's to do as it likes.
+struct Add { template <class T> static T of(T a, T b) { return static_cast<T>(Unsigned<T>(a) + Unsigned<T>(b)); } };
+struct Sub { template <class T> static T of(T a, T b) { return static_cast<T>(Unsigned<T>(a) - Unsigned<T>(b)); } };
+struct And { template <class T> static T of(T a, T b) { return static_cast<T>(a & b); } };
+struct Or { template <class T> static T of(T a, T b) { return static_cast<T>(a | b); } };
+struct Xor { template <class T> static T of(T a, T b) { return static_cast<T>(a ^ b); } };
+struct Not { template <class T> static T of(T a) { return static_cast<T>(~a); } };
+struct Cnot { template <class T> static T of(T a) { return a == 0; } };
+struct Neg { template <class T> static T of(T a) { return static_cast<T>(0 - Unsigned<T>(a)); } };
+struct Abs { template <class T> static T of(T a) { return a < 0 ? Neg::of(a) : a; } };
+struct Min { template <class T> static T of(T a, T b) { return std::min(a, b); } };
+struct Max { template <class T> static T of(T a, T b) { return std::max(a, b); } };
+struct AddSaturated {
+  static int32_t of(int32_t a, int32_t b) {
+    return static_cast<int32_t>(std::clamp<int64_t>(int64_t(a) + b, INT32_MIN, INT32_MAX));
+  }
+};
+struct SubSaturated {
+  static int32_t of(int32_t a, int32_t b) {
+    return static_cast<int32_t>(std::clamp<int64_t>(int64_t(a) - b, INT32_MIN, INT32_MAX));
+  }
+};
+
+struct MulLow {
+  template <class T> static T of(T a, T b) { return static_cast<T>(uint64_t(a) * uint64_t(b)); }
+};
+struct MulHigh {
+  template <class T> static T of(T a, T b) { return static_cast<T>((Wide<T>(a) * b) >> (8 * sizeof(T))); }
+};
+struct MulWide {
+  template <class T> static Wide<T> of(T a, T b) { return Wide<T>(a) * Wide<T>(b); }
+};
+struct MadLow {
+  template <class T> static T of(T a, T b, T c) { return static_cast<T>(uint64_t(a) * uint64_t(b) + uint64_t(c)); }
+};
+struct MadHigh {
+  template <class T> static T of(T a, T b, T c) { return Add::of(MulHigh::of(a, b), c); }
+};
+struct MadHighSaturated {
+  static int32_t of(int32_t a, int32_t b, int32_t c) { return AddSaturated::of(MulHigh::of(a, b), c); }
+};
+struct MadWide {
+  template <class T> static Wide<T> of(T a, T b, Wide<T> c) {
+    return static_cast<Wide<T>>(Unsigned<Wide<T>>(Wide<T>(a) * Wide<T>(b)) + Unsigned<Wide<T>>(c));
+  }
+};
+// Of the product of the low 24 bits, the low 32 or the 32 from bit 16 on.
+template <class T> int64_t low24(T a) {
+  return std::is_signed_v<T> ? int64_t(int32_t(uint32_t(a) << 8) >> 8) : int64_t(uint32_t(a) & 0xffffff);
+}
+struct Mul24Low { template <class T> static T of(T a, T b) { return static_cast<T>(low24(a) * low24(b)); } };
+struct Mul24High { template <class T> static T of(T a, T b) { return static_cast<T>((low24(a) * low24(b)) >> 16); } };
+struct Mad24Low { template <class T> static T of(T a, T b, T c) { return Add::of(Mul24Low::of(a, b), c); } };
+struct Mad24High { template <class T> static T of(T a, T b, T c) { return Add::of(Mul24High::of(a, b), c); } };
+struct Mad24HighSaturated {
+  static int32_t of(int32_t a, int32_t b, int32_t c) { return AddSaturated::of(Mul24High::of(a, b), c); }
+};
+
+// By zero the result is unspecified; hardware gives all ones, and the dividend as remainder.
+struct Div {
+  template <class T> static T of(T a, T b) {
+    if (b == 0) return static_cast<T>(~T(0));
+    if (std::is_signed_v<T> && b == T(-1)) return Neg::of(a);
+    return static_cast<T>(a / b);
+  }
+};
+struct Rem {
+  template <class T> static T of(T a, T b) {
+    if (b == 0) return a;
+    if (std::is_signed_v<T> && b == T(-1)) return 0;
+    return static_cast<T>(a % b);
+  }
+};
+struct Sad {
+  template <class T> static T of(T a, T b, T c) { return Add::of(c, a < b ? Sub::of(b, a) : Sub::of(a, b)); }
+};
+
+struct Shl {
+  template <class T> static T of(T a, uint32_t by) {
+    return by >= 8 * sizeof(T) ? T(0) : static_cast<T>(Unsigned<T>(a) << by);
+  }
+};
+struct Shr {
+  template <class T> static T of(T a, uint32_t by) {
+    if (by >= 8 * sizeof(T)) return std::is_signed_v<T> && a < 0 ? T(-1) : T(0);
+    return static_cast<T>(a >> by);
+  }
+};
+template <class T, class Op> void shift(Lanes& w, const Instruction& i) {
+  T* d = lanes_of<T>(w, i.d);
+  const T* a = lanes_of<T>(w, i.a);
+  const uint32_t* b = lanes_of<uint32_t>(w, i.b);
+  each(w.mask, [=](uint32_t l) { d[l] = Op::of(a[l], b[l]); });
+}
+
+// Predicates: all lanes at once.
+template <class Op> void predicates(Lanes& w, const Instruction& i) {
+  uint32_t a = predicate(w, i.a), b = i.mode ? predicate(w, i.b) : 0;
+  uint32_t& d = predicate(w, i.d);
+  d = (d & ~w.mask) | (Op::of(a, b) & w.mask);
+}
+struct NotFirst { static uint32_t of(uint32_t a, uint32_t) { return ~a; } };
+
+// Dot products of bytes, and of 16-bit halves with bytes; imm: which bytes.
+template <class A, class B> void dot4(Lanes& w, const Instruction& i) {
+  uint32_t *d = lanes_of<uint32_t>(w, i.d), *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b),
+           *c = lanes_of<uint32_t>(w, i.c);
+  each(w.mask, [=](uint32_t l) {
+    uint32_t sum = c[l];
+    for (int k = 0; k < 4; k++) sum += uint32_t(int32_t(A(a[l] >> (8 * k))) * int32_t(B(b[l] >> (8 * k))));
+    d[l] = sum;
+  });
+}
+template <class A, class B, int kFrom> void dot2(Lanes& w, const Instruction& i) {
+  uint32_t *d = lanes_of<uint32_t>(w, i.d), *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b),
+           *c = lanes_of<uint32_t>(w, i.c);
+  each(w.mask, [=](uint32_t l) {
+    uint32_t sum = c[l];
+    for (int k = 0; k < 2; k++) sum += uint32_t(int64_t(A(a[l] >> (16 * k))) * B(b[l] >> (8 * (k + kFrom))));
+    d[l] = sum;
+  });
+}
+// Four bytes a register: vmax4.s32.s32.s32 and the like, with the fourth operand as what lies outside the mask.
+struct MaxByte { template <class T> static T of(T a, T b) { return std::max(a, b); } };
+struct MinByte { template <class T> static T of(T a, T b) { return std::min(a, b); } };
+struct AddByte { template <class T> static T of(T a, T b) { return static_cast<T>(a + b); } };
+template <class T, class Op> void bytes4(Lanes& w, const Instruction& i) {
+  uint32_t *d = lanes_of<uint32_t>(w, i.d), *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b);
+  each(w.mask, [=](uint32_t l) {
+    uint32_t made = 0;
+    for (int k = 0; k < 32; k += 8) made |= uint32_t(uint8_t(Op::of(T(a[l] >> k), T(b[l] >> k)))) << k;
+    d[l] = made;
+  });
+}
+template <class T, class Op> void halves(Lanes& w, const Instruction& i) {
+  uint32_t *d = lanes_of<uint32_t>(w, i.d), *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b);
+  each(w.mask, [=](uint32_t l) {
+    d[l] = uint16_t(Op::of(T(a[l]), T(b[l]))) | uint32_t(uint16_t(Op::of(T(a[l] >> 16), T(b[l] >> 16)))) << 16;
+  });
+}
+
+template <class Op> Execute two(std::string_view t) {
+  return for_integer(t, [](auto tag) -> Execute {
+    using T = typename decltype(tag)::type;
+    return binary<T, T, Op>;
+  });
+}
+template <class Op> Execute one(std::string_view t) {
+  return for_integer(t, [](auto tag) -> Execute {
+    using T = typename decltype(tag)::type;
+    return unary<T, T, Op>;
+  });
+}
+template <class Op> Execute three(std::string_view t) {
+  return for_integer(t, [](auto tag) -> Execute {
+    using T = typename decltype(tag)::type;
+    return ternary<T, T, Op>;
+  });
+}
+template <class Op, bool kAdds> Execute wide(std::string_view t) {
+  return for_integer(t, [](auto tag) -> Execute {
+    using T = typename decltype(tag)::type;
+    if constexpr (sizeof(T) == 8) return nullptr;
+    else if constexpr (kAdds) return ternary<Wide<T>, T, Op>;
+    else return binary<Wide<T>, T, Op>;
+  });
+}
+template <class Op> Execute shifted(std::string_view t) {
+  return for_integer(t, [](auto tag) -> Execute { return shift<typename decltype(tag)::type, Op>; });
+}
+
+std::string_view twice(std::string_view t) {
+  return t == "s16" ? "s32" : t == "u16" ? "u32" : t == "s32" ? "s64" : "u64";
+}
+
+Execute product(const Statement& s, std::string_view t) {
+  bool adds = s.op == "mad";
+  if (s.has("wide")) return adds ? wide<MadWide, true>(t) : wide<MulWide, false>(t);
+  if (s.has("hi")) {
+    if (s.has("sat")) return adds && t == "s32" ? ternary<int32_t, int32_t, MadHighSaturated> : nullptr;
+    return adds ? three<MadHigh>(t) : two<MulHigh>(t);
+  }
+  return s.has("lo") ? (adds ? three<MadLow>(t) : two<MulLow>(t)) : nullptr;
+}
+
+Execute product24(const Statement& s, std::string_view t) {
+  if (t != "s32" && t != "u32") return nullptr;
+  bool high = s.has("hi");
+  if (s.has("sat")) return high && s.op == "mad24" && t == "s32" ? ternary<int32_t, int32_t, Mad24HighSaturated> : nullptr;
+  if (s.op == "mul24") return high ? two<Mul24High>(t) : two<Mul24Low>(t);
+  return high ? three<Mad24High>(t) : three<Mad24Low>(t);
+}
+
+Execute plain(const Statement& s, std::string_view t) {
+  if (s.op == "add") return s.has("sat") ? (t == "s32" ? binary<int32_t, int32_t, AddSaturated> : nullptr) : two<Add>(t);
+  if (s.op == "sub") return s.has("sat") ? (t == "s32" ? binary<int32_t, int32_t, SubSaturated> : nullptr) : two<Sub>(t);
+  if (s.op == "and") return two<And>(t);
+  if (s.op == "or") return two<Or>(t);
+  if (s.op == "xor") return two<Xor>(t);
+  if (s.op == "not") return one<Not>(t);
+  if (s.op == "cnot") return one<Cnot>(t);
+  if (s.op == "neg") return one<Neg>(t);
+  if (s.op == "abs") return one<Abs>(t);
+  if (s.op == "min") return two<Min>(t);
+  if (s.op == "max") return two<Max>(t);
+  if (s.op == "div") return two<Div>(t);
+  if (s.op == "rem") return two<Rem>(t);
+  if (s.op == "sad") return three<Sad>(t);
+  if (s.op == "mul" || s.op == "mad") return product(s, t);
+  if (s.op == "mul24" || s.op == "mad24") return product24(s, t);
+  return nullptr;
+}
+
+bool decode_predicates(Decoder& d, const Statement& s, Instruction& i) {
+  i.run = s.op == "and" ? predicates<And> : s.op == "or" ? predicates<Or> : s.op == "xor" ? predicates<Xor>
+          : s.op == "not" ? predicates<NotFirst> : nullptr;
+  size_t wanted = s.op == "not" ? 2 : 3;
+  if (!i.run || s.operands.size() != wanted) return false;
+  i.d = d.predicate(s.operands[0]);
+  i.a = d.predicate(s.operands[1]);
+  if (wanted == 3) i.b = d.predicate(s.operands[2]), i.mode = 1;
+  d.emit(i);
+  return true;
+}
+
+bool decode_shift(Decoder& d, const Statement& s, Instruction& i, std::string_view t) {
+  i.run = s.op == "shl" ? shifted<Shl>(t) : shifted<Shr>(t);
+  if (!i.run || s.operands.size() != 3) return false;
+  i.d = d.exact(s.operands[0], t);
+  i.a = d.exact(s.operands[1], t);
+  i.b = d.exact(s.operands[2], "u32");
+  d.emit(i);
+  return true;
+}
+
+Execute packed(const Statement& s, std::string_view t) {
+  if (t == "s16x2" && s.op == "min") return halves<int16_t, Min>;
+  if (t == "s16x2" && s.op == "max") return halves<int16_t, Max>;
+  if (t == "u16x2" && s.op == "min") return halves<uint16_t, Min>;
+  if (t == "u16x2" && s.op == "max") return halves<uint16_t, Max>;
+  if (t == "u16x2" || t == "s16x2") return s.op == "add" ? halves<uint16_t, Add> : nullptr;
+  bool is_signed = t == "s32";
+  if (s.op == "vadd4") return bytes4<uint8_t, AddByte>;
+  if (s.op == "vmax4") return is_signed ? bytes4<int8_t, MaxByte> : bytes4<uint8_t, MaxByte>;
+  if (s.op == "vmin4") return is_signed ? bytes4<int8_t, MinByte> : bytes4<uint8_t, MinByte>;
+  return nullptr;
+}
+
+template <class A, class B> Execute dot2_from(const Statement& s) { return s.has("lo") ? dot2<A, B, 0> : dot2<A, B, 2>; }
+Execute dot(const Statement& s) {
+  if ((s.op != "dp4a" && s.op != "dp2a") || s.words.size() < 2) return nullptr;
+  bool first = s.type(1) == "s32", second = s.type() == "s32";
+  if (s.op == "dp2a")
+    return first ? (second ? dot2_from<int16_t, int8_t>(s) : dot2_from<int16_t, uint8_t>(s))
+                 : (second ? dot2_from<uint16_t, int8_t>(s) : dot2_from<uint16_t, uint8_t>(s));
+  return first ? (second ? dot4<int8_t, int8_t> : dot4<int8_t, uint8_t>)
+               : (second ? dot4<uint8_t, int8_t> : dot4<uint8_t, uint8_t>);
+}
+
+}  // namespace
+
+bool decode_integer(Decoder& d, const Statement& s, Instruction& i) {
+  std::string_view t = s.type();
+  if (!s.only({"lo", "hi", "wide", "sat"})) return false;
+  if (t == "pred") return decode_predicates(d, s, i);
+  if (s.op == "shl" || s.op == "shr") return decode_shift(d, s, i, t);
+  i.run = plain(s, t);
+  if (!i.run) i.run = packed(s, t);
+  if (!i.run && (i.run = dot(s))) t = "b32";
+  if (!i.run || s.operands.size() < 2) return false;
+  std::string_view result = s.has("wide") ? twice(t) : t;
+  uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
+  size_t most = s.op[0] == 'v' ? 3 : std::min<size_t>(s.operands.size(), 4);
+  for (size_t k = 0; k < most; k++) *places[k] = d.exact(s.operands[k], k == 0 || k == 3 ? result : t);
+  d.emit(i);
+  return true;
+}
+
+}  // namespace vgpu

@@ -1,0 +1,94 @@
+// Loads and stores.
+#include "address.h"
+#include "families.h"
+#include "types.h"
+
+namespace vgpu {
+namespace {
+
+template <class T, class W, Where kWhere> void load(Lanes& w, const Instruction& i) {
+  uint8_t* at[kLanes];
+  if (!addresses(w, i, kWhere, sizeof(T) * i.count, at)) return;
+  for (uint32_t k = 0; k < i.count; k++) {
+    W* d = lanes_of<W>(w, i.v[k]);
+    each(w.mask, [=, &at](uint32_t l) {
+      T x;
+      std::memcpy(&x, at[l] + k * sizeof(T), sizeof x);
+      d[l] = static_cast<W>(x);
+    });
+  }
+}
+
+template <class T, class W, Where kWhere> void store(Lanes& w, const Instruction& i) {
+  uint8_t* at[kLanes];
+  if (!addresses(w, i, kWhere, sizeof(T) * i.count, at)) return;
+  for (uint32_t k = 0; k < i.count; k++) {
+    const W* a = lanes_of<W>(w, i.v[k]);
+    each(w.mask, [=, &at](uint32_t l) {
+      T x = static_cast<T>(a[l]);
+      std::memcpy(at[l] + k * sizeof(T), &x, sizeof x);
+    });
+  }
+}
+
+template <bool kLoads, class T, class W> Execute in_space(Where where) {
+  if constexpr (sizeof(W) < sizeof(T)) return nullptr;
+  else switch (where) {
+    case Where::Generic: return kLoads ? load<T, W, Where::Generic> : store<T, W, Where::Generic>;
+    case Where::Shared: return kLoads ? load<T, W, Where::Shared> : store<T, W, Where::Shared>;
+    case Where::Local: return kLoads ? load<T, W, Where::Local> : store<T, W, Where::Local>;
+    case Where::Param: return kLoads ? load<T, W, Where::Param> : store<T, W, Where::Param>;
+    case Where::Scratch: return kLoads ? load<T, W, Where::Scratch> : store<T, W, Where::Scratch>;
+  }
+  return nullptr;
+}
+// Into a wider register a signed type goes with its sign.
+template <bool kLoads, class T> Execute in_register(uint32_t width, Where where) {
+  if (width == 2) return in_space<kLoads, T, uint16_t>(where);
+  if (width == 4) return in_space<kLoads, T, uint32_t>(where);
+  return width == 8 ? in_space<kLoads, T, uint64_t>(where) : nullptr;
+}
+template <bool kLoads> Execute of_type(std::string_view t, uint32_t width, Where where) {
+  if (t == "s8") return in_register<kLoads, int8_t>(width, where);
+  if (t == "s16") return in_register<kLoads, int16_t>(width, where);
+  if (t == "s32") return in_register<kLoads, int32_t>(width, where);
+  return for_size(ptx::size_of(t), [=](auto tag) -> Execute {
+    return in_register<kLoads, typename decltype(tag)::type>(width, where);
+  });
+}
+
+uint32_t values(Decoder& d, const Operand& o, std::string_view t, Instruction& i) {
+  std::vector<Operand> one = {o};
+  const std::vector<Operand>& all = o.kind == Operand::Vector ? o.parts : one;
+  if (all.size() > 4) return 0;
+  uint32_t width = 0;
+  for (size_t k = 0; k < all.size(); k++) {
+    Slot slot = all[k].text == "_" ? Slot{d.scratch_register(width ? width : 8), width ? width : 8} : d.use(all[k], t);
+    if (width && slot.width != width) return 0;
+    width = slot.width;
+    i.v[k] = slot.offset;
+  }
+  i.count = static_cast<uint8_t>(all.size());
+  return width;
+}
+
+}  // namespace
+
+bool decode_memory(Decoder& d, const Statement& s, Instruction& i) {
+  bool loads = s.op == "ld" || s.op == "ldu";
+  if (!loads && s.op != "st") return true;  // prefetch and the like: nothing to do
+  if (s.operands.size() < 2) return false;
+  std::string_view t = s.type();
+  Where where = where_of(s);
+  uint32_t width = values(d, s.operands[loads ? 0 : 1], t, i);
+  decode_address(d, s.operands[loads ? 1 : 0], where, i);
+  i.run = loads ? of_type<true>(t, width, where) : of_type<false>(t, width, where);
+  if (!i.run) return false;
+  bool others = where == Where::Generic || where == Where::Shared;
+  bool ordered = s.has("volatile") || s.has("relaxed") || s.has("acquire") || s.has("release");
+  if (others && (ordered || (!loads && where == Where::Generic))) i.kind = Kind::Memory;
+  d.emit(i);
+  return true;
+}
+
+}  // namespace vgpu

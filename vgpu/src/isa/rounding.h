@@ -1,0 +1,33 @@
+// Rounding as an instruction asks for it, for as long as the object lives.
+#pragma once
+#include <cfenv>
+#include <cstdint>
+
+#include "decoder.h"
+
+namespace vgpu {
+
+enum class Round : uint8_t { Nearest, Zero, Down, Up };
+
+class Rounding {
+ public:
+  explicit Rounding(Round to) : before_(std::fegetround()) {
+    static const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
+    std::fesetround(modes[static_cast<int>(to)]);
+  }
+  ~Rounding() { std::fesetround(before_); }
+  Rounding(const Rounding&) = delete;
+  Rounding& operator=(const Rounding&) = delete;
+
+ private:
+  int before_;
+};
+
+inline Round round_of(const Statement& s) {
+  if (s.has("rz") || s.has("rzi")) return Round::Zero;
+  if (s.has("rm") || s.has("rmi")) return Round::Down;
+  if (s.has("rp") || s.has("rpi")) return Round::Up;
+  return Round::Nearest;
+}
+
+}  // namespace vgpu

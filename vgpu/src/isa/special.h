@@ -1,0 +1,25 @@
+// Special registers have fixed places at the beginning of each frame.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+namespace vgpu {
+
+constexpr uint32_t kLanes = 32;
+constexpr uint32_t kAll = 0xffffffffu;
+
+// 32-bit registers, in this order; 32 lanes of 4 bytes each.
+enum Special : uint32_t {
+  kTidX, kTidY, kTidZ, kNtidX, kNtidY, kNtidZ, kCtaidX, kCtaidY, kCtaidZ, kNctaidX, kNctaidY, kNctaidZ,
+  kLaneid, kWarpid, kNwarpid, kSmid, kNsmid, kGridid, kMaskEq, kMaskLt, kMaskLe, kMaskGt, kMaskGe,
+  kDynamicShared,  // where the launch's own shared memory begins
+  kDynamicSharedBytes, kTotalSharedBytes, kSpecials
+};
+
+constexpr uint32_t special_offset(uint32_t which) { return which * kLanes * 4; }
+constexpr uint32_t kSpecialBytes = special_offset(kSpecials);
+
+// -1 for what is none, or none that a frame holds.
+int special_of(std::string_view name);
+
+}  // namespace vgpu

@@ -1,0 +1,86 @@
+// From a type's word to C++: f(Tag<T>()) gives the function that runs for T.
+#pragma once
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include "instruction.h"
+
+namespace vgpu {
+
+template <class T>
+struct Tag {
+  using type = T;
+};
+
+template <class T>
+using Unsigned = std::make_unsigned_t<T>;
+
+// nullptr where the type is none of these.
+template <class F>
+Execute for_integer(std::string_view t, F f) {
+  if (t == "s32") return f(Tag<int32_t>());
+  if (t == "u32" || t == "b32") return f(Tag<uint32_t>());
+  if (t == "s64") return f(Tag<int64_t>());
+  if (t == "u64" || t == "b64") return f(Tag<uint64_t>());
+  if (t == "s16") return f(Tag<int16_t>());
+  if (t == "u16" || t == "b16") return f(Tag<uint16_t>());
+  return nullptr;
+}
+
+template <class F>
+Execute for_float(std::string_view t, F f) {
+  if (t == "f32") return f(Tag<float>());
+  if (t == "f64") return f(Tag<double>());
+  return nullptr;
+}
+
+// Unsigned integers of the type's size: what only moves bits.
+template <class F>
+Execute for_size(uint32_t bytes, F f) {
+  if (bytes == 1) return f(Tag<uint8_t>());
+  if (bytes == 2) return f(Tag<uint16_t>());
+  if (bytes == 4) return f(Tag<uint32_t>());
+  if (bytes == 8) return f(Tag<uint64_t>());
+  return nullptr;
+}
+
+// d = Op::of(a), Op::of(a, b), Op::of(a, b, c), lane by lane.
+template <class D, class T, class Op>
+void unary(Lanes& w, const Instruction& i);
+template <class D, class T, class Op>
+void binary(Lanes& w, const Instruction& i);
+template <class D, class T, class Op>
+void ternary(Lanes& w, const Instruction& i);
+
+}  // namespace vgpu
+
+#include "../machine/lanes.h"
+
+namespace vgpu {
+
+template <class D, class T, class Op>
+void unary(Lanes& w, const Instruction& i) {
+  D* d = lanes_of<D>(w, i.d);
+  const T* a = lanes_of<T>(w, i.a);
+  each(w.mask, [=](uint32_t l) { d[l] = static_cast<D>(Op::of(a[l])); });
+}
+
+template <class D, class T, class Op>
+void binary(Lanes& w, const Instruction& i) {
+  D* d = lanes_of<D>(w, i.d);
+  const T* a = lanes_of<T>(w, i.a);
+  const T* b = lanes_of<T>(w, i.b);
+  each(w.mask, [=](uint32_t l) { d[l] = static_cast<D>(Op::of(a[l], b[l])); });
+}
+
+template <class D, class T, class Op>
+void ternary(Lanes& w, const Instruction& i) {
+  D* d = lanes_of<D>(w, i.d);
+  const T* a = lanes_of<T>(w, i.a);
+  const T* b = lanes_of<T>(w, i.b);
+  const D* c = lanes_of<D>(w, i.c);  // of the result's width: mad.wide
+  each(w.mask, [=](uint32_t l) { d[l] = static_cast<D>(Op::of(a[l], b[l], c[l])); });
+}
+
+}  // namespace vgpu

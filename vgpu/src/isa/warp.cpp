@@ -1,0 +1,157 @@
+// What the lanes of a warp tell each other: shfl, vote, match, redux, activemask, elect.  They run once all lanes that their
+// mask names have come.
+#include <algorithm>
+
+#include "families.h"
+#include "types.h"
+
+namespace vgpu {
+namespace {
+
+enum Shuffle : uint8_t { kUp, kDown, kButterfly, kIndex };
+
+// a: the value, c: the lane or the distance, e: clamp and segment; v[0]: a predicate, with `count` 2.
+void shfl(Lanes& w, const Instruction& i) {
+  uint32_t *d = lanes_of<uint32_t>(w, i.d), *distance = lanes_of<uint32_t>(w, i.c), *clamp = lanes_of<uint32_t>(w, i.e);
+  uint32_t value[kLanes], inside = 0;
+  std::copy_n(lanes_of<uint32_t>(w, i.a), kLanes, value);
+  each(w.mask, [&](uint32_t l) {
+    uint32_t by = distance[l] & 31, bound = clamp[l] & 31, segment = clamp[l] >> 8 & 31;
+    uint32_t last = (l & segment) | (bound & ~segment), first = l & segment;
+    int32_t from;
+    bool fits;
+    switch (i.mode) {
+      case kUp: from = int32_t(l) - int32_t(by), fits = from >= int32_t(last); break;
+      case kDown: from = int32_t(l + by), fits = from <= int32_t(last); break;
+      case kButterfly: from = int32_t(l ^ by), fits = from <= int32_t(last); break;
+      default: from = int32_t(first | (by & ~segment)), fits = from <= int32_t(last); break;
+    }
+    if (!fits) from = int32_t(l);
+    inside |= uint32_t(fits) << l;
+    // A lane that does not take part has nothing to tell: what comes from there is unspecified, here the own value.
+    d[l] = w.mask >> (from & 31) & 1 ? value[from & 31] : value[l];
+  });
+  if (i.count == 2) {
+    uint32_t& p = predicate(w, i.v[0]);
+    p = (p & ~w.mask) | inside;
+  }
+}
+
+enum Vote : uint8_t { kAll4, kAny, kUniform, kBallot };
+void vote(Lanes& w, const Instruction& i) {
+  uint32_t said = (predicate(w, i.a) ^ (i.imm ? kAll : 0)) & w.mask;
+  if (i.mode == kBallot) {
+    uint32_t* d = lanes_of<uint32_t>(w, i.d);
+    each(w.mask, [=](uint32_t l) { d[l] = said; });
+    return;
+  }
+  bool holds = i.mode == kAll4 ? said == w.mask : i.mode == kAny ? said != 0 : said == 0 || said == w.mask;
+  uint32_t& d = predicate(w, i.d);
+  d = holds ? d | w.mask : d & ~w.mask;
+}
+
+// mode 1: all of them the same?  v[0]: a predicate, with `count` 2.
+template <class T> void match(Lanes& w, const Instruction& i) {
+  const T* a = lanes_of<T>(w, i.a);
+  uint32_t* d = lanes_of<uint32_t>(w, i.d);
+  uint32_t same[kLanes], whole = 0;
+  each(w.mask, [&](uint32_t l) {
+    same[l] = 0;
+    each(w.mask, [&](uint32_t other) { same[l] |= uint32_t(a[l] == a[other]) << other; });
+    whole |= uint32_t(same[l] == w.mask) << l;
+  });
+  each(w.mask, [&](uint32_t l) { d[l] = !i.mode ? same[l] : same[l] == w.mask ? w.mask : 0; });
+  if (i.count == 2) {
+    uint32_t& p = predicate(w, i.v[0]);
+    p = (p & ~w.mask) | whole;
+  }
+}
+
+void activemask(Lanes& w, const Instruction& i) {
+  uint32_t* d = lanes_of<uint32_t>(w, i.d);
+  each(w.mask, [&](uint32_t l) { d[l] = w.mask; });
+}
+
+struct Add { static uint32_t of(uint32_t a, uint32_t b) { return a + b; } };
+struct And { static uint32_t of(uint32_t a, uint32_t b) { return a & b; } };
+struct Or { static uint32_t of(uint32_t a, uint32_t b) { return a | b; } };
+struct Xor { static uint32_t of(uint32_t a, uint32_t b) { return a ^ b; } };
+struct Min { template <class T> static T of(T a, T b) { return std::min(a, b); } };
+struct Max { template <class T> static T of(T a, T b) { return std::max(a, b); } };
+template <class T, class Op> void redux(Lanes& w, const Instruction& i) {
+  T *d = lanes_of<T>(w, i.d), *a = lanes_of<T>(w, i.a);
+  T made = a[__builtin_ctz(w.mask)];
+  for (uint32_t left = w.mask & (w.mask - 1); left; left &= left - 1) made = Op::of(made, a[__builtin_ctz(left)]);
+  each(w.mask, [=](uint32_t l) { d[l] = made; });
+}
+Execute reduction(const Statement& s) {
+  bool is_signed = s.type() == "s32";
+  if (s.has("add")) return redux<uint32_t, Add>;
+  if (s.has("and")) return redux<uint32_t, And>;
+  if (s.has("or")) return redux<uint32_t, Or>;
+  if (s.has("xor")) return redux<uint32_t, Xor>;
+  if (s.has("min")) return is_signed ? redux<int32_t, Min> : redux<uint32_t, Min>;
+  return s.has("max") ? (is_signed ? redux<int32_t, Max> : redux<uint32_t, Max>) : nullptr;
+}
+
+// `d|p` or `d`.
+void result(Decoder& d, const Operand& o, Instruction& i) {
+  bool both = o.kind == Operand::Vector;
+  i.d = d.exact(both ? o.parts.at(0) : o, "b32");
+  if (both) i.v[0] = d.predicate(o.parts.at(1)), i.count = 2;
+}
+
+bool decode_shuffle(Decoder& d, const Statement& s, Instruction& i) {
+  if (s.operands.size() < 4) return false;
+  result(d, s.operands[0], i);
+  i.a = d.exact(s.operands[1], "b32");
+  i.c = d.exact(s.operands[2], "b32");
+  i.e = d.exact(s.operands[3], "b32");
+  i.mode = s.has("up") ? kUp : s.has("down") ? kDown : s.has("bfly") ? kButterfly : kIndex;
+  i.run = shfl;
+  return true;
+}
+
+}  // namespace
+
+bool decode_warp(Decoder& d, const Statement& s, Instruction& i) {
+  size_t mask = 0;  // the operand that names the lanes; 0: whoever is there
+  if (s.op == "shfl") {
+    if (!decode_shuffle(d, s, i)) return false;
+    mask = 4;
+  } else if (s.op == "activemask") {
+    i.d = d.exact(s.operands.at(0), "b32");
+    i.run = activemask;
+  } else if (s.op == "vote") {
+    if (s.operands.size() < 2) return false;
+    i.mode = s.has("all") ? kAll4 : s.has("any") ? kAny : s.has("uni") ? kUniform : kBallot;
+    i.d = i.mode == kBallot ? d.exact(s.operands[0], "b32") : d.predicate(s.operands[0]);
+    i.a = d.predicate(s.operands[1]);
+    i.imm = s.operands[1].inverted;
+    i.run = vote;
+    mask = 2;
+  } else if (s.op == "match") {
+    if (s.operands.size() < 3) return false;
+    result(d, s.operands[0], i);
+    i.a = d.exact(s.operands[1], s.type());
+    i.mode = s.has("all");
+    i.run = ptx::size_of(s.type()) == 8 ? match<uint64_t> : match<uint32_t>;
+    mask = 2;
+  } else if (s.op == "redux") {
+    i.run = reduction(s);
+    if (!i.run || s.operands.size() < 3) return false;
+    i.d = d.exact(s.operands[0], s.type());
+    i.a = d.exact(s.operands[1], s.type());
+    mask = 2;
+  } else {
+    return false;
+  }
+  if (mask && mask < s.operands.size()) {
+    i.b = d.exact(s.operands[mask], "b32");
+    i.kind = Kind::Meeting;
+  }
+  d.emit(i);
+  return true;
+}
+
+}  // namespace vgpu

@@ -1,0 +1,64 @@
+// A block that is under way: its warps, its shared memory, its barriers.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "launch.h"
+#include "warp.h"
+
+namespace vgpu {
+
+constexpr uint32_t kBarriers = 16;
+
+class Block {
+ public:
+  Block(const Launch& launch, Schedule& schedule, const Memory& memory);
+
+  void begin(uint32_t number);  // anew, as block `number` of the grid
+
+  // Runs one group until it yields, waits, ends or has run for long.
+  void turn();
+
+  bool done() const { return live_ == 0; }
+  bool ready() const;
+  bool spinning() const { return spinning_; }  // the last turn ended because it was long
+  Outcome& outcome() { return outcome_; }
+
+ private:
+  struct Barrier { uint32_t arrived = 0, wanted = 0, holding = 0, values = 0; };
+  enum class Step : uint8_t { Next, Stop };
+
+  void special_registers(Warp& warp, uint8_t* registers) const;
+  void bind(Frame* frame);
+  uint32_t leader(const Warp& warp);
+  uint32_t stop_before(const Warp& warp, uint32_t group) const;
+  bool merge(Warp& warp, uint32_t& group);
+  void run_group(Warp& warp, uint32_t group);
+  Step step(Warp& warp, uint32_t& group, const Instruction& i, uint32_t mask);
+  Step jump(Warp& warp, uint32_t group, uint32_t taken, uint32_t target);
+  Step indexed(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
+  Step call(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
+  Step back(Warp& warp, uint32_t group, uint32_t mask);
+  Step leave(Warp& warp, uint32_t group, uint32_t mask);
+  Step barrier(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
+  Step meeting(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
+  void split(Warp& warp, uint32_t group, uint32_t mask, uint32_t pc);
+  void drop(Warp& warp, uint32_t group);
+  void release(uint32_t barrier);
+  void check_barriers();
+  bool meet_apart(Warp& warp);
+  void fail(Fault fault, const Instruction* i, const Program* program);
+
+  const Launch& launch_;
+  Schedule& schedule_;
+  Outcome outcome_;
+  Lanes lanes_;
+  std::vector<Warp> warps_;
+  std::vector<uint8_t> shared_, parameters_;
+  uint32_t threads_, live_ = 0, number_ = 0, dynamic_at_ = 0;
+  Barrier barriers_[kBarriers];
+  uint64_t turns_ = 0;
+  bool spinning_ = false;
+};
+
+}  // namespace vgpu

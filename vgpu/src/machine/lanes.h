@@ -1,0 +1,90 @@
+// What an instruction sees of the machine: the active lanes of one warp and their registers.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "../isa/special.h"
+#include "memory.h"
+
+namespace vgpu {
+
+class Schedule;
+
+// How a launch ends that does not end well.
+enum class Fault : uint8_t { None, OutOfBounds, Misaligned, Trap, Deadlock, NoProgress, CallDepth };
+
+// Memory of which each lane has its own share, one after the other: local variables, arguments and results of calls.
+struct Shares {
+  const uint8_t* at;
+  uint32_t bytes;  // of one lane
+};
+
+struct Lanes {
+  uint8_t* frame = nullptr;
+  uint32_t mask = 0;  // those that take part
+  uint8_t* parameters = nullptr;
+  uint8_t* scratch = nullptr;  // call arguments and results: of 32 lanes, one after the other
+  uint8_t* local = nullptr;    // likewise
+  uint32_t parameter_bytes = 0, scratch_bytes = 0, local_bytes = 0;
+  bool own_parameters = false;  // in a function each lane has its own; a kernel's are everybody's
+  std::vector<Shares> shares;  // of this call and of those that led to it: their addresses may have been passed on
+  uint8_t* shared = nullptr;
+  uint32_t shared_bytes = 0;
+  const Memory* memory = nullptr;
+  Extent recent[2];  // where accesses lay last
+  uint64_t generation = 0;
+  Schedule* schedule = nullptr;
+  uint64_t clock = 0;
+  uint64_t atomics = 0;
+  Fault fault = Fault::None;
+  uint64_t fault_address = 0;
+
+  void fail(Fault what, uint64_t address) {
+    if (fault == Fault::None) fault = what, fault_address = address;
+  }
+};
+
+template <class T>
+inline T* lanes_of(Lanes& w, uint32_t offset) {
+  return reinterpret_cast<T*>(w.frame + offset);
+}
+
+inline uint32_t& predicate(Lanes& w, uint32_t offset) { return *reinterpret_cast<uint32_t*>(w.frame + offset); }
+
+// f(lane) for each active lane.  All 32 are the common case: that loop is the compiler's to vectorize.
+template <class F>
+inline void each(uint32_t mask, F f) {
+  if (mask == kAll) {
+#pragma GCC ivdep
+    for (uint32_t lane = 0; lane < kLanes; lane++) f(lane);
+    return;
+  }
+  for (uint32_t left = mask; left; left &= left - 1) f(static_cast<uint32_t>(__builtin_ctz(left)));
+}
+
+// The bits of those active lanes for which f(lane) holds, over what the predicate held before.
+template <class F>
+inline void set_predicate(Lanes& w, uint32_t offset, F f) {
+  uint32_t bits = 0;
+  if (w.mask == kAll) {
+    for (uint32_t lane = 0; lane < kLanes; lane++) bits |= static_cast<uint32_t>(f(lane)) << lane;
+  } else {
+    for (uint32_t left = w.mask; left; left &= left - 1) {
+      uint32_t lane = static_cast<uint32_t>(__builtin_ctz(left));
+      bits |= static_cast<uint32_t>(f(lane)) << lane;
+    }
+  }
+  uint32_t& held = predicate(w, offset);
+  held = (held & ~w.mask) | bits;
+}
+
+template <class To, class From>
+inline To bits_of(From from) {
+  static_assert(sizeof(To) == sizeof(From), "the same bits");
+  To to;
+  std::memcpy(&to, &from, sizeof to);
+  return to;
+}
+
+}  // namespace vgpu

@@ -1,0 +1,32 @@
+// One launch of a kernel, from its first block to its last.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "image.h"
+#include "lanes.h"
+#include "schedule.h"
+
+namespace vgpu {
+
+struct Launch {
+  Image* image;
+  const Program* program;
+  uint32_t grid[3], block[3];
+  uint32_t dynamic_shared = 0;       // bytes
+  std::vector<uint8_t> parameters;   // as the kernel's declaration lays them out
+  uint64_t most_instructions = 0;    // of all lanes together; 0: no limit
+};
+
+struct Outcome {
+  Fault fault = Fault::None;
+  std::string message;        // empty where all went well
+  uint64_t instructions = 0;  // of all lanes together
+  uint64_t atomics = 0;
+  uint64_t blocks = 0;
+};
+
+Outcome run(const Launch& launch, Schedule& schedule, const Memory& memory);
+
+}  // namespace vgpu

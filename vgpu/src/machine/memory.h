@@ -1,0 +1,40 @@
+// The device's memory: what was allocated, and whether an access lies within it.
+//
+// An address of the device is an address of this process: frameworks copy with pointers that they take apart nowhere.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+namespace vgpu {
+
+struct Extent {
+  uint64_t begin = 0, end = 0;
+  bool device = false;  // or the host's, that kernels may use
+  bool holds(uint64_t low, uint64_t behind) const { return low >= begin && behind <= end && low <= behind; }
+};
+
+class Memory {
+ public:
+  explicit Memory(uint64_t total) : total_(total) {}
+  ~Memory();
+
+  void* allocate(uint64_t bytes);  // nullptr where there is no room; zeroed, as a first run must not differ from a second
+  bool release(void* at);          // false: nothing begins there
+  void add(const void* at, uint64_t bytes);  // somebody else's memory that kernels may use: pinned host memory
+  void remove(const void* at);
+
+  // The allocation that holds this address; an empty one where none does.
+  Extent find(uint64_t address) const;
+  uint64_t used() const { return used_; }
+  uint64_t total() const { return total_; }
+  uint64_t generation() const { return generation_; }  // changes whenever an extent goes
+
+ private:
+  struct Block { uint64_t bytes; bool own; };
+  mutable std::mutex lock_;
+  std::map<uint64_t, Block> blocks_;
+  uint64_t total_, used_ = 0, generation_ = 1;
+};
+
+}  // namespace vgpu

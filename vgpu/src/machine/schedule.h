@@ -1,0 +1,52 @@
+// The order in which blocks, warps and lanes come: chosen by a kind and a seed, the same on every machine.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace vgpu {
+
+// splitmix64 (Steele, Lea and Flood 2014): small, and the same everywhere.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed) {}
+  uint64_t next() {
+    uint64_t z = state_ += 0x9e3779b97f4a7c15ull;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+  }
+  uint32_t below(uint32_t n) { return static_cast<uint32_t>((next() >> 32) * n >> 32); }
+
+ private:
+  uint64_t state_;
+};
+
+class Schedule {
+ public:
+  enum class Kind : uint8_t { Serial, Reverse, Random, Adversary };
+
+  // `serial`, `reverse`, `random:SEED` or `adversary:SEED`; std::invalid_argument for anything else.
+  static Schedule parse(const std::string& text);
+  Schedule(Kind kind, uint64_t seed) : kind_(kind), seed_(seed), random_(seed) {}
+
+  // What is drawn in a launch depends on its number alone, not on what came before.
+  void begin(uint64_t launch);
+
+  Kind kind() const { return kind_; }
+  bool serial() const { return kind_ == Kind::Serial || kind_ == Kind::Reverse; }
+
+  std::vector<uint32_t> block_order(uint32_t blocks);
+  uint32_t window() const { return serial() ? 1 : 4; }  // blocks in flight
+  uint32_t pick(uint32_t among);                        // 0 the first, in the order of their numbers
+  bool yields();                                        // before what others can see
+  uint32_t lane_order(uint32_t mask, uint8_t order[32]);
+  float event_milliseconds();                           // between two events: what an auto-tuner gets to see
+
+ private:
+  Kind kind_;
+  uint64_t seed_;
+  Random random_;
+};
+
+}  // namespace vgpu

@@ -1,0 +1,51 @@
+// A warp: 32 lanes, in groups that are at the same place of the same function.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "../isa/instruction.h"
+#include "lanes.h"
+
+namespace vgpu {
+
+constexpr uint32_t kMostDepth = 256;  // of calls
+
+// The registers and the memory of one call, for the lanes that made it.
+struct Frame {
+  const Program* program = nullptr;
+  std::vector<uint8_t> registers, parameters, local, scratch;
+  Frame* caller = nullptr;
+  const CallSite* site = nullptr;
+  uint32_t return_pc = 0;
+  uint32_t depth = 0;
+  uint32_t holders = 0;  // groups in it, and frames called from it
+
+  void prepare(const Program& p);  // registers zero, constants in place
+  uint8_t* aligned();              // where the registers begin
+};
+
+enum class State : uint8_t { Ready, Barrier, Meeting };
+
+struct Group {
+  Frame* frame;
+  uint32_t pc;
+  uint32_t mask;
+  State state = State::Ready;
+  uint32_t barrier = 0;
+  bool passed = false;  // it yielded before this instruction already
+  bool tired = false;   // it ran for long without meeting anybody
+};
+
+struct Warp {
+  std::vector<Group> groups;
+  std::vector<std::unique_ptr<Frame>> frames, spare;
+  uint32_t alive = 0;
+  uint32_t number = 0;
+  bool tired = false;
+
+  Frame* enter(const Program& program);
+  void leave(Frame* frame);  // one holder less
+  bool ready() const;
+};
+
+}  // namespace vgpu

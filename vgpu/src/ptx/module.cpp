@@ -1,0 +1,244 @@
+#include "module.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "../error.h"
+
+namespace vgpu::ptx {
+namespace {
+
+[[noreturn]] void refuse(const Token& at, const std::string& why) {
+  throw Unsupported("line " + std::to_string(at.line) + ": " + why + " at '" + std::string(at.text) + "'");
+}
+
+uint32_t align_up(uint32_t value, uint32_t to) { return (value + to - 1) / to * to; }
+
+Space space_of(std::string_view word, bool& is_space) {
+  static const std::map<std::string_view, Space> known = {{".reg", Space::Register}, {".global", Space::Global},
+      {".const", Space::Const}, {".shared", Space::Shared}, {".local", Space::Local}, {".param", Space::Param}};
+  auto found = known.find(word);
+  is_space = found != known.end();
+  return is_space ? found->second : Space::Register;
+}
+
+// Reads a module's text from its first token to its last.
+class Parser {
+ public:
+  Parser(const std::vector<Token>& tokens, Module& module) : tokens_(tokens), module_(module) {}
+
+  void all() {
+    while (at_ < tokens_.size()) top();
+  }
+
+ private:
+  void top() {
+    const Token& first = tokens_[at_];
+    if (first.text == ";") { at_++; return; }
+    if (first.text == ".version" || first.text == ".target" || first.text == ".address_size" || first.text == ".file") {
+      skip_line();
+    } else if (first.text == ".section") {
+      at_ = closing(find("{")) + 1;
+    } else if (size_t head = at_; is_function()) {
+      function(head);
+    } else {
+      size_t end = find(";");
+      for (Declaration& one : declarations(tokens_, at_, end)) module_.variables.push_back(std::move(one));
+      at_ = end + 1;
+    }
+  }
+
+  void skip_line() {
+    uint32_t line = tokens_[at_].line;
+    while (at_ < tokens_.size() && tokens_[at_].line == line) at_++;
+  }
+
+  // Does a function begin here?  Words such as .visible and .weak come before.
+  bool is_function() const {
+    for (size_t k = at_; k < tokens_.size() && tokens_[k].text != ";" && tokens_[k].text != "=" && tokens_[k].text != "{"; k++)
+      if (tokens_[k].text == ".entry" || tokens_[k].text == ".func") return true;
+    return false;
+  }
+
+  void function(size_t head) {
+    while (tokens_[at_].text != ".entry" && tokens_[at_].text != ".func") at_++;
+    Function f;
+    f.entry = tokens_[at_++].text == ".entry";
+    if (need(at_).text == "(") f.results = parameters(f.parameter_bytes);
+    f.name = need(at_++).text;
+    if (need(at_).text == "(") f.parameters = parameters(f.parameter_bytes);
+    while (need(at_).text != "{" && tokens_[at_].text != ";") at_++;  // .maxntid and the like
+    if (tokens_[at_].text == "{") {
+      size_t end = closing(at_);
+      f.body.assign(tokens_.begin() + at_ + 1, tokens_.begin() + end);
+      f.defined = true;
+      at_ = end;
+    }
+    at_++;
+    auto known = module_.functions.find(f.name);
+    if (known == module_.functions.end() || f.defined) module_.functions[f.name] = std::move(f);
+    (void)head;
+  }
+
+  std::vector<Parameter> parameters(uint32_t& offset) {
+    std::vector<Parameter> found;
+    size_t end = closing(at_);
+    size_t from = at_ + 1;
+    while (from < end) {
+      size_t to = from;
+      while (to < end && tokens_[to].text != ",") to++;
+      for (const Declaration& one : declarations(tokens_, from, to)) {
+        offset = align_up(offset, one.align);
+        found.push_back({one.name, offset, one.size});
+        offset += one.size;
+      }
+      from = to + 1;
+    }
+    at_ = end + 1;
+    return found;
+  }
+
+  const Token& need(size_t at) const {
+    if (at >= tokens_.size()) throw Unsupported("the text ends too soon");
+    return tokens_[at];
+  }
+
+  size_t find(std::string_view text) const {
+    size_t depth = 0;
+    for (size_t k = at_; k < tokens_.size(); k++) {
+      if (depth == 0 && tokens_[k].text == text) return k;
+      if (tokens_[k].text == "{") depth++;
+      if (tokens_[k].text == "}" && depth) depth--;
+    }
+    refuse(tokens_[at_], "no '" + std::string(text) + "' follows");
+  }
+
+  // The mark that closes the one at `open`.
+  size_t closing(size_t open) const {
+    std::string_view in = tokens_[open].text, out = in == "(" ? ")" : "}";
+    size_t depth = 0;
+    for (size_t k = open; k < tokens_.size(); k++) {
+      if (tokens_[k].text == in) depth++;
+      if (tokens_[k].text == out && --depth == 0) return k;
+    }
+    refuse(tokens_[open], "nothing closes it");
+  }
+
+  const std::vector<Token>& tokens_;
+  Module& module_;
+  size_t at_ = 0;
+};
+
+uint32_t number(const Token& token) {
+  char* end = nullptr;
+  std::string text(token.text);
+  unsigned long long value = std::strtoull(text.c_str(), &end, 0);
+  if (*end == 'U') end++;
+  if (end == text.c_str() || *end || value > 1u << 30) refuse(token, "no size");
+  return static_cast<uint32_t>(value);
+}
+
+// What follows a name: `<9>`, `[8]`, `[]`, `[2][4]`, `= {1, 2}`.
+size_t behind_name(const std::vector<Token>& tokens, size_t k, size_t end, Declaration& one) {
+  uint64_t elements = 1;
+  while (k < end && (tokens[k].text == "[" || tokens[k].text == "<")) {
+    bool range = tokens[k].text == "<";
+    if (++k >= end) throw Unsupported("a declaration ends too soon");
+    if (tokens[k].text == "]") one.unsized = true;
+    else if (range) one.count = number(tokens[k++]);
+    else elements *= number(tokens[k++]);
+    if (k >= end || (tokens[k].text != "]" && tokens[k].text != ">")) throw Unsupported("a declaration ends too soon");
+    k++;
+  }
+  if (elements * one.element > 1u << 30) refuse(tokens[k - 1], "too large a variable");
+  one.size = one.unsized ? 0 : static_cast<uint32_t>(elements * one.element);
+  if (k < end && tokens[k].text == "=") {
+    size_t depth = 0;
+    for (k++; k < end && (depth || tokens[k].text != ","); k++) {
+      if (tokens[k].text == "{") depth++;
+      if (tokens[k].text == "}") depth--;
+      one.initial.push_back(tokens[k]);
+    }
+  }
+  return k;
+}
+
+}  // namespace
+
+void parse(std::string text, Module& module) {
+  module.text = std::move(text);
+  Parser(tokens(module.text), module).all();
+}
+
+uint32_t size_of(std::string_view type) {
+  static const std::map<std::string_view, uint32_t> known = {{"pred", 1}, {"b8", 1}, {"u8", 1}, {"s8", 1}, {"b16", 2},
+      {"u16", 2}, {"s16", 2}, {"f16", 2}, {"bf16", 2}, {"b32", 4}, {"u32", 4}, {"s32", 4}, {"f32", 4}, {"tf32", 4},
+      {"f16x2", 4}, {"bf16x2", 4}, {"u16x2", 4}, {"s16x2", 4}, {"b64", 8}, {"u64", 8}, {"s64", 8}, {"f64", 8},
+      {"f32x2", 8}, {"b128", 16}};
+  auto found = known.find(type);
+  return found == known.end() ? 0 : found->second;
+}
+
+std::vector<Declaration> declarations(const std::vector<Token>& tokens, size_t at, size_t end) {
+  Declaration common;
+  uint32_t vector = 1;
+  bool spaced = false, external = false;
+  size_t k = at;
+  for (; k < end && tokens[k].text[0] == '.'; k++) {
+    std::string_view word = tokens[k].text;
+    bool is_space;
+    Space space = space_of(word, is_space);
+    if (is_space && spaced) continue;  // `.param .u64 .ptr .global`: the parameter's own space came first
+    if (is_space) common.space = space, spaced = true;
+    else if (word == ".align") common.align = k + 1 < end ? number(tokens[++k]) : 1;
+    else if (word == ".v2") vector = 2;
+    else if (word == ".v4") vector = 4;
+    else if (word == ".extern") external = true;
+    else if (uint32_t size = size_of(word.substr(1))) common.type = word.substr(1), common.element = size;
+    else if (word != ".visible" && word != ".weak" && word != ".common" && word != ".ptr" && word != ".managed")
+      refuse(tokens[k], "a declaration that is not known");
+  }
+  if (k >= end || !spaced || !common.element) refuse(tokens[at < tokens.size() ? at : tokens.size() - 1], "no declaration");
+  common.element *= vector;
+  if (common.align < common.element) common.align = common.element;
+  std::vector<Declaration> found;
+  while (k < end) {
+    Declaration one = common;
+    one.name = tokens[k++].text;
+    k = behind_name(tokens, k, end, one);
+    if (external && one.space == Space::Shared) one.unsized = true;
+    found.push_back(std::move(one));
+    if (k < end && tokens[k].text != ",") refuse(tokens[k], "no declaration");
+    k++;
+  }
+  return found;
+}
+
+bool is_literal(std::string_view text) { return !text.empty() && text[0] >= '0' && text[0] <= '9'; }
+
+uint64_t literal(std::string_view text, bool negative, std::string_view type) {
+  std::string word(text);
+  char* end = nullptr;
+  bool exact = word.size() > 2 && word[0] == '0' && std::strchr("fFdD", word[1]);  // the bits of a float
+  bool real = !exact && word.find_first_of("xX") == std::string::npos && word.find('.') != std::string::npos;
+  bool to_float = type == "f32" || type == "f64";
+  uint64_t bits = 0;
+  if (real) {
+    double value = std::strtod(word.c_str(), &end) * (negative ? -1 : 1);
+    float small = static_cast<float>(value);
+    type == "f32" ? std::memcpy(&bits, &small, 4) : std::memcpy(&bits, &value, 8);
+    return bits;
+  }
+  bits = std::strtoull(word.c_str() + (exact ? 2 : 0), &end, exact ? 16 : 0);
+  if (*end == 'U') end++;
+  if (*end) throw Unsupported("no number: " + word);
+  if (exact) return negative ? bits ^ (word[1] == 'f' || word[1] == 'F' ? 1ull << 31 : 1ull << 63) : bits;
+  if (!to_float) return negative ? 0 - bits : bits;
+  double value = static_cast<double>(bits) * (negative ? -1 : 1);
+  float small = static_cast<float>(value);
+  bits = 0;
+  type == "f32" ? std::memcpy(&bits, &small, 4) : std::memcpy(&bits, &value, 8);
+  return bits;
+}
+
+}  // namespace vgpu::ptx

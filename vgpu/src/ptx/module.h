@@ -1,0 +1,64 @@
+// A PTX module as its text declares it: functions with the tokens of their bodies, and variables.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "lexer.h"
+
+namespace vgpu::ptx {
+
+enum class Space : uint8_t { Register, Global, Const, Shared, Local, Param };
+
+// One variable, parameter or register declaration.  Sizes in bytes.
+struct Declaration {
+  Space space = Space::Register;
+  std::string name;
+  std::string_view type;  // such as f32
+  uint32_t element = 0;   // bytes of one element
+  uint32_t size = 0;      // of all of it; 0 with `unsized`
+  uint32_t align = 1;
+  bool unsized = false;   // extern or []: its size comes with the launch
+  uint32_t count = 0;     // of `.reg .b32 %r<N>`: N
+  std::vector<Token> initial;
+};
+
+// Where a parameter lies among a function's.
+struct Parameter {
+  std::string name;
+  uint32_t offset, size;
+};
+
+struct Function {
+  std::string name;
+  bool entry = false;
+  bool defined = false;  // has a body here
+  std::vector<Parameter> parameters, results;
+  uint32_t parameter_bytes = 0;  // of both, results first
+  std::vector<Token> body;       // without the outer braces
+};
+
+struct Module {
+  std::string text;  // owns what the tokens point into
+  std::unordered_map<std::string, Function> functions;
+  std::vector<Declaration> variables;
+};
+
+// Unsupported, with the line, where the text is no PTX.
+void parse(std::string text, Module& module);
+
+// Bytes of a type such as u32; 0 for what is none.  A predicate has 1.
+uint32_t size_of(std::string_view type);
+
+// The declaration in tokens[at, end), such as `.reg .b32 %r<9>` or `.shared .align 4 .b8 x[8]`, of which several may share
+// the words before the names.
+std::vector<Declaration> declarations(const std::vector<Token>& tokens, size_t at, size_t end);
+
+// Bits of a literal as an operand of `type`.
+uint64_t literal(std::string_view text, bool negative, std::string_view type);
+bool is_literal(std::string_view text);
+
+}  // namespace vgpu::ptx

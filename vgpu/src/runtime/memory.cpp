@@ -1,0 +1,76 @@
+// The runtime's memory, streams and events: the driver's under other names.
+#include <cstring>
+
+#include "registration.h"
+
+using namespace vgpu;
+
+namespace {
+
+int copy(void* to, const void* from, size_t bytes) { return remember(cuMemcpy(address(to), address(from), bytes)); }
+int set(void* at, int value, size_t bytes) { return std::memset(at, value, bytes), kSuccess; }
+int allocate(void** to, size_t bytes) {
+  uint64_t at = 0;
+  int result = bytes ? cuMemAlloc_v2(&at, bytes) : kSuccess;
+  return *to = pointer(at), remember(result);
+}
+
+}  // namespace
+
+API int cudaMalloc(void** to, size_t bytes) { return allocate(to, bytes); }
+API int cudaMallocAsync(void** to, size_t bytes, void*) { return allocate(to, bytes); }
+API int cudaMallocManaged(void** to, size_t bytes, unsigned) { return allocate(to, bytes); }
+API int cudaFree(void* at) { return remember(cuMemFree_v2(address(at))); }
+API int cudaFreeAsync(void* at, void*) { return remember(cuMemFree_v2(address(at))); }
+API int cudaMallocHost(void** to, size_t bytes) { return remember(cuMemHostAlloc(to, bytes, 0)); }
+API int cudaHostAlloc(void** to, size_t bytes, unsigned) { return remember(cuMemHostAlloc(to, bytes, 0)); }
+API int cudaFreeHost(void* at) { return cuMemFreeHost(at); }
+API int cudaHostRegister(void* at, size_t bytes, unsigned) { return cuMemHostRegister_v2(at, bytes, 0); }
+API int cudaHostUnregister(void* at) { return cuMemHostUnregister(at); }
+API int cudaHostGetDevicePointer(void** to, void* at, unsigned) { return *to = at, kSuccess; }
+API int cudaMemGetInfo(size_t* free, size_t* total) { return cuMemGetInfo_v2(free, total); }
+API int cudaMemcpy(void* to, const void* from, size_t n, int) { return copy(to, from, n); }
+API int cudaMemcpyAsync(void* to, const void* from, size_t n, int, void*) { return copy(to, from, n); }
+API int cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t n, void*) { return copy(to, from, n); }
+API int cudaMemset(void* at, int value, size_t n) { return set(at, value, n); }
+API int cudaMemsetAsync(void* at, int value, size_t n, void*) { return set(at, value, n); }
+
+API int cudaGetSymbolAddress(void** to, const void* host) {
+  const Symbol* found = variable_of(host);
+  if (!found) return remember(13);
+  return *to = pointer(found->address), kSuccess;
+}
+API int cudaMemcpyToSymbol(const void* host, const void* from, size_t n, size_t offset, int) {
+  void* at = nullptr;
+  if (int error = cudaGetSymbolAddress(&at, host)) return error;
+  return copy(static_cast<char*>(at) + offset, from, n);
+}
+API int cudaMemcpyToSymbolAsync(const void* host, const void* from, size_t n, size_t offset, int kind, void*) {
+  return cudaMemcpyToSymbol(host, from, n, offset, kind);
+}
+struct PointerAttributes { int kind, device; void *on_device, *on_host; };
+API int cudaPointerGetAttributes(PointerAttributes* to, const void* at) {
+  bool device = Device::get().memory().find(address(at)).device;
+  return *to = {device ? 2 : 0, 0, device ? const_cast<void*>(at) : nullptr, nullptr}, kSuccess;
+}
+
+API int cudaStreamCreate(void** stream) { return *stream = handle(), kSuccess; }
+API int cudaStreamCreateWithFlags(void** stream, unsigned) { return *stream = handle(), kSuccess; }
+API int cudaStreamCreateWithPriority(void** stream, unsigned, int) { return *stream = handle(), kSuccess; }
+API int cudaStreamDestroy(void*) { return kSuccess; }
+API int cudaStreamSynchronize(void*) { return remember(Device::get().sticky()); }
+API int cudaStreamQuery(void*) { return Device::get().sticky(); }
+API int cudaStreamWaitEvent(void*, void*, unsigned) { return kSuccess; }
+API int cudaStreamIsCapturing(void*, int* state) { return *state = 0, kSuccess; }
+API int cudaStreamAddCallback(void* stream, void (*f)(void*, int, void*), void* data, unsigned flags) {
+  return cuStreamAddCallback(stream, f, data, flags);
+}
+API int cudaLaunchHostFunc(void*, void (*f)(void*), void* data) { return call_later(f, data), kSuccess; }
+API int cudaEventCreate(void** event) { return *event = handle(), kSuccess; }
+API int cudaEventCreateWithFlags(void** event, unsigned) { return *event = handle(), kSuccess; }
+API int cudaEventDestroy(void*) { return kSuccess; }
+API int cudaEventRecord(void*, void*) { return kSuccess; }
+API int cudaEventRecordWithFlags(void*, void*, unsigned) { return kSuccess; }
+API int cudaEventQuery(void*) { return Device::get().sticky(); }
+API int cudaEventSynchronize(void*) { return Device::get().sticky(); }
+API int cudaEventElapsedTime(float* milliseconds, void* from, void* to) { return cuEventElapsedTime(milliseconds, from, to); }

@@ -1,0 +1,106 @@
+#include "registration.h"
+
+#include <map>
+#include <memory>
+
+using namespace vgpu;
+
+namespace {
+
+// A container; loaded when something of it is first used.
+struct Unit {
+  const void* image;
+  Module* module = nullptr;
+  bool tried = false;
+};
+struct Name {
+  Unit* unit;
+  std::string name;
+  std::unique_ptr<Kernel> kernel;
+};
+struct Registry {
+  std::mutex lock;
+  std::map<const void*, Name> kernels, variables;
+  static Registry& get() { static Registry* one = new Registry; return *one; }
+};
+
+Module* module_of(Unit& unit) {
+  if (!unit.tried) unit.tried = true, load(unit.module, unit.image);
+  return unit.module;
+}
+
+struct Wrapper {  // what nvcc's code hands over: a magic number, a version, the container
+  int magic, version;
+  const void* container;
+  void* more;
+};
+
+thread_local int last_error = 0;
+
+}  // namespace
+
+namespace vgpu {
+
+Kernel* kernel_of(const void* host) {
+  Registry& r = Registry::get();
+  std::lock_guard<std::mutex> hold(r.lock);
+  auto found = r.kernels.find(host);
+  if (found == r.kernels.end()) return nullptr;
+  Name& one = found->second;
+  if (!one.kernel) {
+    Module* module = module_of(*one.unit);
+    const ptx::Function* function = module ? module->image->function(one.name) : nullptr;
+    if (!function || !function->defined) return nullptr;
+    one.kernel.reset(new Kernel{module, function, nullptr, ""});
+  }
+  return one.kernel.get();
+}
+
+const Symbol* variable_of(const void* host) {
+  Registry& r = Registry::get();
+  std::lock_guard<std::mutex> hold(r.lock);
+  auto found = r.variables.find(host);
+  if (found == r.variables.end()) return nullptr;
+  Module* module = module_of(*found->second.unit);
+  return module ? module->image->find(found->second.name) : nullptr;
+}
+
+int remember(int error) {
+  if (error) last_error = error;
+  return error;
+}
+
+}  // namespace vgpu
+
+API void** __cudaRegisterFatBinary(void* wrapper) {
+  return reinterpret_cast<void**>(new Unit{static_cast<Wrapper*>(wrapper)->container});
+}
+API void __cudaRegisterFatBinaryEnd(void**) {}
+API void __cudaUnregisterFatBinary(void**) {}
+API char __cudaInitModule(void**) { return 1; }
+API void __cudaRegisterFunction(void** unit, const char* host, char*, const char* name, int, void*, void*, void*, void*, int*) {
+  Registry& r = Registry::get();
+  std::lock_guard<std::mutex> hold(r.lock);
+  r.kernels[host] = Name{reinterpret_cast<Unit*>(unit), name, nullptr};
+}
+API void __cudaRegisterVar(void** unit, char* host, char*, const char* name, int, size_t, int, int) {
+  Registry& r = Registry::get();
+  std::lock_guard<std::mutex> hold(r.lock);
+  r.variables[host] = Name{reinterpret_cast<Unit*>(unit), name, nullptr};
+}
+
+API int cudaGetLastError() {
+  int error = last_error;
+  return last_error = 0, error;
+}
+API int cudaPeekAtLastError() { return last_error; }
+API const char* cudaGetErrorString(int error) {
+  const char* text = nullptr;
+  cuGetErrorString(error, &text);
+  return text;
+}
+API const char* cudaGetErrorName(int error) {
+  const char* text = nullptr;
+  cuGetErrorName(error, &text);
+  return text;
+}
