@@ -192,8 +192,8 @@ bool decode_relation(Decoder& d, const Statement& s, Instruction& i) {
   if (s.op == "set") {
     i.d = d.exact(s.operands[0], into);
   } else if (s.operands[0].kind == Operand::Vector) {
-    i.d = d.predicate(s.operands[0].parts[0]);
-    i.e = d.predicate(s.operands[0].parts[1]);
+    i.d = d.predicate(s.operands[0].parts.at(0));
+    i.e = d.predicate(s.operands[0].parts.at(1));
     i.count = 2;
   } else {
     i.d = d.predicate(s.operands[0]);
