@@ -45,8 +45,12 @@ class Real:
         unit = max(exponent, 1 - self.bias) - self.fraction  # of the last place
         top, under = top << max(-unit, 0), under << max(unit, 0)
         steps, rest = divmod(top, under)
-        away = {NEAREST: 2 * rest > under or (2 * rest == under and steps & 1), ZERO: False,
-                DOWN: negative and rest > 0, UP: not negative and rest > 0}[mode]
+        away = {
+            NEAREST: 2 * rest > under or (2 * rest == under and steps & 1),
+            ZERO: False,
+            DOWN: negative and rest > 0,
+            UP: not negative and rest > 0,
+        }[mode]
         made = ((unit + self.fraction + self.bias - 1) << self.fraction) + steps + away
         if made >= self.infinite:
             stays = mode == ZERO or (mode == DOWN and not negative) or (mode == UP and negative)
@@ -138,8 +142,10 @@ def smaller(type, x, y, greater=False, nan=False):
         if nan or (real.is_nan(x) and real.is_nan(y)):
             return real.nan
         return y if real.is_nan(x) else x
+
     def key(bits):
         return -(bits & real.sign - 1) - 1 if bits & real.sign else bits
+
     return (max if greater else min)(x, y, key=key)
 
 

@@ -28,16 +28,36 @@ def wrap(value, bits):
 def integer_corners(bits):
     near = [0, 1, 2, 3, 7, 8, 15, 16, 31, 32, 33, 63, 64, 255, 256]
     half, top = 1 << (bits - 1), 1 << bits
-    return sorted({wrap(v, bits) for v in [*near, *(-n for n in near), half - 1, half, half + 1, top - 1, 0x5555 * top // 3]})
+    return sorted(
+        {wrap(v, bits) for v in [*near, *(-n for n in near), half - 1, half, half + 1, top - 1, 0x5555 * top // 3]}
+    )
 
 
 def float_corners(type):
     exponent, fraction = FORMATS[type]
     one = ((1 << (exponent - 1)) - 1) << fraction
     top = ((1 << exponent) - 1) << fraction
-    found = [0, 1, 2, (1 << fraction) - 1, 1 << fraction, (1 << fraction) + 1, one - 1, one, one + 1, one + (1 << fraction),
-             one - (1 << fraction), top - 1, top, top | 1 << (fraction - 1), top | 1 << (fraction - 1) | 5, top | 1,
-             one + (fraction << fraction), one - (fraction << fraction), one - ((fraction + 1) << fraction)]
+    found = [
+        0,
+        1,
+        2,
+        (1 << fraction) - 1,
+        1 << fraction,
+        (1 << fraction) + 1,
+        one - 1,
+        one,
+        one + 1,
+        one + (1 << fraction),
+        one - (1 << fraction),
+        top - 1,
+        top,
+        top | 1 << (fraction - 1),
+        top | 1 << (fraction - 1) | 5,
+        top | 1,
+        one + (fraction << fraction),
+        one - (fraction << fraction),
+        one - ((fraction + 1) << fraction),
+    ]
     return found + [v | 1 << (exponent + fraction) for v in found]
 
 
@@ -60,7 +80,9 @@ def tuples(type, arity, count=4000, seed=0):
         else:
             near = column >> random.integers(0, bits, count).astype(np.uint64)
         made[k] = np.where(random.random(count) < 0.5, near, column)
-    return [np.concatenate([np.array(c, np.uint64), m]).astype(unsigned(type)) for c, m in zip(columns, made, strict=True)]
+    return [
+        np.concatenate([np.array(c, np.uint64), m]).astype(unsigned(type)) for c, m in zip(columns, made, strict=True)
+    ]
 
 
 def same(made, wanted, *operands):
@@ -70,4 +92,6 @@ def same(made, wanted, *operands):
     if len(different):
         at = different[0]
         given = ", ".join(hex(int(one[at])) for one in operands)
-        raise AssertionError(f"{len(different)} of {len(made)} differ: ({given}) gave {int(made[at]):#x}, not {int(wanted[at]):#x}")
+        raise AssertionError(
+            f"{len(different)} of {len(made)} differ: ({given}) gave {int(made[at]):#x}, not {int(wanted[at]):#x}"
+        )

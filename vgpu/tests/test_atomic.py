@@ -13,40 +13,63 @@ def cas(old, b, c):
     return c if old == b else old
 
 
-INTEGER = {"add": lambda old, b, c: old + b, "min": lambda old, b, c: min(old, b), "max": lambda old, b, c: max(old, b),
-           "and": lambda old, b, c: old & b, "or": lambda old, b, c: old | b, "xor": lambda old, b, c: old ^ b,
-           "exch": lambda old, b, c: b, "cas": cas, "inc": lambda old, b, c: 0 if old >= b else old + 1,
-           "dec": lambda old, b, c: b if old == 0 or old > b else old - 1}
-CASES = [*((op, f"{kind}{bits}") for op in ("min", "max") for kind in "us" for bits in (32, 64)),
-         *((op, f"b{bits}") for op in ("and", "or", "xor", "exch", "cas") for bits in (32, 64)), ("cas", "b16"),
-         ("add", "u32"), ("add", "s32"), ("add", "u64"), ("inc", "u32"), ("dec", "u32")]
+INTEGER = {
+    "add": lambda old, b, c: old + b,
+    "min": lambda old, b, c: min(old, b),
+    "max": lambda old, b, c: max(old, b),
+    "and": lambda old, b, c: old & b,
+    "or": lambda old, b, c: old | b,
+    "xor": lambda old, b, c: old ^ b,
+    "exch": lambda old, b, c: b,
+    "cas": cas,
+    "inc": lambda old, b, c: 0 if old >= b else old + 1,
+    "dec": lambda old, b, c: b if old == 0 or old > b else old - 1,
+}
+CASES = [
+    *((op, f"{kind}{bits}") for op in ("min", "max") for kind in "us" for bits in (32, 64)),
+    *((op, f"b{bits}") for op in ("and", "or", "xor", "exch", "cas") for bits in (32, 64)),
+    ("cas", "b16"),
+    ("add", "u32"),
+    ("add", "s32"),
+    ("add", "u64"),
+    ("inc", "u32"),
+    ("dec", "u32"),
+]
 FLOATS = ["f32", "f64", "f16", "bf16", "f16x2", "bf16x2"]
 SPACES = ["global", "shared", "generic", "generic shared"]
 
 
 def program(op, type, space, reads):
     """Each thread applies the operation to its own word of p0 with p1 and p2; what was there goes to p3."""
-    width, rest = size(type), " %c," if op == "cas" else ""
+    width, rest = size(type), ", %c" if op == "cas" else ""
     suffix = "noftz." if type in ("f16", "bf16", "f16x2", "bf16x2") else ""
     where = {"global": "global.", "shared": "shared."}.get(space, "")
     address = {"global": "[%at]", "shared": "[%near]", "generic": "[%at]", "generic shared": "[%other]"}[space]
-    apply = f"{'atom' if reads else 'red'}.{where}{op}.{suffix}{type} {'%d, ' if reads else ''}{address}, %b{',' + rest[:-1] if rest else ''};"
+    name, old = ("atom", "%d, ") if reads else ("red", "")
+    apply = f"{name}.{where}{op}.{suffix}{type} {old}{address}, %b{rest};"
     bits = word(unsigned(type))
     stage = f"st.shared.{bits} [%near], %a;" if "shared" in space else ""
     back = f"ld.shared.{bits} %a, [%near]; st.global.{bits} [%at], %a;" if "shared" in space else ""
-    loads = "".join(f"ld.param.u64 %l1, [p{k}]; add.u64 %l1, %l1, %o; ld.global.{bits} %{'abc'[k]}, [%l1];" for k in range(3))
-    return kernel(f""".reg .{register(unsigned(type))} %a, %b, %c, %d; .reg .b64 %o, %at, %other; .reg .b32 %near;
+    loads = "".join(
+        f"ld.param.u64 %l1, [p{k}]; add.u64 %l1, %l1, %o; ld.global.{bits} %{'abc'[k]}, [%l1];" for k in range(3)
+    )
+    return kernel(
+        f""".reg .{register(unsigned(type))} %a, %b, %c, %d; .reg .b64 %o, %at, %other; .reg .b32 %near;
     .shared .align 16 .b8 area[{LANES * 8}];
     mul.wide.u32 %o, %i, {width}; {loads} ld.param.u64 %at, [p0]; add.u64 %at, %at, %o;
     mov.u32 %near, area; mul.lo.u32 %r1, %t, {width}; add.u32 %near, %near, %r1;
     cvt.u64.u32 %other, %near; cvta.shared.u64 %other, %other; mov.b{max(16, 8 * width)} %d, %a;
-    {stage} {apply} {back} ld.param.u64 %l1, [p3]; add.u64 %l1, %l1, %o; st.global.{bits} [%l1], %d;""", ["p0", "p1", "p2", "p3"])
+    {stage} {apply} {back} ld.param.u64 %l1, [p3]; add.u64 %l1, %l1, %o; st.global.{bits} [%l1], %d;""",
+        ["p0", "p1", "p2", "p3"],
+    )
 
 
 def run(device, op, type, space, columns, reads=True):
     count = len(columns[0]) // LANES * LANES
     columns = [np.ascontiguousarray(one[:count]) for one in columns]
-    code, (left, _, _, old) = device.run(program(op, type, space, reads), [*columns, np.zeros_like(columns[0])], count // LANES, LANES)
+    code, (left, _, _, old) = device.run(
+        program(op, type, space, reads), [*columns, np.zeros_like(columns[0])], count // LANES, LANES
+    )
     assert code == 0
     same(old, columns[0], *columns)
     return left, columns
@@ -77,8 +100,11 @@ def added(type, a, b, flushes):
 @pytest.mark.parametrize("type", FLOATS)
 def test_sums_of_floats(device, type, space):
     """In global memory single precision is flushed, in shared memory it is not: so PTX says."""
-    columns = tuples(type, 3, 2000) if not type.endswith("x2") else [
-        one[:len(one) // 2 * 2].view(np.uint32) for one in tuples(type[:-2], 3, 4000)]
+    columns = (
+        tuples(type, 3, 2000)
+        if not type.endswith("x2")
+        else [one[: len(one) // 2 * 2].view(np.uint32) for one in tuples(type[:-2], 3, 4000)]
+    )
     for reads in (True, False):
         left, given = run(device, "add", type, space, columns, reads)
         made = canonical("f64", left.tolist()) if type == "f64" else left.tolist()
@@ -95,7 +121,9 @@ SCHEDULES = ["serial", "reverse", "random:1", "adversary:1"]
 def test_many_threads_draw_tickets(device, schedule):
     """Each gets another one: nothing is lost and nothing comes twice."""
     text = kernel(CROWD + "atom.global.add.u32 %r2, [%l0], 1; st.global.u32 [%l1], %r2;", ["p0", "p1"])
-    code, (counts, drawn), _ = device.apart(text, [np.zeros(4, np.uint32), np.zeros(2048, np.uint32)], schedule, grid=16, block=128)
+    code, (counts, drawn), _ = device.apart(
+        text, [np.zeros(4, np.uint32), np.zeros(2048, np.uint32)], schedule, grid=16, block=128
+    )
     assert (code, counts.tolist()) == (0, [512] * 4)
     for k in range(4):
         assert sorted(drawn[k::4].tolist()) == list(range(512))
@@ -104,8 +132,12 @@ def test_many_threads_draw_tickets(device, schedule):
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_a_chain_of_exchanges_loses_nothing(device, schedule):
     """What goes in with exch, and the last value, are what comes out and the first."""
-    text = kernel(CROWD + "add.u32 %r3, %i, 1; atom.global.exch.b32 %r2, [%l0], %r3; st.global.u32 [%l1], %r2;", ["p0", "p1"])
-    code, (last, drawn), _ = device.apart(text, [np.zeros(4, np.uint32), np.zeros(512, np.uint32)], schedule, grid=4, block=128)
+    text = kernel(
+        CROWD + "add.u32 %r3, %i, 1; atom.global.exch.b32 %r2, [%l0], %r3; st.global.u32 [%l1], %r2;", ["p0", "p1"]
+    )
+    code, (last, drawn), _ = device.apart(
+        text, [np.zeros(4, np.uint32), np.zeros(512, np.uint32)], schedule, grid=4, block=128
+    )
     assert code == 0
     assert sorted([*last.tolist(), *drawn.tolist()]) == sorted([0] * 4 + list(range(1, 513)))
 
@@ -113,11 +145,15 @@ def test_a_chain_of_exchanges_loses_nothing(device, schedule):
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_compare_and_swap_builds_a_sum(device, schedule):
     """The loop that frameworks build where there is no atomic for a type: a product of odd numbers is exact."""
-    body = CROWD + """shl.b32 %r4, %i, 1; or.b32 %r4, %r4, 1; ld.global.u32 %r5, [%l0];
+    body = (
+        CROWD
+        + """shl.b32 %r4, %i, 1; or.b32 %r4, %r4, 1; ld.global.u32 %r5, [%l0];
     again: mul.lo.u32 %r6, %r5, %r4; mov.u32 %r7, %r5; atom.global.cas.b32 %r5, [%l0], %r5, %r6;
     setp.ne.u32 %p0, %r5, %r7; @%p0 bra again;"""
-    code, (made, _), _ = device.apart(kernel(body, ["p0", "p1"]), [np.ones(4, np.uint32), np.zeros(256, np.uint32)], schedule,
-                                      grid=4, block=64)
+    )
+    code, (made, _), _ = device.apart(
+        kernel(body, ["p0", "p1"]), [np.ones(4, np.uint32), np.zeros(256, np.uint32)], schedule, grid=4, block=64
+    )
     wanted = [1] * 4
     for k in range(256):
         wanted[k & 3] = wrap(wanted[k & 3] * (2 * k + 1), 32)

@@ -21,8 +21,14 @@ def columns_with_fields(type, arity):
     columns = tuples(type, arity, 6000)
     random = np.random.default_rng(1)
     near = [0, 1, 7, 8, 31, 32, 33, 63, 64, 65, 255, 256, 257, (1 << 32) - 1]
-    fields = [np.where(random.random(len(columns[0])) < 0.5, random.choice(near, len(columns[0])),
-                       random.integers(0, 70, len(columns[0]))).astype(np.uint32) for _ in range(2)]
+    fields = [
+        np.where(
+            random.random(len(columns[0])) < 0.5,
+            random.choice(near, len(columns[0])),
+            random.integers(0, 70, len(columns[0])),
+        ).astype(np.uint32)
+        for _ in range(2)
+    ]
     return columns, fields
 
 
@@ -53,7 +59,9 @@ def test_extract(device, type):
 @pytest.mark.parametrize("type", ["b32", "b64"])
 def test_insert(device, type):
     (x, y), (z, w) = columns_with_fields(type, 2)
-    wanted = [inserted(*one, 8 * size(type)) for one in zip(x.tolist(), y.tolist(), z.tolist(), w.tolist(), strict=True)]
+    wanted = [
+        inserted(*one, 8 * size(type)) for one in zip(x.tolist(), y.tolist(), z.tolist(), w.tolist(), strict=True)
+    ]
     same(device.results(f"bfi.{type} %d, %x, %y, %z, %w;", [unsigned(type)], x, y, z, w), wanted, x, y, z, w)
 
 
@@ -79,12 +87,22 @@ def test_counts(device, type):
     bits = 8 * size(type)
     same(device.results(f"popc.{type} %d, %x;", [np.uint32], x), [a.bit_count() for a in x.tolist()], x)
     same(device.results(f"clz.{type} %d, %x;", [np.uint32], x), [bits - a.bit_length() for a in x.tolist()], x)
-    same(device.results(f"brev.{type} %d, %x;", [unsigned(type)], x), [number(bits_of(a, bits)[::-1]) for a in x.tolist()], x)
+    same(
+        device.results(f"brev.{type} %d, %x;", [unsigned(type)], x),
+        [number(bits_of(a, bits)[::-1]) for a in x.tolist()],
+        x,
+    )
 
 
 # The selectors of each mode, the highest byte first, for the four values of c's low bits.
-MODES = {"f4e": "3210 4321 5432 6543", "b4e": "5670 6701 7012 0123", "rc8": "0000 1111 2222 3333",
-         "ecl": "3210 3211 3222 3333", "ecr": "0000 1110 2210 3210", "rc16": "1010 3232 1010 3232"}
+MODES = {
+    "f4e": "3210 4321 5432 6543",
+    "b4e": "5670 6701 7012 0123",
+    "rc8": "0000 1111 2222 3333",
+    "ecl": "3210 3211 3222 3333",
+    "ecr": "0000 1110 2210 3210",
+    "rc16": "1010 3232 1010 3232",
+}
 
 
 @pytest.mark.parametrize("mode", ["", *MODES])
@@ -150,7 +168,9 @@ def test_products_with_carry(device, bits):
     t = f"u{bits}"
     body = f"mad.lo.cc.{t} %d, %x, %y, %z; madc.hi.cc.{t} %e, %x, %y, %w; addc.{t} %f, 0, 0;"
     d, e, f = device.results(body, [unsigned(t)] * 3, x, y, z, w)
-    wanted = [a * b + (c | k << bits) for a, b, c, k in zip(x.tolist(), y.tolist(), z.tolist(), w.tolist(), strict=True)]
+    wanted = [
+        a * b + (c | k << bits) for a, b, c, k in zip(x.tolist(), y.tolist(), z.tolist(), w.tolist(), strict=True)
+    ]
     for made, at in ((d, 0), (e, bits), (f, 2 * bits)):
         same(made, [wrap(one >> at, bits) for one in wanted], x, y, z, w)
 

@@ -5,8 +5,14 @@ import pytest
 from exact import NOT, Real
 from operands import FORMATS, same, signed, size, tuples, unsigned
 
-ORDERED = {"eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b,
-           "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b}
+ORDERED = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+}
 UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 COMBINED = {"and": lambda p, q: p and q, "or": lambda p, q: p or q, "xor": lambda p, q: p != q}
 INTEGERS = ["b16", "u16", "s16", "b32", "u32", "s32", "b64", "u64", "s64"]
@@ -102,9 +108,9 @@ def test_set_of_sixteen_bits_from_halves(device):
 @pytest.mark.parametrize("type", ["f16", "bf16"])
 def test_pairs_of_halves(device, type):
     x, y = tuples(type, 2, 1500, seed=3)
-    a, b = (one[:len(one) // 2 * 2].view(np.uint32) for one in (x, y))
+    a, b = (one[: len(one) // 2 * 2].view(np.uint32) for one in (x, y))
     for relation in relations(type):
-        wanted = answers(relation, type, x, y)[:2 * len(a)]
+        wanted = answers(relation, type, x, y)[: 2 * len(a)]
         p, q = told(device, f"setp.{relation}.{type}x2 %p0|%p1, %x, %y;", a, b)
         same(p, wanted[::2].astype(np.uint32), a, b)
         same(q, wanted[1::2].astype(np.uint32), a, b)
@@ -117,10 +123,14 @@ def test_pairs_of_halves(device, type):
 def test_selection(device, type):
     x, y = tuples(type, 2)
     (z,) = tuples("f32", 1, len(x))
-    z = z[:len(x)]
+    z = z[: len(x)]
     made = device.results(f"setp.gt.s32 %p0, %z, 7; selp.{type} %d, %x, %y, %p0;", [unsigned(type)], x, y, z)
     same(made, np.where(z.view(np.int32) > 7, x, y), x, y, z)
-    same(device.results(f"slct.{type}.s32 %d, %x, %y, %z;", [unsigned(type)], x, y, z), np.where(z.view(np.int32) >= 0, x, y), z)
+    same(
+        device.results(f"slct.{type}.s32 %d, %x, %y, %z;", [unsigned(type)], x, y, z),
+        np.where(z.view(np.int32) >= 0, x, y),
+        z,
+    )
     number = z.view(np.float32)
     made = device.results(f"slct.{type}.f32 %d, %x, %y, %z;", [unsigned(type)], x, y, z)
     same(made, np.where(number >= 0, x, y), x, y, z)  # a NaN chooses the second

@@ -100,14 +100,18 @@ def test_floats_to_integers(device, into, source):
     for word, mode in TO_INTEGER.items():
         check(device, f"{word}.", into, source, lambda bits, m=mode: integer_of(bits, source, into, m))
         if source == "f32":
-            check(device, f"{word}.ftz.", into, source, lambda bits, m=mode: integer_of(bits, source, into, m, ftz=True))
+            check(
+                device, f"{word}.ftz.", into, source, lambda bits, m=mode: integer_of(bits, source, into, m, ftz=True)
+            )
 
 
 @pytest.mark.parametrize("source", ["f32", "f64"])
 @pytest.mark.parametrize("into", INTEGERS)
 def test_floats_near_the_limits_of_integers(device, into, source):
     dtype = np.float32 if source == "f32" else np.float64
-    near = [np.nextafter(dtype(at), dtype(way)) for at in (*limits(into), 0.5, 1.5, 2.5, -0.5) for way in (-np.inf, np.inf)]
+    near = [
+        np.nextafter(dtype(at), dtype(way)) for at in (*limits(into), 0.5, 1.5, 2.5, -0.5) for way in (-np.inf, np.inf)
+    ]
     near += [dtype(at) + dtype(k) for at in limits(into) for k in (-1, -0.5, 0, 0.5, 1)]
     x = np.array(near, dtype).view(unsigned(source))
     for word, mode in TO_INTEGER.items():
@@ -145,9 +149,11 @@ def test_floats(device, into, source):
             return float_of(Real(source).value(flush(bits) if source == "f32" else bits), into, "rn", ftz=into == "f32")
 
         check(device, f"{mode}ftz.", into, source, flushed)
-    if into != "bf16" and "bf16" != source:
+    if into != "bf16" and source != "bf16":
         mode = "" if widens or into == source else "rn."
-        check(device, f"{mode}sat.", into, source, lambda bits: float_of(Real(source).value(bits), into, "rn", sat=True))
+        check(
+            device, f"{mode}sat.", into, source, lambda bits: float_of(Real(source).value(bits), into, "rn", sat=True)
+        )
 
 
 @pytest.mark.parametrize("type", ["f16", "f32", "f64"])

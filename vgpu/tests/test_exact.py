@@ -17,5 +17,9 @@ def test_agrees_with_numpy(op, type):
         host = HOST[op](*(one.view(FLOATS[type]) for one in columns))
     wanted = [result(type, op, "rn", one) for one in zip(*(one.tolist() for one in columns), strict=True)]
     number = ~np.isnan(host)
-    same(host.view(columns[0].dtype)[number], np.array(wanted, columns[0].dtype)[number], *(one[number] for one in columns))
+    same(
+        host.view(columns[0].dtype)[number],
+        np.array(wanted, columns[0].dtype)[number],
+        *(one[number] for one in columns),
+    )
     assert np.isnan(np.array(wanted, columns[0].dtype).view(FLOATS[type])[~number]).all()

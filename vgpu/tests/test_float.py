@@ -12,7 +12,7 @@ ARITY = {"add": 2, "sub": 2, "mul": 2, "div": 2, "fma": 3, "rcp": 1, "sqrt": 1}
 
 def check(device, text, type, of, columns):
     """NaN results of double precision are compared as NaNs: PTX does not say which one comes."""
-    names = ", ".join(f"%{name}" for name in "xyz"[:len(columns)])
+    names = ", ".join(f"%{name}" for name in "xyz"[: len(columns)])
     made = device.results(f"{text}.{type} %d, {names};", [unsigned(type)], *columns)
     if type == "f64":
         made = np.array(canonical(type, made.tolist()), np.uint64)
@@ -35,7 +35,9 @@ def test_flushed_and_held(device, op, mode):
     check(device, f"{op}.{mode}.ftz", "f32", lambda *xs: result("f32", op, mode, xs, ftz=True), columns)
     if op in ("add", "sub", "mul", "fma"):
         check(device, f"{op}.{mode}.sat", "f32", lambda *xs: result("f32", op, mode, xs, sat=True), columns)
-        check(device, f"{op}.{mode}.ftz.sat", "f32", lambda *xs: result("f32", op, mode, xs, ftz=True, sat=True), columns)
+        check(
+            device, f"{op}.{mode}.ftz.sat", "f32", lambda *xs: result("f32", op, mode, xs, ftz=True, sat=True), columns
+        )
 
 
 def test_products_and_sums_in_one(device):
@@ -78,9 +80,14 @@ def test_absolute_value_of_a_double_nan_is_that_nan(device):
     same(made, x, x)
 
 
-KINDS = {"finite": np.isfinite, "infinite": np.isinf, "number": lambda v: ~np.isnan(v), "notanumber": np.isnan,
-         "subnormal": lambda v: (v != 0) & (np.abs(v) < np.finfo(v.dtype).tiny),
-         "normal": lambda v: np.isfinite(v) & ((v == 0) | (np.abs(v) >= np.finfo(v.dtype).tiny))}
+KINDS = {
+    "finite": np.isfinite,
+    "infinite": np.isinf,
+    "number": lambda v: ~np.isnan(v),
+    "notanumber": np.isnan,
+    "subnormal": lambda v: (v != 0) & (np.abs(v) < np.finfo(v.dtype).tiny),
+    "normal": lambda v: np.isfinite(v) & ((v == 0) | (np.abs(v) >= np.finfo(v.dtype).tiny)),
+}
 
 
 @pytest.mark.parametrize("type", ["f32", "f64"])
@@ -93,6 +100,7 @@ def test_kinds_of_numbers(device, kind, type):
 
 def of_single(function):
     """In double precision, with the limits that PTX's tables give."""
+
     def of(value):
         try:
             return function(value)
@@ -100,22 +108,30 @@ def of_single(function):
             return math.inf
         except ValueError:
             return math.nan
+
     return of
 
 
 # The largest error that PTX documents, relative to the result or absolute, and the operands for which it does.
-APPROXIMATE = {"rcp.approx": (lambda v: 1 / v, 2.0**-23, 0, (-1e37, 1e37)), "sqrt.approx": (math.sqrt, 2.0**-23, 0, (0, 1e38)),
-               "rsqrt.approx": (lambda v: 1 / math.sqrt(v), 2.0**-22.9, 0, (0, 1e38)),
-               "ex2.approx": (lambda v: 2.0**v, 2.0**-22, 0, (-126, 127)), "lg2.approx": (math.log2, 2.0**-22, 2.0**-22, (0, 1e38)),
-               "sin.approx": (math.sin, 0, 2.0**-20.5, (-math.pi, math.pi)), "cos.approx": (math.cos, 0, 2.0**-20.5, (-math.pi, math.pi)),
-               "tanh.approx": (math.tanh, 2.0**-11, 0, (-100, 100))}
+APPROXIMATE = {
+    "rcp.approx": (lambda v: 1 / v, 2.0**-23, 0, (-1e37, 1e37)),
+    "sqrt.approx": (math.sqrt, 2.0**-23, 0, (0, 1e38)),
+    "rsqrt.approx": (lambda v: 1 / math.sqrt(v), 2.0**-22.9, 0, (0, 1e38)),
+    "ex2.approx": (lambda v: 2.0**v, 2.0**-22, 0, (-126, 127)),
+    "lg2.approx": (math.log2, 2.0**-22, 2.0**-22, (0, 1e38)),
+    "sin.approx": (math.sin, 0, 2.0**-20.5, (-math.pi, math.pi)),
+    "cos.approx": (math.cos, 0, 2.0**-20.5, (-math.pi, math.pi)),
+    "tanh.approx": (math.tanh, 2.0**-11, 0, (-100, 100)),
+}
 
 
 @pytest.mark.parametrize("op", APPROXIMATE)
 def test_approximate(device, op):
     function, relative, absolute, (low, high) = APPROXIMATE[op]
     (bits,) = tuples("f32", 1, 6000)
-    values = np.concatenate([bits.view(np.float32), np.random.default_rng(0).uniform(low, high, 4000).astype(np.float32)])
+    values = np.concatenate(
+        [bits.view(np.float32), np.random.default_rng(0).uniform(low, high, 4000).astype(np.float32)]
+    )
     values = values[(values > low) & (values < high) & (np.abs(values) > 1e-37)]
     made = device.results(f"{op}.f32 %d, %x;", [np.uint32], values.view(np.uint32)).view(np.float32).astype(float)
     wanted = np.array([of_single(function)(v) for v in values.tolist()])
@@ -123,10 +139,16 @@ def test_approximate(device, op):
     assert within.all(), (op, values[~within][:3], made[~within][:3], wanted[~within][:3])
 
 
-LIMITS = {"rcp.approx": "-inf:-0 -0:-inf 0:inf inf:0 nan:nan", "sqrt.approx": "-inf:nan -1:nan -0:-0 0:0 inf:inf nan:nan",
-          "rsqrt.approx": "-inf:nan -1:nan -0:-inf 0:inf inf:0 nan:nan", "ex2.approx": "-inf:0 -0:1 0:1 inf:inf nan:nan",
-          "lg2.approx": "-inf:nan -1:nan -0:-inf 0:-inf inf:inf nan:nan", "sin.approx": "-inf:nan -0:-0 0:0 inf:nan nan:nan",
-          "cos.approx": "-inf:nan -0:1 0:1 inf:nan nan:nan", "tanh.approx": "-inf:-1 -0:-0 0:0 inf:1 nan:nan"}
+LIMITS = {
+    "rcp.approx": "-inf:-0 -0:-inf 0:inf inf:0 nan:nan",
+    "sqrt.approx": "-inf:nan -1:nan -0:-0 0:0 inf:inf nan:nan",
+    "rsqrt.approx": "-inf:nan -1:nan -0:-inf 0:inf inf:0 nan:nan",
+    "ex2.approx": "-inf:0 -0:1 0:1 inf:inf nan:nan",
+    "lg2.approx": "-inf:nan -1:nan -0:-inf 0:-inf inf:inf nan:nan",
+    "sin.approx": "-inf:nan -0:-0 0:0 inf:nan nan:nan",
+    "cos.approx": "-inf:nan -0:1 0:1 inf:nan nan:nan",
+    "tanh.approx": "-inf:-1 -0:-0 0:0 inf:1 nan:nan",
+}
 
 
 @pytest.mark.parametrize("op", LIMITS)

@@ -13,12 +13,12 @@ TYPES = ["f16", "bf16"]
 
 def check(device, text, type, of, columns):
     """In single registers, and with neighbours in the halves of one."""
-    names = ", ".join(f"%{name}" for name in "xyz"[:len(columns)])
+    names = ", ".join(f"%{name}" for name in "xyz"[: len(columns)])
     wanted = np.array([of(*one) for one in zip(*(one.tolist() for one in columns), strict=True)], np.uint16)
     same(device.results(f"{text}.{type} %d, {names};", [np.uint16], *columns), wanted, *columns)
-    pairs = [np.ascontiguousarray(one[:len(one) // 2 * 2]).view(np.uint32) for one in columns]
+    pairs = [np.ascontiguousarray(one[: len(one) // 2 * 2]).view(np.uint32) for one in columns]
     made = device.results(f"{text}.{type}x2 %d, {names};", [np.uint32], *pairs)
-    same(made, wanted[:len(wanted) // 2 * 2].view(np.uint32), *pairs)
+    same(made, wanted[: len(wanted) // 2 * 2].view(np.uint32), *pairs)
 
 
 @pytest.mark.parametrize("type", TYPES)
@@ -94,7 +94,9 @@ def test_approximate(device, op, type):
     if (op, type) == ("ex2.approx", "bf16"):
         op = "ex2.approx.ftz"
     x = np.arange(1 << 16, dtype=np.uint16)
-    wide, made = device.results(f"cvt.f32.{type} %d, %x; {op}.{type} %h0, %x; cvt.f32.{type} %e, %h0;", [np.uint32] * 2, x)
+    wide, made = device.results(
+        f"cvt.f32.{type} %d, %x; {op}.{type} %h0, %x; cvt.f32.{type} %e, %h0;", [np.uint32] * 2, x
+    )
     wide, made = wide.view(np.float32).astype(float), made.view(np.float32).astype(float)
     within = (np.abs(wide) < 15) & (np.abs(wide) > 1e-3)
     wanted = np.array([(math.tanh if op[0] == "t" else math.exp2)(v) for v in wide[within].tolist()])

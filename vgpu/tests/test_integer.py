@@ -61,7 +61,7 @@ def test_wide_products(device, type):
     check(device, f"mul.wide.{type}", type, lambda a, b: a * b, out=wide)
     x, y = tuples(type, 2)
     (z,) = tuples(wide, 1, len(x))
-    z = z[:len(x)]
+    z = z[: len(x)]
     wanted = [wrap(a * b + c, 8 * size(wide)) for a, b, c in zip(*values(type, x, y), *values(wide, z), strict=True)]
     same(device.results(f"mad.wide.{type} %d, %x, %y, %z;", [unsigned(wide)], x, y, z), wanted, x, y, z)
 
@@ -148,11 +148,16 @@ def parts(value, type, bits):
 def test_dot_products(device, first, second):
     x, y, z = tuples("b32", 3)
     rows = list(zip(x.tolist(), y.tolist(), z.tolist(), strict=True))
-    four = [wrap(c + sum(p * q for p, q in zip(parts(a, first, 8), parts(b, second, 8), strict=True)), 32) for a, b, c in rows]
+    four = [
+        wrap(c + sum(p * q for p, q in zip(parts(a, first, 8), parts(b, second, 8), strict=True)), 32)
+        for a, b, c in rows
+    ]
     same(device.results(f"dp4a.{first}.{second} %d, %x, %y, %z;", [np.uint32], x, y, z), four, x, y, z)
     for half, at in (("lo", 0), ("hi", 2)):
-        two = [wrap(c + sum(p * q for p, q in zip(parts(a, first, 16), parts(b, second, 8)[at:at + 2], strict=True)), 32)
-               for a, b, c in rows]
+        two = [
+            wrap(c + sum(p * q for p, q in zip(parts(a, first, 16), parts(b, second, 8)[at : at + 2], strict=True)), 32)
+            for a, b, c in rows
+        ]
         same(device.results(f"dp2a.{half}.{first}.{second} %d, %x, %y, %z;", [np.uint32], x, y, z), two, x, y, z)
 
 
@@ -160,8 +165,10 @@ def test_dot_products(device, first, second):
 def test_pairs(device, type):
     x, y = tuples("b32", 2)
     for op in ("add", "min", "max"):
-        halves = [[wrap(TWO[op](p, q), 16) for p, q in zip(parts(a, type, 16), parts(b, type, 16), strict=True)]
-                  for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+        halves = [
+            [wrap(TWO[op](p, q), 16) for p, q in zip(parts(a, type, 16), parts(b, type, 16), strict=True)]
+            for a, b in zip(x.tolist(), y.tolist(), strict=True)
+        ]
         same(device.results(f"{op}.{type} %d, %x, %y;", [np.uint32], x, y), [a | b << 16 for a, b in halves], x, y)
 
 
@@ -170,6 +177,11 @@ def test_pairs(device, type):
 def test_four_bytes(device, op, type):
     of = {"vmax4": max, "vmin4": min, "vadd4": lambda a, b: a + b}[op]
     x, y = tuples("b32", 2)
-    wanted = [sum(wrap(of(p, q), 8) << 8 * k for k, (p, q) in enumerate(zip(parts(a, type, 8), parts(b, type, 8), strict=True)))
-              for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    wanted = [
+        sum(
+            wrap(of(p, q), 8) << 8 * k
+            for k, (p, q) in enumerate(zip(parts(a, type, 8), parts(b, type, 8), strict=True))
+        )
+        for a, b in zip(x.tolist(), y.tolist(), strict=True)
+    ]
     same(device.results(f"{op}.{type}.{type}.{type} %d, %x, %y, 0;", [np.uint32], x, y), wanted, x, y)

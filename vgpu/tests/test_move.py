@@ -29,7 +29,8 @@ def test_packing(device, whole, part, count):
 
 
 def test_literals(device):
-    body = """mov.f32 %d, 0fC0490FDB; mov.f64 %e, 0d400921FB54442D18; mov.u32 %f, 0x1F; mov.s32 %r1, -5; add.s32 %f, %f, %r1;
+    body = """mov.f32 %d, 0fC0490FDB; mov.f64 %e, 0d400921FB54442D18; mov.u32 %f, 0x1F; mov.s32 %r1, -5;
+    add.s32 %f, %f, %r1;
     mov.u64 %g, 18446744073709551615U;"""
     made = device.results(body, [np.uint32, np.uint64, np.uint32, np.uint64], np.zeros(3, np.uint32))
     assert [hex(int(one[0])) for one in made] == ["0xc0490fdb", "0x400921fb54442d18", "0x1a", "0xffffffffffffffff"]
@@ -44,25 +45,35 @@ def test_loads_into_wider_registers(device, type, wide):
         pytest.skip("PTX has no such register")
     (x,) = tuples(type if type[0] == "f" else f"b{bits}", 1)
     numbers = [signed(one, bits) if type[0] == "s" else one for one in x.tolist()]
-    text = kernel(f""".reg .b{wide} %v; .reg .b64 %o;
+    text = kernel(
+        f""".reg .b{wide} %v; .reg .b64 %o;
     ld.param.u64 %l0, [p0]; mul.wide.u32 %o, %i, {bits // 8}; add.u64 %l0, %l0, %o; ld.global.{type} %v, [%l0];
     ld.param.u64 %l1, [p1]; mul.wide.u32 %o, %i, {wide // 8}; add.u64 %l1, %l1, %o; st.global.b{wide} [%l1], %v;
-    not.b{wide} %v, %v; st.global.{type} [%l0], %v;""", ["p0", "p1"])
-    x, numbers = x[:len(x) // 32 * 32], numbers[:len(x) // 32 * 32]
+    not.b{wide} %v, %v; st.global.{type} [%l0], %v;""",
+        ["p0", "p1"],
+    )
+    x, numbers = x[: len(x) // 32 * 32], numbers[: len(x) // 32 * 32]
     result, (left, made) = device.run(text, [x, np.zeros(len(x), UNSIGNED[wide // 8])], len(x) // 32)
     assert result == 0
     same(made, np.array([wrap(one, wide) for one in numbers], made.dtype), x)
     same(left, ~x, x)
 
 
-SPACES = {"global": ("ld.param.u64 %l2, [p1]; mul.wide.u32 %l3, %i, 16; add.u64 %l2, %l2, %l3;", "[%l2]"),
-          "shared": (".shared .align 16 .b8 area[512]; mul.lo.u32 %r1, %t, 16; mov.u32 %r2, area; add.u32 %r2, %r2, %r1;", "[%r2]"),
-          "local": (".local .align 16 .b8 own[48]; mov.u64 %l2, own; add.u64 %l2, %l2, 16;", "[%l2]")}
+SPACES = {
+    "global": ("ld.param.u64 %l2, [p1]; mul.wide.u32 %l3, %i, 16; add.u64 %l2, %l2, %l3;", "[%l2]"),
+    "shared": (
+        ".shared .align 16 .b8 area[512]; mul.lo.u32 %r1, %t, 16; mov.u32 %r2, area; add.u32 %r2, %r2, %r1;",
+        "[%r2]",
+    ),
+    "local": (".local .align 16 .b8 own[48]; mov.u64 %l2, own; add.u64 %l2, %l2, 16;", "[%l2]"),
+}
 
 
 @pytest.mark.parametrize("generic", [False, True])
 @pytest.mark.parametrize("space", SPACES)
-@pytest.mark.parametrize(("type", "count"), [("u8", 4), ("u16", 4), ("b32", 2), ("b32", 4), ("f32", 4), ("b64", 2), ("f64", 2)])
+@pytest.mark.parametrize(
+    ("type", "count"), [("u8", 4), ("u16", 4), ("b32", 2), ("b32", 4), ("f32", 4), ("b64", 2), ("f64", 2)]
+)
 def test_vectors_in_every_space(device, space, type, count, generic):
     width = size(type)
     before, address = SPACES[space]
@@ -71,14 +82,17 @@ def test_vectors_in_every_space(device, space, type, count, generic):
         before += " cvt.u64.u32 %l2, %r2;" if space == "shared" else ""
         before += f" cvta.{space}.u64 %l4, %l2;"
         words, address = "volatile", "[%l4]"
-    x = np.random.default_rng(3).integers(0, 256, 32 * 8 * 4, np.uint8)[:32 * count * width]
+    x = np.random.default_rng(3).integers(0, 256, 32 * 8 * 4, np.uint8)[: 32 * count * width]
     values = ", ".join(f"%v{k}" for k in range(count))
     turned = ", ".join(f"%v{count - 1 - k}" for k in range(count))
-    text = kernel(f""".reg .{register(unsigned(type))} %v<4>;
+    text = kernel(
+        f""".reg .{register(unsigned(type))} %v<4>;
     {before} ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %i, {count * width}; add.u64 %l0, %l0, %l1;
     ld.global.v{count}.{type} {{{values}}}, [%l0]; st.{words}.v{count}.{type} {address}, {{{turned}}};
     mov.b{max(16, 8 * width)} %v0, %v1;
-    ld.{words}.v{count}.{type} {{{values}}}, {address}; st.global.v{count}.{type} [%l0], {{{values}}};""", ["p0", "p1"])
+    ld.{words}.v{count}.{type} {{{values}}}, {address}; st.global.v{count}.{type} [%l0], {{{values}}};""",
+        ["p0", "p1"],
+    )
     result, (made, _) = device.run(text, [x, np.zeros(512, np.uint8)])
     assert result == 0
     wanted = x.view(unsigned(type)).reshape(32, count)[:, ::-1]
@@ -86,9 +100,12 @@ def test_vectors_in_every_space(device, space, type, count, generic):
 
 
 def test_constants_and_variables_of_the_module(device):
-    head = """.const .align 4 .u32 table[4] = {10, 0x20, 30, 4294967295}; .global .align 8 .f64 half = 0d3FE0000000000000;
-    .global .align 4 .b8 bytes[4] = {1, 2, 3, 255}; .global .align 8 .u64 where = table; .const .f32 real[2] = {0f3F800000, -2.5};"""
-    body = """and.b32 %r1, %i, 3; mul.wide.u32 %l0, %r1, 4; mov.u64 %l1, table; add.u64 %l1, %l1, %l0; ld.const.u32 %d, [%l1];
+    head = """.const .align 4 .u32 table[4] = {10, 0x20, 30, 4294967295};
+    .global .align 8 .f64 half = 0d3FE0000000000000;
+    .global .align 4 .b8 bytes[4] = {1, 2, 3, 255}; .global .align 8 .u64 where = table;
+    .const .f32 real[2] = {0f3F800000, -2.5};"""
+    body = """and.b32 %r1, %i, 3; mul.wide.u32 %l0, %r1, 4; mov.u64 %l1, table; add.u64 %l1, %l1, %l0;
+    ld.const.u32 %d, [%l1];
     ld.global.f64 %e, [half]; ld.global.u8 %r2, [bytes+3]; ld.const.u32 %r3, [table+4]; add.u32 %f, %r2, %r3;
     ld.const.b32 %g, [real+4];"""
     made = device.results(body, [np.uint32, np.uint64, np.uint32, np.uint32], np.zeros(4, np.uint32), head=head)
@@ -115,22 +132,27 @@ def test_spaces_of_addresses(device):
 
 
 ILLEGAL, MISALIGNED = 700, 716
-FAULTS = {"behind an array": ("ld.param.u64 %l0, [p0]; add.u64 %l0, %l0, 4096; ld.global.u32 %r1, [%l0];", ILLEGAL),
-          "just behind an array": ("ld.param.u64 %l0, [p0]; ld.global.u32 %r1, [%l0+4000];", ILLEGAL),
-          "before an array": ("ld.param.u64 %l0, [p0]; st.global.u32 [%l0-4], %r1;", ILLEGAL),
-          "nowhere": ("mov.u64 %l0, 0; ld.u32 %r1, [%l0];", ILLEGAL),
-          "at the end of all": ("mov.u64 %l0, -4; ld.u32 %r1, [%l0];", ILLEGAL),
-          "of one lane": ("ld.param.u64 %l0, [p0]; setp.eq.u32 %p0, %t, 31; @%p0 add.u64 %l0, %l0, 8192; ld.global.u32 %r1, [%l0];", ILLEGAL),
-          "behind shared memory": (".shared .b32 s[4]; st.shared.u32 [s+16], %r1;", ILLEGAL),
-          "before shared memory": (".shared .b32 s[4]; mov.u32 %r2, s; st.shared.u32 [%r2-4], %r1;", ILLEGAL),
-          "behind local memory": (".local .b32 s[4]; st.local.u32 [s+16], %r1;", ILLEGAL),
-          "behind parameters": ("ld.param.u64 %l0, [p0+8];", ILLEGAL),
-          "atomic nowhere": ("mov.u64 %l0, 64; red.global.add.u32 [%l0], 1;", ILLEGAL),
-          "odd": ("ld.param.u64 %l0, [p0]; ld.global.u16 %h1, [%l0+1];", MISALIGNED),
-          "odd vector": ("ld.param.u64 %l0, [p0]; ld.global.v2.u32 {%r1, %r2}, [%l0+4];", MISALIGNED),
-          "odd shared": (".shared .align 8 .b32 s[4]; ld.shared.u64 %l0, [s+4];", MISALIGNED),
-          "odd atomic": ("ld.param.u64 %l0, [p0]; atom.global.add.u64 %l1, [%l0+4], 1;", MISALIGNED),
-          "a trap": ("trap;", 719)}
+FAULTS = {
+    "behind an array": ("ld.param.u64 %l0, [p0]; add.u64 %l0, %l0, 4096; ld.global.u32 %r1, [%l0];", ILLEGAL),
+    "just behind an array": ("ld.param.u64 %l0, [p0]; ld.global.u32 %r1, [%l0+4000];", ILLEGAL),
+    "before an array": ("ld.param.u64 %l0, [p0]; st.global.u32 [%l0-4], %r1;", ILLEGAL),
+    "nowhere": ("mov.u64 %l0, 0; ld.u32 %r1, [%l0];", ILLEGAL),
+    "at the end of all": ("mov.u64 %l0, -4; ld.u32 %r1, [%l0];", ILLEGAL),
+    "of one lane": (
+        "ld.param.u64 %l0, [p0]; setp.eq.u32 %p0, %t, 31; @%p0 add.u64 %l0, %l0, 8192; ld.global.u32 %r1, [%l0];",
+        ILLEGAL,
+    ),
+    "behind shared memory": (".shared .b32 s[4]; st.shared.u32 [s+16], %r1;", ILLEGAL),
+    "before shared memory": (".shared .b32 s[4]; mov.u32 %r2, s; st.shared.u32 [%r2-4], %r1;", ILLEGAL),
+    "behind local memory": (".local .b32 s[4]; st.local.u32 [s+16], %r1;", ILLEGAL),
+    "behind parameters": ("ld.param.u64 %l0, [p0+8];", ILLEGAL),
+    "atomic nowhere": ("mov.u64 %l0, 64; red.global.add.u32 [%l0], 1;", ILLEGAL),
+    "odd": ("ld.param.u64 %l0, [p0]; ld.global.u16 %h1, [%l0+1];", MISALIGNED),
+    "odd vector": ("ld.param.u64 %l0, [p0]; ld.global.v2.u32 {%r1, %r2}, [%l0+4];", MISALIGNED),
+    "odd shared": (".shared .align 8 .b32 s[4]; ld.shared.u64 %l0, [s+4];", MISALIGNED),
+    "odd atomic": ("ld.param.u64 %l0, [p0]; atom.global.add.u64 %l1, [%l0+4], 1;", MISALIGNED),
+    "a trap": ("trap;", 719),
+}
 
 
 @pytest.mark.parametrize("name", FAULTS)

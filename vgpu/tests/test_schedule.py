@@ -5,12 +5,21 @@ import pytest
 from virtual_device import kernel
 
 WORDS = ["serial", "reverse", "random:0", "random:1", "random:18446744073709551", "adversary:0", "adversary:1"]
-ORDER = kernel("""ld.param.u64 %l0, [p0]; atom.global.add.u32 %r1, [%l0], 1; mul.wide.u32 %l1, %r1, 4; add.u64 %l0, %l0, %l1;
-    st.global.u32 [%l0+4], %i;""", ["p0"])
-SUM = kernel("""ld.param.u64 %l0, [p0]; ld.param.u64 %l1, [p1]; mul.wide.u32 %l2, %i, 4; add.u64 %l1, %l1, %l2;
-    ld.global.f32 %r1, [%l1]; atom.global.add.f32 %r2, [%l0], %r1;""", ["p0", "p1"])
-RACE = kernel("""ld.param.u64 %l0, [p0]; ld.volatile.global.u32 %r1, [%l0]; add.u32 %r1, %r1, 1; st.volatile.global.u32 [%l0], %r1;""",
-              ["p0"])
+ORDER = kernel(
+    """ld.param.u64 %l0, [p0]; atom.global.add.u32 %r1, [%l0], 1; mul.wide.u32 %l1, %r1, 4; add.u64 %l0, %l0, %l1;
+    st.global.u32 [%l0+4], %i;""",
+    ["p0"],
+)
+SUM = kernel(
+    """ld.param.u64 %l0, [p0]; ld.param.u64 %l1, [p1]; mul.wide.u32 %l2, %i, 4; add.u64 %l1, %l1, %l2;
+    ld.global.f32 %r1, [%l1]; atom.global.add.f32 %r2, [%l0], %r1;""",
+    ["p0", "p1"],
+)
+RACE = kernel(
+    """ld.param.u64 %l0, [p0]; ld.volatile.global.u32 %r1, [%l0]; add.u32 %r1, %r1, 1;
+    st.volatile.global.u32 [%l0], %r1;""",
+    ["p0"],
+)
 
 
 def came(device, schedule, grid=8, block=64):
@@ -49,14 +58,16 @@ def test_sums_of_floats_take_many_values(device):
     found = set()
     for seed in range(6):
         for kind in ("random", "adversary"):
-            code, (made, _), _ = device.apart(SUM, [np.zeros(1, np.uint32), values], f"{kind}:{seed}", grid=16, block=128)
+            code, (made, _), _ = device.apart(
+                SUM, [np.zeros(1, np.uint32), values], f"{kind}:{seed}", grid=16, block=128
+            )
             assert code == 0
             found.add(int(made[0]))
     assert len(found) > 6
 
 
 def test_an_adversary_shows_a_lost_update(device):
-    """A counter without atomics is right in the serial order of blocks of one thread, and wrong where another comes between."""
+    """A counter without atomics is right in serial order, and wrong where another block comes between."""
     lost = {}
     for schedule in ("serial", "adversary:1", "random:1"):
         code, (made,), _ = device.apart(RACE, [np.zeros(1, np.uint32)], schedule, grid=64, block=1)
@@ -67,7 +78,9 @@ def test_an_adversary_shows_a_lost_update(device):
     assert lost["random:1"] > 0
 
 
-@pytest.mark.parametrize("words", ["sequential", "random", "random:", "random:x", "random:-1", "serial:1", "adversary", "random:1 "])
+@pytest.mark.parametrize(
+    "words", ["sequential", "random", "random:", "random:x", "random:-1", "serial:1", "adversary", "random:1 "]
+)
 def test_other_words_are_no_schedule(device, words):
     with pytest.raises(AssertionError, match="is no schedule"):
         device.apart(ORDER, [np.zeros(65, np.uint32)], words, grid=1, block=64)

@@ -1,4 +1,4 @@
-"""What the lanes of a warp tell each other: shfl, vote, match, redux, elect, activemask, with partial masks and clamps."""
+"""What lanes tell each other: shfl, vote, match, redux, elect, activemask, with partial masks and clamps."""
 
 import numpy as np
 import pytest
@@ -21,21 +21,28 @@ def rows(count, seed=0, values=1 << 32):
 def run(device, body, *columns, out=2):
     """One warp a row; %m names the lanes that go the same way, %x the lane's value; the body sets %d and %e."""
     count = len(columns[0])
-    loads = "".join(f"ld.param.u64 %l0, [p{k}]; add.u64 %l0, %l0, %l1; ld.global.u32 %{name}, [%l0];\n"
-                    for k, name in zip(range(len(columns)), "xmyz", strict=False))
-    stores = "".join(f"ld.param.u64 %l0, [p{len(columns) + k}]; add.u64 %l0, %l0, %l1; st.global.u32 [%l0], %{name};\n"
-                     for k, name in zip(range(out), "de", strict=False))
-    text = kernel(f""".reg .b32 %x, %m, %y, %z, %d, %e, %bit; mul.wide.u32 %l1, %i, 4;
+    loads = "".join(
+        f"ld.param.u64 %l0, [p{k}]; add.u64 %l0, %l0, %l1; ld.global.u32 %{name}, [%l0];\n"
+        for k, name in zip(range(len(columns)), "xmyz", strict=False)
+    )
+    stores = "".join(
+        f"ld.param.u64 %l0, [p{len(columns) + k}]; add.u64 %l0, %l0, %l1; st.global.u32 [%l0], %{name};\n"
+        for k, name in zip(range(out), "de", strict=False)
+    )
+    text = kernel(
+        f""".reg .b32 %x, %m, %y, %z, %d, %e, %bit; mul.wide.u32 %l1, %i, 4;
     {loads} mov.u32 %d, 0; mov.u32 %e, 0; mov.u32 %bit, %lanemask_eq; and.b32 %bit, %bit, %m; setp.ne.u32 %p7, %bit, 0;
     @!%p7 not.b32 %m, %m;
     @%p7 bra first;
-    {body.replace('MASK', '%m')} bra.uni done;
-    first: {body.replace('MASK', '%m')}
-    done: {stores}""", [f"p{k}" for k in range(len(columns) + out)])
+    {body.replace("MASK", "%m")} bra.uni done;
+    first: {body.replace("MASK", "%m")}
+    done: {stores}""",
+        [f"p{k}" for k in range(len(columns) + out)],
+    )
     spread = [np.repeat(one, 32) if one.ndim == 1 else one.ravel() for one in columns]
     code, left = device.run(text, [*spread, *[np.zeros(32 * count, np.uint32)] * out], count, 32)
     assert code == 0
-    made = [one.reshape(count, 32) for one in left[len(columns):]]
+    made = [one.reshape(count, 32) for one in left[len(columns) :]]
     return made[0] if out == 1 else made
 
 
@@ -82,7 +89,13 @@ def test_votes(device, negated):
         set_p = "setp.ne.u32 %p1, %x, 0;"
         wanted = {"all": all, "any": any, "uni": lambda row: len(set(row)) == 1}
         for mode, of in wanted.items():
-            d = run(device, f"{set_p} vote.sync.{mode}.pred %p2, {negated}%p1, MASK; selp.u32 %d, 1, 0, %p2;", x, masks, out=1)
+            d = run(
+                device,
+                f"{set_p} vote.sync.{mode}.pred %p2, {negated}%p1, MASK; selp.u32 %d, 1, 0, %p2;",
+                x,
+                masks,
+                out=1,
+            )
             for row, mask in enumerate(masks.tolist()):
                 for lane in LANES:
                     among = [bool(held[row, k]) for k in LANES if peers(mask, lane) >> k & 1]
@@ -134,7 +147,9 @@ def test_one_is_elected(device):
         for group in {peers(mask, lane) for lane in LANES}:
             members = [lane for lane in LANES if group >> lane & 1]
             assert sum(e[row, members]) == 1
-            assert {int(one) for one in d[row, members]} == {int(np.nonzero(e[row] * [lane in members for lane in LANES])[0][0])}
+            assert {int(one) for one in d[row, members]} == {
+                int(np.nonzero(e[row] * [lane in members for lane in LANES])[0][0])
+            }
 
 
 def test_who_is_active(device):
@@ -143,9 +158,12 @@ def test_who_is_active(device):
     d = run(device, "activemask.b32 %d;", x, masks, out=1)
     for row, mask in enumerate(masks.tolist()):
         assert d[row].tolist() == [peers(mask, lane) for lane in LANES]
-    text = kernel("""setp.lt.u32 %p0, %t, 8; @%p0 exit; setp.gt.u32 %p1, %t, 20; @%p1 bra away; mov.u32 %r1, 1;
+    text = kernel(
+        """setp.lt.u32 %p0, %t, 8; @%p0 exit; setp.gt.u32 %p1, %t, 20; @%p1 bra away; mov.u32 %r1, 1;
     away: activemask.b32 %r2; vote.sync.ballot.b32 %r3, 1, 0xffffffff; ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %t, 8;
-    add.u64 %l0, %l0, %l1; st.global.v2.u32 [%l0], {%r2, %r3};""", ["p0"])
+    add.u64 %l0, %l0, %l1; st.global.v2.u32 [%l0], {%r2, %r3};""",
+        ["p0"],
+    )
     code, (made,) = device.run(text, [np.zeros(64, np.uint32)])
     assert (code, made[16:].tolist()) == (0, [0xFFFFFF00] * 48)
     assert not made[:16].any()
@@ -153,7 +171,13 @@ def test_who_is_active(device):
 
 def test_masks_of_lanes(device):
     names = ["eq", "lt", "le", "gt", "ge"]
-    wanted = [lambda k: 1 << k, lambda k: (1 << k) - 1, lambda k: (2 << k) - 1, lambda k: FULL & -(2 << k), lambda k: FULL & -(1 << k)]
+    wanted = [
+        lambda k: 1 << k,
+        lambda k: (1 << k) - 1,
+        lambda k: (2 << k) - 1,
+        lambda k: FULL & -(2 << k),
+        lambda k: FULL & -(1 << k),
+    ]
     for name, of in zip(names, wanted, strict=True):
         made = device.results(f"mov.u32 %d, %lanemask_{name};", [np.uint32], np.zeros(64, np.uint32))
         assert made.tolist() == [of(k % 32) for k in range(64)]

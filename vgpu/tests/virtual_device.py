@@ -14,9 +14,20 @@ import numpy as np
 import pytest
 
 SOURCES = Path(__file__).resolve().parents[1] / "src"
-FLAGS = "-std=c++17 -O2 -march=x86-64-v3 -ffp-contract=off -frounding-math -fno-strict-aliasing -fPIC".split()
+FLAGS = [
+    "-std=c++17",
+    "-O2",
+    "-march=x86-64-v3",
+    "-ffp-contract=off",
+    "-frounding-math",
+    "-fno-strict-aliasing",
+    "-fPIC",
+]
 NAMES = "xyzwuv"  # the operands' registers
 HEAD = ".version 7.8\n.target sm_80\n.address_size 64\n"
+LOAD = """.reg .b32 %r9, %n; ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %i, 4; add.u64 %l0, %l0, %l1;
+ld.global.u32 %n, [%l0];"""  # the thread's own word
+STORE = "ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %i, 4; add.u64 %l0, %l0, %l1; st.global.u32 [%l0], %r9;"
 SCRATCH = ".reg .pred %p<8>;\n.reg .b16 %h<8>;\n.reg .b32 %r<8>;\n.reg .b64 %l<8>;\n"
 
 
@@ -105,7 +116,7 @@ class Device:
         return at
 
     def run(self, text, arrays, grid=1, block=32, shared=0, name="k"):
-        """CUDA's result and the arrays as the kernel left them; each parameter points to one, integers go as they are."""
+        """CUDA's result and the arrays as the kernel left them; a parameter points to each, integers go as they are."""
         result, module = self.load(text)
         if result:
             return result, arrays
@@ -144,15 +155,16 @@ class Device:
         text = kernel(text, [f"p{k}" for k in range(len(arrays))], head=head)
         result, arrays = self.run(text, arrays, (count + 127) // 128, 128)
         assert result == 0, f"CUDA's error {result} for {body}"
-        made = arrays[len(operands):]
+        made = arrays[len(operands) :]
         return made[0] if len(out) == 1 else made
 
     def apart(self, text, arrays, schedule="serial", limit=10**7, **how):
         """`run` in a process of its own: for faults, which stay, and for schedules, which a process has one of."""
         environment = {**os.environ, "VGPU_SCHEDULE": schedule, "VGPU_LIMIT": str(limit)}
         wanted = pickle.dumps((self.library, text, arrays, how))
-        done = subprocess.run([sys.executable, __file__], input=wanted, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              env=environment, timeout=120)
+        done = subprocess.run(
+            [sys.executable, __file__], input=wanted, capture_output=True, env=environment, timeout=120
+        )
         assert done.returncode == 0, f"the process ended with {done.returncode}: {done.stderr.decode()}"
         return *pickle.loads(done.stdout), done.stderr.decode()
 
