@@ -36,58 +36,10 @@ VALID = [
         " st.param.b32 [out], %a; ret; }\n",
     ),
 ]
-NASTY = [
-    "",
-    ";",
-    "{",
-    "}",
-    "[",
-    "]",
-    "(",
-    ")",
-    ",",
-    "|",
-    "!",
-    "-",
-    "@",
-    ":",
-    "%r1",
-    "%p1",
-    "%l0",
-    "_",
-    "0",
-    "-1",
-    "0x",
-    "0f3F",
-    "7.5",
-    "4294967296",
-    "99999999999999999999",
-    ".align",
-    ".shared",
-    ".param",
-    ".b128",
-    ".pred",
-    "[1073741824]",
-    "<1073741824>",
-    "\0",
-    "\x80",
-    '"',
-    "/*",
-    "//",
-    "s",
-    "a",
-    "p0",
-    "total",
-    "{%r1}",
-    "{}",
-    "[[",
-    "%tid.x",
-    "WARP_SZ",
-    ".v4",
-    ".f16x2",
-    "exit",
-    "call",
-]
+NASTY = (
+    "; { } [ ] ( ) , | ! - @ : [[ {} %r1 %p1 %l0 _ 0 -1 0x 0f3F 7.5 4294967296 99999999999999999999 .align .shared "
+    '.b128 .pred [1073741824] <1073741824> \0 \x80 " /* // s a p0 total {%r1} %tid.x WARP_SZ .v4 .f16x2 exit call '
+)
 
 
 def mutated(seed):
@@ -105,7 +57,7 @@ def mutated(seed):
         elif way == 2:
             words[at], words[other] = words[other], words[at]
         elif way == 3:
-            words[at] = draw.choice(NASTY)
+            words[at] = draw.choice(NASTY.split(" "))
         elif way == 4:
             words[at] = words[at][:-1] + chr(draw.randint(1, 255))
         elif draw.random() < 0.3:
