@@ -1,7 +1,25 @@
+import os
+
+import numpy as np
 import pytest
-from virtual_device import Device, build
+from virtual_device import Device, build, kernel
 
 
 @pytest.fixture(scope="session")
 def device():
+    os.environ["VGPU_LIMIT"] = "20000000"  # instructions of a launch: a test that never ends shall end
     return Device(build())
+
+
+@pytest.fixture(params=["serial", "reverse", "random:1", "random:2", "adversary:3"])
+def launch(device, request):
+    """The numbers that a body leaves in %r9 where its array has %n: see LOAD and STORE."""
+
+    def run(body, values, grid=1, block=64, head="", **how):
+        code, (made, *_), said = device.apart(
+            kernel(body, ["p0"], head=head), [np.array(values, np.uint32)], request.param, grid=grid, block=block, **how
+        )
+        assert code == 0, said
+        return made.tolist()
+
+    return run

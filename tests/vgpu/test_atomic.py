@@ -41,13 +41,12 @@ SPACES = ["global", "shared", "generic", "generic shared"]
 
 def program(op, type, space, reads):
     """Each thread applies the operation to its own word of p0 with p1 and p2; what was there goes to p3."""
-    width, rest = size(type), " %c," if op == "cas" else ""
+    width, rest = size(type), ", %c" if op == "cas" else ""
     suffix = "noftz." if type in ("f16", "bf16", "f16x2", "bf16x2") else ""
     where = {"global": "global.", "shared": "shared."}.get(space, "")
     address = {"global": "[%at]", "shared": "[%near]", "generic": "[%at]", "generic shared": "[%other]"}[space]
     name, old = ("atom", "%d, ") if reads else ("red", "")
-    more = "," + rest[:-1] if rest else ""
-    apply = f"{name}.{where}{op}.{suffix}{type} {old}{address}, %b{more};"
+    apply = f"{name}.{where}{op}.{suffix}{type} {old}{address}, %b{rest};"
     bits = word(unsigned(type))
     stage = f"st.shared.{bits} [%near], %a;" if "shared" in space else ""
     back = f"ld.shared.{bits} %a, [%near]; st.global.{bits} [%at], %a;" if "shared" in space else ""

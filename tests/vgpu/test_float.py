@@ -178,3 +178,12 @@ def test_a_modifier_that_is_not_known_is_refused(device):
     for text in ("add.rn.xorsign.f32 %d, %x, %x;", "max.xorsign.abs.f32 %d, %x, %x;", "add.bogus.u32 %d, %x, %x;"):
         with pytest.raises(AssertionError, match="error 209"):
             device.results(text, [np.uint32], np.zeros(4, np.uint32))
+
+
+def test_roots_of_doubles_keep_what_is_subnormal(device):
+    """rsqrt.approx.f64 without ftz is as good as its type."""
+    (x,) = tuples("f64", 1)
+    with np.errstate(all="ignore"):
+        wanted = 1 / np.sqrt(x.view(float))
+        made = device.results("rsqrt.approx.f64 %d, %x;", [np.uint64], x).view(float)
+        assert ((made == wanted) | (np.abs(made / wanted - 1) < 2.0**-51) | (np.isnan(made) & np.isnan(wanted))).all()

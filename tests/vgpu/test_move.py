@@ -29,8 +29,8 @@ def test_packing(device, whole, part, count):
 
 
 def test_literals(device):
-    body = """mov.f32 %d, 0fC0490FDB; mov.f64 %e, 0d400921FB54442D18;
-    mov.u32 %f, 0x1F; mov.s32 %r1, -5; add.s32 %f, %f, %r1;
+    body = """mov.f32 %d, 0fC0490FDB; mov.f64 %e, 0d400921FB54442D18; mov.u32 %f, 0x1F; mov.s32 %r1, -5;
+    add.s32 %f, %f, %r1;
     mov.u64 %g, 18446744073709551615U;"""
     made = device.results(body, [np.uint32, np.uint64, np.uint32, np.uint64], np.zeros(3, np.uint32))
     assert [hex(int(one[0])) for one in made] == ["0xc0490fdb", "0x400921fb54442d18", "0x1a", "0xffffffffffffffff"]
@@ -101,10 +101,11 @@ def test_vectors_in_every_space(device, space, type, count, generic):
 
 def test_constants_and_variables_of_the_module(device):
     head = """.const .align 4 .u32 table[4] = {10, 0x20, 30, 4294967295};
-    .global .align 8 .f64 half = 0d3FE0000000000000; .global .align 4 .b8 bytes[4] = {1, 2, 3, 255};
-    .global .align 8 .u64 where = table; .const .f32 real[2] = {0f3F800000, -2.5};"""
-    body = """and.b32 %r1, %i, 3; mul.wide.u32 %l0, %r1, 4; mov.u64 %l1, table;
-    add.u64 %l1, %l1, %l0; ld.const.u32 %d, [%l1];
+    .global .align 8 .f64 half = 0d3FE0000000000000;
+    .global .align 4 .b8 bytes[4] = {1, 2, 3, 255}; .global .align 8 .u64 where = table;
+    .const .f32 real[2] = {0f3F800000, -2.5};"""
+    body = """and.b32 %r1, %i, 3; mul.wide.u32 %l0, %r1, 4; mov.u64 %l1, table; add.u64 %l1, %l1, %l0;
+    ld.const.u32 %d, [%l1];
     ld.global.f64 %e, [half]; ld.global.u8 %r2, [bytes+3]; ld.const.u32 %r3, [table+4]; add.u32 %f, %r2, %r3;
     ld.const.b32 %g, [real+4];"""
     made = device.results(body, [np.uint32, np.uint64, np.uint32, np.uint32], np.zeros(4, np.uint32), head=head)

@@ -15,6 +15,9 @@ import build as builder
 
 NAMES = "xyzwuv"  # the operands' registers
 HEAD = ".version 7.8\n.target sm_80\n.address_size 64\n"
+LOAD = """.reg .b32 %r9, %n; ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %i, 4; add.u64 %l0, %l0, %l1;
+ld.global.u32 %n, [%l0];"""  # the thread's own word
+STORE = "ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %i, 4; add.u64 %l0, %l0, %l1; st.global.u32 [%l0], %r9;"
 SCRATCH = ".reg .pred %p<8>;\n.reg .b16 %h<8>;\n.reg .b32 %r<8>;\n.reg .b64 %l<8>;\n"
 
 
@@ -77,7 +80,7 @@ class Device:
         return at
 
     def run(self, text, arrays, grid=1, block=32, shared=0, name="k"):
-        """CUDA's result, the arrays as the kernel left them; a parameter points to one, integers go as they are."""
+        """CUDA's result and the arrays as the kernel left them; a parameter points to each, integers go as they are."""
         result, module = self.load(text)
         if result:
             return result, arrays
@@ -124,11 +127,7 @@ class Device:
         environment = {**os.environ, "VGPU_SCHEDULE": schedule, "VGPU_LIMIT": str(limit)}
         wanted = pickle.dumps((self.library, text, arrays, how))
         done = subprocess.run(
-            [sys.executable, __file__],
-            input=wanted,
-            capture_output=True,
-            env=environment,
-            timeout=120,
+            [sys.executable, __file__], input=wanted, capture_output=True, env=environment, timeout=120
         )
         assert done.returncode == 0, f"the process ended with {done.returncode}: {done.stderr.decode()}"
         return *pickle.loads(done.stdout), done.stderr.decode()

@@ -186,14 +186,15 @@ bool decode_relation(Decoder& d, const Statement& s, Instruction& i) {
            : into == "bf16" || into == "bf16x2" ? 0x3f80u : paired ? 0xffffu : 0xffffffffu;
   i.imm |= yes;
   i.v[1] = static_cast<uint32_t>(how);
-  if (paired) i.run = t == "bf16x2" ? paired_of<Bfloat>(s) : s.has("ftz") ? paired_of<FlushedHalf>(s) : paired_of<Half>(s);
+  if (paired) i.run = t == "bf16x2" ? paired_of<Bfloat>(s)
+                        : s.has("ftz") ? paired_of<FlushedHalf>(s) : paired_of<Half>(s);
   else i.run = typed(t, s.has("ftz"), static_cast<Relation>(how), s.op == "setp" ? 0 : halved ? 2 : 1);
   if (!i.run) return false;
   if (s.op == "set") {
     i.d = d.exact(s.operands[0], into);
   } else if (s.operands[0].kind == Operand::Vector) {
-    i.d = d.predicate(s.operands[0].parts[0]);
-    i.e = d.predicate(s.operands[0].parts[1]);
+    i.d = d.predicate(s.operands[0].parts.at(0));
+    i.e = d.predicate(s.operands[0].parts.at(1));
     i.count = 2;
   } else {
     i.d = d.predicate(s.operands[0]);

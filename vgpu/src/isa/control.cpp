@@ -22,7 +22,8 @@ bool decode_call(Decoder& d, const Statement& s, Instruction& i) {
     std::vector<CallSite::Piece> pieces;
     for (size_t n = 0; n < given.size(); n++) {
       const Symbol* symbol = d.symbol(std::string(given[n].text));
-      if (!symbol || !symbol->dynamic) d.refuse(s, "an argument that is no parameter");
+      if (!symbol || symbol->space != ptx::Space::Param || !symbol->dynamic)
+        d.refuse(s, "an argument that is no parameter");
       uint32_t here = static_cast<uint32_t>(symbol->address), there = wanted[n].offset;
       pieces.push_back({into ? here : there, into ? there : here, std::min(symbol->size, wanted[n].size)});
     }

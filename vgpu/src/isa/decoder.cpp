@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 
 #include "../error.h"
 #include "families.h"
@@ -12,6 +13,7 @@ namespace {
 
 constexpr uint32_t kConstants = 1u << 30;  // offsets from here on are constants' until their place is known
 constexpr uint32_t kMostFrame = 64u << 20;
+constexpr uint32_t kMostBytes = 512u << 10;  // of local memory a thread, as on a card; shared memory has less
 
 uint32_t align_up(uint32_t value, uint32_t to) { return (value + to - 1) / to * to; }
 
@@ -137,6 +139,8 @@ void Decoder::variable(const ptx::Declaration& one) {
                     : one.space == ptx::Space::Param ? &program_.scratch_bytes
                                                      : nullptr;
   if (!bytes) throw Unsupported("line " + std::to_string(tokens_[0].line) + ": a global variable in a function");
+  if (uint64_t(*bytes) + one.align + one.size > kMostBytes)
+    throw Unsupported(function_.name + ": a variable that is too large: " + one.name);
   *bytes = align_up(*bytes, std::max(one.align, 8u));
   // A parameter that a body declares lies in the scratch space: `dynamic` tells it from the function's own.
   scopes_.back().variables[one.name] = {one.space, *bytes, one.size, one.align, one.space == ptx::Space::Param};
@@ -173,9 +177,13 @@ void Decoder::statement(size_t from, size_t to) {
     if (from < to && tokens_[from].text != ",") refuse(s, "operands that are not separated");
     from++;
   }
-  for (Family family : families(s.op)) {
-    Instruction i = prepared_;
-    if (family(*this, s, i)) return;
+  try {
+    for (Family family : families(s.op)) {
+      Instruction i = prepared_;
+      if (family(*this, s, i)) return;
+    }
+  } catch (const std::out_of_range&) {  // of `at`: families read their operands by number
+    refuse(s, "an operand is missing");
   }
   refuse(s);
 }
@@ -187,6 +195,8 @@ Operand Decoder::operand(size_t& at, size_t to) const {
     std::string_view close = text(at) == "{" ? "}" : ")";
     o.kind = Operand::Vector;
     for (at++; at < to && text(at) != close;) {
+      if (text(at) == "{" || text(at) == "(")
+        throw Unsupported("line " + std::to_string(tokens_[at].line) + ": a list in another");
       o.parts.push_back(operand(at, to));
       if (text(at) == ",") at++;
       else if (text(at) != close) throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": a list without end");
@@ -195,6 +205,8 @@ Operand Decoder::operand(size_t& at, size_t to) const {
     return o;
   }
   if (text(at) == "[") {
+    if (text(at + 1) == "[" || text(at + 1) == "{")
+      throw Unsupported("line " + std::to_string(tokens_[at].line) + ": an address in another");
     o = operand(++at, to);
     o.kind = Operand::Address;
     if (text(at) != "]") throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": an address without end");
@@ -262,7 +274,7 @@ Slot Decoder::use(const Operand& o, std::string_view type) {
   if (o.kind == Operand::Literal) return {constant(ptx::literal(o.text, o.negative, type), width), width};
   if (o.kind == Operand::Register) {
     if (const Slot* slot = find_register(o.text)) return *slot;
-    return {special_offset(static_cast<uint32_t>(special_of(o.text))), 4};
+    if (int special = special_of(o.text); special >= 0) return {special_offset(static_cast<uint32_t>(special)), 4};
   }
   if (o.text == "WARP_SZ") return {constant(kLanes, width), width};
   if (o.text == "_") return {scratch_register(8), 8};
@@ -295,6 +307,8 @@ const Symbol* Decoder::symbol(const std::string& name) {
   const Symbol* found = symbols_.find(name);
   if (!found || found->space != ptx::Space::Shared || found->dynamic) return found;
   // A kernel has only the shared variables that it names.
+  if (uint64_t(program_.shared_bytes) + found->align + found->size > kMostBytes)
+    throw Unsupported(function_.name + ": too much shared memory: " + name);
   uint32_t at = align_up(program_.shared_bytes, std::max(found->align, 16u));
   program_.shared_bytes = at + found->size;
   Symbol& own = scopes_[0].variables[name] = *found;

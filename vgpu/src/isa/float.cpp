@@ -81,8 +81,9 @@ template <class Op, int kOperands> Execute of(const Statement& s, Round to) {
 }
 
 Execute pick(const Statement& s) {
-  if (s.type() == "f64" && s.has("approx"))
-    return s.op == "rcp" ? unary<double, double, Gross<Rcp>> : s.op == "rsqrt" ? unary<double, double, Gross<Rsqrt>> : nullptr;
+  if (s.type() == "f64" && s.has("approx") && s.has("ftz"))
+    return s.op == "rcp" ? unary<double, double, Gross<Rcp>>
+           : s.op == "rsqrt" ? unary<double, double, Gross<Rsqrt>> : nullptr;
   Round to = round_of(s), nearest = Round::Nearest;
   if (s.op == "add") return of<Add, 2>(s, to);
   if (s.op == "sub") return of<Sub, 2>(s, to);

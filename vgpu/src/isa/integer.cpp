@@ -206,7 +206,8 @@ Execute product(const Statement& s, std::string_view t) {
 Execute product24(const Statement& s, std::string_view t) {
   if (t != "s32" && t != "u32") return nullptr;
   bool high = s.has("hi");
-  if (s.has("sat")) return high && s.op == "mad24" && t == "s32" ? ternary<int32_t, int32_t, Mad24HighSaturated> : nullptr;
+  if (s.has("sat"))
+    return high && s.op == "mad24" && t == "s32" ? ternary<int32_t, int32_t, Mad24HighSaturated> : nullptr;
   if (s.op == "mul24") return high ? two<Mul24High>(t) : two<Mul24Low>(t);
   return high ? three<Mad24High>(t) : three<Mad24Low>(t);
 }
@@ -266,7 +267,9 @@ Execute packed(const Statement& s, std::string_view t) {
   return nullptr;
 }
 
-template <class A, class B> Execute dot2_from(const Statement& s) { return s.has("lo") ? dot2<A, B, 0> : dot2<A, B, 2>; }
+template <class A, class B> Execute dot2_from(const Statement& s) {
+  return s.has("lo") ? dot2<A, B, 0> : dot2<A, B, 2>;
+}
 Execute dot(const Statement& s) {
   if ((s.op != "dp4a" && s.op != "dp2a") || s.words.size() < 2) return nullptr;
   bool first = s.type(1) == "s32", second = s.type() == "s32";

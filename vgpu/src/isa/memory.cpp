@@ -62,10 +62,11 @@ uint32_t values(Decoder& d, const Operand& o, std::string_view t, Instruction& i
   const std::vector<Operand>& all = o.kind == Operand::Vector ? o.parts : one;
   if (all.size() > 4) return 0;
   uint32_t width = 0;
+  for (const Operand& one : all) if (one.text != "_" && !width) width = d.use(one, t).width;
+  if (!width) return 0;
   for (size_t k = 0; k < all.size(); k++) {
-    Slot slot = all[k].text == "_" ? Slot{d.scratch_register(width ? width : 8), width ? width : 8} : d.use(all[k], t);
-    if (width && slot.width != width) return 0;
-    width = slot.width;
+    Slot slot = all[k].text == "_" ? Slot{d.scratch_register(width), width} : d.use(all[k], t);
+    if (slot.width != width) return 0;
     i.v[k] = slot.offset;
   }
   i.count = static_cast<uint8_t>(all.size());

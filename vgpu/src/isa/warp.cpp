@@ -72,6 +72,14 @@ void activemask(Lanes& w, const Instruction& i) {
   each(w.mask, [&](uint32_t l) { d[l] = w.mask; });
 }
 
+// The lane that goes for all: the lowest.  v[0]: the predicate that only it gets.
+void elect(Lanes& w, const Instruction& i) {
+  uint32_t *d = lanes_of<uint32_t>(w, i.d), first = static_cast<uint32_t>(__builtin_ctz(w.mask));
+  each(w.mask, [=](uint32_t l) { d[l] = first; });
+  uint32_t& p = predicate(w, i.v[0]);
+  p = (p & ~w.mask) | 1u << first;
+}
+
 struct Add { static uint32_t of(uint32_t a, uint32_t b) { return a + b; } };
 struct And { static uint32_t of(uint32_t a, uint32_t b) { return a & b; } };
 struct Or { static uint32_t of(uint32_t a, uint32_t b) { return a | b; } };
@@ -137,6 +145,11 @@ bool decode_warp(Decoder& d, const Statement& s, Instruction& i) {
     i.mode = s.has("all");
     i.run = ptx::size_of(s.type()) == 8 ? match<uint64_t> : match<uint32_t>;
     mask = 2;
+  } else if (s.op == "elect") {
+    if (s.operands.size() != 2 || s.operands[0].kind != Operand::Vector) return false;
+    result(d, s.operands[0], i);
+    i.run = elect;
+    mask = 1;
   } else if (s.op == "redux") {
     i.run = reduction(s);
     if (!i.run || s.operands.size() < 3) return false;

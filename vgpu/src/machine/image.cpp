@@ -21,11 +21,17 @@ Image::~Image() {
 
 void Image::place(const ptx::Declaration& one) {
   if (one.space == ptx::Space::Shared) {
+    if (!one.initial.empty()) throw Unsupported("an initial value of shared memory: " + one.name);
     symbols_[one.name] = {one.space, 0, one.size, one.align, one.unsized};
     return;
   }
   if (one.space != ptx::Space::Global && one.space != ptx::Space::Const) throw Unsupported("a variable of no module: " + one.name);
-  if (symbols_.count(one.name)) return;  // declared, and then defined
+  auto declared = symbols_.find(one.name);
+  if (declared != symbols_.end()) {  // before it is defined, with another size perhaps
+    if (declared->second.space == ptx::Space::Shared) throw Unsupported("two variables of one name: " + one.name);
+    if (declared->second.size >= one.size) return;
+    memory_.release(reinterpret_cast<void*>(declared->second.address));
+  }
   void* at = memory_.allocate(one.size ? one.size : 8);
   if (!at) throw Unsupported("no memory for the variable " + one.name);
   symbols_[one.name] = {one.space, reinterpret_cast<uint64_t>(at), one.size, one.align, false};
@@ -33,6 +39,7 @@ void Image::place(const ptx::Declaration& one) {
 
 void Image::initialize(const ptx::Declaration& one, uint8_t* at) const {
   uint32_t width = ptx::size_of(one.type), offset = 0;
+  if (width > sizeof(uint64_t)) throw Unsupported(one.name + ": an initial value of more than 64 bits");
   bool negative = false;
   for (const ptx::Token& token : one.initial) {
     if (token.text == "-") { negative = true; continue; }
@@ -70,7 +77,14 @@ const Program* Image::program(const std::string& name) {
   const ptx::Function* f = function(name);
   if (!f || !f->defined) return nullptr;
   auto made = std::make_unique<Program>(Decoder(*f, *this).program());
-  return (programs_[name] = std::move(made)).get();
+  const Program* done = (programs_[name] = std::move(made)).get();
+  try {  // what it calls is refused now, and not in the midst of a launch
+    for (const CallSite& site : done->calls) program(site.callee);
+  } catch (const Unsupported&) {
+    programs_.erase(name);
+    throw;
+  }
+  return done;
 }
 
 }  // namespace vgpu

@@ -9,6 +9,8 @@ namespace {
 
 constexpr uint32_t kSpins = 64;  // long turns of all blocks in flight before another block is let in
 
+constexpr uint32_t kPatience = 1024;  // turns of each warp in flight without any block's end, before another is let in
+
 class Run {
  public:
   Run(const Launch& launch, Schedule& schedule, const Memory& memory)
@@ -41,7 +43,7 @@ class Run {
 
   void turn(uint32_t which) {
     Block& block = *flying_[which];
-    turns_++;
+    turns_++, quiet_++;
     block.turn();
     Outcome& done = block.outcome();
     total_.instructions += done.instructions, done.instructions = 0;
@@ -49,7 +51,11 @@ class Run {
     if (launch_.most_instructions && total_.instructions > launch_.most_instructions) no_end();
     if (!block.spinning()) spins_ = block.done() ? 0 : spins_;
     else if (++spins_ % kSpins == 0 && next_ < order_.size()) window_++;
+    // A kernel that spins on memory yields at each access: its turns are many and short.
+    uint64_t warps = (launch_.block[0] * launch_.block[1] * launch_.block[2] + kLanes - 1) / kLanes;
+    if (quiet_ > kPatience * warps * flying_.size() && next_ < order_.size()) window_++, quiet_ = 0;
     if (block.done()) {
+      quiet_ = 0;
       spare_.push_back(std::move(flying_[which]));
       flying_.erase(flying_.begin() + which);
     }
@@ -66,7 +72,7 @@ class Run {
   std::vector<uint32_t> order_;
   std::vector<std::unique_ptr<Block>> flying_, spare_;
   size_t next_ = 0, window_;
-  uint64_t spins_ = 0, turns_ = 0;
+  uint64_t spins_ = 0, turns_ = 0, quiet_ = 0;
   Outcome total_;
 };
 

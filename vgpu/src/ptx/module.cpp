@@ -8,6 +8,8 @@
 namespace vgpu::ptx {
 namespace {
 
+constexpr uint32_t kMostParameters = 32764;  // bytes: PTX ISA, "Kernel Function Parameters"
+
 [[noreturn]] void refuse(const Token& at, const std::string& why) {
   throw Unsupported("line " + std::to_string(at.line) + ": " + why + " at '" + std::string(at.text) + "'");
 }
@@ -39,8 +41,8 @@ class Parser {
       skip_line();
     } else if (first.text == ".section") {
       at_ = closing(find("{")) + 1;
-    } else if (size_t head = at_; is_function()) {
-      function(head);
+    } else if (is_function()) {
+      function();
     } else {
       size_t end = find(";");
       for (Declaration& one : declarations(tokens_, at_, end)) module_.variables.push_back(std::move(one));
@@ -60,8 +62,10 @@ class Parser {
     return false;
   }
 
-  void function(size_t head) {
-    while (tokens_[at_].text != ".entry" && tokens_[at_].text != ".func") at_++;
+  void function() {
+    for (; tokens_[at_].text != ".entry" && tokens_[at_].text != ".func"; at_++)
+      if (tokens_[at_].text != ".visible" && tokens_[at_].text != ".weak" && tokens_[at_].text != ".extern")
+        refuse(tokens_[at_], "a function cannot begin so");
     Function f;
     f.entry = tokens_[at_++].text == ".entry";
     if (need(at_).text == "(") f.results = parameters(f.parameter_bytes);
@@ -77,7 +81,6 @@ class Parser {
     at_++;
     auto known = module_.functions.find(f.name);
     if (known == module_.functions.end() || f.defined) module_.functions[f.name] = std::move(f);
-    (void)head;
   }
 
   std::vector<Parameter> parameters(uint32_t& offset) {
@@ -88,6 +91,7 @@ class Parser {
       size_t to = from;
       while (to < end && tokens_[to].text != ",") to++;
       for (const Declaration& one : declarations(tokens_, from, to)) {
+        if (uint64_t(offset) + one.align + one.size > kMostParameters) refuse(tokens_[from], "too many parameters");
         offset = align_up(offset, one.align);
         found.push_back({one.name, offset, one.size});
         offset += one.size;

@@ -1,0 +1,86 @@
+"""The schedule is data: what it chooses depends on its words alone, and what no order can change stays the same."""
+
+import numpy as np
+import pytest
+from virtual_device import kernel
+
+WORDS = ["serial", "reverse", "random:0", "random:1", "random:18446744073709551", "adversary:0", "adversary:1"]
+ORDER = kernel(
+    """ld.param.u64 %l0, [p0]; atom.global.add.u32 %r1, [%l0], 1; mul.wide.u32 %l1, %r1, 4; add.u64 %l0, %l0, %l1;
+    st.global.u32 [%l0+4], %i;""",
+    ["p0"],
+)
+SUM = kernel(
+    """ld.param.u64 %l0, [p0]; ld.param.u64 %l1, [p1]; mul.wide.u32 %l2, %i, 4; add.u64 %l1, %l1, %l2;
+    ld.global.f32 %r1, [%l1]; atom.global.add.f32 %r2, [%l0], %r1;""",
+    ["p0", "p1"],
+)
+RACE = kernel(
+    """ld.param.u64 %l0, [p0]; ld.volatile.global.u32 %r1, [%l0]; add.u32 %r1, %r1, 1;
+    st.volatile.global.u32 [%l0], %r1;""",
+    ["p0"],
+)
+
+
+def came(device, schedule, grid=8, block=64):
+    code, (made,), _ = device.apart(ORDER, [np.zeros(grid * block + 1, np.uint32)], schedule, grid=grid, block=block)
+    assert (code, made[0]) == (0, grid * block)
+    return made[1:].tolist()
+
+
+@pytest.mark.parametrize("schedule", WORDS)
+def test_the_same_words_give_the_same_order(device, schedule):
+    first = came(device, schedule)
+    assert sorted(first) == list(range(512))
+    assert came(device, schedule) == first
+
+
+def test_other_words_give_other_orders(device):
+    orders = {tuple(came(device, one)) for one in WORDS}
+    assert len(orders) == len(WORDS)
+
+
+def test_serial_is_the_order_of_numbers_and_reverse_its_mirror(device):
+    assert came(device, "serial") == list(range(512))
+    assert came(device, "reverse") == list(range(511, -1, -1))
+
+
+@pytest.mark.parametrize("schedule", WORDS)
+def test_integers_do_not_depend_on_it(device, schedule):
+    text = SUM.replace("atom.global.add.f32", "atom.global.add.u32")
+    values = np.random.default_rng(0).integers(0, 1 << 32, 2048, np.uint64).astype(np.uint32)
+    code, (made, _), _ = device.apart(text, [np.zeros(1, np.uint32), values], schedule, grid=16, block=128)
+    assert (code, made[0]) == (0, values.sum(dtype=np.uint32))
+
+
+def test_sums_of_floats_take_many_values(device):
+    values = np.random.default_rng(0).standard_normal(2048).astype(np.float32).view(np.uint32)
+    found = set()
+    for seed in range(6):
+        for kind in ("random", "adversary"):
+            code, (made, _), _ = device.apart(
+                SUM, [np.zeros(1, np.uint32), values], f"{kind}:{seed}", grid=16, block=128
+            )
+            assert code == 0
+            found.add(int(made[0]))
+    assert len(found) > 6
+
+
+def test_an_adversary_shows_a_lost_update(device):
+    """A counter without atomics is right in serial order, and wrong where another block comes between."""
+    lost = {}
+    for schedule in ("serial", "adversary:1", "random:1"):
+        code, (made,), _ = device.apart(RACE, [np.zeros(1, np.uint32)], schedule, grid=64, block=1)
+        assert code == 0
+        lost[schedule] = 64 - int(made[0])
+    assert lost["serial"] == 0
+    assert lost["adversary:1"] > 0
+    assert lost["random:1"] > 0
+
+
+@pytest.mark.parametrize(
+    "words", ["sequential", "random", "random:", "random:x", "random:-1", "serial:1", "adversary", "random:1 "]
+)
+def test_other_words_are_no_schedule(device, words):
+    with pytest.raises(AssertionError, match="is no schedule"):
+        device.apart(ORDER, [np.zeros(65, np.uint32)], words, grid=1, block=64)

@@ -1,0 +1,183 @@
+"""What lanes tell each other: shfl, vote, match, redux, elect, activemask, with partial masks and clamps."""
+
+import numpy as np
+import pytest
+from operands import same, signed, wrap
+from virtual_device import kernel
+
+FULL = 0xFFFFFFFF
+LANES = range(32)
+
+
+def rows(count, seed=0, values=1 << 32):
+    """Per warp: values of its lanes, and two masks that share it out, of which the second may be empty."""
+    random = np.random.default_rng(seed)
+    x = random.integers(0, values, (count, 32), np.uint64).astype(np.uint32)
+    masks = random.integers(0, 1 << 32, count, np.uint64).astype(np.uint32) | np.uint32(1)
+    masks[:4] = [FULL, 1, 0x80000001, 0xFFFF]
+    return x, masks
+
+
+def run(device, body, *columns, out=2):
+    """One warp a row; %m names the lanes that go the same way, %x the lane's value; the body sets %d and %e."""
+    count = len(columns[0])
+    loads = "".join(
+        f"ld.param.u64 %l0, [p{k}]; add.u64 %l0, %l0, %l1; ld.global.u32 %{name}, [%l0];\n"
+        for k, name in zip(range(len(columns)), "xmyz", strict=False)
+    )
+    stores = "".join(
+        f"ld.param.u64 %l0, [p{len(columns) + k}]; add.u64 %l0, %l0, %l1; st.global.u32 [%l0], %{name};\n"
+        for k, name in zip(range(out), "de", strict=False)
+    )
+    text = kernel(
+        f""".reg .b32 %x, %m, %y, %z, %d, %e, %bit; mul.wide.u32 %l1, %i, 4;
+    {loads} mov.u32 %d, 0; mov.u32 %e, 0; mov.u32 %bit, %lanemask_eq; and.b32 %bit, %bit, %m; setp.ne.u32 %p7, %bit, 0;
+    @!%p7 not.b32 %m, %m;
+    @%p7 bra first;
+    {body.replace("MASK", "%m")} bra.uni done;
+    first: {body.replace("MASK", "%m")}
+    done: {stores}""",
+        [f"p{k}" for k in range(len(columns) + out)],
+    )
+    spread = [np.repeat(one, 32) if one.ndim == 1 else one.ravel() for one in columns]
+    code, left = device.run(text, [*spread, *[np.zeros(32 * count, np.uint32)] * out], count, 32)
+    assert code == 0
+    made = [one.reshape(count, 32) for one in left[len(columns) :]]
+    return made[0] if out == 1 else made
+
+
+def peers(mask, lane):
+    """Those that take part together with this lane."""
+    return mask if mask >> lane & 1 else ~mask & FULL
+
+
+def shuffled(mode, values, mask, lane, b, c):
+    """As the definition of shfl.sync writes it; None for a value that is not specified."""
+    b, clamp, segment = b & 31, c & 31, c >> 8 & 31
+    last, first = (lane & segment) | (clamp & ~segment), lane & segment
+    source = {"up": lane - b, "down": lane + b, "bfly": lane ^ b, "idx": first | (b & ~segment)}[mode]
+    inside = source >= last if mode == "up" else source <= last
+    source = source if inside else lane
+    return (values[source] if peers(mask, lane) >> source & 1 else None), int(inside)
+
+
+@pytest.mark.parametrize("mode", ["up", "down", "bfly", "idx"])
+def test_shuffles(device, mode):
+    x, masks = rows(200)
+    random = np.random.default_rng(1)
+    y = random.integers(0, 40, x.shape).astype(np.uint32)
+    z = random.choice([0, 31, 0x1F, 0x1C03, 0x181F, 0x1000, 0x1E01, 0x100F, 0x1F1F], x.shape).astype(np.uint32)
+    d, e = run(device, f"shfl.sync.{mode}.b32 %d|%p1, %x, %y, %z, MASK; selp.u32 %e, 1, 0, %p1;", x, masks, y, z)
+    for row, mask in enumerate(masks.tolist()):
+        for lane in LANES:
+            wanted = shuffled(mode, x[row], mask, lane, int(y[row, lane]), int(z[row, lane]))
+            assert e[row, lane] == wanted[1]
+            assert wanted[0] is None or d[row, lane] == wanted[0]
+
+
+def test_shuffles_without_a_mask(device):
+    x, _ = rows(50)
+    d = run(device, "shfl.bfly.b32 %d, %x, 5, 31;", x, np.full(50, FULL, np.uint32), out=1)
+    same(d.ravel(), x[:, [lane ^ 5 for lane in LANES]].ravel(), x.ravel())
+
+
+@pytest.mark.parametrize("negated", ["", "!"])
+def test_votes(device, negated):
+    for values in (2, 40):  # with 40, often all hold
+        x, masks = rows(200, values, values)
+        held = (x != 0) != bool(negated)
+        set_p = "setp.ne.u32 %p1, %x, 0;"
+        wanted = {"all": all, "any": any, "uni": lambda row: len(set(row)) == 1}
+        for mode, of in wanted.items():
+            d = run(
+                device,
+                f"{set_p} vote.sync.{mode}.pred %p2, {negated}%p1, MASK; selp.u32 %d, 1, 0, %p2;",
+                x,
+                masks,
+                out=1,
+            )
+            for row, mask in enumerate(masks.tolist()):
+                for lane in LANES:
+                    among = [bool(held[row, k]) for k in LANES if peers(mask, lane) >> k & 1]
+                    assert d[row, lane] == of(among)
+        d = run(device, f"{set_p} vote.sync.ballot.b32 %d, {negated}%p1, MASK;", x, masks, out=1)
+        for row, mask in enumerate(masks.tolist()):
+            said = sum(1 << k for k in LANES if held[row, k])
+            assert d[row].tolist() == [said & peers(mask, lane) for lane in LANES]
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_matches(device, bits):
+    x, masks = rows(200, 3, 5)
+    x[100:] = x[100:, :1]  # all the same
+    wide = "" if bits == 32 else "mov.b64 %l2, {%x, %x};"
+    value = "%x" if bits == 32 else "%l2"
+    d = run(device, f"{wide} match.any.sync.b{bits} %d, {value}, MASK;", x, masks, out=1)
+    whole, e = run(device, f"{wide} match.all.sync.b{bits} %d|%p1, {value}, MASK; selp.u32 %e, 1, 0, %p1;", x, masks)
+    for row, mask in enumerate(masks.tolist()):
+        for lane in LANES:
+            among = peers(mask, lane)
+            equal = sum(1 << k for k in LANES if among >> k & 1 and x[row, k] == x[row, lane])
+            assert d[row, lane] == equal
+            assert (whole[row, lane], e[row, lane]) == ((among, 1) if equal == among else (0, 0))
+
+
+REDUCED = {"add": sum, "min": min, "max": max, "and": None, "or": None, "xor": None}
+
+
+@pytest.mark.parametrize("type", ["u32", "s32", "b32"])
+@pytest.mark.parametrize("op", REDUCED)
+def test_reductions(device, op, type):
+    if (type == "b32") != (REDUCED[op] is None):
+        pytest.skip("PTX has no such reduction")
+    x, masks = rows(200, 4)
+    d = run(device, f"redux.sync.{op}.{type} %d, %x, MASK;", x, masks, out=1)
+    for row, mask in enumerate(masks.tolist()):
+        for lane in LANES:
+            among = [int(x[row, k]) for k in LANES if peers(mask, lane) >> k & 1]
+            among = [signed(one, 32) for one in among] if type == "s32" else among
+            of = REDUCED[op] or (lambda values: int(getattr(np, f"bitwise_{op}").reduce(values)))
+            assert d[row, lane] == wrap(of(among), 32)
+
+
+def test_one_is_elected(device):
+    x, masks = rows(50)
+    d, e = run(device, "elect.sync %d|%p1, MASK; selp.u32 %e, 1, 0, %p1;", x, masks)
+    for row, mask in enumerate(masks.tolist()):
+        for group in {peers(mask, lane) for lane in LANES}:
+            members = [lane for lane in LANES if group >> lane & 1]
+            assert sum(e[row, members]) == 1
+            assert {int(one) for one in d[row, members]} == {
+                int(np.nonzero(e[row] * [lane in members for lane in LANES])[0][0])
+            }
+
+
+def test_who_is_active(device):
+    """Within a branch those that took it; behind it, all again; those that have ended never."""
+    x, masks = rows(50)
+    d = run(device, "activemask.b32 %d;", x, masks, out=1)
+    for row, mask in enumerate(masks.tolist()):
+        assert d[row].tolist() == [peers(mask, lane) for lane in LANES]
+    text = kernel(
+        """setp.lt.u32 %p0, %t, 8; @%p0 exit; setp.gt.u32 %p1, %t, 20; @%p1 bra away; mov.u32 %r1, 1;
+    away: activemask.b32 %r2; vote.sync.ballot.b32 %r3, 1, 0xffffffff; ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %t, 8;
+    add.u64 %l0, %l0, %l1; st.global.v2.u32 [%l0], {%r2, %r3};""",
+        ["p0"],
+    )
+    code, (made,) = device.run(text, [np.zeros(64, np.uint32)])
+    assert (code, made[16:].tolist()) == (0, [0xFFFFFF00] * 48)
+    assert not made[:16].any()
+
+
+def test_masks_of_lanes(device):
+    names = ["eq", "lt", "le", "gt", "ge"]
+    wanted = [
+        lambda k: 1 << k,
+        lambda k: (1 << k) - 1,
+        lambda k: (2 << k) - 1,
+        lambda k: FULL & -(2 << k),
+        lambda k: FULL & -(1 << k),
+    ]
+    for name, of in zip(names, wanted, strict=True):
+        made = device.results(f"mov.u32 %d, %lanemask_{name};", [np.uint32], np.zeros(64, np.uint32))
+        assert made.tolist() == [of(k % 32) for k in range(64)]
