@@ -11,6 +11,8 @@
 namespace vgpu {
 namespace {
 
+constexpr uint32_t kMostShared = 98304;  // of a block, the most that it may ask for
+
 // What the caller sets: VGPU_SCHEDULE, VGPU_CAPABILITY (70), VGPU_MEMORY_MIB, VGPU_LOG (1: launches), VGPU_LIMIT
 // (instructions of a launch).
 std::string text(const char* name, const char* otherwise) {
@@ -70,7 +72,11 @@ Result Device::launch(Kernel& kernel, const uint32_t grid[3], const uint32_t blo
                       const void* packed, size_t packed_bytes) {
   if (sticky_ != kSuccess) return sticky_;
   uint64_t threads = uint64_t(block[0]) * block[1] * block[2], blocks = uint64_t(grid[0]) * grid[1] * grid[2];
-  if (!threads || !blocks || threads > 1024 || blocks > UINT32_MAX) return kInvalidValue;
+  if (!threads || !blocks || threads > 1024 || blocks > UINT32_MAX || shared > kMostShared) {
+    refuse(kernel.function->name + ": a launch of " + std::to_string(blocks) + " blocks of " + std::to_string(threads) +
+           " threads and " + std::to_string(shared) + " bytes of shared memory");
+    return kInvalidValue;
+  }
   if (!program(kernel)) return kNoBinaryForGpu;
   Launch launch;
   launch.image = kernel.module->image.get(), launch.program = kernel.program;
