@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import docker as docker_sdk
@@ -48,11 +49,11 @@ def test_an_image_that_has_tensorflow_only_gains_pytest(
 ) -> None:
     """tfdet:tf2.0 stands in for a published image: its own packages stay as they are."""
     key = f"e2e-{kind}"
-    published = matrix.environment(KEY).model_copy(update={"kind": kind, "image": image, "digest": "unknown"})
+    published = matrix.environment(KEY).model_copy(update={"line": kind, "image": image, "digest": "unknown"})
     if kind == "ngc":
         published = published.model_copy(update={"pip": None})
     try:
-        images.build(project, Matrix({key: published}, matrix.sources, matrix.solutions), key, on_line=print)
+        images.build(project, replace(matrix, environments={key: published}), key, on_line=print)
         frozen = [
             run("--entrypoint", "/opt/tfdet/python", i, "-m", "pip", "freeze", "--path", _SITE)
             for i in (image, images.tag(key))

@@ -99,8 +99,9 @@ def test_a_case_that_takes_all_memory_is_a_record(image: str, tmp_path: Path) ->
     (suite / "test_planted.py").write_text(PLANTED)
     cells = [{"device": "cpu", "source": source, "solution": "none"} for source in ("greedy", "modest")]
     plan = {
-        "schema": 1,
+        "schema": 2,
         "environment": "tf2.0",
+        "framework": "tensorflow",
         "determinism_variables": [],
         "solutions": [{"key": "none"}],
         "cells": cells,
