@@ -6,6 +6,16 @@ import platform
 import re
 
 
+def told_by(path, pattern, flags=0):
+    """The first group of the pattern in a file of the system; None where there is no such file, or nothing like it."""
+    try:
+        with open(path) as source:
+            found = re.search(pattern, source.read(), flags)
+    except (IOError, OSError):
+        return None
+    return found.group(1) if found else None
+
+
 def machine_name():
     """12 hex digits, the same in every engine on one machine (the host hands it to containers)."""
     return short_hash("tfdet machine " + (_identity() or platform.node()))

@@ -97,3 +97,11 @@ def test_the_folder_says_the_framework_not_the_file(copy: Project) -> None:
     path = copy.matrix / "sources" / "tensorflow" / "reduce-sum.toml"
     path.write_text('framework = "other"\n' + path.read_text("utf-8"), "utf-8")
     assert cause(copy) == f"{path}:1: framework: its folder says it, the file does not"
+
+
+def test_a_source_of_no_framework_is_tried_in_each(both: Project) -> None:
+    sources = both.matrix / "sources"
+    shutil.move(sources / "other" / "other-sum.toml", sources / "any-sum.toml")
+    matrix = load_matrix(both.matrix)
+    for key, solution in (("other2.0", "none"), ("tf2.0", "TDO")):
+        assert ("any-sum", solution) in {(cell.source, cell.solution) for cell in cells(matrix, key)}

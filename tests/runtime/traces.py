@@ -8,26 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+import synthetic
 
 from tfdeterminism.trace.analyse import format as trace_format
 from tfdeterminism.trace.analyse.writer import Writer
 
-HEADER: dict[str, Any] = {
-    "tensorflow": "2.21.0",
-    "numpy": "2.0",
-    "python": "3.12.0",
-    "argv": ["train.py"],
-    "cwd": "/",
-    "level": "ops",
-    "steps": None,
-    "pid": 1,
-    "rank": "0",
-    "started": 0.0,
-    "devices": ["CPU:0"],
-    "xla": "switched off",
-    "environment": {},
-    "probe": "by hand",
-}
+HEADER: dict[str, Any] = {**synthetic.HEADER, "numpy": "2.0", "probe": "by hand"}
 
 
 class Hand:

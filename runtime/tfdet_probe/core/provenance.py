@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tfdet_common.machine import machine_name
+from tfdet_common.machine import machine_name, told_by
 
 from .. import devices
 
@@ -45,9 +45,4 @@ def _bundle():
 
 
 def _os():
-    try:
-        with open("/etc/os-release") as source:
-            found = re.search(r'^PRETTY_NAME="?([^"\n]+)', source.read(), re.M)
-    except (IOError, OSError):
-        found = None
-    return found.group(1) if found else platform.platform()
+    return told_by("/etc/os-release", r'^PRETTY_NAME="?([^"\n]+)', re.M) or platform.platform()

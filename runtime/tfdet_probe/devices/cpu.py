@@ -4,6 +4,8 @@ import os
 import platform
 import re
 
+from tfdet_common.machine import told_by
+
 from .base import Device
 
 _SIDE = 384  # of the matrices: NumPy lets go of the interpreter while it multiplies
@@ -30,9 +32,4 @@ class Cpu(Device):
 
 
 def _model():
-    try:
-        with open("/proc/cpuinfo") as source:
-            found = re.search(r"^model name\s*:\s*(.+)$", source.read(), re.M)
-    except (IOError, OSError):
-        found = None
-    return found.group(1) if found else platform.machine()
+    return told_by("/proc/cpuinfo", r"^model name\s*:\s*(.+)$", re.M) or platform.machine()

@@ -3,12 +3,11 @@ own API, for a framework may put all its ops into one stream, and work given to 
 """
 
 import ctypes
-import re
 import subprocess
 import threading
 
 from tfdet_common import nvml
-from tfdet_common.machine import device_key, short_hash
+from tfdet_common.machine import device_key, short_hash, told_by
 
 from .base import Busy, Device
 
@@ -87,12 +86,7 @@ def _check(status):
 
 
 def _driver():
-    try:
-        with open("/proc/driver/nvidia/version") as source:
-            found = re.search(r"\s(\d+\.\d+(\.\d+)?)\s", source.read())
-    except (IOError, OSError):
-        return None
-    return found.group(1) if found else None
+    return told_by("/proc/driver/nvidia/version", r"\s(\d+\.\d+(\.\d+)?)\s")
 
 
 def _output(command):

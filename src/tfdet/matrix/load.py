@@ -17,6 +17,7 @@ from tfdet.matrix.devices import Devices, Kind
 from tfdet.matrix.models import NONE, Environment, Framework, Model, Solution, Source
 
 M = TypeVar("M", bound=Model)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -87,29 +88,25 @@ def load_matrix(folder: Path) -> Matrix:
     faults += dangling(folder, found.sources)
     faults += includes(folder, found.solutions)
     faults += disagreeing(folder, found.sources, found.environments)
-    if faults:
-        raise DataError("\n".join(faults), _ADVICE)
-    return found
-
-
-_ADVICE = "Mend the named lines; nothing was read or written."
+    return _faultless(found, faults)
 
 
 def load_frameworks(folder: Path) -> dict[str, Framework]:
     """Those of matrix/ alone."""
     faults: list[str] = []
-    found = _load_folder(folder / "frameworks", Framework, faults)
-    if faults:
-        raise DataError("\n".join(faults), _ADVICE)
-    return found
+    return _faultless(_load_folder(folder / "frameworks", Framework, faults), faults)
 
 
 def load_environments(folder: Path) -> dict[str, Environment]:
     """Those of matrix/ alone."""
     faults: list[str] = []
-    found = _load_folders(folder / "environments", Environment, faults)
+    return _faultless(_load_folders(folder / "environments", Environment, faults), faults)
+
+
+def _faultless(found: T, faults: list[str]) -> T:
+    """What was found; DataError where anything is wrong with it."""
     if faults:
-        raise DataError("\n".join(faults), _ADVICE)
+        raise DataError("\n".join(faults), "Mend the named lines; nothing was read or written.")
     return found
 
 

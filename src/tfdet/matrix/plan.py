@@ -34,7 +34,7 @@ class Cell:
 def cells(matrix: Matrix, key: str) -> list[Cell]:
     """Every cell of an environment, the excluded ones with their reason."""
     environment = matrix.environment(key)
-    sources = {key: one for key, one in matrix.sources.items() if one.framework in ("", environment.framework)}
+    theirs = matrix.of(environment.framework)
     return [
         Cell(
             device,
@@ -45,15 +45,14 @@ def cells(matrix: Matrix, key: str) -> list[Cell]:
             _first(source.known_failures, environment, device, solution),
         )
         for device in DEVICES
-        for source_key, source in sources.items()
-        for solution in _tried(matrix, source)
+        for source_key, source in theirs.sources.items()
+        for solution in _tried(theirs, source)
     ]
 
 
 def _tried(matrix: Matrix, source: Source) -> list[str]:
     named = {solution for claim in source.claims for solution in claim.solutions} | set(source.try_solutions)
-    theirs = matrix.of(source.framework).solutions
-    tried = [key for key, solution in theirs.items() if solution.general or key in named]
+    tried = [key for key, solution in matrix.solutions.items() if solution.general or key in named]
     return sorted(tried, key=lambda key: matrix.solutions[key].order)  # the control first
 
 
