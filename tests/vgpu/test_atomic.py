@@ -178,3 +178,11 @@ def test_exchanges_keep_the_payloads_of_nans(device):
     x = np.array([real.nan ^ 5, real.infinite | 1, real.infinite | 1 << 22 | 3] * 32, np.uint32)
     left, given = run(device, "exch", "b32", "global", [np.zeros_like(x), x, x])
     same(left, given[1], *given)
+
+
+def test_the_log_tells_how_many_there_were(device, monkeypatch):
+    monkeypatch.setenv("VGPU_LOG", "1")
+    body = "ld.param.u64 %l0, [p0]; red.global.add.u32 [%l0], 1; ret;"
+    code, (made,), said = device.apart(kernel(body, ["p0"]), [np.zeros(1, np.uint32)], grid=3, block=40)
+    assert (code, made[0]) == (0, 120)
+    assert "120 atomics" in said

@@ -57,14 +57,6 @@ template <class T, Op kOp, Where kWhere> void atom(Lanes& w, const Instruction& 
   w.atomics += n;
 }
 
-struct Half {
-  static double in(uint16_t x) { return half_to_float(x); }
-  static uint16_t out(double x) { return to_half(x); }
-};
-struct Bfloat {
-  static double in(uint16_t x) { return bfloat_to_float(x); }
-  static uint16_t out(double x) { return to_bfloat(x); }
-};
 // Sums of halves, of one or of the two of a register; the two are two atomics.
 template <class H, class T, Where kWhere> void add_half(Lanes& w, const Instruction& i) {
   uint8_t* at[kLanes];
@@ -110,10 +102,10 @@ template <class H, class T> Execute half_in(Where where) {
   return where == Where::Generic ? add_half<H, T, Where::Generic> : nullptr;
 }
 Execute of_type(std::string_view o, std::string_view t, Where where) {
-  if (o == "add" && t == "f16") return half_in<Half, uint16_t>(where);
-  if (o == "add" && t == "f16x2") return half_in<Half, uint32_t>(where);
-  if (o == "add" && t == "bf16") return half_in<Bfloat, uint16_t>(where);
-  if (o == "add" && t == "bf16x2") return half_in<Bfloat, uint32_t>(where);
+  if (o == "add" && t == "f16") return half_in<HalfFormat, uint16_t>(where);
+  if (o == "add" && t == "f16x2") return half_in<HalfFormat, uint32_t>(where);
+  if (o == "add" && t == "bf16") return half_in<BfloatFormat, uint16_t>(where);
+  if (o == "add" && t == "bf16x2") return half_in<BfloatFormat, uint32_t>(where);
   if (Execute found = for_float(t, [=](auto tag) -> Execute { return of_op<typename decltype(tag)::type>(o, where); }))
     return found;
   return for_integer(t, [=](auto tag) -> Execute { return of_op<typename decltype(tag)::type>(o, where); });

@@ -133,7 +133,7 @@ template <class T, int kWhat> void carry(Lanes& w, const Instruction& i) {
     d[l] = static_cast<T>(sum);
     out |= uint32_t(sum >> (8 * sizeof(T)) & 1) << l;
   }
-  if (i.mode & kWrites) flags = (flags & ~w.mask) | out;
+  if (i.mode & kWrites) put_predicate(w, i.e, out);
 }
 template <class T> Execute carry_of(const Statement& s) {
   if (s.op == "add" || s.op == "addc") return carry<T, kAddCarry>;

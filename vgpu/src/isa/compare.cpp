@@ -21,9 +21,10 @@ int relation_of(std::string_view word) {
   return found == known.end() ? -1 : found->second;
 }
 
-template <class T, Relation kHow> inline bool holds(T a, T b) {
+// In the forms below `how` is a constant: the switch is gone when they are compiled.
+template <class T> inline bool holds(Relation how, T a, T b) {
   bool nan = a != a || b != b;
-  switch (kHow) {
+  switch (how) {
     case kEq: return a == b;
     case kNe: return !nan && a != b;
     case kLt: return a < b;
@@ -56,17 +57,7 @@ struct Bfloat { using Lane = uint16_t; using Number = float; static float of(uin
 template <class V, Relation kHow> uint32_t compared(Lanes& w, const Instruction& i) {
   using Lane = typename V::Lane;
   const Lane *a = lanes_of<Lane>(w, i.a), *b = lanes_of<Lane>(w, i.b);
-  uint32_t bits = 0;
-  if (w.mask == kAll) {
-    for (uint32_t l = 0; l < kLanes; l++)
-      bits |= uint32_t(holds<typename V::Number, kHow>(V::of(a[l]), V::of(b[l]))) << l;
-  } else {
-    for (uint32_t left = w.mask; left; left &= left - 1) {
-      uint32_t l = uint32_t(__builtin_ctz(left));
-      bits |= uint32_t(holds<typename V::Number, kHow>(V::of(a[l]), V::of(b[l]))) << l;
-    }
-  }
-  return bits;
+  return lanes_where(w.mask, [=](uint32_t l) { return holds<typename V::Number>(kHow, V::of(a[l]), V::of(b[l])); });
 }
 
 // With another predicate, c.  Of imm the low half is what `set` writes where the relation holds.
@@ -76,16 +67,11 @@ uint32_t combined(Lanes& w, const Instruction& i, uint32_t bits) {
   uint32_t other = predicate(w, i.c) ^ (i.imm & kInverted ? kAll : 0);
   return i.mode == kAnd ? bits & other : i.mode == kOr ? bits | other : bits ^ other;
 }
-void put(Lanes& w, uint32_t at, uint32_t bits) {
-  uint32_t& held = predicate(w, at);
-  held = (held & ~w.mask) | (bits & w.mask);
-}
-
 template <class V, Relation kHow> void setp(Lanes& w, const Instruction& i) {
   uint32_t bits = compared<V, kHow>(w, i);
   uint32_t first = combined(w, i, bits), second = combined(w, i, ~bits);
-  put(w, i.d, first);
-  if (i.count == 2) put(w, i.e, second);
+  put_predicate(w, i.d, first);
+  if (i.count == 2) put_predicate(w, i.e, second);
 }
 template <class V, Relation kHow> void set(Lanes& w, const Instruction& i) {
   uint32_t bits = combined(w, i, compared<V, kHow>(w, i));
@@ -131,39 +117,20 @@ Execute typed(std::string_view t, bool ftz, Relation how, int which) {
 // Two halves a register: each is compared by itself, into one predicate each or into a half of the result.
 template <class V, bool kToHalves> void pairs(Lanes& w, const Instruction& i) {
   const uint32_t *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b);
-  uint32_t low = 0, up = 0;
-  for (uint32_t left = w.mask; left; left &= left - 1) {
-    uint32_t l = uint32_t(__builtin_ctz(left));
-    auto test = [&](int shift) {
-      float x = V::of(uint16_t(a[l] >> shift)), y = V::of(uint16_t(b[l] >> shift));
-      bool nan = x != x || y != y;
-      switch (static_cast<Relation>(i.v[1])) {
-        case kEq: return x == y;
-        case kNe: return !nan && x != y;
-        case kLt: return x < y;
-        case kLe: return x <= y;
-        case kGt: return x > y;
-        case kGe: return x >= y;
-        case kNum: return !nan;
-        case kNan: return nan;
-        case kEqu: return nan || x == y;
-        case kNeu: return x != y;
-        case kLtu: return !(x >= y);
-        case kLeu: return !(x > y);
-        case kGtu: return !(x <= y);
-        default: return !(x < y);
-      }
-    };
-    low |= uint32_t(test(0)) << l;
-    up |= uint32_t(test(16)) << l;
-  }
+  Relation how = static_cast<Relation>(i.v[1]);
+  auto half = [&](int shift) {
+    return lanes_where(w.mask, [&](uint32_t l) {
+      return holds<float>(how, V::of(uint16_t(a[l] >> shift)), V::of(uint16_t(b[l] >> shift)));
+    });
+  };
+  uint32_t low = half(0), up = half(16);
   low = combined(w, i, low), up = combined(w, i, up);
   if (kToHalves) {
     uint32_t *d = lanes_of<uint32_t>(w, i.d), yes = uint32_t(i.imm);
     each(w.mask, [=](uint32_t l) { d[l] = (low >> l & 1 ? yes : 0) | (up >> l & 1 ? yes << 16 : 0); });
   } else {
-    put(w, i.d, low);
-    if (i.count == 2) put(w, i.e, up);
+    put_predicate(w, i.d, low);
+    if (i.count == 2) put_predicate(w, i.e, up);
   }
 }
 

@@ -22,19 +22,6 @@ double odd_sum(double a, double b) {
 }
 
 enum { kAdd, kSub, kMul, kFma, kNeg, kAbs, kMin, kMax, kMinNan, kMaxNan, kEx2, kTanh };
-struct Half {
-  static double in(uint16_t x) { return half_to_float(x); }
-  static uint16_t out(double x) { return to_half(x); }
-  static uint16_t flushed(uint16_t x) { return x & 0x7c00 ? x : x & 0x8000; }
-  static constexpr uint16_t kOne = 0x3c00, kNan = 0x7fff;
-};
-struct Bfloat {
-  static double in(uint16_t x) { return bfloat_to_float(x); }
-  static uint16_t out(double x) { return to_bfloat(x); }
-  static uint16_t flushed(uint16_t x) { return x & 0x7f80 ? x : x & 0x8000; }
-  static constexpr uint16_t kOne = 0x3f80, kNan = 0x7fff;
-};
-
 constexpr uint8_t kFlush = 1, kSaturate = 2, kRelu = 4;
 
 template <class H, int kOp> uint16_t of(uint16_t a, uint16_t b, uint16_t c, uint8_t mode) {
@@ -95,8 +82,8 @@ bool decode_half(Decoder& d, const Statement& s, Instruction& i) {
   std::string_view t = s.type();
   if (!s.only({"rn", "ftz", "sat", "relu", "NaN", "approx"})) return false;
   bool pair = t == "f16x2" || t == "bf16x2";
-  if (t == "f16" || t == "f16x2") i.run = pick<Half>(s, pair);
-  else if (t == "bf16" || t == "bf16x2") i.run = pick<Bfloat>(s, pair);
+  if (t == "f16" || t == "f16x2") i.run = pick<HalfFormat>(s, pair);
+  else if (t == "bf16" || t == "bf16x2") i.run = pick<BfloatFormat>(s, pair);
   if (!i.run || s.operands.size() < 2 || s.operands.size() > 4) return false;
   i.mode = (s.has("ftz") ? kFlush : 0) | (s.has("sat") ? kSaturate : 0) | (s.has("relu") ? kRelu : 0);
   uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};

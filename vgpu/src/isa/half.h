@@ -58,4 +58,16 @@ inline uint16_t to_bfloat(double x, Round to = Round::Nearest) {
 // relu: the greater one of a rounded result and +0.  The NaN that conversions give has no sign.
 inline uint16_t not_negative(uint16_t bits) { return bits & 0x8000u ? 0 : bits; }
 
+// How the two formats go in and out of double, and lose their subnormals.
+struct HalfFormat {
+  static double in(uint16_t x) { return half_to_float(x); }
+  static uint16_t out(double x) { return to_half(x); }
+  static uint16_t flushed(uint16_t x) { return x & 0x7c00 ? x : x & 0x8000; }
+};
+struct BfloatFormat {
+  static double in(uint16_t x) { return bfloat_to_float(x); }
+  static uint16_t out(double x) { return to_bfloat(x); }
+  static uint16_t flushed(uint16_t x) { return x & 0x7f80 ? x : x & 0x8000; }
+};
+
 }  // namespace vgpu

@@ -116,8 +116,7 @@ template <class T, class Op> void shift(Lanes& w, const Instruction& i) {
 // Predicates: all lanes at once.
 template <class Op> void predicates(Lanes& w, const Instruction& i) {
   uint32_t a = predicate(w, i.a), b = i.mode ? predicate(w, i.b) : 0;
-  uint32_t& d = predicate(w, i.d);
-  d = (d & ~w.mask) | (Op::of(a, b) & w.mask);
+  put_predicate(w, i.d, Op::of(a, b));
 }
 struct NotFirst { static uint32_t of(uint32_t a, uint32_t) { return ~a; } };
 

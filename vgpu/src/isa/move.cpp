@@ -22,8 +22,7 @@ void narrow(Lanes& w, const Instruction& i) {
   each(w.mask, [=](uint32_t l) { d[l] = static_cast<uint16_t>(a[l]); });
 }
 void copy_predicate(Lanes& w, const Instruction& i) {
-  uint32_t a = predicate(w, i.a), &d = predicate(w, i.d);
-  d = (d & ~w.mask) | (a & w.mask);
+  put_predicate(w, i.d, predicate(w, i.a));
 }
 
 // Parts of a register: {a, b} of W make a D, the first the lowest.

@@ -31,10 +31,7 @@ void shfl(Lanes& w, const Instruction& i) {
     // A lane that does not take part has nothing to tell: what comes from there is unspecified, here the own value.
     d[l] = w.mask >> (from & 31) & 1 ? value[from & 31] : value[l];
   });
-  if (i.count == 2) {
-    uint32_t& p = predicate(w, i.v[0]);
-    p = (p & ~w.mask) | inside;
-  }
+  if (i.count == 2) put_predicate(w, i.v[0], inside);
 }
 
 enum Vote : uint8_t { kAll4, kAny, kUniform, kBallot };
@@ -61,10 +58,7 @@ template <class T> void match(Lanes& w, const Instruction& i) {
     whole |= uint32_t(same[l] == w.mask) << l;
   });
   each(w.mask, [&](uint32_t l) { d[l] = !i.mode ? same[l] : same[l] == w.mask ? w.mask : 0; });
-  if (i.count == 2) {
-    uint32_t& p = predicate(w, i.v[0]);
-    p = (p & ~w.mask) | whole;
-  }
+  if (i.count == 2) put_predicate(w, i.v[0], whole);
 }
 
 void activemask(Lanes& w, const Instruction& i) {
@@ -76,8 +70,7 @@ void activemask(Lanes& w, const Instruction& i) {
 void elect(Lanes& w, const Instruction& i) {
   uint32_t *d = lanes_of<uint32_t>(w, i.d), first = static_cast<uint32_t>(__builtin_ctz(w.mask));
   each(w.mask, [=](uint32_t l) { d[l] = first; });
-  uint32_t& p = predicate(w, i.v[0]);
-  p = (p & ~w.mask) | 1u << first;
+  put_predicate(w, i.v[0], 1u << first);
 }
 
 struct Add { static uint32_t of(uint32_t a, uint32_t b) { return a + b; } };

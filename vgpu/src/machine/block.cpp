@@ -80,10 +80,6 @@ void Block::special_registers(Warp& warp, uint8_t* registers) const {
   fill(registers, kTotalSharedBytes, dynamic_at_ + launch_.dynamic_shared);
 }
 
-bool Block::ready() const {
-  return std::any_of(warps_.begin(), warps_.end(), [](const Warp& w) { return w.ready(); });
-}
-
 void Block::bind(Frame* frame) {
   lanes_.frame = frame->aligned();
   lanes_.own_parameters = frame->caller != nullptr;
@@ -114,6 +110,7 @@ void Block::turn() {
   }
   Warp& warp = warps_[able[schedule_.pick(static_cast<uint32_t>(able.size()))]];
   run_group(warp, leader(warp));
+  outcome_.atomics += lanes_.atomics, lanes_.atomics = 0;
 }
 
 // The group that the others wait for: the deepest call, and there the least place; now and then another, as threads of a
@@ -143,8 +140,7 @@ uint32_t Block::stop_before(const Warp& warp, uint32_t group) const {
 }
 
 // With the groups at its very place; `group` is where it is afterwards.
-bool Block::merge(Warp& warp, uint32_t& group) {
-  bool merged = false;
+void Block::merge(Warp& warp, uint32_t& group) {
   for (uint32_t k = 0; k < warp.groups.size(); k++) {
     Group &own = warp.groups[group], &other = warp.groups[k];
     if (k == group || other.frame != own.frame || other.pc != own.pc || other.state == State::Barrier) continue;
@@ -152,9 +148,7 @@ bool Block::merge(Warp& warp, uint32_t& group) {
     drop(warp, k);
     if (k < group) group--;
     k--;
-    merged = true;
   }
-  return merged;
 }
 
 void Block::drop(Warp& warp, uint32_t group) {

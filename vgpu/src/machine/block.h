@@ -19,8 +19,8 @@ class Block {
   // Runs one group until it yields, waits, ends or has run for long.
   void turn();
 
+  uint64_t warps() const { return warps_.size(); }
   bool done() const { return live_ == 0; }
-  bool ready() const;
   bool spinning() const { return spinning_; }  // the last turn ended because it was long
   Outcome& outcome() { return outcome_; }
 
@@ -32,7 +32,7 @@ class Block {
   void bind(Frame* frame);
   uint32_t leader(const Warp& warp);
   uint32_t stop_before(const Warp& warp, uint32_t group) const;
-  bool merge(Warp& warp, uint32_t& group);
+  void merge(Warp& warp, uint32_t& group);
   void run_group(Warp& warp, uint32_t group);
   Step step(Warp& warp, uint32_t& group, const Instruction& i, uint32_t mask);
   Step jump(Warp& warp, uint32_t group, uint32_t taken, uint32_t target);
@@ -57,7 +57,6 @@ class Block {
   std::vector<uint8_t> shared_, parameters_;
   uint32_t threads_, live_ = 0, number_ = 0, dynamic_at_ = 0;
   Barrier barriers_[kBarriers];
-  uint64_t turns_ = 0;
   bool spinning_ = false;
 };
 

@@ -63,20 +63,30 @@ inline void each(uint32_t mask, F f) {
   for (uint32_t left = mask; left; left &= left - 1) f(static_cast<uint32_t>(__builtin_ctz(left)));
 }
 
-// The bits of those active lanes for which f(lane) holds, over what the predicate held before.
+// A bit for each active lane for which f(lane) holds.
+template <class F>
+inline uint32_t lanes_where(uint32_t mask, F f) {
+  uint32_t bits = 0;
+  if (mask == kAll) {
+    for (uint32_t lane = 0; lane < kLanes; lane++) bits |= static_cast<uint32_t>(f(lane)) << lane;
+    return bits;
+  }
+  for (uint32_t left = mask; left; left &= left - 1) {
+    uint32_t lane = static_cast<uint32_t>(__builtin_ctz(left));
+    bits |= static_cast<uint32_t>(f(lane)) << lane;
+  }
+  return bits;
+}
+
+// The active lanes' bits of a predicate; the others keep theirs.
+inline void put_predicate(Lanes& w, uint32_t offset, uint32_t bits) {
+  uint32_t& held = predicate(w, offset);
+  held = (held & ~w.mask) | (bits & w.mask);
+}
+
 template <class F>
 inline void set_predicate(Lanes& w, uint32_t offset, F f) {
-  uint32_t bits = 0;
-  if (w.mask == kAll) {
-    for (uint32_t lane = 0; lane < kLanes; lane++) bits |= static_cast<uint32_t>(f(lane)) << lane;
-  } else {
-    for (uint32_t left = w.mask; left; left &= left - 1) {
-      uint32_t lane = static_cast<uint32_t>(__builtin_ctz(left));
-      bits |= static_cast<uint32_t>(f(lane)) << lane;
-    }
-  }
-  uint32_t& held = predicate(w, offset);
-  held = (held & ~w.mask) | bits;
+  put_predicate(w, offset, lanes_where(w.mask, f));
 }
 
 template <class To, class From>

@@ -8,7 +8,6 @@ namespace vgpu {
 namespace {
 
 constexpr uint32_t kSpins = 64;  // long turns of all blocks in flight before another block is let in
-
 constexpr uint32_t kPatience = 1024;  // turns of each warp in flight without any block's end, before another is let in
 
 class Run {
@@ -47,13 +46,13 @@ class Run {
     block.turn();
     Outcome& done = block.outcome();
     total_.instructions += done.instructions, done.instructions = 0;
+    total_.atomics += done.atomics, done.atomics = 0;
     if (done.fault != Fault::None) total_.fault = done.fault, total_.message = done.message;
     if (launch_.most_instructions && total_.instructions > launch_.most_instructions) no_end();
     if (!block.spinning()) spins_ = block.done() ? 0 : spins_;
     else if (++spins_ % kSpins == 0 && next_ < order_.size()) window_++;
     // A kernel that spins on memory yields at each access: its turns are many and short.
-    uint64_t warps = (launch_.block[0] * launch_.block[1] * launch_.block[2] + kLanes - 1) / kLanes;
-    if (quiet_ > kPatience * warps * flying_.size() && next_ < order_.size()) window_++, quiet_ = 0;
+    if (quiet_ > kPatience * block.warps() * flying_.size() && next_ < order_.size()) window_++, quiet_ = 0;
     if (block.done()) {
       quiet_ = 0;
       spare_.push_back(std::move(flying_[which]));
