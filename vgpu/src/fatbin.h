@@ -13,4 +13,7 @@ struct Ptx {
 // container, the PTX itself, or machine code.  Unsupported, with the reason: no such PTX, a damaged container.
 Ptx ptx_of(const void* image, int arch);
 
+// The newest architecture that a container has PTX for; 0: none, or no container.
+int newest_ptx(const void* image);
+
 }  // namespace vgpu

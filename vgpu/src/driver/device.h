@@ -34,8 +34,13 @@ class Device {
   static Device& get();
 
   Memory& memory() { return memory_; }
-  int capability() const { return capability_; }  // 70 for 7.0
-  int driver_version() const { return capability_ >= 90 ? 12080 : 10000; }  // what its frameworks were built for
+  // 70 for 7.0; once told it stays.
+  int capability() { return asked_ = true, capability_; }
+  // A program brings PTX for this architecture: the device is the newest that it was built for.
+  void offer(int arch) {
+    if (!asked_ && arch > capability_) capability_ = arch;
+  }
+  int driver_version() { return capability() >= 90 ? 12080 : 10000; }  // what its frameworks were built for
   std::mutex& lock() { return lock_; }
 
   // Under the lock.  nullptr, with the reason in last_fault(): the kernel holds what this device does not know.
@@ -60,6 +65,7 @@ class Device {
   Memory memory_;
   Schedule schedule_;
   int capability_;
+  bool asked_;
   int log_;
   uint64_t limit_;
   uint64_t launches_ = 0, instructions_ = 0;
