@@ -23,19 +23,25 @@ FLAGS = [
 ]
 # For a C library as old as that of the oldest image, and with C++'s own library inside.
 PORTABLE = [sys.executable, "-m", "ziglang", "c++", "-target", "x86_64-linux-gnu.2.17", "-mcpu=x86_64_v3"]
-# Under which names frameworks open what this one library provides.
+# Under which names frameworks open what this one library provides, from CUDA 10.0 to 12.
 NAMES = [
-    *("libcuda.so.1", "libcuda.so"),
-    *(f"libcudart.so.{version}" for version in ("8.0", "9.0", "9.2", "10.0", "10.1", "10.2", "11.0", "12")),
-    *(f"libcublas.so.{version}" for version in ("9.0", "10.0", "10", "11", "12")),
+    *("libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1"),
+    *(f"libcublas.so.{version}" for version in ("10.0", "10", "11", "12")),
     *(f"libcublasLt.so.{version}" for version in ("10", "11", "12")),
-    *(f"libcufft.so.{version}" for version in ("9.0", "10.0", "10", "11")),
-    *(f"libcurand.so.{version}" for version in ("9.0", "10.0", "10")),
-    *(f"libcusolver.so.{version}" for version in ("9.0", "10.0", "10", "11")),
-    *(f"libcusparse.so.{version}" for version in ("9.0", "10.0", "10", "11", "12")),
-    *(f"libcudnn.so.{version}" for version in ("7", "8", "9")),
-    *(f"libcupti.so.{version}" for version in ("10.0", "10.1", "11.0", "11.2", "12")),
+    *(f"libcufft.so.{version}" for version in ("10.0", "10", "11")),
+    *(f"libcurand.so.{version}" for version in ("10.0", "10")),
+    *(f"libcusolver.so.{version}" for version in ("10.0", "10", "11")),
+    *(f"libcusparse.so.{version}" for version in ("10.0", "10", "11", "12")),
+    *("libnccl.so.2", "libcupti.so.10.0", "libcupti.so.10.1", "libcupti.so.11.0", "libcupti.so.11.2", "libcupti.so.12"),
 ]
+# And those that must say which version they are: a little library each, before the one that holds the rest.
+VERSIONED = {
+    **{
+        f"libcudart.so.{name}": ("cudart", version)
+        for name, version in (("10.0", 10000), ("10.1", 10010), ("10.2", 10020), ("11.0", 11020), ("12", 12050))
+    },
+    **{f"libcudnn.so.{name}": ("cudnn", version) for name, version in (("7", 7605), ("8", 8907), ("9", 90300))},
+}
 
 
 class NoCompiler(Exception):
@@ -56,9 +62,10 @@ def compiler(portable: bool = False) -> list[str]:
 
 
 def fingerprint(command: list[str], *sources: Path) -> str:
-    """Of sources and how they are compiled; every header counts for every source."""
+    """Of sources and how they are compiled; every header counts for every source, a list for those beside it."""
     digest = hashlib.sha256(" ".join([*command, *FLAGS]).encode())
-    for path in [*sorted(SOURCES.rglob("*.h")), *sources]:
+    lists = sorted({one for source in sources for one in source.parent.glob("*.def")})
+    for path in [*sorted(SOURCES.rglob("*.h")), *lists, *sources]:
         digest.update(path.relative_to(SOURCES).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:20]
 
@@ -73,11 +80,20 @@ def compiled(command: list[str], source: Path, folder: Path) -> Path:
     return made
 
 
+def link_named(command: list[str], source: Path, version: int, made: Path) -> None:
+    """The little library of that version, which brings the whole one with it."""
+    whole = ["-L", str(made.parent), "-Wl,--no-as-needed", "-l:libvgpu.so", "-Wl,-rpath,$ORIGIN"]
+    names = [f"-DVERSION={version}", f"-Wl,-soname,{made.name}"]
+    subprocess.run([*command, *FLAGS, *names, "-shared", str(source), "-o", str(made), *whole], check=True)
+
+
 def build(folder: Path, portable: bool = False) -> Path:
     """The folder with the library under all its names.  NoCompiler; CalledProcessError: a source does not compile."""
     command = compiler(portable)
-    sources = sorted(SOURCES.rglob("*.cpp"))
-    made = folder / fingerprint([*command, Path(__file__).read_text("utf-8")], *sources)  # and of what lies in it
+    named = sorted((SOURCES / "named").iterdir())
+    sources = sorted(set(SOURCES.rglob("*.cpp")) - set(named))
+    # Of all that lies in it, and of this file, which says so.
+    made = folder / fingerprint([*command, Path(__file__).read_text("utf-8")], *sources, *named)
     if made.exists():
         return made
     (folder / "objects").mkdir(parents=True, exist_ok=True)
@@ -85,11 +101,15 @@ def build(folder: Path, portable: bool = False) -> Path:
         objects = list(pool.map(lambda source: compiled(command, source, folder / "objects"), sources))
     part = folder / f"{made.name}.{os.getpid()}.part"
     part.mkdir()
-    link = ["-shared", "-s", "-Wl,-Bsymbolic", "-Wl,-z,defs", "-o", str(part / "libvgpu.so"), "-lpthread"]
-    subprocess.run([*command, *map(str, objects), *link], check=True)
-    (part / "sources").write_text(fingerprint([], *sources)[:12] + "\n")  # for records: which state of this folder ran
+    link = ["-shared", "-s", "-Wl,-Bsymbolic", "-Wl,-z,defs", "-Wl,-soname,libvgpu.so", "-lpthread", "-ldl"]
+    subprocess.run([*command, *map(str, objects), *link, "-o", str(part / "libvgpu.so")], check=True)
+    state = fingerprint([], *sources, *named)[:12]
+    (part / "sources").write_text(state + "\n")  # for records: which state of this folder ran
     for name in NAMES:
         (part / name).symlink_to("libvgpu.so")
+    for name, (source, version) in VERSIONED.items():
+        link_named(command, SOURCES / "named" / f"{source}.cpp", version, part / name)
+    shutil.copy(SOURCES / "named" / "ptxas", part)
     try:
         part.rename(made)
     except OSError:  # somebody else was sooner

@@ -70,7 +70,7 @@ Ptx element(const uint8_t* at, const uint8_t* end, int arch) {
     if (is_ptx && of <= arch && (!chosen || of > best.arch)) chosen = one, best.arch = of;
     machine_code |= !is_ptx;
   });
-  if (!chosen) throw Unsupported(machine_code ? "machine code without PTX for this device" : "a container without PTX for this device");
+  if (!chosen) throw NoPtx(machine_code ? "machine code without PTX for this device" : "a container without PTX for this device");
   uint32_t header = read<uint32_t>(chosen + 4), packed = read<uint32_t>(chosen + 16);
   uint64_t size = read<uint64_t>(chosen + 8), unpacked = read<uint64_t>(chosen + 56);
   if (packed > size || unpacked > kMostBytes) throw Unsupported("a damaged container");
@@ -110,7 +110,7 @@ Ptx ptx_of(const void* image, int arch) {
     if (header < 16 || size > kMostBytes) throw Unsupported("a damaged container");
     found = element(at + header, at + header + size, arch);
   } else if (std::memcmp(at, "\x7f" "ELF", 4) == 0) {
-    throw Unsupported("machine code without PTX");
+    throw NoPtx("machine code without PTX (if it was assembled at run time: put this device's folder, with its ptxas, first in PATH)");
   } else {
     found.text = reinterpret_cast<const char*>(at);
   }

@@ -31,6 +31,7 @@ class Vgpu(Device):
         if not os.path.exists(os.path.join(folder, _LIBRARY)) or path.split(":")[0] == folder:
             return
         os.environ["LD_LIBRARY_PATH"] = ":".join(filter(None, [folder, path]))
+        os.environ["PATH"] = ":".join([folder, os.environ.get("PATH", os.defpath)])  # its own ptxas comes first
         os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # speaks of cards
         sys.stdout.flush()
         sys.stderr.flush()
@@ -53,7 +54,7 @@ class Vgpu(Device):
             return {"sources": told.read().strip(), "reference": _REFERENCE, "schedules": turns[:_KEPT]}
 
     def refusal(self):
-        return None
+        return _library().vgpu_refused().decode("utf-8", "replace").replace("\n", ", ") or None
 
 
 def _schedule(number):
@@ -65,5 +66,5 @@ def _schedule(number):
 
 def _library():
     library = ctypes.CDLL(_LIBRARY)
-
+    library.vgpu_refused.restype = ctypes.c_char_p
     return library

@@ -151,7 +151,7 @@ def _context(project: Project, recipe: _Recipe, plan: dict[str, Any], library: P
         for name, data in sorted(content.items()):
             entry = tarfile.TarInfo(name)
             entry.size = len(data)
-            entry.mode = 0o755 if name in ("docker/install", "docker/entrypoint") else 0o644
+            entry.mode = 0o755 if name in ("docker/install", "docker/entrypoint", "vgpu/ptxas") else 0o644
             tar.addfile(entry, io.BytesIO(data))
         for name, target in sorted(links.items()):
             entry = tarfile.TarInfo(name)

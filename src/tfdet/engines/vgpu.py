@@ -41,5 +41,5 @@ def checked(schedule: str) -> str:
 def environ(library: Path, schedule: str, before: Mapping[str, str] = os.environ) -> dict[str, str]:
     """What a program of this user's must be started with to see the virtual GPU, and no other."""
     kept = {name: value for name, value in before.items() if name != "CUDA_VISIBLE_DEVICES"}  # speaks of cards
-    path = ":".join(filter(None, [str(library), before.get("LD_LIBRARY_PATH", "")]))
-    return {**kept, "LD_LIBRARY_PATH": path, "VGPU_SCHEDULE": schedule}
+    found = {name: ":".join(filter(None, [str(library), before.get(name, "")])) for name in ("LD_LIBRARY_PATH", "PATH")}
+    return {**kept, **found, "VGPU_SCHEDULE": schedule}

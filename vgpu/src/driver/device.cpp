@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "../error.h"
+#include "refused.h"
 
 namespace vgpu {
 namespace {
@@ -60,12 +61,15 @@ void Device::refuse(const std::string& why) {
 const Program* Device::program(Kernel& kernel) {
   if (!kernel.program && kernel.refused.empty()) {
     try {
-      kernel.program = kernel.module->image->program(kernel.function->name);
+      kernel.program = kernel.module->image->program(kernel.name);
     } catch (const Unsupported& error) {
       kernel.refused = error.what();
     }
   }
-  if (!kernel.program) refuse(kernel.function->name + ": " + kernel.refused);
+  if (!kernel.program) {
+    last_fault_ = kernel.name + ": " + kernel.refused;
+    note_refused(last_fault_);
+  }
   return kernel.program;
 }
 
@@ -74,7 +78,7 @@ Result Device::launch(Kernel& kernel, const uint32_t grid[3], const uint32_t blo
   if (sticky_ != kSuccess) return sticky_;
   uint64_t threads = uint64_t(block[0]) * block[1] * block[2], blocks = uint64_t(grid[0]) * grid[1] * grid[2];
   if (!threads || !blocks || threads > 1024 || blocks > UINT32_MAX || shared > kMostShared) {
-    refuse(kernel.function->name + ": a launch of " + std::to_string(blocks) + " blocks of " + std::to_string(threads) +
+    refuse(kernel.name + ": a launch of " + std::to_string(blocks) + " blocks of " + std::to_string(threads) +
            " threads and " + std::to_string(shared) + " bytes of shared memory");
     return kInvalidValue;
   }
@@ -105,7 +109,7 @@ Result Device::launch(Kernel& kernel, const uint32_t grid[3], const uint32_t blo
 
 void Device::say(const Kernel& kernel, const uint32_t grid[3], const uint32_t block[3], const Outcome& outcome) const {
   std::fprintf(stderr, "vgpu: launch %s grid %u,%u,%u block %u,%u,%u: %llu instructions, %llu atomics%s%s\n",
-               kernel.function->name.c_str(), grid[0], grid[1], grid[2], block[0], block[1], block[2],
+               kernel.name.c_str(), grid[0], grid[1], grid[2], block[0], block[1], block[2],
                static_cast<unsigned long long>(outcome.instructions), static_cast<unsigned long long>(outcome.atomics),
                outcome.message.empty() ? "" : ": ", outcome.message.c_str());
 }

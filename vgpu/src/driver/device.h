@@ -19,12 +19,13 @@ enum Result : int {
 
 struct Module {
   std::unique_ptr<Image> image;
-  std::string refused;  // why there is none
+  std::string refused;  // why there is none: its kernels are refused by their names
 };
 
 struct Kernel {
   Module* module;
-  const ptx::Function* function;
+  const ptx::Function* function;  // nullptr where there is no PTX
+  std::string name;
   const Program* program = nullptr;
   std::string refused;
 };
@@ -40,7 +41,7 @@ class Device {
   void offer(int arch) {
     if (!asked_ && arch > capability_) capability_ = arch;
   }
-  int driver_version() { return capability() >= 90 ? 12080 : 10000; }  // what its frameworks were built for
+  int driver_version() const { return 12080; }  // as on a card: newer than any runtime that asks
   std::mutex& lock() { return lock_; }
 
   // Under the lock.  nullptr, with the reason in last_fault(): the kernel holds what this device does not know.

@@ -17,6 +17,8 @@ Result load(Module*& module, const void* image) {
   auto made = std::make_unique<Module>();
   try {
     made->image = std::make_unique<Image>(ptx_of(image, device.capability()).text, device.memory());
+  } catch (const NoPtx& error) {
+    made->refused = error.what();
   } catch (const Unsupported& error) {
     device.refuse(std::string("a module: ") + error.what());
     return kNoBinaryForGpu;
@@ -37,14 +39,15 @@ API int cuModuleLoadFatBinary(void** module, const void* image) { return cuModul
 API int cuModuleUnload(void* module) { return delete static_cast<Module*>(module), kSuccess; }
 API int cuModuleGetFunction(void** function, void* module, const char* name) {
   Module* from = static_cast<Module*>(module);
-  if (!from || !from->image) return kInvalidHandle;
-  const ptx::Function* found = from->image->function(name);
-  if (!found || !found->entry || !found->defined) return kNotFound;
-  *function = new Kernel{from, found, nullptr, ""};
+  if (!from) return kInvalidHandle;
+  const ptx::Function* found = from->image ? from->image->function(name) : nullptr;
+  if (from->image && (!found || !found->entry || !found->defined)) return kNotFound;
+  *function = new Kernel{from, found, name, nullptr, from->refused};
   return kSuccess;
 }
 API int cuModuleGetGlobal_v2(uint64_t* at, size_t* bytes, void* module, const char* name) {
-  const Symbol* found = static_cast<Module*>(module)->image->find(name);
+  Module* from = static_cast<Module*>(module);
+  const Symbol* found = from && from->image ? from->image->find(name) : nullptr;
   if (!found || found->space == ptx::Space::Shared) return kNotFound;
   if (at) *at = found->address;
   if (bytes) *bytes = found->size;
