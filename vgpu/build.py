@@ -1,11 +1,12 @@
-"""Build the virtual GPU: python vgpu/build.py [FOLDER]     default: the user's cache.
+"""Build the virtual GPU: python vgpu/build.py [--portable] [FOLDER]     default: the user's cache.
 
 Prints the folder that a program's LD_LIBRARY_PATH has to begin with.  Needs a C++17 compiler: CXX, or g++, c++,
-clang++, or the one that `pip install ziglang` brings.
+clang++, or the one that `pip install ziglang` brings.  --portable: for any Linux, which takes the last.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import os
 import shutil
@@ -16,10 +17,12 @@ from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent / "src"
 FLAGS = [
-    *("-std=c++17", "-O2", "-march=x86-64-v3", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra"),
+    *("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra"),
     # What is computed must be what the instruction says: no contraction, no assumed rounding.  Registers have any type.
     *("-ffp-contract=off", "-frounding-math", "-fno-strict-aliasing"),
 ]
+# For a C library as old as that of the oldest image, and with C++'s own library inside.
+PORTABLE = [sys.executable, "-m", "ziglang", "c++", "-target", "x86_64-linux-gnu.2.17", "-mcpu=x86_64_v3"]
 # Under which names frameworks open what this one library provides, from CUDA 10.0 to 12.
 NAMES = [
     *("libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1"),
@@ -45,20 +48,21 @@ class NoCompiler(Exception):
     """Nothing here compiles C++."""
 
 
-def compiler() -> list[str]:
+def compiler(portable: bool = False) -> list[str]:
     """The command that compiles; NoCompiler with advice where there is none."""
-    for name in filter(None, [os.environ.get("CXX"), "g++", "c++", "clang++"]):
+    for name in [] if portable else filter(None, [os.environ.get("CXX"), "g++", "c++", "clang++"]):
         if found := shutil.which(name):
-            return [found]
+            return [found, "-march=x86-64-v3"]
     try:
         subprocess.run([sys.executable, "-m", "ziglang", "version"], check=True, capture_output=True)
     except subprocess.CalledProcessError:
-        raise NoCompiler("no C++ compiler: install g++, or pip install ziglang, or name one: CXX=...") from None
-    return [sys.executable, "-m", "ziglang", "c++", "-target", "x86_64-linux-gnu.2.17"]
+        others = "" if portable else "install g++, name one (CXX=...), or "
+        raise NoCompiler(f"no C++ compiler: {others}pip install ziglang") from None
+    return PORTABLE
 
 
 def fingerprint(command: list[str], *sources: Path) -> str:
-    """Of what the compiler is given; every header counts for every source, a list for those beside it."""
+    """Of sources and how they are compiled; every header counts for every source, a list for those beside it."""
     digest = hashlib.sha256(" ".join([*command, *FLAGS]).encode())
     lists = sorted({one for source in sources for one in source.parent.glob("*.def")})
     for path in [*sorted(SOURCES.rglob("*.h")), *lists, *sources]:
@@ -83,12 +87,13 @@ def link_named(command: list[str], source: Path, version: int, made: Path) -> No
     subprocess.run([*command, *FLAGS, *names, "-shared", str(source), "-o", str(made), *whole], check=True)
 
 
-def build(folder: Path) -> Path:
+def build(folder: Path, portable: bool = False) -> Path:
     """The folder with the library under all its names.  NoCompiler; CalledProcessError: a source does not compile."""
-    command = compiler()
+    command = compiler(portable)
     named = sorted((SOURCES / "named").iterdir())
     sources = sorted(set(SOURCES.rglob("*.cpp")) - set(named))
-    made = folder / fingerprint([*command, *NAMES, str(VERSIONED)], *sources, *named)
+    # Of all that lies in it, and of this file, which says so.
+    made = folder / fingerprint([*command, Path(__file__).read_text("utf-8")], *sources, *named)
     if made.exists():
         return made
     (folder / "objects").mkdir(parents=True, exist_ok=True)
@@ -96,8 +101,10 @@ def build(folder: Path) -> Path:
         objects = list(pool.map(lambda source: compiled(command, source, folder / "objects"), sources))
     part = folder / f"{made.name}.{os.getpid()}.part"
     part.mkdir()
-    link = ["-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs", "-Wl,-soname,libvgpu.so", "-lpthread", "-ldl"]
+    link = ["-shared", "-s", "-Wl,-Bsymbolic", "-Wl,-z,defs", "-Wl,-soname,libvgpu.so", "-lpthread", "-ldl"]
     subprocess.run([*command, *map(str, objects), *link, "-o", str(part / "libvgpu.so")], check=True)
+    state = fingerprint([], *sources, *named)[:12]
+    (part / "sources").write_text(state + "\n")  # for records: which state of this folder ran
     for name in NAMES:
         (part / name).symlink_to("libvgpu.so")
     for name, (source, version) in VERSIONED.items():
@@ -116,8 +123,16 @@ def cache() -> Path:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description="Build the virtual GPU and print its folder.")
+    parser.add_argument("folder", type=Path, nargs="?", default=cache(), help="where it is kept (default: %(default)s)")
+    parser.add_argument("--compiler", action="store_true", help="only print the command that compiles it")
+    parser.add_argument("--portable", action="store_true", help="for any Linux; needs ziglang")
+    arguments = parser.parse_args()
     try:
-        print(build(Path(sys.argv[1]) if sys.argv[1:] else cache()))
+        if arguments.compiler:
+            print(*compiler(arguments.portable))
+        else:
+            print(build(arguments.folder, arguments.portable))
     except NoCompiler as error:
         print(f"vgpu: {error}", file=sys.stderr)
         return 3

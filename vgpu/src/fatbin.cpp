@@ -2,6 +2,7 @@
 // a 64-byte header (kind, header size, size, packed size, architecture, flags, unpacked size), then the code.
 #include "fatbin.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -50,20 +51,25 @@ std::string lz4(const uint8_t* from, uint64_t packed, uint64_t size) {
   return out;
 }
 
+// Calls visit(element, is it PTX?, its architecture) for each.
+template <class Visit> void elements(const uint8_t* at, const uint8_t* end, Visit visit) {
+  while (end - at >= 64) {
+    uint32_t header = read<uint32_t>(at + 4);
+    uint64_t size = read<uint64_t>(at + 8);
+    if (header < 64 || size > kMostBytes || header + size > uint64_t(end - at)) throw Unsupported("a damaged container");
+    visit(at, read<uint16_t>(at) == 1, static_cast<int>(read<uint32_t>(at + 28)));
+    at += header + size;
+  }
+}
+
 Ptx element(const uint8_t* at, const uint8_t* end, int arch) {
   Ptx best;
   const uint8_t* chosen = nullptr;
   bool machine_code = false;
-  while (end - at >= 64) {
-    uint16_t kind = read<uint16_t>(at);
-    uint32_t header = read<uint32_t>(at + 4);
-    uint64_t size = read<uint64_t>(at + 8);
-    int of = static_cast<int>(read<uint32_t>(at + 28));
-    if (header < 64 || size > kMostBytes || header + size > uint64_t(end - at)) throw Unsupported("a damaged container");
-    if (kind == 1 && of <= arch && (!chosen || of > best.arch)) chosen = at, best.arch = of;
-    machine_code |= kind == 2;
-    at += header + size;
-  }
+  elements(at, end, [&](const uint8_t* one, bool is_ptx, int of) {
+    if (is_ptx && of <= arch && (!chosen || of > best.arch)) chosen = one, best.arch = of;
+    machine_code |= !is_ptx;
+  });
   if (!chosen) throw NoPtx(machine_code ? "machine code without PTX for this device" : "a container without PTX for this device");
   uint32_t header = read<uint32_t>(chosen + 4), packed = read<uint32_t>(chosen + 16);
   uint64_t size = read<uint64_t>(chosen + 8), unpacked = read<uint64_t>(chosen + 56);
@@ -74,6 +80,23 @@ Ptx element(const uint8_t* at, const uint8_t* end, int arch) {
 }
 
 }  // namespace
+
+int newest_ptx(const void* image) {
+  const uint8_t* at = static_cast<const uint8_t*>(image);
+  if (!at) return 0;
+  if (read<uint32_t>(at) == kWrapper) return newest_ptx(read<const void*>(at + 8));
+  uint64_t size = read<uint64_t>(at + 8);
+  if (read<uint32_t>(at) != kContainer || size > kMostBytes) return 0;
+  int newest = 0;
+  const uint8_t* first = at + read<uint16_t>(at + 6);
+  try {
+    elements(first, first + size, [&](const uint8_t*, bool is_ptx, int of) {
+      if (is_ptx) newest = std::max(newest, of);
+    });
+  } catch (const Unsupported&) {  // told when something of it is used
+  }
+  return newest;
+}
 
 Ptx ptx_of(const void* image, int arch) {
   const uint8_t* at = static_cast<const uint8_t*>(image);

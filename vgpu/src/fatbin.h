@@ -13,4 +13,7 @@ struct Ptx {
 // container, the PTX itself, or machine code.  NoPtx: none for this device; Unsupported: a damaged container; both with the reason.
 Ptx ptx_of(const void* image, int arch);
 
+// The newest architecture that a container has PTX for; 0: none, or no container.
+int newest_ptx(const void* image);
+
 }  // namespace vgpu

@@ -14,8 +14,8 @@ namespace {
 
 constexpr uint32_t kMostShared = 98304;  // of a block, the most that it may ask for
 
-// What the caller sets: VGPU_SCHEDULE, VGPU_CAPABILITY (70), VGPU_MEMORY_MIB, VGPU_LOG (1: launches), VGPU_LIMIT
-// (instructions of a launch).
+// What the caller sets: VGPU_SCHEDULE, VGPU_CAPABILITY (70, or that of the newest PTX that a program registers),
+// VGPU_MEMORY_MIB, VGPU_LOG (1: launches), VGPU_LIMIT (instructions of a launch).
 std::string text(const char* name, const char* otherwise) {
   const char* value = std::getenv(name);
   return value && *value ? value : otherwise;
@@ -49,7 +49,8 @@ Device& Device::get() {
 
 Device::Device()
     : memory_(number("VGPU_MEMORY_MIB", "2048") << 20), schedule_(chosen()),
-      capability_(static_cast<int>(number("VGPU_CAPABILITY", "70"))), log_(static_cast<int>(number("VGPU_LOG", "0"))),
+      capability_(static_cast<int>(number("VGPU_CAPABILITY", "70"))), asked_(std::getenv("VGPU_CAPABILITY")),
+      log_(static_cast<int>(number("VGPU_LOG", "0"))),
       limit_(number("VGPU_LIMIT", "200000000000")) {}
 
 void Device::refuse(const std::string& why) {

@@ -35,7 +35,12 @@ class Device {
   static Device& get();
 
   Memory& memory() { return memory_; }
-  int capability() const { return capability_; }  // 70 for 7.0
+  // 70 for 7.0; once told it stays.
+  int capability() { return asked_ = true, capability_; }
+  // A program brings PTX for this architecture: the device is the newest that it was built for.
+  void offer(int arch) {
+    if (!asked_ && arch > capability_) capability_ = arch;
+  }
   int driver_version() const { return 12080; }  // as on a card: newer than any runtime that asks
   std::mutex& lock() { return lock_; }
 
@@ -61,6 +66,7 @@ class Device {
   Memory memory_;
   Schedule schedule_;
   int capability_;
+  bool asked_;
   int log_;
   uint64_t limit_;
   uint64_t launches_ = 0, instructions_ = 0;

@@ -56,7 +56,11 @@ inline uint32_t& predicate(Lanes& w, uint32_t offset) { return *reinterpret_cast
 template <class F>
 inline void each(uint32_t mask, F f) {
   if (mask == kAll) {
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#else
 #pragma GCC ivdep
+#endif
     for (uint32_t lane = 0; lane < kLanes; lane++) f(lane);
     return;
   }

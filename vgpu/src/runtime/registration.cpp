@@ -3,6 +3,8 @@
 #include <map>
 #include <memory>
 
+#include "../fatbin.h"
+
 using namespace vgpu;
 
 namespace {
@@ -74,6 +76,7 @@ int remember(int error) {
 }  // namespace vgpu
 
 API void** __cudaRegisterFatBinary(void* wrapper) {
+  Device::get().offer(newest_ptx(wrapper));
   return reinterpret_cast<void**>(new Unit{static_cast<Wrapper*>(wrapper)->container});
 }
 API void __cudaRegisterFatBinaryEnd(void**) {}
