@@ -52,6 +52,8 @@ API int cuMemFreeHost(void* at) { return Device::get().memory().remove(at), std:
 API int cuMemHostRegister_v2(void* at, size_t bytes, unsigned) { return Device::get().memory().add(at, bytes), kSuccess; }
 API int cuMemHostUnregister(void* at) { return Device::get().memory().remove(at), kSuccess; }
 API int cuMemHostGetDevicePointer_v2(uint64_t* to, void* at, unsigned) { return *to = address(at), kSuccess; }
+API int cuMemHostGetFlags(unsigned* flags, void*) { return *flags = 0, kSuccess; }
+API int cuPointerSetAttribute(const void*, int, uint64_t) { return kSuccess; }
 API int cuMemGetAddressRange_v2(uint64_t* base, size_t* bytes, uint64_t at) {
   Extent found = Device::get().memory().find(at);
   if (!found.end) return kInvalidValue;

@@ -93,6 +93,15 @@ API int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, void* 
   return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, f, threads, shared);
 }
 
+API int cuOccupancyMaxPotentialBlockSize(int* grid, int* block, void*, size_t (*)(int), size_t, int limit) {
+  *block = limit > 0 ? std::min(limit, 1024) : 1024;
+  return *grid = attribute(16) * (2048 / *block), kSuccess;
+}
+API int cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, void* f, size_t (*shared)(int), size_t fixed, int limit,
+                                                  unsigned) {
+  return cuOccupancyMaxPotentialBlockSize(grid, block, f, shared, fixed, limit);
+}
+
 API int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                        unsigned shared, void*, void** arguments, void** extra) {
   if (!function) return kInvalidHandle;
