@@ -49,9 +49,7 @@ def test_a_rectangle_is_filled(device, name, kind):
 
 def test_kernels_are_listed_by_name(device):
     count, name = ctypes.c_uint(), ctypes.c_char_p()
-    _, module = device.load(
-        ".version 7.0\n.target sm_70\n.visible .entry b() { ret; }\n.entry a() { ret; }\n.func f() { ret; }"
-    )
+    _, module = device.load(HEAD + ".visible .entry b() { ret; }\n.entry a() { ret; }\n.func f() { ret; }")
     assert device.cuda.cuModuleGetFunctionCount(ctypes.byref(count), module) == 0
     functions = (ctypes.c_void_p * 3)()
     assert device.cuda.cuModuleEnumerateFunctions(functions, count, module) == 0
