@@ -40,7 +40,8 @@ class Parser {
     if (first.text == ".version" || first.text == ".target" || first.text == ".address_size" || first.text == ".file") {
       skip_line();
     } else if (first.text == ".section") {
-      at_ = closing(find("{")) + 1;
+      while (!is_block(need(at_))) at_++;
+      at_++;
     } else if (is_function()) {
       function();
     } else {
@@ -55,9 +56,11 @@ class Parser {
     while (at_ < tokens_.size() && tokens_[at_].line == line) at_++;
   }
 
+  static bool is_block(const Token& token) { return token.text[0] == '{'; }
+
   // Does a function begin here?  Words such as .visible and .weak come before.
   bool is_function() const {
-    for (size_t k = at_; k < tokens_.size() && tokens_[k].text != ";" && tokens_[k].text != "=" && tokens_[k].text != "{"; k++)
+    for (size_t k = at_; k < tokens_.size() && tokens_[k].text != ";" && tokens_[k].text != "=" && !is_block(tokens_[k]); k++)
       if (tokens_[k].text == ".entry" || tokens_[k].text == ".func") return true;
     return false;
   }
@@ -71,12 +74,10 @@ class Parser {
     if (need(at_).text == "(") f.results = parameters(f.parameter_bytes);
     f.name = need(at_++).text;
     if (need(at_).text == "(") f.parameters = parameters(f.parameter_bytes);
-    while (need(at_).text != "{" && tokens_[at_].text != ";") at_++;  // .maxntid and the like
-    if (tokens_[at_].text == "{") {
-      size_t end = closing(at_);
-      f.body.assign(tokens_.begin() + at_ + 1, tokens_.begin() + end);
+    while (!is_block(need(at_)) && tokens_[at_].text != ";") at_++;  // .maxntid and the like
+    if (is_block(tokens_[at_])) {
+      f.body = tokens_[at_];
       f.defined = true;
-      at_ = end;
     }
     at_++;
     auto known = module_.functions.find(f.name);
@@ -171,7 +172,7 @@ size_t behind_name(const std::vector<Token>& tokens, size_t k, size_t end, Decla
 
 void parse(std::string text, Module& module) {
   module.text = std::move(text);
-  Parser(tokens(module.text), module).all();
+  Parser(tokens(module.text, true), module).all();
 }
 
 uint32_t size_of(std::string_view type) {
