@@ -35,7 +35,6 @@ SETS = [
 ]
 ON_STREAM = [
     "cublasSgemm_v2",
-    "cublasGemmEx",
     "cublasStrsm_v2",
     "cudnnPoolingBackward",
     "cudnnConvolutionForward",
@@ -163,3 +162,17 @@ def test_a_plan_needs_no_memory(cuda):
     assert cuda.cufftCreate(ctypes.byref(plan)) == 0
     assert cuda.cufftMakePlan1d(plan, 8, 41, 1, ctypes.byref(size)) == 0
     assert size.value == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("cublasGemmEx", 18), ("cublasGemmBatchedEx", 19), ("cublasGemmStridedBatchedEx", 22)]
+)
+def test_a_trial_of_an_algorithm_gets_a_status(cuda, name, arguments):
+    """Auto-tuners go on with the next; the default product would end a stream, and is raised."""
+    zeros = [ctypes.c_uint64()] * arguments
+    assert getattr(cuda, name)(*zeros, 3) == 15
+    for default in (-1, 99):
+        with pytest.raises(NotImplementedError, match=f"{name} is not"):
+            getattr(cuda, name)(*zeros, default)
+            raise AssertionError("it went on")
+    assert refused(cuda) == [name]

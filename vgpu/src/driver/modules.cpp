@@ -45,6 +45,22 @@ API int cuModuleGetFunction(void** function, void* module, const char* name) {
   *function = new Kernel{from, found, name, nullptr, from->refused};
   return kSuccess;
 }
+API int cuModuleGetFunctionCount(unsigned* count, void* module) {
+  const auto& image = static_cast<Module*>(module)->image;
+  return *count = image ? static_cast<unsigned>(image->entries().size()) : 0, kSuccess;
+}
+API int cuModuleEnumerateFunctions(void** functions, unsigned most, void* module) {
+  const auto& image = static_cast<Module*>(module)->image;
+  if (!image) return kSuccess;
+  for (const std::string& name : image->entries())
+    if (most) cuModuleGetFunction(functions++, module, name.c_str()), most--;
+  return kSuccess;
+}
+API int cuFuncGetName(const char** name, void* function) {
+  return *name = static_cast<Kernel*>(function)->name.c_str(), kSuccess;
+}
+API int cuFuncGetModule(void** module, void* function) { return *module = static_cast<Kernel*>(function)->module, kSuccess; }
+API int cuModuleGetLoadingMode(int* mode) { return *mode = 2, kSuccess; }  // lazily: a kernel is decoded when first used
 API int cuModuleGetGlobal_v2(uint64_t* at, size_t* bytes, void* module, const char* name) {
   Module* from = static_cast<Module*>(module);
   const Symbol* found = from && from->image ? from->image->find(name) : nullptr;

@@ -20,6 +20,7 @@ class Image : public Symbols {
   const Program* program(const std::string& name);
   const ptx::Function* function(const std::string& name) const override;
   const Symbol* find(const std::string& name) const override;
+  std::vector<std::string> entries() const;  // the kernels' names, in their order
 
  private:
   void place(const ptx::Declaration& one);

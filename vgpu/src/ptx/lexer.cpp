@@ -51,7 +51,8 @@ class Lexer {
       return end + 1 - at_;
     }
     size_t n = 0;
-    while (at_ + n < text_.size() && is_word(text_[at_ + n])) n++;
+    // `.reg.b32` are two: directives need no blank between them, and an op's modifiers never come first.
+    while (at_ + n < text_.size() && is_word(text_[at_ + n]) && !(n && text_[at_] == '.' && text_[at_ + n] == '.')) n++;
     return n ? n : 1;
   }
 
