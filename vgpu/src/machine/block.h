@@ -46,6 +46,7 @@ class Block {
   Step jump(Warp& warp, uint32_t group, uint32_t taken, uint32_t target);
   Step indexed(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
   Step call(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
+  const Program* pointed(Warp& warp, uint32_t group, const Instruction& i, uint32_t& mask);
   Step back(Warp& warp, uint32_t group, uint32_t mask);
   Step leave(Warp& warp, uint32_t group, uint32_t mask);
   Step barrier(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
