@@ -1,8 +1,14 @@
 // What the files of the driver's interface share.
 #pragma once
+#include <new>
+
+#include "../error.h"
 #include "device.h"
 
 #define API extern "C" __attribute__((visibility("default")))
+// The form that programs call whose default stream is each thread's own: here no stream waits for another.
+#define PER_THREAD(function, suffix) \
+  extern "C" __attribute__((visibility("default"), alias(#function))) decltype(function) function##suffix
 
 namespace vgpu {
 
@@ -13,13 +19,30 @@ constexpr const char* kName = "tfdet virtual GPU (CPU emulation)";
 
 // The one context, by its address alone.
 void* context();
-void*& current_context();  // of this thread
+void* current_context();  // of this thread; nullptr: none
 
 // A handle that stands for a stream or an event: everything is done when the call returns.
 void* handle();
 
 // The value of a device attribute (cuda.h: CUdevice_attribute; the runtime's are the same numbers).
 int attribute(int which);
+
+// The result of f(), in words of CUDA where it throws: no exception may leave a function that C calls.
+template <class F> Result guarded(F f) {
+  Device& device = Device::get();
+  try {
+    return f();
+  } catch (const Unsupported& error) {
+    device.refuse(error.what());
+    return kNoBinaryForGpu;
+  } catch (const std::bad_alloc&) {
+    device.refuse("this process has no memory left");
+    return kOutOfMemory;
+  } catch (const std::exception& error) {
+    device.refuse(error.what());
+    return kUnknown;
+  }
+}
 
 // Loads a module from a container, PTX or what wraps one; the reason stands in last_refusal() where it is refused.
 Result load(Module*& module, const void* image);

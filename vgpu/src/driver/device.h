@@ -13,8 +13,9 @@ namespace vgpu {
 // CUDA's result codes, as far as they are given here (cuda.h: CUresult; the runtime's are the same numbers).
 enum Result : int {
   kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3, kInvalidImage = 200, kInvalidContext = 201,
-  kNoBinaryForGpu = 209, kInvalidHandle = 400, kNotFound = 500, kIllegalAddress = 700, kLaunchOutOfResources = 701,
-  kMisalignedAddress = 716, kLaunchFailed = 719, kNotSupported = 801
+  kNoBinaryForGpu = 209, kInvalidPtx = 218, kFileNotFound = 301, kInvalidHandle = 400, kNotFound = 500,
+  kIllegalAddress = 700, kLaunchOutOfResources = 701, kMisalignedAddress = 716, kLaunchFailed = 719,
+  kCooperativeLaunchTooLarge = 720, kNotSupported = 801, kUnknown = 999
 };
 
 struct Module {

@@ -54,6 +54,10 @@ API int cuMemHostUnregister(void* at) { return Device::get().memory().remove(at)
 API int cuMemHostGetDevicePointer_v2(uint64_t* to, void* at, unsigned) { return *to = address(at), kSuccess; }
 API int cuMemHostGetFlags(unsigned* flags, void*) { return *flags = 0, kSuccess; }
 API int cuPointerSetAttribute(const void*, int, uint64_t) { return kSuccess; }
+// Another process has no way to this one's memory.
+API int cuIpcGetMemHandle(void*, uint64_t) { return kNotSupported; }
+API int cuIpcOpenMemHandle_v2(uint64_t*, const void*, unsigned) { return kNotSupported; }
+API int cuIpcCloseMemHandle(uint64_t) { return kNotSupported; }
 API int cuMemGetAddressRange_v2(uint64_t* base, size_t* bytes, uint64_t at) {
   Extent found = Device::get().memory().find(at);
   if (!found.end) return kInvalidValue;
@@ -77,6 +81,19 @@ API int cuMemsetD16_v2(uint64_t at, uint16_t value, size_t n) { return fill(at, 
 API int cuMemsetD16Async(uint64_t at, uint16_t value, size_t n, void*) { return fill(at, value, n); }
 API int cuMemsetD32_v2(uint64_t at, uint32_t value, size_t n) { return fill(at, value, n); }
 API int cuMemsetD32Async(uint64_t at, uint32_t value, size_t n, void*) { return fill(at, value, n); }
+
+PER_THREAD(cuMemcpy, _ptds);
+PER_THREAD(cuMemcpyAsync, _ptsz);
+PER_THREAD(cuMemcpyHtoD_v2, _ptds);
+PER_THREAD(cuMemcpyHtoDAsync_v2, _ptsz);
+PER_THREAD(cuMemcpyDtoH_v2, _ptds);
+PER_THREAD(cuMemcpyDtoHAsync_v2, _ptsz);
+PER_THREAD(cuMemcpyDtoD_v2, _ptds);
+PER_THREAD(cuMemcpyDtoDAsync_v2, _ptsz);
+PER_THREAD(cuMemsetD8_v2, _ptds);
+PER_THREAD(cuMemsetD8Async, _ptsz);
+PER_THREAD(cuMemsetD32_v2, _ptds);
+PER_THREAD(cuMemsetD32Async, _ptsz);
 
 // CUpointer_attribute: 1 context, 2 kind of memory (1 host, 2 device), 3 and 4 addresses, 8 managed, 9 ordinal.
 API int cuPointerGetAttribute(void* out, int which, uint64_t at) {

@@ -14,17 +14,16 @@ namespace vgpu {
 Result load(Module*& module, const void* image) {
   Device& device = Device::get();
   std::lock_guard<std::mutex> hold(device.lock());
-  auto made = std::make_unique<Module>();
-  try {
-    made->image = std::make_unique<Image>(ptx_of(image, device.capability()).text, device.memory());
-  } catch (const NoPtx& error) {
-    made->refused = error.what();
-  } catch (const Unsupported& error) {
-    device.refuse(std::string("a module: ") + error.what());
-    return kNoBinaryForGpu;
-  }
-  module = made.release();
-  return kSuccess;
+  return guarded([&] {
+    auto made = std::make_unique<Module>();
+    try {
+      made->image = std::make_unique<Image>(ptx_of(image, device.capability()).text, device.memory());
+    } catch (const NoPtx& error) {  // told when a kernel of it is launched
+      made->refused = error.what();
+    }
+    module = made.release();
+    return kSuccess;
+  });
 }
 
 }  // namespace vgpu
@@ -70,7 +69,7 @@ API int cuModuleGetGlobal_v2(uint64_t* at, size_t* bytes, void* module, const ch
   return kSuccess;
 }
 
-// CUfunction_attribute: 0 threads, 1 shared bytes, 3 local bytes, 4 registers, 5 and 6 versions.
+// CUfunction_attribute: 0 threads, 1 shared bytes, 2 constant bytes, 3 local bytes, 4 registers, 5 and 6 versions.
 API int cuFuncGetAttribute(int* value, int which, void* function) {
   Kernel* kernel = static_cast<Kernel*>(function);
   Device& device = Device::get();
@@ -78,6 +77,7 @@ API int cuFuncGetAttribute(int* value, int which, void* function) {
   const Program* program = device.program(*kernel);
   if (!program) return kNoBinaryForGpu;
   *value = which == 0 ? 1024 : which == 1 ? static_cast<int>(program->shared_bytes)
+           : which == 2 ? static_cast<int>(kernel->module->image->constant_bytes())
            : which == 3 ? static_cast<int>(program->local_bytes) : which == 4 ? 32
            : which == 5 || which == 6 ? device.capability() : 0;
   return kSuccess;
@@ -93,13 +93,14 @@ API int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, void* 
   return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, f, threads, shared);
 }
 
-API int cuOccupancyMaxPotentialBlockSize(int* grid, int* block, void*, size_t (*)(int), size_t, int limit) {
-  *block = limit > 0 ? std::min(limit, 1024) : 1024;
-  return *grid = attribute(16) * (2048 / *block), kSuccess;
+// The fewest blocks of the most threads that keep the device busy.
+API int cuOccupancyMaxPotentialBlockSize(int* blocks, int* threads, void*, size_t (*)(int), size_t, int most) {
+  *threads = most > 0 ? std::min(most, 1024) : 1024;
+  return *blocks = attribute(16) * std::clamp(2048 / *threads, 1, 32), kSuccess;
 }
-API int cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, void* f, size_t (*shared)(int), size_t fixed, int limit,
-                                                  unsigned) {
-  return cuOccupancyMaxPotentialBlockSize(grid, block, f, shared, fixed, limit);
+API int cuOccupancyMaxPotentialBlockSizeWithFlags(int* blocks, int* threads, void* f, size_t (*shared)(int), size_t bytes,
+                                                  int most, unsigned) {
+  return cuOccupancyMaxPotentialBlockSize(blocks, threads, f, shared, bytes, most);
 }
 
 API int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
@@ -120,3 +121,6 @@ API int cuLaunchCooperativeKernel(void* f, unsigned gx, unsigned gy, unsigned gz
                                   unsigned shared, void* stream, void** arguments) {
   return cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream, arguments, nullptr);
 }
+
+PER_THREAD(cuLaunchKernel, _ptsz);
+PER_THREAD(cuLaunchCooperativeKernel, _ptsz);

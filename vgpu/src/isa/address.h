@@ -17,4 +17,7 @@ void decode_address(Decoder& d, const Operand& o, Where& where, Instruction& i);
 // Host addresses of the active lanes for an access of `bytes`; false, with the fault set, where one may not be touched.
 bool addresses(Lanes& w, const Instruction& i, Where where, uint32_t bytes, uint8_t* at[kLanes]);
 
+// May the lane touch this generic address: the device's, in the block's shared memory or in the lane's own?
+bool reachable(Lanes& w, uint32_t lane, uint64_t address, uint32_t bytes);
+
 }  // namespace vgpu

@@ -1,41 +1,9 @@
-// Branches, calls, the block's barriers, and what only orders memory (here every access is in order).
+// Branches, the block's barriers, and what only orders memory (here every access is in order).
 #include "families.h"
 #include "types.h"
 
 namespace vgpu {
 namespace {
-
-bool decode_call(Decoder& d, const Statement& s, Instruction& i) {
-  // call (results), name, (arguments);  each of these but the name may be missing.
-  CallSite site;
-  std::vector<Operand> results, arguments;
-  size_t k = 0;
-  if (k < s.operands.size() && s.operands[k].kind == Operand::Vector) results = s.operands[k++].parts;
-  if (k >= s.operands.size() || s.operands[k].kind != Operand::Name) d.refuse(s, "a call through a pointer");
-  site.callee = std::string(s.operands[k++].text);
-  if (k < s.operands.size() && s.operands[k].kind == Operand::Vector) arguments = s.operands[k].parts;
-  const ptx::Function* callee = d.symbols().function(site.callee);
-  if (!callee || !callee->defined) d.refuse(s, "a call of what this module does not define");
-  if (callee->parameters.size() != arguments.size() || callee->results.size() != results.size())
-    d.refuse(s, "a call with other parameters");
-  auto connect = [&](const std::vector<Operand>& given, const std::vector<ptx::Parameter>& wanted, bool into) {
-    std::vector<CallSite::Piece> pieces;
-    for (size_t n = 0; n < given.size(); n++) {
-      const Symbol* symbol = d.symbol(std::string(given[n].text));
-      if (!symbol || symbol->space != ptx::Space::Param || !symbol->dynamic)
-        d.refuse(s, "an argument that is no parameter");
-      uint32_t here = static_cast<uint32_t>(symbol->address), there = wanted[n].offset;
-      pieces.push_back({into ? here : there, into ? there : here, std::min(symbol->size, wanted[n].size)});
-    }
-    return pieces;
-  };
-  site.arguments = connect(arguments, callee->parameters, true);
-  site.results = connect(results, callee->results, false);
-  i.kind = Kind::Call;
-  i.imm = d.call(std::move(site));
-  d.emit(i);
-  return true;
-}
 
 // mode: 0 sync, 1 arrive, 2 red.popc, 3 red.and, 4 red.or.  a: the barrier; b: threads, with `count` 2.  c: the predicate,
 // imm: is it inverted?

@@ -36,7 +36,8 @@ const std::vector<Family>& families(std::string_view op) {
     add(decode_move, {"mov", "cvta", "isspacep", "clock"});
     add(decode_memory, {"ld", "ldu", "st", "prefetch", "prefetchu", "discard", "applypriority"});
     add(decode_atomic, {"atom", "red"});
-    add(decode_control, {"bra", "brx", "call", "ret", "exit", "trap", "brkpt", "bar", "barrier", "membar", "fence",
+    add(decode_call, {"call"});
+    add(decode_control, {"bra", "brx", "ret", "exit", "trap", "brkpt", "bar", "barrier", "membar", "fence",
                          "nanosleep", "pmevent", "griddepcontrol"});
     add(decode_video, {"vmad"});
     add(decode_warp, {"shfl", "vote", "match", "activemask", "redux", "elect"});
@@ -63,7 +64,9 @@ std::string_view Statement::type(size_t from_end) const {
 }
 
 Decoder::Decoder(const ptx::Function& function, const Symbols& symbols)
-    : function_(function), symbols_(symbols), tokens_(function.body), scopes_(1), registers_end_(kSpecialBytes) {
+    : function_(function), symbols_(symbols),
+      tokens_(ptx::tokens(function.body.text.substr(1, function.body.text.size() - 2), false, function.body.line)),
+      scopes_(1), registers_end_(kSpecialBytes) {
   program_.name = function.name;
   program_.parameter_bytes = function.parameter_bytes;
   auto add = [this](const ptx::Parameter& one) {
@@ -115,7 +118,12 @@ bool Decoder::label(size_t& at) {
   if (at < tokens_.size() && tokens_[at].text == ".branchtargets") {
     for (at++; at < tokens_.size() && tokens_[at].text != ";"; at++)
       if (tokens_[at].text != ",") table_labels_[name].emplace_back(tokens_[at].text);
-  } else if (at < tokens_.size() && (tokens_[at].text == ".callprototype" || tokens_[at].text == ".calltargets")) {
+  } else if (at < tokens_.size() && tokens_[at].text == ".callprototype") {
+    prototypes_[name] = ptx::signature(tokens_, ++at);
+    while (at < tokens_.size() && tokens_[at].text != ";") at++;
+  } else if (at < tokens_.size() && tokens_[at].text == ".calltargets") {
+    const ptx::Function* first = at + 1 < tokens_.size() ? symbols_.function(std::string(tokens_[at + 1].text)) : nullptr;
+    if (first) prototypes_[name] = *first;
     while (at < tokens_.size() && tokens_[at].text != ";") at++;
   } else {
     labels_[name] = program_.code.size();
@@ -332,6 +340,16 @@ uint32_t Decoder::table(std::string_view label) {
 uint32_t Decoder::call(CallSite site) {
   program_.calls.push_back(std::move(site));
   return static_cast<uint32_t>(program_.calls.size() - 1);
+}
+
+const ptx::Function* Decoder::prototype(std::string_view label) const {
+  auto found = prototypes_.find(label);
+  return found == prototypes_.end() ? nullptr : &found->second;
+}
+
+uint64_t Decoder::take(const ptx::Function& function) {
+  program_.taken.push_back(function.name);
+  return ptx::address_of(function);
 }
 
 void Decoder::refuse(const Statement& s, const char* why) const {

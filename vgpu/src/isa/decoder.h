@@ -75,6 +75,8 @@ class Decoder {
   void jump(Instruction i, std::string_view label);                // imm becomes where the label stands
   uint32_t table(std::string_view label);                          // of .branchtargets
   uint32_t call(CallSite site);
+  const ptx::Function* prototype(std::string_view label) const;    // of .callprototype or .calltargets; nullptr: none
+  uint64_t take(const ptx::Function& function);                    // its address, as a pointer to it has it
   [[noreturn]] void refuse(const Statement& s, const char* why = "an instruction that is not known") const;
 
  private:
@@ -97,7 +99,7 @@ class Decoder {
 
   const ptx::Function& function_;
   const Symbols& symbols_;
-  const std::vector<ptx::Token>& tokens_;
+  const std::vector<ptx::Token> tokens_;  // without the outer braces
   Program program_;
   std::vector<Scope> scopes_;
   std::map<std::pair<uint64_t, uint32_t>, uint32_t> constants_;  // bits, width: where among the constants
@@ -105,6 +107,7 @@ class Decoder {
   std::vector<Pending> jumps_;
   std::map<std::string, std::vector<std::string>, std::less<>> table_labels_;
   std::map<std::string, uint32_t, std::less<>> table_numbers_;
+  std::map<std::string, ptx::Function, std::less<>> prototypes_;
   uint32_t registers_end_;
   uint32_t carry_ = 0;  // 0: none yet
   Instruction prepared_;  // guard and line of the statement under way

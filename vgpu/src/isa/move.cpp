@@ -8,13 +8,13 @@ namespace {
 
 template <class T> void copy(Lanes& w, const Instruction& i) {
   T *d = lanes_of<T>(w, i.d), *a = lanes_of<T>(w, i.a);
-  each(w.mask, [=](uint32_t l) { d[l] = a[l]; });
+  assign(w.mask, d, [=](uint32_t l) { return a[l]; });
 }
 // A special register into a wider one.
 void widen(Lanes& w, const Instruction& i) {
   uint64_t* d = lanes_of<uint64_t>(w, i.d);
   const uint32_t* a = lanes_of<uint32_t>(w, i.a);
-  each(w.mask, [=](uint32_t l) { d[l] = a[l]; });
+  assign(w.mask, d, [=](uint32_t l) { return a[l]; });
 }
 void narrow(Lanes& w, const Instruction& i) {
   uint16_t* d = lanes_of<uint16_t>(w, i.d);
@@ -118,13 +118,22 @@ bool decode_cvta(Decoder& d, const Statement& s, Instruction& i) {
   return true;
 }
 
+bool decode_function(Decoder& d, const Operand& o, Instruction& i) {
+  const ptx::Function* function = d.symbols().function(std::string(o.text));
+  if (!function || !function->defined) return false;
+  i.a = d.constant(d.take(*function), 8);
+  i.run = copy<uint64_t>;
+  d.emit(i);
+  return true;
+}
+
 }  // namespace
 
 // The address of a variable: in its own space, or generic.  A local address is always generic: a function may be handed
 // that of its caller's variable, and each call has local memory of its own here.
 bool decode_variable(Decoder& d, const Operand& o, Instruction& i, bool as_generic) {
   const Symbol* symbol = d.symbol(std::string(o.text));
-  if (!symbol) return false;
+  if (!symbol) return decode_function(d, o, i);
   if (symbol->space == ptx::Space::Local) as_generic = true;
   bool device = symbol->space == ptx::Space::Global || symbol->space == ptx::Space::Const;
   uint64_t offset = symbol->address + static_cast<uint64_t>(o.offset);
