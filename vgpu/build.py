@@ -1,7 +1,8 @@
-"""Build the virtual GPU: python vgpu/build.py [FOLDER]     default: the user's cache.
+"""Build the virtual GPU: python vgpu/build.py [--sanitize] [FOLDER]     default: the user's cache.
 
 Prints the folder that a program's LD_LIBRARY_PATH has to begin with.  Needs a C++17 compiler: CXX, or g++, c++,
-clang++, or the one that `pip install ziglang` brings.
+clang++, or the one that `pip install ziglang` brings.  With --sanitize every access of the library itself is watched:
+the program then needs LD_PRELOAD=$(g++ -print-file-name=libasan.so), too.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ FLAGS = [
     # What is computed must be what the instruction says: no contraction, no assumed rounding.  Registers have any type.
     *("-ffp-contract=off", "-frounding-math", "-fno-strict-aliasing"),
 ]
+SANITIZE = ("-g1", "-fsanitize=address", "-fno-omit-frame-pointer")
 # Under which names frameworks open what this one library provides.
 NAMES = [
     *("libcuda.so.1", "libcuda.so"),
@@ -69,9 +71,9 @@ def compiled(command: list[str], source: Path, folder: Path) -> Path:
     return made
 
 
-def build(folder: Path) -> Path:
+def build(folder: Path, *options: str) -> Path:
     """The folder with the library under all its names.  NoCompiler; CalledProcessError: a source does not compile."""
-    command = compiler()
+    command = [*compiler(), *options]
     sources = sorted(SOURCES.rglob("*.cpp"))
     made = folder / fingerprint(command, *sources)
     if made.exists():
@@ -98,8 +100,10 @@ def cache() -> Path:
 
 
 def main() -> int:
+    options = SANITIZE if "--sanitize" in sys.argv else ()
+    folders = [argument for argument in sys.argv[1:] if argument != "--sanitize"]
     try:
-        print(build(Path(sys.argv[1]) if sys.argv[1:] else cache()))
+        print(build(Path(folders[0]) if folders else cache(), *options))
     except NoCompiler as error:
         print(f"vgpu: {error}", file=sys.stderr)
         return 3

@@ -10,4 +10,9 @@ struct Unsupported : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// What a launch needs is more than the device has.
+struct OutOfResources : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 }  // namespace vgpu

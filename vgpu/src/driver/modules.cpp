@@ -37,8 +37,7 @@ API int cuModuleGetFunction(void** function, void* module, const char* name) {
   if (!from || !from->image) return kInvalidHandle;
   const ptx::Function* found = from->image->function(name);
   if (!found || !found->entry || !found->defined) return kNotFound;
-  *function = new Kernel{from, found, nullptr, ""};
-  return kSuccess;
+  return guarded([&] { return *function = new Kernel{from, found, nullptr, ""}, kSuccess; });
 }
 API int cuModuleGetGlobal_v2(uint64_t* at, size_t* bytes, void* module, const char* name) {
   const Symbol* found = static_cast<Module*>(module)->image->find(name);

@@ -59,6 +59,7 @@ class Block {
   uint32_t threads_, live_ = 0, number_ = 0, dynamic_at_ = 0;
   Barrier barriers_[kBarriers];
   bool spinning_ = false;
+  Charge charge_;
 };
 
 }  // namespace vgpu

@@ -1,5 +1,6 @@
 #include "module.h"
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
@@ -203,8 +204,11 @@ std::vector<Declaration> declarations(const std::vector<Token>& tokens, size_t a
   uint32_t vector = 1;
   bool spaced = false;
   size_t k = at;
-  for (; k < end && tokens[k].text[0] == '.'; k++) {
-    std::string_view word = tokens[k].text;
+  std::string_view left;  // of words that are written together: .reg.b32
+  for (; k < end && tokens[k].text[0] == '.'; left.empty() ? k++ : k) {
+    if (left.empty()) left = tokens[k].text;
+    std::string_view word = left.substr(0, left.find('.', 1));
+    left.remove_prefix(word.size());
     bool is_space;
     Space space = space_of(word, is_space);
     if (is_space && spaced) continue;  // `.param .u64 .ptr .global`: the parameter's own space came first
@@ -247,9 +251,11 @@ uint64_t literal(std::string_view text, bool negative, std::string_view type) {
     type == "f32" ? std::memcpy(&bits, &small, 4) : std::memcpy(&bits, &value, 8);
     return bits;
   }
+  if (exact && word.size() != (word[1] == 'f' || word[1] == 'F' ? 10 : 18)) throw Unsupported("no number: " + word);
+  errno = 0;
   bits = std::strtoull(word.c_str() + (exact ? 2 : 0), &end, exact ? 16 : 0);
   if (*end == 'U') end++;
-  if (*end) throw Unsupported("no number: " + word);
+  if (*end || errno == ERANGE) throw Unsupported("no number: " + word);
   if (exact) return negative ? bits ^ (word[1] == 'f' || word[1] == 'F' ? 1ull << 31 : 1ull << 63) : bits;
   if (!to_float) return negative ? 0 - bits : bits;
   double value = static_cast<double>(bits) * (negative ? -1 : 1);
