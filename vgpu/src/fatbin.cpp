@@ -102,21 +102,26 @@ std::string lz4(const uint8_t* from, uint64_t packed, uint64_t size) {
   return out;
 }
 
+// Calls visit(element, is it PTX?, its architecture) for each.
+template <class Visit> void elements(const Foreign& image, uint64_t at, uint64_t end, Visit visit) {
+  while (end - at >= 64) {
+    uint32_t header = image.read<uint32_t>(at + 4);
+    uint64_t size = image.read<uint64_t>(at + 8);
+    if (header < 64 || size > kMostBytes || header + size > end - at) throw Unsupported("a damaged container");
+    visit(at, image.read<uint16_t>(at) == 1, static_cast<int>(image.read<uint32_t>(at + 28)));
+    at += header + size;
+  }
+}
+
 Ptx element(const Foreign& image, uint64_t at, uint64_t end, int arch) {
   Ptx best;
   uint64_t chosen = 0;
   bool machine_code = false;
-  while (end - at >= 64) {
-    uint16_t kind = image.read<uint16_t>(at);
-    uint32_t header = image.read<uint32_t>(at + 4);
-    uint64_t size = image.read<uint64_t>(at + 8);
-    int of = static_cast<int>(image.read<uint32_t>(at + 28));
-    if (header < 64 || size > kMostBytes || header + size > end - at) throw Unsupported("a damaged container");
-    if (kind == 1 && of <= arch && (!chosen || of > best.arch)) chosen = at, best.arch = of;
-    machine_code |= kind == 2;
-    at += header + size;
-  }
-  if (!chosen) throw Unsupported(machine_code ? "machine code without PTX for this device" : "a container without PTX for this device");
+  elements(image, at, end, [&](uint64_t one, bool is_ptx, int of) {
+    if (is_ptx && of <= arch && (!chosen || of > best.arch)) chosen = one, best.arch = of;
+    machine_code |= !is_ptx;
+  });
+  if (!chosen) throw NoPtx(machine_code ? "machine code without PTX for this device" : "a container without PTX for this device");
   uint32_t header = image.read<uint32_t>(chosen + 4), packed = image.read<uint32_t>(chosen + 16);
   uint64_t size = image.read<uint64_t>(chosen + 8), unpacked = image.read<uint64_t>(chosen + 56);
   if (packed > size || unpacked > kMostBytes) throw Unsupported("a damaged container");
@@ -126,6 +131,23 @@ Ptx element(const Foreign& image, uint64_t at, uint64_t end, int arch) {
 }
 
 }  // namespace
+
+int newest_ptx(const void* at) {
+  if (!at) return 0;
+  int newest = 0;
+  try {
+    Foreign image;
+    uint64_t begin = reinterpret_cast<uint64_t>(at);
+    if (image.read<uint32_t>(begin) == kWrapper) begin = image.read<uint64_t>(begin + 8);
+    uint64_t size = image.read<uint64_t>(begin + 8), first = begin + image.read<uint16_t>(begin + 6);
+    if (image.read<uint32_t>(begin) != kContainer || size > kMostBytes) return 0;
+    elements(image, first, first + size, [&](uint64_t, bool is_ptx, int of) {
+      if (is_ptx) newest = std::max(newest, of);
+    });
+  } catch (const Unsupported&) {  // told when something of it is used
+  }
+  return newest;
+}
 
 Ptx ptx_of(const void* at, int arch) {
   if (!at) throw Unsupported("no image");
@@ -145,7 +167,7 @@ Ptx ptx_of(const void* at, int arch) {
     if (header < 16 || size > kMostBytes) throw Unsupported("a damaged container");
     found = element(image, begin + header, begin + header + size, arch);
   } else if (start == "\x7f" "ELF") {
-    throw Unsupported("machine code without PTX");
+    throw NoPtx("machine code without PTX (if it was assembled at run time: put this device's folder, with its ptxas, first in PATH)");
   } else {
     found.text = image.text(begin, kMostBytes);
   }

@@ -7,14 +7,15 @@
 #include <stdexcept>
 
 #include "../error.h"
+#include "refused.h"
 
 namespace vgpu {
 namespace {
 
 constexpr uint32_t kMostShared = 98304;  // of a block, the most that it may ask for
 
-// What the caller sets: VGPU_SCHEDULE, VGPU_CAPABILITY (70), VGPU_MEMORY_MIB, VGPU_LOG (1: launches), VGPU_LIMIT
-// (instructions of a launch).
+// What the caller sets: VGPU_SCHEDULE, VGPU_CAPABILITY (70, or that of the newest PTX that a program registers),
+// VGPU_MEMORY_MIB, VGPU_LOG (1: launches), VGPU_LIMIT (instructions of a launch).
 std::string text(const char* name, const char* otherwise) {
   const char* value = std::getenv(name);
   return value && *value ? value : otherwise;
@@ -54,7 +55,8 @@ Device& Device::get() {
 
 Device::Device()
     : memory_(number("VGPU_MEMORY_MIB", "2048") << 20), schedule_(chosen()),
-      capability_(static_cast<int>(number("VGPU_CAPABILITY", "70"))), log_(static_cast<int>(number("VGPU_LOG", "0"))),
+      capability_(static_cast<int>(number("VGPU_CAPABILITY", "70"))), asked_(std::getenv("VGPU_CAPABILITY")),
+      log_(static_cast<int>(number("VGPU_LOG", "0"))),
       limit_(number("VGPU_LIMIT", "200000000000")) {}
 
 void Device::refuse(const std::string& why) {
@@ -65,12 +67,15 @@ void Device::refuse(const std::string& why) {
 const Program* Device::program(Kernel& kernel) {
   if (!kernel.program && kernel.refused.empty()) {
     try {
-      kernel.program = kernel.module->image->program(kernel.function->name);
+      kernel.program = kernel.module->image->program(kernel.name);
     } catch (const std::exception& error) {
       kernel.refused = error.what();
     }
   }
-  if (!kernel.program) refuse(kernel.function->name + ": " + kernel.refused);
+  if (!kernel.program) {
+    last_fault_ = kernel.name + ": " + kernel.refused;
+    note_refused(last_fault_);
+  }
   return kernel.program;
 }
 
@@ -85,7 +90,7 @@ Result Device::run_kernel(Kernel& kernel, const uint32_t grid[3], const uint32_t
   uint64_t threads = product(block), blocks = product(grid);
   bool flat = !block[0] || !block[1] || !block[2] || !grid[0] || !grid[1] || !grid[2];
   if (flat || threads > 1024 || blocks > UINT32_MAX || shared > kMostShared) {
-    refuse(kernel.function->name + ": a launch of " + std::to_string(blocks) + " blocks of " + std::to_string(threads) +
+    refuse(kernel.name + ": a launch of " + std::to_string(blocks) + " blocks of " + std::to_string(threads) +
            " threads and " + std::to_string(shared) + " bytes of shared memory");
     return kInvalidValue;
   }
@@ -116,7 +121,7 @@ Result Device::run_kernel(Kernel& kernel, const uint32_t grid[3], const uint32_t
 
 void Device::say(const Kernel& kernel, const uint32_t grid[3], const uint32_t block[3], const Outcome& outcome) const {
   std::fprintf(stderr, "vgpu: launch %s grid %u,%u,%u block %u,%u,%u: %llu instructions, %llu atomics%s%s\n",
-               kernel.function->name.c_str(), grid[0], grid[1], grid[2], block[0], block[1], block[2],
+               kernel.name.c_str(), grid[0], grid[1], grid[2], block[0], block[1], block[2],
                static_cast<unsigned long long>(outcome.instructions), static_cast<unsigned long long>(outcome.atomics),
                outcome.message.empty() ? "" : ": ", outcome.message.c_str());
 }

@@ -22,12 +22,13 @@ enum Result : int {
 
 struct Module {
   std::unique_ptr<Image> image;
-  std::string refused;  // why there is none
+  std::string refused;  // why there is none: its kernels are refused by their names
 };
 
 struct Kernel {
   Module* module;
-  const ptx::Function* function;
+  const ptx::Function* function;  // nullptr where there is no PTX
+  std::string name;
   const Program* program = nullptr;
   std::string refused;
 };
@@ -37,8 +38,13 @@ class Device {
   static Device& get();
 
   Memory& memory() { return memory_; }
-  int capability() const { return capability_; }  // 70 for 7.0
-  int driver_version() const { return capability_ >= 90 ? 12080 : 10000; }  // what its frameworks were built for
+  // 70 for 7.0; once told it stays.
+  int capability() { return asked_ = true, capability_; }
+  // A program brings PTX for this architecture: the device is the newest that it was built for.
+  void offer(int arch) {
+    if (!asked_ && arch > capability_) capability_ = arch;
+  }
+  int driver_version() const { return 12080; }  // as on a card: newer than any runtime that asks
   std::mutex& lock() { return lock_; }
 
   // Under the lock.  nullptr, with the reason in last_fault(): the kernel holds what this device does not know.
@@ -65,6 +71,7 @@ class Device {
   Memory memory_;
   Schedule schedule_;
   int capability_;
+  bool asked_;
   int log_;
   uint64_t limit_;
   uint64_t launches_ = 0, instructions_ = 0;

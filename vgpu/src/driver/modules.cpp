@@ -16,7 +16,11 @@ Result load(Module*& module, const void* image) {
   std::lock_guard<std::mutex> hold(device.lock());
   return guarded([&] {
     auto made = std::make_unique<Module>();
-    made->image = std::make_unique<Image>(ptx_of(image, device.capability()).text, device.memory());
+    try {
+      made->image = std::make_unique<Image>(ptx_of(image, device.capability()).text, device.memory());
+    } catch (const NoPtx& error) {
+      made->refused = error.what();
+    }
     module = made.release();
     return kSuccess;
   });
@@ -34,13 +38,30 @@ API int cuModuleLoadFatBinary(void** module, const void* image) { return cuModul
 API int cuModuleUnload(void* module) { return delete static_cast<Module*>(module), kSuccess; }
 API int cuModuleGetFunction(void** function, void* module, const char* name) {
   Module* from = static_cast<Module*>(module);
-  if (!from || !from->image) return kInvalidHandle;
-  const ptx::Function* found = from->image->function(name);
-  if (!found || !found->entry || !found->defined) return kNotFound;
-  return guarded([&] { return *function = new Kernel{from, found, nullptr, ""}, kSuccess; });
+  if (!from) return kInvalidHandle;
+  const ptx::Function* found = from->image ? from->image->function(name) : nullptr;
+  if (from->image && (!found || !found->entry || !found->defined)) return kNotFound;
+  return guarded([&] { return *function = new Kernel{from, found, name, nullptr, from->refused}, kSuccess; });
 }
+API int cuModuleGetFunctionCount(unsigned* count, void* module) {
+  const auto& image = static_cast<Module*>(module)->image;
+  return *count = image ? static_cast<unsigned>(image->entries().size()) : 0, kSuccess;
+}
+API int cuModuleEnumerateFunctions(void** functions, unsigned most, void* module) {
+  const auto& image = static_cast<Module*>(module)->image;
+  if (!image) return kSuccess;
+  for (const std::string& name : image->entries())
+    if (most) cuModuleGetFunction(functions++, module, name.c_str()), most--;
+  return kSuccess;
+}
+API int cuFuncGetName(const char** name, void* function) {
+  return *name = static_cast<Kernel*>(function)->name.c_str(), kSuccess;
+}
+API int cuFuncGetModule(void** module, void* function) { return *module = static_cast<Kernel*>(function)->module, kSuccess; }
+API int cuModuleGetLoadingMode(int* mode) { return *mode = 2, kSuccess; }  // lazily: a kernel is decoded when first used
 API int cuModuleGetGlobal_v2(uint64_t* at, size_t* bytes, void* module, const char* name) {
-  const Symbol* found = static_cast<Module*>(module)->image->find(name);
+  Module* from = static_cast<Module*>(module);
+  const Symbol* found = from && from->image ? from->image->find(name) : nullptr;
   if (!found || found->space == ptx::Space::Shared) return kNotFound;
   if (at) *at = found->address;
   if (bytes) *bytes = found->size;

@@ -7,11 +7,6 @@
 namespace vgpu {
 namespace {
 
-uint64_t base_of(Lanes& w, const Instruction& i, uint32_t lane) {
-  if (i.e == 8) return lanes_of<uint64_t>(w, i.a)[lane];
-  return i.e == 4 ? lanes_of<uint32_t>(w, i.a)[lane] : 0;
-}
-
 bool known_extent(Lanes& w, uint64_t low, uint64_t behind) {
   if (w.generation != w.memory->generation()) w.recent[0] = w.recent[1] = {}, w.generation = w.memory->generation();
   if (w.recent[0].holds(low, behind)) return true;
@@ -41,35 +36,55 @@ bool reachable(Lanes& w, uint32_t lane, uint64_t address, uint32_t bytes) {
 
 namespace {
 
+// As signed numbers: those beyond any process's are negative, and lie in no allocation.
 bool generic(Lanes& w, const Instruction& i, uint32_t bytes, uint8_t* at[kLanes]) {
-  uint64_t address[kLanes], low = ~0ull, high = 0, odd = 0;
-  const uint64_t* base = lanes_of<uint64_t>(w, i.a);
+  const int64_t* base = lanes_of<int64_t>(w, i.a);
+  int64_t low = INT64_MAX, high = INT64_MIN, odd = 0, offset = i.imm;
   each(w.mask, [&](uint32_t l) {
-    address[l] = base[l] + static_cast<uint64_t>(i.imm);
-    low = std::min(low, address[l]), high = std::max(high, address[l]), odd |= address[l];
-    at[l] = reinterpret_cast<uint8_t*>(address[l]);
+    int64_t address = static_cast<int64_t>(static_cast<uint64_t>(base[l]) + static_cast<uint64_t>(offset));
+    low = std::min(low, address), high = std::max(high, address), odd |= address;
+    at[l] = reinterpret_cast<uint8_t*>(address);
   });
   if (odd & (bytes - 1)) {
-    w.fail(Fault::Misaligned, odd);
+    w.fail(Fault::Misaligned, static_cast<uint64_t>(odd));
     return false;
   }
-  if (high + bytes > high && known_extent(w, low, high + bytes)) return true;
+  if (low > 0 && known_extent(w, static_cast<uint64_t>(low), static_cast<uint64_t>(high) + bytes)) return true;
   bool fine = true;
   each(w.mask, [&](uint32_t l) {
-    if (!reachable(w, l, address[l], bytes)) w.fail(Fault::OutOfBounds, address[l]), fine = false;
+    if (!reachable(w, l, number(at[l]), bytes)) w.fail(Fault::OutOfBounds, number(at[l])), fine = false;
   });
   return fine;
 }
 
-bool within(Lanes& w, const Instruction& i, uint32_t bytes, uint8_t* begin, uint32_t size, bool own, uint8_t* at[kLanes]) {
-  bool fine = true;
+// The offsets of a space of `size` bytes: the first lane's fault is told.
+bool refused(Lanes& w, const uint32_t offset[kLanes], uint32_t bytes, uint32_t size) {
   each(w.mask, [&](uint32_t l) {
-    uint32_t offset = static_cast<uint32_t>(base_of(w, i, l) + static_cast<uint64_t>(i.imm));
-    if (offset > size || size - offset < bytes) w.fail(Fault::OutOfBounds, offset), fine = false;
-    else if (offset & (bytes - 1)) w.fail(Fault::Misaligned, offset), fine = false;
-    at[l] = begin + offset + (own ? uint64_t(l) * size : 0);
+    if (offset[l] > size || size - offset[l] < bytes) w.fail(Fault::OutOfBounds, offset[l]);
+    else if (offset[l] & (bytes - 1)) w.fail(Fault::Misaligned, offset[l]);
   });
-  return fine;
+  return false;
+}
+
+template <class B>
+void offsets(Lanes& w, const Instruction& i, uint32_t offset[kLanes], uint32_t& most, uint32_t& odd) {
+  const B* base = lanes_of<B>(w, i.a);
+  uint32_t by = static_cast<uint32_t>(i.imm);
+  each(w.mask, [&](uint32_t l) {
+    offset[l] = static_cast<uint32_t>(base[l]) + by;
+    most = std::max(most, offset[l]), odd |= offset[l];
+  });
+}
+
+bool within(Lanes& w, const Instruction& i, uint32_t bytes, uint8_t* begin, uint32_t size, bool own, uint8_t* at[kLanes]) {
+  uint32_t offset[kLanes], most = 0, odd = 0;
+  if (i.e == 8) offsets<uint64_t>(w, i, offset, most, odd);
+  else if (i.e == 4) offsets<uint32_t>(w, i, offset, most, odd);
+  else std::fill_n(offset, kLanes, most = odd = static_cast<uint32_t>(i.imm));
+  if (odd & (bytes - 1) || most > size || size - most < bytes) return refused(w, offset, bytes, size);
+  const uint64_t step = own ? size : 0;
+  each(w.mask, [=](uint32_t l) { at[l] = begin + offset[l] + l * step; });
+  return true;
 }
 
 }  // namespace

@@ -46,14 +46,19 @@ template <class T, Op kOp, Where kWhere> void atom(Lanes& w, const Instruction& 
   const T *b = lanes_of<T>(w, i.b), *c = lanes_of<T>(w, i.c);
   uint8_t order[kLanes];
   uint32_t n = w.schedule->lane_order(w.mask, order);
+  bool news = false;  // a try in vain tells nobody anything
   for (uint32_t k = 0; k < n; k++) {
     uint32_t l = order[k];
     T old;
     std::memcpy(&old, at[l], sizeof old);
     T made = changed<T, kOp, kWhere>(w, at[l], old, b[l], c[l]);
     std::memcpy(at[l], &made, sizeof made);
-    if (d) d[l] = old;
+    news |= !bits_equal(old, made);
+    if (!d) continue;
+    w.news |= !bits_equal(d[l], old);
+    d[l] = old;
   }
+  *w.writes += news;
   w.atomics += n;
 }
 
@@ -75,6 +80,7 @@ template <class H, class T, Where kWhere> void add_half(Lanes& w, const Instruct
     std::memcpy(at[l], &made, sizeof made);
     if (d) d[l] = old;
   }
+  ++*w.writes;
   w.atomics += n;
 }
 

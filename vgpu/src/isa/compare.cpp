@@ -57,7 +57,7 @@ struct Bfloat { using Lane = uint16_t; using Number = float; static float of(uin
 template <class V, Relation kHow> uint32_t compared(Lanes& w, const Instruction& i) {
   using Lane = typename V::Lane;
   const Lane *a = lanes_of<Lane>(w, i.a), *b = lanes_of<Lane>(w, i.b);
-  return lanes_where(w.mask, [=](uint32_t l) { return holds<typename V::Number>(kHow, V::of(a[l]), V::of(b[l])); });
+  return lanes_where([=](uint32_t l) { return holds<typename V::Number>(kHow, V::of(a[l]), V::of(b[l])); });
 }
 
 // With another predicate, c.  Of imm the low half is what `set` writes where the relation holds.
@@ -119,7 +119,7 @@ template <class V, bool kToHalves> void pairs(Lanes& w, const Instruction& i) {
   const uint32_t *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b);
   Relation how = static_cast<Relation>(i.v[1]);
   auto half = [&](int shift) {
-    return lanes_where(w.mask, [&](uint32_t l) {
+    return lanes_where([&](uint32_t l) {
       return holds<float>(how, V::of(uint16_t(a[l] >> shift)), V::of(uint16_t(b[l] >> shift)));
     });
   };
@@ -175,7 +175,7 @@ bool decode_relation(Decoder& d, const Statement& s, Instruction& i) {
 template <class T> void selp(Lanes& w, const Instruction& i) {
   T *d = lanes_of<T>(w, i.d), *a = lanes_of<T>(w, i.a), *b = lanes_of<T>(w, i.b);
   uint32_t chosen = predicate(w, i.c);
-  each(w.mask, [=](uint32_t l) { d[l] = chosen >> l & 1 ? a[l] : b[l]; });
+  assign(w.mask, d, [=](uint32_t l) { return chosen >> l & 1 ? a[l] : b[l]; });
 }
 template <class T, class V> void slct(Lanes& w, const Instruction& i) {
   using C = typename V::Lane;

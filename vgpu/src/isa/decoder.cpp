@@ -84,7 +84,9 @@ std::string_view Statement::type(size_t from_end) const {
 }
 
 Decoder::Decoder(const ptx::Function& function, const Symbols& symbols)
-    : function_(function), symbols_(symbols), tokens_(function.body), scopes_(1), registers_end_(kSpecialBytes) {
+    : function_(function), symbols_(symbols),
+      tokens_(ptx::tokens(function.body.text.substr(1, function.body.text.size() - 2), false, function.body.line)),
+      scopes_(1), registers_end_(kSpecialBytes) {
   program_.name = function.name;
   program_.parameter_bytes = function.parameter_bytes;
   auto add = [this](const ptx::Parameter& one) {

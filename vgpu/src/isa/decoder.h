@@ -105,7 +105,7 @@ class Decoder {
 
   const ptx::Function& function_;
   const Symbols& symbols_;
-  const std::vector<ptx::Token>& tokens_;
+  const std::vector<ptx::Token> tokens_;  // without the outer braces
   Program program_;
   std::vector<Scope> scopes_;
   std::map<std::pair<uint64_t, uint32_t>, uint32_t> constants_;  // bits, width: where among the constants

@@ -58,6 +58,19 @@ template <class Op> struct Saturated {
   template <class T> static T of(T a, T b, T c) { return hold(Op::of(a, b, c)); }
 };
 
+}  // namespace
+
+template <> constexpr bool kSlow<Ex2> = true;
+template <> constexpr bool kSlow<Lg2> = true;
+template <> constexpr bool kSlow<Sin> = true;
+template <> constexpr bool kSlow<Cos> = true;
+template <> constexpr bool kSlow<Tanh> = true;
+template <class Op> constexpr bool kSlow<Gross<Op>> = true;
+template <class Op> constexpr bool kSlow<Flushed<Op>> = kSlow<Op>;
+template <class Op> constexpr bool kSlow<Saturated<Op>> = kSlow<Op>;
+
+namespace {
+
 // In another rounding than to nearest.
 template <Execute kRun> void rounded(Lanes& w, const Instruction& i) {
   Rounding to(static_cast<Round>(i.mode));

@@ -13,6 +13,7 @@ using Execute = void (*)(Lanes&, const Instruction&);
 // What the interpreter has to do besides, or instead of, calling `run`.
 enum class Kind : uint8_t {
   Plain,    // run
+  Look,     // run; it reads what others may have written meanwhile
   Memory,   // run; others may see it, so a schedule may let another warp go first
   Branch,   // imm: the target
   Indexed,  // a: the index; imm: the table of targets

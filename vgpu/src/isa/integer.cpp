@@ -91,6 +91,13 @@ struct Rem {
     return static_cast<T>(a % b);
   }
 };
+}  // namespace
+
+template <> constexpr bool kSlow<Div> = true;
+template <> constexpr bool kSlow<Rem> = true;
+
+namespace {
+
 struct Sad {
   template <class T> static T of(T a, T b, T c) { return Add::of(c, a < b ? Sub::of(b, a) : Sub::of(a, b)); }
 };
@@ -110,7 +117,7 @@ template <class T, class Op> void shift(Lanes& w, const Instruction& i) {
   T* d = lanes_of<T>(w, i.d);
   const T* a = lanes_of<T>(w, i.a);
   const uint32_t* b = lanes_of<uint32_t>(w, i.b);
-  each(w.mask, [=](uint32_t l) { d[l] = Op::of(a[l], b[l]); });
+  assign(w.mask, d, [=](uint32_t l) { return Op::of(a[l], b[l]); });
 }
 
 // Predicates: all lanes at once.

@@ -6,25 +6,41 @@
 namespace vgpu {
 namespace {
 
+// All lanes, one behind the other: what most kernels do.
+bool in_a_row(uint32_t mask, uint8_t* const at[kLanes], uint64_t bytes) {
+  if (mask != kAll || at[kLanes - 1] != at[0] + (kLanes - 1) * bytes) return false;
+  uint64_t off = 0;
+  for (uint32_t l = 0; l < kLanes; l++) off |= static_cast<uint64_t>(at[l] - at[0]) ^ (l * bytes);
+  return off == 0;
+}
+
 template <class T, class W, Where kWhere> void load(Lanes& w, const Instruction& i) {
   uint8_t* at[kLanes];
   if (!addresses(w, i, kWhere, sizeof(T) * i.count, at)) return;
+  const bool row = sizeof(T) == sizeof(W) && i.count == 1 && in_a_row(w.mask, at, sizeof(T));
   for (uint32_t k = 0; k < i.count; k++) {
     W* d = lanes_of<W>(w, i.v[k]);
-    each(w.mask, [=, &at](uint32_t l) {
+    W before[kLanes];
+    if (i.kind != Kind::Plain) std::memcpy(before, d, sizeof before);
+    if (row) std::memcpy(d, at[0], kLanes * sizeof(T));
+    else each(w.mask, [=, &at](uint32_t l) {
       T x;
       std::memcpy(&x, at[l] + k * sizeof(T), sizeof x);
       d[l] = static_cast<W>(x);
     });
+    if (i.kind != Kind::Plain) w.news |= std::memcmp(before, d, sizeof before) != 0;
   }
 }
 
 template <class T, class W, Where kWhere> void store(Lanes& w, const Instruction& i) {
   uint8_t* at[kLanes];
   if (!addresses(w, i, kWhere, sizeof(T) * i.count, at)) return;
+  if (kWhere == Where::Generic || kWhere == Where::Shared) ++*w.writes;
+  const bool row = sizeof(T) == sizeof(W) && i.count == 1 && in_a_row(w.mask, at, sizeof(T));
   for (uint32_t k = 0; k < i.count; k++) {
     const W* a = lanes_of<W>(w, i.v[k]);
-    each(w.mask, [=, &at](uint32_t l) {
+    if (row) std::memcpy(at[0], a, kLanes * sizeof(T));
+    else each(w.mask, [=, &at](uint32_t l) {
       T x = static_cast<T>(a[l]);
       std::memcpy(at[l] + k * sizeof(T), &x, sizeof x);
     });
@@ -100,6 +116,7 @@ bool decode_memory(Decoder& d, const Statement& s, Instruction& i) {
   bool others = where == Where::Generic || where == Where::Shared;
   bool ordered = s.has("volatile") || s.has("relaxed") || s.has("acquire") || s.has("release");
   if (others && (ordered || (!loads && where == Where::Generic))) i.kind = Kind::Memory;
+  else if (others && loads && (s.has("cg") || s.has("cv"))) i.kind = Kind::Look;
   d.emit(i);
   return true;
 }

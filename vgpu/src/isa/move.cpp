@@ -8,13 +8,13 @@ namespace {
 
 template <class T> void copy(Lanes& w, const Instruction& i) {
   T *d = lanes_of<T>(w, i.d), *a = lanes_of<T>(w, i.a);
-  each(w.mask, [=](uint32_t l) { d[l] = a[l]; });
+  assign(w.mask, d, [=](uint32_t l) { return a[l]; });
 }
 // A special register into a wider one.
 void widen(Lanes& w, const Instruction& i) {
   uint64_t* d = lanes_of<uint64_t>(w, i.d);
   const uint32_t* a = lanes_of<uint32_t>(w, i.a);
-  each(w.mask, [=](uint32_t l) { d[l] = a[l]; });
+  assign(w.mask, d, [=](uint32_t l) { return a[l]; });
 }
 void narrow(Lanes& w, const Instruction& i) {
   uint16_t* d = lanes_of<uint16_t>(w, i.d);

@@ -59,28 +59,35 @@ void ternary(Lanes& w, const Instruction& i);
 
 namespace vgpu {
 
+// So slow that it is not worth asking for lanes that take no part.
+template <class Op>
+constexpr bool kSlow = false;
+
+template <class Op, class D, class F>
+inline void lane_by_lane(uint32_t mask, D* d, F f) {
+  if constexpr (kSlow<Op>) each(mask, [=](uint32_t l) { d[l] = static_cast<D>(f(l)); });
+  else assign(mask, d, f);
+}
+
 template <class D, class T, class Op>
 void unary(Lanes& w, const Instruction& i) {
-  D* d = lanes_of<D>(w, i.d);
   const T* a = lanes_of<T>(w, i.a);
-  each(w.mask, [=](uint32_t l) { d[l] = static_cast<D>(Op::of(a[l])); });
+  lane_by_lane<Op>(w.mask, lanes_of<D>(w, i.d), [=](uint32_t l) { return Op::of(a[l]); });
 }
 
 template <class D, class T, class Op>
 void binary(Lanes& w, const Instruction& i) {
-  D* d = lanes_of<D>(w, i.d);
   const T* a = lanes_of<T>(w, i.a);
   const T* b = lanes_of<T>(w, i.b);
-  each(w.mask, [=](uint32_t l) { d[l] = static_cast<D>(Op::of(a[l], b[l])); });
+  lane_by_lane<Op>(w.mask, lanes_of<D>(w, i.d), [=](uint32_t l) { return Op::of(a[l], b[l]); });
 }
 
 template <class D, class T, class Op>
 void ternary(Lanes& w, const Instruction& i) {
-  D* d = lanes_of<D>(w, i.d);
   const T* a = lanes_of<T>(w, i.a);
   const T* b = lanes_of<T>(w, i.b);
   const D* c = lanes_of<D>(w, i.c);  // of the result's width: mad.wide
-  each(w.mask, [=](uint32_t l) { d[l] = static_cast<D>(Op::of(a[l], b[l], c[l])); });
+  lane_by_lane<Op>(w.mask, lanes_of<D>(w, i.d), [=](uint32_t l) { return Op::of(a[l], b[l], c[l]); });
 }
 
 }  // namespace vgpu

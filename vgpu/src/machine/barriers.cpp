@@ -55,8 +55,9 @@ void Block::release(uint32_t which) {
       g.tired = false;
       g.pc++;
     }
-    warp.tired = false;
+    note(warp);
   }
+  tired_ = asleep_ = 0;
 }
 
 Block::Step Block::meeting(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {

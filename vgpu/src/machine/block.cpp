@@ -6,7 +6,7 @@ namespace vgpu {
 namespace {
 
 constexpr uint32_t kTurn = 20000;  // instructions of a group before others may go
-constexpr uint32_t kNever = ~0u;
+constexpr uint8_t kLooks = 8;  // at what nobody changes before a group gives way
 
 uint32_t align_up(uint32_t value, uint32_t to) { return (value + to - 1) / to * to; }
 
@@ -20,11 +20,10 @@ uint8_t* sixteen(std::vector<uint8_t>& bytes) {
 
 }  // namespace
 
-Block::Block(const Launch& launch, Schedule& schedule, const Memory& memory)
+Block::Block(const Launch& launch, Schedule& schedule, const Memory& memory, uint64_t& writes)
     : launch_(launch), schedule_(schedule), parameters_(launch.parameters.size() + 64) {
   threads_ = launch.block[0] * launch.block[1] * launch.block[2];
   warps_.resize((threads_ + kLanes - 1) / kLanes);
-  for (uint32_t k = 0; k < warps_.size(); k++) warps_[k].number = k;
   dynamic_at_ = align_up(launch.program->shared_bytes, 16);
   charge_.set(sizeof *this + dynamic_at_ + launch.dynamic_shared + launch.parameters.size() + warps_.size() * sizeof(Warp));
   shared_.resize(dynamic_at_ + launch.dynamic_shared + 64);
@@ -33,26 +32,37 @@ Block::Block(const Launch& launch, Schedule& schedule, const Memory& memory)
   lanes_.shared_bytes = dynamic_at_ + launch.dynamic_shared;
   lanes_.memory = &memory;
   lanes_.schedule = &schedule;
+  lanes_.writes = &writes;
+  for (uint32_t k = 0; k < warps_.size(); k++) {
+    warps_[k].number = k;
+    warps_[k].specials.resize(kSpecialBytes);
+    special_registers(warps_[k], warps_[k].specials.data());
+  }
 }
 
 void Block::begin(uint32_t number) {
   number_ = number;
   live_ = threads_;
+  ready_ = warps_.size() == kLanes ? kAll : (1u << warps_.size()) - 1;
+  tired_ = asleep_ = 0;
+  const uint32_t* g = launch_.grid;
+  const uint32_t at[3] = {number % g[0], number / g[0] % g[1], number / g[0] / g[1]};
   std::fill(std::begin(barriers_), std::end(barriers_), Barrier());
   std::fill_n(lanes_.shared, lanes_.shared_bytes, 0);
   for (Warp& warp : warps_) {
     uint32_t lanes = std::min(kLanes, threads_ - warp.number * kLanes);
     warp.alive = lanes == kLanes ? kAll : (1u << lanes) - 1;
-    warp.tired = false;
     warp.groups.clear();
     Frame* frame = warp.enter(*launch_.program);
     frame->holders = 1;
-    special_registers(warp, frame->aligned());
+    std::copy(warp.specials.begin(), warp.specials.end(), frame->aligned());
+    for (uint32_t k = 0; k < 3; k++) fill(frame->aligned(), static_cast<Special>(kCtaidX + k), at[k]);
     warp.groups.push_back({frame, 0, warp.alive});
   }
 }
 
-void Block::special_registers(Warp& warp, uint8_t* registers) const {
+// All but the block's own place.
+void Block::special_registers(const Warp& warp, uint8_t* registers) const {
   auto lanes = [registers](Special which) { return reinterpret_cast<uint32_t*>(registers + special_offset(which)); };
   const uint32_t *b = launch_.block, *g = launch_.grid;
   for (uint32_t l = 0; l < kLanes; l++) {
@@ -67,10 +77,8 @@ void Block::special_registers(Warp& warp, uint8_t* registers) const {
     lanes(kMaskGt)[l] = ~((1u << l) | ((1u << l) - 1));
     lanes(kMaskGe)[l] = ~((1u << l) - 1);
   }
-  const uint32_t id[3] = {number_ % g[0], number_ / g[0] % g[1], number_ / g[0] / g[1]};
   for (uint32_t k = 0; k < 3; k++) {
     fill(registers, static_cast<Special>(kNtidX + k), b[k]);
-    fill(registers, static_cast<Special>(kCtaidX + k), id[k]);
     fill(registers, static_cast<Special>(kNctaidX + k), g[k]);
   }
   fill(registers, kWarpid, warp.number);
@@ -97,47 +105,64 @@ void Block::bind(Frame* frame) {
   }
 }
 
+// Warps of which one may go on now, a bit for each.
+uint32_t Block::able() {
+  if (slept_at_ != *lanes_.writes) asleep_ = 0;
+  if (uint32_t found = ready_ & ~tired_ & ~asleep_) return found;
+  tired_ = 0;
+  if (uint32_t found = ready_ & ~asleep_) return found;
+  asleep_ = 0;
+  return ready_;
+}
+
 void Block::turn() {
-  std::vector<uint32_t> able;
-  for (int pass = 0; pass < 2 && able.empty(); pass++) {
-    for (Warp& warp : warps_) {
-      if (pass) warp.tired = false;
-      if (warp.ready() && !warp.tired) able.push_back(warp.number);
-    }
-  }
-  if (able.empty()) {
-    for (Warp& warp : warps_) if (!warp.groups.empty() && meet_apart(warp)) return;
+  uint32_t left = able();
+  if (!left) {
+    for (Warp& warp : warps_) if (!warp.groups.empty() && meet_apart(warp)) return note(warp);
     return fail(Fault::Deadlock, nullptr, launch_.program);
   }
-  Warp& warp = warps_[able[schedule_.pick(static_cast<uint32_t>(able.size()))]];
+  for (uint32_t skip = schedule_.pick(static_cast<uint32_t>(__builtin_popcount(left))); skip; skip--) left &= left - 1;
+  Warp& warp = warps_[static_cast<uint32_t>(__builtin_ctz(left))];
   run_group(warp, leader(warp));
+  note(warp);
   outcome_.atomics += lanes_.atomics, lanes_.atomics = 0;
+}
+
+void Block::note(const Warp& warp) {
+  uint32_t bit = 1u << warp.number;
+  ready_ = warp.ready() ? ready_ | bit : ready_ & ~bit;
 }
 
 // The group that the others wait for: the deepest call, and there the least place; now and then another, as threads of a
 // warp are independent.
-uint32_t Block::leader(const Warp& warp) {
-  std::vector<uint32_t> able;
-  for (int pass = 0; pass < 2 && able.empty(); pass++)
-    for (uint32_t k = 0; k < warp.groups.size(); k++)
-      if (warp.groups[k].state == State::Ready && (pass || !warp.groups[k].tired)) able.push_back(k);
-  if (!schedule_.serial() && able.size() > 1 && schedule_.pick(4) == 0)
-    return able[schedule_.pick(static_cast<uint32_t>(able.size()))];
-  return *std::min_element(able.begin(), able.end(), [&](uint32_t a, uint32_t b) {
+uint32_t Block::leader(Warp& warp) {
+  if (warp.groups.size() == 1) return 0;
+  uint8_t able[kLanes];
+  uint32_t count = 0;
+  for (int pass = 0; pass < 2 && !count; pass++) {
+    for (uint32_t k = 0; k < warp.groups.size(); k++) {
+      if (pass) warp.groups[k].tired = false;
+      if (warp.groups[k].state == State::Ready && !warp.groups[k].tired) able[count++] = static_cast<uint8_t>(k);
+    }
+  }
+  if (!schedule_.serial() && count > 1 && schedule_.pick(4) == 0) return able[schedule_.pick(count)];
+  return *std::min_element(able, able + count, [&](uint32_t a, uint32_t b) {
     const Group &x = warp.groups[a], &y = warp.groups[b];
     return x.frame->depth != y.frame->depth ? x.frame->depth > y.frame->depth : x.pc < y.pc;
   });
 }
 
-// The nearest place before this group at which another one waits to go on with it.
-uint32_t Block::stop_before(const Warp& warp, uint32_t group) const {
+// stop: the nearest place before this group at which another one waits to go on with it.  behind: may one that is not yet
+// there go on?  It goes first, so that the lanes come together again.
+Block::Around Block::around(const Warp& warp, uint32_t group) const {
   const Group& own = warp.groups[group];
-  uint32_t stop = kNever;
-  for (uint32_t k = 0; k < warp.groups.size(); k++)
-    if (k != group && warp.groups[k].frame == own.frame && warp.groups[k].state != State::Barrier &&
-        warp.groups[k].pc >= own.pc)
-      stop = std::min(stop, warp.groups[k].pc);
-  return stop;
+  Around found;
+  for (const Group& other : warp.groups) {
+    if (&other == &own || other.frame != own.frame || other.state == State::Barrier) continue;
+    if (other.pc >= own.pc) found.stop = std::min(found.stop, other.pc);
+    else found.behind |= other.state == State::Ready && !other.tired;
+  }
+  return found;
 }
 
 // With the groups at its very place; `group` is where it is afterwards.
@@ -157,58 +182,97 @@ void Block::drop(Warp& warp, uint32_t group) {
   warp.groups.erase(warp.groups.begin() + group);
 }
 
+void Block::give_way(Warp& warp, Group& group) {
+  group.tired = true;
+  tired_ |= 1u << warp.number;
+  spinning_ = true;
+}
+
+// It has looked for long at what others have not changed: until somebody writes, looking again is of no use.
+void Block::fall_asleep(Warp& warp, Group& group) {
+  group.tired = true;
+  for (const Group& other : warp.groups) if (other.state == State::Ready && !other.tired) return;
+  if (slept_at_ != *lanes_.writes) asleep_ = 0, slept_at_ = *lanes_.writes;
+  asleep_ |= 1u << warp.number;
+}
+
+// Instructions that concern this group alone, up to the place `stop` or one that is more than that.
+Block::Step Block::straight(Warp& warp, Group& g, uint32_t stop, uint32_t& left) {
+  const Program& program = *g.frame->program;
+  const Instruction* const code = program.code.data();
+  const uint32_t all = g.mask;
+  uint32_t pc = g.pc;
+  uint64_t done = 0;
+  Step how = Step::Next;
+  for (; pc != stop && code[pc].kind <= Kind::Memory; pc++) {
+    const Instruction& i = code[pc];
+    uint32_t mask = all;
+    if (i.guard >= 0) mask &= predicate(lanes_, static_cast<uint32_t>(i.guard)) ^ (i.negated ? kAll : 0);
+    if (left-- == 0) {
+      give_way(warp, g);
+      how = Step::Stop;
+      break;
+    }
+    if (!mask) {
+      g.passed = false;
+      continue;
+    }
+    if (i.kind == Kind::Memory && !g.passed && schedule_.yields()) {
+      g.passed = true;
+      how = Step::Stop;
+      break;
+    }
+    g.passed = false;
+    done += static_cast<uint32_t>(__builtin_popcount(mask));
+    lanes_.mask = mask;
+    const uint64_t writes = *lanes_.writes;
+    i.run(lanes_, i);
+    if (lanes_.fault != Fault::None) {
+      fail(lanes_.fault, &i, &program);
+      how = Step::Stop;
+      break;
+    }
+    if (i.kind == Kind::Plain) continue;
+    if (lanes_.news || writes != *lanes_.writes) {
+      g.looks = 0, lanes_.news = false;
+    } else if (++g.looks >= kLooks) {
+      g.looks = kLooks - 1;
+      fall_asleep(warp, g);
+      pc++, how = Step::Stop;
+      break;
+    }
+  }
+  g.pc = pc;
+  outcome_.instructions += done;
+  return how;
+}
+
 void Block::run_group(Warp& warp, uint32_t group) {
   spinning_ = false;
   merge(warp, group);
   bind(warp.groups[group].frame);
   uint32_t left = kTurn;
-  uint32_t stop = stop_before(warp, group);
-  while (outcome_.fault == Fault::None) {
+  uint32_t stop = around(warp, group).stop;
+  while (straight(warp, warp.groups[group], stop, left) == Step::Next) {
     Group& g = warp.groups[group];
     if (g.pc == stop) {
       merge(warp, group);
-      stop = stop_before(warp, group);
+      stop = around(warp, group).stop;
       continue;
     }
-    const Program& program = *g.frame->program;
-    const Instruction& i = program.code[g.pc];
+    const Instruction& i = g.frame->program->code[g.pc];
     uint32_t mask = g.mask;
-    if (i.guard >= 0) {
-      uint32_t p = predicate(lanes_, static_cast<uint32_t>(i.guard));
-      mask &= i.negated ? ~p : p;
-    }
-    if (left-- == 0) {
-      g.tired = warp.tired = spinning_ = true;
-      return;
-    }
+    if (i.guard >= 0) mask &= predicate(lanes_, static_cast<uint32_t>(i.guard)) ^ (i.negated ? kAll : 0);
+    if (left-- == 0) return give_way(warp, g);
     outcome_.instructions += static_cast<uint32_t>(__builtin_popcount(mask));
-    if (i.kind == Kind::Memory && mask && !g.passed && schedule_.yields()) {
-      g.passed = true;
-      return;
-    }
     g.passed = false;
-    if (i.kind <= Kind::Memory) {
-      if (mask) {
-        lanes_.mask = mask;
-        i.run(lanes_, i);
-        if (lanes_.fault != Fault::None) return fail(lanes_.fault, &i, &program);
-      }
-      g.pc++;
-      continue;
-    }
     uint32_t before = g.pc;
     if (step(warp, group, i, mask) == Step::Stop) return;
-    if (warp.groups.size() > 1) {
-      // Whoever is behind goes first, so that the lanes come together again.
-      const Group& own = warp.groups[group];
-      if (own.pc != before + 1)
-        for (const Group& other : warp.groups)
-          if (&other != &own && other.state == State::Ready && !other.tired && other.frame == own.frame && other.pc < own.pc)
-            return;
-      stop = stop_before(warp, group);
-    } else {
-      stop = kNever;
-    }
+    stop = kNever;
+    if (warp.groups.size() == 1) continue;
+    Around others = around(warp, group);
+    if (others.behind && warp.groups[group].pc != before + 1) return;
+    stop = others.stop;
   }
 }
 
@@ -225,7 +289,7 @@ Block::Step Block::step(Warp& warp, uint32_t& group, const Instruction& i, uint3
       return Step::Next;
     case Kind::Yield:
       warp.groups[group].pc++;
-      warp.groups[group].tired = warp.tired = spinning_ = true;
+      give_way(warp, warp.groups[group]);
       return Step::Stop;
     case Kind::Barrier: return barrier(warp, group, i, mask);
     default: return meeting(warp, group, i, mask);

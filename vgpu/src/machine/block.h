@@ -9,10 +9,11 @@
 namespace vgpu {
 
 constexpr uint32_t kBarriers = 16;
+constexpr uint32_t kNever = ~0u;  // no place
 
 class Block {
  public:
-  Block(const Launch& launch, Schedule& schedule, const Memory& memory);
+  Block(const Launch& launch, Schedule& schedule, const Memory& memory, uint64_t& writes);
 
   void begin(uint32_t number);  // anew, as block `number` of the grid
 
@@ -21,19 +22,26 @@ class Block {
 
   uint64_t warps() const { return warps_.size(); }
   bool done() const { return live_ == 0; }
+  bool asleep() const { return asleep_ && !(ready_ & ~asleep_) && slept_at_ == *lanes_.writes; }
   bool spinning() const { return spinning_; }  // the last turn ended because it was long
   Outcome& outcome() { return outcome_; }
 
  private:
   struct Barrier { uint32_t arrived = 0, wanted = 0, holding = 0, values = 0; };
   enum class Step : uint8_t { Next, Stop };
+  struct Around { uint32_t stop = kNever; bool behind = false; };
 
-  void special_registers(Warp& warp, uint8_t* registers) const;
+  void special_registers(const Warp& warp, uint8_t* registers) const;
   void bind(Frame* frame);
-  uint32_t leader(const Warp& warp);
-  uint32_t stop_before(const Warp& warp, uint32_t group) const;
+  uint32_t able();
+  uint32_t leader(Warp& warp);
+  Around around(const Warp& warp, uint32_t group) const;
   void merge(Warp& warp, uint32_t& group);
   void run_group(Warp& warp, uint32_t group);
+  Step straight(Warp& warp, Group& group, uint32_t stop, uint32_t& left);
+  void give_way(Warp& warp, Group& group);
+  void fall_asleep(Warp& warp, Group& group);
+  void note(const Warp& warp);
   Step step(Warp& warp, uint32_t& group, const Instruction& i, uint32_t mask);
   Step jump(Warp& warp, uint32_t group, uint32_t taken, uint32_t target);
   Step indexed(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
@@ -58,6 +66,9 @@ class Block {
   std::vector<uint8_t> shared_, parameters_;
   uint32_t threads_, live_ = 0, number_ = 0, dynamic_at_ = 0;
   Barrier barriers_[kBarriers];
+  // A bit for each warp: it can go on; it ran for long; it waits for somebody to write, and nobody did since.
+  uint32_t ready_ = 0, tired_ = 0, asleep_ = 0;
+  uint64_t slept_at_ = 0;
   bool spinning_ = false;
   Charge charge_;
 };

@@ -1,5 +1,6 @@
 #include "image.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "../error.h"
@@ -84,6 +85,14 @@ uint64_t Image::constant_bytes() const {
 const ptx::Function* Image::function(const std::string& name) const {
   auto found = module_.functions.find(name);
   return found == module_.functions.end() ? nullptr : &found->second;
+}
+
+std::vector<std::string> Image::entries() const {
+  std::vector<std::string> names;
+  for (const auto& [name, function] : module_.functions)
+    if (function.entry && function.defined) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 const Program* Image::program(const std::string& name) {

@@ -37,6 +37,8 @@ struct Lanes {
   Schedule* schedule = nullptr;
   uint64_t clock = 0;
   uint64_t atomics = 0;
+  bool news = false;           // a register got another value from memory that others write
+  uint64_t* writes = nullptr;  // of the launch: how often memory that others see was written
   Fault fault = Fault::None;
   uint64_t fault_address = 0;
 
@@ -56,24 +58,38 @@ inline uint32_t& predicate(Lanes& w, uint32_t offset) { return *reinterpret_cast
 template <class F>
 inline void each(uint32_t mask, F f) {
   if (mask == kAll) {
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#else
 #pragma GCC ivdep
+#endif
     for (uint32_t lane = 0; lane < kLanes; lane++) f(lane);
     return;
   }
   for (uint32_t left = mask; left; left &= left - 1) f(static_cast<uint32_t>(__builtin_ctz(left)));
 }
 
-// A bit for each active lane for which f(lane) holds.
+// d[lane] = f(lane) for each active lane, where f may be asked for the others, too: for most masks one loop over all lanes
+// is the sooner.
+template <class D, class F>
+inline void assign(uint32_t mask, D* d, F f) {
+  constexpr int kFew = 3;
+  if (mask == kAll || __builtin_popcount(mask) < kFew) return each(mask, [=](uint32_t l) { d[l] = static_cast<D>(f(l)); });
+#pragma GCC ivdep
+  for (uint32_t lane = 0; lane < kLanes; lane++) d[lane] = mask >> lane & 1 ? static_cast<D>(f(lane)) : d[lane];
+}
+
+// A bit for each lane for which f(lane) holds; all are asked.
 template <class F>
-inline uint32_t lanes_where(uint32_t mask, F f) {
+inline uint32_t lanes_where(F f) {
+  uint8_t holds[kLanes];
+#pragma GCC ivdep
+  for (uint32_t lane = 0; lane < kLanes; lane++) holds[lane] = f(lane);
   uint32_t bits = 0;
-  if (mask == kAll) {
-    for (uint32_t lane = 0; lane < kLanes; lane++) bits |= static_cast<uint32_t>(f(lane)) << lane;
-    return bits;
-  }
-  for (uint32_t left = mask; left; left &= left - 1) {
-    uint32_t lane = static_cast<uint32_t>(__builtin_ctz(left));
-    bits |= static_cast<uint32_t>(f(lane)) << lane;
+  for (uint32_t byte = 0; byte < kLanes / 8; byte++) {
+    uint64_t eight;
+    std::memcpy(&eight, holds + 8 * byte, sizeof eight);
+    bits |= static_cast<uint32_t>(eight * 0x0102040810204080ull >> 56) << (8 * byte);  // each byte's lowest bit
   }
   return bits;
 }
@@ -86,7 +102,7 @@ inline void put_predicate(Lanes& w, uint32_t offset, uint32_t bits) {
 
 template <class F>
 inline void set_predicate(Lanes& w, uint32_t offset, F f) {
-  put_predicate(w, offset, lanes_where(w.mask, f));
+  put_predicate(w, offset, lanes_where(f));
 }
 
 template <class To, class From>

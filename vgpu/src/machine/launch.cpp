@@ -8,6 +8,7 @@ namespace vgpu {
 namespace {
 
 constexpr uint32_t kSpins = 64;  // long turns of all blocks in flight before another block is let in
+constexpr uint32_t kBegun = ~0u;  // in the order, instead of a block's number
 constexpr uint32_t kPatience = 1024;  // turns of each warp in flight without any block's end, before another is let in
 
 class Run {
@@ -17,32 +18,57 @@ class Run {
         order_(schedule.block_order(launch.grid[0] * launch.grid[1] * launch.grid[2])), window_(schedule.window()) {}
 
   Outcome all() {
-    while (total_.fault == Fault::None && (next_ < order_.size() || !flying_.empty())) {
-      while (next_ < order_.size() && flying_.size() < window_) admit();
+    while (total_.fault == Fault::None && (waiting() || !flying_.empty())) {
+      while (waiting() && flying_.size() < window_) admit(next());
       turn(choose());
     }
     return total_;
   }
 
  private:
-  void admit() {
+  bool waiting() const { return begun_ < order_.size(); }
+
+  void admit(size_t at) {
     std::unique_ptr<Block> block;
-    if (spare_.empty()) block = std::make_unique<Block>(launch_, schedule_, memory_);
+    if (spare_.empty()) block = std::make_unique<Block>(launch_, schedule_, memory_, writes_);
     else block = std::move(spare_.back()), spare_.pop_back();
-    block->begin(order_[next_++]);
+    block->begin(order_[at]);
+    order_[at] = kBegun, begun_++;
     flying_.push_back(std::move(block));
     total_.blocks++;
   }
 
+  size_t next() {
+    while (order_[next_] == kBegun) next_++;
+    return next_;
+  }
+
+  // Of those that have not begun, the one with the least number: kernels count on lower blocks having begun before.
+  size_t lowest() {
+    if (places_.empty()) {
+      places_.resize(order_.size());
+      for (uint32_t k = 0; k < order_.size(); k++) if (order_[k] != kBegun) places_[order_[k]] = k;
+    }
+    while (order_[places_[lowest_]] != lowest_) lowest_++;
+    return places_[lowest_];
+  }
+
   uint32_t choose() {
-    uint32_t count = static_cast<uint32_t>(flying_.size());
-    if (spins_ && count > 1) return static_cast<uint32_t>(turns_ % count);  // whoever is waited for comes
-    return count > 1 ? schedule_.pick(count) : 0;
+    uint32_t count = static_cast<uint32_t>(flying_.size()), awake = 0;
+    for (const auto& one : flying_) awake += !one->asleep();
+    if (!awake && waiting()) {  // all in flight wait for somebody else
+      admit(++stuck_ % 2 ? lowest() : next());
+      return count;
+    }
+    if (spins_ || !awake) return static_cast<uint32_t>(round_++ % count);  // whoever is waited for comes
+    uint32_t skip = count > 1 ? schedule_.pick(awake) : 0, which = 0;
+    while (flying_[which]->asleep() || skip--) which++;
+    return which;
   }
 
   void turn(uint32_t which) {
     Block& block = *flying_[which];
-    turns_++, quiet_++;
+    quiet_++;
     block.turn();
     Outcome& done = block.outcome();
     total_.instructions += done.instructions, done.instructions = 0;
@@ -50,11 +76,11 @@ class Run {
     if (done.fault != Fault::None) total_.fault = done.fault, total_.message = done.message;
     if (launch_.most_instructions && total_.instructions > launch_.most_instructions) no_end();
     if (!block.spinning()) spins_ = block.done() ? 0 : spins_;
-    else if (++spins_ % kSpins == 0 && next_ < order_.size()) window_++;
+    else if (++spins_ % kSpins == 0 && waiting()) window_++;
     // A kernel that spins on memory yields at each access: its turns are many and short.
-    if (quiet_ > kPatience * block.warps() * flying_.size() && next_ < order_.size()) window_++, quiet_ = 0;
+    if (quiet_ > kPatience * block.warps() * flying_.size() && waiting()) window_++, quiet_ = 0;
     if (block.done()) {
-      quiet_ = 0;
+      quiet_ = stuck_ = 0;
       spare_.push_back(std::move(flying_[which]));
       flying_.erase(flying_.begin() + which);
     }
@@ -70,8 +96,10 @@ class Run {
   const Memory& memory_;
   std::vector<uint32_t> order_;
   std::vector<std::unique_ptr<Block>> flying_, spare_;
-  size_t next_ = 0, window_;
-  uint64_t spins_ = 0, turns_ = 0, quiet_ = 0;
+  std::vector<uint32_t> places_;  // of each block in order_, made when first needed
+  size_t next_ = 0, begun_ = 0, window_;
+  uint32_t lowest_ = 0;
+  uint64_t spins_ = 0, round_ = 0, quiet_ = 0, stuck_ = 0, writes_ = 0;
   Outcome total_;
 };
 

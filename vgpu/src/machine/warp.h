@@ -36,14 +36,15 @@ struct Group {
   uint32_t barrier = 0;
   bool passed = false;  // it yielded before this instruction already
   bool tired = false;   // it ran for long without meeting anybody
+  uint8_t looks = 0;    // at what others may change, one after the other, that showed nothing new
 };
 
 struct Warp {
   std::vector<Group> groups;
   std::vector<std::unique_ptr<Frame>> frames, spare;
+  std::vector<uint8_t> specials;  // registers that are the same in every block
   uint32_t alive = 0;
   uint32_t number = 0;
-  bool tired = false;
 
   Frame* enter(const Program& program);
   void leave(Frame* frame);  // one holder less

@@ -57,7 +57,8 @@ class Parser {
     if (first.text == ".version" || first.text == ".target" || first.text == ".address_size" || first.text == ".file") {
       skip_line();
     } else if (first.text == ".section") {
-      at_ = closing(tokens_, find("{")) + 1;
+      while (!is_block(need(tokens_, at_))) at_++;
+      at_++;
     } else if (is_function()) {
       function();
     } else {
@@ -72,9 +73,11 @@ class Parser {
     while (at_ < tokens_.size() && tokens_[at_].line == line) at_++;
   }
 
+  static bool is_block(const Token& token) { return token.text[0] == '{'; }
+
   // Does a function begin here?  Words such as .visible and .weak come before.
   bool is_function() const {
-    for (size_t k = at_; k < tokens_.size() && tokens_[k].text != ";" && tokens_[k].text != "=" && tokens_[k].text != "{"; k++)
+    for (size_t k = at_; k < tokens_.size() && tokens_[k].text != ";" && tokens_[k].text != "=" && !is_block(tokens_[k]); k++)
       if (tokens_[k].text == ".entry" || tokens_[k].text == ".func") return true;
     return false;
   }
@@ -87,12 +90,10 @@ class Parser {
     Linkage linkage = f.linkage;
     f = signature(tokens_, at_);
     f.entry = entry, f.linkage = linkage;
-    while (need(tokens_, at_).text != "{" && tokens_[at_].text != ";") at_++;  // .maxntid and the like
-    if (tokens_[at_].text == "{") {
-      size_t end = closing(tokens_, at_);
-      f.body.assign(tokens_.begin() + at_ + 1, tokens_.begin() + end);
+    while (!is_block(need(tokens_, at_)) && tokens_[at_].text != ";") at_++;  // .maxntid and the like
+    if (is_block(tokens_[at_])) {
+      f.body = tokens_[at_];
       f.defined = true;
-      at_ = end;
     }
     at_++;
     Function& known = module_.functions[f.name];
@@ -179,7 +180,7 @@ Function signature(const std::vector<Token>& tokens, size_t& at) {
 
 void parse(std::string text, Module& module) {
   module.text = std::move(text);
-  Parser(tokens(module.text), module).all();
+  Parser(tokens(module.text, true), module).all();
 }
 
 uint32_t size_of(std::string_view type) {
@@ -204,11 +205,8 @@ std::vector<Declaration> declarations(const std::vector<Token>& tokens, size_t a
   uint32_t vector = 1;
   bool spaced = false;
   size_t k = at;
-  std::string_view left;  // of words that are written together: .reg.b32
-  for (; k < end && tokens[k].text[0] == '.'; left.empty() ? k++ : k) {
-    if (left.empty()) left = tokens[k].text;
-    std::string_view word = left.substr(0, left.find('.', 1));
-    left.remove_prefix(word.size());
+  for (; k < end && tokens[k].text[0] == '.'; k++) {
+    std::string_view word = tokens[k].text;
     bool is_space;
     Space space = space_of(word, is_space);
     if (is_space && spaced) continue;  // `.param .u64 .ptr .global`: the parameter's own space came first

@@ -44,7 +44,7 @@ struct Function {
   bool defined = false;  // has a body here
   std::vector<Parameter> parameters, results;
   uint32_t parameter_bytes = 0;  // of both, results first
-  std::vector<Token> body;       // without the outer braces
+  Token body;                    // with its braces: read when it is decoded
 };
 
 struct Module {
