@@ -121,8 +121,6 @@ API int cuProfilerStop() { return kSuccess; }
 API int cuCtxGetLimit(size_t* value, int) { return *value = 0, kSuccess; }
 API int cuCtxSetLimit(int, size_t) { return kSuccess; }
 
-API int cuProfilerStart() { return kSuccess; }
-API int cuProfilerStop() { return kSuccess; }
 
 API int cuGetErrorName(int error, const char** text) {
   thread_local char words[40];
