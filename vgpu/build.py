@@ -1,7 +1,8 @@
-"""Build the virtual GPU: python vgpu/build.py [--portable] [FOLDER]     default: the user's cache.
+"""Build the virtual GPU: python vgpu/build.py [--portable] [--sanitize] [FOLDER]     default: the user's cache.
 
 Prints the folder that a program's LD_LIBRARY_PATH has to begin with.  Needs a C++17 compiler: CXX, or g++, c++,
-clang++, or the one that `pip install ziglang` brings.  --portable: for any Linux, which takes the last.
+clang++, or the one that `pip install ziglang` brings.  --portable: for any Linux, which takes the last.  With --sanitize
+every access of the library itself is watched: the program then needs LD_PRELOAD=$(g++ -print-file-name=libasan.so), too.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ FLAGS = [
     # What is computed must be what the instruction says: no contraction, no assumed rounding.  Registers have any type.
     *("-ffp-contract=off", "-frounding-math", "-fno-strict-aliasing"),
 ]
+SANITIZE = ("-g1", "-fsanitize=address", "-fno-omit-frame-pointer")
 # For a C library as old as that of the oldest image, and with C++'s own library inside.
 PORTABLE = [sys.executable, "-m", "ziglang", "c++", "-target", "x86_64-linux-gnu.2.17", "-mcpu=x86_64_v3"]
 # Under which names frameworks open what this one library provides, from CUDA 10.0 to 12.
@@ -87,9 +89,9 @@ def link_named(command: list[str], source: Path, version: int, made: Path) -> No
     subprocess.run([*command, *FLAGS, *names, "-shared", str(source), "-o", str(made), *whole], check=True)
 
 
-def build(folder: Path, portable: bool = False) -> Path:
+def build(folder: Path, portable: bool = False, options: tuple[str, ...] = ()) -> Path:
     """The folder with the library under all its names.  NoCompiler; CalledProcessError: a source does not compile."""
-    command = compiler(portable)
+    command = [*compiler(portable), *options]
     named = sorted((SOURCES / "named").iterdir())
     sources = sorted(set(SOURCES.rglob("*.cpp")) - set(named))
     # Of all that lies in it, and of this file, which says so.
@@ -127,12 +129,13 @@ def main() -> int:
     parser.add_argument("folder", type=Path, nargs="?", default=cache(), help="where it is kept (default: %(default)s)")
     parser.add_argument("--compiler", action="store_true", help="only print the command that compiles it")
     parser.add_argument("--portable", action="store_true", help="for any Linux; needs ziglang")
+    parser.add_argument("--sanitize", action="store_true", help="watch the library's own accesses")
     arguments = parser.parse_args()
     try:
         if arguments.compiler:
             print(*compiler(arguments.portable))
         else:
-            print(build(arguments.folder, arguments.portable))
+            print(build(arguments.folder, arguments.portable, SANITIZE if arguments.sanitize else ()))
     except NoCompiler as error:
         print(f"vgpu: {error}", file=sys.stderr)
         return 3

@@ -15,4 +15,9 @@ struct NoPtx : Unsupported {
   using Unsupported::Unsupported;
 };
 
+// What a launch needs is more than the device has.
+struct OutOfResources : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 }  // namespace vgpu

@@ -1,8 +1,5 @@
 // What the files of the driver's interface share.
 #pragma once
-#include <new>
-
-#include "../error.h"
 #include "device.h"
 
 #define API extern "C" __attribute__((visibility("default")))
@@ -27,22 +24,9 @@ void* handle();
 // The value of a device attribute (cuda.h: CUdevice_attribute; the runtime's are the same numbers).
 int attribute(int which);
 
-// The result of f(), in words of CUDA where it throws: no exception may leave a function that C calls.
-template <class F> Result guarded(F f) {
-  Device& device = Device::get();
-  try {
-    return f();
-  } catch (const Unsupported& error) {
-    device.refuse(error.what());
-    return kNoBinaryForGpu;
-  } catch (const std::bad_alloc&) {
-    device.refuse("this process has no memory left");
-    return kOutOfMemory;
-  } catch (const std::exception& error) {
-    device.refuse(error.what());
-    return kUnknown;
-  }
-}
+// A copy; of an end that is said to be the device's the whole range must lie within one allocation.
+Result copied(uint64_t to, uint64_t from, size_t bytes, bool to_device, bool from_device);
+Result filled(uint64_t at, uint8_t value, size_t bytes);
 
 // Loads a module from a container, PTX or what wraps one; the reason stands in last_refusal() where it is refused.
 Result load(Module*& module, const void* image);

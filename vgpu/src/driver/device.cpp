@@ -40,6 +40,12 @@ Result result_of(Fault fault) {
   }
 }
 
+// Held to 64 bits, where it could go round.
+uint64_t product(const uint32_t size[3]) {
+  uint64_t plane = uint64_t(size[0]) * size[1];
+  return plane > UINT32_MAX ? plane : plane * size[2];
+}
+
 }  // namespace
 
 Device& Device::get() {
@@ -62,7 +68,7 @@ const Program* Device::program(Kernel& kernel) {
   if (!kernel.program && kernel.refused.empty()) {
     try {
       kernel.program = kernel.module->image->program(kernel.name);
-    } catch (const Unsupported& error) {
+    } catch (const std::exception& error) {
       kernel.refused = error.what();
     }
   }
@@ -75,9 +81,15 @@ const Program* Device::program(Kernel& kernel) {
 
 Result Device::launch(Kernel& kernel, const uint32_t grid[3], const uint32_t block[3], uint32_t shared, void** arguments,
                       const void* packed, size_t packed_bytes) {
+  return guarded([&] { return run_kernel(kernel, grid, block, shared, arguments, packed, packed_bytes); });
+}
+
+Result Device::run_kernel(Kernel& kernel, const uint32_t grid[3], const uint32_t block[3], uint32_t shared,
+                          void** arguments, const void* packed, size_t packed_bytes) {
   if (sticky_ != kSuccess) return sticky_;
-  uint64_t threads = uint64_t(block[0]) * block[1] * block[2], blocks = uint64_t(grid[0]) * grid[1] * grid[2];
-  if (!threads || !blocks || threads > 1024 || blocks > UINT32_MAX || shared > kMostShared) {
+  uint64_t threads = product(block), blocks = product(grid);
+  bool flat = !block[0] || !block[1] || !block[2] || !grid[0] || !grid[1] || !grid[2];
+  if (flat || threads > 1024 || blocks > UINT32_MAX || shared > kMostShared) {
     refuse(kernel.name + ": a launch of " + std::to_string(blocks) + " blocks of " + std::to_string(threads) +
            " threads and " + std::to_string(shared) + " bytes of shared memory");
     return kInvalidValue;

@@ -3,9 +3,11 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <vector>
 
+#include "../error.h"
 #include "../machine/launch.h"
 
 namespace vgpu {
@@ -60,6 +62,8 @@ class Device {
   const std::string& last_fault() const { return last_fault_; }
 
  private:
+  Result run_kernel(Kernel& kernel, const uint32_t grid[3], const uint32_t block[3], uint32_t shared, void** arguments,
+                    const void* packed, size_t packed_bytes);
   Device();
   void say(const Kernel& kernel, const uint32_t grid[3], const uint32_t block[3], const Outcome& outcome) const;
 
@@ -75,5 +79,26 @@ class Device {
   Result sticky_ = kSuccess;
   std::string last_fault_;
 };
+
+// The result of f(), in words of CUDA where it throws: no exception may leave a function that C calls.
+template <class F>
+Result guarded(F f) {
+  Device& device = Device::get();
+  try {
+    return f();
+  } catch (const Unsupported& error) {
+    device.refuse(error.what());
+    return kNoBinaryForGpu;
+  } catch (const OutOfResources& error) {
+    device.refuse(error.what());
+    return kLaunchOutOfResources;
+  } catch (const std::bad_alloc&) {
+    device.refuse("this process has no memory left");
+    return kOutOfMemory;
+  } catch (const std::exception& error) {
+    device.refuse(error.what());
+    return kUnknown;
+  }
+}
 
 }  // namespace vgpu

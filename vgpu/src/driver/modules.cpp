@@ -41,8 +41,7 @@ API int cuModuleGetFunction(void** function, void* module, const char* name) {
   if (!from) return kInvalidHandle;
   const ptx::Function* found = from->image ? from->image->function(name) : nullptr;
   if (from->image && (!found || !found->entry || !found->defined)) return kNotFound;
-  *function = new Kernel{from, found, name, nullptr, from->refused};
-  return kSuccess;
+  return guarded([&] { return *function = new Kernel{from, found, name, nullptr, from->refused}, kSuccess; });
 }
 API int cuModuleGetFunctionCount(unsigned* count, void* module) {
   const auto& image = static_cast<Module*>(module)->image;

@@ -7,6 +7,8 @@ namespace vgpu {
 
 enum class Where : uint8_t { Generic, Shared, Local, Param, Scratch };
 
+constexpr std::string_view kSpacesOfAccesses = "global|const|shared|shared::cta|local|param|param::entry|param::func";
+
 // The space that a statement's words name; Generic for global and const ones, too.
 Where where_of(const Statement& s);
 

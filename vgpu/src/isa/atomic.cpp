@@ -118,9 +118,12 @@ Execute of_type(std::string_view o, std::string_view t, Where where) {
 }
 
 std::string_view op_of(const Statement& s) {
-  static const std::string_view ops[] = {"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"};
-  for (std::string_view one : ops) if (s.has(one)) return one;
-  return "";
+  return s.one_of("add|min|max|and|or|xor|exch|cas|inc|dec");
+}
+
+bool known_words(const Statement& s) {
+  return s.only({"relaxed|acquire|release|acq_rel", "cta|cluster|gpu|sys", "global|shared|shared::cta",
+                 "add|min|max|and|or|xor|exch|cas|inc|dec", "noftz", "L2::cache_hint"});
 }
 
 }  // namespace
@@ -129,7 +132,8 @@ bool decode_atomic(Decoder& d, const Statement& s, Instruction& i) {
   bool wants_old = s.op == "atom";
   std::string_view o = op_of(s), t = s.type();
   size_t first = wants_old ? 1 : 0;
-  if (s.operands.size() < first + 2) return false;
+  size_t wanted = first + (o == "cas" ? 3 : 2) + s.has("L2::cache_hint");
+  if (!known_words(s) || s.operands.size() != wanted) return false;
   Where where = where_of(s);
   decode_address(d, s.operands[first], where, i);
   i.run = of_type(o, t, where);

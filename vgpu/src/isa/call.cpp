@@ -59,7 +59,7 @@ bool decode_system(Decoder& d, const Statement& s, const Parts& parts, Instructi
 }  // namespace
 
 bool decode_call(Decoder& d, const Statement& s, Instruction& i) {
-  if (!s.only({"uni"})) return false;
+  if (!s.only({"uni"}, 0)) return false;
   Parts parts = parts_of(s);
   CallSite site;
   if (parts.target.kind == Operand::Register) {

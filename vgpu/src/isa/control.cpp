@@ -9,12 +9,15 @@ namespace {
 // imm: is it inverted?
 bool decode_barrier(Decoder& d, const Statement& s, Instruction& i) {
   if (s.has("warp")) {
+    if (!s.only({"warp", "sync"}, 0) || s.operands.size() != 1) return false;
     i.kind = Kind::Meeting;
     i.b = d.exact(s.operands.at(0), "b32");
     d.emit(i);
     return true;
   }
   bool reduces = s.has("red");
+  if (!s.only({"sync|arrive|red", "cta", "aligned", "popc|and|or"}, reduces)) return false;
+  if (s.one_of("sync|arrive|red").empty() || s.one_of("popc|and|or").empty() == reduces) return false;
   size_t k = 0;
   i.kind = Kind::Barrier;
   i.mode = !reduces ? (s.has("arrive") ? 1 : 0) : s.has("popc") ? 2 : s.has("and") ? 3 : 4;
@@ -29,12 +32,19 @@ bool decode_barrier(Decoder& d, const Statement& s, Instruction& i) {
   return true;
 }
 
+bool only_orders(const Statement& s) {
+  if (s.op == "griddepcontrol") return s.only({"launch_dependents|wait"}, 0);
+  if (s.op == "pmevent") return s.only({"mask"}, 0);
+  return s.only({"gl|cta|gpu|sys|cluster", "sc|acq_rel|acquire|release|mbarrier_init", "proxy",
+                 "alias|async|async::generic|async.global|tensormap::generic", "global|shared::cta|shared::cluster"}, 0);
+}
+
 }  // namespace
 
 bool decode_control(Decoder& d, const Statement& s, Instruction& i) {
-  if (s.op == "membar" || s.op == "fence" || s.op == "pmevent" || s.op == "griddepcontrol") return true;
-  if (s.op == "call") return decode_call(d, s, i);
+  if (s.op == "membar" || s.op == "fence" || s.op == "pmevent" || s.op == "griddepcontrol") return only_orders(s);
   if (s.op == "bar" || s.op == "barrier") return decode_barrier(d, s, i);
+  if (!s.only({"uni", "idx"}, s.op == "nanosleep") || (s.op == "brx") != s.has("idx")) return false;
   if (s.op == "bra") {
     if (s.operands.size() != 1) return false;
     i.kind = Kind::Branch;

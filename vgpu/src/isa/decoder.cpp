@@ -27,13 +27,13 @@ const std::vector<Family>& families(std::string_view op) {
     add(decode_carry, {"add", "sub", "addc", "subc", "mad", "madc"});
     add(decode_integer, {"add", "sub", "mul", "mad", "mul24", "mad24", "div", "rem", "min", "max", "neg", "abs", "sad",
                          "and", "or", "xor", "not", "cnot", "shl", "shr", "dp4a", "dp2a", "vmax4", "vmin4", "vadd4"});
-    add(decode_bits, {"popc", "clz", "brev", "bfe", "bfi", "bfind", "fns", "prmt", "lop3", "shf", "szext", "bmsk"});
+    add(decode_bits, {"popc", "clz", "brev", "bfe", "bfi", "bfind", "prmt", "lop3", "shf"});
     add(decode_float, {"add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt", "rsqrt", "neg", "abs", "min", "max", "ex2",
                        "lg2", "sin", "cos", "tanh", "copysign", "testp"});
     add(decode_half, {"add", "sub", "mul", "fma", "neg", "abs", "min", "max", "ex2", "tanh"});
     add(decode_compare, {"setp", "set", "selp", "slct"});
     add(decode_convert, {"cvt"});
-    add(decode_move, {"mov", "cvta", "isspacep", "clock"});
+    add(decode_move, {"mov", "cvta", "isspacep"});
     add(decode_memory, {"ld", "ldu", "st", "prefetch", "prefetchu", "discard", "applypriority"});
     add(decode_atomic, {"atom", "red"});
     add(decode_call, {"call"});
@@ -50,13 +50,34 @@ const std::vector<Family>& families(std::string_view op) {
 
 }  // namespace
 
+bool is_among(std::string_view group, std::string_view word) {
+  for (size_t at = 0; at <= group.size();) {
+    size_t bar = std::min(group.find('|', at), group.size());
+    if (group.substr(at, bar - at) == word) return true;
+    at = bar + 1;
+  }
+  return false;
+}
+
 bool Statement::has(std::string_view word) const { return std::find(words.begin(), words.end(), word) != words.end(); }
 
 // A modifier that a family does not know must not be left out in silence: the result would be another instruction's.
-bool Statement::only(std::initializer_list<std::string_view> known) const {
-  return std::all_of(words.begin(), words.end(), [known](std::string_view word) {
-    return ptx::size_of(word) || std::find(known.begin(), known.end(), word) != known.end();
-  });
+bool Statement::only(std::initializer_list<std::string_view> groups, size_t types) const {
+  uint64_t used = 0;
+  size_t found = 0;
+  for (std::string_view word : words) {
+    if (ptx::size_of(word)) { found++; continue; }
+    size_t k = 0;
+    while (k < groups.size() && !is_among(groups.begin()[k], word)) k++;
+    if (k == groups.size() || used >> k & 1) return false;
+    used |= 1ull << k;
+  }
+  return found == types;
+}
+
+std::string_view Statement::one_of(std::string_view group) const {
+  auto found = std::find_if(words.begin(), words.end(), [group](std::string_view word) { return is_among(group, word); });
+  return found == words.end() ? std::string_view() : *found;
 }
 
 std::string_view Statement::type(size_t from_end) const {
@@ -197,7 +218,17 @@ void Decoder::statement(size_t from, size_t to) {
   refuse(s);
 }
 
+// One operand, or two of `d|p`.
 Operand Decoder::operand(size_t& at, size_t to) const {
+  Operand first = single(at, to);
+  if (at >= to || tokens_[at].text != "|") return first;
+  Operand both;
+  both.kind = Operand::Vector;
+  both.parts = {first, single(++at, to)};
+  return both;
+}
+
+Operand Decoder::single(size_t& at, size_t to) const {
   Operand o;
   auto text = [&](size_t k) { return k < to ? tokens_[k].text : std::string_view(); };
   if (text(at) == "{" || text(at) == "(") {
@@ -206,7 +237,7 @@ Operand Decoder::operand(size_t& at, size_t to) const {
     for (at++; at < to && text(at) != close;) {
       if (text(at) == "{" || text(at) == "(")
         throw Unsupported("line " + std::to_string(tokens_[at].line) + ": a list in another");
-      o.parts.push_back(operand(at, to));
+      o.parts.push_back(single(at, to));
       if (text(at) == ",") at++;
       else if (text(at) != close) throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": a list without end");
     }
@@ -216,7 +247,7 @@ Operand Decoder::operand(size_t& at, size_t to) const {
   if (text(at) == "[") {
     if (text(at + 1) == "[" || text(at + 1) == "{")
       throw Unsupported("line " + std::to_string(tokens_[at].line) + ": an address in another");
-    o = operand(++at, to);
+    o = single(++at, to);
     o.kind = Operand::Address;
     if (text(at) != "]") throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": an address without end");
     at++;
@@ -234,12 +265,6 @@ Operand Decoder::operand(size_t& at, size_t to) const {
     if (text(at) == "-") minus = !minus, at++;  // [%rd1+-8]
     int64_t value = static_cast<int64_t>(ptx::literal(text(at++), false, "u64"));
     o.offset = minus ? -value : value;
-  }
-  if (text(at) == "|") {
-    Operand both;
-    both.kind = Operand::Vector;
-    both.parts = {o, operand(++at, to)};
-    return both;
   }
   return o;
 }

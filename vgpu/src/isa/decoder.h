@@ -46,9 +46,14 @@ struct Statement {
   uint32_t line = 0;
 
   bool has(std::string_view word) const;
-  bool only(std::initializer_list<std::string_view> known) const;  // no word but these and types
+  // No words but `types` types and, of each group such as "rn|rz|rm|rp", at most one.
+  bool only(std::initializer_list<std::string_view> groups, size_t types = 1) const;
+  std::string_view one_of(std::string_view group) const;  // the word of the group that there is; empty: none
   std::string_view type(size_t from_end = 0) const;  // the last word, the one before, ...
 };
+
+// Is the word one of `a|b|c`?
+bool is_among(std::string_view group, std::string_view word);
 
 // A register, or a literal that became one.
 struct Slot {
@@ -92,6 +97,7 @@ class Decoder {
   bool label(size_t& at);
   void statement(size_t from, size_t to);
   Operand operand(size_t& at, size_t to) const;
+  Operand single(size_t& at, size_t to) const;
   const Slot* find_register(std::string_view name) const;
   uint32_t add_register(uint32_t width);
   uint32_t place(uint32_t bytes);

@@ -70,6 +70,7 @@ class Block {
   uint32_t ready_ = 0, tired_ = 0, asleep_ = 0;
   uint64_t slept_at_ = 0;
   bool spinning_ = false;
+  Charge charge_;
 };
 
 }  // namespace vgpu

@@ -1,5 +1,6 @@
 #include "module.h"
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
@@ -248,9 +249,11 @@ uint64_t literal(std::string_view text, bool negative, std::string_view type) {
     type == "f32" ? std::memcpy(&bits, &small, 4) : std::memcpy(&bits, &value, 8);
     return bits;
   }
+  if (exact && word.size() != (word[1] == 'f' || word[1] == 'F' ? 10 : 18)) throw Unsupported("no number: " + word);
+  errno = 0;
   bits = std::strtoull(word.c_str() + (exact ? 2 : 0), &end, exact ? 16 : 0);
   if (*end == 'U') end++;
-  if (*end) throw Unsupported("no number: " + word);
+  if (*end || errno == ERANGE) throw Unsupported("no number: " + word);
   if (exact) return negative ? bits ^ (word[1] == 'f' || word[1] == 'F' ? 1ull << 31 : 1ull << 63) : bits;
   if (!to_float) return negative ? 0 - bits : bits;
   double value = static_cast<double>(bits) * (negative ? -1 : 1);

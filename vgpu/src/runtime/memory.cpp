@@ -1,14 +1,17 @@
 // The runtime's memory, streams and events: the driver's under other names.
-#include <cstring>
-
 #include "registration.h"
 
 using namespace vgpu;
 
 namespace {
 
-int copy(void* to, const void* from, size_t bytes) { return remember(cuMemcpy(address(to), address(from), bytes)); }
-int set(void* at, int value, size_t bytes) { return std::memset(at, value, bytes), kSuccess; }
+enum Kind : int { kHostToHost, kHostToDevice, kDeviceToHost, kDeviceToDevice, kByAddress };  // cudaMemcpyKind
+int copy(void* to, const void* from, size_t bytes, int kind = kByAddress) {
+  bool to_device = kind == kHostToDevice || kind == kDeviceToDevice;
+  bool from_device = kind == kDeviceToHost || kind == kDeviceToDevice;
+  return remember(copied(address(to), address(from), bytes, to_device, from_device));
+}
+int set(void* at, int value, size_t bytes) { return remember(filled(address(at), static_cast<uint8_t>(value), bytes)); }
 int allocate(void** to, size_t bytes) {
   uint64_t at = 0;
   int result = bytes ? cuMemAlloc_v2(&at, bytes) : kSuccess;
@@ -29,8 +32,10 @@ API int cudaHostRegister(void* at, size_t bytes, unsigned) { return cuMemHostReg
 API int cudaHostUnregister(void* at) { return cuMemHostUnregister(at); }
 API int cudaHostGetDevicePointer(void** to, void* at, unsigned) { return *to = at, kSuccess; }
 API int cudaMemGetInfo(size_t* free, size_t* total) { return cuMemGetInfo_v2(free, total); }
-API int cudaMemcpy(void* to, const void* from, size_t n, int) { return copy(to, from, n); }
-API int cudaMemcpyAsync(void* to, const void* from, size_t n, int, void*) { return copy(to, from, n); }
+API int cudaMemcpy(void* to, const void* from, size_t n, int kind) { return copy(to, from, n, kind); }
+API int cudaMemcpyAsync(void* to, const void* from, size_t n, int kind, void*) {
+  return copy(to, from, n, kind);
+}
 API int cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t n, void*) { return copy(to, from, n); }
 API int cudaMemcpyPeer(void* to, int, const void* from, int, size_t n) { return copy(to, from, n); }
 API int cudaMemcpy2D(char* to, size_t to_pitch, const char* from, size_t from_pitch, size_t width, size_t height, int) {
