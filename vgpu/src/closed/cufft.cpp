@@ -21,7 +21,9 @@ API int cufftPlanMany(int* plan, int, int*, int*, int, int, int*, int, int, int,
 API int cufftMakePlan1d(int, int, int, int, size_t* bytes) { return needs_nothing(bytes); }
 API int cufftMakePlan2d(int, int, int, int, size_t* bytes) { return needs_nothing(bytes); }
 API int cufftMakePlan3d(int, int, int, int, int, size_t* bytes) { return needs_nothing(bytes); }
-API int cufftMakePlanMany(int, int, int*, int*, int, int, int*, int, int, int, int, size_t* bytes) { return needs_nothing(bytes); }
+API int cufftMakePlanMany(int, int, int*, int*, int, int, int*, int, int, int, int, size_t* bytes) {
+  return needs_nothing(bytes);
+}
 API int cufftMakePlanMany64(int, int, int64_t*, int64_t*, int64_t, int64_t, int64_t*, int64_t, int64_t, int, int64_t,
                             size_t* bytes) {
   return needs_nothing(bytes);
