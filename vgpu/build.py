@@ -1,8 +1,8 @@
 """Build the virtual GPU: python vgpu/build.py [--portable] [--sanitize] [FOLDER]     default: the user's cache.
 
 Prints the folder that a program's LD_LIBRARY_PATH has to begin with.  Needs a C++17 compiler: CXX, or g++, c++,
-clang++, or the one that `pip install ziglang` brings.  --portable: for any Linux, which takes the last.  With --sanitize
-every access of the library itself is watched: the program then needs LD_PRELOAD=$(g++ -print-file-name=libasan.so), too.
+clang++, or the one that `pip install ziglang` brings.  --portable: for any Linux, which takes the last.  --sanitize:
+every access of the library itself is watched; a program then needs LD_PRELOAD=$(g++ -print-file-name=libasan.so), too.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ PACKAGES = [
     *("numba==0.61.2", "nvidia-cuda-nvcc-cu12==12.4.131", "nvidia-cuda-nvrtc-cu12==12.4.127"),
     *("scipy", "cffi", "psutil"),  # what some of the tests import
 ]
-LIMIT = 90  # seconds of a test
+LIMIT = 300  # seconds of a test
 CAPABILITY = "90"
 
 
