@@ -6,7 +6,7 @@ using namespace vgpu;
 namespace {
 
 int made(int* plan) {
-  static int last = 0;
+  static std::atomic<int> last{0};
   return *plan = ++last, kSuccess;
 }
 int needs_nothing(size_t* bytes) { return *bytes = 0, kSuccess; }
