@@ -36,10 +36,11 @@ bool sets(std::string_view name) {
          begins(name, {"cublasSet", "cudnnSet", "cudnnBackendInitialize", "cudnnDerive", "cufftSet", "cufftXtSet", "curandSet",
                        "cusparseSet", "cusolverDnSet", "cusolverSpSet", "ncclGroup"});
 }
-// Of the libraries that TensorFlow calls through its streams, what computes; its solvers have their own way, with clean errors.
+// What computes, of the libraries that TensorFlow calls through its streams; its solvers raise clean errors by themselves.
 bool on_stream(std::string_view name) {
   if (begins(name, {"cudnn"}))
-    return has(name, {"Forward", "Backward", "Tensor", "Filter", "Im2Col"}) && !begins(name, {"cudnnGet", "cudnnFind", "cudnnCreate"});
+    return has(name, {"Forward", "Backward", "Tensor", "Filter", "Im2Col"}) &&
+           !begins(name, {"cudnnGet", "cudnnFind", "cudnnCreate"});
   if (begins(name, {"cublas"}))
     return !begins(name, {"cublasLt", "cublasGet"}) && !has(name, {"getr", "matinv", "geam", "geqrf", "gels"});
   return begins(name, {"cufftExec", "cufftXtExec", "curandGenerate"});

@@ -65,13 +65,17 @@ API int cudnnGetConvolutionBackwardFilterAlgorithm(void*, void*, void*, void*, v
 API int cudnnGetConvolutionForwardAlgorithm_v7(void*, void*, void*, void*, void*, int, int* returned, void* performance) {
   return one_algorithm(returned, performance);
 }
-API int cudnnGetConvolutionBackwardDataAlgorithm_v7(void*, void*, void*, void*, void*, int, int* returned, void* performance) {
+API int cudnnGetConvolutionBackwardDataAlgorithm_v7(void*, void*, void*, void*, void*, int, int* returned,
+                                                      void* performance) {
   return one_algorithm(returned, performance);
 }
-API int cudnnGetConvolutionBackwardFilterAlgorithm_v7(void*, void*, void*, void*, void*, int, int* returned, void* performance) {
+API int cudnnGetConvolutionBackwardFilterAlgorithm_v7(void*, void*, void*, void*, void*, int, int* returned,
+                                                      void* performance) {
   return one_algorithm(returned, performance);
 }
-API int cudnnGetConvolutionForwardWorkspaceSize(void*, void*, void*, void*, void*, int, size_t* bytes) { return no_bytes(bytes); }
+API int cudnnGetConvolutionForwardWorkspaceSize(void*, void*, void*, void*, void*, int, size_t* bytes) {
+  return no_bytes(bytes);
+}
 API int cudnnGetConvolutionBackwardDataWorkspaceSize(void*, void*, void*, void*, void*, int, size_t* bytes) {
   return no_bytes(bytes);
 }

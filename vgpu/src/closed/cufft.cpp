@@ -6,7 +6,7 @@ using namespace vgpu;
 namespace {
 
 int made(int* plan) {
-  static int last = 0;
+  static std::atomic<int> last{0};
   return *plan = ++last, kSuccess;
 }
 int needs_nothing(size_t* bytes) { return *bytes = 0, kSuccess; }
@@ -21,7 +21,9 @@ API int cufftPlanMany(int* plan, int, int*, int*, int, int, int*, int, int, int,
 API int cufftMakePlan1d(int, int, int, int, size_t* bytes) { return needs_nothing(bytes); }
 API int cufftMakePlan2d(int, int, int, int, size_t* bytes) { return needs_nothing(bytes); }
 API int cufftMakePlan3d(int, int, int, int, int, size_t* bytes) { return needs_nothing(bytes); }
-API int cufftMakePlanMany(int, int, int*, int*, int, int, int*, int, int, int, int, size_t* bytes) { return needs_nothing(bytes); }
+API int cufftMakePlanMany(int, int, int*, int*, int, int, int*, int, int, int, int, size_t* bytes) {
+  return needs_nothing(bytes);
+}
 API int cufftMakePlanMany64(int, int, int64_t*, int64_t*, int64_t, int64_t, int64_t*, int64_t, int64_t, int, int64_t,
                             size_t* bytes) {
   return needs_nothing(bytes);

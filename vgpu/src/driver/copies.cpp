@@ -9,7 +9,8 @@ namespace {
 
 template <class T> int fill_rows(uint64_t at, size_t pitch, T value, size_t width, size_t height) {
   for (size_t row = 0; row < height; row++)
-    for (size_t k = 0; k < width; k++) std::memcpy(static_cast<char*>(pointer(at)) + row * pitch + k * sizeof value, &value, sizeof value);
+    for (size_t k = 0; k < width; k++)
+      std::memcpy(static_cast<char*>(pointer(at)) + row * pitch + k * sizeof value, &value, sizeof value);
   return kSuccess;
 }
 
@@ -44,9 +45,15 @@ API int cuMemcpy2D_v2(const Rectangle* what) {
 API int cuMemcpy2DUnaligned_v2(const Rectangle* what) { return cuMemcpy2D_v2(what); }
 API int cuMemcpy2DAsync_v2(const Rectangle* what, void*) { return cuMemcpy2D_v2(what); }
 
-API int cuMemsetD2D8_v2(uint64_t at, size_t pitch, uint8_t value, size_t w, size_t h) { return fill_rows(at, pitch, value, w, h); }
-API int cuMemsetD2D16_v2(uint64_t at, size_t pitch, uint16_t value, size_t w, size_t h) { return fill_rows(at, pitch, value, w, h); }
-API int cuMemsetD2D32_v2(uint64_t at, size_t pitch, uint32_t value, size_t w, size_t h) { return fill_rows(at, pitch, value, w, h); }
+API int cuMemsetD2D8_v2(uint64_t at, size_t pitch, uint8_t value, size_t w, size_t h) {
+  return fill_rows(at, pitch, value, w, h);
+}
+API int cuMemsetD2D16_v2(uint64_t at, size_t pitch, uint16_t value, size_t w, size_t h) {
+  return fill_rows(at, pitch, value, w, h);
+}
+API int cuMemsetD2D32_v2(uint64_t at, size_t pitch, uint32_t value, size_t w, size_t h) {
+  return fill_rows(at, pitch, value, w, h);
+}
 API int cuMemsetD2D8Async(uint64_t at, size_t pitch, uint8_t value, size_t w, size_t h, void*) {
   return fill_rows(at, pitch, value, w, h);
 }

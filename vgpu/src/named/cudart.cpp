@@ -4,5 +4,8 @@
 extern "C" int vgpu_device_properties(char*, int version);
 
 API int cudaRuntimeGetVersion(int* version) { return *version = VERSION, 0; }
-API int cudaGetDeviceProperties(char* properties, int) { return vgpu_device_properties(properties, VERSION < 12000 ? VERSION : 11000); }
+// CUDA 12 has the structure of 11 under the old name.
+API int cudaGetDeviceProperties(char* properties, int) {
+  return vgpu_device_properties(properties, VERSION < 12000 ? VERSION : 11000);
+}
 API int cudaGetDeviceProperties_v2(char* properties, int) { return vgpu_device_properties(properties, 12000); }
