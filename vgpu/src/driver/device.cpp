@@ -7,6 +7,8 @@
 #include <stdexcept>
 
 #include "../error.h"
+#include "../machine/report.h"
+#include "../machine/trace.h"
 
 namespace vgpu {
 namespace {
@@ -30,6 +32,22 @@ Schedule chosen() {
   }
 }
 
+std::FILE* opened(const char* variable, const std::string& name) {
+  std::FILE* file = std::fopen(name.c_str(), "ae");
+  if (file) return file;
+  std::fprintf(stderr, "vgpu: %s: %s cannot be written\n", variable, name.c_str());
+  std::exit(2);
+}
+
+// VGPU_REPORT=FILE, VGPU_TRACE=LAUNCH:FILE: see machine/report.h and machine/trace.h.
+void observe(Observers& all) {
+  std::string report = text("VGPU_REPORT", ""), trace = text("VGPU_TRACE", "");
+  if (!report.empty()) all.add(std::make_unique<Report>(opened("VGPU_REPORT", report)));
+  size_t colon = trace.find(':');
+  if (colon == std::string::npos) return;
+  all.add(std::make_unique<Trace>(std::strtoull(trace.c_str(), nullptr, 10), opened("VGPU_TRACE", trace.substr(colon + 1))));
+}
+
 Result result_of(Fault fault) {
   switch (fault) {
     case Fault::None: return kSuccess;
@@ -49,7 +67,9 @@ Device& Device::get() {
 Device::Device()
     : memory_(number("VGPU_MEMORY_MIB", "2048") << 20), schedule_(chosen()),
       capability_(static_cast<int>(number("VGPU_CAPABILITY", "70"))), log_(static_cast<int>(number("VGPU_LOG", "0"))),
-      limit_(number("VGPU_LIMIT", "200000000000")) {}
+      limit_(number("VGPU_LIMIT", "200000000000")) {
+  observe(observers_);
+}
 
 void Device::refuse(const std::string& why) {
   last_fault_ = why;
@@ -92,6 +112,8 @@ Result Device::launch(Kernel& kernel, const uint32_t grid[3], const uint32_t blo
   } else if (packed) {
     std::memcpy(launch.parameters.data(), packed, std::min(packed_bytes, launch.parameters.size()));
   }
+  launch.number = scheduled_;
+  launch.observer = observers_.none() ? nullptr : &observers_;
   schedule_.begin(scheduled_++);
   launches_++;
   Outcome outcome = run(launch, schedule_, memory_);

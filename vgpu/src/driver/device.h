@@ -59,6 +59,7 @@ class Device {
   std::mutex lock_;
   Memory memory_;
   Schedule schedule_;
+  Observers observers_;
   int capability_;
   int log_;
   uint64_t limit_;

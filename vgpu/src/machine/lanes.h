@@ -9,6 +9,7 @@
 
 namespace vgpu {
 
+class Observer;
 class Schedule;
 
 // How a launch ends that does not end well.
@@ -35,6 +36,8 @@ struct Lanes {
   Extent recent[2];  // where accesses lay last
   uint64_t generation = 0;
   Schedule* schedule = nullptr;
+  Observer* observer = nullptr;              // in most runs none
+  uint32_t block = 0, warp = 0, threads = 0;  // whose lanes these are; threads of a block
   uint64_t clock = 0;
   uint64_t atomics = 0;
   bool news = false;           // a register got another value from memory that others write
