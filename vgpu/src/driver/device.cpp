@@ -7,6 +7,8 @@
 #include <stdexcept>
 
 #include "../error.h"
+#include "../machine/report.h"
+#include "../machine/trace.h"
 #include "refused.h"
 
 namespace vgpu {
@@ -29,6 +31,22 @@ Schedule chosen() {
     std::fprintf(stderr, "vgpu: VGPU_SCHEDULE: %s\n", error.what());
     std::exit(2);  // another schedule than the one asked for would be a false witness
   }
+}
+
+std::FILE* opened(const char* variable, const std::string& name) {
+  std::FILE* file = std::fopen(name.c_str(), "ae");
+  if (file) return file;
+  std::fprintf(stderr, "vgpu: %s: %s cannot be written\n", variable, name.c_str());
+  std::exit(2);
+}
+
+// VGPU_REPORT=FILE, VGPU_TRACE=LAUNCH:FILE: see machine/report.h and machine/trace.h.
+void observe(Observers& all) {
+  std::string report = text("VGPU_REPORT", ""), trace = text("VGPU_TRACE", "");
+  if (!report.empty()) all.add(std::make_unique<Report>(opened("VGPU_REPORT", report)));
+  size_t colon = trace.find(':');
+  if (colon == std::string::npos) return;
+  all.add(std::make_unique<Trace>(std::strtoull(trace.c_str(), nullptr, 10), opened("VGPU_TRACE", trace.substr(colon + 1))));
 }
 
 Result result_of(Fault fault) {
@@ -55,9 +73,9 @@ Device& Device::get() {
 
 Device::Device()
     : memory_(number("VGPU_MEMORY_MIB", "2048") << 20), schedule_(chosen()),
-      capability_(static_cast<int>(number("VGPU_CAPABILITY", "70"))), asked_(std::getenv("VGPU_CAPABILITY")),
-      log_(static_cast<int>(number("VGPU_LOG", "0"))),
-      limit_(number("VGPU_LIMIT", "200000000000")) {}
+#include "../machine/report.h"
+#include "../machine/trace.h"
+#include "refused.h"
 
 void Device::refuse(const std::string& why) {
   last_fault_ = why;
@@ -109,6 +127,8 @@ Result Device::run_kernel(Kernel& kernel, const uint32_t grid[3], const uint32_t
   } else if (packed) {
     std::memcpy(launch.parameters.data(), packed, std::min(packed_bytes, launch.parameters.size()));
   }
+  launch.number = scheduled_;
+  launch.observer = observers_.none() ? nullptr : &observers_;
   schedule_.begin(scheduled_++);
   launches_++;
   Outcome outcome = run(launch, schedule_, memory_);

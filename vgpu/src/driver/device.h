@@ -70,6 +70,7 @@ class Device {
   std::mutex lock_;
   Memory memory_;
   Schedule schedule_;
+  Observers observers_;
   int capability_;
   bool asked_;
   int log_;

@@ -1,6 +1,7 @@
 // atom and red.  One warp's lanes come one after the other, in an order that the schedule chooses.
 #include <algorithm>
 
+#include "../machine/observer.h"
 #include "../machine/schedule.h"
 #include "address.h"
 #include "families.h"
@@ -38,6 +39,13 @@ template <class T, Op kOp, Where kWhere> T changed(const Lanes& w, const uint8_t
   return applied<T, kOp>(old, b, c);
 }
 
+// By what the order of such atomics may show.
+template <class T, Op kOp> Touch::Shows shows(bool wants_old) {
+  if (kOp == kExch || kOp == kCas) return Touch::Last;
+  if (std::is_floating_point_v<T> && kOp == kAdd) return Touch::Rounding;
+  return wants_old ? Touch::Old : Touch::Nothing;
+}
+
 // count: is the old value wanted?
 template <class T, Op kOp, Where kWhere> void atom(Lanes& w, const Instruction& i) {
   uint8_t* at[kLanes];
@@ -46,6 +54,7 @@ template <class T, Op kOp, Where kWhere> void atom(Lanes& w, const Instruction& 
   const T *b = lanes_of<T>(w, i.b), *c = lanes_of<T>(w, i.c);
   uint8_t order[kLanes];
   uint32_t n = w.schedule->lane_order(w.mask, order);
+  if (w.observer) touched(w, i, {Touch::Atomic, true, shows<T, kOp>(d), sizeof(T), at, order, n});
   bool news = false;  // a try in vain tells nobody anything
   for (uint32_t k = 0; k < n; k++) {
     uint32_t l = order[k];
@@ -70,6 +79,7 @@ template <class H, class T, Where kWhere> void add_half(Lanes& w, const Instruct
   const T* b = lanes_of<T>(w, i.b);
   uint8_t order[kLanes];
   uint32_t n = w.schedule->lane_order(w.mask, order);
+  if (w.observer) touched(w, i, {Touch::Atomic, true, Touch::Rounding, sizeof(T), at, order, n});
   for (uint32_t k = 0; k < n; k++) {
     uint32_t l = order[k];
     T old;

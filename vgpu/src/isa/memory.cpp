@@ -1,10 +1,13 @@
 // Loads and stores.
+#include "../machine/observer.h"
 #include "address.h"
 #include "families.h"
 #include "types.h"
 
 namespace vgpu {
 namespace {
+
+constexpr uint8_t kOrdered = 1;  // mode: it is meant to be seen by, or to see, others at any time
 
 // All lanes, one behind the other: what most kernels do.
 bool in_a_row(uint32_t mask, uint8_t* const at[kLanes], uint64_t bytes) {
@@ -14,9 +17,17 @@ bool in_a_row(uint32_t mask, uint8_t* const at[kLanes], uint64_t bytes) {
   return off == 0;
 }
 
+// Who looks on is told: this is out of the way of all other runs.
+template <Where kWhere> void tell(Lanes& w, const Instruction& i, Touch::What what, uint32_t bytes, uint8_t* const at[kLanes]) {
+  if constexpr (kWhere == Where::Generic || kWhere == Where::Shared) {
+    if (w.observer) touched(w, i, {what, i.mode == kOrdered, Touch::Nothing, bytes, at, nullptr, 0});
+  }
+}
+
 template <class T, class W, Where kWhere> void load(Lanes& w, const Instruction& i) {
   uint8_t* at[kLanes];
   if (!addresses(w, i, kWhere, sizeof(T) * i.count, at)) return;
+  tell<kWhere>(w, i, Touch::Read, sizeof(T) * i.count, at);
   const bool row = sizeof(T) == sizeof(W) && i.count == 1 && in_a_row(w.mask, at, sizeof(T));
   for (uint32_t k = 0; k < i.count; k++) {
     W* d = lanes_of<W>(w, i.v[k]);
@@ -35,6 +46,7 @@ template <class T, class W, Where kWhere> void load(Lanes& w, const Instruction&
 template <class T, class W, Where kWhere> void store(Lanes& w, const Instruction& i) {
   uint8_t* at[kLanes];
   if (!addresses(w, i, kWhere, sizeof(T) * i.count, at)) return;
+  tell<kWhere>(w, i, Touch::Write, sizeof(T) * i.count, at);
   if (kWhere == Where::Generic || kWhere == Where::Shared) ++*w.writes;
   const bool row = sizeof(T) == sizeof(W) && i.count == 1 && in_a_row(w.mask, at, sizeof(T));
   for (uint32_t k = 0; k < i.count; k++) {
@@ -115,6 +127,7 @@ bool decode_memory(Decoder& d, const Statement& s, Instruction& i) {
   if (!i.run) return false;
   bool others = where == Where::Generic || where == Where::Shared;
   bool ordered = s.has("volatile") || s.has("relaxed") || s.has("acquire") || s.has("release");
+  i.mode = ordered || s.has("cg") || s.has("cv") ? kOrdered : 0;
   if (others && (ordered || (!loads && where == Where::Generic))) i.kind = Kind::Memory;
   else if (others && loads && (s.has("cg") || s.has("cv"))) i.kind = Kind::Look;
   d.emit(i);

@@ -33,6 +33,8 @@ Block::Block(const Launch& launch, Schedule& schedule, const Memory& memory, uin
   lanes_.memory = &memory;
   lanes_.schedule = &schedule;
   lanes_.writes = &writes;
+  lanes_.observer = launch.observer;
+  lanes_.threads = threads_;
   for (uint32_t k = 0; k < warps_.size(); k++) {
     warps_[k].number = k;
     warps_[k].specials.resize(kSpecialBytes);
@@ -41,7 +43,7 @@ Block::Block(const Launch& launch, Schedule& schedule, const Memory& memory, uin
 }
 
 void Block::begin(uint32_t number) {
-  number_ = number;
+  lanes_.block = number;
   live_ = threads_;
   ready_ = warps_.size() == kLanes ? kAll : (1u << warps_.size()) - 1;
   tired_ = asleep_ = 0;
@@ -145,7 +147,7 @@ uint32_t Block::leader(Warp& warp) {
       if (warp.groups[k].state == State::Ready && !warp.groups[k].tired) able[count++] = static_cast<uint8_t>(k);
     }
   }
-  if (!schedule_.serial() && count > 1 && schedule_.pick(4) == 0) return able[schedule_.pick(count)];
+  if (count > 1 && schedule_.strays()) return able[schedule_.pick(count)];
   return *std::min_element(able, able + count, [&](uint32_t a, uint32_t b) {
     const Group &x = warp.groups[a], &y = warp.groups[b];
     return x.frame->depth != y.frame->depth ? x.frame->depth > y.frame->depth : x.pc < y.pc;
@@ -249,6 +251,7 @@ Block::Step Block::straight(Warp& warp, Group& g, uint32_t stop, uint32_t& left)
 
 void Block::run_group(Warp& warp, uint32_t group) {
   spinning_ = false;
+  lanes_.warp = warp.number;
   merge(warp, group);
   bind(warp.groups[group].frame);
   uint32_t left = kTurn;

@@ -64,7 +64,7 @@ class Block {
   Lanes lanes_;
   std::vector<Warp> warps_;
   std::vector<uint8_t> shared_, parameters_;
-  uint32_t threads_, live_ = 0, number_ = 0, dynamic_at_ = 0;
+  uint32_t threads_, live_ = 0, dynamic_at_ = 0;
   Barrier barriers_[kBarriers];
   // A bit for each warp: it can go on; it ran for long; it waits for somebody to write, and nobody did since.
   uint32_t ready_ = 0, tired_ = 0, asleep_ = 0;

@@ -106,7 +106,11 @@ class Run {
 }  // namespace
 
 Outcome run(const Launch& launch, Schedule& schedule, const Memory& memory) {
-  return Run(launch, schedule, memory).all();
+  if (launch.observer) launch.observer->begin(launch);
+  Outcome outcome = Run(launch, schedule, memory).all();
+  outcome.choices = schedule.choices();
+  if (launch.observer) launch.observer->end(launch, outcome);
+  return outcome;
 }
 
 }  // namespace vgpu

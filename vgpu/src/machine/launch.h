@@ -6,6 +6,7 @@
 
 #include "image.h"
 #include "lanes.h"
+#include "observer.h"
 #include "schedule.h"
 
 namespace vgpu {
@@ -17,6 +18,8 @@ struct Launch {
   uint32_t dynamic_shared = 0;       // bytes
   std::vector<uint8_t> parameters;   // as the kernel's declaration lays them out
   uint64_t most_instructions = 0;    // of all lanes together; 0: no limit
+  uint64_t number = 0;               // since the schedule was set
+  Observer* observer = nullptr;
 };
 
 struct Outcome {
@@ -25,6 +28,7 @@ struct Outcome {
   uint64_t instructions = 0;  // of all lanes together
   uint64_t atomics = 0;
   uint64_t blocks = 0;
+  uint64_t choices = 0;  // of the schedule
 };
 
 Outcome run(const Launch& launch, Schedule& schedule, const Memory& memory);

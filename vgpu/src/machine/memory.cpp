@@ -14,7 +14,7 @@ void* Memory::allocate(uint64_t bytes) {
   if (bytes == 0 || bytes > total_ || used_ + bytes > total_) return nullptr;
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) return nullptr;
-  blocks_[reinterpret_cast<uint64_t>(at)] = {bytes, true};
+  blocks_[reinterpret_cast<uint64_t>(at)] = {bytes, true, made_++};
   used_ += bytes;
   return at;
 }
@@ -32,7 +32,7 @@ bool Memory::release(void* at) {
 
 void Memory::add(const void* at, uint64_t bytes) {
   std::lock_guard<std::mutex> hold(lock_);
-  blocks_[reinterpret_cast<uint64_t>(at)] = {bytes, false};
+  blocks_[reinterpret_cast<uint64_t>(at)] = {bytes, false, made_++};
 }
 
 void Memory::remove(const void* at) {
@@ -49,7 +49,7 @@ Extent Memory::find(uint64_t address) const {
   if (next == blocks_.begin()) return {};
   --next;
   uint64_t end = next->first + next->second.bytes;
-  return address < end ? Extent{next->first, end, next->second.own} : Extent{};
+  return address < end ? Extent{next->first, end, next->second.own, next->second.number} : Extent{};
 }
 
 }  // namespace vgpu

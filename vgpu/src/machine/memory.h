@@ -11,6 +11,7 @@ namespace vgpu {
 struct Extent {
   uint64_t begin = 0, end = 0;
   bool device = false;  // or the host's, that kernels may use
+  uint64_t number = 0;  // of the allocation, in the order in which they were made
   bool holds(uint64_t low, uint64_t behind) const { return low >= begin && behind <= end && low <= behind; }
 };
 
@@ -31,10 +32,10 @@ class Memory {
   uint64_t generation() const { return generation_; }  // changes whenever an extent goes
 
  private:
-  struct Block { uint64_t bytes; bool own; };
+  struct Block { uint64_t bytes; bool own; uint64_t number; };
   mutable std::mutex lock_;
   std::map<uint64_t, Block> blocks_;
-  uint64_t total_, used_ = 0, generation_ = 1;
+  uint64_t total_, used_ = 0, generation_ = 1, made_ = 0;
 };
 
 }  // namespace vgpu

@@ -1,49 +1,110 @@
 #include "schedule.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <iterator>
 #include <stdexcept>
+
+#include "../isa/special.h"
 
 namespace vgpu {
 
-Schedule Schedule::parse(const std::string& text) {
-  if (text == "serial") return Schedule(Kind::Serial, 0);
-  if (text == "reverse") return Schedule(Kind::Reverse, 0);
+Schedule Schedule::parse(const std::string& whole) {
+  size_t mark = whole.find('@');
+  std::string text = whole.substr(0, mark);
+  if (whole == "serial") return Schedule(Kind::Serial, 0);
+  if (whole == "reverse") return Schedule(Kind::Reverse, 0);
   size_t colon = text.find(':');
   std::string kind = text.substr(0, colon), seed = colon == std::string::npos ? "" : text.substr(colon + 1);
   bool digits = !seed.empty() && seed.size() < 20 && seed.find_first_not_of("0123456789") == std::string::npos;
-  if (digits && kind == "random") return Schedule(Kind::Random, std::stoull(seed));
-  if (digits && kind == "adversary") return Schedule(Kind::Adversary, std::stoull(seed));
-  throw std::invalid_argument(text + " is no schedule: serial, reverse, random:SEED or adversary:SEED");
+  bool exchanges = text == "exchange" || text == "lanes";
+  if (!exchanges && (!digits || (kind != "random" && kind != "adversary")))
+    throw std::invalid_argument(whole + " is no schedule: serial, reverse, random:SEED, adversary:SEED, exchange or lanes");
+  Kind which = text == "lanes" ? Kind::Lanes : exchanges ? Kind::Exchange : kind == "random" ? Kind::Random : Kind::Adversary;
+  Schedule made(which, exchanges ? 0 : std::stoull(seed));
+  if (mark != std::string::npos) made.keep(whole.substr(mark + 1));
+  return made;
 }
 
-void Schedule::begin(uint64_t launch) { random_ = Random(seed_ * 0x2545f4914f6cdd1dull + launch * 0x9e3779b1ull + 77); }
+// LAUNCH:FROM-TO,LAUNCH:ONE,...
+void Schedule::keep(const std::string& text) {
+  all_ = false;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = std::min(text.find(',', at), text.size());
+    unsigned long long launch, from, to;
+    int read = 0, short_read = 0;
+    std::string one = text.substr(at, end - at);
+    if (std::sscanf(one.c_str(), "%llu:%llu%n-%llu%n", &launch, &from, &short_read, &to, &read) < 3) to = from, read = short_read;
+    if (!read || static_cast<size_t>(read) != one.size() || to < from)
+      throw std::invalid_argument(one + " names no choices: LAUNCH:FROM-TO or LAUNCH:ONE");
+    uint64_t& last = kept_[launch][from];
+    last = std::max<uint64_t>(last, to);
+    at = end + 1;
+  }
+}
+
+void Schedule::begin(uint64_t launch) {
+  random_ = Random(seed_ * 0x2545f4914f6cdd1dull + launch * 0x9e3779b1ull + 77);
+  made_ = 0;
+  auto found = kept_.find(launch);
+  here_ = found == kept_.end() ? nullptr : &found->second;
+}
+
+bool Schedule::kept() {
+  uint64_t number = made_++;
+  if (all_ || !here_) return all_;
+  auto behind = here_->upper_bound(number);
+  return behind != here_->begin() && number <= std::prev(behind)->second;
+}
+
+// It draws in any case: what is kept is what the whole seed would choose there.
+uint32_t Schedule::choose(uint32_t among, uint32_t otherwise) {
+  uint32_t drawn = random_.below(among);
+  return kept() ? drawn : otherwise;
+}
+
+template <class T> void Schedule::shuffle(T* order, uint32_t count) {
+  if (kind_ == Kind::Exchange || kind_ == Kind::Lanes) {
+    // Neighbours only, so often that all of it turns each group around.
+    for (uint32_t from = 0; from < count; from += kLanes)
+      for (uint32_t end = std::min(from + kLanes, count); end > from + 1; end--)
+        for (uint32_t k = from + 1; k < end; k++) if (kept()) std::swap(order[k - 1], order[k]);
+  } else if (!serial()) {
+    for (uint32_t k = count; k > 1; k--) std::swap(order[k - 1], order[choose(k, k - 1)]);
+  }
+}
 
 std::vector<uint32_t> Schedule::block_order(uint32_t blocks) {
   std::vector<uint32_t> order(blocks);
   for (uint32_t k = 0; k < blocks; k++) order[k] = kind_ == Kind::Reverse ? blocks - 1 - k : k;
-  if (!serial())
-    for (uint32_t k = blocks; k > 1; k--) std::swap(order[k - 1], order[random_.below(k)]);
+  if (kind_ != Kind::Lanes) shuffle(order.data(), blocks);
   return order;
 }
 
 uint32_t Schedule::pick(uint32_t among) {
-  if (kind_ == Kind::Serial) return 0;
-  return kind_ == Kind::Reverse ? among - 1 : random_.below(among);
+  if (kind_ == Kind::Serial || kind_ == Kind::Lanes) return 0;
+  if (kind_ == Kind::Exchange) return among > 1 && kept() ? 1 : 0;
+  return kind_ == Kind::Reverse ? among - 1 : choose(among, 0);
 }
 
-bool Schedule::yields() { return kind_ == Kind::Adversary || (kind_ == Kind::Random && (random_.next() & 1)); }
+bool Schedule::yields() {
+  if (serial() || kind_ == Kind::Lanes) return false;
+  bool wants = kind_ != Kind::Random || (random_.next() & 1);
+  return kept() && wants;
+}
+
+bool Schedule::strays() { return drawn() && choose(4, 1) == 0; }
 
 uint32_t Schedule::lane_order(uint32_t mask, uint8_t order[32]) {
   uint32_t n = 0;
   for (uint32_t left = mask; left; left &= left - 1) order[n++] = static_cast<uint8_t>(__builtin_ctz(left));
   if (kind_ == Kind::Reverse) std::reverse(order, order + n);
-  if (!serial())
-    for (uint32_t k = n; k > 1; k--) std::swap(order[k - 1], order[random_.below(k)]);
+  shuffle(order, n);
   return n;
 }
 
 float Schedule::event_milliseconds() {
-  return serial() ? 1.0f : 0.5f + static_cast<float>(random_.below(1000)) / 1000.0f;
+  return !drawn() ? 1.0f : 0.5f + static_cast<float>(choose(1000, 500)) / 1000.0f;
 }
 
 }  // namespace vgpu

@@ -1,6 +1,7 @@
 // The order in which blocks, warps and lanes come: chosen by a kind and a seed, the same on every machine.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,11 @@ class Random {
 
 class Schedule {
  public:
-  enum class Kind : uint8_t { Serial, Reverse, Random, Adversary };
+  enum class Kind : uint8_t { Serial, Reverse, Random, Adversary, Exchange, Lanes };
 
-  // `serial`, `reverse`, `random:SEED` or `adversary:SEED`; std::invalid_argument for anything else.
+  // `serial`, `reverse`, `random:SEED`, `adversary:SEED`, `exchange`, where each choice lets the second of two neighbours
+  // go first, or `lanes`, the same for the lanes of an atomic alone; std::invalid_argument for anything else.  Behind all
+  // but the first two, `@LAUNCH:FROM-TO,...`: only these choices of these launches are its own, all others are `serial`'s.
   static Schedule parse(const std::string& text);
   Schedule(Kind kind, uint64_t seed) : kind_(kind), seed_(seed), random_(seed) {}
 
@@ -36,17 +39,32 @@ class Schedule {
   Kind kind() const { return kind_; }
   bool serial() const { return kind_ == Kind::Serial || kind_ == Kind::Reverse; }
 
+  uint64_t choices() const { return made_; }  // in this launch so far
+
   std::vector<uint32_t> block_order(uint32_t blocks);
-  uint32_t window() const { return serial() ? 1 : 4; }  // blocks in flight
+  uint32_t window() const { return serial() || kind_ == Kind::Lanes ? 1 : 4; }  // blocks in flight
   uint32_t pick(uint32_t among);                        // 0 the first, in the order of their numbers
   bool yields();                                        // before what others can see
+  bool strays();                                        // does another group of a warp go than the one that is behind?
   uint32_t lane_order(uint32_t mask, uint8_t order[32]);
   float event_milliseconds();                           // between two events: what an auto-tuner gets to see
 
  private:
+  using Ranges = std::map<uint64_t, uint64_t>;  // from, to
+
+  void keep(const std::string& text);
+  bool kept();  // is the next choice the seed's?
+  uint32_t choose(uint32_t among, uint32_t otherwise);
+  template <class T> void shuffle(T* order, uint32_t count);
+  bool drawn() const { return kind_ == Kind::Random || kind_ == Kind::Adversary; }
+
   Kind kind_;
   uint64_t seed_;
   Random random_;
+  uint64_t made_ = 0;
+  bool all_ = true;
+  std::map<uint64_t, Ranges> kept_;  // of each launch
+  const Ranges* here_ = nullptr;     // of this one
 };
 
 }  // namespace vgpu

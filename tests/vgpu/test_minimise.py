@@ -1,0 +1,139 @@
+"""A difference between two schedules comes down to the two operations that have to change places for it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import minimise
+import numpy as np
+import pytest
+from virtual_device import build, kernel
+
+TESTS = Path(__file__).parent
+SUM = kernel(
+    """ld.param.u64 %l0, [p0]; ld.param.u64 %l1, [p1]; mul.wide.u32 %l2, %i, 4; add.u64 %l1, %l1, %l2;
+    ld.global.f32 %r1, [%l1];
+    atom.global.add.f32 %r2, [%l0], %r1;""",
+    ["p0", "p1"],
+)
+LINE = 1 + SUM[: SUM.index("atom.global")].count("\n")
+COUNTER = kernel(
+    """ld.param.u64 %l0, [p0]; ld.volatile.global.u32 %r1, [%l0]; add.u32 %r1, %r1, 1;
+    st.volatile.global.u32 [%l0], %r1;""",
+    ["p0", "p1"],
+)
+
+
+@pytest.mark.parametrize(
+    "needed", [{3}, {0}, {99}, {4, 77}, {10, 11, 12}, set(range(0, 100, 10)), {0, 99}], ids=lambda one: str(len(one))
+)
+def test_what_is_left_is_what_is_needed(needed):
+    asked = []
+
+    def differs(points):
+        asked.append(points)
+        return needed <= set(points)
+
+    assert set(minimise.minimal(range(100), differs)) == needed
+    assert len(asked) < 1000
+
+
+def test_one_of_several_causes_is_enough():
+    assert minimise.minimal(range(64), lambda some: 5 in some or {20, 21} <= set(some)) in ([5], [20, 21])
+
+
+def test_choices_as_a_schedule():
+    assert minimise.kept("random:7", [(2, 5), (0, 9), (2, 6), (2, 8)]) == "random:7@0:9-9,2:5-6,2:8-8"
+
+
+def program(folder, text, values, grid, block):
+    """A program that prints the first word of what the kernel makes."""
+    path = folder / "program.py"
+    path.write_text(
+        f"""import sys
+sys.path.insert(0, {str(TESTS)!r})
+import numpy as np
+from virtual_device import Device
+code, (made, _) = Device("libcuda.so.1").run(
+    {text!r}, [np.zeros(1, np.uint32), np.array({values!r}, np.float32)], grid={grid}, block={block})
+print(code, made[0])
+"""
+    )
+    return [sys.executable, str(path)]
+
+
+def minimised(command, *options):
+    build()
+    command = [sys.executable, minimise.__file__, *options, "--", *command]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return done.returncode, done.stdout, done.stderr
+
+
+def result(command, schedule):
+    folder = str(Path(build()).parent)
+    environment = {**os.environ, "LD_LIBRARY_PATH": folder, "VGPU_SCHEDULE": schedule}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout
+
+
+def big_and_small(count, **at):
+    """Zeros, but for a large number, the same taken off, and a one: their order decides whether the one is lost."""
+    values = [0.0] * count
+    for name, value in (("large", 1e8), ("less", -1e8), ("one", 1.0)):
+        values[at[name]] = value
+    return values
+
+
+def test_the_two_threads_of_a_sum(tmp_path):
+    command = program(tmp_path, SUM, big_and_small(32, large=2, less=7, one=9), 1, 32)
+    code, said, error = minimised(command)
+    assert code == 0, error
+    assert (
+        f"k: the atomic of line {LINE} by thread 7 of block 0, the atomic of line {LINE} by thread 9 of block 0" in said
+    )
+    assert "changed places at byte 0 of allocation 0" in said
+    schedule = said.split()[0].removeprefix("VGPU_SCHEDULE=")
+    assert result(command, schedule) == result(command, schedule) != result(command, "serial")
+
+
+def test_two_blocks(tmp_path):
+    command = program(tmp_path, SUM, big_and_small(3, large=0, less=1, one=2), 3, 1)
+    code, said, error = minimised(command)
+    assert code == 0, error
+    assert f"the atomic of line {LINE} by thread 0 of block" in said
+    schedule = said.split()[0].removeprefix("VGPU_SCHEDULE=")
+    assert result(command, schedule) == result(command, schedule) != result(command, "serial")
+
+
+def test_a_random_schedule_and_a_lost_update(tmp_path):
+    command = program(tmp_path, COUNTER, [0.0], 8, 1)
+    code, said, error = minimised(command, "--schedule", "adversary:1")
+    assert code == 0, error
+    assert "VGPU_SCHEDULE=adversary:1@" in said
+
+
+def test_what_no_order_changes_has_none(tmp_path):
+    text = SUM.replace("atom.global.add.f32", "atom.global.add.u32")
+    code, said, _ = minimised(program(tmp_path, text, list(range(32)), 1, 32))
+    assert (code, said) == (1, f"the same result under serial, {', '.join(minimise.TRIED)}\n")
+
+
+def test_all_choices_are_the_whole_schedule_and_none_is_serial(device):
+    values = np.random.default_rng(0).standard_normal(2048).astype(np.float32).view(np.uint32)
+
+    def bits(schedule):
+        code, (made, _), _ = device.apart(SUM, [np.zeros(1, np.uint32), values], schedule, grid=16, block=128)
+        assert code == 0
+        return int(made[0])
+
+    for schedule in ("random:3", "adversary:3", "exchange"):
+        assert bits(schedule + "@0:0-999999") == bits(schedule) != bits("serial")
+        assert bits(schedule + "@") == bits(schedule + "@1:0-999999") == bits("serial")
+
+
+@pytest.mark.parametrize(
+    "words", ["serial@0:1", "random:1@x", "random:1@0", "random:1@0:5-2", "exchange:1", "random:1@0:1;2"]
+)
+def test_other_words_are_no_choices(device, words):
+    with pytest.raises(AssertionError, match=r"is no schedule|names no choices"):
+        device.apart(SUM, [np.zeros(1, np.uint32), np.zeros(1, np.uint32)], words, grid=1, block=1)

@@ -1,0 +1,97 @@
+"""VGPU_REPORT names the atomics whose order a result may depend on, and no others."""
+
+import json
+
+import numpy as np
+import pytest
+from virtual_device import kernel
+
+GLOBAL = """ld.param.u64 %l0, [p0]; and.b32 %r2, %t, MASK; mul.wide.u32 %l1, %r2, 4; add.u64 %l0, %l0, %l1;
+mov.b32 %r1, 0f3F800000;
+ATOMIC"""
+SHARED = """mov.u64 %l0, word; and.b32 %r2, %t, MASK; mul.wide.u32 %l1, %r2, 4; add.u64 %l0, %l0, %l1;
+mov.b32 %r1, 0f3F800000;
+ATOMIC"""
+CASES = {
+    "red.global.add.f32 [%l0], %r1;": "rounding",
+    "atom.global.add.f32 %r3, [%l0], %r1;": "rounding",
+    "atom.global.exch.b32 %r3, [%l0], %t;": "last",
+    "atom.global.cas.b32 %r3, [%l0], 0, %t;": "last",
+    "atom.global.add.u32 %r3, [%l0], 1;": "old",
+    "red.global.add.u32 [%l0], 1;": None,
+    "red.global.max.u32 [%l0], %t;": None,
+}
+
+
+def report(device, tmp_path, monkeypatch, text, schedule="random:1", grid=2, block=64):
+    path = tmp_path / "report"
+    monkeypatch.setenv("VGPU_REPORT", str(path))
+    code, _, said = device.apart(text, [np.zeros(64, np.uint32)], schedule, grid=grid, block=block)
+    assert code == 0, said
+    (line,) = path.read_text().splitlines()
+    return json.loads(line)
+
+
+@pytest.mark.parametrize("atomic", CASES)
+def test_atomics_at_one_address_from_several_threads(device, tmp_path, monkeypatch, atomic):
+    text = kernel(GLOBAL.replace("MASK", "1").replace("ATOMIC", atomic), ["p0"])
+    said = report(device, tmp_path, monkeypatch, text)
+    assert (said["kernel"], said["launch"], said["grid"], said["block"]) == ("k", 0, [2, 1, 1], [64, 1, 1])
+    assert (said["atomics"], said["instructions"] > 0, said["choices"] > 0) == (128, True, True)
+    if CASES[atomic] is None:
+        assert said["order_dependent"] == []
+        return
+    (one,) = said["order_dependent"]
+    assert one["line"] == 1 + text[: text.index(atomic)].count("\n")
+    assert (one["shows"], one["atomics"], one["addresses"]) == (CASES[atomic], 128, 2)
+    assert [(place["space"], place["offset"], place["atomics"]) for place in one["most"]] == [
+        ("global", 0, 64),
+        ("global", 4, 64),
+    ]
+    for place in one["most"]:
+        first, second = place["threads"]
+        assert first != second
+        assert first % 2 == second % 2 == place["offset"] // 4
+
+
+def test_the_control_each_thread_has_an_address_of_its_own(device, tmp_path, monkeypatch):
+    text = kernel(GLOBAL.replace("MASK", "63").replace("ATOMIC", "red.global.add.f32 [%l0], %r1;"), ["p0"])
+    assert report(device, tmp_path, monkeypatch, text, grid=1)["order_dependent"] == []
+
+
+def test_shared_memory_is_each_block_s_own(device, tmp_path, monkeypatch):
+    body = SHARED.replace("MASK", "63").replace("ATOMIC", "red.shared.add.f32 [%l0], %r1;")
+    text = kernel(body, ["p0"], head=".shared .align 4 .b8 word[256];")
+    assert report(device, tmp_path, monkeypatch, text, grid=4)["order_dependent"] == []
+    body = SHARED.replace("MASK", "31").replace("ATOMIC", "red.shared.add.f32 [%l0], %r1;")
+    monkeypatch.setenv("VGPU_MEMORY_MIB", "64")
+    (tmp_path / "report").unlink()
+    (one,) = report(
+        device, tmp_path, monkeypatch, kernel(body, ["p0"], head=".shared .align 4 .b8 word[256];"), grid=4
+    )["order_dependent"]
+    assert (one["addresses"], one["atomics"], one["most"][0]["space"]) == (128, 256, "shared")
+
+
+def test_it_is_bounded(device, tmp_path, monkeypatch):
+    body = GLOBAL.replace("MASK", "63").replace("ATOMIC", "red.global.add.f32 [%l0], %r1;\n" * 40)
+    said = report(device, tmp_path, monkeypatch, kernel(body, ["p0"]))
+    assert len(said["order_dependent"]) == 16
+    assert all(len(one["most"]) == 4 for one in said["order_dependent"])
+
+
+def test_watching_changes_nothing(device, tmp_path, monkeypatch):
+    text = kernel(
+        """ld.param.u64 %l0, [p0]; and.b32 %r2, %t, 7; mul.wide.u32 %l1, %r2, 4; add.u64 %l0, %l0, %l1;
+        cvt.rn.f32.u32 %r1, %i; rcp.rn.f32 %r1, %r1; @%p0 exit; red.global.add.f32 [%l0], %r1;""".replace(
+            "rcp", "add.u32 %r3, %i, 1; cvt.rn.f32.u32 %r1, %r3; rcp"
+        ),
+        ["p0"],
+    )
+    for schedule in ("serial", "random:4", "adversary:4"):
+        plain = device.apart(text, [np.zeros(64, np.uint32)], schedule, grid=4, block=64)[1][0]
+        monkeypatch.setenv("VGPU_REPORT", str(tmp_path / "other"))
+        monkeypatch.setenv("VGPU_TRACE", f"0:{tmp_path / 'trace'}")
+        watched = device.apart(text, [np.zeros(64, np.uint32)], schedule, grid=4, block=64)[1][0]
+        monkeypatch.delenv("VGPU_REPORT")
+        monkeypatch.delenv("VGPU_TRACE")
+        assert plain.tolist() == watched.tolist()
