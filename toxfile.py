@@ -22,7 +22,8 @@ MATRIX = Path(__file__).parent / "matrix"
 
 def pip_built() -> list[str]:
     """Keys of the matrix, oldest first."""
-    keys = [path.stem for path in (MATRIX / "environments").rglob("*.toml") if "pip" in tomllib.loads(path.read_text("utf-8"))]
+    files = (MATRIX / "environments").rglob("*.toml")
+    keys = [path.stem for path in files if "pip" in tomllib.loads(path.read_text("utf-8"))]
     return sorted(keys, key=lambda key: ([int(number) for number in re.findall(r"\d+", key)], key))
 
 

@@ -18,7 +18,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "vgpu"))
 import build as builder
 
-MAGIC, WITHOUT_PTX = b"\x50\xed\x55\xba", "no PTX"
+MAGIC = b"\x50\xed\x55\xba"
+WITHOUT_PTX, REFUSED = "a container without PTX for this device", "a container refused as a whole: "
 
 
 def containers(data: mmap.mmap):
@@ -46,7 +47,7 @@ class Driver:
         """Of each kernel of the container why it is refused; empty where it is decoded."""
         module, count = ctypes.c_void_p(), ctypes.c_uint()
         if self.cuda.cuModuleLoadData(ctypes.byref(module), ctypes.c_void_p(image)):
-            return [self.fault()]
+            return [REFUSED + self.fault()]
         self.cuda.cuModuleGetFunctionCount(ctypes.byref(count), module)
         functions = (ctypes.c_void_p * count.value)()
         self.cuda.cuModuleEnumerateFunctions(functions, count, module)
@@ -70,15 +71,11 @@ def report(driver: Driver, path: str) -> None:
     first = ctypes.addressof(ctypes.c_char.from_buffer(data))
     for at in containers(data):
         reasons.update(driver.reasons(first + at))
-    without = reasons.pop(WITHOUT_PTX, 0)
     seconds = time.process_time() - began
-    print(
-        f"{Path(path).name}: {reasons['']:,} of {reasons.total():,} kernels decoded in {seconds:.0f} s of CPU", end="; "
-    )
-    print(f"{without:,} containers hold none for this device")
+    kernels = sum(count for reason, count in reasons.items() if not reason.startswith((WITHOUT_PTX, REFUSED)))
+    print(f"{Path(path).name}: {reasons.pop('', 0):,} of {kernels:,} kernels decoded in {seconds:.0f} s of CPU")
     for reason, count in reasons.most_common():
-        if reason:
-            print(f"{count:7,}  {reason}")
+        print(f"{count:7,}  {reason}")
 
 
 def main() -> int:

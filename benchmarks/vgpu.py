@@ -3,7 +3,8 @@ order), and what an idle device holds in memory (<= 100 MB).
 
 Usage: python benchmarks/vgpu.py [--beside FOLDER] [--rounds N]
 FOLDER holds another build's libcuda.so.1 to be measured in the same run, in turn with this one (promise: >= 3 x the
-first sketch's speed in serial order, >= 2 x in random).  Of several rounds the fastest counts: others compute beside us.
+first sketch's speed in serial order, >= 2 x in random).  Of several rounds the fastest counts: others compute beside
+us.
 """
 
 from __future__ import annotations

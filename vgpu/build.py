@@ -2,7 +2,7 @@
 
 Prints the folder that a program's LD_LIBRARY_PATH has to begin with.  Needs a C++17 compiler: CXX, or g++, c++,
 clang++, or the one that `pip install ziglang` brings.  --portable: for any Linux, which takes the last.  --sanitize:
-every access of the library itself is watched; the program needs LD_PRELOAD=$(g++ -print-file-name=libasan.so), too.
+every access of the library itself is watched; a program then needs LD_PRELOAD=$(g++ -print-file-name=libasan.so), too.
 """
 
 from __future__ import annotations

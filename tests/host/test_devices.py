@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -16,7 +15,7 @@ from tfdet.base.errors import Exit
 from tfdet.base.paths import Project
 from tfdet.cli import options
 from tfdet.matrix.devices import Devices
-from tfdet.matrix.load import load_file, load_matrix
+from tfdet.matrix.load import load_matrix
 from tfdet.matrix.models import Device
 from tfdet.store.cases import current_cases
 from tfdet_probe import devices as probes
@@ -62,9 +61,9 @@ def records_of(project: Project, line: Callable[..., bytes], *observations: tupl
     told = {"TDO": {"TF_DETERMINISTIC_OPS": "1"}, "none": {}}
     return b"".join(
         line(observation, **{
-            "environment": "tf2.1", "version": "2.1.0", "device": SM70, "ran_on": ["GPU:0"], "stack": STACK, "case": case,
-            "mode": mode, "case_hash": code, "solution": solution, "determinism_environment": told[solution],
-            "relaunches": 2, **more})
+            "environment": "tf2.1", "version": "2.1.0", "device": SM70, "ran_on": ["GPU:0"], "stack": STACK,
+            "case": case, "mode": mode, "case_hash": code, "solution": solution,
+            "determinism_environment": told[solution], "relaunches": 2, **more})
         for observation, solution in observations
     )  # fmt: skip
 

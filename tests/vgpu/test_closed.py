@@ -176,3 +176,14 @@ def test_a_trial_of_an_algorithm_gets_a_status(cuda, name, arguments):
             getattr(cuda, name)(*zeros, default)
             raise AssertionError("it went on")
     assert refused(cuda) == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("cudnnGetConvolutionMathType", 0), ("cudnnGetConvolutionGroupCount", 1), ("cudnnGetRNNMatrixMathType", 0)],
+)
+def test_a_setting_is_told_again(cuda, name, value):
+    """TensorFlow 2.4 ends the process where it is not."""
+    got = ctypes.c_int(7)
+    assert getattr(cuda, name)(None, ctypes.byref(got)) == 0
+    assert (got.value, refused(cuda)) == (value, [""])

@@ -54,7 +54,8 @@ def _refused(device, error):
     what = device.refusal() if error["kind"] == "crashed" else None
     if not what:
         return error
-    return dict(error, kind="unsupported", message=printable("{}: {}".format(what, error["message"]))[:400])
+    message = error["message"] if what in error["message"] else "{}: {}".format(what, error["message"])
+    return dict(error, kind="unsupported", message=printable(message)[:400])
 
 
 def printable(text):

@@ -120,8 +120,8 @@ _BACKS = {
 def _backing(status: Status, environment: str, source: str, solution: str, says: str) -> str:
     """The mark of what is claimed.
 
-    m: a GPU showed it (m×2: on two machines); e: the virtual GPU did; ✗: one showed otherwise; a: the binaries speak for it; s: they hold
-    such atomics, and whether the op reaches them is not known; d: documents only.
+    m: a GPU showed it (m×2: on two machines); e: the virtual GPU did; ✗: one showed otherwise; a: the binaries speak
+    for it; s: they hold such atomics, and whether the op reaches them is not known; d: documents only.
     """
     models = [*status.gpus, *status.emulated]
     if any(status.cell(CellKey(environment, model, source, solution)).contradiction for model in models):

@@ -41,6 +41,15 @@ API int cudnnBackendFinalize(Descriptor* descriptor) {
   return refused ? refuse(refused, kNotSupportedHere) : kSuccess;
 }
 
+// Settings that frameworks ask for again, and must get.
+API int cudnnGetStream(void*, void** stream) { return *stream = nullptr, kSuccess; }
+API int cudnnGetConvolutionMathType(void*, int* type) { return *type = 0, kSuccess; }
+API int cudnnGetConvolutionGroupCount(void*, int* groups) { return *groups = 1, kSuccess; }
+API int cudnnGetConvolutionReorderType(void*, int* type) { return *type = 0, kSuccess; }
+API int cudnnGetRNNMatrixMathType(void*, int* type) { return *type = 0, kSuccess; }
+API int cudnnGetRNNBiasMode(void*, int* mode) { return *mode = 0, kSuccess; }
+API int cudnnGetRNNPaddingMode(void*, int* mode) { return *mode = 0, kSuccess; }
+
 API int cudnnGetConvolutionForwardAlgorithmMaxCount(void*, int* count) { return *count = 1, kSuccess; }
 API int cudnnGetConvolutionBackwardDataAlgorithmMaxCount(void*, int* count) { return *count = 1, kSuccess; }
 API int cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(void*, int* count) { return *count = 1, kSuccess; }

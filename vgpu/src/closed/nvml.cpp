@@ -40,6 +40,11 @@ API int nvmlDeviceGetMemoryInfo(void*, uint64_t* info) {  // total, free, used
   const Memory& memory = Device::get().memory();
   return info[0] = memory.total(), info[1] = memory.total() - memory.used(), info[2] = memory.used(), kSuccess;
 }
+API int nvmlDeviceGetCurrPcieLinkGeneration(void*, unsigned* generation) { return *generation = 3, kSuccess; }
+API int nvmlDeviceGetCurrPcieLinkWidth(void*, unsigned* width) { return *width = 16, kSuccess; }
+API int nvmlDeviceGetMaxPcieLinkGeneration(void*, unsigned* generation) { return *generation = 3, kSuccess; }
+API int nvmlDeviceGetMaxPcieLinkWidth(void*, unsigned* width) { return *width = 16, kSuccess; }
+API int nvmlDeviceGetPcieSpeed(void*, unsigned* speed) { return *speed = 8000, kSuccess; }
 API int nvmlDeviceGetNvLinkState(void*, unsigned, unsigned*) { return kNotSupportedHere; }
 API int nvmlDeviceGetNvLinkCapability(void*, unsigned, int, unsigned*) { return kNotSupportedHere; }
 API int nvmlDeviceGetFieldValues(void*, int, void*) { return kNotSupportedHere; }

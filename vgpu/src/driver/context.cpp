@@ -75,6 +75,9 @@ API int cuDeviceGetProperties(int* properties, int) {  // CUdevprop
 }
 API int cuDeviceCanAccessPeer(int* can, int, int) { return *can = 0, kSuccess; }
 
+API int cuDeviceGetP2PAttribute(int* value, int, int, int) { return *value = 0, kSuccess; }
+API int cuDeviceGetLuid(char* luid, unsigned* mask, int) { return std::memset(luid, 0, 8), *mask = 0, kSuccess; }
+
 API int cuDevicePrimaryCtxRetain(void** made, int) { return *made = context(), kSuccess; }
 API int cuDevicePrimaryCtxRelease(int) { return kSuccess; }
 API int cuDevicePrimaryCtxRelease_v2(int) { return kSuccess; }
@@ -109,11 +112,15 @@ API int cuCtxGetSharedMemConfig(int* config) { return *config = 1, kSuccess; }
 API int cuCtxSetSharedMemConfig(int) { return kSuccess; }
 API int cuCtxEnablePeerAccess(void*, unsigned) { return kNotSupported; }
 API int cuCtxGetStreamPriorityRange(int* least, int* greatest) { return *least = 0, *greatest = -1, kSuccess; }
+API int cuCtxDisablePeerAccess(void*) { return kNotSupported; }
+API int cuCtxGetCacheConfig(int* config) { return *config = 0, kSuccess; }
+API int cuCtxSetCacheConfig(int) { return kSuccess; }
+API int cuCtxGetId(void*, uint64_t* id) { return *id = 1, kSuccess; }
+API int cuProfilerStart() { return kSuccess; }
+API int cuProfilerStop() { return kSuccess; }
 API int cuCtxGetLimit(size_t* value, int) { return *value = 0, kSuccess; }
 API int cuCtxSetLimit(int, size_t) { return kSuccess; }
 
-API int cuProfilerStart() { return kSuccess; }
-API int cuProfilerStop() { return kSuccess; }
 
 API int cuGetErrorName(int error, const char** text) {
   thread_local char words[40];

@@ -67,6 +67,7 @@ API int cuMemHostRegister_v2(void* at, size_t bytes, unsigned) { return Device::
 API int cuMemHostUnregister(void* at) { return Device::get().memory().remove(at), kSuccess; }
 API int cuMemHostGetDevicePointer_v2(uint64_t* to, void* at, unsigned) { return *to = address(at), kSuccess; }
 API int cuMemHostGetFlags(unsigned* flags, void*) { return *flags = 0, kSuccess; }
+API int cuPointerSetAttribute(const void*, int, uint64_t) { return kSuccess; }
 // Another process has no way to this one's memory.
 API int cuIpcGetMemHandle(void*, uint64_t) { return kNotSupported; }
 API int cuIpcOpenMemHandle_v2(uint64_t*, const void*, unsigned) { return kNotSupported; }

@@ -18,7 +18,7 @@ Result load(Module*& module, const void* image) {
     auto made = std::make_unique<Module>();
     try {
       made->image = std::make_unique<Image>(ptx_of(image, device.capability()).text, device.memory());
-    } catch (const NoPtx& error) {
+    } catch (const NoPtx& error) {  // told when a kernel of it is launched
       made->refused = error.what();
     }
     module = made.release();

@@ -39,6 +39,7 @@ const std::vector<Family>& families(std::string_view op) {
     add(decode_call, {"call"});
     add(decode_control, {"bra", "brx", "ret", "exit", "trap", "brkpt", "bar", "barrier", "membar", "fence",
                          "nanosleep", "pmevent", "griddepcontrol"});
+    add(decode_video, {"vmad"});
     add(decode_warp, {"shfl", "vote", "match", "activemask", "redux", "elect"});
     return table;
   }();

@@ -75,7 +75,7 @@ Block::Step Block::call(Warp& warp, uint32_t group, const Instruction& i, uint32
 const Program* Block::pointed(Warp& warp, uint32_t group, const Instruction& i, uint32_t& mask) {
   const uint64_t* target = lanes_of<uint64_t>(lanes_, i.a);
   uint64_t first = target[__builtin_ctz(mask)];
-  uint32_t same = lanes_where([=](uint32_t l) { return target[l] == first; }) & mask;
+  uint32_t same = mask & lanes_where([=](uint32_t l) { return target[l] == first; });
   if (same != mask) split(warp, group, mask & ~same, warp.groups[group].pc);
   mask = same;
   return launch_.image->program_at(first);

@@ -58,6 +58,14 @@ API int cudaDeviceGetAttribute(int* value, int which, int) { return *value = att
 API int cudaDeviceGetPCIBusId(char* text, int length, int device) { return cuDeviceGetPCIBusId(text, length, device); }
 API int cudaDeviceCanAccessPeer(int* can, int, int) { return *can = 0, kSuccess; }
 API int cudaDeviceGetStreamPriorityRange(int* least, int* greatest) { return *least = 0, *greatest = -1, kSuccess; }
+API int cudaDeviceGetByPCIBusId(int* device, const char*) { return *device = 0, kSuccess; }
+API int cudaDeviceGetP2PAttribute(int* value, int, int, int) { return *value = 0, kSuccess; }
+API int cudaDeviceGetLimit(size_t* value, int) { return *value = 0, kSuccess; }
+API int cudaDeviceGetCacheConfig(int* config) { return *config = 0, kSuccess; }
+API int cudaDeviceSetCacheConfig(int) { return kSuccess; }
+API int cudaDeviceGetSharedMemConfig(int* config) { return *config = 1, kSuccess; }
+API int cudaProfilerStart() { return kSuccess; }
+API int cudaProfilerStop() { return kSuccess; }
 API int cudaDeviceSetLimit(int, size_t) { return kSuccess; }
 API int cudaDeviceSetSharedMemConfig(int) { return kSuccess; }
 API int cudaDriverGetVersion(int* version) { return cuDriverGetVersion(version); }

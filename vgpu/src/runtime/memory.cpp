@@ -37,6 +37,23 @@ API int cudaMemcpyAsync(void* to, const void* from, size_t n, int kind, void*) {
   return copy(to, from, n, kind);
 }
 API int cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t n, void*) { return copy(to, from, n); }
+API int cudaMemcpyPeer(void* to, int, const void* from, int, size_t n) { return copy(to, from, n); }
+API int cudaMemcpy2D(char* to, size_t to_pitch, const char* from, size_t from_pitch, size_t width, size_t height, int) {
+  for (size_t row = 0; row < height; row++)
+    if (int error = copy(to + row * to_pitch, from + row * from_pitch, width)) return error;
+  return kSuccess;
+}
+API int cudaMemcpy2DAsync(char* to, size_t to_pitch, const char* from, size_t from_pitch, size_t width, size_t height, int kind,
+                          void*) {
+  return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind);
+}
+API int cudaMemset2D(char* at, size_t pitch, int value, size_t width, size_t height) {
+  for (size_t row = 0; row < height; row++) set(at + row * pitch, value, width);
+  return kSuccess;
+}
+API int cudaMemset2DAsync(char* at, size_t pitch, int value, size_t width, size_t height, void*) {
+  return cudaMemset2D(at, pitch, value, width, height);
+}
 API int cudaMemset(void* at, int value, size_t n) { return set(at, value, n); }
 API int cudaMemsetAsync(void* at, int value, size_t n, void*) { return set(at, value, n); }
 
@@ -53,6 +70,18 @@ API int cudaMemcpyToSymbol(const void* host, const void* from, size_t n, size_t 
 API int cudaMemcpyToSymbolAsync(const void* host, const void* from, size_t n, size_t offset, int kind, void*) {
   return cudaMemcpyToSymbol(host, from, n, offset, kind);
 }
+API int cudaMemcpyFromSymbol(void* to, const void* host, size_t n, size_t offset, int) {
+  void* at = nullptr;
+  if (int error = cudaGetSymbolAddress(&at, host)) return error;
+  return copy(to, static_cast<char*>(at) + offset, n);
+}
+API int cudaMemcpyFromSymbolAsync(void* to, const void* host, size_t n, size_t offset, int kind, void*) {
+  return cudaMemcpyFromSymbol(to, host, n, offset, kind);
+}
+API int cudaGetSymbolSize(size_t* bytes, const void* host) {
+  const Symbol* found = variable_of(host);
+  return found ? (*bytes = found->size, kSuccess) : remember(13);
+}
 struct PointerAttributes { int kind, device; void *on_device, *on_host; };
 API int cudaPointerGetAttributes(PointerAttributes* to, const void* at) {
   bool device = Device::get().memory().find(address(at)).device;
@@ -66,6 +95,8 @@ API int cudaStreamDestroy(void*) { return kSuccess; }
 API int cudaStreamSynchronize(void*) { return remember(Device::get().sticky()); }
 API int cudaStreamQuery(void*) { return Device::get().sticky(); }
 API int cudaStreamWaitEvent(void*, void*, unsigned) { return kSuccess; }
+API int cudaStreamGetPriority(void*, int* priority) { return *priority = 0, kSuccess; }
+API int cudaStreamGetFlags(void*, unsigned* flags) { return *flags = 0, kSuccess; }
 API int cudaStreamIsCapturing(void*, int* state) { return *state = 0, kSuccess; }
 API int cudaStreamAddCallback(void* stream, void (*f)(void*, int, void*), void* data, unsigned flags) {
   return cuStreamAddCallback(stream, f, data, flags);
