@@ -8,7 +8,7 @@ import traceback
 from typing import TYPE_CHECKING
 
 from . import contention, placement
-from .errors import NoKernel, classify
+from .errors import NoKernel, Unsupported, classify
 from .host import Host
 from .make import Make
 from .registry import HOST
@@ -94,7 +94,15 @@ def _observe(job, directory):
     if job.relaunch == 0 and job.case.mode != HOST and device.launches_kernels:
         _leave(dict(report, whole=True), job, directory)  # a profiler that dies must not take it along
         report["kernels"] = framework.kernels(runner.run)
+    _nothing_refused(device)
     return report
+
+
+def _nothing_refused(device):
+    """What a device was asked for and does not have may have been left out in silence: then no result counts."""
+    what = device.refusal()
+    if what:
+        raise Unsupported(what)
 
 
 def _runner(job, computation, settings):

@@ -73,9 +73,10 @@ Device& Device::get() {
 
 Device::Device()
     : memory_(number("VGPU_MEMORY_MIB", "2048") << 20), schedule_(chosen()),
-#include "../machine/report.h"
-#include "../machine/trace.h"
-#include "refused.h"
+      capability_(static_cast<int>(number("VGPU_CAPABILITY", "70"))), asked_(std::getenv("VGPU_CAPABILITY")),
+      log_(static_cast<int>(number("VGPU_LOG", "0"))), limit_(number("VGPU_LIMIT", "200000000000")) {
+  observe(observers_);
+}
 
 void Device::refuse(const std::string& why) {
   last_fault_ = why;
