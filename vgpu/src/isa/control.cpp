@@ -1,9 +1,21 @@
 // Branches, calls, the block's barriers, and what only orders memory (here every access is in order).
+#include <cstdlib>
+
+#include "../machine/observer.h"
 #include "families.h"
 #include "types.h"
 
 namespace vgpu {
 namespace {
+
+// Every access is in order here: a fence is there for who looks on alone.
+bool checked() {
+  static const bool on = std::getenv("VGPU_CHECK") != nullptr;
+  return on;
+}
+void fence(Lanes& w, const Instruction&) {
+  if (w.observer) w.observer->fence(w);
+}
 
 bool decode_call(Decoder& d, const Statement& s, Instruction& i) {
   // call (results), name, (arguments);  each of these but the name may be missing.
@@ -64,6 +76,11 @@ bool decode_barrier(Decoder& d, const Statement& s, Instruction& i) {
 }  // namespace
 
 bool decode_control(Decoder& d, const Statement& s, Instruction& i) {
+  if ((s.op == "membar" || s.op == "fence") && checked()) {
+    i.run = fence;
+    d.emit(i);
+    return true;
+  }
   if (s.op == "membar" || s.op == "fence" || s.op == "pmevent" || s.op == "griddepcontrol") return true;
   if (s.op == "call") return decode_call(d, s, i);
   if (s.op == "bar" || s.op == "barrier") return decode_barrier(d, s, i);
