@@ -48,6 +48,17 @@ def test_shared_memory(races, order, distance, raced):
     assert all("race in k: the" in line and "of shared memory" in line for line in said)
 
 
+@pytest.mark.parametrize(("meet", "raced"), [("bar.warp.sync -1;", False), ("", True)])
+def test_lanes_that_meet_at_two_places(races, meet, raced):
+    """What each half writes before its own barrier the other reads behind its own."""
+    apart = f"""setp.lt.u32 %p1, %t, 16; @%p1 bra LOW;
+    {meet} bra READ;
+    LOW: {meet}
+    READ:"""
+    said, _ = races(neighbour(apart, 16), grid=1, block=32)
+    assert bool(said) == raced
+
+
 @pytest.mark.parametrize(("fence", "raced"), [("", True), ("membar.gl;", False), ("fence.sc.gpu;", False)])
 def test_what_a_flag_hands_on(races, fence, raced):
     said, made = races(kernel(HANDED_ON.replace("FENCE", fence), ["p0"]), grid=2, block=1)

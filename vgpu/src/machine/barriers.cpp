@@ -105,6 +105,8 @@ bool Block::meet_apart(Warp& warp) {
     };
     for (const Group& g : warp.groups) if (takes_part(g)) here |= g.mask;
     if ((here & wanted & warp.alive) != (wanted & warp.alive)) continue;
+    lanes_.warp = warp.number;
+    if (lanes_.observer) lanes_.observer->meeting(lanes_, here);
     std::vector<Group*> all;
     for (Group& g : warp.groups) if (takes_part(g)) all.push_back(&g);
     for (Group* g : all) g->state = State::Ready, g->pc++;
