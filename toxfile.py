@@ -1,6 +1,6 @@
-"""The shared suite without Docker: tox -e tf115-cpu, tox -e tf20-gpu, ...
+"""The shared suite without Docker: tox -e tf115-cpu, tox -e tf20-gpu, tox -e tf20-vgpu, ...
 
-Two tox environments, on a CPU and on a GPU, for each environment of the matrix that pip builds; what they run stands in
+A tox environment on each kind of device for each environment of the matrix that pip builds; what they run stands in
 tox.ini.  tox itself reads this file, wherever it is installed: tox and the standard library are all that it may need.
 """
 
@@ -17,13 +17,19 @@ from tox.config.types import EnvList
 from tox.plugin import impl
 from tox.session.state import State
 
-MATRIX = Path(__file__).parent / "matrix" / "environments"
+MATRIX = Path(__file__).parent / "matrix"
 
 
 def pip_built() -> list[str]:
     """Keys of the matrix, oldest first."""
-    keys = [path.stem for path in MATRIX.rglob("*.toml") if "pip" in tomllib.loads(path.read_text("utf-8"))]
+    files = (MATRIX / "environments").rglob("*.toml")
+    keys = [path.stem for path in files if "pip" in tomllib.loads(path.read_text("utf-8"))]
     return sorted(keys, key=lambda key: ([int(number) for number in re.findall(r"\d+", key)], key))
+
+
+def devices() -> list[str]:
+    """What `--device` takes."""
+    return sorted(tomllib.loads(path.read_text("utf-8"))["word"] for path in (MATRIX / "devices").glob("*.toml"))
 
 
 def named(keys: list[str]) -> dict[str, str]:
@@ -43,7 +49,7 @@ def settings() -> dict[str, dict[str, str]]:
     return {
         f"{name}-{device}": {"TFDET_ENV": key, "TFDET_DEVICE": device}
         for name, key in named(pip_built()).items()
-        for device in ("cpu", "gpu")
+        for device in devices()
     }
 
 

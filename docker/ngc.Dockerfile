@@ -12,7 +12,7 @@ RUN /opt/tfdet/install image /opt/tfdet/lock.txt
 ARG ENVIRONMENT=unknown
 ENV TFDET_ENGINE=docker TFDET_IMAGE=tfdet:${ENVIRONMENT} \
     PYTHONPATH=/opt/tfdet/runtime:/opt/tfdet/site PYTHONDONTWRITEBYTECODE=1 PYTHONNOUSERSITE=1 \
-    HOME=/tmp USER=tfdet NVIDIA_DRIVER_CAPABILITIES=compute,utility
+    HOME=/tmp USER=tfdet TFDET_VGPU=/opt/tfdet/vgpu NVIDIA_DRIVER_CAPABILITIES=compute,utility
 WORKDIR /tmp
 STOPSIGNAL SIGINT
 # No USER here: see stock.Dockerfile.
@@ -20,6 +20,7 @@ ENTRYPOINT ["/opt/tfdet/entrypoint"]
 CMD []
 
 # From here on all is small: a changed suite builds anew from here.
+COPY vgpu /opt/tfdet/vgpu
 COPY docker/entrypoint plan.json /opt/tfdet/
 COPY runtime /opt/tfdet/runtime
 COPY tests/suite /opt/tfdet/tests/suite

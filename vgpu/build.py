@@ -1,11 +1,13 @@
-"""Build the virtual GPU: python vgpu/build.py [FOLDER]     default: the user's cache.
+"""Build the virtual GPU: python vgpu/build.py [--portable] [--sanitize] [FOLDER]     default: the user's cache.
 
 Prints the folder that a program's LD_LIBRARY_PATH has to begin with.  Needs a C++17 compiler: CXX, or g++, c++,
-clang++, or the one that `pip install ziglang` brings.
+clang++, or the one that `pip install ziglang` brings.  --portable: for any Linux, which takes the last.  --sanitize:
+every access of the library itself is watched; a program then needs LD_PRELOAD=$(g++ -print-file-name=libasan.so), too.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import os
 import shutil
@@ -16,45 +18,56 @@ from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent / "src"
 FLAGS = [
-    *("-std=c++17", "-O2", "-march=x86-64-v3", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra"),
+    *("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra"),
     # What is computed must be what the instruction says: no contraction, no assumed rounding.  Registers have any type.
     *("-ffp-contract=off", "-frounding-math", "-fno-strict-aliasing"),
 ]
-# Under which names frameworks open what this one library provides.
+SANITIZE = ("-g1", "-fsanitize=address", "-fno-omit-frame-pointer")
+# For a C library as old as that of the oldest image, and with C++'s own library inside.
+PORTABLE = [sys.executable, "-m", "ziglang", "c++", "-target", "x86_64-linux-gnu.2.17", "-mcpu=x86_64_v3"]
+# Under which names frameworks open what this one library provides, from CUDA 10.0 to 12.
 NAMES = [
-    *("libcuda.so.1", "libcuda.so"),
-    *(f"libcudart.so.{version}" for version in ("8.0", "9.0", "9.2", "10.0", "10.1", "10.2", "11.0", "12")),
-    *(f"libcublas.so.{version}" for version in ("9.0", "10.0", "10", "11", "12")),
+    *("libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1"),
+    *(f"libcublas.so.{version}" for version in ("10.0", "10", "11", "12")),
     *(f"libcublasLt.so.{version}" for version in ("10", "11", "12")),
-    *(f"libcufft.so.{version}" for version in ("9.0", "10.0", "10", "11")),
-    *(f"libcurand.so.{version}" for version in ("9.0", "10.0", "10")),
-    *(f"libcusolver.so.{version}" for version in ("9.0", "10.0", "10", "11")),
-    *(f"libcusparse.so.{version}" for version in ("9.0", "10.0", "10", "11", "12")),
-    *(f"libcudnn.so.{version}" for version in ("7", "8", "9")),
-    *(f"libcupti.so.{version}" for version in ("10.0", "10.1", "11.0", "11.2", "12")),
+    *(f"libcufft.so.{version}" for version in ("10.0", "10", "11")),
+    *(f"libcurand.so.{version}" for version in ("10.0", "10")),
+    *(f"libcusolver.so.{version}" for version in ("10.0", "10", "11")),
+    *(f"libcusparse.so.{version}" for version in ("10.0", "10", "11", "12")),
+    *("libnccl.so.2", "libcupti.so.10.0", "libcupti.so.10.1", "libcupti.so.11.0", "libcupti.so.11.2", "libcupti.so.12"),
 ]
+# And those that must say which version they are: a little library each, before the one that holds the rest.
+VERSIONED = {
+    **{
+        f"libcudart.so.{name}": ("cudart", version)
+        for name, version in (("10.0", 10000), ("10.1", 10010), ("10.2", 10020), ("11.0", 11020), ("12", 12050))
+    },
+    **{f"libcudnn.so.{name}": ("cudnn", version) for name, version in (("7", 7605), ("8", 8907), ("9", 90300))},
+}
 
 
 class NoCompiler(Exception):
     """Nothing here compiles C++."""
 
 
-def compiler() -> list[str]:
+def compiler(portable: bool = False) -> list[str]:
     """The command that compiles; NoCompiler with advice where there is none."""
-    for name in filter(None, [os.environ.get("CXX"), "g++", "c++", "clang++"]):
+    for name in [] if portable else filter(None, [os.environ.get("CXX"), "g++", "c++", "clang++"]):
         if found := shutil.which(name):
-            return [found]
+            return [found, "-march=x86-64-v3"]
     try:
         subprocess.run([sys.executable, "-m", "ziglang", "version"], check=True, capture_output=True)
     except subprocess.CalledProcessError:
-        raise NoCompiler("no C++ compiler: install g++, or pip install ziglang, or name one: CXX=...") from None
-    return [sys.executable, "-m", "ziglang", "c++", "-target", "x86_64-linux-gnu.2.17"]
+        others = "" if portable else "install g++, name one (CXX=...), or "
+        raise NoCompiler(f"no C++ compiler: {others}pip install ziglang") from None
+    return PORTABLE
 
 
 def fingerprint(command: list[str], *sources: Path) -> str:
-    """Of what the compiler is given; every header counts for every source."""
+    """Of sources and how they are compiled; every header counts for every source, a list for those beside it."""
     digest = hashlib.sha256(" ".join([*command, *FLAGS]).encode())
-    for path in [*sorted(SOURCES.rglob("*.h")), *sources]:
+    lists = sorted({one for source in sources for one in source.parent.glob("*.def")})
+    for path in [*sorted(SOURCES.rglob("*.h")), *lists, *sources]:
         digest.update(path.relative_to(SOURCES).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:20]
 
@@ -69,11 +82,20 @@ def compiled(command: list[str], source: Path, folder: Path) -> Path:
     return made
 
 
-def build(folder: Path) -> Path:
+def link_named(command: list[str], source: Path, version: int, made: Path) -> None:
+    """The little library of that version, which brings the whole one with it."""
+    whole = ["-L", str(made.parent), "-Wl,--no-as-needed", "-l:libvgpu.so", "-Wl,-rpath,$ORIGIN"]
+    names = [f"-DVERSION={version}", f"-Wl,-soname,{made.name}"]
+    subprocess.run([*command, *FLAGS, *names, "-shared", str(source), "-o", str(made), *whole], check=True)
+
+
+def build(folder: Path, portable: bool = False, options: tuple[str, ...] = ()) -> Path:
     """The folder with the library under all its names.  NoCompiler; CalledProcessError: a source does not compile."""
-    command = compiler()
-    sources = sorted(SOURCES.rglob("*.cpp"))
-    made = folder / fingerprint(command, *sources)
+    command = [*compiler(portable), *options]
+    named = sorted((SOURCES / "named").iterdir())
+    sources = sorted(set(SOURCES.rglob("*.cpp")) - set(named))
+    # Of all that lies in it, and of this file, which says so.
+    made = folder / fingerprint([*command, Path(__file__).read_text("utf-8")], *sources, *named)
     if made.exists():
         return made
     (folder / "objects").mkdir(parents=True, exist_ok=True)
@@ -81,10 +103,15 @@ def build(folder: Path) -> Path:
         objects = list(pool.map(lambda source: compiled(command, source, folder / "objects"), sources))
     part = folder / f"{made.name}.{os.getpid()}.part"
     part.mkdir()
-    link = ["-shared", "-Wl,-Bsymbolic", "-Wl,-z,defs", "-o", str(part / "libvgpu.so"), "-lpthread"]
-    subprocess.run([*command, *map(str, objects), *link], check=True)
+    link = ["-shared", "-s", "-Wl,-Bsymbolic", "-Wl,-z,defs", "-Wl,-soname,libvgpu.so", "-lpthread", "-ldl"]
+    subprocess.run([*command, *map(str, objects), *link, "-o", str(part / "libvgpu.so")], check=True)
+    state = fingerprint([], *sources, *named)[:12]
+    (part / "sources").write_text(state + "\n")  # for records: which state of this folder ran
     for name in NAMES:
         (part / name).symlink_to("libvgpu.so")
+    for name, (source, version) in VERSIONED.items():
+        link_named(command, SOURCES / "named" / f"{source}.cpp", version, part / name)
+    shutil.copy(SOURCES / "named" / "ptxas", part)
     try:
         part.rename(made)
     except OSError:  # somebody else was sooner
@@ -98,8 +125,17 @@ def cache() -> Path:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description="Build the virtual GPU and print its folder.")
+    parser.add_argument("folder", type=Path, nargs="?", default=cache(), help="where it is kept (default: %(default)s)")
+    parser.add_argument("--compiler", action="store_true", help="only print the command that compiles it")
+    parser.add_argument("--portable", action="store_true", help="for any Linux; needs ziglang")
+    parser.add_argument("--sanitize", action="store_true", help="watch the library's own accesses")
+    arguments = parser.parse_args()
     try:
-        print(build(Path(sys.argv[1]) if sys.argv[1:] else cache()))
+        if arguments.compiler:
+            print(*compiler(arguments.portable))
+        else:
+            print(build(arguments.folder, arguments.portable, SANITIZE if arguments.sanitize else ()))
     except NoCompiler as error:
         print(f"vgpu: {error}", file=sys.stderr)
         return 3

@@ -61,10 +61,18 @@ class Journal(object):
     def finished(self, wanted):
         """The record that has all the values of `wanted`, or None.
 
-        A crash or a timeout may have been the machine's: such a case is not finished.
+        A crash or a timeout may have been the machine's: such a case is not finished.  What a device added to its name
+        (details) is a part of what was found, not of what is wanted.
         """
         results = (record for record in self.records if record.get("observation") not in ("crashed", "timed-out"))
-        return next((record for record in results if all(record.get(k) == v for k, v in wanted.items())), None)
+        return next((record for record in results if all(_asked(record, k) == v for k, v in wanted.items())), None)
+
+
+def _asked(record, name):
+    value = record.get(name)
+    if name == "device" and isinstance(value, dict):
+        return {part: value[part] for part in value if part != "details"}
+    return value
 
 
 def _append(out, line, path):

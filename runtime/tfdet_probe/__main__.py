@@ -35,9 +35,12 @@ def main(argv=None):
 
 
 def _checked(arguments):
+    device = devices.find(arguments.device)
+    device.enter()
     warnings.simplefilter("ignore")  # of old frameworks on newer NumPys: not ours to mend
     from tfdet_common.journal import BadRecords, Journal
 
+    from .core.launch import Place
     from .core.plan import BadPlan, Plan
     try:
         plan = Plan.load(arguments.plan)
@@ -57,10 +60,11 @@ def _checked(arguments):
         return _complain(2, "the plan of {} has nothing to run on the {}".format(plan.environment, arguments.device))
     if not os.path.exists(arguments.suite):
         return _complain(2, "no suite at {}".format(arguments.suite))
-    return _run(plan, framework, journal, arguments)
+    return _run(plan, Place(framework, device), journal, arguments)
 
 
-def _run(plan, framework, journal, arguments):
+def _run(plan, place, journal, arguments):
+    framework, device = place
     framework.before_import()
     # Gone before the framework is imported: the caller's settings must not reach the control.
     for name in list(plan.determinism_variables) + ["PYTEST_ADDOPTS", "PYTEST_PLUGINS"]:
@@ -69,14 +73,12 @@ def _run(plan, framework, journal, arguments):
     import pytest
 
     from .core import report
-    from .core.launch import Place
     from .core.plugin import CaseFailed, Options, Suite
-    device = devices.find(arguments.device)
     often = Run(arguments.repeats, arguments.relaunches, arguments.timeout, arguments.memory)
     options = Options(often, arguments.source, arguments.solution, arguments.minutes,
                       device.in_company if arguments.contention is None else arguments.contention)
     progress = report.Progress(sys.stderr)
-    suite = Suite(plan, Place(framework, device), options, journal, progress)
+    suite = Suite(plan, place, options, journal, progress)
     try:
         if suite.here["device"] is None:
             return _complain(4, "no {} is visible to {} here. {}".format(

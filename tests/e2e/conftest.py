@@ -104,7 +104,7 @@ def request_for(matrix: Matrix, tmp_path: Path) -> Callable[..., Request]:
             selection=Selection(
                 device=device, sources=sources, solutions=QUICK, repeats=repeats, relaunches=1, memory=memory
             ),
-            needs_driver=matrix.devices.called(device).needs_driver,
+            kind=matrix.devices.called(device),
         )
 
     return make

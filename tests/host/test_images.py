@@ -24,18 +24,18 @@ def recipe(project: Project, matrix: Matrix, base: str | None = None) -> images.
 
 
 def test_the_context_holds_what_the_dockerfile_copies_and_nothing_more(checkout: Project, matrix: Matrix) -> None:
-    packed = images._context(checkout, recipe(checkout, matrix, "base"), {})
+    packed = images._context(checkout, recipe(checkout, matrix, "base"), {}, None)
     with tarfile.open(fileobj=packed) as tar:
         names = set(tar.getnames())
     assert {"docker/stock.Dockerfile", "docker/install", "docker/entrypoint", "plan.json"} < names
     assert "docker/locks/tf2.0-gpu.txt" in names
     rest = {n for n in names if not n.startswith(("docker/", "runtime/", "tests/suite/tensorflow/"))}
-    assert rest == {"plan.json"}
+    assert rest == {"plan.json", "vgpu/README.md"}
     assert not [n for n in names if "__pycache__" in n]
 
 
 def test_the_same_content_gives_the_same_bytes(checkout: Project, matrix: Matrix) -> None:
-    one, two = (images._context(checkout, recipe(checkout, matrix), {"a": 1}) for _ in range(2))
+    one, two = (images._context(checkout, recipe(checkout, matrix), {"a": 1}, None) for _ in range(2))
     assert isinstance(one, io.BytesIO)
     assert one.getvalue() == two.getvalue()
 

@@ -1,4 +1,4 @@
-"""tox has every environment of the matrix that pip builds, on a CPU and on a GPU, from the matrix itself."""
+"""tox has every environment of the matrix that pip builds, on each kind of device, from the matrix itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def tox(root: Path, *arguments: str) -> str:
 
 
 def listed(root: Path) -> set[str]:
-    return set(re.findall(r"^(\S+-[cg]pu) ", tox(root, "list"), re.M))
+    return set(re.findall(r"^(\S+-v?[cg]pu) ", tox(root, "list"), re.M))
 
 
 @pytest.fixture
@@ -32,15 +32,16 @@ def small(tmp_path: Path) -> Path:
     """What tox reads of a checkout: its settings and the environments of the matrix."""
     for name in ("tox.ini", "toxfile.py"):
         shutil.copy(ROOT / name, tmp_path)
-    shutil.copytree(ROOT / "matrix" / "environments", tmp_path / "matrix" / "environments")
+    for name in ("environments", "devices"):
+        shutil.copytree(ROOT / "matrix" / name, tmp_path / "matrix" / name)
     return tmp_path
 
 
-def test_each_environment_that_pip_builds_is_there_on_both_devices(checkout: Project) -> None:
+def test_each_environment_that_pip_builds_is_there_on_every_device(checkout: Project) -> None:
     built = [key for key, e in load_matrix(checkout.matrix).environments.items() if e.pip is not None]
     text = tox(ROOT, "config", "-k", "set_env")
     asked = set(zip(re.findall(r"TFDET_ENV=(\S+)", text), re.findall(r"TFDET_DEVICE=(\S+)", text), strict=True))
-    assert asked == {(key, device) for key in built for device in ("cpu", "gpu")}
+    assert asked == {(key, device) for key in built for device in ("cpu", "gpu", "vgpu")}
 
 
 def test_the_names_are_those_that_people_know() -> None:
@@ -55,7 +56,7 @@ def test_a_new_environment_of_the_matrix_is_one_of_tox(small: Path, key: str, na
     before = listed(small)
     (newest,) = small.joinpath("matrix").rglob("tf2.21.toml")
     shutil.copy(newest, newest.with_name(f"{key}.toml"))
-    assert listed(small) - before == {f"{name}-cpu", f"{name}-gpu"}
+    assert listed(small) - before == {f"{name}-cpu", f"{name}-gpu", f"{name}-vgpu"}
     command = f"tfdet run {key} --engine venv --device cpu "
     assert command in tox(small, "config", "-e", f"{name}-cpu", "-k", "commands")
 

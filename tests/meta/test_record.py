@@ -37,6 +37,16 @@ def test_what_is_added_is_read_again(path):
     assert Journal(path).finished({"case": "3"}) is None
 
 
+def test_what_a_device_adds_to_its_name_is_not_asked_for(path):
+    device = {"kind": "vgpu", "model": "vgpu-sm70"}
+    report = dict(REPORT, differed=[1], turns=["reverse"], digests=["aa", "bb"])
+    found = build({"device": device}, [report], {}, lambda turns: {"schedules": turns})
+    assert found["device"] == dict(device, details={"schedules": ["reverse"]})
+    Journal(path).add(found)
+    assert Journal(path).finished({"device": device}) == found
+    assert Journal(path).finished({"device": dict(device, model="vgpu-sm80")}) is None
+
+
 def test_a_line_torn_anywhere_costs_only_itself(path):
     kept, torn = a_record("kept"), dump(a_record("torn")).encode()
     for length in [*range(0, len(torn), 37), len(torn)]:

@@ -186,3 +186,30 @@ def test_the_log_tells_how_many_there_were(device, monkeypatch):
     code, (made,), said = device.apart(kernel(body, ["p0"]), [np.zeros(1, np.uint32)], grid=3, block=40)
     assert (code, made[0]) == (0, 120)
     assert "120 atomics" in said
+
+
+VECTORS = {
+    "v2.f32": ("{%r1, %r2}", "{%r3, %r4}", np.float32),
+    "v4.f32": ("{%r1, %r2, %r1, %r2}", "{%r3, %r4, %r5, %r6}", np.float32),
+    "v8.f16": ("{%h1, %h2, %h1, %h2, %h1, %h2, %h1, %h2}", "", np.float16),
+}
+
+
+@pytest.mark.parametrize("form", VECTORS)
+def test_vectors_are_sums_element_by_element(device, form):
+    given, old, dtype = VECTORS[form]
+    count, bits = int(form[1]), np.array([1.5, 0.25], dtype).view(f"u{np.dtype(dtype).itemsize}")
+    kind = {4: "b32 %r", 2: "b16 %h"}[np.dtype(dtype).itemsize]
+    text = "".join(f"mov.{kind}{k}, {bits[k - 1]};" for k in (1, 2)) + "ld.param.u64 %l0, [p0];"
+    text += f"red.global.{form}.add{'.noftz' * (dtype is np.float16)} [%l0], {given};"
+    if old:
+        text += f"atom.global.add.{form} {old}, [%l0], {given};"
+    code, (made,) = device.run(kernel(text, ["p0"]), [np.zeros(count, dtype)], 2, 64)
+    times = 128 * (2 if old else 1)
+    assert (code, made.tolist()) == (0, [1.5 * times, 0.25 * times] * (count // 2))
+
+
+def test_vectors_of_another_length_are_refused(device):
+    for body in ("red.global.v2.f32.add [%l0], {%r1, %r2, %r3};", "red.global.v4.f32.add [%l0], %r1;"):
+        _, module = device.load(kernel(body, ["p0"]))
+        assert device.function(module)[0] != 0

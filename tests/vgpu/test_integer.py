@@ -185,3 +185,22 @@ def test_four_bytes(device, op, type):
         for a, b in zip(x.tolist(), y.tolist(), strict=True)
     ]
     same(device.results(f"{op}.{type}.{type}.{type} %d, %x, %y, 0;", [np.uint32], x, y), wanted, x, y)
+
+
+def part(value, selector, type):
+    """A byte or a half of a word, or all of it."""
+    bits = {"": 32, "b": 8, "h": 16}[selector[:1]]
+    found = value >> bits * int(selector[1:] or 0) & (1 << bits) - 1
+    return signed(found, bits) if type == "s32" else found
+
+
+@pytest.mark.parametrize("second", ["u32", "s32"])
+@pytest.mark.parametrize("first", ["u32", "s32"])
+def test_products_of_parts(device, first, second):
+    x, y, z = tuples("b32", 3)
+    rows = list(zip(x.tolist(), y.tolist(), z.tolist(), strict=True))
+    for one, other in (("", ""), ("b0", "b3"), ("b2", "h1"), ("h0", "b1"), ("h1", ""), ("", "h0")):
+        wanted = [wrap(part(a, one, first) * part(b, other, second) + c, 32) for a, b, c in rows]
+        names = [f"%{name}" + (f".{selector}" if selector else "") for name, selector in (("x", one), ("y", other))]
+        body = f"vmad.u32.{first}.{second} %d, {names[0]}, {names[1]}, %z;"
+        same(device.results(body, [np.uint32], x, y, z), wanted, x, y, z)

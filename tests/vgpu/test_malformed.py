@@ -1,97 +1,38 @@
 """Texts that are no PTX, or no longer quite: an error, never a crash and never a hang."""
 
 import os
-import random
-import re
-import resource
-import signal
+import subprocess
+import sys
+from pathlib import Path
 
+import mutants
 import numpy as np
 import pytest
 from virtual_device import HEAD, kernel
 
-VALID = [
-    kernel(
-        """ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %i, 8; add.u64 %l0, %l0, %l1; ld.global.v2.f32 {%r1, %r2}, [%l0];
-    add.rn.f32 %r1, %r1, %r2; setp.lt.and.f32 %p0|%p1, %r1, 0f3F800000, %p2; @!%p0 bra out; cvt.rzi.s32.f32 %r3, %r1;
-    shfl.sync.bfly.b32 %r4|%p3, %r3, 1, 31, 0xffffffff; vote.sync.ballot.b32 %r5, %p3, -1; bar.sync 0;
-    out: st.global.u32 [%l0+4], %r1;""",
-        ["p0"],
-    ),
-    kernel(
-        """.shared .align 8 .b8 s[64]; .local .align 4 .b8 own[16]; mov.u32 %r1, s; st.shared.u32 [%r1+4], %i;
-    atom.shared.cas.b32 %r2, [s], 0, 1; red.global.add.f32 [total], 0f3F800000; mov.b64 {%r3, %r4}, %l0;
-    cvta.local.u64 %l1, %l2;
-    bfe.u32 %r5, %r1, 3, 4; prmt.b32 %r6, %r1, %r2, 0x3210; lop3.b32 %r6, %r1, %r2, %r3, 0x96;
-    bar.red.or.pred %p1, 0, %p2;""",
-        ["p0"],
-        head=".global .align 4 .f32 total = 0f00000000;\n.const .align 4 .u32 table[3] = {1, 2, 3};\n",
-    ),
-    kernel(
-        """{ .param .b32 a; .param .b32 b; st.param.b32 [a], %i; call.uni (b), twice, (a); ld.param.b32 %r1, [b]; }
-    targets: .branchtargets one, two; and.b32 %r2, %i, 1; brx.idx %r2, targets; one: mad.lo.s32 %r1, %r1, 3, 1;
-    two: ret;""",
-        ["p0"],
-        head=".func (.param .b32 out) twice(.param .b32 in)\n{ .reg .b32 %a; ld.param.b32 %a, [in]; add.u32 %a, %a, %a;"
-        " st.param.b32 [out], %a; ret; }\n",
-    ),
-]
-NASTY = (
-    "; { } [ ] ( ) , | ! - @ : [[ {} %r1 %p1 %l0 _ 0 -1 0x 0f3F 7.5 4294967296 99999999999999999999 .align .shared "
-    '.b128 .pred [1073741824] <1073741824> \0 \x80 " /* // s a p0 total {%r1} %tid.x WARP_SZ .v4 .f16x2 exit call '
-)
-
-
-def mutated(seed):
-    """A valid text with one to four of its words left out, doubled, exchanged or replaced, or with an end too soon."""
-    draw = random.Random(seed)
-    text = draw.choice(VALID)
-    words = re.findall(r"[\w.%$]+|\s+|.", text[len(HEAD) :], re.S)
-    for _ in range(draw.randint(1, 4)):
-        at, other = draw.randrange(len(words)), draw.randrange(len(words))
-        way = draw.randrange(6)
-        if way == 0:
-            words[at] = ""
-        elif way == 1:
-            words[at] += words[at]
-        elif way == 2:
-            words[at], words[other] = words[other], words[at]
-        elif way == 3:
-            words[at] = draw.choice(NASTY.split(" "))
-        elif way == 4:
-            words[at] = words[at][:-1] + chr(draw.randint(1, 255))
-        elif draw.random() < 0.3:
-            words = words[: at + 1]
-    return HEAD + "".join(words)
+MUTANTS = int(os.environ.get("VGPU_MUTANTS", "1000"))  # 5000 before a release
 
 
 def ends(device, text):
-    """CUDA's result of loading and running it, from a child that may die; what killed it where something did."""
-    child = os.fork()
-    if child == 0:
-        code = 2
-        try:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            signal.alarm(60)
-            code = 1 if device.run(text, [np.zeros(8192, np.uint32)] * 48, 2, 64)[0] else 0
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(child, 0)
-    assert not os.WIFSIGNALED(status), f"signal {os.WTERMSIG(status)} for\n{text}"
-    return os.WEXITSTATUS(status)
+    """1 where it is refused or faults, 0 where it runs; it fails where it kills the process."""
+    return {"refused": 1, "ran": 0}[mutants.ends(device, text.encode())]
 
 
-def test_valid_texts_run(device):
-    assert [ends(device, text) for text in VALID] == [0, 0, 0]
+def test_valid_texts_and_containers_run(device):
+    forms = [text.encode() for text in mutants.VALID]
+    forms += [mutants.container(text, packs) for text in forms for packs in (False, True)]
+    assert [mutants.ends(device, form) for form in forms] == ["ran"] * 9
 
 
-@pytest.mark.parametrize("part", range(8))
-def test_mutations_end_in_an_error_or_run(device, part):
-    codes = [ends(device, mutated(seed)) for seed in range(100 * part, 100 * part + 100)]
-    assert codes.count(1) > 20
+def test_mutations_end_in_an_error_or_run(device):
+    """Texts and containers; none may kill the process, read beyond its end, take gigabytes or have no end."""
+    command = [sys.executable, str(Path(mutants.__file__)), "0", str(MUTANTS)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "ran" in done.stdout
 
 
+NO_BINARY, OUT_OF_RESOURCES, LAUNCH_FAILED, INVALID_VALUE = 209, 701, 719, 1
 BODIES = {
     "operands that are missing": "bar.sync;",
     "no mask": "bar.warp.sync;",
@@ -112,6 +53,10 @@ BODIES = {
     "a predicate as a number": "add.u32 %r1, %p1, 1;",
     "a register too narrow": "add.u64 %l0, %r1, %l0;",
     "depth": "ld.u32 %r1, " + "[" * 99999,
+    "a list without end that is long": "add.u32 %r1" + "|%r1" * 99999 + ", 1;",
+    "more registers than there are": ".reg .b32 %q<4000000000>;",
+    "a number that is none": "add.u32 %r1, %r1, 99999999999999999999;",
+    "bits of half a float": "mov.f32 %r1, 0f3F;",
 }
 HEADS = {
     "an initial value of shared memory": ".shared .align 4 .b32 x = 5;",
@@ -124,6 +69,130 @@ HEADS = {
     "too many parameters": ".visible .entry huge(.param .b8 x[1000000]) { ret; }",
     "what is called is refused": ".func f() { bogus; }",
 }
+
+
+# A modifier that is not known, that another one excludes, that is missing, or that does not fit the operands.
+WORDS = [
+    *(
+        "add.bogus.u32 %r1, %r1, 1;",
+        "add.rn.rz.f32 %r1, %r1, %r1;",
+        "add.wide.s32 %l0, %r1, %r1;",
+        "and.sat.b32 %r1, %r1, 1;",
+    ),
+    *("add.f32.s32 %r1, %r1, 1;", "mul.u32 %r1, %r1, 3;", "mul.lo.hi.u32 %r1, %r1, 3;", "mul24.u32 %r1, %r1, 3;"),
+    *(
+        "shl.lo.b32 %r1, %r1, 1;",
+        "min.rn.s32 %r1, %r1, 1;",
+        "neg.sat.s32 %r1, %r1;",
+        "dp4a.lo.u32.u32 %r1, %r1, %r1, %r1;",
+    ),
+    *("sin.rn.f32 %r1, %r1;", "neg.sat.f32 %r1, %r1;", "max.xorsign.abs.f32 %r1, %r1, %r1;", "testp.f32 %p1, %r1;"),
+    *("fma.rn.relu.oob.f16 %h1, %h1, %h1, %h1;", "tanh.approx.sat.f16 %h1, %h1;", "copysign.ftz.f32 %r1, %r1, %r1;"),
+    *(
+        "setp.f32 %p1, %r1, %r1;",
+        "setp.lt.gt.f32 %p1, %r1, %r1;",
+        "setp.lt.and.s32 %p1, %r1, %r1;",
+        "setp.lt.sat.s32 %p1, %r1, %r1;",
+    ),
+    *("selp.ftz.f32 %r1, %r1, %r1, %p1;", "slct.rn.f32.s32 %r1, %r1, %r1, %r1;", "set.lt.f32 %r1, %r1, %r1;"),
+    *("cvt.rn.rz.f32.f64 %r1, %l1;", "cvt.u32 %r1, %r1;", "cvt.rn.satfinite.f16.f32 %h1, %r1;"),
+    *(
+        "popc.sat.b32 %r1, %r1;",
+        "clz.shiftamt.b32 %r1, %r1;",
+        "prmt.b32.f9e %r1, %r1, %r1, 1;",
+        "shf.wrap.b32 %r1, %r1, %r1, 1;",
+    ),
+    *(
+        "shf.l.b32 %r1, %r1, %r1, 1;",
+        "lop3.or.b32 %r1, %r1, %r1, %r1, 1;",
+        "bfe.sat.u32 %r1, %r1, 1, 1;",
+        "add.cc.lo.u32 %r1, %r1, 1;",
+    ),
+    *(
+        "mov.rn.u32 %r1, 1;",
+        "mov.v2.u32 %r1, 1;",
+        "cvta.bogus.u64 %l1, %l1;",
+        "isspacep.param %p1, %l1;",
+        "isspacep %p1, %l1;",
+    ),
+    *("ld.bogus.global.u32 %r1, [%l0];", "ld.global.shared.u32 %r1, [%l0];", "ld.global.v2.u32 %r1, [%l0];"),
+    *(
+        "ld.global.u32 {%r1, %r2}, [%l0];",
+        "ld.global.v2.u32 {%r1, %r2, %r3}, [%l0];",
+        "ld.shared::cluster.u32 %r1, [%l0];",
+    ),
+    *(
+        "st.global.bogus.u32 [%l0], %r1;",
+        "st.async.u32 [%l0], %r1;",
+        "ld.global.u32 %r1, [%l0], %l1;",
+        "st.global.v4.u32 [%l0], %r1;",
+    ),
+    *(
+        "atom.global.bogus.add.u32 %r1, [%l0], 1;",
+        "atom.global.add.min.u32 %r1, [%l0], 1;",
+        "atom.add.u32 %r1, [%l0], 1, 2;",
+    ),
+    *(
+        "atom.shared::cluster.add.u32 %r1, [%l0], 1;",
+        "red.async.add.u32 [%l0], 1;",
+        "atom.local.add.u32 %r1, [%l0], 1;",
+    ),
+    *(
+        "shfl.sync.b32 %r1, %r1, 1, 31, -1;",
+        "shfl.sync.bogus.b32 %r1, %r1, 1, 31, -1;",
+        "shfl.sync.up.b32 %r1, %r1, 1, 31;",
+    ),
+    *("shfl.sync.up.down.b32 %r1, %r1, 1, 31, -1;", "shfl.up.b32 %r1, %r1, 1, 31, -1;", "vote.sync.b32 %r1, %p1, -1;"),
+    *("vote.sync.ballot.pred %p1, %p1, -1;", "vote.sync.any.pred %p1, %p1;", "match.sync.b32 %r1, %r1, -1;"),
+    *("redux.sync.bogus.u32 %r1, %r1, -1;", "activemask.sync.b32 %r1;", "elect.sync.b32 %r1|%p1, -1;"),
+    *("bar.bogus 0;", "bar.sync.arrive 0;", "bar.red.u32 %r1, 0, %p1;", "bar.sync.popc 0;", "barrier.cluster.arrive;"),
+    *(
+        "bar 0;",
+        "bar.warp.bogus -1;",
+        "bra.bogus out; out:",
+        "brx out, out; out:",
+        "ret.bogus;",
+        "exit.uni.idx;",
+        "trap.b32;",
+    ),
+    *("call.bogus f, ();", "nanosleep 20;", "fence.bogus;", "membar.bogus;", "griddepcontrol.bogus;"),
+]
+
+
+@pytest.mark.parametrize("statement", WORDS)
+def test_words_that_are_not_known_are_refused(device, statement):
+    """Left out in silence, the result would be another instruction's."""
+    head = ".func f()\n{ ret; }\n"
+    _, module = device.load(kernel(statement, ["p0"], head=head))
+    assert device.function(module)[0] == NO_BINARY
+
+
+LIKE = [
+    *("ld.relaxed.gpu.global.L1::no_allocate.u32 %r1, [%l0];", "ld.global.nc.L2::cache_hint.u32 %r1, [%l0], %l1;"),
+    *("st.release.sys.global.u32 [%l0], %r1;", "ld.volatile.global.v4.u32 {%r1, %r2, %r3, %r4}, [%l0];"),
+    *("atom.acq_rel.gpu.global.cas.b32 %r1, [%l0], %r1, %r2;", "red.relaxed.sys.global.add.noftz.f16x2 [%l0], %r1;"),
+    *(
+        "fence.acq_rel.gpu;",
+        "fence.sc.cta;",
+        "membar.sys;",
+        "barrier.sync.aligned 0;",
+        "bar.cta.red.and.pred %p1, 0, %p2;",
+    ),
+    *(
+        "griddepcontrol.wait;",
+        "prefetch.global.L2 [%l0];",
+        "call f, ();",
+        "cvt.rn.relu.f16.f32 %h1, %r1;",
+        "elect.sync _|%p1, -1;",
+    ),
+    *(".reg.b32 %q; mov.b32 %q, 1;", "max.ftz.NaN.f32 %r1, %r1, %r2;", "mad.hi.cc.u32 %r1, %r1, %r1, %r1;"),
+]
+
+
+@pytest.mark.parametrize("statement", LIKE)
+def test_words_that_change_nothing_here_are_known(device, statement):
+    _, module = device.load(kernel(statement, ["p0"], head=".func f()\n{ ret; }\n"))
+    assert device.function(module)[0] == 0
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -152,3 +221,47 @@ def test_unwanted_elements_of_a_vector(device):
     )
     code, (made,) = device.run(text, [x], 1, 1)
     assert (code, made.tolist()) == (0, [0, 1, 2, 3, 3, 1, 6, 7])
+
+
+def test_threads_with_more_registers_than_memory_are_an_error(device):
+    text = kernel(".reg .b64 %q<200000>; bar.sync 0;", ["p0"])
+    code, _, said = device.apart(text, [np.zeros(4, np.uint32)], block=1024)
+    assert (code, "more memory" in said) == (OUT_OF_RESOURCES, True)
+
+
+def test_recursion_with_much_memory_a_call_is_an_error(device):
+    """256 calls deep, of half a megabyte each a thread: bounded, as on a card."""
+    head = ".func again()\n{ .local .b8 much[400000]; call.uni again, (); ret; }\n"
+    code, _, said = device.apart(kernel("call.uni again, ();", ["p0"], head=head), [np.zeros(4, np.uint32)], block=256)
+    assert (code, "more memory" in said) == (OUT_OF_RESOURCES, True)
+
+
+def test_a_module_that_is_refused_leaves_nothing_behind(device):
+    import ctypes
+
+    def free():
+        value, total = ctypes.c_size_t(), ctypes.c_size_t()
+        device.cuda.cuMemGetInfo_v2(ctypes.byref(value), ctypes.byref(total))
+        return value.value
+
+    before = free()
+    assert device.load(HEAD + ".global .b8 much[100000000];\n.global .u64 x = nowhere;\n")[0] == NO_BINARY
+    assert free() == before
+
+
+def test_copies_and_fills_stay_within_allocations(device):
+    import ctypes
+
+    at, host = device.allocate(4096), (ctypes.c_uint8 * 8192)()
+    size, cuda = ctypes.c_size_t, device.cuda
+    assert cuda.cuMemcpyHtoD_v2(at, host, size(4096)) == 0
+    assert cuda.cuMemcpyHtoD_v2(at, host, size(4097)) == INVALID_VALUE
+    assert cuda.cuMemcpyDtoH_v2(host, ctypes.c_uint64(at.value + 4095), size(2)) == INVALID_VALUE
+    assert cuda.cuMemcpyDtoD_v2(at, ctypes.c_uint64(64), size(1)) == INVALID_VALUE
+    assert cuda.cuMemcpy(at, ctypes.c_uint64(ctypes.addressof(host)), size(8192)) == INVALID_VALUE
+    assert cuda.cuMemsetD8_v2(at, 1, size(4097)) == INVALID_VALUE
+    assert cuda.cuMemsetD32_v2(at, 1, size(1 << 62)) == INVALID_VALUE
+    assert cuda.cudaMemcpy(at, host, size(4097), 1) == INVALID_VALUE
+    assert cuda.cudaMemset(at, 0, size(4097)) == INVALID_VALUE
+    assert cuda.cuMemHostAlloc(ctypes.byref(ctypes.c_void_p()), size(2**64 - 1), 0) != 0
+    cuda.cuMemFree_v2(at)

@@ -10,4 +10,14 @@ struct Unsupported : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// There is code, but none that this device reads: what it holds may be named, and is refused when it is to run.
+struct NoPtx : Unsupported {
+  using Unsupported::Unsupported;
+};
+
+// What a launch needs is more than the device has.
+struct OutOfResources : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 }  // namespace vgpu

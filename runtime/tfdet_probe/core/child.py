@@ -8,7 +8,7 @@ import traceback
 from typing import TYPE_CHECKING
 
 from . import contention, placement
-from .errors import NoKernel, classify
+from .errors import NoKernel, Unsupported, classify
 from .host import Host
 from .make import Make
 from .registry import HOST
@@ -28,7 +28,7 @@ def main(job, directory):
     try:
         report = _observe(job, directory)
     except Exception as error:  # whatever a case raises is its observation, not our failure
-        report = {"error": describe(job.place.framework, error)}
+        report = {"error": _refused(job.place.device, describe(job.place.framework, error))}
     _leave(report, job, directory)
 
 
@@ -49,6 +49,15 @@ def describe(framework, error):
             "where": "{}:{}".format(os.path.basename(where[0]), where[1]) if where else None}
 
 
+def _refused(device, error):
+    """A crash is none where the device was asked for what it does not have."""
+    what = device.refusal() if error["kind"] == "crashed" else None
+    if not what:
+        return error
+    message = error["message"] if what in error["message"] else "{}: {}".format(what, error["message"])
+    return dict(error, kind="unsupported", message=printable(message)[:400])
+
+
 def printable(text):
     # type: (str) -> str
     """Without control characters: a terminal obeys them."""
@@ -58,11 +67,13 @@ def printable(text):
 def _observe(job, directory):
     framework, device = job.place
     settings = Settings(job.solution, framework)
+    first = 1 + job.relaunch * job.repeats
+    device.turn(first if job.relaunch else 0)  # building a case may already run kernels
     settings.apply(job.determinism_variables)
     computation = job.case.build(Make(settings.options))
     runner = _runner(job, computation, settings)
     reference_path = os.path.join(directory, REFERENCE)
-    report = {"differed": [], "digests": [], "seconds": [], "ulp": 0, "absolute": 0.0}
+    report = {"differed": [], "turns": [], "digests": [], "seconds": [], "ulp": 0, "absolute": 0.0}
     if job.relaunch == 0:
         reference = Snapshot.of(_first(runner, job, settings))
         if not reference.parts:
@@ -73,14 +84,25 @@ def _observe(job, directory):
         reference = Snapshot.load(reference_path)
     with _company(job, report):
         for repeat in range(job.repeats):
+            turn = device.turn(first + repeat)
             _repeat(runner, reference, repeat, report)
+            if turn and report["differed"][-1:] == [repeat]:
+                report["turns"].append(turn)
     if job.case.ops and job.relaunch == 0:
         report["devices"] = placement.check(job.case.ops, device.name, _placed(runner, framework), framework.is_op,
                                             job.case.source in settings.replaced)
     if job.relaunch == 0 and job.case.mode != HOST and device.launches_kernels:
         _leave(dict(report, whole=True), job, directory)  # a profiler that dies must not take it along
         report["kernels"] = framework.kernels(runner.run)
+    _nothing_refused(device)
     return report
+
+
+def _nothing_refused(device):
+    """What a device was asked for and does not have may have been left out in silence: then no result counts."""
+    what = device.refusal()
+    if what:
+        raise Unsupported(what)
 
 
 def _runner(job, computation, settings):

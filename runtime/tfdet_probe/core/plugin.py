@@ -124,7 +124,7 @@ class Suite(object):
         }
         if before is not None:
             circumstances["gpu_state"] = {"before": before, "after": self.place.device.state()}
-        found = record.build(self._key(case, solution), reports, circumstances)
+        found = record.build(self._key(case, solution), reports, circumstances, self.place.device.details)
         self.journal.add(found)
         self._on_record(found, self)
         return found

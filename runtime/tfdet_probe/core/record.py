@@ -1,20 +1,28 @@
 """A record: one observation with its provenance, as one line of JSON (schema version 2)."""
 
+from typing import TYPE_CHECKING
+
 from tfdet_common.journal import KEPT_DIGESTS, SCHEMA, checksum
 
+if TYPE_CHECKING:  # for type comments alone
+    from typing import Callable  # noqa: F401
 
-def build(key, reports, provenance):
-    # type: (dict, list[dict], dict) -> dict
+
+def build(key, reports, provenance, details=lambda turns: None):
+    # type: (dict, list[dict], dict, Callable) -> dict
     """A record of what the relaunches of one case reported.
 
-    key: {environment, device, source, case, solution, case_hash, mode}; device: {kind, model}, and details where that
-    kind adds some.
+    key: {environment, device, source, case, solution, case_hash, mode}; device: {kind, model}.
     provenance: {framework, stack, machine, determinism_environment, started, duration_seconds,
     repeats, relaunches}, and gpu_state where there is a GPU that tells.
+    details: see devices.base.
     """
     record = dict(key, schema=SCHEMA)
     record.update(provenance)
     record.update(_measured(reports))
+    more = details([turn for report in reports for turn in report.get("turns", ())])
+    if more:
+        record["device"] = dict(key["device"], details=more)
     record["checksum"] = checksum(record)
     return record
 

@@ -3,8 +3,9 @@
 from .base import Device  # noqa: F401  # of a type comment
 from .cpu import Cpu
 from .nvidia import Nvidia
+from .vgpu import Vgpu
 
-ALL = (Nvidia(), Cpu())  # type: tuple[Device, ...]
+ALL = (Nvidia(), Cpu(), Vgpu())  # type: tuple[Device, ...]
 WORDS = tuple(device.word for device in ALL)
 
 

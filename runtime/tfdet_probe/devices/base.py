@@ -29,6 +29,10 @@ class Device(object):
         # type: () -> str
         return self.placement + ":0"
 
+    def enter(self):
+        # type: () -> None
+        """Called once, before the framework is imported.  May begin this program anew, with the same arguments."""
+
     def installed(self):
         # type: () -> dict[str, object]
         """What every record's stack says of this kind on this machine, whichever device the case runs on."""
@@ -41,6 +45,21 @@ class Device(object):
         model: the key of the evidence: the kind, or the kind, a dash and more.
         """
         raise NotImplementedError
+
+    def turn(self, number):
+        # type: (int) -> str | None
+        """Called before the run of this number: 0 is the reference, which the others are compared with.
+
+        The name of what it chose for this run, where a device can choose.
+        """
+
+    def details(self, turns):
+        # type: (list[str]) -> dict[str, object] | None
+        """What the record tells of the device beside its model.  turns: of the runs that differed."""
+
+    def refusal(self):
+        # type: () -> str | None
+        """What the device cannot do and was asked for in this process; None: nothing, or it does not tell."""
 
     def state(self):
         # type: () -> dict[str, object] | None

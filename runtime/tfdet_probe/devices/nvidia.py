@@ -7,7 +7,7 @@ import subprocess
 import threading
 
 from tfdet_common import nvml
-from tfdet_common.machine import device_key, short_hash, told_by
+from tfdet_common.machine import VIRTUAL, device_key, short_hash, told_by
 
 from .base import Busy, Device
 
@@ -35,6 +35,8 @@ class Nvidia(Device):
         if not found:
             return None, {}
         name = found[0]["name"] or "unknown"
+        if name.startswith(VIRTUAL):  # somebody's LD_LIBRARY_PATH: it never passes for a card
+            return None, {}
         uuid = _output(["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"]).splitlines()
         return {"kind": self.kind, "model": device_key(name)}, {
             "gpu": name, "compute_capability": found[0]["compute_capability"],

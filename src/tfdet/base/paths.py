@@ -63,6 +63,11 @@ class Project:
         return self.root / "tests" / "suite" / framework
 
     @property
+    def vgpu(self) -> Path:
+        """The virtual GPU's sources."""
+        return self.root / "vgpu"
+
+    @property
     def docker(self) -> Path:
         return self.root / "docker"
 

@@ -9,7 +9,7 @@ import typer
 
 from tfdet.base import console
 from tfdet.cli.app import load
-from tfdet.cli.options import Device, environments
+from tfdet.cli.options import Build, environments
 
 
 def bundle(
@@ -17,7 +17,7 @@ def bundle(
         str, typer.Argument(metavar="ENV", help="for example tf2.21; see `tfdet envs`", autocompletion=environments)
     ],
     out: Annotated[Path, typer.Option(help="folder for the parts")],
-    device: Annotated[Device, typer.Option(help="whose build: a GPU's runs on the CPU, too")] = "gpu",
+    device: Annotated[Build, typer.Option(help="whose build: a GPU's runs on the CPU, too")] = "gpu",
     compute_capability: Annotated[
         str | None, typer.Option(metavar="X.Y", help="leave out GPU code for others, such as 9.0 for an H100")
     ] = None,

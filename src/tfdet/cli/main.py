@@ -11,12 +11,12 @@ import typer
 
 from tfdet.base import console
 from tfdet.base.errors import Exit, TfdetError, from_system
-from tfdet.cli import audit, bundle, evidence, host, locate, run, tables
+from tfdet.cli import audit, bundle, evidence, host, locate, run, tables, vgpu
 from tfdet.cli.app import every_command
 
 _COMMANDS = (
     host.doctor, host.envs, host.build, run.run, tables.status, tables.show, tables.recipe,
-    audit.audit, locate.locate, bundle.bundle,
+    audit.audit, locate.locate, bundle.bundle, vgpu.vgpu,
 )  # fmt: skip
 
 
@@ -26,7 +26,7 @@ def _application() -> typer.Typer:
     )
     app.callback()(every_command)
     for command in _COMMANDS:
-        own_words = command is locate.locate  # a user's program has options of its own
+        own_words = command in (locate.locate, vgpu.vgpu)  # a user's program has options of its own
         app.command(context_settings={"ignore_unknown_options": own_words})(command)
     store = typer.Typer(no_args_is_help=True, help="The evidence store, matrix/evidence.")
     store.command("add")(evidence.add)

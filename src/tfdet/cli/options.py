@@ -31,4 +31,5 @@ Environments = Annotated[
     list[str],
     typer.Argument(metavar="ENV...", help="for example tf2.0; see `tfdet envs`", autocompletion=environments),
 ]
-Device = Literal["gpu", "cpu"]
+Device = Literal["gpu", "cpu", "vgpu"]
+Build = Literal["gpu", "cpu"]

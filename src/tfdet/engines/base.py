@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Protocol
 
 from tfdet.base.errors import UsageError
-from tfdet.matrix.devices import GPU
-from tfdet.matrix.models import Device, Environment
+from tfdet.matrix.devices import GPU, Kind
+from tfdet.matrix.models import Environment
 from tfdet_common.defaults import RUN
 from tfdet_common.variables import CALLERS
 
@@ -26,7 +26,7 @@ class Selection:
     of one case.
     """
 
-    device: Device = GPU
+    device: str = GPU  # as `--device` calls it
     sources: tuple[str, ...] = ()
     solutions: tuple[str, ...] = ()
     repeats: int = RUN.repeats
@@ -49,7 +49,7 @@ class Selection:
 class Request:
     """One run of the suite.  plan: the file that the probe reads; journal: where it appends its records.
 
-    needs_driver: see the device's kind.
+    kind: of the device that the selection names.
     """
 
     key: str
@@ -57,7 +57,7 @@ class Request:
     plan: Path
     journal: Path
     selection: Selection
-    needs_driver: bool = False
+    kind: Kind
 
 
 def inside(journal: Path) -> Path:

@@ -78,7 +78,7 @@ class DockerEngine:
 def container_options(request: Request, image: Image, name: str, out: Path) -> dict[str, Any]:
     """No network, no root, no capabilities, nothing of the host but the plan and a folder for records."""
     uid, gid = _user()
-    gpus = [DeviceRequest(count=-1, capabilities=[["gpu"]])] if request.needs_driver else []
+    gpus = [DeviceRequest(count=-1, capabilities=[["gpu"]])] if request.kind.needs_driver else []
     mebibytes = f"{request.selection.memory + SUITE_MEBIBYTES}m"
     return {
         "name": name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from tfdet.engines.gpus import Nvidia, nvml
 from tfdet.engines.interpreters import find_python
 from tfdet.matrix.devices import GPU
 from tfdet.matrix.load import Matrix, natural
-from tfdet.matrix.models import UNKNOWN, Device, Environment
+from tfdet.matrix.models import UNKNOWN, Environment
 from tfdet_common.versions import numbers
 
 State = Literal["ok", "missing", "warn"]
@@ -40,7 +41,7 @@ class Check:
         return asdict(self)
 
 
-def examine(project: Project, matrix: Matrix, key: str | None, device: Device = GPU) -> list[Check]:
+def examine(project: Project, matrix: Matrix, key: str | None, device: str = GPU) -> list[Check]:
     """All checks; with an environment's key, what that environment needs on that device."""
     info = docker_info()
     nvidia = nvml()
@@ -48,12 +49,13 @@ def examine(project: Project, matrix: Matrix, key: str | None, device: Device = 
     if key is None:
         gpu, docker = [check_gpus(nvidia)], [check_docker(info), check_container_toolkit(info)]
         return [*docker, *gpu, *check_disks(info), check_uv(), *map(check_python, sorted(minors, key=natural))]
-    environment, needs_driver = matrix.environment(key), matrix.devices.called(device).needs_driver
-    docker = [check_docker(info)] + [check_container_toolkit(info)] * needs_driver
+    environment, kind = matrix.environment(key), matrix.devices.called(device)
+    docker = [check_docker(info)] + [check_container_toolkit(info)] * kind.needs_driver
     venv = [check_uv(), check_python(environment.pip.python)] if environment.pip else []
     docker, venv = one_is_enough(docker, venv)
     gpu = [check_gpus(nvidia), check_driver(environment, nvidia), check_architecture(environment, nvidia)]
-    return [*docker, *(gpu if needs_driver else []), *check_disks(info), *venv]
+    gpu = gpu if kind.needs_driver else [check_compiler(project)] if kind.virtual else []
+    return [*docker, *gpu, *check_disks(info), *venv]
 
 
 def one_is_enough(docker: list[Check], venv: list[Check]) -> tuple[list[Check], list[Check]]:
@@ -162,6 +164,15 @@ def architectures(text: str) -> tuple[list[tuple[int, int]], list[tuple[int, int
 
 def _runs(sass: tuple[int, int], capability: tuple[int, int]) -> bool:
     return sass[0] == capability[0] and sass[1] <= capability[1]
+
+
+def check_compiler(project: Project) -> Check:
+    """What builds the virtual GPU."""
+    name = "C++ compiler for the virtual GPU"
+    done = _run([sys.executable, str(project.vgpu / "build.py"), "--compiler"])
+    if done.returncode:
+        return Check(name, "missing", "none", "pip install ziglang, or install g++.")
+    return Check(name, "ok", done.stdout.strip())
 
 
 def check_disks(info: dict[str, Any] | TfdetError) -> Iterator[Check]:

@@ -22,6 +22,7 @@ from docker.errors import APIError, DockerException, ImageNotFound
 
 from tfdet.base.errors import RunFailed, TfdetError, UsageError
 from tfdet.base.paths import Project
+from tfdet.engines import vgpu
 from tfdet.engines.locks import check_lock, framework_of
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import UNKNOWN, Environment
@@ -70,9 +71,9 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def suite_hash(project: Project) -> str:
-    """What the image's last layers hold, but for the plan: SHA-256 (16 hex digits)."""
+    """What the image's last layers are made from, but for the plan: SHA-256 (16 hex digits)."""
     digest = hashlib.sha256()
-    for name, path in _suite_files(project):
+    for name, path in [*_suite_files(project), *_files(project.vgpu, "vgpu")]:
         content = path.read_bytes()
         digest.update(f"{name}\0{len(content)}\0".encode())
         digest.update(content)
@@ -84,9 +85,13 @@ def _suite_files(project: Project) -> list[tuple[str, Path]]:
     files = [("docker/entrypoint", project.docker / "entrypoint")]
     suite = project.suite("").relative_to(project.root).as_posix()
     for folder, name in ((project.runtime, "runtime"), (project.suite(""), suite)):
-        found = sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-        files += [(f"{name}/{path.relative_to(folder).as_posix()}", path) for path in found]
+        files += _files(folder, name)
     return files
+
+
+def _files(folder: Path, name: str) -> list[tuple[str, Path]]:
+    found = sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return [(f"{name}/{path.relative_to(folder).as_posix()}", path) for path in found]
 
 
 @dataclass(frozen=True)
@@ -126,18 +131,32 @@ def published(environment: Environment) -> str:
     return f"{environment.image.rsplit(':', 1)[0]}@{environment.digest}"
 
 
-def _context(project: Project, recipe: _Recipe, plan: dict[str, Any]) -> io.BytesIO:
-    """The build context as a tar: the same bytes for the same content, so that Docker's cache holds."""
+def _context(project: Project, recipe: _Recipe, plan: dict[str, Any], library: Path | None) -> io.BytesIO:
+    """The build context as a tar: the same bytes for the same content, so that Docker's cache holds.
+
+    library: the virtual GPU's folder; its names are links to one file.
+    """
     files = [(name, project.root / name) for name in (recipe.dockerfile, recipe.lock, "docker/install")]
     content = {name: path.read_bytes() for name, path in [*files, *_suite_files(project)]}
+    content["vgpu/README.md"] = (project.vgpu / "README.md").read_bytes()
+    links = {}
+    for path in library.iterdir() if library else ():
+        if path.is_symlink():
+            links[f"vgpu/{path.name}"] = os.readlink(path)
+        else:
+            content[f"vgpu/{path.name}"] = path.read_bytes()
     content["plan.json"] = (json.dumps(plan, indent=1, sort_keys=True) + "\n").encode()
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
         for name, data in sorted(content.items()):
             entry = tarfile.TarInfo(name)
             entry.size = len(data)
-            entry.mode = 0o755 if name in ("docker/install", "docker/entrypoint") else 0o644
+            entry.mode = 0o755 if name in ("docker/install", "docker/entrypoint", "vgpu/ptxas") else 0o644
             tar.addfile(entry, io.BytesIO(data))
+        for name, target in sorted(links.items()):
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = tarfile.SYMTYPE, target
+            tar.addfile(entry)
     packed.seek(0)
     return packed
 
@@ -158,9 +177,9 @@ def build(
     if environment.not_run:
         raise UsageError(f"{key} is not run: {environment.not_run}", "`tfdet envs` lists the others.")
     recipe = _recipe(project, key, environment, base_image)
-    context = _context(project, recipe, make_plan(matrix, key))
     client = connect()
     log = _Log(on_line or (lambda line: None))
+    context = _context(project, recipe, make_plan(matrix, key), _library(project, log.on_line))
     try:
         stream = client.api.build(
             fileobj=context,
@@ -186,6 +205,15 @@ def build(
         return str(client.images.get(tag(key)).id)
     except ImageNotFound as error:
         raise RunFailed(f"Docker ended the build of {tag(key)} without an image", "See its messages above.") from error
+
+
+def _library(project: Project, on_line: Callable[[str], None]) -> Path | None:
+    """The virtual GPU for any image; without a compiler for it the image is whole but for that."""
+    try:
+        return vgpu.library(project, portable=True)
+    except RunFailed as error:
+        on_line(f"without the virtual GPU: {error.cause}. {error.advice}")
+        return None
 
 
 @dataclass

@@ -20,7 +20,6 @@ from tfdet.base.errors import DataError, Exit, Interrupted, NoDevice, RunFailed,
 from tfdet.base.paths import Project
 from tfdet.matrix.devices import CPU
 from tfdet.matrix.load import Matrix
-from tfdet.matrix.models import Device
 from tfdet_common.lifeline import die_with
 
 Words = Annotated[str, AfterValidator(plain)]  # a stranger's trace must not steer a terminal
@@ -116,11 +115,11 @@ class Wanted:
     program: tuple[str, ...]
     environment: str | None = None
     python: str | None = None
-    device: Device = CPU
+    device: str = CPU
     runs: int = 5
 
 
-def wanted(matrix: Matrix, words: Sequence[str], python: str | None, device: Device, runs: int) -> Wanted:
+def wanted(matrix: Matrix, words: Sequence[str], python: str | None, device: str, runs: int) -> Wanted:
     """From the words of the command line: [ENV] PROGRAM ARGS."""
     environment = words[0] if words and words[0] in matrix.environments else None
     program = tuple(words[1:] if environment else words)
@@ -177,14 +176,15 @@ def compare(traces: Sequence[str]) -> Found:
 
 
 def _interpreter(project: Project, matrix: Matrix, ask: Wanted) -> str:
+    kind = matrix.devices.called(ask.device)
     if ask.environment:
         from tfdet.engines.venv import VenvEngine, require_gpu
 
         environment = matrix.environment(ask.environment)
-        if matrix.devices.called(ask.device).needs_driver:
+        if kind.needs_driver:
             require_gpu(environment)
-        return str(VenvEngine(project).interpreter(ask.environment, environment, ask.device))
-    if matrix.devices.called(ask.device).needs_driver:
+        return str(VenvEngine(project).interpreter(ask.environment, environment, kind.claimed_as, bare=kind.virtual))
+    if kind.needs_driver:
         raise NoDevice("--device speaks of an environment", "Your own Python uses the devices that it sees.")
     found = shutil.which(ask.python or "python")
     if found is None:

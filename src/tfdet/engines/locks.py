@@ -19,6 +19,12 @@ def framework_of(project: Project, environment: Environment) -> Framework:
     return load_frameworks(project.matrix)[environment.framework]
 
 
+def without_nvidia(lock: str) -> str:
+    """A lock without the packages of NVIDIA's libraries."""
+    entries = re.split(r"(?m)^(?=[A-Za-z0-9])", lock)
+    return "".join(entry for entry in entries if not entry.startswith("nvidia-"))
+
+
 def check_lock(path: Path, *, framework: Framework | None = None) -> None:
     """DataError naming every line that is not a pinned requirement or its hash, and pins that are missing.
 

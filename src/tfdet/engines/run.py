@@ -76,10 +76,8 @@ def run_environment(
         if out is None:
             _take_stranded(project, name)
         engine = engine_for(project, environment, engine_name)
-        request = Request(
-            key=key, environment=environment, plan=plan, journal=journal, selection=selection,
-            needs_driver=matrix.devices.called(selection.device).needs_driver,
-        )  # fmt: skip
+        kind = matrix.devices.called(selection.device)
+        request = Request(key=key, environment=environment, plan=plan, journal=journal, selection=selection, kind=kind)
         try:
             code = engine.run(request)
         except KeyboardInterrupt:

@@ -17,11 +17,12 @@ from uv import find_uv_bin
 
 from tfdet.base.errors import NoDevice, RunFailed, TfdetError, UsageError
 from tfdet.base.paths import Project, cache_dir
+from tfdet.engines import vgpu
 from tfdet.engines.base import Request, callers_choice, sigterm_as_ctrl_c
 from tfdet.engines.gpus import nvml
 from tfdet.engines.interpreters import find_python
-from tfdet.engines.locks import check_lock, framework_of
-from tfdet.matrix.models import Environment, Pip
+from tfdet.engines.locks import check_lock, framework_of, without_nvidia
+from tfdet.matrix.models import Device, Environment, Pip
 from tfdet_common.lifeline import die_with
 from tfdet_common.machine import machine_name
 from tfdet_common.variables import FRAMEWORKS
@@ -38,36 +39,43 @@ class VenvEngine:
     def run(self, request: Request) -> int:
         """Run the suite; the environment is made first where it is not there yet."""
         _pip(request.key, request.environment)
-        if request.needs_driver:
+        kind = request.kind
+        if kind.needs_driver:
             require_gpu(request.environment)
-        python = self.interpreter(request.key, request.environment, request.selection.device)
+        python = self.interpreter(request.key, request.environment, kind.claimed_as, bare=kind.virtual)
+        library = vgpu.library(self._project) if kind.virtual else None
         suite = self._project.suite(request.environment.framework)
         command = [str(python), "-m", "tfdet_probe", "--plan", str(request.plan), "--suite", str(suite)]
         command += ["--out", str(request.journal), *request.selection.probe_arguments()]
         command += ["--parent", str(os.getpid())]
         # The probe's table goes where its progress goes: standard output is for the host's.
-        return _wait(subprocess.Popen(command, env=self._environ(), stdin=subprocess.PIPE, stdout=sys.stderr))
+        return _wait(subprocess.Popen(command, env=self._environ(library), stdin=subprocess.PIPE, stdout=sys.stderr))
 
-    def interpreter(self, key: str, environment: Environment, device: str) -> Path:
-        """The Python of this environment, made (once) from its lock file."""
+    def interpreter(self, key: str, environment: Environment, build: Device, *, bare: bool = False) -> Path:
+        """The Python of this environment, made (once) from its lock file.
+
+        build: of the framework.  bare: without the vendor's libraries, for something stands for them.
+        """
         pip = _pip(key, environment)
-        lock = self._project.lock(key, device)
+        lock = self._project.lock(key, build)
         if not lock.exists():
             raise TfdetError(f"{lock} is not there", f"Make it: scripts/lock {key}")
         check_lock(lock, framework=framework_of(self._project, environment))
-        digest = hashlib.sha256(lock.read_bytes()).hexdigest()[:10]
-        folder = cache_dir() / "venvs" / f"{key}-{device}-{digest}"
+        pinned = without_nvidia(lock.read_text("utf-8")) if bare else lock.read_text("utf-8")
+        digest = hashlib.sha256(pinned.encode()).hexdigest()[:10]
+        folder = cache_dir() / "venvs" / f"{key}-{build}-{digest}"
         python = folder / "bin" / "python"
         folder.parent.mkdir(parents=True, exist_ok=True)
         with one_at_a_time(folder):
             if not (folder / "complete").exists():
-                _make(folder, python, pip.python, lock)
+                _make(folder, python, pip.python, lock, pinned)
         return python
 
-    def _environ(self) -> dict[str, str]:
+    def _environ(self, library: Path | None) -> dict[str, str]:
         kept = {name: os.environ[name] for name in _PASSED if name in os.environ}
         return {
             **kept,
+            **({"TFDET_VGPU": str(library)} if library else {}),
             **callers_choice(),
             "PYTHONPATH": str(self._project.runtime),
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -113,14 +121,16 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def _make(folder: Path, python: Path, version: str, lock: Path) -> None:
+def _make(folder: Path, python: Path, version: str, lock: Path, pinned: str) -> None:
     sys.stderr.write(f"making the environment {folder.name} from {lock.name} (once)\n")
     shutil.rmtree(folder, ignore_errors=True)
     try:
         # Without one here uv may bring it, where there is a network and the version is 3.8 or later.
         interpreter = str(find_python(version) or version)
         run_uv(["venv", "--quiet", "--python", interpreter, "--no-project", "--no-config", str(folder)], version)
-        run_uv(["pip", "sync", "--require-hashes", "--python", str(python), str(lock)], version)
+        requirements = folder / "requirements.txt"
+        requirements.write_text(pinned, "utf-8")
+        run_uv(["pip", "sync", "--require-hashes", "--python", str(python), str(requirements)], version)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)  # nothing half made stays
         raise

@@ -29,6 +29,7 @@ class Kind(Model):
     backs: Backing = Field(description="what its records are; only measured ones back a claim, or contradict it")
     named: bool = Field(default=False, description="its records name the GPU (stack.gpu), and its model's key is made of that")
     needs_driver: bool = Field(default=False, description="a run needs NVIDIA's driver, and in a container its runtime")
+    virtual: bool = Field(default=False, description="the folder vgpu/ stands for its vendor's libraries")
     details: list[Text] = Field(default=[], description="what its records may say in device.details")
 
 
@@ -52,14 +53,14 @@ class Devices:
         return kind.backs if kind else "measured"
 
     def claimed_as(self, device: str) -> Device | None:
-        """The word under which claims speak of this model; None where none does, for no claim stands or falls with it.
+        """The word under which claims speak of this model; None where none does.
 
         A word of claims stands for itself: a claimed cell that no such device has measured.
         """
         if device == CPU or device == GPU:
             return CPU if device == CPU else GPU
         kind = self.kind(device)
-        return kind.claimed_as if kind and kind.backs == "measured" else None
+        return kind.claimed_as if kind else None
 
     def faults(self, key: str, model: str, gpu: str | None) -> tuple[str, ...]:
         """Why no device can have been told of in these words.  gpu: what the record's stack calls it."""

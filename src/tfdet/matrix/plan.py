@@ -6,24 +6,22 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from tfdet.base.files import write_whole
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import NONE, Claim, Device, Environment, Rule, Source
 from tfdet_probe.core.plan import SCHEMA
 
-DEVICES: tuple[Device, ...] = get_args(Device)
-
-
 @dataclass(frozen=True)
 class Cell:
-    """One source under one solution on one kind of device.
+    """One source under one solution on one kind of device, by the word of `--device`.
 
     reason: why it is not run.  may_fail: why a crash there is no surprise.
     """
 
-    device: Device
+    device: str
+    claimed_as: Device
     source: str
     solution: str
     expect: str | None = None
@@ -37,14 +35,15 @@ def cells(matrix: Matrix, key: str) -> list[Cell]:
     theirs = matrix.of(environment.framework)
     return [
         Cell(
-            device,
+            kind.word,
+            kind.claimed_as,
             source_key,
             solution,
-            expected(source, environment, device, solution),
-            _excluded(matrix, source, environment, device, solution),
-            _first(source.known_failures, environment, device, solution),
+            expected(source, environment, kind.claimed_as, solution),
+            _excluded(matrix, source, environment, kind.claimed_as, solution),
+            _first(source.known_failures, environment, kind.claimed_as, solution),
         )
-        for device in DEVICES
+        for kind in matrix.devices.kinds.values()
         for source_key, source in theirs.sources.items()
         for solution in _tried(theirs, source)
     ]
@@ -125,7 +124,7 @@ def rank(matrix: Matrix, key: str, cell: Cell) -> list[int]:
     control and then under the solutions claimed for it; then what waits for its first measurement; then the rest.
     """
     source, solution = matrix.source(cell.source), matrix.solution(cell.solution)
-    claimed = cell.solution == NONE or bool(claims_of(source, matrix.environment(key), cell.device, cell.solution))
+    claimed = cell.solution == NONE or bool(claims_of(source, matrix.environment(key), cell.claimed_as, cell.solution))
     confirmed = source.group == "gpu-confirmed"
     candidate = source.group == "gpu-candidate"
     tier = 0 if confirmed and claimed else 1 if candidate else 2 if confirmed or claimed else 3

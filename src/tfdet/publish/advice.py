@@ -56,7 +56,13 @@ def _measured(status: Status) -> dict[str, dict[str, dict[str, list[str]]]]:
         environment = status.matrix.environments[cell.key.environment]
         version = leading_version(environment.framework_version)
         device = status.matrix.devices.claimed_as(cell.key.device)
-        if cell.cell.verdict is Verdict.DETERMINISTIC and device and environment.line == "stock" and version:
+        if (
+            cell.backing == "measured"
+            and cell.cell.verdict is Verdict.DETERMINISTIC
+            and device
+            and environment.line == "stock"
+            and version
+        ):
             versions = found[cell.key.source][device][cell.key.solution]
             if (minor := ".".join(version.split(".")[:2])) not in versions:
                 versions.append(minor)

@@ -118,7 +118,7 @@ def _blocks(project: Project, status: Status) -> dict[str, str]:
         "solutions": status.matrix.solutions,
         "sources": status.matrix.sources,
         "cpu": tables.measured(status, CPU),
-        "devices": {device: tables.measured(status, device) for device in status.measuring},
+        "devices": {device: tables.measured(status, device) for device in (*status.measuring, *status.emulated)},
         "audits": audit_tables.Tables(status),
         "provenance": provenance(project),
         "recipes": recipes.RECIPES,

@@ -72,7 +72,9 @@ def _said(status: Status, key: str, source: Source, environment_key: str, enviro
 
 
 def _unclaimed(status: Status, environment: str, source: str, finding: Finding) -> str:
-    """What the binaries hold of a source of which no document says anything there."""
+    """What devices showed, or the binaries hold, of a source of which no document says anything there."""
+    if mark := _seen(status, environment, source, NONE, Verdict.NONDETERMINISTIC):
+        return f"order-dependent<sup>{mark}</sup>"
     if finding.open:
         return "order-dependent<sup>s</sup>"
     if not status.cell(CellKey(environment, GPU, source, NONE)).audited:
@@ -88,34 +90,46 @@ def _marked(solutions: list[str], backing: dict[str, str], between: str) -> str:
 
 
 def _replaced_backing(status: Status, environment: str, source: str) -> str:
-    """m, ✗: as below; p: the graph of what tfdeterminism puts in the op's place speaks for it (tests/runtime)."""
-    cells = [status.verdict(CellKey(environment, gpu, source, known.ENABLED)) for gpu in status.gpus]
-    if any(cell.verdict is Verdict.NONDETERMINISTIC for cell in cells):
+    """m, e, ✗: as below; p: the graph of what tfdeterminism puts in the op's place speaks for it (tests/runtime)."""
+    if _seen(status, environment, source, known.ENABLED, Verdict.NONDETERMINISTIC):
         return "✗"
-    return _measured([cell for cell in cells if cell.verdict is Verdict.DETERMINISTIC]) or "p"
+    return _seen(status, environment, source, known.ENABLED, Verdict.DETERMINISTIC) or "p"
 
 
-def _measured(agreeing: list[Cell]) -> str:
-    """m by a single machine, m×2 by two; nothing where none agrees."""
-    number = max((cell.machines for cell in agreeing), default=0)
-    return f"m×{number}" if number > 1 else "m" * number
+def _seen(status: Status, environment: str, source: str, solution: str, verdict: Verdict) -> str:
+    """m by a single machine's GPU, m×2 by two machines', e where only what stands for a GPU showed it; or nothing."""
+
+    def showing(models: list[str]) -> list[Cell]:
+        cells = [status.verdict(CellKey(environment, model, source, solution)) for model in models]
+        return [cell for cell in cells if cell.verdict is verdict]
+
+    number = max((cell.machines for cell in showing(status.gpus)), default=0)
+    if number:
+        return f"m×{number}" if number > 1 else "m"
+    return "e" if showing(status.emulated) else ""
 
 
-_BACKS = {"deterministic": Verdict.DETERMINISTIC, "raises": Verdict.RAISES}
+# A claim, and under which solution (None: the claimed one) which verdict backs it.
+_BACKS = {
+    "deterministic": (None, Verdict.DETERMINISTIC),
+    "raises": (None, Verdict.RAISES),
+    "no-solution": (NONE, Verdict.NONDETERMINISTIC),  # what was tried in vain contradicts nothing
+}
 
 
 def _backing(status: Status, environment: str, source: str, solution: str, says: str) -> str:
     """The mark of what is claimed.
 
-    m: a GPU showed it (m×2: on two machines); ✗: a GPU showed otherwise; a: the binaries speak for it; s: they hold
-    such atomics, and whether the op reaches them is not known; d: documents only.
+    m: a GPU showed it (m×2: on two machines); e: the virtual GPU did; ✗: one showed otherwise; a: the binaries speak
+    for it; s: they hold such atomics, and whether the op reaches them is not known; d: documents only.
     """
-    cells = [status.cell(CellKey(environment, gpu, source, solution)) for gpu in status.gpus]
-    if any(cell.contradiction for cell in cells):
+    models = [*status.gpus, *status.emulated]
+    if any(status.cell(CellKey(environment, model, source, solution)).contradiction for model in models):
         return "✗"
-    measured = _measured([cell.cell for cell in cells if cell.cell.verdict is _BACKS.get(says)])
-    if measured:
-        return measured
+    if says in _BACKS:
+        tried, verdict = _BACKS[says]
+        if mark := _seen(status, environment, source, tried or solution, verdict):
+            return mark
     cell = status.cell(CellKey(environment, GPU, source, solution))
     if cell.audited:
         return "a"

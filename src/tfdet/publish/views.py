@@ -83,8 +83,8 @@ AUDITED = (
 
 
 def status(found: Status, only: Sequence[str] | None, width: int) -> RenderableType:
-    """Measured cells: a column an environment where there is room, or else which environments showed what."""
-    measured = [c for c in found.cells if c.backing == "measured" and (not only or c.key.environment in only)]
+    """Cells that ran: a column an environment where there is room, or else which environments showed what."""
+    measured = [c for c in found.cells if c.seen and (not only or c.key.environment in only)]
     legend = Text("\n" + LEGEND, style="dim")
     keys = {c.key.environment for c in measured}
     needed = [max((len(c.key.source) for c in measured), default=0)]
@@ -115,7 +115,10 @@ def _by_environment(found: Status, measured: Sequence[StatusCell]) -> Facts:
 def _by_mark(found: Status, measured: Sequence[StatusCell]) -> Facts:
     """Under each source its solutions, and what which environments showed: ✗ TF 1.14 to 2.8; ✓ TF 2.9 to 2.21."""
     environments = found.matrix.environments
-    ran = {device: {c.key.environment for c in measured if c.key.device == device} for device in found.measuring}
+    ran = {
+        device: {c.key.environment for c in measured if c.key.device == device}
+        for device in (*found.measuring, *found.emulated)
+    }
     among = {device: [e for key, e in environments.items() if key in keys] for device, keys in ran.items()}
     rows: dict[tuple[str, str, str], list[StatusCell]] = {}
     for cell in measured:
@@ -177,7 +180,7 @@ def show(
         parts += [Text("\nwhat replacing the op costs", style="bold"), _costs(costs)]
     parts.append(Text("\nnot run, and why", style="bold"))
     for cell in plan_cells(found.matrix, env):
-        if cell.source == source and cell.reason:
+        if cell.source == source and cell.reason and cell.device == cell.claimed_as:
             parts.append(Text(f"  {cell.device} {cell.solution}: {cell.reason}"))
     parts.append(Text("\nrun it again", style="bold"))
     devices = sorted({found.matrix.devices.kinds[record.device.kind].word for record in records} or {GPU})

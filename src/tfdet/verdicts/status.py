@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 from tfdet.matrix.devices import CPU, GPU, Backing
 from tfdet.matrix.load import Matrix, natural
@@ -20,6 +20,13 @@ _AGAINST = {
     "nondeterministic": (Verdict.DETERMINISTIC,),
     "raises": (Verdict.NONDETERMINISTIC, Verdict.DETERMINISTIC, Verdict.TOO_FEW, Verdict.NOT_SHOWN),
 }
+
+# What a card and the emulation of one cannot both show.
+_EQUAL = (Verdict.DETERMINISTIC, Verdict.TOO_FEW, Verdict.NOT_SHOWN)
+_APART = [
+    *({Verdict.NONDETERMINISTIC, other} for other in (*_EQUAL, Verdict.RAISES)),
+    *({Verdict.RAISES, other} for other in _EQUAL),
+]
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,11 @@ class StatusCell:
         return "documented" if self.claims else ""
 
     @property
+    def seen(self) -> bool:
+        """Did something run, on whatever device?"""
+        return self.backing in get_args(Backing)
+
+    @property
     def backing_text(self) -> str:
         """With the number of machines: what a single one says, nobody else has seen."""
         if self.backing != "measured":
@@ -59,7 +71,7 @@ class StatusCell:
         """How the evidence contradicts the claim, if it does."""
         if self.says is None or self.cell.verdict not in _AGAINST.get(self.says, ()):
             return None
-        return self._against(f"measured {self.cell.verdict}")
+        return self._against(f"{self.backing} {self.cell.verdict}")
 
     def _against(self, found: str) -> str:
         cited = next(claim.cite[0] for claim in self.claims if claim.says == self.says)
@@ -148,7 +160,17 @@ class Status:
     @cached_property
     def gpus(self) -> list[str]:
         """The GPU models that measured something."""
-        return sorted({key.device for key in self.verdicts if self.matrix.devices.claimed_as(key.device) == GPU})
+        return self._gpus("measured")
+
+    @cached_property
+    def emulated(self) -> list[str]:
+        """The models that stood for a GPU."""
+        return self._gpus("emulated")
+
+    def _gpus(self, backing: Backing) -> list[str]:
+        known = self.matrix.devices
+        seen = {key.device for key in self.verdicts if known.claimed_as(key.device) == GPU}
+        return sorted(device for device in seen if known.backs(device) == backing)
 
     @cached_property
     def measuring(self) -> list[str]:
@@ -160,15 +182,31 @@ class Status:
         found = [text for cell in self.cells if (text := cell.contradiction)]
         claimed_as = self.matrix.devices.claimed_as
         solved = {
-            (c.key.environment, claimed_as(c.key.device), c.key.source): c.key.solution
+            (
+                c.key.environment,
+                claimed_as(c.key.device),
+                c.key.source,
+            ): f"{c.backing} deterministic under {c.key.solution}"
             for c in self.cells
             if c.cell.verdict is Verdict.DETERMINISTIC and _documents_know(self.matrix.solutions[c.key.solution])
         }
         for cell in self.cells:
             place = (cell.key.environment, claimed_as(cell.key.device), cell.key.source)
             if cell.says == "no-solution" and place in solved:
-                found.append(cell._against(f"measured deterministic under {solved[place]}"))
-        return found
+                found.append(cell._against(solved[place]))
+        return [*found, *self._disagreements()]
+
+    def _disagreements(self) -> Iterator[str]:
+        """Where a card showed what the emulation of its kind did not, or the other way round."""
+        for gpu in self.gpus:
+            for key in (key for key in self.verdicts if key.device == gpu):
+                for model in self.emulated:
+                    card, other = self.verdict(key), self.verdict(key._replace(device=model))
+                    if {card.verdict, other.verdict} in _APART:
+                        yield (
+                            f"{key.source} under {key.solution} in {key.environment}: "
+                            f"{gpu} measured {card.verdict}, {model} emulated {other.verdict}"
+                        )
 
     def _known(self, key: CellKey) -> bool:
         m = self.matrix

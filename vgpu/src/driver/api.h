@@ -3,6 +3,9 @@
 #include "device.h"
 
 #define API extern "C" __attribute__((visibility("default")))
+// The form that programs call whose default stream is each thread's own: here no stream waits for another.
+#define PER_THREAD(function, suffix) \
+  extern "C" __attribute__((visibility("default"), alias(#function))) decltype(function) function##suffix
 
 namespace vgpu {
 
@@ -13,13 +16,17 @@ constexpr const char* kName = "tfdet virtual GPU (CPU emulation)";
 
 // The one context, by its address alone.
 void* context();
-void*& current_context();  // of this thread
+void* current_context();  // of this thread; nullptr: none
 
 // A handle that stands for a stream or an event: everything is done when the call returns.
 void* handle();
 
 // The value of a device attribute (cuda.h: CUdevice_attribute; the runtime's are the same numbers).
 int attribute(int which);
+
+// A copy; of an end that is said to be the device's the whole range must lie within one allocation.
+Result copied(uint64_t to, uint64_t from, size_t bytes, bool to_device, bool from_device);
+Result filled(uint64_t at, uint8_t value, size_t bytes);
 
 // Loads a module from a container, PTX or what wraps one; the reason stands in last_refusal() where it is refused.
 Result load(Module*& module, const void* image);

@@ -1,6 +1,7 @@
 // The device and its one context.
 #include <cstdio>
 #include <cstring>
+#include <vector>
 
 #include "api.h"
 
@@ -8,13 +9,13 @@ using namespace vgpu;
 
 namespace {
 char the_context[64];
-thread_local void* current = nullptr;
+thread_local std::vector<void*> stack;  // of this thread; the current one is the last
 }  // namespace
 
 namespace vgpu {
 
 void* context() { return the_context; }
-void*& current_context() { return current; }
+void* current_context() { return stack.empty() ? nullptr : stack.back(); }
 
 int attribute(int which) {
   int capability = Device::get().capability();
@@ -74,20 +75,35 @@ API int cuDeviceGetProperties(int* properties, int) {  // CUdevprop
 }
 API int cuDeviceCanAccessPeer(int* can, int, int) { return *can = 0, kSuccess; }
 
+API int cuDeviceGetP2PAttribute(int* value, int, int, int) { return *value = 0, kSuccess; }
+API int cuDeviceGetLuid(char* luid, unsigned* mask, int) { return std::memset(luid, 0, 8), *mask = 0, kSuccess; }
+
 API int cuDevicePrimaryCtxRetain(void** made, int) { return *made = context(), kSuccess; }
 API int cuDevicePrimaryCtxRelease(int) { return kSuccess; }
 API int cuDevicePrimaryCtxRelease_v2(int) { return kSuccess; }
+API int cuDevicePrimaryCtxReset(int) { return kSuccess; }
 API int cuDevicePrimaryCtxReset_v2(int) { return kSuccess; }
 API int cuDevicePrimaryCtxGetState(int, unsigned* flags, int* active) { return *flags = 0, *active = 1, kSuccess; }
 API int cuDevicePrimaryCtxSetFlags(int, unsigned) { return kSuccess; }
 API int cuDevicePrimaryCtxSetFlags_v2(int, unsigned) { return kSuccess; }
 
-API int cuCtxCreate_v2(void** made, unsigned, int) { return *made = current_context() = context(), kSuccess; }
-API int cuCtxDestroy_v2(void*) { return kSuccess; }
+API int cuCtxCreate_v2(void** made, unsigned, int) { return stack.push_back(*made = handle()), kSuccess; }
+API int cuCtxDestroy_v2(void* which) {
+  if (current_context() == which) stack.pop_back();
+  return kSuccess;
+}
 API int cuCtxGetCurrent(void** found) { return *found = current_context(), kSuccess; }
-API int cuCtxSetCurrent(void* wanted) { return current_context() = wanted, kSuccess; }
-API int cuCtxPushCurrent_v2(void* wanted) { return current_context() = wanted, kSuccess; }
-API int cuCtxPopCurrent_v2(void** found) { return *found = current_context(), kSuccess; }
+API int cuCtxSetCurrent(void* wanted) {
+  if (!stack.empty()) stack.pop_back();
+  if (wanted) stack.push_back(wanted);
+  return kSuccess;
+}
+API int cuCtxPushCurrent_v2(void* wanted) { return stack.push_back(wanted), kSuccess; }
+API int cuCtxPopCurrent_v2(void** found) {
+  if (stack.empty()) return kInvalidContext;
+  if (found) *found = stack.back();
+  return stack.pop_back(), kSuccess;
+}
 API int cuCtxGetDevice(int* device) { return *device = 0, kSuccess; }
 API int cuCtxGetFlags(unsigned* flags) { return *flags = 0, kSuccess; }
 API int cuCtxGetApiVersion(void*, unsigned* version) { return *version = 3020, kSuccess; }
@@ -96,8 +112,15 @@ API int cuCtxGetSharedMemConfig(int* config) { return *config = 1, kSuccess; }
 API int cuCtxSetSharedMemConfig(int) { return kSuccess; }
 API int cuCtxEnablePeerAccess(void*, unsigned) { return kNotSupported; }
 API int cuCtxGetStreamPriorityRange(int* least, int* greatest) { return *least = 0, *greatest = -1, kSuccess; }
+API int cuCtxDisablePeerAccess(void*) { return kNotSupported; }
+API int cuCtxGetCacheConfig(int* config) { return *config = 0, kSuccess; }
+API int cuCtxSetCacheConfig(int) { return kSuccess; }
+API int cuCtxGetId(void*, uint64_t* id) { return *id = 1, kSuccess; }
+API int cuProfilerStart() { return kSuccess; }
+API int cuProfilerStop() { return kSuccess; }
 API int cuCtxGetLimit(size_t* value, int) { return *value = 0, kSuccess; }
 API int cuCtxSetLimit(int, size_t) { return kSuccess; }
+
 
 API int cuGetErrorName(int error, const char** text) {
   thread_local char words[40];

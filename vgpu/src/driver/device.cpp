@@ -10,14 +10,15 @@
 #include "../machine/races.h"
 #include "../machine/report.h"
 #include "../machine/trace.h"
+#include "refused.h"
 
 namespace vgpu {
 namespace {
 
 constexpr uint32_t kMostShared = 98304;  // of a block, the most that it may ask for
 
-// What the caller sets: VGPU_SCHEDULE, VGPU_CAPABILITY (70), VGPU_MEMORY_MIB, VGPU_LOG (1: launches), VGPU_LIMIT
-// (instructions of a launch).
+// What the caller sets: VGPU_SCHEDULE, VGPU_CAPABILITY (70, or that of the newest PTX that a program registers),
+// VGPU_MEMORY_MIB, VGPU_LOG (1: launches), VGPU_LIMIT (instructions of a launch).
 std::string text(const char* name, const char* otherwise) {
   const char* value = std::getenv(name);
   return value && *value ? value : otherwise;
@@ -59,6 +60,12 @@ Result result_of(Fault fault) {
   }
 }
 
+// Held to 64 bits, where it could go round.
+uint64_t product(const uint32_t size[3]) {
+  uint64_t plane = uint64_t(size[0]) * size[1];
+  return plane > UINT32_MAX ? plane : plane * size[2];
+}
+
 }  // namespace
 
 Device& Device::get() {
@@ -68,8 +75,8 @@ Device& Device::get() {
 
 Device::Device()
     : memory_(number("VGPU_MEMORY_MIB", "2048") << 20), schedule_(chosen()),
-      capability_(static_cast<int>(number("VGPU_CAPABILITY", "70"))), log_(static_cast<int>(number("VGPU_LOG", "0"))),
-      limit_(number("VGPU_LIMIT", "200000000000")) {
+      capability_(static_cast<int>(number("VGPU_CAPABILITY", "70"))), asked_(std::getenv("VGPU_CAPABILITY")),
+      log_(static_cast<int>(number("VGPU_LOG", "0"))), limit_(number("VGPU_LIMIT", "200000000000")) {
   observe(observers_);
 }
 
@@ -81,21 +88,30 @@ void Device::refuse(const std::string& why) {
 const Program* Device::program(Kernel& kernel) {
   if (!kernel.program && kernel.refused.empty()) {
     try {
-      kernel.program = kernel.module->image->program(kernel.function->name);
-    } catch (const Unsupported& error) {
+      kernel.program = kernel.module->image->program(kernel.name);
+    } catch (const std::exception& error) {
       kernel.refused = error.what();
     }
   }
-  if (!kernel.program) refuse(kernel.function->name + ": " + kernel.refused);
+  if (!kernel.program) {
+    last_fault_ = kernel.name + ": " + kernel.refused;
+    note_refused(last_fault_);
+  }
   return kernel.program;
 }
 
 Result Device::launch(Kernel& kernel, const uint32_t grid[3], const uint32_t block[3], uint32_t shared, void** arguments,
                       const void* packed, size_t packed_bytes) {
+  return guarded([&] { return run_kernel(kernel, grid, block, shared, arguments, packed, packed_bytes); });
+}
+
+Result Device::run_kernel(Kernel& kernel, const uint32_t grid[3], const uint32_t block[3], uint32_t shared,
+                          void** arguments, const void* packed, size_t packed_bytes) {
   if (sticky_ != kSuccess) return sticky_;
-  uint64_t threads = uint64_t(block[0]) * block[1] * block[2], blocks = uint64_t(grid[0]) * grid[1] * grid[2];
-  if (!threads || !blocks || threads > 1024 || blocks > UINT32_MAX || shared > kMostShared) {
-    refuse(kernel.function->name + ": a launch of " + std::to_string(blocks) + " blocks of " + std::to_string(threads) +
+  uint64_t threads = product(block), blocks = product(grid);
+  bool flat = !block[0] || !block[1] || !block[2] || !grid[0] || !grid[1] || !grid[2];
+  if (flat || threads > 1024 || blocks > UINT32_MAX || shared > kMostShared) {
+    refuse(kernel.name + ": a launch of " + std::to_string(blocks) + " blocks of " + std::to_string(threads) +
            " threads and " + std::to_string(shared) + " bytes of shared memory");
     return kInvalidValue;
   }
@@ -128,7 +144,7 @@ Result Device::launch(Kernel& kernel, const uint32_t grid[3], const uint32_t blo
 
 void Device::say(const Kernel& kernel, const uint32_t grid[3], const uint32_t block[3], const Outcome& outcome) const {
   std::fprintf(stderr, "vgpu: launch %s grid %u,%u,%u block %u,%u,%u: %llu instructions, %llu atomics%s%s\n",
-               kernel.function->name.c_str(), grid[0], grid[1], grid[2], block[0], block[1], block[2],
+               kernel.name.c_str(), grid[0], grid[1], grid[2], block[0], block[1], block[2],
                static_cast<unsigned long long>(outcome.instructions), static_cast<unsigned long long>(outcome.atomics),
                outcome.message.empty() ? "" : ": ", outcome.message.c_str());
 }

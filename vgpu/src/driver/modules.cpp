@@ -14,15 +14,16 @@ namespace vgpu {
 Result load(Module*& module, const void* image) {
   Device& device = Device::get();
   std::lock_guard<std::mutex> hold(device.lock());
-  auto made = std::make_unique<Module>();
-  try {
-    made->image = std::make_unique<Image>(ptx_of(image, device.capability()).text, device.memory());
-  } catch (const Unsupported& error) {
-    device.refuse(std::string("a module: ") + error.what());
-    return kNoBinaryForGpu;
-  }
-  module = made.release();
-  return kSuccess;
+  return guarded([&] {
+    auto made = std::make_unique<Module>();
+    try {
+      made->image = std::make_unique<Image>(ptx_of(image, device.capability()).text, device.memory());
+    } catch (const NoPtx& error) {  // told when a kernel of it is launched
+      made->refused = error.what();
+    }
+    module = made.release();
+    return kSuccess;
+  });
 }
 
 }  // namespace vgpu
@@ -37,21 +38,37 @@ API int cuModuleLoadFatBinary(void** module, const void* image) { return cuModul
 API int cuModuleUnload(void* module) { return delete static_cast<Module*>(module), kSuccess; }
 API int cuModuleGetFunction(void** function, void* module, const char* name) {
   Module* from = static_cast<Module*>(module);
-  if (!from || !from->image) return kInvalidHandle;
-  const ptx::Function* found = from->image->function(name);
-  if (!found || !found->entry || !found->defined) return kNotFound;
-  *function = new Kernel{from, found, nullptr, ""};
+  if (!from) return kInvalidHandle;
+  const ptx::Function* found = from->image ? from->image->function(name) : nullptr;
+  if (from->image && (!found || !found->entry || !found->defined)) return kNotFound;
+  return guarded([&] { return *function = new Kernel{from, found, name, nullptr, from->refused}, kSuccess; });
+}
+API int cuModuleGetFunctionCount(unsigned* count, void* module) {
+  const auto& image = static_cast<Module*>(module)->image;
+  return *count = image ? static_cast<unsigned>(image->entries().size()) : 0, kSuccess;
+}
+API int cuModuleEnumerateFunctions(void** functions, unsigned most, void* module) {
+  const auto& image = static_cast<Module*>(module)->image;
+  if (!image) return kSuccess;
+  for (const std::string& name : image->entries())
+    if (most) cuModuleGetFunction(functions++, module, name.c_str()), most--;
   return kSuccess;
 }
+API int cuFuncGetName(const char** name, void* function) {
+  return *name = static_cast<Kernel*>(function)->name.c_str(), kSuccess;
+}
+API int cuFuncGetModule(void** module, void* function) { return *module = static_cast<Kernel*>(function)->module, kSuccess; }
+API int cuModuleGetLoadingMode(int* mode) { return *mode = 2, kSuccess; }  // lazily: a kernel is decoded when first used
 API int cuModuleGetGlobal_v2(uint64_t* at, size_t* bytes, void* module, const char* name) {
-  const Symbol* found = static_cast<Module*>(module)->image->find(name);
+  Module* from = static_cast<Module*>(module);
+  const Symbol* found = from && from->image ? from->image->find(name) : nullptr;
   if (!found || found->space == ptx::Space::Shared) return kNotFound;
   if (at) *at = found->address;
   if (bytes) *bytes = found->size;
   return kSuccess;
 }
 
-// CUfunction_attribute: 0 threads, 1 shared bytes, 3 local bytes, 4 registers, 5 and 6 versions.
+// CUfunction_attribute: 0 threads, 1 shared bytes, 2 constant bytes, 3 local bytes, 4 registers, 5 and 6 versions.
 API int cuFuncGetAttribute(int* value, int which, void* function) {
   Kernel* kernel = static_cast<Kernel*>(function);
   Device& device = Device::get();
@@ -59,6 +76,7 @@ API int cuFuncGetAttribute(int* value, int which, void* function) {
   const Program* program = device.program(*kernel);
   if (!program) return kNoBinaryForGpu;
   *value = which == 0 ? 1024 : which == 1 ? static_cast<int>(program->shared_bytes)
+           : which == 2 ? static_cast<int>(kernel->module->image->constant_bytes())
            : which == 3 ? static_cast<int>(program->local_bytes) : which == 4 ? 32
            : which == 5 || which == 6 ? device.capability() : 0;
   return kSuccess;
@@ -72,6 +90,16 @@ API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int thre
 }
 API int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, void* f, int threads, size_t shared, unsigned) {
   return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, f, threads, shared);
+}
+
+// The fewest blocks of the most threads that keep the device busy.
+API int cuOccupancyMaxPotentialBlockSize(int* blocks, int* threads, void*, size_t (*)(int), size_t, int most) {
+  *threads = most > 0 ? std::min(most, 1024) : 1024;
+  return *blocks = attribute(16) * std::clamp(2048 / *threads, 1, 32), kSuccess;
+}
+API int cuOccupancyMaxPotentialBlockSizeWithFlags(int* blocks, int* threads, void* f, size_t (*shared)(int), size_t bytes,
+                                                  int most, unsigned) {
+  return cuOccupancyMaxPotentialBlockSize(blocks, threads, f, shared, bytes, most);
 }
 
 API int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
@@ -92,3 +120,6 @@ API int cuLaunchCooperativeKernel(void* f, unsigned gx, unsigned gy, unsigned gz
                                   unsigned shared, void* stream, void** arguments) {
   return cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream, arguments, nullptr);
 }
+
+PER_THREAD(cuLaunchKernel, _ptsz);
+PER_THREAD(cuLaunchCooperativeKernel, _ptsz);

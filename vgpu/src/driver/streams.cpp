@@ -84,3 +84,10 @@ API int cuEventElapsedTime(float* milliseconds, void*, void*) {
   std::lock_guard<std::mutex> hold(device.lock());
   return *milliseconds = device.event_milliseconds(), kSuccess;
 }
+
+PER_THREAD(cuStreamSynchronize, _ptsz);
+PER_THREAD(cuStreamQuery, _ptsz);
+PER_THREAD(cuStreamWaitEvent, _ptsz);
+PER_THREAD(cuStreamAddCallback, _ptsz);
+PER_THREAD(cuLaunchHostFunc, _ptsz);
+PER_THREAD(cuEventRecord, _ptsz);

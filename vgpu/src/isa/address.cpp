@@ -20,7 +20,8 @@ bool known_extent(Lanes& w, uint64_t low, uint64_t behind) {
 
 uint64_t number(const uint8_t* at) { return reinterpret_cast<uint64_t>(at); }
 
-// A generic address is the device's, in the block's shared memory or in the lane's own.
+}  // namespace
+
 bool reachable(Lanes& w, uint32_t lane, uint64_t address, uint32_t bytes) {
   uint64_t behind = address + bytes;
   if (Extent{number(w.shared), number(w.shared) + w.shared_bytes, false}.holds(address, behind)) return true;
@@ -32,6 +33,8 @@ bool reachable(Lanes& w, uint32_t lane, uint64_t address, uint32_t bytes) {
     return true;
   return known_extent(w, address, behind);
 }
+
+namespace {
 
 // As signed numbers: those beyond any process's are negative, and lie in no allocation.
 bool generic(Lanes& w, const Instruction& i, uint32_t bytes, uint8_t* at[kLanes]) {

@@ -7,6 +7,8 @@ namespace vgpu {
 
 enum class Where : uint8_t { Generic, Shared, Local, Param, Scratch };
 
+constexpr std::string_view kSpacesOfAccesses = "global|const|shared|shared::cta|local|param|param::entry|param::func";
+
 // The space that a statement's words name; Generic for global and const ones, too.
 Where where_of(const Statement& s);
 
@@ -16,5 +18,8 @@ void decode_address(Decoder& d, const Operand& o, Where& where, Instruction& i);
 
 // Host addresses of the active lanes for an access of `bytes`; false, with the fault set, where one may not be touched.
 bool addresses(Lanes& w, const Instruction& i, Where where, uint32_t bytes, uint8_t* at[kLanes]);
+
+// May the lane touch this generic address: the device's, in the block's shared memory or in the lane's own?
+bool reachable(Lanes& w, uint32_t lane, uint64_t address, uint32_t bytes);
 
 }  // namespace vgpu

@@ -128,27 +128,55 @@ Execute of_type(std::string_view o, std::string_view t, Where where) {
 }
 
 std::string_view op_of(const Statement& s) {
-  static const std::string_view ops[] = {"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"};
-  for (std::string_view one : ops) if (s.has(one)) return one;
-  return "";
+  return s.one_of("add|min|max|and|or|xor|exch|cas|inc|dec");
+}
+
+bool known_words(const Statement& s) {
+  return s.only({"relaxed|acquire|release|acq_rel", "cta|cluster|gpu|sys", "global|shared|shared::cta",
+                 "add|min|max|and|or|xor|exch|cas|inc|dec", "noftz", "v2|v4|v8", "L2::cache_hint"});
+}
+
+// Of vectors it stands before the operation in some texts, and behind it in others.
+std::string_view type_of(const Statement& s) {
+  auto found = std::find_if(s.words.begin(), s.words.end(), [](std::string_view word) { return ptx::size_of(word); });
+  return found == s.words.end() ? std::string_view() : *found;
+}
+
+// Of a vector each element is an atomic by itself: others may come between.
+bool decode_elements(Decoder& d, const Statement& s, Instruction& i, std::string_view t) {
+  bool wants_old = s.op == "atom";
+  const Operand &old = s.operands[0], &given = s.operands[wants_old ? 2 : 1];
+  size_t count = s.has("v8") ? 8 : s.has("v4") ? 4 : 2;
+  bool listed = given.kind == Operand::Vector && given.parts.size() == count;
+  if (wants_old) listed = listed && old.kind == Operand::Vector && old.parts.size() == count;
+  if (!listed || count * ptx::size_of(t) > 16 || t[0] == 'u' || t[0] == 's') return false;
+  i.count = wants_old;
+  for (size_t k = 0; k < count; k++, i.imm += ptx::size_of(t)) {
+    if (wants_old) i.d = d.exact(old.parts[k], t);
+    i.b = i.c = d.exact(given.parts[k], t);
+    d.emit(i);
+  }
+  return true;
 }
 
 }  // namespace
 
 bool decode_atomic(Decoder& d, const Statement& s, Instruction& i) {
   bool wants_old = s.op == "atom";
-  std::string_view o = op_of(s), t = s.type();
+  std::string_view o = op_of(s), t = type_of(s);
   size_t first = wants_old ? 1 : 0;
-  if (s.operands.size() < first + 2) return false;
+  size_t wanted = first + (o == "cas" ? 3 : 2) + s.has("L2::cache_hint");
+  if (!known_words(s) || s.operands.size() != wanted) return false;
   Where where = where_of(s);
   decode_address(d, s.operands[first], where, i);
   i.run = of_type(o, t, where);
   if (!i.run) return false;
+  i.kind = Kind::Memory;
+  if (!s.one_of("v2|v4|v8").empty()) return where == Where::Generic && decode_elements(d, s, i, t);
   i.count = wants_old && s.operands[0].text != "_";
   if (i.count) i.d = d.exact(s.operands[0], t);
   i.b = d.exact(s.operands[first + 1], t);
   i.c = o == "cas" ? d.exact(s.operands.at(first + 2), t) : i.b;
-  i.kind = Kind::Memory;
   d.emit(i);
   return true;
 }

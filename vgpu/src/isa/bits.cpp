@@ -154,6 +154,7 @@ Execute counted(const Statement& s, std::string_view t) {
 
 bool decode_fields(Decoder& d, const Statement& s, Instruction& i, std::string_view t) {
   bool inserts = s.op == "bfi";
+  if (!s.only({})) return false;
   if (s.operands.size() != (inserts ? 5u : 4u)) return false;
   i.run = for_integer(t, [inserts](auto tag) -> Execute {
     using T = typename decltype(tag)::type;
@@ -173,14 +174,16 @@ bool decode_fields(Decoder& d, const Statement& s, Instruction& i, std::string_v
 bool decode_four(Decoder& d, const Statement& s, Instruction& i) {
   if (s.operands.size() < 4 || s.operands[0].kind == Operand::Vector) return false;
   if (s.op == "prmt") {
+    if (!s.only({"f4e|b4e|rc8|ecl|ecr|rc16"})) return false;
     static const std::string_view modes[] = {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"};
     for (uint8_t k = 0; k < 6; k++) if (s.has(modes[k])) i.mode = k + 1;
     i.run = prmt;
   } else if (s.op == "lop3") {
-    if (s.operands.size() != 5 || s.operands[4].kind != Operand::Literal) return false;
+    if (!s.only({}) || s.operands.size() != 5 || s.operands[4].kind != Operand::Literal) return false;
     i.imm = static_cast<int64_t>(ptx::literal(s.operands[4].text, false, "u32"));
     i.run = lop3;
   } else {
+    if (!s.only({"l|r", "wrap|clamp"}) || s.words.size() != 3) return false;
     i.run = s.has("l") ? (s.has("wrap") ? funnel<true, true> : funnel<true, false>)
                        : (s.has("wrap") ? funnel<false, true> : funnel<false, false>);
   }
@@ -196,7 +199,7 @@ bool decode_bits(Decoder& d, const Statement& s, Instruction& i) {
   std::string_view t = s.type();
   if (s.op == "bfe" || s.op == "bfi") return decode_fields(d, s, i, t);
   if (s.op == "prmt" || s.op == "lop3" || s.op == "shf") return decode_four(d, s, i);
-  if (s.operands.size() != 2) return false;
+  if (s.operands.size() != 2 || !(s.op == "bfind" ? s.only({"shiftamt"}) : s.only({}))) return false;
   if (s.op == "brev") {
     i.run = ptx::size_of(t) == 8 ? unary<uint64_t, uint64_t, Brev> : unary<uint32_t, uint32_t, Brev>;
     i.d = d.exact(s.operands[0], t);
@@ -212,7 +215,7 @@ bool decode_bits(Decoder& d, const Statement& s, Instruction& i) {
 
 bool decode_carry(Decoder& d, const Statement& s, Instruction& i) {
   bool reads = s.op == "addc" || s.op == "subc" || s.op == "madc", writes = s.has("cc");
-  if (!reads && !writes) return false;
+  if ((!reads && !writes) || !(s.op[0] == 'm' ? s.only({"cc", "lo|hi"}) : s.only({"cc"}))) return false;
   std::string_view t = s.type();
   i.run = for_integer(t, [&s](auto tag) -> Execute {
     using T = typename decltype(tag)::type;

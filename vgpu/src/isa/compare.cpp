@@ -137,7 +137,7 @@ template <class V, bool kToHalves> void pairs(Lanes& w, const Instruction& i) {
 template <class V> Execute paired_of(const Statement& s) { return s.op == "set" ? pairs<V, true> : pairs<V, false>; }
 
 bool with_other(Decoder& d, const Statement& s, Instruction& i) {
-  if (s.operands.size() <= 3) return true;
+  if (s.operands.size() <= 3) return s.one_of("and|or|xor").empty();
   i.mode = s.has("and") ? kAnd : s.has("or") ? kOr : s.has("xor") ? kXor : kAlone;
   i.c = d.predicate(s.operands[3]);
   if (s.operands[3].inverted) i.imm |= kInverted;
@@ -206,10 +206,11 @@ bool decode_selection(Decoder& d, const Statement& s, Instruction& i) {
 }  // namespace
 
 bool decode_compare(Decoder& d, const Statement& s, Instruction& i) {
-  auto known = [](std::string_view w) {
-    return ptx::size_of(w) || relation_of(w) >= 0 || w == "and" || w == "or" || w == "xor" || w == "ftz";
-  };
-  if (!std::all_of(s.words.begin(), s.words.end(), known)) return false;
+  static const std::string_view relations = "eq|ne|lt|le|gt|ge|lo|ls|hi|hs|num|nan|equ|neu|ltu|leu|gtu|geu";
+  bool known = s.op == "selp"   ? s.only({})
+               : s.op == "slct" ? s.only({"ftz"}, 2)
+                                : s.only({relations, "and|or|xor", "ftz"}, s.op == "set" ? 2 : 1);
+  if (!known) return false;
   return s.op == "setp" || s.op == "set" ? decode_relation(d, s, i) : decode_selection(d, s, i);
 }
 

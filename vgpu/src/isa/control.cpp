@@ -1,4 +1,4 @@
-// Branches, calls, the block's barriers, and what only orders memory (here every access is in order).
+// Branches, the block's barriers, and what only orders memory (here every access is in order).
 #include <cstdlib>
 
 #include "../machine/observer.h"
@@ -17,48 +17,19 @@ void fence(Lanes& w, const Instruction&) {
   if (w.observer) w.observer->fence(w);
 }
 
-bool decode_call(Decoder& d, const Statement& s, Instruction& i) {
-  // call (results), name, (arguments);  each of these but the name may be missing.
-  CallSite site;
-  std::vector<Operand> results, arguments;
-  size_t k = 0;
-  if (k < s.operands.size() && s.operands[k].kind == Operand::Vector) results = s.operands[k++].parts;
-  if (k >= s.operands.size() || s.operands[k].kind != Operand::Name) d.refuse(s, "a call through a pointer");
-  site.callee = std::string(s.operands[k++].text);
-  if (k < s.operands.size() && s.operands[k].kind == Operand::Vector) arguments = s.operands[k].parts;
-  const ptx::Function* callee = d.symbols().function(site.callee);
-  if (!callee || !callee->defined) d.refuse(s, "a call of what this module does not define");
-  if (callee->parameters.size() != arguments.size() || callee->results.size() != results.size())
-    d.refuse(s, "a call with other parameters");
-  auto connect = [&](const std::vector<Operand>& given, const std::vector<ptx::Parameter>& wanted, bool into) {
-    std::vector<CallSite::Piece> pieces;
-    for (size_t n = 0; n < given.size(); n++) {
-      const Symbol* symbol = d.symbol(std::string(given[n].text));
-      if (!symbol || symbol->space != ptx::Space::Param || !symbol->dynamic)
-        d.refuse(s, "an argument that is no parameter");
-      uint32_t here = static_cast<uint32_t>(symbol->address), there = wanted[n].offset;
-      pieces.push_back({into ? here : there, into ? there : here, std::min(symbol->size, wanted[n].size)});
-    }
-    return pieces;
-  };
-  site.arguments = connect(arguments, callee->parameters, true);
-  site.results = connect(results, callee->results, false);
-  i.kind = Kind::Call;
-  i.imm = d.call(std::move(site));
-  d.emit(i);
-  return true;
-}
-
 // mode: 0 sync, 1 arrive, 2 red.popc, 3 red.and, 4 red.or.  a: the barrier; b: threads, with `count` 2.  c: the predicate,
 // imm: is it inverted?
 bool decode_barrier(Decoder& d, const Statement& s, Instruction& i) {
   if (s.has("warp")) {
+    if (!s.only({"warp", "sync"}, 0) || s.operands.size() != 1) return false;
     i.kind = Kind::Meeting;
     i.b = d.exact(s.operands.at(0), "b32");
     d.emit(i);
     return true;
   }
   bool reduces = s.has("red");
+  if (!s.only({"sync|arrive|red", "cta", "aligned", "popc|and|or"}, reduces)) return false;
+  if (s.one_of("sync|arrive|red").empty() || s.one_of("popc|and|or").empty() == reduces) return false;
   size_t k = 0;
   i.kind = Kind::Barrier;
   i.mode = !reduces ? (s.has("arrive") ? 1 : 0) : s.has("popc") ? 2 : s.has("and") ? 3 : 4;
@@ -73,17 +44,23 @@ bool decode_barrier(Decoder& d, const Statement& s, Instruction& i) {
   return true;
 }
 
+bool only_orders(const Statement& s) {
+  if (s.op == "griddepcontrol") return s.only({"launch_dependents|wait"}, 0);
+  if (s.op == "pmevent") return s.only({"mask"}, 0);
+  return s.only({"gl|cta|gpu|sys|cluster", "sc|acq_rel|acquire|release|mbarrier_init", "proxy",
+                 "alias|async|async::generic|async.global|tensormap::generic", "global|shared::cta|shared::cluster"}, 0);
+}
+
 }  // namespace
 
 bool decode_control(Decoder& d, const Statement& s, Instruction& i) {
-  if ((s.op == "membar" || s.op == "fence") && checked()) {
-    i.run = fence;
-    d.emit(i);
+  if (s.op == "membar" || s.op == "fence" || s.op == "pmevent" || s.op == "griddepcontrol") {
+    if (!only_orders(s)) return false;
+    if (checked() && (s.op == "membar" || s.op == "fence")) i.run = fence, d.emit(i);
     return true;
   }
-  if (s.op == "membar" || s.op == "fence" || s.op == "pmevent" || s.op == "griddepcontrol") return true;
-  if (s.op == "call") return decode_call(d, s, i);
   if (s.op == "bar" || s.op == "barrier") return decode_barrier(d, s, i);
+  if (!s.only({"uni", "idx"}, s.op == "nanosleep") || (s.op == "brx") != s.has("idx")) return false;
   if (s.op == "bra") {
     if (s.operands.size() != 1) return false;
     i.kind = Kind::Branch;

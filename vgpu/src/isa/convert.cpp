@@ -164,7 +164,7 @@ struct PackBfloat { static uint16_t of(double x, Round to) { return to_bfloat(x,
 
 bool decode_convert(Decoder& d, const Statement& s, Instruction& i) {
   std::string_view from = s.type(), into = s.type(1);
-  if (!s.only({"rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi", "ftz", "sat", "relu"})) return false;
+  if (!s.only({"rn|rz|rm|rp|rni|rzi|rmi|rpi", "ftz", "sat|relu"}, 2)) return false;
   if (s.has("relu") && into.substr(0, 3) != "f16" && into.substr(0, 4) != "bf16") return false;
   uint8_t how = (s.has("ftz") ? kFlush : 0) | (s.has("sat") ? kSaturate : 0) | (s.has("relu") ? kRelu : 0);
   if (s.has("rni") || s.has("rzi") || s.has("rmi") || s.has("rpi")) how |= kWhole;

@@ -27,17 +27,19 @@ const std::vector<Family>& families(std::string_view op) {
     add(decode_carry, {"add", "sub", "addc", "subc", "mad", "madc"});
     add(decode_integer, {"add", "sub", "mul", "mad", "mul24", "mad24", "div", "rem", "min", "max", "neg", "abs", "sad",
                          "and", "or", "xor", "not", "cnot", "shl", "shr", "dp4a", "dp2a", "vmax4", "vmin4", "vadd4"});
-    add(decode_bits, {"popc", "clz", "brev", "bfe", "bfi", "bfind", "fns", "prmt", "lop3", "shf", "szext", "bmsk"});
+    add(decode_bits, {"popc", "clz", "brev", "bfe", "bfi", "bfind", "prmt", "lop3", "shf"});
     add(decode_float, {"add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt", "rsqrt", "neg", "abs", "min", "max", "ex2",
                        "lg2", "sin", "cos", "tanh", "copysign", "testp"});
     add(decode_half, {"add", "sub", "mul", "fma", "neg", "abs", "min", "max", "ex2", "tanh"});
     add(decode_compare, {"setp", "set", "selp", "slct"});
     add(decode_convert, {"cvt"});
-    add(decode_move, {"mov", "cvta", "isspacep", "clock"});
+    add(decode_move, {"mov", "cvta", "isspacep"});
     add(decode_memory, {"ld", "ldu", "st", "prefetch", "prefetchu", "discard", "applypriority"});
     add(decode_atomic, {"atom", "red"});
-    add(decode_control, {"bra", "brx", "call", "ret", "exit", "trap", "brkpt", "bar", "barrier", "membar", "fence",
+    add(decode_call, {"call"});
+    add(decode_control, {"bra", "brx", "ret", "exit", "trap", "brkpt", "bar", "barrier", "membar", "fence",
                          "nanosleep", "pmevent", "griddepcontrol"});
+    add(decode_video, {"vmad"});
     add(decode_warp, {"shfl", "vote", "match", "activemask", "redux", "elect"});
     return table;
   }();
@@ -48,21 +50,10 @@ const std::vector<Family>& families(std::string_view op) {
 
 }  // namespace
 
-bool Statement::has(std::string_view word) const { return std::find(words.begin(), words.end(), word) != words.end(); }
-
-// A modifier that a family does not know must not be left out in silence: the result would be another instruction's.
-bool Statement::only(std::initializer_list<std::string_view> known) const {
-  return std::all_of(words.begin(), words.end(), [known](std::string_view word) {
-    return ptx::size_of(word) || std::find(known.begin(), known.end(), word) != known.end();
-  });
-}
-
-std::string_view Statement::type(size_t from_end) const {
-  return from_end < words.size() ? words[words.size() - 1 - from_end] : std::string_view();
-}
-
 Decoder::Decoder(const ptx::Function& function, const Symbols& symbols)
-    : function_(function), symbols_(symbols), tokens_(function.body), scopes_(1), registers_end_(kSpecialBytes) {
+    : function_(function), symbols_(symbols),
+      tokens_(ptx::tokens(function.body.text.substr(1, function.body.text.size() - 2), false, function.body.line)),
+      scopes_(1), registers_end_(kSpecialBytes) {
   program_.name = function.name;
   program_.parameter_bytes = function.parameter_bytes;
   auto add = [this](const ptx::Parameter& one) {
@@ -114,7 +105,12 @@ bool Decoder::label(size_t& at) {
   if (at < tokens_.size() && tokens_[at].text == ".branchtargets") {
     for (at++; at < tokens_.size() && tokens_[at].text != ";"; at++)
       if (tokens_[at].text != ",") table_labels_[name].emplace_back(tokens_[at].text);
-  } else if (at < tokens_.size() && (tokens_[at].text == ".callprototype" || tokens_[at].text == ".calltargets")) {
+  } else if (at < tokens_.size() && tokens_[at].text == ".callprototype") {
+    prototypes_[name] = ptx::signature(tokens_, ++at);
+    while (at < tokens_.size() && tokens_[at].text != ";") at++;
+  } else if (at < tokens_.size() && tokens_[at].text == ".calltargets") {
+    const ptx::Function* first = at + 1 < tokens_.size() ? symbols_.function(std::string(tokens_[at + 1].text)) : nullptr;
+    if (first) prototypes_[name] = *first;
     while (at < tokens_.size() && tokens_[at].text != ";") at++;
   } else {
     labels_[name] = program_.code.size();
@@ -186,53 +182,6 @@ void Decoder::statement(size_t from, size_t to) {
     refuse(s, "an operand is missing");
   }
   refuse(s);
-}
-
-Operand Decoder::operand(size_t& at, size_t to) const {
-  Operand o;
-  auto text = [&](size_t k) { return k < to ? tokens_[k].text : std::string_view(); };
-  if (text(at) == "{" || text(at) == "(") {
-    std::string_view close = text(at) == "{" ? "}" : ")";
-    o.kind = Operand::Vector;
-    for (at++; at < to && text(at) != close;) {
-      if (text(at) == "{" || text(at) == "(")
-        throw Unsupported("line " + std::to_string(tokens_[at].line) + ": a list in another");
-      o.parts.push_back(operand(at, to));
-      if (text(at) == ",") at++;
-      else if (text(at) != close) throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": a list without end");
-    }
-    at++;
-    return o;
-  }
-  if (text(at) == "[") {
-    if (text(at + 1) == "[" || text(at + 1) == "{")
-      throw Unsupported("line " + std::to_string(tokens_[at].line) + ": an address in another");
-    o = operand(++at, to);
-    o.kind = Operand::Address;
-    if (text(at) != "]") throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": an address without end");
-    at++;
-    return o;
-  }
-  if (text(at) == "!") o.inverted = true, at++;
-  if (text(at) == "-") o.negative = true, at++;
-  o.text = text(at++);
-  if (o.text.empty()) throw Unsupported("line " + std::to_string(tokens_[at - 2].line) + ": an operand is missing");
-  o.kind = ptx::is_literal(o.text)                             ? Operand::Literal
-           : find_register(o.text) || special_of(o.text) >= 0 ? Operand::Register
-                                                              : Operand::Name;
-  if (text(at) == "+" || (text(at) == "-" && o.kind != Operand::Literal)) {
-    bool minus = text(at++) == "-";
-    if (text(at) == "-") minus = !minus, at++;  // [%rd1+-8]
-    int64_t value = static_cast<int64_t>(ptx::literal(text(at++), false, "u64"));
-    o.offset = minus ? -value : value;
-  }
-  if (text(at) == "|") {
-    Operand both;
-    both.kind = Operand::Vector;
-    both.parts = {o, operand(++at, to)};
-    return both;
-  }
-  return o;
 }
 
 const Slot* Decoder::find_register(std::string_view name) const {
@@ -331,6 +280,16 @@ uint32_t Decoder::table(std::string_view label) {
 uint32_t Decoder::call(CallSite site) {
   program_.calls.push_back(std::move(site));
   return static_cast<uint32_t>(program_.calls.size() - 1);
+}
+
+const ptx::Function* Decoder::prototype(std::string_view label) const {
+  auto found = prototypes_.find(label);
+  return found == prototypes_.end() ? nullptr : &found->second;
+}
+
+uint64_t Decoder::take(const ptx::Function& function) {
+  program_.taken.push_back(function.name);
+  return ptx::address_of(function);
 }
 
 void Decoder::refuse(const Statement& s, const char* why) const {

@@ -46,9 +46,14 @@ struct Statement {
   uint32_t line = 0;
 
   bool has(std::string_view word) const;
-  bool only(std::initializer_list<std::string_view> known) const;  // no word but these and types
+  // No words but `types` types and, of each group such as "rn|rz|rm|rp", at most one.
+  bool only(std::initializer_list<std::string_view> groups, size_t types = 1) const;
+  std::string_view one_of(std::string_view group) const;  // the word of the group that there is; empty: none
   std::string_view type(size_t from_end = 0) const;  // the last word, the one before, ...
 };
+
+// Is the word one of `a|b|c`?
+bool is_among(std::string_view group, std::string_view word);
 
 // A register, or a literal that became one.
 struct Slot {
@@ -75,6 +80,8 @@ class Decoder {
   void jump(Instruction i, std::string_view label);                // imm becomes where the label stands
   uint32_t table(std::string_view label);                          // of .branchtargets
   uint32_t call(CallSite site);
+  const ptx::Function* prototype(std::string_view label) const;    // of .callprototype or .calltargets; nullptr: none
+  uint64_t take(const ptx::Function& function);                    // its address, as a pointer to it has it
   [[noreturn]] void refuse(const Statement& s, const char* why = "an instruction that is not known") const;
 
  private:
@@ -90,6 +97,7 @@ class Decoder {
   bool label(size_t& at);
   void statement(size_t from, size_t to);
   Operand operand(size_t& at, size_t to) const;
+  Operand single(size_t& at, size_t to) const;
   const Slot* find_register(std::string_view name) const;
   uint32_t add_register(uint32_t width);
   uint32_t place(uint32_t bytes);
@@ -97,7 +105,7 @@ class Decoder {
 
   const ptx::Function& function_;
   const Symbols& symbols_;
-  const std::vector<ptx::Token>& tokens_;
+  const std::vector<ptx::Token> tokens_;  // without the outer braces
   Program program_;
   std::vector<Scope> scopes_;
   std::map<std::pair<uint64_t, uint32_t>, uint32_t> constants_;  // bits, width: where among the constants
@@ -105,6 +113,7 @@ class Decoder {
   std::vector<Pending> jumps_;
   std::map<std::string, std::vector<std::string>, std::less<>> table_labels_;
   std::map<std::string, uint32_t, std::less<>> table_numbers_;
+  std::map<std::string, ptx::Function, std::less<>> prototypes_;
   uint32_t registers_end_;
   uint32_t carry_ = 0;  // 0: none yet
   Instruction prepared_;  // guard and line of the statement under way

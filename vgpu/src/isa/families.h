@@ -18,7 +18,9 @@ bool decode_move(Decoder&, const Statement&, Instruction&);
 bool decode_variable(Decoder&, const Operand&, Instruction&, bool as_generic);  // the address of one
 bool decode_memory(Decoder&, const Statement&, Instruction&);
 bool decode_atomic(Decoder&, const Statement&, Instruction&);
+bool decode_call(Decoder&, const Statement&, Instruction&);
 bool decode_control(Decoder&, const Statement&, Instruction&);
+bool decode_video(Decoder&, const Statement&, Instruction&);
 bool decode_warp(Decoder&, const Statement&, Instruction&);
 
 }  // namespace vgpu

@@ -136,6 +136,7 @@ template <class T> void testp(Lanes& w, const Instruction& i) {
 }
 bool decode_test(Decoder& d, const Statement& s, Instruction& i) {
   static const std::string_view words[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
+  if (!s.only({"finite|infinite|number|notanumber|normal|subnormal"}) || s.words.size() != 2) return false;
   for (uint8_t k = 0; k < 6; k++) if (s.has(words[k])) i.mode = k;
   i.run = for_float(s.type(), [](auto tag) -> Execute { return testp<typename decltype(tag)::type>; });
   if (!i.run || s.operands.size() != 2) return false;
@@ -145,11 +146,20 @@ bool decode_test(Decoder& d, const Statement& s, Instruction& i) {
   return true;
 }
 
+bool known_words(const Statement& s) {
+  static const std::string_view approximate = "ex2|lg2|sin|cos|rsqrt|tanh", rounding = "rn|rz|rm|rp";
+  if (is_among(approximate, s.op)) return s.only({"approx", "ftz"});
+  if (s.op == "div" || s.op == "rcp" || s.op == "sqrt") return s.only({"rn|rz|rm|rp|approx|full", "ftz"});
+  if (s.op == "min" || s.op == "max") return s.only({"ftz", "NaN"});
+  if (s.op == "neg" || s.op == "abs") return s.only({"ftz"});
+  return s.op == "copysign" ? s.only({}) : s.only({rounding, "ftz", "sat"});
+}
+
 }  // namespace
 
 bool decode_float(Decoder& d, const Statement& s, Instruction& i) {
   if (s.op == "testp") return decode_test(d, s, i);
-  if (!s.only({"rn", "rz", "rm", "rp", "ftz", "sat", "approx", "full", "NaN"})) return false;
+  if (!known_words(s)) return false;
   i.run = pick(s);
   if (!i.run || s.operands.size() < 2 || s.operands.size() > 4) return false;
   i.mode = static_cast<uint8_t>(round_of(s));

@@ -76,11 +76,17 @@ template <class H> Execute pick(const Statement& s, bool pair) {
   return nullptr;
 }
 
+bool known_words(const Statement& s) {
+  if (s.op == "ex2" || s.op == "tanh") return s.only({"approx", "ftz"});
+  if (s.op == "min" || s.op == "max") return s.only({"ftz", "NaN"});
+  return s.op == "neg" || s.op == "abs" ? s.only({"ftz"}) : s.only({"rn", "ftz", "sat|relu"});
+}
+
 }  // namespace
 
 bool decode_half(Decoder& d, const Statement& s, Instruction& i) {
   std::string_view t = s.type();
-  if (!s.only({"rn", "ftz", "sat", "relu", "NaN", "approx"})) return false;
+  if (!known_words(s)) return false;
   bool pair = t == "f16x2" || t == "bf16x2";
   if (t == "f16" || t == "f16x2") i.run = pick<HalfFormat>(s, pair);
   else if (t == "bf16" || t == "bf16x2") i.run = pick<BfloatFormat>(s, pair);

@@ -17,7 +17,7 @@ enum class Kind : uint8_t {
   Memory,   // run; others may see it, so a schedule may let another warp go first
   Branch,   // imm: the target
   Indexed,  // a: the index; imm: the table of targets
-  Call,     // imm: the site
+  Call,     // imm: the site; a: the function's address, where the site names none
   Return,
   Exit,
   Trap,
@@ -43,7 +43,8 @@ struct Instruction {
 
 // Where `call` takes its arguments from and puts its results, in the caller's scratch space.
 struct CallSite {
-  std::string callee;
+  std::string callee;            // empty: called through a pointer
+  uint32_t parameter_bytes = 0;  // that the pieces were laid out for
   struct Piece { uint32_t from, to, size; };
   std::vector<Piece> arguments, results;
 };
@@ -54,6 +55,7 @@ struct Program {
   std::vector<Instruction> code;
   std::vector<std::vector<uint32_t>> tables;
   std::vector<CallSite> calls;
+  std::vector<std::string> taken;  // functions whose addresses it takes
   uint32_t register_bytes = 0;     // of one warp's frame; the special ones come first
   std::vector<uint8_t> constants;  // what the frame holds behind the registers, the same for every warp
   uint32_t parameter_bytes = 0, local_bytes = 0, scratch_bytes = 0, shared_bytes = 0;

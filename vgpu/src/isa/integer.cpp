@@ -286,11 +286,20 @@ Execute dot(const Statement& s) {
                : (second ? dot4<uint8_t, int8_t> : dot4<uint8_t, uint8_t>);
 }
 
+bool known_words(const Statement& s) {
+  if (s.op == "add" || s.op == "sub") return s.only({"sat"});
+  if (s.op == "mul" || s.op == "mad") return s.only({"lo|hi|wide", "sat"});
+  if (s.op == "mul24" || s.op == "mad24") return s.only({"lo|hi", "sat"}) && s.words.size() > 1;
+  if (s.op == "dp4a") return s.only({}, 2);
+  if (s.op == "dp2a") return s.only({"lo|hi"}, 2) && s.words.size() == 3;
+  return s.op[0] == 'v' ? s.only({}, 3) && s.type(2) == s.type() && s.type(1) == s.type() : s.only({});
+}
+
 }  // namespace
 
 bool decode_integer(Decoder& d, const Statement& s, Instruction& i) {
   std::string_view t = s.type();
-  if (!s.only({"lo", "hi", "wide", "sat"})) return false;
+  if (!known_words(s)) return false;
   if (t == "pred") return decode_predicates(d, s, i);
   if (s.op == "shl" || s.op == "shr") return decode_shift(d, s, i, t);
   i.run = plain(s, t);

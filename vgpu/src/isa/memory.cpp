@@ -101,15 +101,27 @@ uint32_t values(Decoder& d, const Operand& o, std::string_view t, Instruction& i
   return width;
 }
 
+bool known_words(const Statement& s) {
+  return s.only({"weak|volatile|relaxed|acquire|release|mmio", "cta|cluster|gpu|sys", kSpacesOfAccesses, "v2|v4",
+                 "ca|cg|cs|lu|cv|wb|wt", "nc", "unified",
+                 "L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate",
+                 "L2::evict_normal|L2::evict_first|L2::evict_last", "L2::cache_hint", "L2::64B|L2::128B|L2::256B"});
+}
+
+size_t elements(const Statement& s) { return s.has("v4") ? 4 : s.has("v2") ? 2 : 1; }
+
 }  // namespace
 
 bool decode_memory(Decoder& d, const Statement& s, Instruction& i) {
   bool loads = s.op == "ld" || s.op == "ldu";
   if (!loads && s.op != "st") return true;  // prefetch and the like: nothing to do
-  if (s.operands.size() < 2) return false;
+  size_t wanted = s.has("L2::cache_hint") ? 3 : 2;  // what a cache is told is nothing here
+  if (!known_words(s) || s.operands.size() != wanted) return false;
+  const Operand& held = s.operands[loads ? 0 : 1];
+  if (elements(s) != (held.kind == Operand::Vector ? held.parts.size() : 1)) return false;
   std::string_view t = s.type();
   Where where = where_of(s);
-  uint32_t width = values(d, s.operands[loads ? 0 : 1], t, i);
+  uint32_t width = values(d, held, t, i);
   decode_address(d, s.operands[loads ? 1 : 0], where, i);
   i.run = loads ? of_type<true>(t, width, where) : of_type<false>(t, width, where);
   if (!i.run) return false;

@@ -104,10 +104,12 @@ uint8_t space_of(const Statement& s) {
   return s.has("shared") || s.has("shared::cta") ? kShared : s.has("local") ? kLocal : kParam;
 }
 
+constexpr std::string_view kSpaces = "global|const|shared|shared::cta|local|param|param::entry";
+
 bool decode_cvta(Decoder& d, const Statement& s, Instruction& i) {
   std::string_view t = s.type();
   bool to = s.has("to"), device = s.has("global") || s.has("const");
-  if (t != "u64" || s.operands.size() != 2) return false;
+  if (!s.only({"to", kSpaces}) || t != "u64" || s.operands.size() != 2) return false;
   i.d = d.exact(s.operands[0], t);
   const Operand& from = s.operands[1];
   if (from.kind == Operand::Name) return decode_variable(d, from, i, !device && !to);
@@ -118,13 +120,22 @@ bool decode_cvta(Decoder& d, const Statement& s, Instruction& i) {
   return true;
 }
 
+bool decode_function(Decoder& d, const Operand& o, Instruction& i) {
+  const ptx::Function* function = d.symbols().function(std::string(o.text));
+  if (!function || !function->defined) return false;
+  i.a = d.constant(d.take(*function), 8);
+  i.run = copy<uint64_t>;
+  d.emit(i);
+  return true;
+}
+
 }  // namespace
 
 // The address of a variable: in its own space, or generic.  A local address is always generic: a function may be handed
 // that of its caller's variable, and each call has local memory of its own here.
 bool decode_variable(Decoder& d, const Operand& o, Instruction& i, bool as_generic) {
   const Symbol* symbol = d.symbol(std::string(o.text));
-  if (!symbol) return false;
+  if (!symbol) return decode_function(d, o, i);
   if (symbol->space == ptx::Space::Local) as_generic = true;
   bool device = symbol->space == ptx::Space::Global || symbol->space == ptx::Space::Const;
   uint64_t offset = symbol->address + static_cast<uint64_t>(o.offset);
@@ -151,6 +162,7 @@ bool decode_move(Decoder& d, const Statement& s, Instruction& i) {
   if (s.op == "cvta") return decode_cvta(d, s, i);
   if (s.operands.size() != 2) return false;
   if (s.op == "isspacep") {
+    if (!s.only({"global|shared|shared::cta|local"}, 0) || s.words.empty()) return false;
     i.d = d.predicate(s.operands[0]);
     i.a = d.exact(s.operands[1], "u64");
     i.mode = s.has("shared") || s.has("shared::cta") ? kShared : s.has("local") ? kLocal : kParam;
@@ -158,6 +170,7 @@ bool decode_move(Decoder& d, const Statement& s, Instruction& i) {
     d.emit(i);
     return true;
   }
+  if (!s.only({})) return false;
   std::string_view t = s.type();
   const Operand& from = s.operands[1];
   if (s.operands[0].kind == Operand::Vector || from.kind == Operand::Vector) return decode_parts(d, s, i);

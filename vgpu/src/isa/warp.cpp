@@ -103,12 +103,14 @@ void result(Decoder& d, const Operand& o, Instruction& i) {
 }
 
 bool decode_shuffle(Decoder& d, const Statement& s, Instruction& i) {
-  if (s.operands.size() < 4) return false;
+  std::string_view how = s.one_of("up|down|bfly|idx");
+  if (!s.only({"sync", "up|down|bfly|idx"}) || how.empty() || s.type() != "b32") return false;
+  if (s.operands.size() != (s.has("sync") ? 5u : 4u)) return false;
   result(d, s.operands[0], i);
   i.a = d.exact(s.operands[1], "b32");
   i.c = d.exact(s.operands[2], "b32");
   i.e = d.exact(s.operands[3], "b32");
-  i.mode = s.has("up") ? kUp : s.has("down") ? kDown : s.has("bfly") ? kButterfly : kIndex;
+  i.mode = how == "up" ? kUp : how == "down" ? kDown : how == "bfly" ? kButterfly : kIndex;
   i.run = shfl;
   return true;
 }
@@ -121,10 +123,13 @@ bool decode_warp(Decoder& d, const Statement& s, Instruction& i) {
     if (!decode_shuffle(d, s, i)) return false;
     mask = 4;
   } else if (s.op == "activemask") {
+    if (!s.only({}) || s.operands.size() != 1) return false;
     i.d = d.exact(s.operands.at(0), "b32");
     i.run = activemask;
   } else if (s.op == "vote") {
-    if (s.operands.size() < 2) return false;
+    std::string_view how = s.one_of("all|any|uni|ballot");
+    if (!s.only({"sync", "all|any|uni|ballot"}) || how.empty() || s.type() != (how == "ballot" ? "b32" : "pred")) return false;
+    if (s.operands.size() != (s.has("sync") ? 3u : 2u)) return false;
     i.mode = s.has("all") ? kAll4 : s.has("any") ? kAny : s.has("uni") ? kUniform : kBallot;
     i.d = i.mode == kBallot ? d.exact(s.operands[0], "b32") : d.predicate(s.operands[0]);
     i.a = d.predicate(s.operands[1]);
@@ -132,20 +137,20 @@ bool decode_warp(Decoder& d, const Statement& s, Instruction& i) {
     i.run = vote;
     mask = 2;
   } else if (s.op == "match") {
-    if (s.operands.size() < 3) return false;
+    if (!s.only({"any|all", "sync"}) || s.words.size() != 3 || s.operands.size() != 3) return false;
     result(d, s.operands[0], i);
     i.a = d.exact(s.operands[1], s.type());
     i.mode = s.has("all");
     i.run = ptx::size_of(s.type()) == 8 ? match<uint64_t> : match<uint32_t>;
     mask = 2;
   } else if (s.op == "elect") {
-    if (s.operands.size() != 2 || s.operands[0].kind != Operand::Vector) return false;
+    if (!s.only({"sync"}, 0) || s.operands.size() != 2 || s.operands[0].kind != Operand::Vector) return false;
     result(d, s.operands[0], i);
     i.run = elect;
     mask = 1;
   } else if (s.op == "redux") {
     i.run = reduction(s);
-    if (!i.run || s.operands.size() < 3) return false;
+    if (!i.run || !s.only({"sync", "add|min|max|and|or|xor"}) || s.operands.size() != 3) return false;
     i.d = d.exact(s.operands[0], s.type());
     i.a = d.exact(s.operands[1], s.type());
     mask = 2;

@@ -25,6 +25,7 @@ Block::Block(const Launch& launch, Schedule& schedule, const Memory& memory, uin
   threads_ = launch.block[0] * launch.block[1] * launch.block[2];
   warps_.resize((threads_ + kLanes - 1) / kLanes);
   dynamic_at_ = align_up(launch.program->shared_bytes, 16);
+  charge_.set(sizeof *this + dynamic_at_ + launch.dynamic_shared + launch.parameters.size() + warps_.size() * sizeof(Warp));
   shared_.resize(dynamic_at_ + launch.dynamic_shared + 64);
   std::copy(launch.parameters.begin(), launch.parameters.end(), sixteen(parameters_));
   lanes_.shared = sixteen(shared_);

@@ -46,6 +46,7 @@ class Block {
   Step jump(Warp& warp, uint32_t group, uint32_t taken, uint32_t target);
   Step indexed(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
   Step call(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
+  const Program* pointed(Warp& warp, uint32_t group, const Instruction& i, uint32_t& mask);
   Step back(Warp& warp, uint32_t group, uint32_t mask);
   Step leave(Warp& warp, uint32_t group, uint32_t mask);
   Step barrier(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
@@ -69,6 +70,7 @@ class Block {
   uint32_t ready_ = 0, tired_ = 0, asleep_ = 0;
   uint64_t slept_at_ = 0;
   bool spinning_ = false;
+  Charge charge_;
 };
 
 }  // namespace vgpu

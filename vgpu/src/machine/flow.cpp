@@ -48,11 +48,13 @@ Block::Step Block::call(Warp& warp, uint32_t group, const Instruction& i, uint32
   uint32_t next = warp.groups[group].pc + 1;
   if (mask != warp.groups[group].mask) split(warp, group, warp.groups[group].mask & ~mask, next);
   if (!mask) return drop(warp, group), Step::Stop;
-  Group& g = warp.groups[group];
-  Frame* caller = g.frame;
+  Frame* caller = warp.groups[group].frame;
   const CallSite& site = caller->program->calls[static_cast<size_t>(i.imm)];
   if (caller->depth + 1 >= kMostDepth) return fail(Fault::CallDepth, &i, caller->program), Step::Stop;
-  const Program* callee = launch_.image->program(site.callee);
+  const Program* callee = site.callee.empty() ? pointed(warp, group, i, mask) : launch_.image->program(site.callee);
+  if (!callee || callee->parameter_bytes < site.parameter_bytes)
+    return fail(Fault::OutOfBounds, &i, caller->program), Step::Stop;
+  Group& g = warp.groups[group];
   Frame* frame = warp.enter(*callee);
   frame->caller = caller, frame->site = &site, frame->depth = caller->depth + 1, frame->return_pc = next;
   frame->holders = 1;  // the group's hold of the caller becomes the new frame's
@@ -67,6 +69,16 @@ Block::Step Block::call(Warp& warp, uint32_t group, const Instruction& i, uint32
   g.pc = 0;
   bind(frame);
   return Step::Next;
+}
+
+// What the first lane's pointer leads to; lanes with another one stay at the call, apart.
+const Program* Block::pointed(Warp& warp, uint32_t group, const Instruction& i, uint32_t& mask) {
+  const uint64_t* target = lanes_of<uint64_t>(lanes_, i.a);
+  uint64_t first = target[__builtin_ctz(mask)];
+  uint32_t same = mask & lanes_where([=](uint32_t l) { return target[l] == first; });
+  if (same != mask) split(warp, group, mask & ~same, warp.groups[group].pc);
+  mask = same;
+  return launch_.image->program_at(first);
 }
 
 Block::Step Block::back(Warp& warp, uint32_t group, uint32_t mask) {

@@ -1,22 +1,25 @@
 #include "image.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "../error.h"
+#include "library.h"
 
 namespace vgpu {
 
-Image::Image(std::string text, Memory& memory) : memory_(memory) {
-  ptx::parse(std::move(text), module_);
+Image::Image(std::string text, Memory& memory) : variables_(memory) {
+  ptx::parse(with_library(std::move(text)), module_);
+  for (const auto& [name, function] : module_.functions) functions_[ptx::address_of(function)] = &function;
   for (const ptx::Declaration& one : module_.variables) place(one);
   // After all have their places: a variable may hold another's address.
   for (const ptx::Declaration& one : module_.variables)
     if (!one.initial.empty()) initialize(one, reinterpret_cast<uint8_t*>(symbols_.at(one.name).address));
 }
 
-Image::~Image() {
-  for (auto& [name, symbol] : symbols_)
-    if (symbol.space != ptx::Space::Shared) memory_.release(reinterpret_cast<void*>(symbol.address));
+// Of its own: what a constructor that throws has placed goes, too.
+Image::Variables::~Variables() {
+  for (void* at : places) memory.release(at);
 }
 
 void Image::place(const ptx::Declaration& one) {
@@ -30,14 +33,14 @@ void Image::place(const ptx::Declaration& one) {
   if (declared != symbols_.end()) {  // before it is defined, with another size perhaps
     if (declared->second.space == ptx::Space::Shared) throw Unsupported("two variables of one name: " + one.name);
     if (declared->second.size >= one.size) return;
-    memory_.release(reinterpret_cast<void*>(declared->second.address));
   }
-  void* at = memory_.allocate(one.size ? one.size : 8);
-  if (!at) throw Unsupported("no memory for the variable " + one.name);
+  void* at = variables_.memory.allocate(one.size ? one.size : 8);
+  if (at) variables_.places.push_back(at);
+  else throw Unsupported("no memory for the variable " + one.name);
   symbols_[one.name] = {one.space, reinterpret_cast<uint64_t>(at), one.size, one.align, false};
 }
 
-void Image::initialize(const ptx::Declaration& one, uint8_t* at) const {
+void Image::initialize(const ptx::Declaration& one, uint8_t* at) {
   uint32_t width = ptx::size_of(one.type), offset = 0;
   if (width > sizeof(uint64_t)) throw Unsupported(one.name + ": an initial value of more than 64 bits");
   bool negative = false;
@@ -51,9 +54,7 @@ void Image::initialize(const ptx::Declaration& one, uint8_t* at) const {
     } else if (token.text == "generic" || token.text == "mask") {
       continue;
     } else {
-      const Symbol* other = find(std::string(token.text));
-      if (!other) throw Unsupported(one.name + ": an initial value that is not known: " + std::string(token.text));
-      bits = other->address;
+      bits = address_of(one, std::string(token.text));
     }
     std::memcpy(at + offset, &bits, width);
     offset += width;
@@ -61,9 +62,24 @@ void Image::initialize(const ptx::Declaration& one, uint8_t* at) const {
   }
 }
 
+// Of what a variable's initial value names.
+uint64_t Image::address_of(const ptx::Declaration& one, const std::string& name) {
+  if (const Symbol* other = find(name)) return other->address;
+  const ptx::Function* pointed = function(name);
+  if (!pointed || !pointed->defined) throw Unsupported(one.name + ": an initial value that is not known: " + name);
+  taken_.push_back(name);
+  return ptx::address_of(*pointed);
+}
+
 const Symbol* Image::find(const std::string& name) const {
   auto found = symbols_.find(name);
   return found == symbols_.end() ? nullptr : &found->second;
+}
+
+uint64_t Image::constant_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& [name, symbol] : symbols_) bytes += symbol.space == ptx::Space::Const ? symbol.size : 0;
+  return bytes;
 }
 
 const ptx::Function* Image::function(const std::string& name) const {
@@ -71,20 +87,40 @@ const ptx::Function* Image::function(const std::string& name) const {
   return found == module_.functions.end() ? nullptr : &found->second;
 }
 
+std::vector<std::string> Image::entries() const {
+  std::vector<std::string> names;
+  for (const auto& [name, function] : module_.functions)
+    if (function.entry && function.defined) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 const Program* Image::program(const std::string& name) {
   auto known = programs_.find(name);
   if (known != programs_.end()) return known->second.get();
-  const ptx::Function* f = function(name);
-  if (!f || !f->defined) return nullptr;
-  auto made = std::make_unique<Program>(Decoder(*f, *this).program());
-  const Program* done = (programs_[name] = std::move(made)).get();
-  try {  // what it calls is refused now, and not in the midst of a launch
-    for (const CallSite& site : done->calls) program(site.callee);
-  } catch (const Unsupported&) {
-    programs_.erase(name);
-    throw;
+  // What it calls or may call is refused now, and not in the midst of a launch.
+  std::unordered_map<std::string, std::unique_ptr<Program>> fresh;
+  std::vector<std::string> wanted = {name};
+  while (!wanted.empty()) {
+    std::string next = std::move(wanted.back());
+    wanted.pop_back();
+    const ptx::Function* f = function(next);
+    if (!f || !f->defined || programs_.count(next) || fresh.count(next)) continue;
+    const Program& made = *(fresh[next] = std::make_unique<Program>(Decoder(*f, *this).program()));
+    wanted.insert(wanted.end(), made.taken.begin(), made.taken.end());
+    for (const CallSite& site : made.calls) {
+      if (site.callee.empty()) wanted.insert(wanted.end(), taken_.begin(), taken_.end());
+      else wanted.push_back(site.callee);
+    }
   }
-  return done;
+  programs_.merge(fresh);
+  known = programs_.find(name);
+  return known == programs_.end() ? nullptr : known->second.get();
+}
+
+const Program* Image::program_at(uint64_t address) {
+  auto found = functions_.find(address);
+  return found == functions_.end() ? nullptr : program(found->second->name);
 }
 
 }  // namespace vgpu

@@ -13,22 +13,34 @@ class Image : public Symbols {
  public:
   // Unsupported: the text is no PTX, or there is no memory for its variables.
   Image(std::string text, Memory& memory);
-  ~Image() override;
   Image(const Image&) = delete;
 
   // Unsupported, with the line: an instruction that is not known.  nullptr: no function of that name.
   const Program* program(const std::string& name);
+  const Program* program_at(uint64_t address);  // of a function whose address was taken
+  uint64_t constant_bytes() const;  // of all its variables in constant memory
   const ptx::Function* function(const std::string& name) const override;
   const Symbol* find(const std::string& name) const override;
+  std::vector<std::string> entries() const;  // the kernels' names, in their order
 
  private:
   void place(const ptx::Declaration& one);
-  void initialize(const ptx::Declaration& one, uint8_t* at) const;
+  void initialize(const ptx::Declaration& one, uint8_t* at);
+  uint64_t address_of(const ptx::Declaration& one, const std::string& name);
 
-  Memory& memory_;
+  struct Variables {
+    explicit Variables(Memory& of) : memory(of) {}
+    ~Variables();
+    Memory& memory;
+    std::vector<void*> places;
+  };
+
+  Variables variables_;
   ptx::Module module_;
   std::unordered_map<std::string, Symbol> symbols_;
   std::unordered_map<std::string, std::unique_ptr<Program>> programs_;
+  std::unordered_map<uint64_t, const ptx::Function*> functions_;  // by their addresses
+  std::vector<std::string> taken_;                                // functions that variables begin with
 };
 
 }  // namespace vgpu

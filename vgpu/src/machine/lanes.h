@@ -7,6 +7,13 @@
 #include "../isa/special.h"
 #include "memory.h"
 
+// Before a loop whose turns do not depend on each other.
+#if defined(__clang__)
+#define VGPU_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define VGPU_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 namespace vgpu {
 
 class Observer;
@@ -61,7 +68,11 @@ inline uint32_t& predicate(Lanes& w, uint32_t offset) { return *reinterpret_cast
 template <class F>
 inline void each(uint32_t mask, F f) {
   if (mask == kAll) {
-#pragma GCC ivdep
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#else
+VGPU_INDEPENDENT
+#endif
     for (uint32_t lane = 0; lane < kLanes; lane++) f(lane);
     return;
   }
@@ -74,7 +85,7 @@ template <class D, class F>
 inline void assign(uint32_t mask, D* d, F f) {
   constexpr int kFew = 3;
   if (mask == kAll || __builtin_popcount(mask) < kFew) return each(mask, [=](uint32_t l) { d[l] = static_cast<D>(f(l)); });
-#pragma GCC ivdep
+VGPU_INDEPENDENT
   for (uint32_t lane = 0; lane < kLanes; lane++) d[lane] = mask >> lane & 1 ? static_cast<D>(f(lane)) : d[lane];
 }
 
@@ -82,7 +93,7 @@ inline void assign(uint32_t mask, D* d, F f) {
 template <class F>
 inline uint32_t lanes_where(F f) {
   uint8_t holds[kLanes];
-#pragma GCC ivdep
+VGPU_INDEPENDENT
   for (uint32_t lane = 0; lane < kLanes; lane++) holds[lane] = f(lane);
   uint32_t bits = 0;
   for (uint32_t byte = 0; byte < kLanes / 8; byte++) {

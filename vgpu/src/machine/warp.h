@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "../isa/instruction.h"
+#include "charge.h"
 #include "lanes.h"
 
 namespace vgpu {
@@ -19,6 +20,7 @@ struct Frame {
   uint32_t return_pc = 0;
   uint32_t depth = 0;
   uint32_t holders = 0;  // groups in it, and frames called from it
+  Charge charge;
 
   void prepare(const Program& p);  // registers zero, constants in place
   uint8_t* aligned();              // where the registers begin

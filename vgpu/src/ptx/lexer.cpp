@@ -1,5 +1,6 @@
 #include "lexer.h"
 
+#include <algorithm>
 #include <cctype>
 
 #include "../error.h"
@@ -10,10 +11,16 @@ namespace {
 // Reads on from `at`, behind what the token holds.
 class Lexer {
  public:
-  explicit Lexer(std::string_view text) : text_(text) {}
+  Lexer(std::string_view text, uint32_t line) : text_(text), line_(line) {}
 
-  std::vector<Token> all() {
-    while (skip_blanks()) out_.push_back({text_.substr(at_, length()), line_}), at_ += out_.back().text.size();
+  std::vector<Token> all(bool whole_blocks) {
+    while (skip_blanks()) {
+      bool block = whole_blocks && text_[at_] == '{' && (out_.empty() || out_.back().text != "=");
+      size_t size = block ? block_length() : length();
+      out_.push_back({text_.substr(at_, size), line_});
+      if (block) line_ += static_cast<uint32_t>(std::count(text_.begin() + at_, text_.begin() + at_ + size, '\n'));
+      at_ += size;
+    }
     return std::move(out_);
   }
 
@@ -44,15 +51,32 @@ class Lexer {
       return end + 1 - at_;
     }
     size_t n = 0;
-    while (at_ + n < text_.size() && is_word(text_[at_ + n])) n++;
+    // `.reg.b32` are two: directives need no blank between them, and an op's modifiers never come first.
+    while (at_ + n < text_.size() && is_word(text_[at_ + n]) && !(n && text_[at_] == '.' && text_[at_ + n] == '.')) n++;
     return n ? n : 1;
+  }
+
+  // Up to the brace that closes the one here.
+  size_t block_length() const {
+    size_t depth = 0;
+    for (size_t k = at_; k < text_.size(); k++) {
+      char c = text_[k];
+      if (c != '{' && c != '}' && c != '"' && c != '/') continue;
+      if (c == '{') depth++;
+      else if (c == '}' && --depth == 0) return k + 1 - at_;
+      else if (c == '"') k = text_.find('"', k + 1);
+      else if (text_.compare(k, 2, "//") == 0) k = text_.find('\n', k);
+      else if (text_.compare(k, 2, "/*") == 0) k = text_.find("*/", k + 2);
+      if (k == std::string_view::npos) break;
+    }
+    throw Unsupported("line " + std::to_string(line_) + ": '{': nothing closes it");
   }
 
   bool starts(std::string_view what) const { return text_.compare(at_, what.size(), what) == 0; }
 
   std::string_view text_;
   size_t at_ = 0;
-  uint32_t line_ = 1;
+  uint32_t line_;
   std::vector<Token> out_;
 };
 
@@ -62,6 +86,6 @@ bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.';
 }
 
-std::vector<Token> tokens(std::string_view text) { return Lexer(text).all(); }
+std::vector<Token> tokens(std::string_view text, bool whole_blocks, uint32_t line) { return Lexer(text, line).all(whole_blocks); }
 
 }  // namespace vgpu::ptx

@@ -1,5 +1,6 @@
 #include "module.h"
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
@@ -24,6 +25,22 @@ Space space_of(std::string_view word, bool& is_space) {
   return is_space ? found->second : Space::Register;
 }
 
+const Token& need(const std::vector<Token>& tokens, size_t at) {
+  if (at >= tokens.size()) throw Unsupported("the text ends too soon");
+  return tokens[at];
+}
+
+// The mark that closes the one at `open`.
+size_t closing(const std::vector<Token>& tokens, size_t open) {
+  std::string_view in = tokens[open].text, out = in == "(" ? ")" : "}";
+  size_t depth = 0;
+  for (size_t k = open; k < tokens.size(); k++) {
+    if (tokens[k].text == in) depth++;
+    if (tokens[k].text == out && --depth == 0) return k;
+  }
+  refuse(tokens[open], "nothing closes it");
+}
+
 // Reads a module's text from its first token to its last.
 class Parser {
  public:
@@ -40,7 +57,8 @@ class Parser {
     if (first.text == ".version" || first.text == ".target" || first.text == ".address_size" || first.text == ".file") {
       skip_line();
     } else if (first.text == ".section") {
-      at_ = closing(find("{")) + 1;
+      while (!is_block(need(tokens_, at_))) at_++;
+      at_++;
     } else if (is_function()) {
       function();
     } else {
@@ -55,56 +73,31 @@ class Parser {
     while (at_ < tokens_.size() && tokens_[at_].line == line) at_++;
   }
 
+  static bool is_block(const Token& token) { return token.text[0] == '{'; }
+
   // Does a function begin here?  Words such as .visible and .weak come before.
   bool is_function() const {
-    for (size_t k = at_; k < tokens_.size() && tokens_[k].text != ";" && tokens_[k].text != "=" && tokens_[k].text != "{"; k++)
+    for (size_t k = at_; k < tokens_.size() && tokens_[k].text != ";" && tokens_[k].text != "=" && !is_block(tokens_[k]); k++)
       if (tokens_[k].text == ".entry" || tokens_[k].text == ".func") return true;
     return false;
   }
 
   void function() {
-    for (; tokens_[at_].text != ".entry" && tokens_[at_].text != ".func"; at_++)
-      if (tokens_[at_].text != ".visible" && tokens_[at_].text != ".weak" && tokens_[at_].text != ".extern")
-        refuse(tokens_[at_], "a function cannot begin so");
     Function f;
-    f.entry = tokens_[at_++].text == ".entry";
-    if (need(at_).text == "(") f.results = parameters(f.parameter_bytes);
-    f.name = need(at_++).text;
-    if (need(at_).text == "(") f.parameters = parameters(f.parameter_bytes);
-    while (need(at_).text != "{" && tokens_[at_].text != ";") at_++;  // .maxntid and the like
-    if (tokens_[at_].text == "{") {
-      size_t end = closing(at_);
-      f.body.assign(tokens_.begin() + at_ + 1, tokens_.begin() + end);
+    for (; tokens_[at_].text != ".entry" && tokens_[at_].text != ".func"; at_++)
+      if (!linkage_of(tokens_[at_].text, f.linkage)) refuse(tokens_[at_], "a function cannot begin so");
+    bool entry = tokens_[at_++].text == ".entry";
+    Linkage linkage = f.linkage;
+    f = signature(tokens_, at_);
+    f.entry = entry, f.linkage = linkage;
+    while (!is_block(need(tokens_, at_)) && tokens_[at_].text != ";") at_++;  // .maxntid and the like
+    if (is_block(tokens_[at_])) {
+      f.body = tokens_[at_];
       f.defined = true;
-      at_ = end;
     }
     at_++;
-    auto known = module_.functions.find(f.name);
-    if (known == module_.functions.end() || f.defined) module_.functions[f.name] = std::move(f);
-  }
-
-  std::vector<Parameter> parameters(uint32_t& offset) {
-    std::vector<Parameter> found;
-    size_t end = closing(at_);
-    size_t from = at_ + 1;
-    while (from < end) {
-      size_t to = from;
-      while (to < end && tokens_[to].text != ",") to++;
-      for (const Declaration& one : declarations(tokens_, from, to)) {
-        if (uint64_t(offset) + one.align + one.size > kMostParameters) refuse(tokens_[from], "too many parameters");
-        offset = align_up(offset, one.align);
-        found.push_back({one.name, offset, one.size});
-        offset += one.size;
-      }
-      from = to + 1;
-    }
-    at_ = end + 1;
-    return found;
-  }
-
-  const Token& need(size_t at) const {
-    if (at >= tokens_.size()) throw Unsupported("the text ends too soon");
-    return tokens_[at];
+    Function& known = module_.functions[f.name];
+    if (!known.defined || (f.defined && known.linkage == Linkage::Weak)) known = std::move(f);
   }
 
   size_t find(std::string_view text) const {
@@ -115,17 +108,6 @@ class Parser {
       if (tokens_[k].text == "}" && depth) depth--;
     }
     refuse(tokens_[at_], "no '" + std::string(text) + "' follows");
-  }
-
-  // The mark that closes the one at `open`.
-  size_t closing(size_t open) const {
-    std::string_view in = tokens_[open].text, out = in == "(" ? ")" : "}";
-    size_t depth = 0;
-    for (size_t k = open; k < tokens_.size(); k++) {
-      if (tokens_[k].text == in) depth++;
-      if (tokens_[k].text == out && --depth == 0) return k;
-    }
-    refuse(tokens_[open], "nothing closes it");
   }
 
   const std::vector<Token>& tokens_;
@@ -167,11 +149,38 @@ size_t behind_name(const std::vector<Token>& tokens, size_t k, size_t end, Decla
   return k;
 }
 
+std::vector<Parameter> parameters(const std::vector<Token>& tokens, size_t& at, uint32_t& offset) {
+  std::vector<Parameter> found;
+  size_t end = closing(tokens, at);
+  size_t from = at + 1;
+  while (from < end) {
+    size_t to = from;
+    while (to < end && tokens[to].text != ",") to++;
+    for (const Declaration& one : declarations(tokens, from, to)) {
+      if (uint64_t(offset) + one.align + one.size > kMostParameters) refuse(tokens[from], "too many parameters");
+      offset = align_up(offset, one.align);
+      found.push_back({one.name, offset, one.size});
+      offset += one.size;
+    }
+    from = to + 1;
+  }
+  at = end + 1;
+  return found;
+}
+
 }  // namespace
+
+Function signature(const std::vector<Token>& tokens, size_t& at) {
+  Function f;
+  if (need(tokens, at).text == "(") f.results = parameters(tokens, at, f.parameter_bytes);
+  f.name = need(tokens, at++).text;
+  if (need(tokens, at).text == "(") f.parameters = parameters(tokens, at, f.parameter_bytes);
+  return f;
+}
 
 void parse(std::string text, Module& module) {
   module.text = std::move(text);
-  Parser(tokens(module.text), module).all();
+  Parser(tokens(module.text, true), module).all();
 }
 
 uint32_t size_of(std::string_view type) {
@@ -183,10 +192,18 @@ uint32_t size_of(std::string_view type) {
   return found == known.end() ? 0 : found->second;
 }
 
+bool linkage_of(std::string_view word, Linkage& linkage) {
+  if (word == ".visible") linkage = Linkage::Visible;
+  else if (word == ".weak" || word == ".common") linkage = Linkage::Weak;
+  else if (word == ".extern") linkage = Linkage::Extern;
+  else return false;
+  return true;
+}
+
 std::vector<Declaration> declarations(const std::vector<Token>& tokens, size_t at, size_t end) {
   Declaration common;
   uint32_t vector = 1;
-  bool spaced = false, external = false;
+  bool spaced = false;
   size_t k = at;
   for (; k < end && tokens[k].text[0] == '.'; k++) {
     std::string_view word = tokens[k].text;
@@ -197,9 +214,8 @@ std::vector<Declaration> declarations(const std::vector<Token>& tokens, size_t a
     else if (word == ".align") common.align = k + 1 < end ? number(tokens[++k]) : 1;
     else if (word == ".v2") vector = 2;
     else if (word == ".v4") vector = 4;
-    else if (word == ".extern") external = true;
     else if (uint32_t size = size_of(word.substr(1))) common.type = word.substr(1), common.element = size;
-    else if (word != ".visible" && word != ".weak" && word != ".common" && word != ".ptr" && word != ".managed")
+    else if (!linkage_of(word, common.linkage) && word != ".ptr" && word != ".managed")
       refuse(tokens[k], "a declaration that is not known");
   }
   if (k >= end || !spaced || !common.element) refuse(tokens[at < tokens.size() ? at : tokens.size() - 1], "no declaration");
@@ -210,7 +226,7 @@ std::vector<Declaration> declarations(const std::vector<Token>& tokens, size_t a
     Declaration one = common;
     one.name = tokens[k++].text;
     k = behind_name(tokens, k, end, one);
-    if (external && one.space == Space::Shared) one.unsized = true;
+    if (one.linkage == Linkage::Extern && one.space == Space::Shared) one.unsized = true;
     found.push_back(std::move(one));
     if (k < end && tokens[k].text != ",") refuse(tokens[k], "no declaration");
     k++;
@@ -233,9 +249,11 @@ uint64_t literal(std::string_view text, bool negative, std::string_view type) {
     type == "f32" ? std::memcpy(&bits, &small, 4) : std::memcpy(&bits, &value, 8);
     return bits;
   }
+  if (exact && word.size() != (word[1] == 'f' || word[1] == 'F' ? 10 : 18)) throw Unsupported("no number: " + word);
+  errno = 0;
   bits = std::strtoull(word.c_str() + (exact ? 2 : 0), &end, exact ? 16 : 0);
   if (*end == 'U') end++;
-  if (*end) throw Unsupported("no number: " + word);
+  if (*end || errno == ERANGE) throw Unsupported("no number: " + word);
   if (exact) return negative ? bits ^ (word[1] == 'f' || word[1] == 'F' ? 1ull << 31 : 1ull << 63) : bits;
   if (!to_float) return negative ? 0 - bits : bits;
   double value = static_cast<double>(bits) * (negative ? -1 : 1);

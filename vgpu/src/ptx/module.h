@@ -12,10 +12,15 @@
 namespace vgpu::ptx {
 
 enum class Space : uint8_t { Register, Global, Const, Shared, Local, Param };
+enum class Linkage : uint8_t { Own, Visible, Weak, Extern };  // who sees a name: its module alone, or all
+
+// The linkage that a word such as .weak names; false: it names none.
+bool linkage_of(std::string_view word, Linkage& linkage);
 
 // One variable, parameter or register declaration.  Sizes in bytes.
 struct Declaration {
   Space space = Space::Register;
+  Linkage linkage = Linkage::Own;
   std::string name;
   std::string_view type;  // such as f32
   uint32_t element = 0;   // bytes of one element
@@ -34,11 +39,12 @@ struct Parameter {
 
 struct Function {
   std::string name;
+  Linkage linkage = Linkage::Own;
   bool entry = false;
   bool defined = false;  // has a body here
   std::vector<Parameter> parameters, results;
   uint32_t parameter_bytes = 0;  // of both, results first
-  std::vector<Token> body;       // without the outer braces
+  Token body;                    // with its braces: read when it is decoded
 };
 
 struct Module {
@@ -49,6 +55,12 @@ struct Module {
 
 // Unsupported, with the line, where the text is no PTX.
 void parse(std::string text, Module& module);
+
+// What a function or a prototype declares from tokens[at] on: (results) name (parameters).
+Function signature(const std::vector<Token>& tokens, size_t& at);
+
+// What stands for a function where a program takes its address: nothing lies there that could be read.
+inline uint64_t address_of(const Function& function) { return reinterpret_cast<uint64_t>(&function); }
 
 // Bytes of a type such as u32; 0 for what is none.  A predicate has 1.
 uint32_t size_of(std::string_view type);

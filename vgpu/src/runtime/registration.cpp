@@ -3,6 +3,8 @@
 #include <map>
 #include <memory>
 
+#include "../fatbin.h"
+
 using namespace vgpu;
 
 namespace {
@@ -49,9 +51,10 @@ Kernel* kernel_of(const void* host) {
   Name& one = found->second;
   if (!one.kernel) {
     Module* module = module_of(*one.unit);
-    const ptx::Function* function = module ? module->image->function(one.name) : nullptr;
-    if (!function || !function->defined) return nullptr;
-    one.kernel.reset(new Kernel{module, function, nullptr, ""});
+    if (!module) return nullptr;
+    const ptx::Function* function = module->image ? module->image->function(one.name) : nullptr;
+    if (module->image && (!function || !function->defined)) return nullptr;
+    one.kernel.reset(new Kernel{module, function, one.name, nullptr, module->refused});
   }
   return one.kernel.get();
 }
@@ -62,7 +65,7 @@ const Symbol* variable_of(const void* host) {
   auto found = r.variables.find(host);
   if (found == r.variables.end()) return nullptr;
   Module* module = module_of(*found->second.unit);
-  return module ? module->image->find(found->second.name) : nullptr;
+  return module && module->image ? module->image->find(found->second.name) : nullptr;
 }
 
 int remember(int error) {
@@ -73,6 +76,7 @@ int remember(int error) {
 }  // namespace vgpu
 
 API void** __cudaRegisterFatBinary(void* wrapper) {
+  Device::get().offer(newest_ptx(wrapper));
   return reinterpret_cast<void**>(new Unit{static_cast<Wrapper*>(wrapper)->container});
 }
 API void __cudaRegisterFatBinaryEnd(void**) {}

@@ -1,0 +1,28 @@
+"""`tfdet vgpu`: any program on the virtual GPU."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from tfdet.base.errors import UsageError
+from tfdet.base.paths import find_project
+
+
+def vgpu(
+    words: Annotated[list[str], typer.Argument(metavar="-- PROGRAM ARGS...", help="python train.py --lr 0.1")],
+    schedule: Annotated[
+        str, typer.Option(help="serial, reverse, random:SEED or adversary:SEED: in which order its kernels run")
+    ] = "serial",
+) -> None:
+    """Run a program that finds the virtual GPU where it looks for CUDA; its exit code is the program's."""
+    from tfdet.engines import vgpu as device
+
+    chosen = device.checked(schedule)
+    environ = device.environ(device.library(find_project()), chosen)
+    try:
+        os.execvpe(words[0], words, environ)
+    except FileNotFoundError:
+        raise UsageError(f"{words[0]} is not on PATH", "Name the program as you would to your shell.") from None

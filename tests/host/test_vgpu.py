@@ -1,0 +1,107 @@
+"""The virtual GPU as a user meets it: any program on it, what it needs, and nothing of it where nobody asked."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tfdet.base.errors import Exit, UsageError
+from tfdet.base.paths import Project
+from tfdet.engines import doctor, vgpu
+from tfdet.engines.locks import check_lock, framework_of, without_nvidia
+from tfdet.matrix.load import load_matrix
+from tfdet_probe.devices.vgpu import Vgpu, _schedule
+
+NAME_OF_THE_DEVICE = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+name = ctypes.create_string_buffer(100)
+print(cuda.cuInit(0), cuda.cuDeviceGetName(name, 100, 0), name.value.decode())
+"""
+
+
+def tfdet(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "tfdet", *arguments], capture_output=True, text=True, timeout=600)
+
+
+def test_a_program_finds_the_virtual_gpu() -> None:
+    done = tfdet("vgpu", "--schedule", "random:7", "--", sys.executable, "-c", NAME_OF_THE_DEVICE)
+    assert (done.returncode, done.stdout) == (0, "0 0 tfdet virtual GPU (CPU emulation)\n"), done.stderr
+
+
+def test_a_programs_exit_code_is_handed_on() -> None:
+    assert tfdet("vgpu", "--", sys.executable, "-c", "raise SystemExit(7)").returncode == 7
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--schedule", "backwards", "--", "true"], "no schedule is called 'backwards'"),
+        (["--", "no-such-program"], "no-such-program is not on PATH"),
+    ],
+)
+def test_wrong_words_are_told(words: list[str], told: str) -> None:
+    done = tfdet("vgpu", *words)
+    assert (done.returncode, told in done.stderr) == (Exit.USAGE, True), done.stderr
+
+
+@pytest.mark.parametrize("name", ["serial", "reverse", "random:0", "adversary:12"])
+def test_schedules_that_the_device_knows(name: str) -> None:
+    assert vgpu.checked(name) == name
+
+
+@pytest.mark.parametrize("name", ["", "random", "random:-1", "random:1x", "serial:1", "RANDOM:1"])
+def test_schedules_that_it_does_not_know(name: str) -> None:
+    with pytest.raises(UsageError):
+        vgpu.checked(name)
+
+
+def test_what_speaks_of_cards_does_not_hide_it(tmp_path: Path) -> None:
+    before = {"CUDA_VISIBLE_DEVICES": "", "LD_LIBRARY_PATH": "/cuda", "PATH": "/bin"}
+    found = vgpu.environ(tmp_path, "serial", before)
+    assert found == {"LD_LIBRARY_PATH": f"{tmp_path}:/cuda", "PATH": f"{tmp_path}:/bin", "VGPU_SCHEDULE": "serial"}
+    assert before["CUDA_VISIBLE_DEVICES"] == "", "the caller's own stay"
+
+
+def test_without_a_compiler_it_is_told_what_to_install(checkout: Project, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path)], check=True)  # where no ziglang is
+    command = [str(tmp_path / "bin" / "python"), str(checkout.vgpu / "build.py"), "--compiler"]
+    done = subprocess.run(command, capture_output=True, text=True, env={"PATH": "/nowhere"})
+    assert (done.returncode, "pip install ziglang" in done.stderr) == (3, True), done.stderr
+
+
+def test_the_doctor_looks_for_the_compiler_and_not_for_a_card(checkout: Project) -> None:
+    names = [check.name for check in doctor.examine(checkout, load_matrix(checkout.matrix), "tf2.0", "vgpu")]
+    assert "C++ compiler for the virtual GPU" in names
+    assert not {"GPU", "driver", "GPU code", "NVIDIA runtime in Docker"}.intersection(names)
+
+
+@pytest.mark.parametrize(("key", "brings"), [("tf2.0", False), ("tf2.21", True)])
+def test_nvidias_libraries_are_left_out_and_nothing_else(
+    checkout: Project, tmp_path: Path, key: str, brings: bool
+) -> None:
+    whole = checkout.lock(key, "gpu").read_text("utf-8")
+    bare = without_nvidia(whole)
+    gone = set(whole.splitlines()) - set(bare.splitlines())
+    assert bool(gone) is brings
+    assert all(line.startswith(("nvidia-", "    --hash")) for line in gone)
+    assert "\nnvidia-" not in bare and "\ntensorflow" in bare
+    lock = tmp_path / "bare.txt"
+    lock.write_text(bare, "utf-8")
+    check_lock(lock, framework=framework_of(checkout, load_matrix(checkout.matrix).environment(key)))
+
+
+def test_each_run_of_a_case_has_its_own_schedule_and_always_the_same() -> None:
+    names = [_schedule(number) for number in range(200)]
+    assert names[:5] == ["serial", "reverse", "random:2", "adversary:3", "random:4"]
+    assert len(set(names)) == 200
+    assert all(vgpu.checked(name) for name in names)
+
+
+def test_where_it_was_not_built_nothing_is_begun_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TFDET_VGPU", str(tmp_path))
+    monkeypatch.setattr("os.execv", lambda *_: pytest.fail("begun anew"))
+    Vgpu().enter()

@@ -1,0 +1,189 @@
+"""Closed libraries: handles and settings are answered, what computes is refused by its name, nothing stays behind."""
+
+import ctypes
+import subprocess
+import sys
+
+import pytest
+from virtual_device import builder
+
+CREATES = [
+    "cublasCreate_v2",
+    "cublasLtCreate",
+    "cudnnCreate",
+    "cudnnCreateTensorDescriptor",
+    "cufftCreate",
+    "cusolverDnCreate",
+    "cusparseCreate",
+    "curandCreateGenerator",
+    "cusparseCreateMatDescr",
+]
+SETS = [
+    "cublasSetStream_v2",
+    "cudnnSetStream",
+    "cudnnSetTensorNdDescriptor",
+    "cudnnDestroyPoolingDescriptor",
+    "cufftSetStream",
+    "cusolverDnSetStream",
+    "cusparseSetStream",
+    "cufftSetWorkArea",
+    "cublasDestroy_v2",
+    "cudnnDeriveBNTensorDescriptor",
+    "cudnnCnnInferVersionCheck",
+    "cusolverDnXsyevjSetTolerance",
+    "cublasLtMatmulDescSetAttribute",
+]
+ON_STREAM = [
+    "cublasSgemm_v2",
+    "cublasStrsm_v2",
+    "cudnnPoolingBackward",
+    "cudnnConvolutionForward",
+    "cudnnBatchNormalizationForwardTraining",
+    "cudnnTransformTensor",
+    "cudnnSetTensor",
+    "cublasSetMatrix",
+    "cufftExecC2C",
+    "curandGenerateUniform",
+]
+REFUSED = [
+    "cusolverDnSpotrf_bufferSize",
+    "cusolverDnSgesvd",
+    "cusparseSpMM",
+    "cublasSgetrfBatched",
+    "cublasLtMatmul",
+    "cublasLtMatmulAlgoGetHeuristic",
+    "ncclAllReduce",
+    "cudnnGetRNNParamsSize",
+    "cudnnFindConvolutionForwardAlgorithmEx",
+    "cudnnCreatePersistentRNNPlan",
+]
+
+
+@pytest.fixture
+def cuda(device):
+    device.cuda.vgpu_refused.restype = ctypes.c_char_p
+    device.cuda.vgpu_forget_refused()
+    yield device.cuda
+    device.cuda.vgpu_forget_refused()
+
+
+def refused(cuda):
+    return cuda.vgpu_refused().decode().split("\n")
+
+
+@pytest.mark.parametrize("name", CREATES)
+def test_a_handle_is_made(cuda, name):
+    made = ctypes.c_uint64()
+    assert getattr(cuda, name)(ctypes.byref(made)) == 0
+    assert made.value and refused(cuda) == [""]
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_a_setting_is_taken(cuda, name):
+    assert getattr(cuda, name)(None) == 0
+    assert refused(cuda) == [""]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_has_its_own_clean_error_gets_a_status(cuda, name):
+    assert getattr(cuda, name)(None) != 0
+    assert refused(cuda) == [name]
+
+
+@pytest.mark.parametrize("name", ON_STREAM)
+def test_what_would_end_a_stream_is_raised_in_the_line_that_called(cuda, name):
+    with pytest.raises(NotImplementedError, match=f"{name} is not on the virtual GPU"):
+        getattr(cuda, name)(None)
+        raise AssertionError("it went on")
+    assert refused(cuda) == [name]
+
+
+def test_each_is_named_once_until_forgotten(cuda):
+    for name in ["cusparseSpMM", "cusolverDnSgesvd", "cusparseSpMM"]:
+        getattr(cuda, name)(None)
+    assert refused(cuda) == ["cusparseSpMM", "cusolverDnSgesvd"]
+    cuda.vgpu_forget_refused()
+    assert refused(cuda) == [""]
+
+
+def test_the_program_goes_on_after_the_exception(cuda):
+    caller = f"import ctypes; c = ctypes.CDLL({cuda._name!r})\n"
+    caller += "def both(): c.cudnnPoolingForward(None), c.cublasSgemm_v2(None)\n"
+    caller += "try:\n both()\nexcept NotImplementedError as e: print(e)\n"
+    caller += "for k in range(1000): pass\nprint('went on')\n"
+    done = subprocess.run([sys.executable, "-c", caller], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.splitlines() == ["cudnnPoolingForward is not on the virtual GPU", "went on"]
+
+
+def test_a_program_without_python_gets_a_status(cuda, tmp_path):
+    source = tmp_path / "main.cpp"
+    source.write_text('extern "C" int cudnnPoolingForward(void*); int main() { return cudnnPoolingForward(nullptr); }')
+    command = [*builder.compiler(), str(source), "-o", str(tmp_path / "main"), cuda._name]
+    subprocess.run(command, check=True, timeout=300)
+    done = subprocess.run([str(tmp_path / "main")], capture_output=True, text=True, timeout=60, env={
+        "LD_LIBRARY_PATH": cuda._name.rpartition("/")[0]
+    })  # fmt: skip
+    assert (done.returncode, "cudnnPoolingForward" in done.stderr) == (9, True)
+
+
+def test_a_convolution_is_refused_where_it_computes(cuda):
+    """Algorithms and sizes are answered: TensorFlow ends its stream where they fail, and their names say less."""
+    count, performance, chosen, size = (
+        ctypes.c_int(),
+        (ctypes.c_int * 12)(*[7] * 12),
+        ctypes.c_int(7),
+        ctypes.c_size_t(7),
+    )
+    pointers = [ctypes.c_void_p()] * 5
+    assert cuda.cudnnGetConvolutionForwardAlgorithm(*pointers, 0, ctypes.c_size_t(0), ctypes.byref(chosen)) == 0
+    assert cuda.cudnnGetConvolutionForwardAlgorithm_v7(*pointers, 1, ctypes.byref(count), performance) == 0
+    assert cuda.cudnnGetConvolutionForwardWorkspaceSize(*pointers, 0, ctypes.byref(size)) == 0
+    assert (chosen.value, count.value, set(performance), size.value) == (0, 1, {0}, 0)
+    assert refused(cuda) == [""]
+
+
+def test_a_graph_is_refused_at_its_first_operation(cuda):
+    for kind, name in [
+        (17, ""),
+        (1, ""),
+        (10, "cudnnBackendFinalize(CONVOLUTION_FORWARD)"),
+        (4, "cudnnBackendFinalize"),
+    ]:
+        cuda.vgpu_forget_refused()
+        descriptor = ctypes.c_void_p()
+        assert cuda.cudnnBackendCreateDescriptor(kind, ctypes.byref(descriptor)) == 0
+        assert bool(cuda.cudnnBackendFinalize(descriptor)) == bool(name)
+        assert cuda.cudnnBackendDestroyDescriptor(descriptor) == 0
+        assert refused(cuda) == [name]
+
+
+def test_a_plan_needs_no_memory(cuda):
+    plan, size = ctypes.c_int(), ctypes.c_size_t(7)
+    assert cuda.cufftCreate(ctypes.byref(plan)) == 0
+    assert cuda.cufftMakePlan1d(plan, 8, 41, 1, ctypes.byref(size)) == 0
+    assert size.value == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("cublasGemmEx", 18), ("cublasGemmBatchedEx", 19), ("cublasGemmStridedBatchedEx", 22)]
+)
+def test_a_trial_of_an_algorithm_gets_a_status(cuda, name, arguments):
+    """Auto-tuners go on with the next; the default product would end a stream, and is raised."""
+    zeros = [ctypes.c_uint64()] * arguments
+    assert getattr(cuda, name)(*zeros, 3) == 15
+    for default in (-1, 99):
+        with pytest.raises(NotImplementedError, match=f"{name} is not"):
+            getattr(cuda, name)(*zeros, default)
+            raise AssertionError("it went on")
+    assert refused(cuda) == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("cudnnGetConvolutionMathType", 0), ("cudnnGetConvolutionGroupCount", 1), ("cudnnGetRNNMatrixMathType", 0)],
+)
+def test_a_setting_is_told_again(cuda, name, value):
+    """TensorFlow 2.4 ends the process where it is not."""
+    got = ctypes.c_int(7)
+    assert getattr(cuda, name)(None, ctypes.byref(got)) == 0
+    assert (got.value, refused(cuda)) == (value, [""])

@@ -1,0 +1,68 @@
+"""Of the driver's interface what frameworks call beside launches and plain copies."""
+
+import ctypes
+
+import numpy as np
+import pytest
+from virtual_device import HEAD
+
+
+@pytest.mark.parametrize("version", ["", "_v2", "_v3"])
+@pytest.mark.parametrize("prefix", ["cu", "cuda"])
+def test_no_stream_is_captured(device, prefix, version):
+    """TensorFlow 2.15 asks before each copy on the device, and ends its stream where it gets no answer."""
+    state = ctypes.c_int(7)
+    ask = getattr(device.cuda, f"{prefix}StreamGetCaptureInfo{version}")
+    assert ask(None, ctypes.byref(state), None, None, None, None, None) == 0
+    assert state.value == 0
+
+
+def test_a_rectangle_is_copied(device):
+    """From the host to the device by the driver's structure, back by the runtime's call."""
+    rows, width, pitch = 5, 12, 32
+    source = np.arange(rows * 16, dtype=np.uint8)
+    made, at = np.zeros(rows * 16, np.uint8), device.allocate(rows * pitch)
+    words = [1, 0, 1, source.ctypes.data, 0, 0, 16, 2, 0, 2, 0, at.value, 0, pitch, width, rows]
+    assert device.cuda.cuMemcpy2D_v2((ctypes.c_uint64 * 16)(*words)) == 0
+    back = [ctypes.c_void_p(made.ctypes.data), 16, ctypes.c_void_p(at.value + 2), pitch, width, rows]
+    back = [ctypes.c_size_t(one) if isinstance(one, int) else one for one in back]
+    assert device.cuda.cudaMemcpy2D(*back, 2) == 0
+    assert (made.reshape(rows, 16)[:, :width] == source.reshape(rows, 16)[:, 1 : width + 1]).all()
+    assert not made.reshape(rows, 16)[:, width:].any()
+    device.cuda.cuMemFree_v2(at)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("cuMemsetD2D8_v2", "u1"), ("cuMemsetD2D16_v2", "u2"), ("cuMemsetD2D32_v2", "u4")]
+)
+def test_a_rectangle_is_filled(device, name, kind):
+    rows, width, pitch = 4, 3, 32
+    at, made = device.allocate(rows * pitch), np.zeros((rows, pitch), np.uint8)
+    fill = getattr(device.cuda, name)
+    assert fill(at, ctypes.c_size_t(pitch), 7, ctypes.c_size_t(width), ctypes.c_size_t(rows)) == 0
+    device.cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(made.ctypes.data), at, ctypes.c_size_t(made.nbytes))
+    wanted = np.zeros((rows, pitch // np.dtype(kind).itemsize), kind)
+    wanted[:, :width] = 7
+    assert (made.view(kind) == wanted).all()
+    device.cuda.cuMemFree_v2(at)
+
+
+def test_kernels_are_listed_by_name(device):
+    count, name = ctypes.c_uint(), ctypes.c_char_p()
+    _, module = device.load(HEAD + ".visible .entry b() { ret; }\n.entry a() { ret; }\n.func f() { ret; }")
+    assert device.cuda.cuModuleGetFunctionCount(ctypes.byref(count), module) == 0
+    functions = (ctypes.c_void_p * 3)()
+    assert device.cuda.cuModuleEnumerateFunctions(functions, count, module) == 0
+    names = []
+    for function in functions[: count.value]:
+        device.cuda.cuFuncGetName(ctypes.byref(name), ctypes.c_void_p(function))
+        names.append(name.value)
+    assert (names, functions[2]) == ([b"a", b"b"], None)
+    device.cuda.cuModuleUnload(module)
+
+
+def test_a_block_size_is_proposed(device):
+    grid, block = ctypes.c_int(), ctypes.c_int()
+    propose = device.cuda.cuOccupancyMaxPotentialBlockSize
+    assert propose(ctypes.byref(grid), ctypes.byref(block), None, None, ctypes.c_size_t(0), 256) == 0
+    assert (block.value, grid.value % 2) == (256, 0)

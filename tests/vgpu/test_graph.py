@@ -1,0 +1,129 @@
+"""Graphs of launches, copies and fills: done in their order, and changed after they were made."""
+
+import ctypes
+
+import numpy as np
+import pytest
+from virtual_device import kernel
+
+COUNT = 64
+ADD = kernel(
+    """ld.param.u64 %l0, [p0]; ld.param.u64 %l2, [p1]; cvt.u32.u64 %r1, %l2; mul.wide.u32 %l1, %i, 4;
+    add.u64 %l0, %l0, %l1; ld.global.u32 %r2, [%l0]; add.u32 %r2, %r2, %r1; st.global.u32 [%l0], %r2;""",
+    ["p0", "p1"],
+)
+
+
+class KernelParameters(ctypes.Structure):
+    _fields_ = [("function", ctypes.c_void_p), ("sizes", ctypes.c_uint * 7), ("arguments", ctypes.c_void_p)]
+    _fields_ += [("extra", ctypes.c_void_p), ("kernel", ctypes.c_void_p), ("context", ctypes.c_void_p)]
+
+
+class Graph:
+    """An array of words, to which steps are done."""
+
+    def __init__(self, device):
+        self.cuda, self.graph, self.run = device.cuda, ctypes.c_void_p(), ctypes.c_void_p()
+        assert self.cuda.cuGraphCreate(ctypes.byref(self.graph), 0) == 0
+        self.words, (_, module) = device.allocate(4 * COUNT), device.load(ADD)
+        _, self.function = device.function(module)
+
+    def node(self, name, parameters, *more):
+        made = ctypes.c_void_p()
+        assert getattr(self.cuda, name)(ctypes.byref(made), self.graph, None, 0, parameters, *more) == 0
+        return made
+
+    def addition(self, value):
+        """Parameters whose arguments are gone when the graph runs."""
+        values = (ctypes.c_uint64 * 2)(self.words.value, value)
+        pointers = (ctypes.c_void_p * 2)(ctypes.addressof(values), ctypes.addressof(values) + 8)
+        sizes = (ctypes.c_uint * 7)(1, 1, 1, COUNT, 1, 1, 0)
+        made = KernelParameters(self.function, sizes, ctypes.addressof(pointers), None, None, None)
+        made.keep = values, pointers
+        return made
+
+    def filling(self, value):
+        return (ctypes.c_uint64 * 5)(self.words.value, 0, value | 4 << 32, COUNT, 1)
+
+    def launch(self):
+        if not self.run:
+            assert self.cuda.cuGraphInstantiateWithFlags(ctypes.byref(self.run), self.graph, ctypes.c_uint64(0)) == 0
+        assert self.cuda.cuGraphLaunch(self.run, None) == 0
+        made = np.zeros(COUNT, np.uint32)
+        self.cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(made.ctypes.data), self.words, ctypes.c_size_t(made.nbytes))
+        assert (made == made[0]).all()
+        return made[0]
+
+
+@pytest.fixture
+def graph(device):
+    return Graph(device)
+
+
+def add(graph, value):
+    parameters = graph.addition(value)
+    made = graph.node("cuGraphAddKernelNode_v2", ctypes.byref(parameters))
+    parameters.keep[0][1] = 999  # the caller's variable is another one's by now
+    return made
+
+
+def test_steps_are_done_in_their_order(graph):
+    graph.node("cuGraphAddMemsetNode", graph.filling(5), None)
+    graph.node("cuGraphAddEmptyNode", None)
+    add(graph, 7)
+    add(graph, 30)
+    assert [graph.launch(), graph.launch()] == [42, 42]
+
+
+def test_a_step_is_exchanged_without_a_change_of_the_graph(graph):
+    fill, sum_ = graph.node("cuGraphAddMemsetNode", graph.filling(5), None), add(graph, 7)
+    assert graph.launch() == 12
+    assert graph.cuda.cuGraphExecMemsetNodeSetParams(graph.run, fill, graph.filling(100), None) == 0
+    assert graph.cuda.cuGraphExecKernelNodeSetParams_v2(graph.run, sum_, ctypes.byref(graph.addition(1))) == 0
+    assert graph.launch() == 101
+    assert graph.cuda.cuGraphNodeSetEnabled(graph.run, fill, 0) == 0
+    assert graph.launch() == 102
+    first, graph.run = graph.run, ctypes.c_void_p()
+    assert graph.launch() == 12
+    assert graph.cuda.cuGraphExecDestroy(first) == 0
+
+
+def test_a_graph_is_a_step_of_another(device, graph):
+    outer = Graph(device)
+    outer.words = graph.words
+    outer.node("cuGraphAddMemsetNode", outer.filling(1), None)
+    add(graph, 2)
+    outer.node("cuGraphAddChildGraphNode", graph.graph)
+    add(outer, 4)
+    assert outer.launch() == 7
+
+
+def test_a_copy(graph):
+    source = np.full(COUNT, 77, np.uint32)
+    side = [
+        0,
+        0,
+        0,
+        0,
+        1,
+        source.ctypes.data,
+        0,
+        0,
+        0,
+        4 * COUNT,
+        1,
+        0,
+        0,
+        0,
+        0,
+        2,
+        0,
+        graph.words.value,
+        0,
+        0,
+        4 * COUNT,
+        1,
+    ]
+    graph.node("cuGraphAddMemcpyNode", (ctypes.c_uint64 * 25)(*side, 4 * COUNT, 1, 1), None)
+    add(graph, 3)
+    assert graph.launch() == 80

@@ -1,0 +1,71 @@
+"""Code without PTX: refused by the name of the kernel that was to run; and the assembler that keeps the PTX."""
+
+import ctypes
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from virtual_device import build, kernel
+
+ELF = b"\x7fELF\x02\x01\x01" + bytes(121)
+TEXT = kernel("ld.param.u64 %l0, [p0]; st.global.u32 [%l0], 7;", ["p0"])
+
+
+def container(*elements):
+    """A fatbin of elements (kind, architecture, code)."""
+    body = b""
+    for kind, arch, code in elements:
+        header = np.zeros(16, "<u4")
+        header[0], header[1], header[2], header[7] = kind, 64, len(code), arch
+        body += header.tobytes() + code
+    return np.array([0xBA55ED50, 0x00100001, len(body), 0], "<u4").tobytes() + body
+
+
+def load(cuda, image):
+    module, keep = ctypes.c_void_p(), ctypes.create_string_buffer(image, len(image))
+    return cuda.cuModuleLoadData(ctypes.byref(module), keep), module
+
+
+@pytest.mark.parametrize("image", [ELF, container((2, 70, ELF)), container((1, 90, TEXT.encode() + b"\0"))])
+def test_its_kernel_is_named_when_it_is_to_run(device, image):
+    cuda, function = device.cuda, ctypes.c_void_p()
+    cuda.vgpu_refused.restype = cuda.vgpu_last_fault.restype = ctypes.c_char_p
+    cuda.vgpu_forget_refused()
+    code, module = load(cuda, image)
+    assert code == 0
+    assert cuda.cuModuleGetFunction(ctypes.byref(function), module, b"ncclKernel") == 0
+    assert cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, None, None, None) == 209
+    assert cuda.vgpu_refused().startswith(b"ncclKernel: ")
+    assert b"without PTX" in cuda.vgpu_last_fault()
+    assert cuda.cuModuleGetGlobal_v2(None, None, module, b"x") == 500
+    cuda.cuModuleUnload(module)
+    cuda.vgpu_forget_refused()
+    assert device.run(TEXT, [np.zeros(4, np.uint32)])[1][0][0] == 7  # nothing stays behind
+
+
+def test_a_damaged_container_is_refused_at_once(device):
+    assert load(device.cuda, container((1, 70, b"no PTX at all\0")))[0] == 209
+    assert load(device.cuda, container((2, 70, ELF))[:8] + b"\xff" * 64)[0] == 209
+
+
+def ptxas(*arguments):
+    return subprocess.run(
+        [str(Path(build()).parent / "ptxas"), *map(str, arguments)], capture_output=True, text=True, timeout=60
+    )
+
+
+@pytest.mark.parametrize("before", [["-arch=sm_90", "--warn-on-spills"], ["-arch", "sm_70", "-v", "-O3"], []])
+def test_ptxas_keeps_the_ptx(device, tmp_path, before):
+    source, made = tmp_path / "a b.ptx", tmp_path / "out.cubin"
+    source.write_text(TEXT)
+    assert ptxas(*before, source, "-o", made).returncode == 0
+    assert made.read_bytes() == TEXT.encode() + b"\0"
+    code, module = load(device.cuda, made.read_bytes())
+    assert code == 0
+    device.cuda.cuModuleUnload(module)
+
+
+def test_ptxas_says_a_version_that_frameworks_read(tmp_path):
+    assert "release 12.5, V12.5.82" in ptxas("--version").stdout
+    assert ptxas(tmp_path / "none", "-o", tmp_path / "out").returncode == 1

@@ -1,0 +1,80 @@
+"""One folder serves every framework: the names it opens, and what must say which version it is."""
+
+import ctypes
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from virtual_device import build, builder
+
+VERSION = """import ctypes, sys
+cuda = ctypes.CDLL(sys.argv[1])
+value = ctypes.c_int()
+cuda.cudaRuntimeGetVersion(ctypes.byref(value))
+print(value.value)
+print(cuda.cudnnGetVersion() if hasattr(cuda, 'cudnnGetVersion') else 0)
+print(hasattr(cuda, 'cuLaunchKernel'), hasattr(cuda, 'cudaMalloc'))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder():
+    return Path(build()).parent
+
+
+@pytest.mark.parametrize("name", [*builder.NAMES, *builder.VERSIONED])
+def test_every_name_opens_the_same_device(folder, name):
+    code = f"import ctypes; a = ctypes.CDLL({str(folder / name)!r}); b = ctypes.CDLL({str(folder / 'libvgpu.so')!r})\n"
+    code += "address = lambda library: ctypes.cast(library.cuInit, ctypes.c_void_p).value\n"
+    code += "assert address(a) == address(b)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "version"),
+    [
+        ("libcudart.so.10.0", "cudaRuntimeGetVersion", 10000),
+        ("libcudart.so.10.1", "cudaRuntimeGetVersion", 10010),
+        ("libcudart.so.11.0", "cudaRuntimeGetVersion", 11020),
+        ("libcudart.so.12", "cudaRuntimeGetVersion", 12050),
+    ],
+)
+def test_the_runtime_of_each_name_has_its_version(folder, name, function, version):
+    value = ctypes.c_int()
+    getattr(ctypes.CDLL(str(folder / name)), function)(ctypes.byref(value))
+    assert value.value == version
+
+
+@pytest.mark.parametrize(("name", "parts"), [("7", [7, 6, 5]), ("8", [8, 9, 7]), ("9", [9, 3, 0])])
+def test_cudnn_of_each_name_has_its_version(folder, name, parts):
+    cudnn = ctypes.CDLL(str(folder / f"libcudnn.so.{name}"))
+    values = [ctypes.c_int() for _ in parts]
+    for part, value in enumerate(values):
+        assert cudnn.cudnnGetProperty(part, ctypes.byref(value)) == 0
+    assert [value.value for value in values] == parts
+    cudnn.cudnnGetVersion.restype = ctypes.c_size_t
+    major, minor, patch = parts
+    assert cudnn.cudnnGetVersion() == major * (10000 if major > 8 else 1000) + minor * 100 + patch
+
+
+@pytest.mark.parametrize(("name", "size", "threads"), [("10.0", 712, 620), ("11.0", 728, 624), ("12", 728, 624)])
+def test_properties_fit_their_structure(folder, name, size, threads):
+    """What lies behind the structure of the caller's CUDA is not touched."""
+    room = ctypes.create_string_buffer(b"\xaa" * 2048, 2048)
+    assert ctypes.CDLL(str(folder / f"libcudart.so.{name}")).cudaGetDeviceProperties(room, 0) == 0
+    assert set(room.raw[size:]) == {0xAA}
+    assert struct.unpack_from("<i", room.raw, threads) == (2048,)
+    assert struct.unpack_from("<2i", room.raw, 360) == (7, 0)
+    assert struct.unpack_from("<Q", room.raw, 640) == (98304,)
+
+
+def test_nvml_counts_the_device(folder):
+    nvml = ctypes.CDLL(str(folder / "libnvidia-ml.so.1"))
+    count, device = ctypes.c_uint(), ctypes.c_void_p()
+    assert nvml.nvmlInit_v2() == 0
+    assert nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)) == 0
+    assert count.value == 1
+    assert nvml.nvmlDeviceGetHandleByPciBusId_v2(b"0000:01:00.0", ctypes.byref(device)) == 0
+    assert nvml.nvmlDeviceGetHandleByIndex_v2(1, ctypes.byref(device)) != 0

@@ -1,0 +1,11 @@
+// What differs between the runtimes: VERSION is 10000 for CUDA 10.0.  One small library for each name that frameworks open.
+#define API extern "C" __attribute__((visibility("default")))
+
+extern "C" int vgpu_device_properties(char*, int version);
+
+API int cudaRuntimeGetVersion(int* version) { return *version = VERSION, 0; }
+// CUDA 12 has the structure of 11 under the old name.
+API int cudaGetDeviceProperties(char* properties, int) {
+  return vgpu_device_properties(properties, VERSION < 12000 ? VERSION : 11000);
+}
+API int cudaGetDeviceProperties_v2(char* properties, int) { return vgpu_device_properties(properties, 12000); }

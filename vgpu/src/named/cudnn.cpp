@@ -1,0 +1,10 @@
+// What differs between the cuDNNs: VERSION as cudnn.h writes it, 7605 for 7.6.5, 90300 for 9.3.0.  Frameworks want at least the
+// one that they were built with, of the same major number.
+#include <cstddef>
+#define API extern "C" __attribute__((visibility("default")))
+
+API size_t cudnnGetVersion() { return VERSION; }
+API int cudnnGetProperty(int part, int* value) {  // library_types.h: major, minor, patch
+  constexpr int kMajor = VERSION >= 90000 ? 10000 : 1000;
+  return *value = part == 0 ? VERSION / kMajor : part == 1 ? VERSION % kMajor / 100 : VERSION % 100, 0;
+}
