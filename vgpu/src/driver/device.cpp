@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "../error.h"
+#include "../machine/races.h"
 #include "../machine/report.h"
 #include "../machine/trace.h"
 #include "refused.h"
@@ -40,10 +41,11 @@ std::FILE* opened(const char* variable, const std::string& name) {
   std::exit(2);
 }
 
-// VGPU_REPORT=FILE, VGPU_TRACE=LAUNCH:FILE: see machine/report.h and machine/trace.h.
+// VGPU_REPORT=FILE, VGPU_TRACE=LAUNCH:FILE, VGPU_CHECK=races: see machine/report.h, trace.h and races.h.
 void observe(Observers& all) {
   std::string report = text("VGPU_REPORT", ""), trace = text("VGPU_TRACE", "");
   if (!report.empty()) all.add(std::make_unique<Report>(opened("VGPU_REPORT", report)));
+  if (text("VGPU_CHECK", "") == "races") all.add(std::make_unique<Races>());
   size_t colon = trace.find(':');
   if (colon == std::string::npos) return;
   all.add(std::make_unique<Trace>(std::strtoull(trace.c_str(), nullptr, 10), opened("VGPU_TRACE", trace.substr(colon + 1))));

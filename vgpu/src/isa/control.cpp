@@ -1,9 +1,21 @@
 // Branches, the block's barriers, and what only orders memory (here every access is in order).
+#include <cstdlib>
+
+#include "../machine/observer.h"
 #include "families.h"
 #include "types.h"
 
 namespace vgpu {
 namespace {
+
+// Every access is in order here: a fence is there for who looks on alone.
+bool checked() {
+  static const bool on = std::getenv("VGPU_CHECK") != nullptr;
+  return on;
+}
+void fence(Lanes& w, const Instruction&) {
+  if (w.observer) w.observer->fence(w);
+}
 
 // mode: 0 sync, 1 arrive, 2 red.popc, 3 red.and, 4 red.or.  a: the barrier; b: threads, with `count` 2.  c: the predicate,
 // imm: is it inverted?
@@ -42,7 +54,11 @@ bool only_orders(const Statement& s) {
 }  // namespace
 
 bool decode_control(Decoder& d, const Statement& s, Instruction& i) {
-  if (s.op == "membar" || s.op == "fence" || s.op == "pmevent" || s.op == "griddepcontrol") return only_orders(s);
+  if (s.op == "membar" || s.op == "fence" || s.op == "pmevent" || s.op == "griddepcontrol") {
+    if (!only_orders(s)) return false;
+    if (checked() && (s.op == "membar" || s.op == "fence")) i.run = fence, d.emit(i);
+    return true;
+  }
   if (s.op == "bar" || s.op == "barrier") return decode_barrier(d, s, i);
   if (!s.only({"uni", "idx"}, s.op == "nanosleep") || (s.op == "brx") != s.has("idx")) return false;
   if (s.op == "bra") {

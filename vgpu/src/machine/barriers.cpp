@@ -40,6 +40,7 @@ void Block::check_barriers() {
 void Block::release(uint32_t which) {
   Barrier b = barriers_[which];
   barriers_[which] = Barrier();
+  if (lanes_.observer) lanes_.observer->barrier(lanes_.block);
   for (Warp& warp : warps_) {
     for (Group& g : warp.groups) {
       if (g.state != State::Barrier || g.barrier != which) continue;
@@ -81,6 +82,8 @@ Block::Step Block::meeting(Warp& warp, uint32_t group, const Instruction& i, uin
   if (i.run) {
     lanes_.mask = same;
     i.run(lanes_, i);
+  } else if (lanes_.observer) {
+    lanes_.observer->meeting(lanes_, same);
   }
   warp.groups[group].pc = at + 1;
   for (Group& other : warp.groups) if (other.state == State::Meeting) other.state = State::Ready;
@@ -102,6 +105,8 @@ bool Block::meet_apart(Warp& warp) {
     };
     for (const Group& g : warp.groups) if (takes_part(g)) here |= g.mask;
     if ((here & wanted & warp.alive) != (wanted & warp.alive)) continue;
+    lanes_.warp = warp.number;
+    if (lanes_.observer) lanes_.observer->meeting(lanes_, here);
     std::vector<Group*> all;
     for (Group& g : warp.groups) if (takes_part(g)) all.push_back(&g);
     for (Group* g : all) g->state = State::Ready, g->pc++;
