@@ -52,6 +52,15 @@ def test_records_that_could_not_be_kept_are_told_before_the_run(image: str, tmp_
     assert "/out cannot be written" in done.stderr
 
 
+def test_on_the_virtual_gpu_it_runs_without_nvidias_runtime(image: str, tmp_path: Path) -> None:
+    chosen = ["--device", "vgpu", "--source", "unsorted-segment-sum", "--solution", "ED"]
+    done = docker_run("-v", f"{tmp_path}/out:/out", image, *chosen, "--repeats", "5", "--relaunches", "1")
+    assert done.returncode == 0, done.stderr
+    records = list(read_records(tmp_path / "out" / "records.jsonl"))
+    assert {(r.device.model, *r.ran_on) for r in records} == {("vgpu-sm70", "GPU:0")}
+    assert {(r.solution, r.observation) for r in records} == {("none", "differs"), ("ED", "equal")}
+
+
 def test_without_a_gpu_it_never_passes(image: str) -> None:
     done = docker_run(image)
     assert done.returncode == 4
