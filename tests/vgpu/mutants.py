@@ -14,6 +14,7 @@ import sys
 
 from virtual_device import HEAD, Device, build, kernel
 
+REFUSED = 10  # the child's exit status: a sanitizer that finds something ends it with 1
 MOST_MEMORY = 3 << 30  # bytes of address space: more than any of these may need
 VALID = [
     kernel(
@@ -147,13 +148,13 @@ def ends(device, data):
             if "VGPU_SANITIZED" not in os.environ:  # a sanitizer reserves terabytes
                 resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
             signal.alarm(60)
-            code = 1 if loaded_and_run(device, data) else 0
+            code = REFUSED if loaded_and_run(device, data) else 0
         finally:
             os._exit(code)
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         return f"signal {os.WTERMSIG(status)}"
-    return {0: "ran", 1: "refused"}.get(os.WEXITSTATUS(status), "died")
+    return {0: "ran", REFUSED: "refused"}.get(os.WEXITSTATUS(status), "died")
 
 
 def main():
