@@ -13,6 +13,6 @@ KEY = "tf2.0"
 
 
 def copy_project(root: Path, to: Path) -> Project:
-    for name in ("docker", "matrix", "runtime", "tests/suite/tensorflow"):
+    for name in ("docker", "matrix", "runtime", "tests/suite/tensorflow", "vgpu"):
         shutil.copytree(root / name, to / name, ignore=shutil.ignore_patterns("__pycache__"))
     return Project(to)
