@@ -84,9 +84,7 @@ def compiled(command: list[str], source: Path, folder: Path) -> Path:
 
 def link_named(command: list[str], source: Path, version: int, made: Path) -> None:
     """The little library of that version, which brings the whole one with it."""
-    # zig keeps what nothing is asked of; the option beside these ends it ("OutOfMemory", seen in 0.17.1).
-    keep = [] if "ziglang" in command else ["-Wl,--no-as-needed"]
-    whole = [*keep, str(made.parent / "libvgpu.so"), "-Wl,-rpath,$ORIGIN"]
+    whole = [str(made.parent / "libvgpu.so"), "-Wl,-rpath,$ORIGIN"]
     names = [f"-DVERSION={version}", f"-Wl,-soname,{made.name}"]
     subprocess.run([*command, *FLAGS, *names, "-shared", str(source), "-o", str(made), *whole], check=True)
 

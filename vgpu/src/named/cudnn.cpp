@@ -3,6 +3,10 @@
 #include <cstddef>
 #define API extern "C" __attribute__((visibility("default")))
 
+// The others' names are asked of this library: linkers leave out what nothing refers to.
+extern "C" int cudnnCreate(void**);
+API int (*const vgpu_brought)(void**) = cudnnCreate;
+
 API size_t cudnnGetVersion() { return VERSION; }
 API int cudnnGetProperty(int part, int* value) {  // library_types.h: major, minor, patch
   constexpr int kMajor = VERSION >= 90000 ? 10000 : 1000;
