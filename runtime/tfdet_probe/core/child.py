@@ -84,10 +84,7 @@ def _observe(job, directory):
         reference = Snapshot.load(reference_path)
     with _company(job, report):
         for repeat in range(job.repeats):
-            turn = device.turn(first + repeat)
-            _repeat(runner, reference, repeat, report)
-            if turn and report["differed"][-1:] == [repeat]:
-                report["turns"].append(turn)
+            _repeat(runner, reference, repeat, device.turn(first + repeat), report)
     if job.case.ops and job.relaunch == 0:
         report["devices"] = placement.check(job.case.ops, device.name, _placed(runner, framework), framework.is_op,
                                             job.case.source in settings.replaced)
@@ -143,7 +140,7 @@ def _placed(runner, framework):
         raise RuntimeError("the probe cannot ask this {} where ops ran: {}".format(framework.title, error))
 
 
-def _repeat(runner, reference, repeat, report):
+def _repeat(runner, reference, repeat, turn, report):
     start = time.perf_counter()
     arrays = runner.run()
     report["seconds"].append(time.perf_counter() - start)
@@ -152,6 +149,8 @@ def _repeat(runner, reference, repeat, report):
     if result.digest == reference.digest:
         return
     report["differed"].append(repeat)
+    if turn:
+        report["turns"].append(turn)
     ulp, absolute = distance(reference, result)
     report["ulp"] = _worse(report["ulp"], ulp)
     report["absolute"] = _worse(report["absolute"], absolute)
