@@ -146,6 +146,7 @@ def test_a_card_that_disagrees_with_its_emulation_is_named(
     [
         ({"device": {**SM70, "details": {"clock": 3}}}, "vgpu-sm70 has no clock"),
         ({"device": {"kind": "vgpu", "model": "nvidia-h200"}}, "not the key of a device of kind vgpu"),
+        ({"device": {**SM70, "model": "vgpu-sm7"}}, "the virtual GPU has no model vgpu-sm7"),
         ({"ran_on": ["CPU:0"]}, "another kind of device than vgpu-sm70"),
         ({"stack": {**STACK, "gpu": "NVIDIA H200"}}, "a GPU is named"),
     ],

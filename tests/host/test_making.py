@@ -45,7 +45,7 @@ def test_what_uv_says_is_seen_while_it_works(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(venv, "find_uv_bin", lambda: str(uv))
     monkeypatch.setattr(venv.sys, "stderr", watched)
     monkeypatch.setattr(venv.shutil, "rmtree", lambda path, ignore_errors: path.mkdir())  # uv would make it
-    venv._make(tmp_path / "made", tmp_path / "python", "3.11", tmp_path / "tf2.21-cpu.txt")
+    venv._make(tmp_path / "made", tmp_path / "python", "3.11", tmp_path / "tf2.21-cpu.txt", "")
     assert "Downloading tensorflow (500.0MiB)" in watched.said
     assert " + " not in watched.said, "the lock file says that"
 

@@ -6,13 +6,14 @@ matrix/devices: `cpu`, `nvidia`.  The word under which claims speak of it is `cp
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from pydantic import Field
 
 from tfdet.matrix.models import Device, Model, Text
-from tfdet_common.machine import device_key
+from tfdet_common.machine import VIRTUAL, device_key
 
 CPU: Final = "cpu"
 GPU: Final = "gpu"
@@ -30,6 +31,7 @@ class Kind(Model):
     named: bool = Field(default=False, description="its records name the GPU (stack.gpu), and its model's key is made of that")
     needs_driver: bool = Field(default=False, description="a run needs NVIDIA's driver, and in a container its runtime")
     virtual: bool = Field(default=False, description="the folder vgpu/ stands for its vendor's libraries")
+    models: Text | None = Field(default=None, description="a pattern of its models' keys, where nothing else tells them")
     details: list[Text] = Field(default=[], description="what its records may say in device.details")
 
 
@@ -70,6 +72,8 @@ class Devices:
         rules = [
             ("a GPU's record names no GPU", kind.named and gpu is None),
             (f"{kind.name} is told of, and a GPU is named", not kind.named and gpu is not None),
+            (f"{kind.name} has no model {model}", kind.models is not None and not re.fullmatch(kind.models, model)),
+            ("the virtual GPU is told of as a card", gpu is not None and gpu.startswith(VIRTUAL)),
             (f"{model} is not the device of a {gpu!r}", kind.named and gpu is not None and device_key(gpu) != model),
         ]
         return tuple(text for text, wrong in rules if wrong)
