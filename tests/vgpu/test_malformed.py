@@ -159,12 +159,16 @@ WORDS = [
 ]
 
 
+def decoded(device, statement):
+    """CUDA's answer to a kernel of this statement."""
+    _, module = device.load(kernel(statement, ["p0"], head=".func f()\n{ ret; }\n"))
+    return device.function(module)[0]
+
+
 @pytest.mark.parametrize("statement", WORDS)
 def test_words_that_are_not_known_are_refused(device, statement):
     """Left out in silence, the result would be another instruction's."""
-    head = ".func f()\n{ ret; }\n"
-    _, module = device.load(kernel(statement, ["p0"], head=head))
-    assert device.function(module)[0] == NO_BINARY
+    assert decoded(device, statement) == NO_BINARY
 
 
 LIKE = [
@@ -191,8 +195,7 @@ LIKE = [
 
 @pytest.mark.parametrize("statement", LIKE)
 def test_words_that_change_nothing_here_are_known(device, statement):
-    _, module = device.load(kernel(statement, ["p0"], head=".func f()\n{ ret; }\n"))
-    assert device.function(module)[0] == 0
+    assert decoded(device, statement) == 0
 
 
 @pytest.mark.parametrize("name", BODIES)

@@ -53,24 +53,14 @@ Answer kind(std::string_view name) {
   return on_stream(name) ? Answer::OnStream : Answer::Refused;
 }
 
-// Each library's own word for "not supported".
-int not_supported(std::string_view name) {
-  if (begins(name, {"cublas"})) return 15;
-  if (begins(name, {"cufft"})) return 16;
-  if (begins(name, {"curand"})) return 999;
-  if (begins(name, {"cusparse"})) return 10;
-  if (begins(name, {"nccl"})) return 5;
-  return 9;  // cuDNN, cuSOLVER
-}
-
 }  // namespace
 
 int answer(const char* call, void** first) {
   switch (kind(call)) {
     case Answer::Creates: return *first = handle(), kSuccess;
     case Answer::Sets: return kSuccess;
-    case Answer::OnStream: return refuse_on_stream(call, not_supported(call));
-    default: return refuse(call, not_supported(call));
+    case Answer::OnStream: return refuse_on_stream(call);
+    default: return refuse(call);
   }
 }
 

@@ -6,13 +6,11 @@ using namespace vgpu;
 
 namespace {
 
-constexpr int kNotSupportedHere = 15;
-
 // An algorithm by its number is an auto-tuner's trial: its failure ends no stream, and saves it the check of what came out.
 int product(const char* call, int algorithm) {
   constexpr int kDefault = -1, kDefaultTensorOp = 99;
   bool trial = algorithm != kDefault && algorithm != kDefaultTensorOp;
-  return trial ? refuse(call, kNotSupportedHere) : refuse_on_stream(call, kNotSupportedHere);
+  return trial ? refuse(call) : refuse_on_stream(call);
 }
 
 }  // namespace
@@ -37,5 +35,5 @@ API int cublasGetPointerMode_v2(void*, int* mode) { return *mode = 0, kSuccess; 
 API int cublasGetMathMode(void*, int* mode) { return *mode = 0, kSuccess; }
 API int cublasGetAtomicsMode(void*, int* mode) { return *mode = 0, kSuccess; }
 API size_t cublasLtGetVersion() { return static_cast<size_t>(Device::get().driver_version()); }
-API const char* cublasGetStatusString(int status) { return status ? "not on the virtual GPU" : "success"; }
+API const char* cublasGetStatusString(int status) { return status ? kText : "success"; }
 API const char* cublasGetStatusName(int status) { return status ? "CUBLAS_STATUS_NOT_SUPPORTED" : "CUBLAS_STATUS_SUCCESS"; }

@@ -9,9 +9,6 @@ using namespace vgpu;
 
 namespace {
 
-constexpr const char* kText = "not on the virtual GPU";
-constexpr int kNotSupportedHere = 9;
-
 // The graph interface of cuDNN 8 and 9 describes before it computes; refused is the first operation, by its kind.
 struct Descriptor { int type; };
 const char* operation(int type) {  // cudnn.h: cudnnBackendDescriptorType_t
@@ -38,7 +35,7 @@ API int cudnnBackendCreateDescriptor(int type, void** descriptor) { return *desc
 API int cudnnBackendDestroyDescriptor(Descriptor* descriptor) { return delete descriptor, kSuccess; }
 API int cudnnBackendFinalize(Descriptor* descriptor) {
   const char* refused = operation(descriptor->type);
-  return refused ? refuse(refused, kNotSupportedHere) : kSuccess;
+  return refused ? refuse(refused) : kSuccess;
 }
 
 // Settings that frameworks ask for again, and must get.

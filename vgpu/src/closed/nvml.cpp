@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "../driver/api.h"
+#include "refusal.h"
 
 using namespace vgpu;
 
@@ -19,7 +20,7 @@ API int nvmlInit() { return kSuccess; }
 API int nvmlInit_v2() { return kSuccess; }
 API int nvmlInitWithFlags(unsigned) { return kSuccess; }
 API int nvmlShutdown() { return kSuccess; }
-API const char* nvmlErrorString(int result) { return result ? "not on the virtual GPU" : "Success"; }
+API const char* nvmlErrorString(int result) { return result ? kText : "Success"; }
 API int nvmlSystemGetDriverVersion(char* text, unsigned length) { return words(text, length, "570.0"); }
 API int nvmlSystemGetNVMLVersion(char* text, unsigned length) { return words(text, length, "12.570.0"); }
 API int nvmlSystemGetCudaDriverVersion(int* version) { return cuDriverGetVersion(version); }

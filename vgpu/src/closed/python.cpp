@@ -22,7 +22,7 @@ int make_exception(void*) {
   void** type = static_cast<void**>(dlsym(RTLD_DEFAULT, "PyExc_NotImplementedError"));
   if (!call || !set_string || !type) return 0;
   char text[200];
-  std::snprintf(text, sizeof text, "%s is not on the virtual GPU", call);
+  std::snprintf(text, sizeof text, "%s is %s", call, kText);
   set_string(*type, text);
   return -1;
 }

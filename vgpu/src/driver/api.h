@@ -26,9 +26,11 @@ int attribute(int which);
 
 // A copy; of an end that is said to be the device's the whole range must lie within one allocation.
 Result copied(uint64_t to, uint64_t from, size_t bytes, bool to_device, bool from_device);
-Result filled(uint64_t at, uint8_t value, size_t bytes);
+// `count` values of `size` bytes each, in memory that is known; rows of them, `pitch` bytes apart.
+Result filled(uint64_t at, const void* value, size_t size, size_t count);
+Result filled_rows(uint64_t at, size_t pitch, const void* value, size_t size, size_t width, size_t height);
 
-// Loads a module from a container, PTX or what wraps one; the reason stands in last_refusal() where it is refused.
+// Loads a module from a container, PTX or what wraps one; the reason stands in vgpu_last_fault() where it is refused.
 Result load(Module*& module, const void* image);
 
 // In a thread of its own, in order, as drivers call back.

@@ -1,6 +1,4 @@
 // Copies and fills of rectangles, between devices of which there is one, and what else stands beside the plain ones.
-#include <cstring>
-
 #include "api.h"
 
 using namespace vgpu;
@@ -8,10 +6,7 @@ using namespace vgpu;
 namespace {
 
 template <class T> int fill_rows(uint64_t at, size_t pitch, T value, size_t width, size_t height) {
-  for (size_t row = 0; row < height; row++)
-    for (size_t k = 0; k < width; k++)
-      std::memcpy(static_cast<char*>(pointer(at)) + row * pitch + k * sizeof value, &value, sizeof value);
-  return kSuccess;
+  return filled_rows(at, pitch, &value, sizeof value, width, height);
 }
 
 // CUDA_MEMCPY2D: each side's offset, kind of memory (1 host, 2 device), addresses, array and pitch; then the width and height.

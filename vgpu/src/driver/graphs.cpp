@@ -28,6 +28,11 @@ struct Executable {
     entries.clear();
     for (const auto& node : graph.nodes) entries.push_back({node.get(), node->step});
   }
+  int run() const {
+    for (const Entry& one : entries)
+      if (int error = one.enabled ? one.step() : kSuccess) return error;
+    return kSuccess;
+  }
 };
 
 struct KernelParameters {  // CUDA_KERNEL_NODE_PARAMS
@@ -70,11 +75,9 @@ Step step_of(const KernelParameters& given) {
   };
 }
 Step step_of(const FillParameters& given) {
-  return [given] {
-    for (size_t row = 0; row < given.height; row++)
-      for (size_t k = 0; k < given.width; k++)
-        std::memcpy(static_cast<char*>(pointer(given.at)) + row * given.pitch + k * given.element, &given.value, given.element);
-    return Device::get().sticky();
+  return [given]() -> int {
+    Result error = filled_rows(given.at, given.pitch, &given.value, given.element, given.width, given.height);
+    return error ? error : Device::get().sticky();
   };
 }
 Step step_of(const CopyParameters& given) {
@@ -83,11 +86,7 @@ Step step_of(const CopyParameters& given) {
 Step step_of(const Graph& child) {
   auto whole = std::make_shared<Executable>();
   whole->take(child);
-  return [whole] {
-    for (const Executable::Entry& one : whole->entries)
-      if (int error = one.step()) return error;
-    return int(kSuccess);
-  };
+  return [whole] { return whole->run(); };
 }
 
 bool known(const KernelParameters& p) { return p.kernel && !p.extra; }
@@ -166,8 +165,4 @@ API int cuGraphNodeSetEnabled(Executable* in, Node* node, unsigned enabled) {
   return entry ? (entry->enabled = enabled, kSuccess) : kInvalidValue;
 }
 API int cuGraphUpload(Executable*, void*) { return kSuccess; }
-API int cuGraphLaunch(Executable* graph, void*) {
-  for (const Executable::Entry& one : graph->entries)
-    if (int error = one.enabled ? one.step() : kSuccess) return error;
-  return kSuccess;
-}
+API int cuGraphLaunch(Executable* graph, void*) { return graph->run(); }

@@ -28,11 +28,7 @@ bool holds(uint64_t at, size_t bytes) { return Device::get().memory().find(at).h
 // Of memory that may be the host's: nothing is known of that, but what begins in an allocation must end there.
 bool fits(uint64_t at, size_t bytes) { return !Device::get().memory().find(at).end || holds(at, bytes); }
 
-template <class T> int fill(uint64_t at, T value, size_t count) {
-  if (count > SIZE_MAX / sizeof value || (count && !holds(at, count * sizeof value))) return kInvalidValue;
-  for (size_t k = 0; k < count; k++) std::memcpy(static_cast<T*>(pointer(at)) + k, &value, sizeof value);
-  return kSuccess;
-}
+template <class T> int fill(uint64_t at, T value, size_t count) { return filled(at, &value, sizeof value, count); }
 
 bool of_device(uint64_t at) { return Device::get().memory().find(at).device; }
 
@@ -47,7 +43,16 @@ Result copied(uint64_t to, uint64_t from, size_t bytes, bool to_device, bool fro
   if (!(to_device ? holds : fits)(to, bytes) || !(from_device ? holds : fits)(from, bytes)) return kInvalidValue;
   return std::memmove(pointer(to), pointer(from), bytes), kSuccess;
 }
-Result filled(uint64_t at, uint8_t value, size_t bytes) { return static_cast<Result>(fill(at, value, bytes)); }
+Result filled(uint64_t at, const void* value, size_t size, size_t count) {
+  if (count > SIZE_MAX / size || (count && !holds(at, count * size))) return kInvalidValue;
+  for (size_t k = 0; k < count; k++) std::memcpy(static_cast<char*>(pointer(at)) + k * size, value, size);
+  return kSuccess;
+}
+Result filled_rows(uint64_t at, size_t pitch, const void* value, size_t size, size_t width, size_t height) {
+  for (size_t row = 0; row < height; row++)
+    if (Result error = filled(at + row * pitch, value, size, width)) return error;
+  return kSuccess;
+}
 
 }  // namespace vgpu
 

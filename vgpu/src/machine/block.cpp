@@ -22,7 +22,7 @@ uint8_t* sixteen(std::vector<uint8_t>& bytes) {
 
 Block::Block(const Launch& launch, Schedule& schedule, const Memory& memory, uint64_t& writes)
     : launch_(launch), schedule_(schedule), parameters_(launch.parameters.size() + 64) {
-  threads_ = launch.block[0] * launch.block[1] * launch.block[2];
+  threads_ = launch.threads();
   warps_.resize((threads_ + kLanes - 1) / kLanes);
   dynamic_at_ = align_up(launch.program->shared_bytes, 16);
   charge_.set(sizeof *this + dynamic_at_ + launch.dynamic_shared + launch.parameters.size() + warps_.size() * sizeof(Warp));

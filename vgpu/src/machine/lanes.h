@@ -68,11 +68,7 @@ inline uint32_t& predicate(Lanes& w, uint32_t offset) { return *reinterpret_cast
 template <class F>
 inline void each(uint32_t mask, F f) {
   if (mask == kAll) {
-#if defined(__clang__)
-#pragma clang loop vectorize(assume_safety)
-#else
-VGPU_INDEPENDENT
-#endif
+    VGPU_INDEPENDENT
     for (uint32_t lane = 0; lane < kLanes; lane++) f(lane);
     return;
   }
@@ -85,7 +81,7 @@ template <class D, class F>
 inline void assign(uint32_t mask, D* d, F f) {
   constexpr int kFew = 3;
   if (mask == kAll || __builtin_popcount(mask) < kFew) return each(mask, [=](uint32_t l) { d[l] = static_cast<D>(f(l)); });
-VGPU_INDEPENDENT
+  VGPU_INDEPENDENT
   for (uint32_t lane = 0; lane < kLanes; lane++) d[lane] = mask >> lane & 1 ? static_cast<D>(f(lane)) : d[lane];
 }
 
@@ -93,7 +89,7 @@ VGPU_INDEPENDENT
 template <class F>
 inline uint32_t lanes_where(F f) {
   uint8_t holds[kLanes];
-VGPU_INDEPENDENT
+  VGPU_INDEPENDENT
   for (uint32_t lane = 0; lane < kLanes; lane++) holds[lane] = f(lane);
   uint32_t bits = 0;
   for (uint32_t byte = 0; byte < kLanes / 8; byte++) {

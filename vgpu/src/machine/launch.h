@@ -20,6 +20,8 @@ struct Launch {
   uint64_t most_instructions = 0;    // of all lanes together; 0: no limit
   uint64_t number = 0;               // since the schedule was set
   Observer* observer = nullptr;
+
+  uint32_t threads() const { return block[0] * block[1] * block[2]; }  // of a block
 };
 
 struct Outcome {

@@ -59,6 +59,7 @@ struct Location {
   uint64_t allocation = 0;  // its number; of shared memory the block's
   uint64_t offset = 0;
 };
+bool is_shared(const Lanes& w, const uint8_t* at);  // its block's
 Location locate(const Lanes& w, const uint8_t* at);
 
 // Tells the observer, with the active lanes in the order of their numbers where none is given.

@@ -18,7 +18,7 @@ uint64_t known_until(const std::map<uint64_t, uint64_t>& of, uint64_t who) {
 
 // Of shared memory each block has its own, perhaps where another block's was.
 uint64_t key(const Lanes& w, const uint8_t* at) {
-  bool shared = at >= w.shared && at < w.shared + w.shared_bytes;
+  bool shared = is_shared(w, at);
   uint64_t offset = static_cast<uint64_t>(at - w.shared);
   return shared ? (1ull << 63) | (uint64_t(w.block) << 20) | offset >> 2 : reinterpret_cast<uint64_t>(at) >> 2;
 }
@@ -140,7 +140,7 @@ void Races::meeting(const Lanes& w, uint32_t mask) {
 }
 
 void Races::end(const Launch& launch, const Outcome&) {
-  const uint64_t threads = launch.block[0] * launch.block[1] * launch.block[2];
+  const uint64_t threads = launch.threads();
   auto place = [&](const Stamp& one) {
     return std::string("the ") + name(one.what) + " of line " + std::to_string(one.line) + " by thread " +
            std::to_string(one.thread % threads) + " of block " + std::to_string(one.block);

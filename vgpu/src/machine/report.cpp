@@ -28,7 +28,7 @@ void Report::touch(const Lanes& w, const Instruction& i, const Touch& t) {
   if (t.what != Touch::Atomic || t.shows == Touch::Nothing) return;
   for (uint32_t k = 0; k < t.count; k++) {
     const uint8_t* at = t.at[t.lanes[k]];
-    bool shared = at >= w.shared && at < w.shared + w.shared_bytes;
+    bool shared = is_shared(w, at);
     Key key{shared ? static_cast<uint64_t>(at - w.shared) : reinterpret_cast<uint64_t>(at), shared ? w.block + 1ull : 0, i.line};
     uint64_t thread = thread_of(w, t.lanes[k]);
     auto known = places_.find(key);

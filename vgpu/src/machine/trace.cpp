@@ -11,7 +11,7 @@ constexpr uint64_t kMostLines = 20'000'000;
 
 void Trace::begin(const Launch& launch) {
   on_ = launch.number == launch_;
-  if (on_) std::fprintf(to_, "%s %u\n", launch.program->name.c_str(), launch.block[0] * launch.block[1] * launch.block[2]);
+  if (on_) std::fprintf(to_, "%s %u\n", launch.program->name.c_str(), launch.threads());
 }
 
 void Trace::touch(const Lanes& w, const Instruction& i, const Touch& t) {

@@ -11,7 +11,10 @@ int copy(void* to, const void* from, size_t bytes, int kind = kByAddress) {
   bool from_device = kind == kDeviceToHost || kind == kDeviceToDevice;
   return remember(copied(address(to), address(from), bytes, to_device, from_device));
 }
-int set(void* at, int value, size_t bytes) { return remember(filled(address(at), static_cast<uint8_t>(value), bytes)); }
+int set(void* at, int value, size_t bytes) {
+  uint8_t byte = static_cast<uint8_t>(value);
+  return remember(filled(address(at), &byte, 1, bytes));
+}
 int allocate(void** to, size_t bytes) {
   uint64_t at = 0;
   int result = bytes ? cuMemAlloc_v2(&at, bytes) : kSuccess;
