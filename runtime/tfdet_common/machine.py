@@ -5,8 +5,6 @@ import os
 import platform
 import re
 
-VIRTUAL = "tfdet virtual GPU"  # how the name begins that frameworks are told (vgpu/)
-
 
 def told_by(path, pattern, flags=0):
     """The first group of the pattern in a file of the system; None where there is no such file, or nothing like it."""

@@ -103,5 +103,5 @@ def test_each_run_of_a_case_has_its_own_schedule_and_always_the_same() -> None:
 
 def test_where_it_was_not_built_nothing_is_begun_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TFDET_VGPU", str(tmp_path))
-    monkeypatch.setattr("os.execv", lambda *_: pytest.fail("begun anew"))
+    monkeypatch.setattr("os.execve", lambda *_: pytest.fail("begun anew"))
     Vgpu().enter()

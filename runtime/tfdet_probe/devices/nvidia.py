@@ -6,8 +6,8 @@ import ctypes
 import subprocess
 import threading
 
-from tfdet_common import nvml
-from tfdet_common.machine import VIRTUAL, device_key, short_hash, told_by
+from tfdet_common import nvml, virtual_gpu
+from tfdet_common.machine import device_key, short_hash, told_by
 
 from .base import Busy, Device
 
@@ -35,7 +35,7 @@ class Nvidia(Device):
         if not found:
             return None, {}
         name = found[0]["name"] or "unknown"
-        if name.startswith(VIRTUAL):  # somebody's LD_LIBRARY_PATH: it never passes for a card
+        if name.startswith(virtual_gpu.NAME):  # somebody's LD_LIBRARY_PATH: it never passes for a card
             return None, {}
         uuid = _output(["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"]).splitlines()
         return {"kind": self.kind, "model": device_key(name)}, {

@@ -8,11 +8,10 @@ import ctypes
 import os
 import sys
 
-from tfdet_common.machine import VIRTUAL
+from tfdet_common.virtual_gpu import FOLDER, NAME, environ
 
 from .base import Device
 
-FOLDER = "TFDET_VGPU"  # of its libraries, which stand for NVIDIA's
 _LIBRARY = "libcuda.so.1"
 _REFERENCE = "serial"
 _KEPT = 8  # schedules of a record: its digests are as many
@@ -27,19 +26,16 @@ class Vgpu(Device):
     def enter(self):
         """Its libraries must be found before any other of their names: by the loader, as this process begins."""
         folder = os.environ.get(FOLDER, "")
-        path = os.environ.get("LD_LIBRARY_PATH", "")
-        if not os.path.exists(os.path.join(folder, _LIBRARY)) or path.split(":")[0] == folder:
+        begun = os.environ.get("LD_LIBRARY_PATH", "").split(":")[0] == folder
+        if begun or not os.path.exists(os.path.join(folder, _LIBRARY)):
             return
-        os.environ["LD_LIBRARY_PATH"] = ":".join(filter(None, [folder, path]))
-        os.environ["PATH"] = ":".join([folder, os.environ.get("PATH", os.defpath)])  # its own ptxas comes first
-        os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # speaks of cards
         sys.stdout.flush()
         sys.stderr.flush()
-        os.execv(sys.executable, [sys.executable, "-m", "tfdet_probe"] + sys.argv[1:])
+        os.execve(sys.executable, [sys.executable, "-m", "tfdet_probe"] + sys.argv[1:], environ(folder, os.environ))
 
     def describe(self, framework):
         found = framework.visible(self.placement)
-        if not found or not (found[0]["name"] or "").startswith(VIRTUAL):
+        if not found or not (found[0]["name"] or "").startswith(NAME):
             return None, {}
         return {"kind": self.kind, "model": "vgpu-sm" + (found[0]["compute_capability"] or "").replace(".", "")}, {}
 

@@ -23,6 +23,7 @@ from tfdet.engines.gpus import nvml
 from tfdet.engines.interpreters import find_python
 from tfdet.engines.locks import check_lock, framework_of, without_nvidia
 from tfdet.matrix.models import Device, Environment, Pip
+from tfdet_common import virtual_gpu
 from tfdet_common.lifeline import die_with
 from tfdet_common.machine import machine_name
 from tfdet_common.variables import FRAMEWORKS
@@ -75,7 +76,7 @@ class VenvEngine:
         kept = {name: os.environ[name] for name in _PASSED if name in os.environ}
         return {
             **kept,
-            **({"TFDET_VGPU": str(library)} if library else {}),
+            **({virtual_gpu.FOLDER: str(library)} if library else {}),
             **callers_choice(),
             "PYTHONPATH": str(self._project.runtime),
             "PYTHONDONTWRITEBYTECODE": "1",

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tfdet.base.errors import RunFailed, UsageError
 from tfdet.base.paths import Project, cache_dir
+from tfdet_common import virtual_gpu
 
 _NO_COMPILER = 3  # what vgpu/build.py ends with then
 _SCHEDULE = re.compile(r"serial|reverse|(random|adversary):\d{1,18}")
@@ -40,6 +41,4 @@ def checked(schedule: str) -> str:
 
 def environ(library: Path, schedule: str, before: Mapping[str, str] = os.environ) -> dict[str, str]:
     """What a program of this user's must be started with to see the virtual GPU, and no other."""
-    kept = {name: value for name, value in before.items() if name != "CUDA_VISIBLE_DEVICES"}  # speaks of cards
-    found = {name: ":".join(filter(None, [str(library), before.get(name, "")])) for name in ("LD_LIBRARY_PATH", "PATH")}
-    return {**kept, **found, "VGPU_SCHEDULE": schedule}
+    return {**virtual_gpu.environ(str(library), before), "VGPU_SCHEDULE": schedule}

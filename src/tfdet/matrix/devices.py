@@ -13,7 +13,8 @@ from typing import Final, Literal
 from pydantic import Field
 
 from tfdet.matrix.models import Device, Model, Text
-from tfdet_common.machine import VIRTUAL, device_key
+from tfdet_common import virtual_gpu
+from tfdet_common.machine import device_key
 
 CPU: Final = "cpu"
 GPU: Final = "gpu"
@@ -73,7 +74,7 @@ class Devices:
             ("a GPU's record names no GPU", kind.named and gpu is None),
             (f"{kind.name} is told of, and a GPU is named", not kind.named and gpu is not None),
             (f"{kind.name} has no model {model}", kind.models is not None and not re.fullmatch(kind.models, model)),
-            ("the virtual GPU is told of as a card", gpu is not None and gpu.startswith(VIRTUAL)),
+            ("the virtual GPU is told of as a card", gpu is not None and gpu.startswith(virtual_gpu.NAME)),
             (f"{model} is not the device of a {gpu!r}", kind.named and gpu is not None and device_key(gpu) != model),
         ]
         return tuple(text for text, wrong in rules if wrong)
