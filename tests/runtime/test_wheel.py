@@ -96,7 +96,9 @@ def test_no_file_is_in_both_wheels_and_tfdet_depends_on_the_other(
     assert "tfdet/py.typed" in files
     assert {name.split("/")[0] for name in library} == {"tfdeterminism"}
     assert metadata["Version"] == about["Version"]
-    assert f"tfdeterminism=={about['Version']}" in metadata.get_all("Requires-Dist", [])
+    needed = metadata.get_all("Requires-Dist", [])
+    assert f"tfdeterminism=={about['Version']}" in needed
+    assert f"tfdet-vgpu=={about['Version']}; extra == 'vgpu'" in needed
 
 
 @pytest.mark.parametrize("folder", [".", "runtime"])

@@ -25,7 +25,7 @@ class Vgpu(Device):
 
     def enter(self):
         """Its libraries must be found before any other of their names: by the loader, as this process begins."""
-        folder = os.environ.get(FOLDER, "")
+        folder = _folder()
         begun = os.environ.get("LD_LIBRARY_PATH", "").split(":")[0] == folder
         if begun or not os.path.exists(os.path.join(folder, _LIBRARY)):
             return
@@ -46,11 +46,16 @@ class Vgpu(Device):
         return schedule
 
     def details(self, turns):
-        with open(os.path.join(os.environ[FOLDER], "sources")) as told:
+        with open(os.path.join(_folder(), "sources")) as told:
             return {"sources": told.read().strip(), "reference": _REFERENCE, "schedules": turns[:_KEPT]}
 
     def refusal(self):
         return _library().vgpu_refused().decode("utf-8", "replace").replace("\n", ", ") or None
+
+
+def _folder():
+    """Named for this process, or begun with by whoever started it."""
+    return os.environ.get(FOLDER) or os.environ.get("LD_LIBRARY_PATH", "").split(":")[0]
 
 
 def _schedule(number):

@@ -20,8 +20,7 @@ def vgpu(
     """Run a program that finds the virtual GPU where it looks for CUDA; its exit code is the program's."""
     from tfdet.engines import vgpu as device
 
-    chosen = device.checked(schedule)
-    environ = device.environ(device.library(find_project()), chosen)
+    environ = device.environ(device.library(find_project()), schedule)
     try:
         os.execvpe(words[0], words, environ)
     except FileNotFoundError:
