@@ -28,10 +28,12 @@ from tfdet.verdicts.read import load_status
 
 HERE = Path(__file__).parent
 TRAINING = HERE / "training_checks.py"
-# The pip that came with each CPython: pip 18.1 with 3.6.
-BUNDLED_PIP = (
-    "import ensurepip, glob, os; print(glob.glob(os.path.join(ensurepip.__path__[0], '_bundled', 'pip-*'))[0])"
-)
+# The pip that came with each CPython: pip 18.1 with 3.6.  Debian keeps its own elsewhere.
+BUNDLED_PIP = """
+import ensurepip, glob, os, sysconfig
+folders = [os.path.join(ensurepip.__path__[0], "_bundled"), sysconfig.get_config_var("WHEEL_PKG_DIR") or ""]
+print([pip for folder in folders for pip in glob.glob(os.path.join(folder, "pip-*"))][0])
+"""
 
 
 @pytest.fixture(scope="session")
