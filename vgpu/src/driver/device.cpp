@@ -85,6 +85,13 @@ void Device::refuse(const std::string& why) {
   std::fprintf(stderr, "vgpu: %s\n", why.c_str());
 }
 
+Result Device::fail(Result fault, const std::string& why) { return refuse(why), sticky_ = fault; }
+
+void Device::stood_in(const char* call) {
+  note_stood_in(call);
+  observers_.stood_in(call, scheduled_);
+}
+
 const Program* Device::program(Kernel& kernel) {
   if (!kernel.program && kernel.refused.empty()) {
     try {
@@ -138,8 +145,7 @@ Result Device::run_kernel(Kernel& kernel, const uint32_t grid[3], const uint32_t
   instructions_ += outcome.instructions;
   if (log_) say(kernel, grid, block, outcome);
   if (outcome.fault == Fault::None) return kSuccess;
-  refuse(outcome.message);
-  return sticky_ = result_of(outcome.fault);
+  return fail(result_of(outcome.fault), outcome.message);
 }
 
 void Device::say(const Kernel& kernel, const uint32_t grid[3], const uint32_t block[3], const Outcome& outcome) const {

@@ -34,6 +34,7 @@ class Observer {
   virtual void barrier(uint32_t /* block */) {}        // all its threads have met
   virtual void meeting(const Lanes&, uint32_t /* mask */) {}  // lanes of a warp have
   virtual void end(const Launch&, const Outcome&) {}
+  virtual void stood_in(const char* /* call */, uint64_t /* launch: the next one's number */) {}
 };
 
 // Several of them, in turn.
@@ -47,6 +48,7 @@ class Observers : public Observer {
   void barrier(uint32_t block) override { for (auto& one : all_) one->barrier(block); }
   void meeting(const Lanes& w, uint32_t mask) override { for (auto& one : all_) one->meeting(w, mask); }
   void end(const Launch& launch, const Outcome& outcome) override { for (auto& one : all_) one->end(launch, outcome); }
+  void stood_in(const char* call, uint64_t launch) override { for (auto& one : all_) one->stood_in(call, launch); }
 
  private:
   std::vector<std::unique_ptr<Observer>> all_;
