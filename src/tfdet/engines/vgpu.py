@@ -39,6 +39,12 @@ def checked(schedule: str) -> str:
     return schedule
 
 
-def environ(library: Path, schedule: str, before: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What a program of this user's must be started with to see the virtual GPU, and no other."""
-    return {**virtual_gpu.environ(str(library), before), "VGPU_SCHEDULE": schedule}
+def environ(
+    library: Path, schedule: str, before: Mapping[str, str] = os.environ, *, stand_ins: bool = False
+) -> dict[str, str]:
+    """What a program of this user's must be started with to see the virtual GPU, and no other.
+
+    stand_ins: for closed libraries; their results are no evidence, and the device names each that it used.
+    """
+    found = {**virtual_gpu.environ(str(library), before), "VGPU_SCHEDULE": schedule}
+    return {**found, virtual_gpu.STAND_INS: "all"} if stand_ins else found
