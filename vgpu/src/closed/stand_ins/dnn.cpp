@@ -35,6 +35,18 @@ uint64_t Tensor::bytes() const {
   return (last + 1) * size_of(type());
 }
 
+// What lies between its elements is none of its own.
+void Tensor::reads(const void* at) const {
+  const uint32_t size = size_of(type());
+  if (static_cast<uint64_t>(count()) * size == bytes()) return vgpu::reads(at, bytes());
+  each_element(*this, [=](int64_t, int64_t offset) { vgpu::reads(static_cast<const char*>(at) + offset * size, size); });
+}
+void Tensor::writes(void* at) const {
+  const uint32_t size = size_of(type());
+  if (static_cast<uint64_t>(count()) * size == bytes()) return vgpu::writes(at, bytes());
+  each_element(*this, [=](int64_t, int64_t offset) { vgpu::writes(static_cast<char*>(at) + offset * size, size); });
+}
+
 Sizes space_of(const Tensor& tensor) { return Sizes(tensor.sizes.begin() + 2, tensor.sizes.end()); }
 
 // cudnn.h: cudnnActivationMode_t

@@ -26,6 +26,8 @@ struct Tensor {
   int64_t space() const { return product_of(sizes, 2); }
   void lay_out(bool channels_last);
   void check() const;
+  void reads(const void* at) const;
+  void writes(void* at) const;
   uint64_t bytes() const;  // from its first element to behind its last
 };
 
@@ -73,7 +75,7 @@ template <class F> void each_element(const Tensor& tensor, F f) {
 
 template <class T> std::vector<T> values_of(const Tensor& tensor, const void* at) {
   tensor.check();
-  reads(at, tensor.bytes());
+  tensor.reads(at);
   std::vector<T> values(static_cast<size_t>(tensor.count()));
   const Number type = tensor.type();
   each_element(tensor, [&](int64_t k, int64_t offset) { values[k] = read_number<T>(at, type, offset); });
@@ -88,8 +90,8 @@ template <class T> struct Blend {
   void put(const Tensor& tensor, void* at, const std::vector<T>& made) const {
     tensor.check();
     if (static_cast<int64_t>(made.size()) != tensor.count()) throw BadArguments();
-    if (beta != T(0)) reads(at, tensor.bytes());
-    writes(at, tensor.bytes());
+    if (beta != T(0)) tensor.reads(at);
+    tensor.writes(at);
     const Number type = tensor.type();
     each_element(tensor, [&](int64_t k, int64_t offset) {
       T value = alpha * made[k];

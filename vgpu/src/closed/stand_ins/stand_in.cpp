@@ -50,6 +50,14 @@ Memory& memory_of(uint64_t at, uint64_t bytes) {
   return memory;
 }
 
+thread_local uint64_t never_written;  // the first such place that the call reads
+
+void tell_never_written(const char* call) {
+  const Extent found = Device::get().memory().find(never_written);
+  std::fprintf(stderr, "vgpu: never written in %s: a read at byte %llu of allocation %llu\n", call,
+               static_cast<unsigned long long>(never_written - found.begin), static_cast<unsigned long long>(found.number));
+}
+
 }  // namespace
 
 bool stands_in(const char* call) {
@@ -59,10 +67,14 @@ bool stands_in(const char* call) {
 }
 
 void reads_columns(const void* at, uint64_t bytes, uint64_t step, uint64_t count) {
-  if (bytes && count) memory_of(address(at), (count - 1) * step + bytes);
+  if (!bytes || !count) return;
+  const Memory& memory = memory_of(address(at), (count - 1) * step + bytes);
+  for (uint64_t k = 0; k < count && !never_written; k++) never_written = memory.unwritten(address(at) + k * step, bytes);
 }
 void writes_columns(void* at, uint64_t bytes, uint64_t step, uint64_t count) {
-  if (bytes && count) memory_of(address(at), (count - 1) * step + bytes);
+  if (!bytes || !count) return;
+  Memory& memory = memory_of(address(at), (count - 1) * step + bytes);
+  for (uint64_t k = 0; k < count; k++) memory.wrote(address(at) + k * step, bytes);
 }
 void reads(const void* at, uint64_t bytes) { reads_columns(at, bytes, bytes, 1); }
 void writes(void* at, uint64_t bytes) { writes_columns(at, bytes, bytes, 1); }
@@ -74,8 +86,10 @@ int run_stand_in(const char* call, Off off, void (*f)(void*), void* with) {
   std::unique_lock<std::mutex> hold(device.lock());
   const Library& library = *library_of(call);
   if (device.sticky() != kSuccess) return library.failed;
+  never_written = 0;
   try {
     f(with);
+    if (never_written) tell_never_written(call);
     device.stood_in(call);
     return kSuccess;
   } catch (const NotStoodIn&) {

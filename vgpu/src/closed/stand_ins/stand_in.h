@@ -14,8 +14,8 @@ struct NotStoodIn : std::exception {};
 // The library's own word for arguments that make no sense.
 struct BadArguments : std::exception {};
 
-// Memory that the call reads or writes: the whole of it must lie in one allocation.  Columns: `count` of them, `bytes`
-// each, `step` bytes from one to the next.
+// Memory that the call reads or writes, told before it does: the whole of it must lie in one allocation, and what is read
+// should have been written.  Columns: `count` of them, `bytes` each, `step` bytes from one to the next.
 void reads(const void* at, uint64_t bytes);
 void writes(void* at, uint64_t bytes);
 void reads_columns(const void* at, uint64_t bytes, uint64_t step, uint64_t count);
