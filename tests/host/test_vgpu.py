@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -69,6 +70,30 @@ def test_what_speaks_of_cards_does_not_hide_it(library: Path) -> None:
     found = vgpu.environ(library, "serial", before)
     assert found == {"LD_LIBRARY_PATH": f"{library}:/cuda", "PATH": f"{library}:/bin", "VGPU_SCHEDULE": "serial"}
     assert before["CUDA_VISIBLE_DEVICES"] == "", "the caller's own stay"
+
+
+def test_stand_ins_are_the_users_choice(tmp_path: Path) -> None:
+    before = {"LD_LIBRARY_PATH": "", "PATH": ""}
+    assert "VGPU_STAND_INS" not in vgpu.environ(tmp_path, "serial", before)
+    assert vgpu.environ(tmp_path, "serial", before, stand_ins=True)["VGPU_STAND_INS"] == "all"
+
+
+def test_stand_ins_of_a_program() -> None:
+    product = (
+        "import ctypes; c = ctypes.CDLL('libcublas.so.10'); print(c.cublasSaxpy_v2(None, 0, (ctypes.c_float * 1)()))"
+    )
+    done = tfdet("vgpu", "--stand-ins", "--", sys.executable, "-c", product)
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+    assert "cublasSaxpy_v2 is stood in for on the CPU: its last bits are not NVIDIA's" in done.stderr
+
+
+def test_no_evidence_is_made_with_stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the caller's shell or container sets: the probe takes it away before the device is loaded."""
+    monkeypatch.setenv("VGPU_STAND_INS", "all")
+    monkeypatch.setenv("TFDET_VGPU", str(tmp_path))
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    Vgpu().enter()
+    assert "VGPU_STAND_INS" not in os.environ
 
 
 def test_without_a_compiler_it_is_told_what_to_install(checkout: Project, tmp_path: Path) -> None:

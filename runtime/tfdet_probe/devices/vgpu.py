@@ -8,7 +8,7 @@ import ctypes
 import os
 import sys
 
-from tfdet_common.virtual_gpu import FOLDER, NAME, environ
+from tfdet_common.virtual_gpu import FOLDER, NAME, STAND_INS, environ
 
 from .base import Device
 
@@ -24,7 +24,11 @@ class Vgpu(Device):
               "was a compiler for it.")
 
     def enter(self):
-        """Its libraries must be found before any other of their names: by the loader, as this process begins."""
+        """Its libraries must be found before any other of their names: by the loader, as this process begins.
+
+        Nothing may stand in for a closed library here: its call is refused by name, whatever the caller has set.
+        """
+        os.environ.pop(STAND_INS, None)
         folder = _folder()
         begun = os.environ.get("LD_LIBRARY_PATH", "").split(":")[0] == folder
         if begun or not os.path.exists(os.path.join(folder, _LIBRARY)):

@@ -45,12 +45,16 @@ def _installed() -> Path | None:
     return made
 
 
-def environ(library: Path, schedule: str, before: Mapping[str, str] = os.environ) -> dict[str, str]:
+def environ(
+    library: Path, schedule: str, before: Mapping[str, str] = os.environ, *, stand_ins: bool = False
+) -> dict[str, str]:
     """What a program of this user's must be started with to see the virtual GPU, and no other.
 
+    stand_ins: for closed libraries; their results are no evidence, and the device names each that it used.
     UsageError where the device has no such schedule.
     """
     if ctypes.CDLL(str(library / "libvgpu.so")).vgpu_set_schedule(schedule.encode()):
         advice = "Schedules: serial, reverse, random:SEED, adversary:SEED, or what vgpu/minimise.py has printed."
         raise UsageError(f"no schedule is called {schedule!r}", advice)
-    return {**virtual_gpu.environ(str(library), before), "VGPU_SCHEDULE": schedule}
+    found = {**virtual_gpu.environ(str(library), before), "VGPU_SCHEDULE": schedule}
+    return {**found, virtual_gpu.STAND_INS: "all"} if stand_ins else found
