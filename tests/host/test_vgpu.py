@@ -49,28 +49,33 @@ def test_wrong_words_are_told(words: list[str], told: str) -> None:
     assert (done.returncode, told in done.stderr) == (Exit.USAGE, True), done.stderr
 
 
-@pytest.mark.parametrize("name", ["serial", "reverse", "random:0", "adversary:12"])
-def test_schedules_that_the_device_knows(name: str) -> None:
-    assert vgpu.checked(name) == name
+@pytest.fixture(scope="module")
+def library(checkout: Project) -> Path:
+    return vgpu.library(checkout)
+
+
+@pytest.mark.parametrize("name", ["serial", "reverse", "random:0", "adversary:12", "random:7@2:0-3", "lanes@1:3-3"])
+def test_schedules_that_the_device_knows(library: Path, name: str) -> None:
+    assert vgpu.environ(library, name)["VGPU_SCHEDULE"] == name
 
 
 @pytest.mark.parametrize("name", ["", "random", "random:-1", "random:1x", "serial:1", "RANDOM:1"])
-def test_schedules_that_it_does_not_know(name: str) -> None:
+def test_schedules_that_it_does_not_know(library: Path, name: str) -> None:
     with pytest.raises(UsageError):
-        vgpu.checked(name)
+        vgpu.environ(library, name)
 
 
-def test_what_speaks_of_cards_does_not_hide_it(tmp_path: Path) -> None:
+def test_what_speaks_of_cards_does_not_hide_it(library: Path) -> None:
     before = {"CUDA_VISIBLE_DEVICES": "", "LD_LIBRARY_PATH": "/cuda", "PATH": "/bin"}
-    found = vgpu.environ(tmp_path, "serial", before)
-    assert found == {"LD_LIBRARY_PATH": f"{tmp_path}:/cuda", "PATH": f"{tmp_path}:/bin", "VGPU_SCHEDULE": "serial"}
+    found = vgpu.environ(library, "serial", before)
+    assert found == {"LD_LIBRARY_PATH": f"{library}:/cuda", "PATH": f"{library}:/bin", "VGPU_SCHEDULE": "serial"}
     assert before["CUDA_VISIBLE_DEVICES"] == "", "the caller's own stay"
 
 
-def test_stand_ins_are_the_users_choice(tmp_path: Path) -> None:
+def test_stand_ins_are_the_users_choice(library: Path) -> None:
     before = {"LD_LIBRARY_PATH": "", "PATH": ""}
-    assert "VGPU_STAND_INS" not in vgpu.environ(tmp_path, "serial", before)
-    assert vgpu.environ(tmp_path, "serial", before, stand_ins=True)["VGPU_STAND_INS"] == "all"
+    assert "VGPU_STAND_INS" not in vgpu.environ(library, "serial", before)
+    assert vgpu.environ(library, "serial", before, stand_ins=True)["VGPU_STAND_INS"] == "all"
 
 
 def test_stand_ins_of_a_program() -> None:
@@ -119,14 +124,23 @@ def test_nvidias_libraries_are_left_out_and_nothing_else(
     check_lock(lock, framework=framework_of(checkout, load_matrix(checkout.matrix).environment(key)))
 
 
-def test_each_run_of_a_case_has_its_own_schedule_and_always_the_same() -> None:
+def test_each_run_of_a_case_has_its_own_schedule_and_always_the_same(library: Path) -> None:
     names = [_schedule(number) for number in range(200)]
     assert names[:5] == ["serial", "reverse", "random:2", "adversary:3", "random:4"]
     assert len(set(names)) == 200
-    assert all(vgpu.checked(name) for name in names)
+    assert all(vgpu.environ(library, name) for name in names)
 
 
 def test_where_it_was_not_built_nothing_is_begun_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TFDET_VGPU", str(tmp_path))
     monkeypatch.setattr("os.execve", lambda *_: pytest.fail("begun anew"))
     Vgpu().enter()
+
+
+def test_whoever_has_begun_a_process_with_it_need_not_name_it(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TFDET_VGPU", raising=False)
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{library}:/cuda")
+    monkeypatch.setattr("os.execve", lambda *_: pytest.fail("begun anew"))
+    device = Vgpu()
+    device.enter()
+    assert device.details(["serial"])["sources"] == (library / "sources").read_text().strip()

@@ -29,7 +29,7 @@ class Vgpu(Device):
         Nothing may stand in for a closed library here: its call is refused by name, whatever the caller has set.
         """
         os.environ.pop(STAND_INS, None)
-        folder = os.environ.get(FOLDER, "")
+        folder = _folder()
         begun = os.environ.get("LD_LIBRARY_PATH", "").split(":")[0] == folder
         if begun or not os.path.exists(os.path.join(folder, _LIBRARY)):
             return
@@ -50,11 +50,16 @@ class Vgpu(Device):
         return schedule
 
     def details(self, turns):
-        with open(os.path.join(os.environ[FOLDER], "sources")) as told:
+        with open(os.path.join(_folder(), "sources")) as told:
             return {"sources": told.read().strip(), "reference": _REFERENCE, "schedules": turns[:_KEPT]}
 
     def refusal(self):
         return _library().vgpu_refused().decode("utf-8", "replace").replace("\n", ", ") or None
+
+
+def _folder():
+    """Named for this process, or begun with by whoever started it."""
+    return os.environ.get(FOLDER) or os.environ.get("LD_LIBRARY_PATH", "").split(":")[0]
 
 
 def _schedule(number):

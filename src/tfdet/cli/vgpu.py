@@ -24,8 +24,7 @@ def vgpu(
     """Run a program that finds the virtual GPU where it looks for CUDA; its exit code is the program's."""
     from tfdet.engines import vgpu as device
 
-    chosen = device.checked(schedule)
-    environ = device.environ(device.library(find_project()), chosen, stand_ins=stand_ins)
+    environ = device.environ(device.library(find_project()), schedule, stand_ins=stand_ins)
     try:
         os.execvpe(words[0], words, environ)
     except FileNotFoundError:
