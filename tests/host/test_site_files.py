@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+import threading
+import urllib.request
 from importlib.resources import files
+from pathlib import Path
+
+from tfdet.site.serve import server
 
 FOLDER = files("tfdet.site") / "static"
 # Of dist/ in the npm package tabulator-tables 6.5.3; whoever brings another version brings its hashes.
@@ -29,3 +34,12 @@ def test_our_scripts_are_few_and_write_no_markup() -> None:
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function", text), name
         assert not re.search(r"https?:|fetch\(|XMLHttpRequest|import\(", text), name
     assert sum(text.count("\n") for text in scripts.values()) < 400
+
+
+def test_it_is_served_to_this_machine_alone(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("here")
+    with server(tmp_path, 0) as running:
+        threading.Thread(target=running.handle_request, daemon=True).start()
+        assert running.server_address[0] == "127.0.0.1"
+        with urllib.request.urlopen(f"http://127.0.0.1:{running.server_port}/index.html", timeout=10) as answer:
+            assert answer.read() == b"here"

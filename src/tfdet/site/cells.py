@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -43,7 +44,7 @@ def _pages(
     shards = list(_shards(facts, records))
     base = f"cells/{environment}/{source}"
     names = [base if not number else f"{base}-{number + 1}" for number in range(len(shards))]
-    whole = _data(facts, cells, reasons)
+    whole = _data(facts, environment, source, cells, reasons)
     for number, (kept, shown) in enumerate(shards):
         data: dict[str, Any] = {**(whole if not number else _head(environment, source, title)),
                                 "records": [msgspec.Raw(record.line().strip().encode("ascii")) for record in kept],
@@ -59,12 +60,23 @@ def _pages(
         )
 
 
+def content(facts: Facts, environment: str, source: str, records: Iterable[Record]) -> dict[str, Any]:
+    """What the twins of such a page hold together."""
+    cells = facts.by_page.get((environment, source), [])
+    reasons = _not_run(facts, environment).get(source, [])
+    return {
+        **_data(facts, environment, source, cells, reasons),
+        "records": [json.loads(record.line()) for record in records],
+    }
+
+
 def _head(environment: str, source: str, title: str) -> dict[str, Any]:
     return {"environment": environment, "source": source, "source_title": title}
 
 
-def _data(facts: Facts, cells: Sequence[StatusCell], reasons: list[dict[str, str]]) -> dict[str, Any]:
-    environment, source = cells[0].key.environment, cells[0].key.source
+def _data(
+    facts: Facts, environment: str, source: str, cells: Sequence[StatusCell], reasons: list[dict[str, str]]
+) -> dict[str, Any]:
     entry = facts.matrix.sources[source]
     claims = [claim for claim in entry.claims if claim.covers(facts.matrix.environments[environment])]
     finding = facts.status.finding(environment, source)

@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from tfdet.publish.recipe import recipe_text
+from tfdet.publish.recipe import recipe_text, remaining_rows
 from tfdet.site.facts import Facts, address, kind
 from tfdet.site.page import Page
 from tfdet.site.sources import symbol
-from tfdet.verdicts import known
 
 
 def pages(facts: Facts) -> Iterator[Page]:
@@ -43,8 +42,7 @@ def _page(facts: Facts, key: str) -> Page:
         **{name: getattr(environment, name) for name in names},
         "pip": environment.pip.model_dump(mode="json") if environment.pip else None,
         "recipe": recipe_text(facts.status, key),
-        "remaining": [{"source": r.source, "title": facts.matrix.sources[r.source].title, "says": r.says,
-                       "measured": r.measured} for r in known.remaining(facts.status, key)],
+        "remaining": remaining_rows(facts.status, key),
         "audited": key in facts.status.audits,
         "rows": list(_rows(facts, key)),
     }  # fmt: skip

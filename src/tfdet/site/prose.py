@@ -109,4 +109,7 @@ def rendered(text: str) -> Markup:
     tokens = reader.parse(text)
     for token in tokens:
         token.attrs.pop("style", None)  # the security policy forbids it
-    return Markup(reader.renderer.render(tokens, reader.options, {}))
+    text = reader.renderer.render(tokens, reader.options, {})
+    # What may be wider than a phone is scrolled, by keyboard too.
+    text = text.replace("<pre>", '<pre tabindex="0">').replace("</table>", "</table></div>")
+    return Markup(text.replace("<table>", '<div class="scroll" tabindex="0" role="region" aria-label="table"><table>'))

@@ -71,13 +71,15 @@
 
   // What is chosen, and the address that says so.
   const filters = ["verdict", "device", "environment", "solution", "backing"];
+  const groups = ["environment", "source", "solution", "device", "verdict", "backing"];
   const hidden = columns.filter((column) => column.visible === false).map((column) => column.field);
   const fresh = () => ({ q: "", group: "", sort: "", hide: hidden.join("."), ...Object.fromEntries(filters.map((name) => [name, ""])) });
   const chosen = fresh();
   const read = () => {
     Object.assign(chosen, fresh());
     for (const [name, value] of new URLSearchParams(location.hash.slice(1)))
-      if (name in chosen) chosen[name] = value;
+      if (Object.hasOwn(chosen, name)) chosen[name] = value;
+    if (!groups.includes(chosen.group)) chosen.group = "";
   };
   const written = () => {
     const said = new URLSearchParams(), usual = fresh();
@@ -149,7 +151,7 @@
     options(byId("f-" + name), words[name].map((word) => word || (name === "verdict" ? never : "")).filter(Boolean), "any");
     byId("f-" + name).addEventListener("change", (event) => { chosen[name] = event.target.value; remember(); filter(); });
   }
-  options(byId("group"), ["environment", "source", "solution", "device", "verdict", "backing"], "nothing");
+  options(byId("group"), groups, "nothing");
   byId("group").addEventListener("change", (event) => {
     chosen.group = event.target.value; remember(); table.setGroupBy(chosen.group || false);
   });
@@ -197,7 +199,15 @@
     chosen.sort = sorters.length ? `${sorters[0].field}-${sorters[0].dir}` : "";
     remember();
   });
+  // The library leaves a part without a role between the grid and its rows, which a screen reader stumbles over.
+  const name = () => {
+    byId("table").removeAttribute("aria-owns");
+    byId("table").setAttribute("aria-label", "every cell");
+    byId("table").querySelector(".tabulator-tableholder").setAttribute("role", "rowgroup");
+    byId("table").querySelector(".tabulator-table").setAttribute("role", "presentation");
+  };
   table.on("tableBuilt", () => {
+    name();
     read();
     apply();
     window.tfdetReady = true;
