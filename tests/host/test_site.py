@@ -22,6 +22,7 @@ from sites import IMAGES, Read, pages, small_project
 from tfdet.base.errors import UsageError
 from tfdet.base.paths import Project
 from tfdet.site import page as site_page
+from tfdet.site import words
 from tfdet.site.build import build
 from tfdet.site.page import VERSION
 from tfdet.store.evidence import Store
@@ -209,3 +210,13 @@ def test_feed_badges_and_sitemap(small: Project, site: Path, tmp_path: Path) -> 
 def test_a_long_text_is_cut_on_the_page_alone() -> None:
     shown = str(site_page._finalize("x" * 1_000_000))
     assert len(shown) < 5000 and "1,000,000 characters" in shown
+
+
+def test_running_text_has_code_stress_and_links_and_nothing_else() -> None:
+    assert (
+        words.code("`a<b` *do not* Conv*D/Conv*D <i>") == "<code>a&lt;b</code> <em>do not</em> Conv*D/Conv*D &lt;i&gt;"
+    )
+    assert words.code("one ` alone \u202e") == "one ` alone \\u202e"
+    link = words.cited('see https://github.com/a/b/pull/3, or javascript:alert(1) https://x.org/"onclick=y')
+    assert '<a rel="nofollow noreferrer" href="https://github.com/a/b/pull/3">a/b#3</a>, or javascript:alert(1)' in link
+    assert 'href="https://x.org/"' not in link or '"onclick' not in link.replace("&#34;onclick", "")

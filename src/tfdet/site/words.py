@@ -73,8 +73,13 @@ def code(text: str) -> Markup:
     if len(parts) % 2 == 0:
         return Markup(escape("`".join(parts)))
     return Markup("").join(
-        Markup("<code>{}</code>").format(part) if n % 2 else escape(part) for n, part in enumerate(parts)
+        Markup("<code>{}</code>").format(part) if n % 2 else _stressed(part) for n, part in enumerate(parts)
     )
+
+
+def _stressed(text: str) -> Markup:
+    """*So*, as the seed documents stress a word."""
+    return Markup(re.sub(r"(?<![\w*])\*(\w[^*\n]*)\*(?![\w*])", r"<em>\1</em>", str(escape(text))))
 
 
 _ADDRESS = re.compile(r"https://[^\s<>\"'`]+[^\s<>\"'`.,;:)\]]")

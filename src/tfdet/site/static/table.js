@@ -122,20 +122,33 @@
   const told = () => {
     byId("count").textContent = `${table.getDataCount("active").toLocaleString("en")} of ${rows.length.toLocaleString("en")} cells`;
   };
-  const filter = () => { table.setFilter(matcher()); told(); };
+  // Each of these goes through all rows: not where nothing changes.
+  let grouped = "", filtered = false;
+  const filter = () => {
+    const narrowed = Boolean(chosen.q.trim()) || filters.some((name) => chosen[name]);
+    if (narrowed) table.setFilter(matcher());
+    else if (filtered) table.clearFilter();
+    filtered = narrowed;
+    told();
+  };
+  const group = () => {
+    if (chosen.group !== grouped) table.setGroupBy(chosen.group || false);
+    grouped = chosen.group;
+  };
   const apply = () => {
     byId("q").value = chosen.q;
     for (const name of filters) byId("f-" + name).value = chosen[name];
     byId("group").value = chosen.group;
     const away = chosen.hide.split(".");
     for (const column of columns) {
-      table[away.includes(column.field) ? "hideColumn" : "showColumn"](column.field);
-      byId("c-" + column.field).checked = !away.includes(column.field);
+      const shown = !away.includes(column.field), box = byId("c-" + column.field);
+      if (shown !== box.checked) table[shown ? "showColumn" : "hideColumn"](column.field);
+      box.checked = shown;
     }
-    table.setGroupBy(chosen.group || false);
+    group();
     const [field, direction] = chosen.sort.split("-");
     if (columns.some((column) => column.field === field)) table.setSort(field, direction === "desc" ? "desc" : "asc");
-    else table.clearSort();
+    else if (table.getSorters().length) table.clearSort();
     filter();
   };
 
@@ -153,12 +166,13 @@
   }
   options(byId("group"), groups, "nothing");
   byId("group").addEventListener("change", (event) => {
-    chosen.group = event.target.value; remember(); table.setGroupBy(chosen.group || false);
+    chosen.group = event.target.value; remember(); group();
   });
   byId("q").addEventListener("input", (event) => { chosen.q = event.target.value; remember(); filter(); });
   for (const column of columns) {
     const label = document.createElement("label"), box = document.createElement("input");
     box.type = "checkbox";
+    box.checked = column.visible !== false;
     box.id = "c-" + column.field;
     box.addEventListener("change", () => {
       table[box.checked ? "showColumn" : "hideColumn"](column.field);
