@@ -21,6 +21,7 @@ from sites import IMAGES, Read, pages, small_project
 
 from tfdet.base.errors import UsageError
 from tfdet.base.paths import Project
+from tfdet.site import build as site_build
 from tfdet.site import page as site_page
 from tfdet.site import words
 from tfdet.site.build import build
@@ -121,6 +122,16 @@ def test_the_same_data_give_the_same_bytes(small: Project, site: Path, tmp_path:
     again = [path for path in (tmp_path / "again").rglob("*") if path.is_file()]
     same, other, lost = filecmp.cmpfiles(site, tmp_path / "again", names, shallow=False)
     assert (other, lost, len(again)) == ([], [], len(same))
+
+
+def test_several_processes_make_the_same_site(
+    small: Project, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site_build, "PARALLEL_BYTES", 0)
+    again = build(small, tmp_path / "again").folder
+    names = [path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file()]
+    _, other, lost = filecmp.cmpfiles(site, again, names, shallow=False)
+    assert (other, lost) == ([], [])
 
 
 HOSTILE = "<script>alert(1)</script>\u202e\u2066\"'><img src=x onerror=alert(1)>&amp;\u200b"

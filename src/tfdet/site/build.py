@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -105,14 +104,14 @@ def _site(project: Project, evidence: _Evidence) -> dict[str, Any]:
 
 def _write(facts: Facts, evidence: _Evidence, writer: Writer) -> list[Change]:
     """All pages; what the days changed."""
-    work = partial(_environment, facts, evidence, writer)
+    work = _Work(facts, evidence, writer)
     keys = list(facts.matrix.environments)
     if evidence.bytes < PARALLEL_BYTES:
-        done = list(map(work, keys))
+        done = list(map(work.environment, keys))
     else:
-        _ = facts.by_page, facts.by_source, facts.costs  # made once, before the processes part
-        with ProcessPoolExecutor() as pool:
-            done = list(pool.map(work, keys))
+        _ = facts.by_page, facts.costs  # made once, before the processes part
+        with ProcessPoolExecutor(initializer=_begin, initargs=(work,)) as pool:
+            done = list(pool.map(_in_process, keys))
     changes = ordered(change for changed, _ in done for change in changed)
     apart = numbers.Apart.joined([found for _, found in done])
     for page in _pages(facts, changes, apart):
@@ -120,17 +119,34 @@ def _write(facts: Facts, evidence: _Evidence, writer: Writer) -> list[Change]:
     return changes
 
 
-def _environment(facts: Facts, evidence: _Evidence, writer: Writer, key: str) -> tuple[list[Change], numbers.Apart]:
-    """Its records are read once, and are gone after its pages."""
-    records: list[Record] = []
-    changes: list[Change] = []
-    for path in evidence.by_environment[key]:
-        mine = list(Store(path.parents[1]).read(path))
-        changes += History(evidence.hashes).changes(mine)
-        records += mine
-    for page in cells.pages(facts, key, records):
-        writer.write(page)
-    return changes, numbers.Apart.of(records)
+@dataclass(frozen=True)
+class _Work:
+    facts: Facts
+    evidence: _Evidence
+    writer: Writer
+
+    def environment(self, key: str) -> tuple[list[Change], numbers.Apart]:
+        """Its records are read once, and are gone after its pages."""
+        records: list[Record] = []
+        changes: list[Change] = []
+        for path in self.evidence.by_environment[key]:
+            mine = list(Store(path.parents[1]).read(path))
+            changes += History(self.evidence.hashes).changes(mine)
+            records += mine
+        for page in cells.pages(self.facts, key, records):
+            self.writer.write(page)
+        return changes, numbers.Apart.of(records)
+
+
+_mine: list[_Work] = []  # of a process of the pool: given once, not with each environment
+
+
+def _begin(work: _Work) -> None:
+    _mine.append(work)
+
+
+def _in_process(key: str) -> tuple[list[Change], numbers.Apart]:
+    return _mine[0].environment(key)
 
 
 def _pages(facts: Facts, changes: list[Change], apart: numbers.Apart) -> Iterator[Page]:
