@@ -21,7 +21,7 @@ from tfdet.site.history import Change, History, ordered
 from tfdet.site.page import Page, Writer, script
 from tfdet.store.cases import current_hashes
 from tfdet.store.evidence import Store
-from tfdet.store.records import Record
+from tfdet.store.records import Record, read_records
 from tfdet.verdicts.read import PARALLEL_BYTES
 from tfdeterminism.version import __version__
 
@@ -130,7 +130,7 @@ class _Work:
         records: list[Record] = []
         changes: list[Change] = []
         for path in self.evidence.by_environment[key]:
-            mine = list(Store(path.parents[1]).read(path))
+            mine = list(read_records(path))
             changes += History(self.evidence.hashes).changes(mine)
             records += mine
         for page in cells.pages(self.facts, key, records):
