@@ -31,8 +31,15 @@ def load(path: Path) -> dict[str, Any]:
     return content
 
 
-def test_the_three_workflows_are_there() -> None:
-    assert [path.stem for path in FILES] == ["checks", "matrix", "publish"]
+def test_the_workflows_are_there() -> None:
+    assert [path.stem for path in FILES] == ["checks", "matrix", "publish", "site"]
+
+
+def test_the_site_is_published_from_main_alone() -> None:
+    content = load(FOLDER / "site.yml")
+    assert content["on"]["push"] == {"branches": ["main"]} and "pull_request" not in content["on"]
+    rights = {name: job.get("permissions") for name, job in content["jobs"].items()}
+    assert rights == {"build": None, "publish": {"pages": "write", "id-token": "write"}}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
