@@ -48,6 +48,7 @@ class Run(object):
                     for call in one["calls"])
         frames = all(isinstance(frame, list) and [type(part) for part in frame] == [str, int, str]
                      for frame in one["stack"])
+        words = words and isinstance(one["attrs"].get("open", ""), str)
         if not (words and calls and frames and all(0 <= number < known for number in one["inputs"])):
             raise trace_format.BadTrace("{} has a definition that makes no sense: id {}".format(self.path, one["id"]),
                                         "record it again")
@@ -55,7 +56,7 @@ class Run(object):
     @property
     def whole(self):
         """Did the program end by itself, with everything recorded?"""
-        return bool(self.end and self.end.get("clean", True)) and not self.damage
+        return bool(self.end and self.end.get("clean", True) and not self.end.get("error")) and not self.damage
 
     def ids(self):
         return range(len(self._history))
@@ -127,6 +128,11 @@ class Pair(object):
 
     def __len__(self):
         return int(self.first[-1])
+
+    def common(self, end):
+        """How many records both have before this step, or at it."""
+        both = (self.order[0] != MISSING) & (self.order[1] != MISSING)
+        return int(numpy.count_nonzero(both & (numpy.maximum(*self.step) <= end)))
 
     def slots(self, group):
         """The slots of a group, as a slice."""

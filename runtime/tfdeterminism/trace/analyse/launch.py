@@ -43,6 +43,17 @@ class Launcher(object):
         if code:
             raise self._failed(code, number)
 
+    def replay(self, path, times):
+        """What `trace replay` says of kept inputs, as a dict. Raises Failed."""
+        command = [sys.executable, "-m", errors.MODULE, "replay", path, "--times", str(times)]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        with _ended(child):
+            said, complaint = child.communicate()
+        if child.returncode not in (0, 1):
+            words = complaint.decode("utf-8", "replace").strip().splitlines()
+            raise Failed(words[0] if words else "no reason given", "compare two traces instead")
+        return json.loads(said.decode("utf-8").strip().splitlines()[-1])
+
     def _failed(self, code, number):
         with io.open(self._log, "r", encoding="utf-8", errors="replace") as output:
             lines = [line for line in output.read().splitlines() if line.strip()][-_TAIL:]
@@ -51,18 +62,6 @@ class Launcher(object):
         said = "".join("\n  | " + line[:200] for line in lines)
         return Failed("the program ended with {} in run {}{}".format(_ending(code), number, said),
                       "make it run without the tool first: {} {}".format(sys.executable, " ".join(self._program)))
-
-
-def replay(path, times):
-    """What `trace replay` says of kept inputs, as a dict. Raises Failed."""
-    command = [sys.executable, "-m", errors.MODULE, "replay", path, "--times", str(times)]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    with _ended(child):
-        said, complaint = child.communicate()
-    if child.returncode not in (0, 1):
-        words = complaint.decode("utf-8", "replace").strip().splitlines()
-        raise Failed(words[0] if words else "no reason given", "compare two traces instead")
-    return json.loads(said.decode("utf-8").strip().splitlines()[-1])
 
 
 @contextlib.contextmanager

@@ -42,9 +42,15 @@ def _headline(found):
              "structure": "The runs do not do the same things, from step {} on"}[found.result]
     if found.result == "structure" and not found.culprits:
         words = "The runs do not do the same things"
+        if found.reach:
+            words = "One run goes farther than the other: {}".format(found.reach)
+    if found.result == "diverged" and found.first_step is None:
+        words = "The runs differ in their final weights"
     head = words.format(found.first_step) + ": {} records compared".format(count(found.compared))
     if found.differing:
         head += ", {} differ".format(count(found.differing))
+    if found.reach and not found.differing:
+        head += ", all agree"
     if found.missing:
         head += ", {} are in one run only".format(count(found.missing))
     if found.reordered:
