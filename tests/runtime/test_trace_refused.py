@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -190,6 +192,57 @@ def test_definitions_of_strangers(field: str, value: object, tmp_path_factory: p
         assert text.of_difference(diff.compare(paths))
     except trace_format.BadTrace as error:
         assert error.advice
+
+
+HEADER_FIELDS = ["argv", "cwd", "devices", "environment", "level", "numpy", "python", "steps", "tensorflow", "xla"]
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(field=st.sampled_from(HEADER_FIELDS), value=st.one_of(ODD, st.dictionaries(LETTERS, NUMBERS, max_size=2)))
+def test_headers_of_strangers(field: str, value: object, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """argv that is no list of words, above all: compared, or refused in one line."""
+    paths = []
+    for run in range(2):
+        hand = Hand(tmp_path_factory.mktemp("header") / "trace-0.tfdt", **{field: value})
+        hand.record(hand.op("MatMul"), run)
+        paths.append(str(hand.end()))
+    assert diff.main(paths, out=io.StringIO()) in (1, 3)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(field=st.sampled_from(["clean", "exit", "weights", "variables", "steps", "error", "records"]), value=ODD)
+def test_ends_of_strangers(field: str, value: object, tmp_path_factory: pytest.TempPathFactory) -> None:
+    paths = []
+    for run in range(2):
+        hand = Hand(tmp_path_factory.mktemp("end") / "trace-0.tfdt")
+        hand.record(hand.op("MatMul"), run)
+        hand._writer.records = 0
+        hand._writer._block(b"DONE", json.dumps({"clean": True, "steps": 1, field: value}).encode())
+        paths.append(str(hand.killed()))
+    assert diff.main(paths, out=io.StringIO()) in (1, 2, 3)
+
+
+def test_no_file_of_this_machine_is_quoted(make: Callable[..., Path], tmp_path: Path) -> None:
+    """Only what the trace carries: a stranger may name any file."""
+    secret = tmp_path / "secret.py"
+    secret.write_text("PASSWORD = 'x'\n")
+    carried = {"train.py": {9: "before", 10: "culprit", 11: "after"}}
+
+    def build(hand: Hand, run: int) -> None:
+        hand._writer.source(carried)
+        for path, line in ((str(secret), 1), ("train.py", 10)):
+            hand.record(hand.op(path, file=path, line=line), run)
+
+    first, second = diff.compare([str(make(build, run)) for run in range(2)]).culprits
+    assert first["snippet"] == []
+    assert second["snippet"] == [[9, "before"], [10, "culprit"], [11, "after"]]
+
+
+def test_a_complaint_about_a_file_steers_no_terminal(
+    make: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [str(make(_one, 0)), str(make(_one, 1, tensorflow="2.\u202e0\x1b[2J"))]
+    _is_refused(diff.main(runs), capsys, "2.?0?[2J")
 
 
 def test_a_large_step_and_a_name_that_steers_a_terminal(compare: Callable[..., diff.Difference]) -> None:

@@ -4,13 +4,15 @@ import argparse
 import sys
 
 from . import errors
+from .analyse.text import shown
 
 LEVELS = ("none", "weights", "layers", "ops")
 BAD_INPUT = 3
 
 
 def complain(cause, advice):
-    sys.stderr.write("{}{}\n  {}\n".format(errors.SAID, cause, advice))
+    said = "{}{}\n  {}".format(errors.SAID, cause, advice)  # of a stranger's file, it may be
+    sys.stderr.write("".join(shown(line) + "\n" for line in said.split("\n")))
     return BAD_INPUT
 
 

@@ -58,13 +58,13 @@ class Book(object):
         """kind: class of the culprit; source: key or None; device: as TensorFlow names it; op: its type."""
         found = self.sources.get(source)
         if found is None:
-            lines = _OP_LINES.get(op) or _CLASS_LINES.get(kind, [])
+            lines = _lines(kind, op)
             return Advice(None, None, lines, "the matrix has no row for it")
         place = "gpu" if "GPU" in (device or "").upper() else "cpu"
         key = self._solution(found, place)
         if key is not None:
             return Advice(source, key, self.solutions[key]["lines"], "{} ({})".format(self.solutions[key]["name"], key))
-        lines = ["# instead: " + found["instead"]] if found["instead"] else _CLASS_LINES.get(kind, [])
+        lines = ["# instead: " + found["instead"]] if found["instead"] else _lines(kind, op)
         stops = sorted(self._claimed(found, place, "raises"))
         text = "no solution is known on a {} in this version".format(place.upper())
         if stops:
@@ -100,6 +100,10 @@ class Book(object):
         else:
             inside = contains(claim.get("stock"), self._version[:2])
         return inside and ("framework_version" not in claim or contains(claim["framework_version"], self._version[:2]))
+
+
+def _lines(kind, op):
+    return _OP_LINES.get(op) or _CLASS_LINES.get(kind, [])
 
 
 def contains(text, version):

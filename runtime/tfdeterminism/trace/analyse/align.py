@@ -31,6 +31,7 @@ class Run(object):
     def __init__(self, path):
         self.path = path
         self.notes, self.captures, self.end = [], [], None
+        self._source = {}   # file: {line: text}, as far as the trace carries it
         self._history = {}  # id: [(number of records before, definition), ...]
         reader = Reader(path)
         try:
@@ -57,6 +58,11 @@ class Run(object):
     def whole(self):
         """Did the program end by itself, with everything recorded?"""
         return bool(self.end and self.end.get("clean", True) and not self.end.get("error")) and not self.damage
+
+    def snippet(self, path, number, around=2):
+        """[[number, text], ...] of the program about a line: what the trace carries; no file is opened for it."""
+        lines = self._source.get(path, {})
+        return [[at, lines[at][:160]] for at in range(number - around, number + around + 1) if at in lines]
 
     def ids(self):
         return range(len(self._history))
@@ -93,6 +99,9 @@ class Run(object):
                 self.notes.append(value)
             elif kind == "capture":
                 self.captures.append(value)
+            elif kind == "source":
+                for path, lines in value.items():
+                    self._source.setdefault(path, {}).update((int(line), text) for line, text in lines.items())
             else:
                 self.end = value
         self.count = count

@@ -61,7 +61,7 @@ class Difference(object):
         self.culprits = _lines_once([dict(describer.culprit(root), rank=rank, key=_key_of(root))
                                      for root in verdict.roots])
         for culprit in self.culprits:
-            culprit["snippet"] = snippet(culprit["file"], culprit["line"])
+            culprit["snippet"] = runs["AB".index(culprit["run"])].snippet(culprit["file"], culprit["line"])
         self.steps = _binned(verdict.steps())
         self.front = _front(verdict)
 
@@ -117,7 +117,7 @@ def suspects(folders, step):
         root = Root("open", 0, one, step, 0, int(pair.group[0][one["id"]]))
         found.setdefault(place(root), dict(describer.culprit(root), rank="0", key=_key_of(root)))
     for culprit in found.values():
-        culprit["snippet"] = snippet(culprit["file"], culprit["line"])
+        culprit["snippet"] = runs[0].snippet(culprit["file"], culprit["line"])
     return list(found.values())[:_SUSPECTS]
 
 
@@ -155,19 +155,6 @@ def main(arguments=None, out=None):
         return usage.complain("not enough memory for these traces", "record fewer steps: run --steps 0:20")
     out.write((json.dumps(found.as_json(), indent=1) if options.json else text.of_difference(found)) + "\n")
     return CODES[found.result]
-
-
-def snippet(path, number, around=2):
-    """[[number, text], ...] of the user's program about a line, if it is still there: Python files only."""
-    if not path or not path.endswith(".py"):
-        return []
-    try:
-        with open(path, "rb") as source:
-            lines = source.read(1 << 22).decode("utf-8", "replace").splitlines()
-    except (IOError, OSError):
-        return []
-    first, end = max(number - around, 1), min(number + around, len(lines))
-    return [[at, lines[at - 1].rstrip()[:160]] for at in range(first, end + 1)] if number <= len(lines) else []
 
 
 def _lines_once(culprits):
@@ -223,7 +210,7 @@ def _notes(runs):
             notes.append("{}: {}".format(name, run.end["error"]))
         notes += ["{}: {}".format(name, note.get("text", "")) for note in run.notes]
     left, right = (run.header for run in runs)
-    if left.get("argv", [])[1:] != right.get("argv", [])[1:]:
+    if (left.get("argv") or [])[1:] != (right.get("argv") or [])[1:]:
         notes.append("the arguments of the programs differ")
     if left.get("environment") != right.get("environment"):
         notes.append("determinism-related environment variables differ")

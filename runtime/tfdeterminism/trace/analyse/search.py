@@ -3,7 +3,7 @@
 import json
 import os
 
-from . import advice, describe, diff
+from . import advice, describe, diff, text
 from .format import BadTrace, trace_files
 from .launch import Failed, Launcher, NothingRecorded
 from .progress import Progress
@@ -102,7 +102,7 @@ class Search(object):
         step = closest.first_step if closest is not None else None
         self.found.hidden, self.found.result = True, "diverged"
         self.found.culprits = diff.suspects(self._ops[-2:], step or 0)
-        self._found("runs differ, and all runs with probes at every op agree: the probes change the timing, or an order")
+        self._found("runs differ, and all runs with probes at every op agree: they change the timing, or an order")
 
     def _untraced_differ(self):
         return len(self._digests("none")) > 1
@@ -197,7 +197,7 @@ class Search(object):
 
     def _found(self, line):
         self.found.findings.append(line)
-        self._progress.say("  " + line)
+        self._progress.say("  " + text.shown(line))
 
     def _confirm(self, difference):
         """Ask the culprit itself: by replay, or by a run without what is suspected."""

@@ -78,6 +78,6 @@ def _culprit_lines(culprit, number, total):
         lines += ["             " + line.strip() for number, line in culprit["snippet"] if number == culprit["line"]]
     if culprit["source"]:
         lines.append("  matrix   {}".format(culprit["source"]))
-    advised = culprit["advice"].split("; ")[0] if culprit["solution"] else ""
-    lines.append("  solution " + (advised or "see below"))
+    advised = culprit["advice"].split("; ")[0]
+    lines.append("  solution " + ("see below" if culprit["lines"] and not culprit["solution"] else advised))
     return lines + ["             " + line for line in culprit["lines"]]
