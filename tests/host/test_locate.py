@@ -121,6 +121,25 @@ def test_which_python_runs_it(checkout: Project, tmp_path: Path, monkeypatch: py
             locate.wanted(matrix, words, python, "cpu", 5)
 
 
+def test_on_the_virtual_gpu_each_run_has_another_schedule(
+    checkout: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever Python: it sees the device's libraries, and is told what to vary."""
+    python = tmp_path / "python"
+    python.write_text(f"""#!{sys.executable}
+import json, os, sys
+told = [os.environ["LD_LIBRARY_PATH"].split(":")[0], os.environ["VGPU_SCHEDULE"], " ".join(sys.argv[1:])]
+print(json.dumps({{"result": "same", "first_step": None, "culprits": [], "notes": told}}))
+""")
+    python.chmod(0o755)
+    monkeypatch.setattr(locate.vgpu, "library", lambda project: tmp_path)
+    asked = locate.Wanted(("train.py",), python=str(python), device="vgpu")
+    folder, schedule, words = locate.locate(checkout, load_matrix(checkout.matrix), asked).notes
+    assert (folder, schedule) == (str(tmp_path), "serial")
+    assert "--vary VGPU_SCHEDULE=serial,reverse,random:1," in words
+    assert words.endswith("-- train.py")
+
+
 def test_tfdets_own_python_is_refused(checkout: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "python").symlink_to(sys.executable)
     monkeypatch.setenv("PATH", str(tmp_path))

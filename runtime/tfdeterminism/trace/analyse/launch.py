@@ -37,16 +37,16 @@ class Launcher(object):
         command = [sys.executable, "-m", errors.MODULE, "run"] + options + ["--"] + self._program
         with io.open(self._log, "wb") as output:
             child = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                     env=dict(os.environ, **environment) if environment else None)
+                                     env=_with(environment))
             with _ended(child):
                 code = child.wait()
         if code:
             raise self._failed(code, number)
 
-    def replay(self, path, times):
+    def replay(self, path, times, environment=None):
         """What `trace replay` says of kept inputs, as a dict. Raises Failed."""
         command = [sys.executable, "-m", errors.MODULE, "replay", path, "--times", str(times)]
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_with(environment))
         with _ended(child):
             said, complaint = child.communicate()
         if child.returncode not in (0, 1):
@@ -62,6 +62,10 @@ class Launcher(object):
         said = "".join("\n  | " + line[:200] for line in lines)
         return Failed("the program ended with {} in run {}{}".format(_ending(code), number, said),
                       "make it run without the tool first: {} {}".format(sys.executable, " ".join(self._program)))
+
+
+def _with(environment):
+    return dict(os.environ, **environment) if environment else None
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from .format import BadTrace, trace_files
 from .launch import Failed, Launcher, NothingRecorded
 from .progress import Progress
 from .reader import Reader
+from .schedules import Schedules
 
 REPLAYS = 30
 
@@ -61,11 +62,14 @@ class Located(object):
 
 class Search(object):
     """One search. program: argv of the user's program; folder: where traces go; runs: at most so many
-    at each level while none differ; steps: (first, end) or None, to look at no others."""
+    at each level while none differ; steps: (first, end) or None, to look at no others; schedules: a
+    schedules.Schedules, by which runs are told apart."""
 
-    def __init__(self, program, folder, runs=5, steps=None, progress=None, launcher=None):
+    def __init__(self, program, folder, runs=5, steps=None, progress=None, launcher=None, schedules=None):
         self._folder, self._limit, self._steps = folder, runs, steps
         self._launcher = launcher or Launcher(program, folder)
+        self._schedules = schedules or Schedules()
+        self._turn = 0      # which of the runs that are compared with each other it is
         self._progress = progress or Progress(1 + 2 + 2 + 2 + 1 + 1)
         self._count = 0
         self._weights = []  # of each whole run: (level, hex digest)
@@ -74,11 +78,11 @@ class Search(object):
 
     def search(self):
         """The Located. Raises Failed, BadTrace."""
-        self._run("none", None)
+        self._untraced(0)
         closest = self._look()
-        self._run("none", None)
+        self._untraced(1)
         if closest is None and not self._untraced_differ():
-            self._run("none", None)  # a race strikes some runs only
+            self._untraced(2)  # a race strikes some runs only
         if closest is None and self._untraced_differ():
             closest = self._among_ops(self._steps)
         if closest is not None:
@@ -87,6 +91,10 @@ class Search(object):
             self._hidden(closest)
         self._compare_with_untraced()
         return self.found
+
+    def _untraced(self, turn):
+        self._turn = turn
+        self._run("none", None)
 
     def _conclude(self, closest):
         self.found.difference, self.found.result, self.found.culprits = closest, closest.result, closest.culprits
@@ -154,8 +162,10 @@ class Search(object):
 
     def _until_different(self, level, steps):
         """The Difference of the first two runs that differ, None if `runs` runs are all the same."""
+        self._turn = 0
         runs = [self._run(level, steps)]
         for number in range(1, self._limit):
+            self._turn = number
             runs.append(self._run(level, steps))
             found = diff.compare([runs[0], runs[-1]])
             if found.result != "same":
@@ -174,7 +184,7 @@ class Search(object):
             options += ["--steps", "{}:{}".format(*steps)]
         what = "without probes" if level == "none" else "digests of {}".format(level)
         self._progress.begin("run {}, {}".format(self._count, what))
-        self._launcher.record(self._count, options, environment)
+        self._launcher.record(self._count, options, self._schedules.environment(self._turn, environment))
         self._progress.end()
         self._remember(level, folder, environment)
         return folder
@@ -229,19 +239,28 @@ class Search(object):
     def _replay(self, culprit, steps):
         """Run the one op again and again on the inputs that it had."""
         op = dict(culprit["key"], occurrence=culprit["occurrence"])
+        self._turn = 0
         folder = self._run("ops", steps, ["--capture", json.dumps(op)])
         kept = sorted(name for name in os.listdir(folder) if name.startswith("capture-"))
         if not kept:
             self._found("it could not be replayed: its inputs were not kept")
             return
         try:
-            told = self._launcher.replay(os.path.join(folder, kept[0]), REPLAYS)
+            self._tell_of_replays(os.path.join(folder, kept[0]), folder)
         except Failed as error:
             self._found("it could not be replayed: {}".format(error.cause))
-            return
-        self.found.replay = {"times": told["times"], "distinct": max(told["distinct"] or [1])}
-        self._found("replayed {times} times on the same inputs: {distinct} different results".format(
-            **self.found.replay))
+
+    def _tell_of_replays(self, path, folder):
+        if self._schedules:
+            self.found.replay, lines = self._schedules.replayed(
+                lambda environment: self._launcher.replay(path, 2, environment), folder)
+            words = "run alone on the same inputs in {times} schedules: {distinct} different results"
+        else:
+            told, lines = self._launcher.replay(path, REPLAYS), []
+            self.found.replay = {"times": told["times"], "distinct": max(told["distinct"] or [1])}
+            words = "replayed {times} times on the same inputs: {distinct} different results"
+        for line in [words.format(**self.found.replay)] + lines:
+            self._found(line)
 
     def _compare_with_untraced(self):
         """Did instrumenting change what is trained? Only a run that repeats itself can tell."""

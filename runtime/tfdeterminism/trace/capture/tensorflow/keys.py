@@ -132,7 +132,7 @@ class Keys(object):
         elif reads_reference(op):
             kind, variable = "read", self._labels.of(op.inputs[0])
         forward = _forward(op)
-        fields = dict(op=op.type, node=op.name, function=function, trace=trace, device=op.device or "",
+        fields = dict(op=op.type, node=op.name, function=function, trace=trace, device=op.device or _likely_device(op),
                       file=stack[0][0] if stack else None, line=stack[0][1] if stack else 0, stack=stack,
                       forward=forward.name if forward is not None else None,
                       forward_stack=frames.of_op(forward) if forward is not None else [],
@@ -208,6 +208,11 @@ def is_probed(op, tensor):
         return True
     return not (op.type in _SILENT or dtype._is_ref_dtype or dtype in (tf.dtypes.resource, tf.dtypes.variant)
                 or classes.writes(op.type))
+
+
+def _likely_device(op):
+    """Where TensorFlow places what the program does not: on a GPU, if there is one and it is no state of the host's."""
+    return "/device:GPU:0" if tf.use_sum() and classes.kind(op.type) == "op" else ""
 
 
 def reads_reference(op):
