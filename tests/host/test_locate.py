@@ -99,6 +99,15 @@ def test_equal_traces(traces: list[str], tmp_path: Path) -> None:
     assert "The runs are the same." in page.read_text("utf-8")
 
 
+def test_suspects_are_not_shown_as_culprits(traces: list[str]) -> None:
+    """A race that the probes hide: what is shown was read off the graph."""
+    hidden = result(traces, hidden=True, verdict="Your program differs, my probes hide it.")
+    text = locate_page.html(hidden)
+    assert "A suspect, read off the graph" in text
+    assert "The culprit<" not in text
+    assert hidden.headline == "Your program differs, my probes hide it."
+
+
 def test_what_is_no_result_is_refused() -> None:
     for text in (b"", b"[]", b'{"result": "perhaps", "first_step": 1, "culprits": []}'):
         with pytest.raises(DataError, match="not what `trace locate --json` gives"):

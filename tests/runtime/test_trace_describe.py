@@ -171,6 +171,21 @@ def test_a_value_that_leads_nowhere_is_no_cause_beside_one_that_does(compare: Ca
     assert [(one["op_type"], one["step"]) for one in compare(build).culprits] == [("PyFunc", 2)]
 
 
+def test_a_value_that_is_kept_for_a_later_step_is_the_cause(compare: Callable[..., diff.Difference]) -> None:
+    """Noise of the first step goes into nothing before the third."""
+
+    def build(hand: Hand, run: int) -> None:
+        noise = hand.eager("train.py:3#0", "RandomUniform", kind="random")
+        still = hand.eager("train.py:4#0", "Fill")
+        total = hand.eager("train.py:9#0", "MatMul", (noise, still))
+        hand.record(noise, run)
+        hand.record(still, 0)
+        for step in range(4):
+            hand.record(total, (step, run if step > 1 else 0), step)
+
+    assert [one["op_type"] for one in compare(build).culprits] == ["RandomUniform"]
+
+
 def test_what_a_state_was_before_recording_is_no_culprit(compare: Callable[..., diff.Difference]) -> None:
     """A variable, a tensor of an earlier step: it is said to record from an earlier step."""
 
@@ -183,6 +198,16 @@ def test_what_a_state_was_before_recording_is_no_culprit(compare: Callable[..., 
     found = compare(build)
     assert (found.result, found.culprits) == ("diverged", [])
     assert any("record from an earlier step" in note for note in found.notes)
+
+
+def test_what_the_graph_leaves_open_is_shown_beside(compare: Callable[..., diff.Difference]) -> None:
+    def build(hand: Hand, run: int) -> None:
+        hand.record(hand.op("draw", "RandomUniform", kind="random", attrs={"open": "in any order"}, line=7), 1)
+        hand.record(hand.op("noise", "PyFunc", kind="feed"), run)
+
+    found = compare(build)
+    assert [one["op_type"] for one in found.culprits] == ["PyFunc"]
+    assert "left open: RandomUniform (train.py:7): in any order" in text.of_difference(found)
 
 
 def test_replicas_of_one_line_are_one_cause(compare: Callable[..., diff.Difference]) -> None:

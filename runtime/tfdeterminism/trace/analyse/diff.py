@@ -32,7 +32,7 @@ class NoRecords(trace_format.BadTrace):
 class Difference(object):
     """What two traces say. result, first_step, culprits (list of dicts, the root first), notes (lines);
     differing, missing, compared: numbers of records; reach: how far each went, where they part in that, or None;
-    steps, front: for the picture."""
+    open: what the graphs leave the order of open, which no record needs to show; steps, front: for the picture."""
 
     def __init__(self, left, right, rank="0"):
         runs = [Run(path) for path in (left, right)]
@@ -62,6 +62,7 @@ class Difference(object):
                                      for root in verdict.roots])
         for culprit in self.culprits:
             culprit["snippet"] = runs["AB".index(culprit["run"])].snippet(culprit["file"], culprit["line"])
+        self.open = _open_lines(runs[0])
         self.steps = _binned(verdict.steps())
         self.front = _front(verdict)
 
@@ -77,10 +78,11 @@ class Difference(object):
             self.notes.append("the final weights differ, and no record does")
 
     def as_json(self):
+        traces = [_about(header) for header in self.headers]
         return {"result": self.result, "first_step": self.first_step, "culprits": self.culprits, "rank": self.rank,
                 "compared": self.compared, "differing": self.differing, "missing": self.missing,
-                "reordered": self.reordered, "reach": self.reach, "notes": self.notes, "steps": self.steps,
-                "front": self.front, "weights": self.weights, "traces": [_about(header) for header in self.headers]}
+                "reordered": self.reordered, "reach": self.reach, "open": self.open, "notes": self.notes,
+                "steps": self.steps, "front": self.front, "weights": self.weights, "traces": traces}
 
 
 def compare(folders):
@@ -124,6 +126,12 @@ def suspects(folders, step):
 def _left_open(run):
     """What the recorder read off the graphs."""
     return [one for one in map(run.definition, run.ids()) if one["attrs"].get("open")]
+
+
+def _open_lines(run):
+    """A line of the program once."""
+    found = {(one["op"], one["file"], one["line"]): one["attrs"]["open"] for one in _left_open(run)}
+    return [{"op": op, "file": path, "line": line, "why": why} for (op, path, line), why in found.items()][:_SUSPECTS]
 
 
 def _threads_apart(run):

@@ -82,6 +82,9 @@ class Verdict(object):
             found = [root for root in found if root not in without]
             causes = [root for root in found if root.kind != "order" or not in_graph(root.definition)]
             self.reordered += len(found) - len(causes)
+            if causes and masked and all(root.kind == "unexplained" for root in causes):
+                self.roots = masked  # it was kept for later
+                break
             if causes:
                 self.roots = [root for root in causes if not root.is_state]
                 self.before = None if self.roots else causes[0]
