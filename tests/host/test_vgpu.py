@@ -72,10 +72,10 @@ def test_what_speaks_of_cards_does_not_hide_it(library: Path) -> None:
     assert before["CUDA_VISIBLE_DEVICES"] == "", "the caller's own stay"
 
 
-def test_stand_ins_are_the_users_choice(tmp_path: Path) -> None:
+def test_stand_ins_are_the_users_choice(library: Path) -> None:
     before = {"LD_LIBRARY_PATH": "", "PATH": ""}
-    assert "VGPU_STAND_INS" not in vgpu.environ(tmp_path, "serial", before)
-    assert vgpu.environ(tmp_path, "serial", before, stand_ins=True)["VGPU_STAND_INS"] == "all"
+    assert "VGPU_STAND_INS" not in vgpu.environ(library, "serial", before)
+    assert vgpu.environ(library, "serial", before, stand_ins=True)["VGPU_STAND_INS"] == "all"
 
 
 def test_stand_ins_of_a_program() -> None:
