@@ -6,6 +6,7 @@ import filecmp
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import urllib.parse
@@ -180,7 +181,17 @@ def test_what_grows_goes_on_further_pages(small: Project, tmp_path: Path) -> Non
     assert 'href="../../cells/tf2.1/bias-add-backprop-2.html"' in parts[0].read_text("utf-8")
 
 
-def test_an_older_site_gives_way_and_nothing_else_does(small: Project, site: Path, tmp_path: Path) -> None:
+def test_a_record_that_came_with_tfdet_and_was_added_too_stands_once(small: Project, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(small.evidence / "cpu", home / "evidence" / "cpu")
+    folder = build(Project(small.root, home=home), tmp_path / "site").folder
+    records = twin(folder / "cells" / "tf2.21" / "bias-add-backprop.html")["data"]["records"]
+    assert len(records) == len({record["checksum"] for record in records}) > 0
+
+
+def test_an_older_site_gives_way_and_nothing_else_does(
+    small: Project, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other = tmp_path / "mine"
     other.mkdir()
     (other / "thesis.txt").write_text("years of work")
@@ -196,6 +207,9 @@ def test_an_older_site_gives_way_and_nothing_else_does(small: Project, site: Pat
     build(small, old)
     assert not (old / "gone.html").exists() and (old / "index.html").is_file()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "old"]
+    monkeypatch.chdir(old)
+    build(small, Path("."))
+    assert (old / "index.html").is_file()
 
 
 def test_feed_badges_and_sitemap(small: Project, site: Path, tmp_path: Path) -> None:

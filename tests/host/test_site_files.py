@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 import threading
 import urllib.request
 from importlib.resources import files
 from pathlib import Path
 
+import pytest
+
+from tfdet.base.errors import UsageError
+from tfdet.site import plots
 from tfdet.site.serve import server
 
 FOLDER = files("tfdet.site") / "static"
@@ -43,3 +48,9 @@ def test_it_is_served_to_this_machine_alone(tmp_path: Path) -> None:
         assert running.server_address[0] == "127.0.0.1"
         with urllib.request.urlopen(f"http://127.0.0.1:{running.server_port}/index.html", timeout=10) as answer:
             assert answer.read() == b"here"
+
+
+def test_without_the_plotting_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(UsageError, match="matplotlib"):
+        plots.atomics([{"build": "tf2.0", "order_dependent": 1}])

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from tfdet.base.paths import Project
 from tfdet.cli.main import app
 
-GUIDE = Path(__file__).parents[2] / "src" / "tfdet" / "site" / "content" / "guide.md"
+GUIDE = Path(__file__).parents[2] / "src" / "tfdet" / "site" / "content" / "guide.markdown"
 VERSIONS = sorted({v for block in BLOCK.finditer(GUIDE.read_text("utf-8")) for v in block["versions"].split(",")})
 
 

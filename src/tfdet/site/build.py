@@ -21,7 +21,7 @@ from tfdet.site.history import Change, History, ordered
 from tfdet.site.page import Page, Writer, script
 from tfdet.store.cases import current_hashes
 from tfdet.store.evidence import Store
-from tfdet.store.records import Record, read_records
+from tfdet.store.records import read_records
 from tfdet.verdicts.read import PARALLEL_BYTES
 from tfdeterminism.version import __version__
 
@@ -38,6 +38,7 @@ class Built:
 
 def build(project: Project, out: Path, url: str = "", repository: str = "") -> Built:
     """url: where it will be published; only feed, sitemap and metadata speak of it."""
+    out = out.resolve()
     _refuse(out)
     part = out.with_name(f".{out.name}.{os.getpid()}.part")
     try:
@@ -127,15 +128,12 @@ class _Work:
 
     def environment(self, key: str) -> tuple[list[Change], numbers.Apart]:
         """Its records are read once, and are gone after its pages."""
-        records: list[Record] = []
-        changes: list[Change] = []
-        for path in self.evidence.by_environment[key]:
-            mine = list(read_records(path))
-            changes += History(self.evidence.hashes).changes(mine)
-            records += mine
+        # What came with tfdet and what its user added may hold the same record: it counts once.
+        found = {r.checksum: r for path in self.evidence.by_environment[key] for r in read_records(path)}
+        records = list(found.values())
         for page in cells.pages(self.facts, key, records):
             self.writer.write(page)
-        return changes, numbers.Apart.of(records)
+        return History(self.evidence.hashes).changes(records), numbers.Apart.of(records)
 
 
 _mine: list[_Work] = []  # of a process of the pool: given once, not with each environment

@@ -31,7 +31,7 @@ class Change:
 
 
 class History:
-    """Records of one device and environment, day by day; a record that gave way to a better one is not there."""
+    """Records of one environment, day by day; a record that gave way to a better one is not there."""
 
     def __init__(self, hashes: Mapping[str, set[str]]) -> None:
         self._hashes = hashes

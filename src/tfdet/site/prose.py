@@ -99,7 +99,7 @@ def _links(facts: Facts) -> Page:
 
 
 def _text(name: str, title: str, description: str) -> Page:
-    text = (files("tfdet.site") / "content" / f"{name}.md").read_text("utf-8")
+    text = (files("tfdet.site") / "content" / f"{name}.markdown").read_text("utf-8")
     return Page(name, "prose", title, description, {"markdown": text}, {"text": rendered(text)})
 
 

@@ -36,7 +36,8 @@
   const verdict = (cell) => {
     const row = cell.getData(), word = words.verdict[row.verdict], shown = document.createElement("span");
     shown.className = "verdict " + words.kind[row.kind];
-    shown.textContent = word ? `${symbols[word]} ${word}` : words.claim[row.claim] ? `claimed: ${words.claim[row.claim]}` : never;
+    shown.textContent = word ? `${symbols[word]} ${word}` : words.claim[row.claim] ? `claimed: ${words.claim[row.claim]}`
+      : words.backing[row.backing] === "audited" ? `audited: ${words.audit[row.audit]}` : never;
     return shown;
   };
   const backing = (cell) => {
