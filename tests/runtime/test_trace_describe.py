@@ -210,6 +210,21 @@ def test_what_the_graph_leaves_open_is_shown_beside(compare: Callable[..., diff.
     assert "left open: RandomUniform (train.py:7): in any order" in text.of_difference(found)
 
 
+def test_a_reference_that_is_written_while_it_is_read(compare: Callable[..., diff.Difference]) -> None:
+    """The product gets the variable's memory, and in it what another update puts there meanwhile."""
+
+    def build(hand: Hand, run: int) -> None:
+        read = hand.op("w/read", "Identity", kind="read", variable="w")
+        product = hand.op("Mul", "Mul", (read,))
+        write = hand.op("AssignAdd", "AssignAdd", kind="write", variable="w", attrs={"open": "in any order"})
+        hand.record(read, 1)
+        hand.record(product, run)
+        hand.write(write)
+
+    (culprit,) = compare(build).culprits
+    assert (culprit["op_type"], culprit["class"]) == ("Mul", "open order")
+
+
 def test_replicas_of_one_line_are_one_cause(compare: Callable[..., diff.Difference]) -> None:
     def build(hand: Hand, run: int) -> None:
         for replica in range(2):

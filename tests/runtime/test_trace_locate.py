@@ -188,6 +188,22 @@ def test_weights_that_differ_where_every_op_agrees_are_hidden_too(tmp_path: Path
     )
 
 
+def test_final_weights_that_no_record_tells_of_are_waited_for(tmp_path: Path) -> None:
+    """In the window that is recorded the first two runs agree though they end otherwise; the third shows the op."""
+
+    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
+        hand.weights = f"{run:04x}"  # type: ignore[attr-defined]
+        if level in ("weights", "layers"):
+            hand.record(hand.op(level, level, kind=level.rstrip("s")), run)
+        elif level == "ops":
+            hand.record(hand.op("draw", "RandomUniform", kind="random"), run > 7)
+
+    search = Scripted(tmp_path, script, runs=4)
+    found = search.search()
+    assert [level for level, _ in search.asked].count("ops") == 3
+    assert (found.hidden, [one["op_type"] for one in found.culprits]) == (False, ["RandomUniform"])
+
+
 def test_a_program_without_weights_is_searched_at_its_ops(tmp_path: Path) -> None:
     """At the coarse levels there is no record: that is no error."""
 

@@ -12,4 +12,4 @@ layers = [tf.keras.layers.Dense(16, "relu", kernel_initializer="ones"),
           tf.keras.layers.Dense(1, kernel_initializer="ones")]
 model = tf.keras.Sequential(layers)
 model.compile("sgd", "mse")
-model.fit(x, x.sum(1), batch_size=16, epochs=1, shuffle=False, verbose=0)
+model.fit(x, x.sum(1), batch_size=16, epochs=1, shuffle=False, verbose=0)  # <- or

@@ -142,9 +142,18 @@ class Describer(object):
             return advice.SEED, "keras3-initializers" if by_keras else self._random_source(fed)
         if one["kind"] == "write" and one["op"].startswith("Assign"):
             return advice.ORDER, "tf1-unordered-assign" if one["op"] in _RACES_OF_WRITES else None
+        if self._reads_while_written(root):
+            return advice.OPEN, None
         forward = self._forward(root)
         source = self._book.source_of(one["op"], forward["op"] if forward else None)
         return advice.KERNEL, source or ("cpu-threads" if "GPU" not in one["device"].upper() else None)
+
+    def _reads_while_written(self, root):
+        """Does it get a variable whose writes may come before it or after? A reference is read when it is used."""
+        run = self._pair.runs[root.side]
+        mine = {one["variable"] for one in map(run.definition, root.definition["inputs"]) if one["kind"] == "read"}
+        return any(one["variable"] in mine and one["kind"] == "write" and one["attrs"].get("open")
+                   for one in map(run.definition, run.ids())) if mine else False
 
     def _seeds(self, root):
         """The random op whose seed this value from Python is, if it is one.

@@ -100,8 +100,8 @@ class Search(object):
         self.found.difference, self.found.result, self.found.culprits = closest, closest.result, closest.culprits
         if not _is_coarse(closest):
             self._tell("ops", closest)
-        if closest.culprits:
-            self._confirm(closest)
+            if closest.culprits:
+                self._confirm(closest)
 
     def _hidden(self, closest):
         """The program differs from run to run, and every op that was recorded agrees: who could have hidden it?"""
@@ -161,18 +161,20 @@ class Search(object):
         return self._until_different("ops", steps)
 
     def _until_different(self, level, steps):
-        """The Difference of the first two runs that differ, None if `runs` runs are all the same."""
+        """The Difference of the first two runs that differ in a record, else in their final weights; None if all are
+        the same."""
         self._turn = 0
-        runs = [self._run(level, steps)]
+        runs, unseen = [self._run(level, steps)], None
         for number in range(1, self._limit):
             self._turn = number
             runs.append(self._run(level, steps))
             found = diff.compare([runs[0], runs[-1]])
-            if found.result != "same":
+            if found.culprits or found.reach or found.first_step is not None:
                 return found if found.culprits or len(runs) < 3 else diff.compare(runs)
+            unseen = unseen or (found if found.result != "same" else None)
             if number > 1 or level == "weights":
                 self._progress.planned += 1
-        return None
+        return unseen
 
     def _run(self, level, steps, more=(), environment=None):
         """Run the program once at a level; the folder with its traces."""
@@ -279,8 +281,10 @@ class Search(object):
 
 
 def _is_coarse(difference):
-    """Do only weights, losses or layers tell of it?"""
-    return difference.headers[0].get("level") != "ops" and bool(difference.culprits)
+    """Do only weights, losses or layers tell of it, or the final weights alone?"""
+    if difference.reach:
+        return False
+    return difference.headers[0].get("level") != "ops" if difference.culprits else difference.first_step is None
 
 
 def _at_line(culprit):

@@ -1,0 +1,142 @@
+"""Damaged and forged traces: compared or refused in a line, never a traceback. TRACE_MUTANTS=2000 for more."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import struct
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from traces import Hand
+
+from tfdet.base.errors import DataError
+from tfdet.engines import locate
+from tfdet.publish import locate_page
+from tfdeterminism.trace.analyse import diff
+from tfdeterminism.trace.analyse.format import PREFIX
+
+COUNT = int(os.environ.get("TRACE_MUTANTS", "200"))
+ODD: list[Any] = [
+    None,
+    True,
+    -1,
+    0,
+    7,
+    1 << 70,
+    1e300,
+    "",
+    "x",
+    "\u202e",
+    [],
+    [None],
+    [[]],
+    [["x", 1]],
+    {},
+    {"x": None},
+]
+
+
+def _program(hand: Hand, run: int) -> None:
+    """A loop, a call, a variable, a feed; the second run differs from step 1 on."""
+    feed = hand.op("feed", "Placeholder", kind="feed")
+    read = hand.op("read", "ReadVariableOp", kind="read", variable="w")
+    body = hand.op("body", "MatMul", (feed, read), function="body", attrs={"open": "in any order"})
+    call = hand.op("while", "While", (body,), kind="call", calls=[["body", 0]])
+    write = hand.op("write", "AssignSubVariableOp", (call,), kind="write", variable="w", output=-1)
+    eager = hand.eager("train.py:9#0", "AddV2", (call,), stack=[["train.py", 9, "train"]])
+    hand._writer.source({"train.py": {9: "total = a + b"}})
+    for step in range(3):
+        bad = run if step else 0
+        for key in (feed, read, body, body, call, eager):
+            hand.record(key, (step, bad), step)
+        hand.write(write, step)
+
+
+def _blocks(data: bytes) -> list[tuple[bytes, bytes]]:
+    found, place = [], PREFIX.size
+    while place < len(data):
+        tag, size, _ = struct.unpack_from("<4sII", data, place)
+        found.append((tag, data[place + 12 : place + 12 + size]))
+        place += 12 + size
+    return found
+
+
+def _joined(prefix: bytes, blocks: list[tuple[bytes, bytes]]) -> bytes:
+    """With checksums that hold: nothing but the content is wrong."""
+    out = prefix
+    for tag, payload in blocks:
+        head = struct.pack("<4sI", tag, len(payload))
+        out += head + struct.pack("<I", zlib.crc32(payload, zlib.crc32(head))) + payload
+    return out
+
+
+def _other(value: Any, chance: random.Random) -> Any:
+    """The same with one part of it replaced, left out or put in."""
+    if isinstance(value, dict) and value and chance.random() < 0.8:
+        key = chance.choice(sorted(value))
+        left = {name: one for name, one in value.items() if name != key}
+        return left if chance.random() < 0.1 else {**left, key: _other(value[key], chance)}
+    if isinstance(value, list) and value and chance.random() < 0.8:
+        at = chance.randrange(len(value))
+        return [*value[:at], _other(value[at], chance), *value[at + 1 :]]
+    return chance.choice(ODD)
+
+
+def _mutant(data: bytes, chance: random.Random) -> bytes:
+    if chance.random() < 0.3:  # any bytes
+        place = chance.randrange(len(data))
+        return chance.choice([data[:place], data[:place] + bytes([chance.randrange(256)]) + data[place + 1 :],
+                              data[:place] + data[place // 2 :]])  # fmt: skip
+    blocks = _blocks(data)
+    at = chance.randrange(len(blocks))
+    tag, payload = blocks[at]
+    if tag == b"RECS":
+        place = chance.randrange(len(payload))
+        payload = payload[:place] + bytes([chance.randrange(256)]) + payload[place + 1 :]
+    else:
+        text = zlib.decompress(payload) if tag == b"DEFS" else payload
+        text = json.dumps(_other(json.loads(text), chance)).encode()
+        payload = zlib.compress(text) if tag == b"DEFS" else text
+    blocks[at] = (tag, payload)
+    if chance.random() < 0.2:
+        chance.shuffle(blocks)
+    return _joined(data[: PREFIX.size], blocks)
+
+
+def test_no_mutant_is_a_traceback(
+    make: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = [make(_program, run) for run in range(2)]
+    assert diff.main([str(path) for path in whole], out=io.StringIO()) == 1
+    for number in range(COUNT):
+        chance = random.Random(number)
+        mutant = tmp_path / "mutant.tfdt"
+        mutant.write_bytes(_mutant(whole[number % 2].read_bytes(), chance))
+        pair = [str(mutant), str(whole[chance.randrange(2)])]
+        chance.shuffle(pair)
+        said, shape = io.StringIO(), ["--json"] if number % 2 else []
+        code = diff.main([*pair, *shape], out=said)
+        assert code in (0, 1, 2, 3), number
+        if code != 3 and shape:
+            json.loads(said.getvalue())
+        told = capsys.readouterr().err
+        assert "\u202e" not in told + said.getvalue()
+        if number % 4 == 0:
+            _shown(pair, code)
+
+
+def _shown(pair: list[str], code: int) -> None:
+    """The host compares and draws it, or refuses it as well."""
+    try:
+        page = locate_page.html(locate.compare(pair))
+    except DataError:
+        assert code == 3
+    else:
+        assert code != 3
+        assert "\u202e" not in page
