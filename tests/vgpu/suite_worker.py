@@ -50,8 +50,8 @@ def names(module):
         found = unittest.defaultTestLoader.loadTestsFromModule(importlib.import_module(module))
     except Exception:
         return [module + ".Module.imports"]
-    # A test's id() may say more than its name: absl's tests with parameters do.
-    return [f"{module}.{type(one).__name__}.{one._testMethodName}" for one in flat(found)]
+    # A test's id() may say more than its name: absl's tests with parameters do.  A class may have another name here.
+    return [f"{type(one).__module__}.{type(one).__name__}.{one._testMethodName}" for one in flat(found)]
 
 
 def run(name):

@@ -38,6 +38,7 @@ def command(tmp_path):
         folder.mkdir(parents=True)
         (folder / "__init__.py").touch()
     (source / "beside.py").touch()
+    (source / "kernel_tests" / "again_test.py").write_text("from .some_test import Some as Another\n")
     (source / "kernel_tests" / "some_test.py").write_text(TESTS)
     return [sys.executable, str(suites.WORKER), "--beside", f"installed={source}"]
 
@@ -47,12 +48,13 @@ def env(tmp_path):
     return {**os.environ, "LD_LIBRARY_PATH": str(Path(build()).parent), "PYTHONPATH": str(tmp_path)}
 
 
-def test_every_test_is_listed(command, env):
-    modules = ["installed.kernel_tests.some_test", "installed.kernel_tests.missing"]
+def test_every_test_is_listed_by_the_name_that_its_class_has(command, env):
+    modules = ["installed.kernel_tests.again_test", "installed.kernel_tests.missing"]
     listed = subprocess.run([*command, "--list", *modules], env=env, check=True, capture_output=True, text=True)
     names = listed.stdout.split()
     assert names[:-1] == [
-        f"{modules[0]}.Some.test_{one}" for one in ("dies", "fails", "hangs", "multiplies", "passes", "skips")
+        f"installed.kernel_tests.some_test.Some.test_{one}"
+        for one in ("dies", "fails", "hangs", "multiplies", "passes", "skips")
     ]
     assert suites.Worker(command, env, 20).run(names[-1]).how == "failed"
 
