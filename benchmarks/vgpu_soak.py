@@ -20,6 +20,7 @@ EACH = 10  # runs of a process
 def records(environment: str, runs: int, out: Path, options: list[str]) -> tuple[int, list[dict]]:
     """Of all cases, with the exit code.  Each run has the next schedule."""
     command = [sys.executable, "-m", "tfdet", "run", environment, "--device", "vgpu", "--solution", "none"]
+    command += ["--timeout", "900"]  # a busy machine is no hang
     command += ["--repeats", str(EACH), "--relaunches", str(-(-runs // EACH)), "--out", str(out), *options]
     code = subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode
     return code, [json.loads(line) for line in out.read_text("utf-8").splitlines()] if out.exists() else []
