@@ -1,5 +1,7 @@
 #include "holding.h"
 
+#include <algorithm>
+
 #include "lanes.h"
 #include "schedule.h"
 
@@ -14,7 +16,7 @@ uint32_t Holding::come(Lanes& w, uint8_t* const* at, uint8_t* order, uint32_t co
       w.later |= 1u << lane;
     } else if (!w.released && schedule_.waits()) {
       w.held |= 1u << lane;
-      waiting_.push_back({at[lane], w.block, w.warp, lane});
+      waiting_[at[lane]].push_back({came_++, w.block, w.warp, lane});
     } else {
       order[now++] = static_cast<uint8_t>(lane);
       stopped = done(at[lane]);
@@ -25,12 +27,11 @@ uint32_t Holding::come(Lanes& w, uint8_t* const* at, uint8_t* order, uint32_t co
 
 // One was done at this address, for which others waited; is somebody next?
 bool Holding::done(const uint8_t* at) {
-  std::vector<One> still;
-  for (const One& one : waiting_) {
-    if (one.at == at) next_.push_back(one);
-    else still.push_back(one);
+  auto found = waiting_.find(at);
+  if (found != waiting_.end()) {
+    next_.insert(next_.end(), found->second.begin(), found->second.end());
+    waiting_.erase(found);
   }
-  waiting_.swap(still);
   return !next_.empty();
 }
 
@@ -41,7 +42,8 @@ Holding::One Holding::take() {
 }
 
 void Holding::release() {
-  next_.insert(next_.end(), waiting_.begin(), waiting_.end());
+  for (const auto& [at, those] : waiting_) next_.insert(next_.end(), those.begin(), those.end());
+  std::sort(next_.begin(), next_.end(), [](const One& a, const One& b) { return a.came < b.came; });
   waiting_.clear();
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <unordered_map>
 #include <vector>
 
 namespace vgpu {
@@ -12,7 +13,7 @@ class Schedule;
 
 class Holding {
  public:
-  struct One { const uint8_t* at; uint32_t block, warp, lane; };
+  struct One { uint64_t came; uint32_t block, warp, lane; };
 
   explicit Holding(Schedule& schedule) : schedule_(schedule) {}
 
@@ -29,8 +30,9 @@ class Holding {
   bool done(const uint8_t* at);
 
   Schedule& schedule_;
-  std::vector<One> waiting_;  // in the order in which they came
+  std::unordered_map<const uint8_t*, std::vector<One>> waiting_;  // at each address, in the order in which they came
   std::deque<One> next_;
+  uint64_t came_ = 0;
 };
 
 }  // namespace vgpu
