@@ -95,7 +95,7 @@ def runtime(session: nox.Session) -> None:
 @nox.session(tags=["tests"])
 def vgpu(session: nox.Session) -> None:
     """The virtual GPU: each instruction against an independent reference.  Needs a C++ compiler."""
-    pytest(session, "tests/vgpu")
+    pytest(session, *TWO_AT_A_TIME, "tests/vgpu")
 
 
 # Races, deadlines and Docker get the machine to themselves.

@@ -25,19 +25,17 @@ FLAGS = [
 SANITIZE = ("-g1", "-fsanitize=address", "-fno-omit-frame-pointer")
 # For a C library as old as that of the oldest image, and with C++'s own library inside.
 PORTABLE = [sys.executable, "-m", "ziglang", "c++", "-target", "x86_64-linux-gnu.2.17", "-mcpu=x86_64_v3"]
-# Under which names frameworks open what this one library provides, from CUDA 10.0 to 12.
-NAMES = [
-    *("libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1"),
-    *(f"libcublas.so.{version}" for version in ("10.0", "10", "11", "12")),
-    *(f"libcublasLt.so.{version}" for version in ("10", "11", "12")),
-    *(f"libcufft.so.{version}" for version in ("10.0", "10", "11")),
-    *(f"libcurand.so.{version}" for version in ("10.0", "10")),
-    *(f"libcusolver.so.{version}" for version in ("10.0", "10", "11")),
-    *(f"libcusparse.so.{version}" for version in ("10.0", "10", "11", "12")),
-    *("libnccl.so.2", "libcupti.so.10.0", "libcupti.so.10.1", "libcupti.so.11.0", "libcupti.so.11.2", "libcupti.so.12"),
-]
-# And those that must say which version they are: a little library each, before the one that holds the rest.
-VERSIONED = {
+# Under which names frameworks open what this one library provides, from CUDA 10.0 to 12: a little library each, which
+# brings the whole one.  Its source in named/, and the version that it says it is.
+NAMED = {
+    **dict.fromkeys(("libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1", "libnccl.so.2"), ("other", 0)),
+    **{f"libcublas.so.{name}": ("other", 0) for name in ("10.0", "10", "11", "12")},
+    **{f"libcublasLt.so.{name}": ("other", 0) for name in ("10", "11", "12")},
+    **{f"libcufft.so.{name}": ("other", 0) for name in ("10.0", "10", "11")},
+    **{f"libcupti.so.{name}": ("other", 0) for name in ("10.0", "10.1", "11.0", "11.2", "12")},
+    **{f"libcurand.so.{name}": ("other", 0) for name in ("10.0", "10")},
+    **{f"libcusolver.so.{name}": ("other", 0) for name in ("10.0", "10", "11")},
+    **{f"libcusparse.so.{name}": ("other", 0) for name in ("10.0", "10", "11", "12")},
     **{
         f"libcudart.so.{name}": ("cudart", version)
         for name, version in (("10.0", 10000), ("10.1", 10010), ("10.2", 10020), ("11.0", 11020), ("12", 12050))
@@ -82,11 +80,17 @@ def compiled(command: list[str], source: Path, folder: Path) -> Path:
     return made
 
 
-def link_named(command: list[str], source: Path, version: int, made: Path) -> None:
-    """The little library of that version, which brings the whole one with it."""
-    whole = [str(made.parent / "libvgpu.so"), "-Wl,-rpath,$ORIGIN"]
-    names = [f"-DVERSION={version}", f"-Wl,-soname,{made.name}"]
-    subprocess.run([*command, *FLAGS, *names, "-shared", str(source), "-o", str(made), *whole], check=True)
+def link_whole(command: list[str], objects: list[Path], made: Path) -> None:
+    link = ["-shared", "-s", "-Wl,-Bsymbolic", "-Wl,-z,defs", f"-Wl,-soname,{made.name}", "-lpthread", "-ldl"]
+    subprocess.run([*command, *map(str, objects), *link, "-o", str(made)], check=True)
+
+
+def link_named(command: list[str], name: str, folder: Path) -> None:
+    """A little library: another name of the whole one, which lies beside it."""
+    stem, version = NAMED[name]
+    what = [f"-DVERSION={version}", "-shared", str(SOURCES / "named" / f"{stem}.cpp"), "-o", str(folder / name)]
+    whole = [f"-Wl,-soname,{name}", str(folder / "libvgpu.so"), "-Wl,-rpath,$ORIGIN"]
+    subprocess.run([*command, *FLAGS, *what, *whole], check=True)
 
 
 def build(folder: Path, portable: bool = False, options: tuple[str, ...] = ()) -> Path:
@@ -99,18 +103,14 @@ def build(folder: Path, portable: bool = False, options: tuple[str, ...] = ()) -
     if made.exists():
         return made
     (folder / "objects").mkdir(parents=True, exist_ok=True)
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(lambda source: compiled(command, source, folder / "objects"), sources))
     part = folder / f"{made.name}.{os.getpid()}.part"
     part.mkdir()
-    link = ["-shared", "-s", "-Wl,-Bsymbolic", "-Wl,-z,defs", "-Wl,-soname,libvgpu.so", "-lpthread", "-ldl"]
-    subprocess.run([*command, *map(str, objects), *link, "-o", str(part / "libvgpu.so")], check=True)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        objects = list(pool.map(lambda source: compiled(command, source, folder / "objects"), sources))
+        link_whole(command, objects, part / "libvgpu.so")
+        list(pool.map(lambda name: link_named(command, name, part), NAMED))
     state = fingerprint([], *sources, *named)[:12]
     (part / "sources").write_text(state + "\n")  # for records: which state of this folder ran
-    for name in NAMES:
-        (part / name).symlink_to("libvgpu.so")
-    for name, (source, version) in VERSIONED.items():
-        link_named(command, SOURCES / "named" / f"{source}.cpp", version, part / name)
     shutil.copy(SOURCES / "named" / "ptxas", part)
     try:
         part.rename(made)

@@ -8,6 +8,7 @@ if TYPE_CHECKING:  # for type comments alone
 
 NAME = "tfdet virtual GPU"  # how the name begins that frameworks are told
 FOLDER = "TFDET_VGPU"  # of its libraries, which stand for NVIDIA's
+STAND_INS = "VGPU_STAND_INS"  # for closed libraries: what they compute is no evidence
 
 
 def environ(folder, before):

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from bundles import write_script
 from records import make_record
+from sites import small_project
 
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
 from tfdet.matrix.models import Source
 from tfdet.publish.audit_tables import Tables
+from tfdet.site.build import build
 from tfdet.store import audits as stored
 from tfdet.verdicts import findings
 from tfdet.verdicts.findings import Audited
@@ -62,3 +65,14 @@ def sources(checkout: Project) -> Mapping[str, Source]:
 @pytest.fixture(scope="session")
 def tables(checkout: Project, audits: dict[str, Audited]) -> Tables:
     return Tables(Status(load_matrix(checkout.matrix), {}, audits))
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return small_project(tmp_path_factory.mktemp("small"))
+
+
+@pytest.fixture(scope="session")
+def site(small: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the small project's site."""
+    return build(small, tmp_path_factory.mktemp("built") / "site").folder

@@ -99,6 +99,15 @@ def test_equal_traces(traces: list[str], tmp_path: Path) -> None:
     assert "The runs are the same." in page.read_text("utf-8")
 
 
+def test_suspects_are_not_shown_as_culprits(traces: list[str]) -> None:
+    """A race that the probes hide: what is shown was read off the graph."""
+    hidden = result(traces, hidden=True, verdict="Your program differs, my probes hide it.")
+    text = locate_page.html(hidden)
+    assert "A suspect, read off the graph" in text
+    assert "The culprit<" not in text
+    assert hidden.headline == "Your program differs, my probes hide it."
+
+
 def test_what_is_no_result_is_refused() -> None:
     for text in (b"", b"[]", b'{"result": "perhaps", "first_step": 1, "culprits": []}'):
         with pytest.raises(DataError, match="not what `trace locate --json` gives"):
@@ -119,6 +128,25 @@ def test_which_python_runs_it(checkout: Project, tmp_path: Path, monkeypatch: py
     ):
         with pytest.raises(UsageError, match=cause):
             locate.wanted(matrix, words, python, "cpu", 5)
+
+
+def test_on_the_virtual_gpu_each_run_has_another_schedule(
+    checkout: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever Python: it sees the device's libraries, and is told what to vary."""
+    python = tmp_path / "python"
+    python.write_text(f"""#!{sys.executable}
+import json, os, sys
+told = [os.environ["LD_LIBRARY_PATH"].split(":")[0], os.environ["VGPU_SCHEDULE"], " ".join(sys.argv[1:])]
+print(json.dumps({{"result": "same", "first_step": None, "culprits": [], "notes": told}}))
+""")
+    python.chmod(0o755)
+    monkeypatch.setattr(locate.vgpu, "library", lambda project: tmp_path)
+    asked = locate.Wanted(("train.py",), python=str(python), device="vgpu")
+    folder, schedule, words = locate.locate(checkout, load_matrix(checkout.matrix), asked).notes
+    assert (folder, schedule) == (str(tmp_path), "serial")
+    assert "--vary VGPU_SCHEDULE=serial,reverse,random:1," in words
+    assert words.endswith("-- train.py")
 
 
 def test_tfdets_own_python_is_refused(checkout: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -48,22 +49,51 @@ def test_wrong_words_are_told(words: list[str], told: str) -> None:
     assert (done.returncode, told in done.stderr) == (Exit.USAGE, True), done.stderr
 
 
-@pytest.mark.parametrize("name", ["serial", "reverse", "random:0", "adversary:12"])
-def test_schedules_that_the_device_knows(name: str) -> None:
-    assert vgpu.checked(name) == name
+@pytest.fixture(scope="module")
+def library(checkout: Project) -> Path:
+    return vgpu.library(checkout)
+
+
+@pytest.mark.parametrize("name", ["serial", "reverse", "random:0", "adversary:12", "random:7@2:0-3", "lanes@1:3-3"])
+def test_schedules_that_the_device_knows(library: Path, name: str) -> None:
+    assert vgpu.environ(library, name)["VGPU_SCHEDULE"] == name
 
 
 @pytest.mark.parametrize("name", ["", "random", "random:-1", "random:1x", "serial:1", "RANDOM:1"])
-def test_schedules_that_it_does_not_know(name: str) -> None:
+def test_schedules_that_it_does_not_know(library: Path, name: str) -> None:
     with pytest.raises(UsageError):
-        vgpu.checked(name)
+        vgpu.environ(library, name)
 
 
-def test_what_speaks_of_cards_does_not_hide_it(tmp_path: Path) -> None:
+def test_what_speaks_of_cards_does_not_hide_it(library: Path) -> None:
     before = {"CUDA_VISIBLE_DEVICES": "", "LD_LIBRARY_PATH": "/cuda", "PATH": "/bin"}
-    found = vgpu.environ(tmp_path, "serial", before)
-    assert found == {"LD_LIBRARY_PATH": f"{tmp_path}:/cuda", "PATH": f"{tmp_path}:/bin", "VGPU_SCHEDULE": "serial"}
+    found = vgpu.environ(library, "serial", before)
+    assert found == {"LD_LIBRARY_PATH": f"{library}:/cuda", "PATH": f"{library}:/bin", "VGPU_SCHEDULE": "serial"}
     assert before["CUDA_VISIBLE_DEVICES"] == "", "the caller's own stay"
+
+
+def test_stand_ins_are_the_users_choice(library: Path) -> None:
+    before = {"LD_LIBRARY_PATH": "", "PATH": ""}
+    assert "VGPU_STAND_INS" not in vgpu.environ(library, "serial", before)
+    assert vgpu.environ(library, "serial", before, stand_ins=True)["VGPU_STAND_INS"] == "all"
+
+
+def test_stand_ins_of_a_program() -> None:
+    product = (
+        "import ctypes; c = ctypes.CDLL('libcublas.so.10'); print(c.cublasSaxpy_v2(None, 0, (ctypes.c_float * 1)()))"
+    )
+    done = tfdet("vgpu", "--stand-ins", "--", sys.executable, "-c", product)
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+    assert "cublasSaxpy_v2 is stood in for on the CPU: its last bits are not NVIDIA's" in done.stderr
+
+
+def test_no_evidence_is_made_with_stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the caller's shell or container sets: the probe takes it away before the device is loaded."""
+    monkeypatch.setenv("VGPU_STAND_INS", "all")
+    monkeypatch.setenv("TFDET_VGPU", str(tmp_path))
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    Vgpu().enter()
+    assert "VGPU_STAND_INS" not in os.environ
 
 
 def test_without_a_compiler_it_is_told_what_to_install(checkout: Project, tmp_path: Path) -> None:
@@ -94,14 +124,23 @@ def test_nvidias_libraries_are_left_out_and_nothing_else(
     check_lock(lock, framework=framework_of(checkout, load_matrix(checkout.matrix).environment(key)))
 
 
-def test_each_run_of_a_case_has_its_own_schedule_and_always_the_same() -> None:
+def test_each_run_of_a_case_has_its_own_schedule_and_always_the_same(library: Path) -> None:
     names = [_schedule(number) for number in range(200)]
     assert names[:5] == ["serial", "reverse", "random:2", "adversary:3", "random:4"]
     assert len(set(names)) == 200
-    assert all(vgpu.checked(name) for name in names)
+    assert all(vgpu.environ(library, name) for name in names)
 
 
 def test_where_it_was_not_built_nothing_is_begun_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TFDET_VGPU", str(tmp_path))
     monkeypatch.setattr("os.execve", lambda *_: pytest.fail("begun anew"))
     Vgpu().enter()
+
+
+def test_whoever_has_begun_a_process_with_it_need_not_name_it(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TFDET_VGPU", raising=False)
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{library}:/cuda")
+    monkeypatch.setattr("os.execve", lambda *_: pytest.fail("begun anew"))
+    device = Vgpu()
+    device.enter()
+    assert device.details(["serial"])["sources"] == (library / "sources").read_text().strip()

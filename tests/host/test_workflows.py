@@ -31,8 +31,15 @@ def load(path: Path) -> dict[str, Any]:
     return content
 
 
-def test_the_three_workflows_are_there() -> None:
-    assert [path.stem for path in FILES] == ["checks", "matrix", "publish"]
+def test_the_workflows_are_there() -> None:
+    assert [path.stem for path in FILES] == ["checks", "matrix", "publish", "site"]
+
+
+def test_the_site_is_published_from_main_alone() -> None:
+    content = load(FOLDER / "site.yml")
+    assert content["on"]["push"] == {"branches": ["main"]} and "pull_request" not in content["on"]
+    rights = {name: job.get("permissions") for name, job in content["jobs"].items()}
+    assert rights == {"build": None, "publish": {"pages": "write", "id-token": "write"}}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
@@ -114,12 +121,15 @@ def test_what_is_published_before_is_told_not_skipped() -> None:
     assert not any(step.get("continue-on-error") for job in jobs.values() for step in job["steps"])
 
 
+LINUX = "py3-none-manylinux_2_17_x86_64"
+
+
 @pytest.mark.parametrize(("tag", "code"), [("v0.4.0", 0), ("v0.4.1", 2), ("0.4", 2)])
 def test_a_tag_of_another_version_publishes_nothing(tmp_path: Path, tag: str, code: int) -> None:
     (step,) = (s for s in load(FOLDER / "publish.yml")["jobs"]["build"]["steps"] if s.get("name"))
     (tmp_path / "dist").mkdir()
-    for name in ("tfdet", "tfdeterminism"):
-        (tmp_path / "dist" / f"{name}-0.4.0-py3-none-any.whl").touch()
+    for name in ("tfdet-0.4.0-py3-none-any", "tfdeterminism-0.4.0-py3-none-any", f"tfdet_vgpu-0.4.0-{LINUX}"):
+        (tmp_path / "dist" / f"{name}.whl").touch()
     environ = {"PATH": "/usr/bin:/bin", "GITHUB_REF_NAME": tag}
     done = subprocess.run(["bash", "-c", step["run"]], cwd=tmp_path, env=environ, capture_output=True)
     assert done.returncode == code

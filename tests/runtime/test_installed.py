@@ -101,6 +101,52 @@ def test_environments_get_the_runtime_and_nothing_else(venv: Path, tfdet: Instal
     assert tfdet.home in there.parents
 
 
+NAME = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+name = ctypes.create_string_buffer(100)
+print(cuda.cuInit(0), cuda.cuDeviceGetName(name, 100, 0), name.value.decode())
+maps = {line.split()[-1] for line in open("/proc/self/maps") if "libvgpu" in line}
+print(*maps)
+"""
+
+
+def virtual_gpu(tfdet: Installed, **environ: str) -> Path:
+    """Where the library is from that a program finds on it."""
+    done = tfdet("vgpu", "--", str(tfdet.bin / "python"), "-c", NAME, **environ)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told, where = done.stdout.splitlines()
+    assert told == "0 0 tfdet virtual GPU (CPU emulation)"
+    return Path(where)
+
+
+def test_it_builds_the_virtual_gpu_of_its_checkout(tfdet: Installed, checkout: Project) -> None:
+    """In the user's cache; here in this one's, where the objects may be already."""
+    where = virtual_gpu(tfdet, XDG_CACHE_HOME=str(cache_dir().parent))
+    assert cache_dir() / "vgpu" in where.parents
+    made = subprocess.check_output([sys.executable, checkout.vgpu / "build.py"], text=True).strip()
+    assert (where.parent / "sources").read_text() == Path(made, "sources").read_text()
+
+
+def test_without_a_compiler_the_compiled_wheel_is_named_and_serves(
+    venv: Path, tfdet: Installed, checkout: Project, tmp_path: Path
+) -> None:
+    bare = {"PATH": str(tmp_path)}
+    refused = tfdet("vgpu", "--", str(venv / "bin" / "python"), "-c", NAME, **bare)
+    assert refused.returncode == 3 and "pip install tfdet-vgpu" in refused.stderr, refused.stderr
+
+    wheel = build(checkout.vgpu, tmp_path / "dist")
+    uv = [find_uv_bin(), "pip"]
+    python = ["--quiet", "--python", str(venv / "bin" / "python")]
+    subprocess.run([*uv, "install", *python, "--no-index", wheel], check=True)
+    try:
+        where = virtual_gpu(tfdet, **bare)
+        assert where.parent.name == "lib" and where.parent.parent.name == "tfdet_vgpu"
+        assert os.access(where.parent / "ptxas", os.X_OK)
+    finally:
+        subprocess.run([*uv, "uninstall", *python, "tfdet-vgpu"], check=True)
+
+
 @pytest.mark.tensorflow
 def test_a_run_is_kept_in_the_users_data_folder(tfdet: Installed, tf_python: Callable[[str], Path]) -> None:
     tf_python("tf2.21")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from traces import Hand
 
-from tfdeterminism.trace.analyse import diff
+from tfdeterminism.trace.analyse import diff, text
 
 
 def test_an_argument_from_python_is_shown_where_the_call_is(compare: Callable[..., diff.Difference]) -> None:
@@ -118,3 +118,101 @@ def test_weights_alone_name_no_op(compare: Callable[..., diff.Difference]) -> No
 
     found = compare(build, level="weights")
     assert (found.first_step, found.culprits[0]["class"]) == (3, "not known at this level")
+
+
+def test_what_feeds_a_pipeline_is_its_cause_alone(compare: Callable[..., diff.Difference]) -> None:
+    """An array goes into a dataset, over which an iterator goes."""
+
+    def build(hand: Hand, run: int) -> None:
+        array = hand.eager("train.py:3#0", "Python", kind="feed")
+        dataset = hand.eager("train.py:3#0", "TensorSliceDataset", (array,), recorded=False)
+        iterator = hand.eager("train.py:4#0", "AnonymousIteratorV3", (dataset,), recorded=False)
+        following = hand.eager("train.py:4#0", "IteratorGetNext", (iterator,), kind="input")
+        hand.record(array, run)
+        hand.record(following, run)
+
+    assert [one["op_type"] for one in compare(build).culprits] == ["Python"]
+
+
+def test_the_clock_is_not_told_to_take_a_seed(compare: Callable[..., diff.Difference]) -> None:
+    def build(hand: Hand, run: int) -> None:
+        hand.record(hand.op("Timestamp", "Timestamp", kind="state"), run)
+
+    (culprit,) = compare(build).culprits
+    assert not any("set_seed" in line for line in culprit["lines"])
+    assert "clock" in culprit["lines"][0]
+
+
+def test_see_below_has_something_below(compare: Callable[..., diff.Difference]) -> None:
+    """A layer that differs, of which no op is known: nothing can be advised."""
+
+    def build(hand: Hand, run: int) -> None:
+        hand.record(hand.op("dense", "layer", kind="layer"), run)
+
+    found = compare(build)
+    assert found.culprits[0]["lines"] == []
+    assert "see below" not in text.of_difference(found)
+
+
+def test_a_value_that_leads_nowhere_is_no_cause_beside_one_that_does(compare: Callable[..., diff.Difference]) -> None:
+    """The clock is compared with something large; noise goes into a weight two steps later."""
+
+    def build(hand: Hand, run: int) -> None:
+        clock = hand.op("Timestamp", "Timestamp", kind="state")
+        late = hand.op("Greater", "Greater", (clock,))
+        noise = hand.op("PyFunc", "PyFunc", kind="feed")
+        total = hand.op("AddV2", "AddV2", (late, noise))
+        for step in range(4):
+            hand.record(clock, (run, step), step)
+            hand.record(late, 0, step)
+            hand.record(noise, run if step == 2 else 0, step)
+            hand.record(total, run if step == 2 else 0, step)
+
+    assert [(one["op_type"], one["step"]) for one in compare(build).culprits] == [("PyFunc", 2)]
+
+
+def test_a_value_that_is_kept_for_a_later_step_is_the_cause(compare: Callable[..., diff.Difference]) -> None:
+    """Noise of the first step goes into nothing before the third."""
+
+    def build(hand: Hand, run: int) -> None:
+        noise = hand.eager("train.py:3#0", "RandomUniform", kind="random")
+        still = hand.eager("train.py:4#0", "Fill")
+        total = hand.eager("train.py:9#0", "MatMul", (noise, still))
+        hand.record(noise, run)
+        hand.record(still, 0)
+        for step in range(4):
+            hand.record(total, (step, run if step > 1 else 0), step)
+
+    assert [one["op_type"] for one in compare(build).culprits] == ["RandomUniform"]
+
+
+def test_what_a_state_was_before_recording_is_no_culprit(compare: Callable[..., diff.Difference]) -> None:
+    """A variable, a tensor of an earlier step: it is said to record from an earlier step."""
+
+    def build(hand: Hand, run: int) -> None:
+        read = hand.op("Read", "ReadVariableOp", kind="read", variable="w")
+        tensor = hand.eager("train.py:9#0", "MatMul", attrs={"earlier": True})
+        for key in (read, tensor):
+            hand.record(key, run, 4)
+
+    found = compare(build)
+    assert (found.result, found.culprits) == ("diverged", [])
+    assert any("record from an earlier step" in note for note in found.notes)
+
+
+def test_what_the_graph_leaves_open_is_shown_beside(compare: Callable[..., diff.Difference]) -> None:
+    def build(hand: Hand, run: int) -> None:
+        hand.record(hand.op("draw", "RandomUniform", kind="random", attrs={"open": "in any order"}, line=7), 1)
+        hand.record(hand.op("noise", "PyFunc", kind="feed"), run)
+
+    found = compare(build)
+    assert [one["op_type"] for one in found.culprits] == ["PyFunc"]
+    assert "left open: RandomUniform (train.py:7): in any order" in text.of_difference(found)
+
+
+def test_replicas_of_one_line_are_one_cause(compare: Callable[..., diff.Difference]) -> None:
+    def build(hand: Hand, run: int) -> None:
+        for replica in range(2):
+            hand.record(hand.op(f"replica_{replica}/PyFunc", "PyFunc", kind="feed", line=7, replica=replica), run)
+
+    assert len(compare(build).culprits) == 1

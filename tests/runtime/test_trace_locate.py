@@ -19,6 +19,7 @@ from traces import Hand
 
 from tfdeterminism.trace.analyse.launch import NothingRecorded
 from tfdeterminism.trace.analyse.progress import Progress
+from tfdeterminism.trace.analyse.schedules import Schedules
 from tfdeterminism.trace.analyse.search import Search
 
 HERE = Path(__file__).resolve().parent
@@ -71,13 +72,14 @@ def program(differs: Callable[[int, dict[str, str]], object], kind: str = "op") 
 def test_a_clean_program_is_run_as_often_as_asked_and_once_untraced(tmp_path: Path) -> None:
     search = Scripted(tmp_path, program(lambda run, environment: 0), runs=4)
     found = search.search()
-    assert (found.code, found.runs, [level for level, _ in search.asked]) == (0, 4, ["weights"] * 4 + ["none"])
+    asked = ["none"] + ["weights"] * 4 + ["none"] * 2
+    assert (found.code, found.runs, [level for level, _ in search.asked]) == (0, 4, asked)
     assert found.verdict() == "No difference in 4 runs."
     assert found.findings == ["final weights: bit-identical to those of an untraced run"]
 
 
 def test_instrumenting_that_changes_the_program_is_said(tmp_path: Path) -> None:
-    search = Scripted(tmp_path, program(lambda run, environment: run > 3), runs=3)
+    search = Scripted(tmp_path, program(lambda run, environment: 1 < run < 5), runs=3)
     assert "instrumenting changed the program" in search.search().findings[-1]
 
 
@@ -88,14 +90,15 @@ def test_the_ladder_ends_at_the_op(tmp_path: Path) -> None:
         found = search.search()
     finally:
         del os.environ["PYTHONHASHSEED"]
-    assert search.asked == [("weights", None)] * 2 + [("layers", [0, 3])] * 2 + [("ops", [2, 3])] * 2 + [("none", None)]
+    ladder = [("weights", None)] * 2 + [("layers", [0, 3])] * 2 + [("ops", [2, 3])] * 2
+    assert search.asked == [("none", None), *ladder, ("none", None)]
     assert (found.code, [one["op_name"] for one in found.culprits]) == (1, ["culprit"])
     assert found.verdict() == "PyFunc at step 2: Python feed (train.py:12)."
 
 
 def test_a_rare_difference_is_waited_for(tmp_path: Path) -> None:
-    """The runs 4 and 9 differ from all others: each level has its own."""
-    search = Scripted(tmp_path, program(lambda run, environment: run in (4, 9, 14) and run, kind="random"), runs=6)
+    """The runs 5, 10 and 15 differ from all others: each level has its own."""
+    search = Scripted(tmp_path, program(lambda run, environment: run in (5, 10, 15) and run, kind="random"), runs=6)
     found = search.search()
     assert found.code == 1
     assert [level for level, _ in search.asked].count("weights") == 4
@@ -147,8 +150,93 @@ def test_where_recording_begins_too_late_all_steps_are_recorded(tmp_path: Path) 
 
     search = Scripted(tmp_path, script)
     found = search.search()
-    assert [steps for level, steps in search.asked if level == "ops"] == [[2, 3]] * 2 + [[0, 3]] * 2
+    assert [steps for level, steps in search.asked if level == "ops"][:4] == [[2, 3]] * 2 + [[0, 3]] * 2
     assert (found.culprits[0]["op_name"], found.culprits[0]["step"]) == ("noise", 1)
+
+
+def test_a_race_that_the_probes_hide_is_said(tmp_path: Path) -> None:
+    """Untraced runs differ, traced ones agree: a verdict of its own, with what the graph leaves the order open of."""
+
+    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
+        hand.weights = f"{run if level == 'none' else 0:04x}"  # type: ignore[attr-defined]
+        if level != "none":
+            hand.record(hand.op("draw", "RandomUniform", kind="random", attrs={"open": "in any order"}, line=7), 1)
+
+    search = Scripted(tmp_path, script, runs=3)
+    found = search.search()
+    assert (found.code, found.hidden, found.result) == (1, True, "diverged")
+    assert found.verdict() == (
+        "Your program differs, my probes hide it. What may run in any order: RandomUniform (train.py:7)."
+    )
+    assert [(one["class"], one["why"]) for one in found.culprits] == [("open order", "in any order")]
+    assert [level for level, _ in search.asked] == ["none", *["weights"] * 3, "none", *["ops"] * 3]
+
+
+def test_weights_that_differ_where_every_op_agrees_are_hidden_too(tmp_path: Path) -> None:
+    """The coarse probes let the race strike, those at every op do not."""
+
+    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
+        hand.weights = "00" if level == "ops" else f"{run:04x}"  # type: ignore[attr-defined]
+        if level != "none":
+            kind = level.rstrip("s")
+            hand.record(hand.op(kind, kind, kind=kind), 0 if level == "ops" else run)
+
+    found = Scripted(tmp_path, script, runs=3).search()
+    assert (found.hidden, found.culprits) == (True, [])
+    assert found.verdict().startswith(
+        "Your program differs, my probes hide it; the recorded graphs leave no order open"
+    )
+
+
+def test_a_program_without_weights_is_searched_at_its_ops(tmp_path: Path) -> None:
+    """At the coarse levels there is no record: that is no error."""
+
+    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
+        hand.weights = None  # type: ignore[attr-defined]
+        if level == "ops":
+            hand.record(hand.op("draw", "RandomUniform", kind="random"), run)
+
+    search = Scripted(tmp_path, script, runs=3)
+    found = search.search()
+    assert (found.code, [one["op_type"] for one in found.culprits]) == (1, ["RandomUniform"])
+    assert [level for level, _ in search.asked] == ["none", "weights", "weights", "ops", "ops", "none"]
+
+
+def test_another_source_does_not_mask_the_order_of_a_set(tmp_path: Path) -> None:
+    """With PYTHONHASHSEED=0 the culprit is gone, and something else still differs."""
+
+    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
+        hand.weights = f"{run:04x}"  # type: ignore[attr-defined]
+        if level == "weights":
+            hand.record(hand.op("weight", "weight", kind="weight"), run)
+        elif level == "ops":
+            hand.record(hand.op("words", "Placeholder", kind="feed"), environment.get("PYTHONHASHSEED", run))
+            hand.record(hand.op("noise", "PyFunc", kind="feed"), run)
+
+    found = Scripted(tmp_path, script).search()
+    assert (found.culprits[0]["op_name"], found.culprits[0]["source"]) == ("words", "python-set-order")
+    assert any("something else still differs" in line for line in found.findings)
+
+
+def test_runs_are_told_apart_by_what_varies(tmp_path: Path) -> None:
+    """The virtual GPU's schedules: each run that is compared has the next, and so has the op that runs alone."""
+    schedules = Schedules("VGPU_SCHEDULE", ["serial", "reverse", "random:1"])
+    assert [schedules.environment(turn, {"A": "b"}) for turn in (0, 4)] == [
+        {"VGPU_SCHEDULE": "serial", "A": "b"}, {"VGPU_SCHEDULE": "reverse", "A": "b"}]  # fmt: skip
+    launch = {"kernel": "_ZN10tensorflow27UnsortedSegmentCustomKernelIfiE", "order_dependent": [
+        {"line": 4865, "shows": "rounding", "atomics": 16384, "addresses": 32}]}  # fmt: skip
+
+    def replay(environment: dict[str, str]) -> dict[str, Any]:
+        if "VGPU_REPORT" in environment:
+            Path(environment["VGPU_REPORT"]).write_text(json.dumps(launch) + "\n")
+        return {"digests": [["serial" if environment["VGPU_SCHEDULE"] == "serial" else "other"] * 2]}
+
+    told, lines = schedules.replayed(replay, str(tmp_path))
+    assert told == {"times": 3, "distinct": 2}
+    (line,) = lines
+    assert line.startswith("kernel UnsortedSegmentCustomKernel: 16,384 atomics of line 4865 of its PTX at 32 addresses")
+    assert line.endswith("rounding (a sum of floats)")
+    assert Schedules().environment(3) is None
 
 
 def test_progress_tells_the_time_left() -> None:

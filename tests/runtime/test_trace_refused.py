@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,10 +26,65 @@ def _two_steps(hand: Hand, run: int) -> None:
         hand.record(key, step, step)
 
 
-def test_what_a_killed_run_did_not_reach_is_no_difference(make: Callable[..., Path]) -> None:
-    found = diff.compare([str(make(_two_steps, 0)), str(make(_two_steps, 1, end=False))])
-    assert found.result == "same"
-    assert any("killed" in note for note in found.notes)
+def test_a_killed_run_is_not_the_same(make: Callable[..., Path]) -> None:
+    """What it did not reach is no culprit: it is said how far each went, and that all of both agrees."""
+    for runs in ((0, 1), (1, 0)):
+        found = diff.compare([str(make(_two_steps, run, end=not run)) for run in runs])
+        assert (found.result, found.culprits, found.compared) == ("structure", [], 1)
+        assert "to step 0, where it was killed" in (found.reach or "")
+        assert "all agree" in text.of_difference(found)
+
+
+def test_what_a_killed_run_did_otherwise_before_is_named(make: Callable[..., Path]) -> None:
+    def build(hand: Hand, run: int) -> None:
+        key = hand.op("MatMul")
+        for step in range(2 if run else 4):
+            hand.record(key, run if step else 0, step)
+
+    found = diff.compare([str(make(build, 0)), str(make(build, 1, end=False))])
+    assert (found.result, [one["op_type"] for one in found.culprits], found.first_step) == ("diverged", ["MatMul"], 1)
+
+
+def test_a_run_of_more_steps_invents_no_culprit(make: Callable[..., Path]) -> None:
+    """15 steps against 1,000, both to their end, and then what each does at its end."""
+
+    def build(hand: Hand, run: int) -> None:
+        key, write = hand.op("MatMul"), hand.op("AssignSub", "AssignSubVariableOp", kind="write", variable="w")
+        read = hand.op("Read", "ReadVariableOp", kind="read", variable="w")
+        steps = 1000 if run else 15
+        for step in range(steps):
+            hand.record(key, step, step)
+            hand.write(write, step)
+        hand.record(read, steps, steps)
+
+    for runs in ((0, 1), (1, 0)):
+        found = diff.compare([str(make(build, run)) for run in runs])
+        assert (found.result, found.culprits) == ("structure", [])
+        assert all(words in (found.reach or "") for words in ("step 15,", "step 1,000,"))
+
+
+def test_a_run_whose_recording_failed_is_not_the_same(tmp_path: Path) -> None:
+    paths = []
+    for run in range(2):
+        hand = Hand(tmp_path / f"{run}.tfdt")
+        _two_steps(hand, run)
+        paths.append(str(hand.end(error="no space left" if run else None)))
+    found = diff.compare(paths)
+    assert (found.result, found.culprits) == ("structure", [])
+    assert "no space left" in (found.reach or "")
+
+
+def test_final_weights_that_differ_are_never_the_same(tmp_path: Path) -> None:
+    for level in ("ops", "none"):
+        paths = []
+        for run in range(2):
+            hand = Hand(tmp_path / f"{level}{run}.tfdt", level=level)
+            if level == "ops":
+                hand.record(hand.op("MatMul"), 1)
+            paths.append(str(hand.end(weights=f"{run:016x}")))
+        found = diff.compare(paths)
+        assert (found.result, found.culprits) == ("diverged", [])
+        assert "final weights" in text.of_difference(found)
 
 
 def test_a_run_that_ended_early_differs_in_structure(make: Callable[..., Path]) -> None:
@@ -39,7 +96,7 @@ def test_a_cut_file_is_read_up_to_the_cut(make: Callable[..., Path]) -> None:
     cut = whole.with_name("cut.tfdt")
     cut.write_bytes(whole.read_bytes()[:-105])
     found = diff.compare([str(whole), str(cut)])
-    assert found.result == "same"
+    assert (found.result, found.culprits) == ("structure", [])
     assert any("cut off" in note for note in found.notes)
 
 
@@ -135,6 +192,57 @@ def test_definitions_of_strangers(field: str, value: object, tmp_path_factory: p
         assert text.of_difference(diff.compare(paths))
     except trace_format.BadTrace as error:
         assert error.advice
+
+
+HEADER_FIELDS = ["argv", "cwd", "devices", "environment", "level", "numpy", "python", "steps", "tensorflow", "xla"]
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(field=st.sampled_from(HEADER_FIELDS), value=st.one_of(ODD, st.dictionaries(LETTERS, NUMBERS, max_size=2)))
+def test_headers_of_strangers(field: str, value: object, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """argv that is no list of words, above all: compared, or refused in one line."""
+    paths = []
+    for run in range(2):
+        hand = Hand(tmp_path_factory.mktemp("header") / "trace-0.tfdt", **{field: value})
+        hand.record(hand.op("MatMul"), run)
+        paths.append(str(hand.end()))
+    assert diff.main(paths, out=io.StringIO()) in (1, 3)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(field=st.sampled_from(["clean", "exit", "weights", "variables", "steps", "error", "records"]), value=ODD)
+def test_ends_of_strangers(field: str, value: object, tmp_path_factory: pytest.TempPathFactory) -> None:
+    paths = []
+    for run in range(2):
+        hand = Hand(tmp_path_factory.mktemp("end") / "trace-0.tfdt")
+        hand.record(hand.op("MatMul"), run)
+        hand._writer.records = 0
+        hand._writer._block(b"DONE", json.dumps({"clean": True, "steps": 1, field: value}).encode())
+        paths.append(str(hand.killed()))
+    assert diff.main(paths, out=io.StringIO()) in (1, 2, 3)
+
+
+def test_no_file_of_this_machine_is_quoted(make: Callable[..., Path], tmp_path: Path) -> None:
+    """Only what the trace carries: a stranger may name any file."""
+    secret = tmp_path / "secret.py"
+    secret.write_text("PASSWORD = 'x'\n")
+    carried = {"train.py": {9: "before", 10: "culprit", 11: "after"}}
+
+    def build(hand: Hand, run: int) -> None:
+        hand._writer.source(carried)
+        for path, line in ((str(secret), 1), ("train.py", 10)):
+            hand.record(hand.op(path, file=path, line=line), run)
+
+    first, second = diff.compare([str(make(build, run)) for run in range(2)]).culprits
+    assert first["snippet"] == []
+    assert second["snippet"] == [[9, "before"], [10, "culprit"], [11, "after"]]
+
+
+def test_a_complaint_about_a_file_steers_no_terminal(
+    make: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [str(make(_one, 0)), str(make(_one, 1, tensorflow="2.\u202e0\x1b[2J"))]
+    _is_refused(diff.main(runs), capsys, "2.?0?[2J")
 
 
 def test_a_large_step_and_a_name_that_steers_a_terminal(compare: Callable[..., diff.Difference]) -> None:

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tfdet.base.paths import find_project
 from tfdet.engines.venv import VenvEngine
 from tfdet.matrix.load import load_matrix
@@ -43,7 +45,11 @@ def test_an_op_differs_by_itself_and_not_under_its_solution(tmp_path: Path) -> N
     assert [record["digests"] for record in again] == [record["digests"] for record in first]
 
 
-def test_what_a_closed_library_would_compute_is_unsupported_by_its_name(tmp_path: Path) -> None:
+def test_what_a_closed_library_would_compute_is_unsupported_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even where the caller's shell has its stand-ins on: they are for whole programs, never for evidence."""
+    monkeypatch.setenv("VGPU_STAND_INS", "all")
     chosen = ["--source", "cudnn-max-pool-backprop", "--solution", "none", "--repeats", "1", "--relaunches", "1"]
     records = run(tmp_path / "records.jsonl", *chosen)
     assert {record["observation"] for record in records} == {"unsupported"}

@@ -28,10 +28,12 @@ from tfdet.verdicts.read import load_status
 
 HERE = Path(__file__).parent
 TRAINING = HERE / "training_checks.py"
-# The pip that came with each CPython: pip 18.1 with 3.6.
-BUNDLED_PIP = (
-    "import ensurepip, glob, os; print(glob.glob(os.path.join(ensurepip.__path__[0], '_bundled', 'pip-*'))[0])"
-)
+# The pip that came with each CPython: pip 18.1 with 3.6.  Debian keeps its own elsewhere.
+BUNDLED_PIP = """
+import ensurepip, glob, os, sysconfig
+folders = [os.path.join(ensurepip.__path__[0], "_bundled"), sysconfig.get_config_var("WHEEL_PKG_DIR") or ""]
+print([pip for folder in folders for pip in glob.glob(os.path.join(folder, "pip-*"))][0])
+"""
 
 
 @pytest.fixture(scope="session")
@@ -96,7 +98,9 @@ def test_no_file_is_in_both_wheels_and_tfdet_depends_on_the_other(
     assert "tfdet/py.typed" in files
     assert {name.split("/")[0] for name in library} == {"tfdeterminism"}
     assert metadata["Version"] == about["Version"]
-    assert f"tfdeterminism=={about['Version']}" in metadata.get_all("Requires-Dist", [])
+    needed = metadata.get_all("Requires-Dist", [])
+    assert f"tfdeterminism=={about['Version']}" in needed
+    assert f"tfdet-vgpu=={about['Version']}; extra == 'vgpu'" in needed
 
 
 @pytest.mark.parametrize("folder", [".", "runtime"])

@@ -1,9 +1,9 @@
 """numba's own CUDA tests on the virtual GPU: python tests/vgpu/numba_suite.py [--only TEXT]
 
-Not a part of the suites: it installs numba with the compilers that NVIDIA publishes into a virtual environment of its
-own (0.6 GB, removed at the end), and takes about half an hour.  Prints how many of numba's tests pass, and every other
-one with its reason.  Those that are known stand in numba_others.json, by reason; any that is not among them makes the
-command fail.  No GPU library is installed: libcuda and libcudart are the virtual ones.
+test_numba.py runs a few of them.  It installs numba with the compilers that NVIDIA publishes into a virtual
+environment of its own (0.6 GB, removed at the end), and takes about half an hour.  Prints how many of numba's tests
+pass, and every other one with its reason.  Those that are known stand in numba_others.json, by reason; any that is not
+among them makes the command fail.  No GPU library is installed: libcuda and libcudart are the virtual ones.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ def tests_of(python: Path, env: dict[str, str]) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--python", default=sys.executable, help="makes the environment")
-    parser.add_argument("--venv", type=Path, help="one that this command made before, kept")
+    parser.add_argument("--venv", type=Path, help="made there and kept, or made there before")
     parser.add_argument("--only", default="", help="tests whose names hold this text")
     parser.add_argument("--results", type=Path, help="where to put every test's result as JSON")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        venv = chosen.venv or Path(folder) / "venv"
+        venv = (chosen.venv or Path(folder) / "venv").resolve()
         python = venv / "bin" / "python" if (venv / "bin").exists() else install(venv, chosen.python)
         env = environment(python, builder.build(builder.cache()))
         tests = [test for test in tests_of(python, env) if chosen.only in test]

@@ -1,6 +1,8 @@
 """Single and double precision in every rounding, against exact rational arithmetic."""
 
 import math
+import shutil
+import subprocess
 
 import numpy as np
 import pytest
@@ -137,6 +139,36 @@ def test_approximate(device, op):
     wanted = np.array([of_single(function)(v) for v in values.tolist()])
     within = np.abs(made - wanted) <= np.maximum(relative * np.abs(wanted) * 1.0001, absolute)
     assert within.all(), (op, values[~within][:3], made[~within][:3], wanted[~within][:3])
+
+
+# To 1e-15 and then rounded: the float next to the truth, but for what lies so near the middle of two.
+NEAREST = {
+    "ex2": (lambda v: 2.0**v, 120),
+    "lg2": (math.log2, 120),
+    "sin": (math.sin, 100),
+    "cos": (math.cos, 100),
+    "tanh": (math.tanh, 20),
+}
+
+
+@pytest.mark.parametrize("op", NEAREST)
+def test_an_approximation_is_the_float_next_to_the_truth(device, op):
+    function, bound = NEAREST[op]
+    values = np.random.default_rng(1).uniform(0 if op == "lg2" else -bound, bound, 20000).astype(np.float32)
+    made = device.results(f"{op}.approx.f32 %d, %x;", [np.uint32], values.view(np.uint32)).view(np.float32)
+    wanted = np.array([function(v) for v in values.astype(float).tolist()]).astype(np.float32)
+    assert (made == wanted).all(), (values[made != wanted][:3], made[made != wanted][:3], wanted[made != wanted][:3])
+
+
+@pytest.mark.skipif(not shutil.which("nm"), reason="no nm")
+def test_no_last_bits_are_the_c_librarys(device):
+    """They would be others on another machine."""
+    asked = subprocess.check_output(["nm", "-D", "--undefined-only", device.library], text=True)
+    names = {line.split()[-1].split("@")[0] for line in asked.splitlines()}
+    assert "malloc" in names or "memcpy" in names
+    assert names.isdisjoint(
+        one + kind for one in ("exp", "exp2", "log", "log2", "sin", "cos", "tanh", "pow") for kind in ("", "f")
+    )
 
 
 LIMITS = {

@@ -84,3 +84,75 @@ def test_what_a_flag_hands_on(races, fence, raced):
 def test_blocks_at_one_place(races, access, raced):
     said, _ = races(kernel("ld.param.u64 %l0, [p0];\n" + access, ["p0"]), grid=4, block=32)
     assert bool(said) == raced
+
+
+# Block 0 writes and hands on; block 1 waits for it and reads.
+MESSAGE = """ld.param.u64 %l0, [p0]; mov.u32 %r0, %ctaid.x; setp.eq.u32 %p1, %r0, 1; @%p1 bra WAIT;
+st.global.u32 [%l0+8], 7; SEND; exit;
+WAIT: RECEIVE; setp.eq.u32 %p2, %r1, 0; @%p2 bra WAIT;
+ld.global.u32 %r2, [%l0+8]; st.global.u32 [%l0+4], %r2;"""
+SENDS = {
+    "st.release.gpu.global.u32 [%l0], 1": True,
+    "st.release.sys.u32 [%l0], 1": True,
+    "red.release.gpu.global.add.u32 [%l0], 1": True,
+    "atom.release.gpu.global.exch.b32 %r3, [%l0], 1": True,
+    "atom.acq_rel.gpu.global.add.u32 %r3, [%l0], 1": True,
+    "fence.acq_rel.gpu; st.relaxed.gpu.global.u32 [%l0], 1": True,
+    "fence.acq_rel.gpu; red.relaxed.gpu.global.add.u32 [%l0], 1": True,
+    "st.relaxed.gpu.global.u32 [%l0], 1": False,
+    "red.global.add.u32 [%l0], 1": False,
+    "atom.acquire.gpu.global.add.u32 %r3, [%l0], 1": False,
+    "st.relaxed.gpu.global.u32 [%l0], 1; fence.acq_rel.gpu": False,
+}
+RECEIVES = {
+    "ld.acquire.gpu.global.u32 %r1, [%l0]": True,
+    "ld.acquire.sys.u32 %r1, [%l0]": True,
+    "atom.acquire.gpu.global.or.b32 %r1, [%l0], 0": True,
+    "atom.acq_rel.gpu.global.cas.b32 %r1, [%l0], 1, 1": True,
+    "ld.relaxed.gpu.global.u32 %r1, [%l0]; fence.acq_rel.gpu": True,
+    "ld.volatile.global.u32 %r1, [%l0]; membar.gl": True,
+    "ld.relaxed.gpu.global.u32 %r1, [%l0]": False,
+    "atom.release.gpu.global.or.b32 %r1, [%l0], 0": False,
+}
+PAIRS = [(send, next(iter(RECEIVES)), ordered) for send, ordered in SENDS.items()]
+PAIRS += [(next(iter(SENDS)), receive, ordered) for receive, ordered in RECEIVES.items()]
+
+
+@pytest.mark.parametrize(("send", "receive", "ordered"), PAIRS)
+def test_a_message_wants_both_its_halves(races, send, receive, ordered):
+    said, made = races(kernel(MESSAGE.replace("SEND", send).replace("RECEIVE", receive), ["p0"]), grid=2, block=1)
+    assert made[1] == 7
+    assert len(said) == (0 if ordered else 1)
+    assert all("the write of line" in line and "at byte 8 of allocation 0" in line for line in said)
+
+
+CHAIN = """ld.param.u64 %l0, [p0]; mov.u32 %r0, %ctaid.x;
+setp.eq.u32 %p1, %r0, 1; @%p1 bra SECOND; setp.eq.u32 %p1, %r0, 2; @%p1 bra THIRD;
+st.global.u32 [%l0+8], 7; st.release.gpu.global.u32 [%l0], 1; exit;
+SECOND: ld.acquire.gpu.global.u32 %r1, [%l0]; setp.eq.u32 %p2, %r1, 0; @%p2 bra SECOND;
+st.HOW.gpu.global.u32 [%l0+12], 1; exit;
+THIRD: ld.acquire.gpu.global.u32 %r1, [%l0+12]; setp.eq.u32 %p2, %r1, 0; @%p2 bra THIRD;
+ld.global.u32 %r2, [%l0+8]; st.global.u32 [%l0+4], %r2;"""
+
+
+@pytest.mark.parametrize(("how", "raced"), [("release", False), ("relaxed", True)])
+def test_what_one_was_handed_it_hands_on(races, how, raced):
+    said, _ = races(kernel(CHAIN.replace("HOW", how), ["p0"]), grid=3, block=1)
+    assert bool(said) == raced
+
+
+LOCKED = """ld.param.u64 %l0, [p0];
+TRY: atom.ACQUIRE.gpu.global.cas.b32 %r1, [%l0], 0, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra TRY;
+ld.global.u32 %r2, [%l0+8]; add.u32 %r2, %r2, 1; st.global.u32 [%l0+8], %r2;
+st.RELEASE.gpu.global.u32 [%l0], 0;"""
+
+
+@pytest.mark.parametrize(
+    ("acquire", "release", "raced"),
+    [("acquire", "release", False), ("relaxed", "release", True), ("acquire", "relaxed", True)],
+)
+def test_a_lock(races, acquire, release, raced):
+    text = kernel(LOCKED.replace("ACQUIRE", acquire).replace("RELEASE", release), ["p0"])
+    said, made = races(text, grid=8, block=1)
+    assert made[2] == 8
+    assert bool(said) == raced

@@ -8,7 +8,7 @@ import ctypes
 import os
 import sys
 
-from tfdet_common.virtual_gpu import FOLDER, NAME, environ
+from tfdet_common.virtual_gpu import FOLDER, NAME, STAND_INS, environ
 
 from .base import Device
 
@@ -24,8 +24,12 @@ class Vgpu(Device):
               "was a compiler for it.")
 
     def enter(self):
-        """Its libraries must be found before any other of their names: by the loader, as this process begins."""
-        folder = os.environ.get(FOLDER, "")
+        """Its libraries must be found before any other of their names: by the loader, as this process begins.
+
+        Nothing may stand in for a closed library here: its call is refused by name, whatever the caller has set.
+        """
+        os.environ.pop(STAND_INS, None)
+        folder = _folder()
         begun = os.environ.get("LD_LIBRARY_PATH", "").split(":")[0] == folder
         if begun or not os.path.exists(os.path.join(folder, _LIBRARY)):
             return
@@ -46,11 +50,16 @@ class Vgpu(Device):
         return schedule
 
     def details(self, turns):
-        with open(os.path.join(os.environ[FOLDER], "sources")) as told:
+        with open(os.path.join(_folder(), "sources")) as told:
             return {"sources": told.read().strip(), "reference": _REFERENCE, "schedules": turns[:_KEPT]}
 
     def refusal(self):
         return _library().vgpu_refused().decode("utf-8", "replace").replace("\n", ", ") or None
+
+
+def _folder():
+    """Named for this process, or begun with by whoever started it."""
+    return os.environ.get(FOLDER) or os.environ.get("LD_LIBRARY_PATH", "").split(":")[0]
 
 
 def _schedule(number):

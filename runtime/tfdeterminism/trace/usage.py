@@ -4,13 +4,15 @@ import argparse
 import sys
 
 from . import errors
+from .analyse.text import shown
 
 LEVELS = ("none", "weights", "layers", "ops")
 BAD_INPUT = 3
 
 
 def complain(cause, advice):
-    sys.stderr.write("{}{}\n  {}\n".format(errors.SAID, cause, advice))
+    said = "{}{}\n  {}".format(errors.SAID, cause, advice)  # of a stranger's file, it may be
+    sys.stderr.write("".join(shown(line) + "\n" for line in said.split("\n")))
     return BAD_INPUT
 
 
@@ -70,9 +72,19 @@ def locate(argv):
     parser = _BadInput(prog="python -m tfdeterminism.trace locate", description="Name the culprit of a program.")
     parser.add_argument("--runs", type=_several, default=5, help="runs at most at each level (default 5)")
     parser.add_argument("--keep", metavar="FOLDER", help="keep the traces there")
+    parser.add_argument("--vary", type=_varied, metavar="NAME=VALUE,VALUE...",
+                        help="an environment variable that each run gets with the next of these values")
     parser.add_argument("--json", action="store_true", help="for machines")
     parser.add_argument("program", nargs=argparse.REMAINDER, help="-- train.py ARGS")
     return parser.parse_args(argv)
+
+
+def _varied(text):
+    """(name, values) of "NAME=VALUE,VALUE"."""
+    name, _, values = text.partition("=")
+    if not name or "," not in values:
+        raise argparse.ArgumentTypeError("{} is not NAME=VALUE,VALUE".format(text))
+    return name, values.split(",")
 
 
 def _several(text):

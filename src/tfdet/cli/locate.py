@@ -9,7 +9,7 @@ import typer
 
 from tfdet.base import console
 from tfdet.cli.app import load, print_json
-from tfdet.cli.options import Build, Json, environments
+from tfdet.cli.options import Device, Json, environments
 
 
 def locate(
@@ -22,7 +22,7 @@ def locate(
     python: Annotated[
         str | None, typer.Option(help="the Python that has TensorFlow; default: an ENV, or `python`")
     ] = None,
-    device: Annotated[Build, typer.Option(help="of the environment")] = "cpu",
+    device: Annotated[Device, typer.Option(help="vgpu: a GPU that need not be there")] = "cpu",
     runs: Annotated[int, typer.Option(min=2, max=1000, help="runs at most at each level")] = 5,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="write the report, a page by itself")] = None,
     traces: Annotated[bool, typer.Option("--traces", help="the words are traces to compare, not a program")] = False,

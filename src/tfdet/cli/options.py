@@ -27,6 +27,8 @@ def _named(kind: str) -> Callable[[str], list[str]]:
 
 environments, sources, solutions = _named("environments"), _named("sources"), _named("solutions")
 Json = Annotated[bool, typer.Option("--json", help="for machines")]
+Csv = Annotated[bool, typer.Option("--csv", help="for spreadsheets")]
+Junit = Annotated[bool, typer.Option("--junit", help="for CI systems: JUnit's XML")]
 Environments = Annotated[
     list[str],
     typer.Argument(metavar="ENV...", help="for example tf2.0; see `tfdet envs`", autocompletion=environments),

@@ -11,7 +11,7 @@ from tfdet.base import console
 from tfdet.base.errors import Exit, UsageError
 from tfdet.base.paths import Project, find_project
 from tfdet.cli.app import print_json
-from tfdet.cli.options import Json, environments, sources
+from tfdet.cli.options import Csv, Json, Junit, environments, sources
 
 if TYPE_CHECKING:
     from tfdet.verdicts.status import Status
@@ -27,11 +27,14 @@ def status(
         typer.Option(help="only this environment (again: several)", autocompletion=environments),
     ] = None,
     as_json: Json = False,
+    as_csv: Csv = False,
+    as_junit: Junit = False,
 ) -> None:
     """What is deterministic where, by the evidence; contradicted claims are named."""
-    from tfdet.publish import views
+    from tfdet.publish import exports, views
     from tfdet.verdicts.read import load_status
 
+    _one_of(as_json, as_csv, as_junit)
     if write and check:
         raise UsageError("--write and --check together", "Give one of them.")
     if (write or check) and records:
@@ -56,13 +59,24 @@ def status(
             console.note(f"wrote {path}")
     elif check:
         _check_tables(project, found, contradictions)
-    elif as_json:
-        print_json({"cells": [cell.as_json() for cell in found.cells if not env or cell.key.environment in env]})
+    elif as_json or as_csv or as_junit:
+        cells = [cell for cell in found.cells if not env or cell.key.environment in env]
+        if as_json:
+            print_json({"cells": [cell.as_json() for cell in cells]})
+        elif as_csv:
+            console.write(exports.as_csv([exports.cell_row(cell) for cell in cells]))
+        else:
+            console.write(exports.as_junit(cells))
     else:
         console.out().print(views.status(found, env, console.out().width))
     _report_contradictions(contradictions)
     if check:
         console.note("the tables are what the evidence gives")
+
+
+def _one_of(*forms: bool) -> None:
+    if sum(forms) > 1:
+        raise UsageError("several of --json, --csv and --junit", "Give one of them.")
 
 
 def _check_tables(project: Project, found: Status, contradictions: list[str]) -> None:
@@ -89,14 +103,17 @@ def _name_contradictions(contradictions: list[str]) -> None:
 def show(
     env: Annotated[str, typer.Argument(metavar="ENV", autocompletion=environments)],
     source: Annotated[str, typer.Argument(metavar="SOURCE", autocompletion=sources)],
+    as_json: Json = False,
+    as_csv: Csv = False,
 ) -> None:
     """One environment and source: every record, the claims, how to re-run it."""
-    from tfdet.publish import views
+    from tfdet.publish import exports, views
     from tfdet.store import costs
     from tfdet.store.evidence import Store
     from tfdet.store.records import read_records
     from tfdet.verdicts.read import load_status
 
+    _one_of(as_json, as_csv)
     project = find_project()
     found = load_status(project)
     found.matrix.environment(env)
@@ -108,16 +125,37 @@ def show(
         for record in read_records(path)
         if record.source == source
     ]
+    if as_json:
+        from tfdet.site import cells
+        from tfdet.site.facts import Facts
+
+        print_json(cells.content(Facts(project, found), env, source, records))
+        return
+    if as_csv:
+        console.write(exports.as_csv([exports.record_row(record) for record in records]))
+        return
     for part in views.show(found, env, source, records, costs.of_source(project, env, source)):
         console.out().print(part)
 
 
-def recipe(env: Annotated[str, typer.Argument(metavar="ENV", autocompletion=environments)]) -> None:
+def recipe(
+    env: Annotated[str, typer.Argument(metavar="ENV", autocompletion=environments)],
+    as_json: Json = False,
+    as_csv: Csv = False,
+) -> None:
     """Exact lines that make this TensorFlow as deterministic as it gets, and the ops to avoid."""
-    from tfdet.publish.recipe import recipe_text
+    from tfdet.publish import exports
+    from tfdet.publish.recipe import recipe_text, remaining_rows
     from tfdet.verdicts.read import load_status
 
+    _one_of(as_json, as_csv)
     project = find_project()
     found = load_status(project)
     found.matrix.environment(env)
-    console.write(recipe_text(found, env, installed=project.home is not None) + "\n")
+    text = recipe_text(found, env, installed=project.home is not None)
+    if as_json:
+        print_json({"environment": env, "recipe": text, "remaining": remaining_rows(found, env)})
+    elif as_csv:
+        console.write(exports.as_csv(remaining_rows(found, env)))
+    else:
+        console.write(text + "\n")

@@ -16,12 +16,15 @@ def vgpu(
     schedule: Annotated[
         str, typer.Option(help="serial, reverse, random:SEED or adversary:SEED: in which order its kernels run")
     ] = "serial",
+    stand_ins: Annotated[
+        bool,
+        typer.Option("--stand-ins", help="compute on the CPU what closed libraries would: cuBLAS, cuDNN as of old"),
+    ] = False,
 ) -> None:
     """Run a program that finds the virtual GPU where it looks for CUDA; its exit code is the program's."""
     from tfdet.engines import vgpu as device
 
-    chosen = device.checked(schedule)
-    environ = device.environ(device.library(find_project()), chosen)
+    environ = device.environ(device.library(find_project()), schedule, stand_ins=stand_ins)
     try:
         os.execvpe(words[0], words, environ)
     except FileNotFoundError:

@@ -134,17 +134,13 @@ def published(environment: Environment) -> str:
 def _context(project: Project, recipe: _Recipe, plan: dict[str, Any], library: Path | None) -> io.BytesIO:
     """The build context as a tar: the same bytes for the same content, so that Docker's cache holds.
 
-    library: the virtual GPU's folder; its names are links to one file.
+    library: the virtual GPU's folder.
     """
     files = [(name, project.root / name) for name in (recipe.dockerfile, recipe.lock, "docker/install")]
     content = {name: path.read_bytes() for name, path in [*files, *_suite_files(project)]}
     content["vgpu/README.md"] = (project.vgpu / "README.md").read_bytes()
-    links = {}
     for path in library.iterdir() if library else ():
-        if path.is_symlink():
-            links[f"vgpu/{path.name}"] = os.readlink(path)
-        else:
-            content[f"vgpu/{path.name}"] = path.read_bytes()
+        content[f"vgpu/{path.name}"] = path.read_bytes()
     content["plan.json"] = (json.dumps(plan, indent=1, sort_keys=True) + "\n").encode()
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
@@ -153,10 +149,6 @@ def _context(project: Project, recipe: _Recipe, plan: dict[str, Any], library: P
             entry.size = len(data)
             entry.mode = 0o755 if name in ("docker/install", "docker/entrypoint", "vgpu/ptxas") else 0o644
             tar.addfile(entry, io.BytesIO(data))
-        for name, target in sorted(links.items()):
-            entry = tarfile.TarInfo(name)
-            entry.type, entry.linkname = tarfile.SYMTYPE, target
-            tar.addfile(entry)
     packed.seek(0)
     return packed
 

@@ -18,12 +18,14 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from tfdet.base.console import plain
 from tfdet.base.errors import DataError, Exit, Interrupted, NoDevice, RunFailed, UsageError
 from tfdet.base.paths import Project
+from tfdet.engines import vgpu
 from tfdet.matrix.devices import CPU
 from tfdet.matrix.load import Matrix
 from tfdet_common.lifeline import die_with
 
 Words = Annotated[str, AfterValidator(plain)]  # a stranger's trace must not steer a terminal
 Result = Literal["same", "diverged", "structure"]
+SCHEDULES = ("serial", "reverse", "random:1", "random:2", "adversary:1")  # of the virtual GPU, one a run
 
 
 class _Model(BaseModel):
@@ -93,6 +95,8 @@ class Found(_Model):
     traces: list[TraceHeader] = []
     runs: int | None = None
     replay: Replay | None = None
+    hidden: bool = False
+    reach: Words | None = None
     findings: list[Words] = []
     verdict: Words = ""
 
@@ -102,6 +106,8 @@ class Found(_Model):
             return self.verdict
         if self.result == "same":
             return "The runs are the same."
+        if self.reach and not self.culprits:
+            return f"One run goes farther than the other: {self.reach}."
         if self.culprits:
             first = self.culprits[0]
             return f"{first.op_type} at step {first.step}: {first.class_}."
@@ -135,10 +141,15 @@ def wanted(matrix: Matrix, words: Sequence[str], python: str | None, device: str
 def locate(project: Project, matrix: Matrix, ask: Wanted) -> Found:
     """Run the debug tool; its progress goes to standard error."""
     command = [_interpreter(project, matrix, ask), "-m", "tfdeterminism.trace", "locate", "--json"]
-    command += ["--runs", str(ask.runs), "--", *ask.program]
+    command += ["--runs", str(ask.runs)]
+    environ = dict(os.environ)
+    if matrix.devices.called(ask.device).virtual:
+        environ = vgpu.environ(vgpu.library(project), SCHEDULES[0])
+        command += ["--vary", f"VGPU_SCHEDULE={','.join(SCHEDULES)}"]
+    command += ["--", *ask.program]
     path = os.pathsep.join(filter(None, [str(project.runtime), os.environ.get("PYTHONPATH", "")]))
     child = subprocess.Popen(
-        command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path},
+        command, stdout=subprocess.PIPE, env={**environ, "PYTHONPATH": path},
         preexec_fn=partial(die_with, os.getpid(), signal.SIGTERM),
     )  # fmt: skip
     try:

@@ -157,15 +157,15 @@ class Rule(Where):
 _MINORS: Final = [f"{major}.{minor}" for major in (1, 2) for minor in range(100)]
 
 
-class Unreached(Model):
-    """Why the op never runs these kernels with the arguments of the title, in builds of some versions."""
+class Note(Model):
+    """What was found out by hand about builds of some versions."""
 
     stock: Range
     note: Text
     cite: list[Text] = Field(min_length=1, description="file and line of the framework's source, or what was run")
 
 
-class Reaches(Unreached):
+class Reaches(Note):
     """How the op comes to run these kernels with the arguments of the title; checked by hand."""
 
     ops: dict[str, list[Text]] = Field(
@@ -192,7 +192,9 @@ class SourceAudit(Model):
     )
     blind: str = Field(default="", description="what the audit cannot see of this source")
     reaches: list[Reaches] = Field(default=[], description="absent: whether the op reaches the kernels is not known")
-    unreached: list[Unreached] = []
+    unreached: list[Note] = Field(
+        default=[], description="why the op never runs the kernels with the arguments of the title"
+    )
 
     @model_validator(mode="after")
     def _one_answer_a_version(self) -> SourceAudit:
@@ -247,6 +249,7 @@ class Source(Model):
     cite: list[Text] = Field(min_length=1)
     try_solutions: list[Text] = Field(default=[], description="solutions to run beside the general ones")
     audit: SourceAudit | None = None
+    emulation: list[Note] = Field(default=[], description="why the virtual GPU shows what the audit does not, or not what it does")
     claims: list[Claim] = []
     exclude: list[Rule] = Field(default=[], description="cells that are not run")
     known_failures: list[Rule] = Field(

@@ -11,6 +11,7 @@ from tfdet.audit.capability import Capability, capabilities, natively
 from tfdet.matrix.models import Environment
 from tfdet.publish.tables import span
 from tfdet.store.audits import StoredLibrary
+from tfdet.verdicts.apart import Apart, apart
 from tfdet.verdicts.findings import Finding, What, families
 from tfdet.verdicts.status import Status
 
@@ -132,6 +133,13 @@ class Tables:
             if source.audit and source.audit.kernels:
                 rows.append((key, [_cell(self.status.finding(build, key)) for build in self.keys]))
         return rows
+
+    def apart(self) -> list[tuple[Apart, str]]:
+        """Where the emulation shows something else, told by builds."""
+        builds: dict[Apart, list[str]] = {}
+        for one in apart(self.status):
+            builds.setdefault(one._replace(environment=""), []).append(one.environment)
+        return [(one, self.where(keys)) for one, keys in builds.items()]
 
     def unclaimed(self) -> list[tuple[str, str, str]]:
         """(family, variants, builds) of kernels that depend on order, or may, and that no source claims."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from tfdet.matrix.models import Environment
 from tfdet.verdicts import known
@@ -38,6 +39,14 @@ def recipe_text(status: Status, key: str, installed: bool = False) -> str:
         *_avoid(status, key, environment),
     ]
     return "\n".join(lines)
+
+
+def remaining_rows(status: Status, key: str) -> list[dict[str, Any]]:
+    """What stays a source there, for machines."""
+    return [
+        {"source": r.source, "title": status.matrix.sources[r.source].title, "says": r.says, "measured": r.measured}
+        for r in known.remaining(status, key)
+    ]
 
 
 def _getting_it(installed: bool) -> list[str]:

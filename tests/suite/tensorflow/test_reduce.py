@@ -34,6 +34,14 @@ def bincount_weighted(make):
     return make.forward(lambda v, w: tf.math.bincount(v, weights=w), [values, weights])
 
 
+@case("bincount", ops=["DenseBincount"], modes=("eager", "session"))
+def bincount_weighted_rows(make):
+    """What tf.math.bincount(..., axis=-1) calls: each row has bins of its own, and GPUs take weights."""
+    values, weights = make.integers(0, 100, (100, 10000)), make.uniform((100, 10000))
+    return make.forward(lambda v, w: tf.raw_ops.DenseBincount(input=v, size=100, weights=w, binary_output=False),
+                        [values, weights])
+
+
 @case("histogram-fixed-width", ops=["HistogramFixedWidth"], modes=("eager", "session"))
 def histogram(make):
     values = make.uniform((100000,))

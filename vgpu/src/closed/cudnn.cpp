@@ -40,8 +40,6 @@ API int cudnnBackendFinalize(Descriptor* descriptor) {
 
 // Settings that frameworks ask for again, and must get.
 API int cudnnGetStream(void*, void** stream) { return *stream = nullptr, kSuccess; }
-API int cudnnGetConvolutionMathType(void*, int* type) { return *type = 0, kSuccess; }
-API int cudnnGetConvolutionGroupCount(void*, int* groups) { return *groups = 1, kSuccess; }
 API int cudnnGetConvolutionReorderType(void*, int* type) { return *type = 0, kSuccess; }
 API int cudnnGetRNNMatrixMathType(void*, int* type) { return *type = 0, kSuccess; }
 API int cudnnGetRNNBiasMode(void*, int* mode) { return *mode = 0, kSuccess; }
@@ -69,15 +67,6 @@ API int cudnnGetConvolutionBackwardDataAlgorithm_v7(void*, void*, void*, void*, 
 API int cudnnGetConvolutionBackwardFilterAlgorithm_v7(void*, void*, void*, void*, void*, int, int* returned,
                                                       void* performance) {
   return one_algorithm(returned, performance);
-}
-API int cudnnGetConvolutionForwardWorkspaceSize(void*, void*, void*, void*, void*, int, size_t* bytes) {
-  return no_bytes(bytes);
-}
-API int cudnnGetConvolutionBackwardDataWorkspaceSize(void*, void*, void*, void*, void*, int, size_t* bytes) {
-  return no_bytes(bytes);
-}
-API int cudnnGetConvolutionBackwardFilterWorkspaceSize(void*, void*, void*, void*, void*, int, size_t* bytes) {
-  return no_bytes(bytes);
 }
 
 API int cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(void*, int, int, void*, void*, void*, void*, void*,

@@ -45,6 +45,7 @@ int cuGetErrorString(int, const char**);
 int cuDriverGetVersion(int*);
 int cuDeviceGetPCIBusId(char*, int, int);
 int cuMemAlloc_v2(uint64_t*, size_t);
+int cuMemAllocManaged(uint64_t*, size_t, unsigned);
 int cuMemFree_v2(uint64_t);
 int cuMemHostAlloc(void**, size_t, unsigned);
 int cuMemFreeHost(void*);

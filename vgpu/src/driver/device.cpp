@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "../error.h"
+#include "../machine/initialised.h"
 #include "../machine/races.h"
 #include "../machine/report.h"
 #include "../machine/trace.h"
@@ -41,11 +42,27 @@ std::FILE* opened(const char* variable, const std::string& name) {
   std::exit(2);
 }
 
-// VGPU_REPORT=FILE, VGPU_TRACE=LAUNCH:FILE, VGPU_CHECK=races: see machine/report.h, trace.h and races.h.
-void observe(Observers& all) {
+// VGPU_CHECK=races,initialised
+void check(Observers& all, Memory& memory) {
+  for (std::string left = text("VGPU_CHECK", ""); !left.empty();) {
+    const std::string word = left.substr(0, left.find(','));
+    left.erase(0, word.size() + 1);
+    if (word == "races") {
+      all.add(std::make_unique<Races>());
+    } else if (word == "initialised") {
+      all.add(std::make_unique<Initialised>()), memory.watch();
+    } else {
+      std::fprintf(stderr, "vgpu: VGPU_CHECK: nothing is called %s: races, initialised\n", word.c_str());
+      std::exit(2);  // what was asked for would seem to have been looked for
+    }
+  }
+}
+
+// VGPU_REPORT=FILE, VGPU_TRACE=LAUNCH:FILE, VGPU_CHECK: see machine/report.h, trace.h, races.h and initialised.h.
+void observe(Observers& all, Memory& memory) {
   std::string report = text("VGPU_REPORT", ""), trace = text("VGPU_TRACE", "");
   if (!report.empty()) all.add(std::make_unique<Report>(opened("VGPU_REPORT", report)));
-  if (text("VGPU_CHECK", "") == "races") all.add(std::make_unique<Races>());
+  check(all, memory);
   size_t colon = trace.find(':');
   if (colon == std::string::npos) return;
   all.add(std::make_unique<Trace>(std::strtoull(trace.c_str(), nullptr, 10), opened("VGPU_TRACE", trace.substr(colon + 1))));
@@ -77,12 +94,19 @@ Device::Device()
     : memory_(number("VGPU_MEMORY_MIB", "2048") << 20), schedule_(chosen()),
       capability_(static_cast<int>(number("VGPU_CAPABILITY", "70"))), asked_(std::getenv("VGPU_CAPABILITY")),
       log_(static_cast<int>(number("VGPU_LOG", "0"))), limit_(number("VGPU_LIMIT", "200000000000")) {
-  observe(observers_);
+  observe(observers_, memory_);
 }
 
 void Device::refuse(const std::string& why) {
   last_fault_ = why;
   std::fprintf(stderr, "vgpu: %s\n", why.c_str());
+}
+
+Result Device::fail(Result fault, const std::string& why) { return refuse(why), sticky_ = fault; }
+
+void Device::stood_in(const char* call) {
+  note_stood_in(call);
+  observers_.stood_in(call, scheduled_);
 }
 
 const Program* Device::program(Kernel& kernel) {
@@ -138,8 +162,7 @@ Result Device::run_kernel(Kernel& kernel, const uint32_t grid[3], const uint32_t
   instructions_ += outcome.instructions;
   if (log_) say(kernel, grid, block, outcome);
   if (outcome.fault == Fault::None) return kSuccess;
-  refuse(outcome.message);
-  return sticky_ = result_of(outcome.fault);
+  return fail(result_of(outcome.fault), outcome.message);
 }
 
 void Device::say(const Kernel& kernel, const uint32_t grid[3], const uint32_t block[3], const Outcome& outcome) const {

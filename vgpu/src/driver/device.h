@@ -50,6 +50,8 @@ class Device {
   // Under the lock.  nullptr, with the reason in last_fault(): the kernel holds what this device does not know.
   const Program* program(Kernel& kernel);
   void refuse(const std::string& why);
+  Result fail(Result fault, const std::string& why);  // for good
+  void stood_in(const char* call);
   void set_schedule(const Schedule& schedule) { schedule_ = schedule, scheduled_ = 0; }
 
   // Under the lock.  A kernel is decoded at its first launch; arguments as cuLaunchKernel takes them.

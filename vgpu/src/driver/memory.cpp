@@ -8,9 +8,9 @@ using namespace vgpu;
 
 namespace {
 
-int allocate(uint64_t* to, size_t bytes) {
+int allocate(uint64_t* to, size_t bytes, bool written = false) {
   return guarded([&] {
-    void* at = Device::get().memory().allocate(bytes);
+    void* at = Device::get().memory().allocate(bytes, written);
     *to = address(at);
     return at ? kSuccess : bytes ? kOutOfMemory : kInvalidValue;
   });
@@ -41,11 +41,13 @@ Result copied(uint64_t to, uint64_t from, size_t bytes, bool to_device, bool fro
   if (device.sticky() != kSuccess) return device.sticky();
   if (!bytes) return kSuccess;
   if (!(to_device ? holds : fits)(to, bytes) || !(from_device ? holds : fits)(from, bytes)) return kInvalidValue;
-  return std::memmove(pointer(to), pointer(from), bytes), kSuccess;
+  std::memmove(pointer(to), pointer(from), bytes);
+  return device.memory().copied(to, from, bytes), kSuccess;
 }
 Result filled(uint64_t at, const void* value, size_t size, size_t count) {
   if (count > SIZE_MAX / size || (count && !holds(at, count * size))) return kInvalidValue;
   for (size_t k = 0; k < count; k++) std::memcpy(static_cast<char*>(pointer(at)) + k * size, value, size);
+  Device::get().memory().wrote(at, count * size);
   return kSuccess;
 }
 Result filled_rows(uint64_t at, size_t pitch, const void* value, size_t size, size_t width, size_t height) {
@@ -62,7 +64,8 @@ API int cuMemGetInfo_v2(size_t* free, size_t* total) {
 }
 API int cuMemAlloc_v2(uint64_t* to, size_t bytes) { return allocate(to, bytes); }
 API int cuMemAllocAsync(uint64_t* to, size_t bytes, void*) { return allocate(to, bytes); }
-API int cuMemAllocManaged(uint64_t* to, size_t bytes, unsigned) { return allocate(to, bytes); }
+// The host writes it without a call.
+API int cuMemAllocManaged(uint64_t* to, size_t bytes, unsigned) { return allocate(to, bytes, true); }
 API int cuMemFree_v2(uint64_t at) { return release(at); }
 API int cuMemFreeAsync(uint64_t at, void*) { return release(at); }
 API int cuMemHostAlloc(void** to, size_t bytes, unsigned) { return allocate_host(to, bytes); }

@@ -6,5 +6,6 @@ namespace vgpu {
 
 // Noted once, and said on the first occasion.
 void note_refused(const std::string& what);
+void note_stood_in(const std::string& what);  // computed, but not by what the program asked
 
 }  // namespace vgpu

@@ -95,6 +95,13 @@ Where where_of(const Statement& s) {
   return s.has("param") || s.has("param::entry") || s.has("param::func") ? Where::Param : Where::Generic;
 }
 
+uint8_t order_of(const Statement& s) {
+  if (s.has("acq_rel")) return kStrong | kAcquires | kReleases;
+  if (s.has("acquire")) return kStrong | kAcquires;
+  if (s.has("release")) return kStrong | kReleases;
+  return s.has("volatile") || s.has("relaxed") || s.has("mmio") ? kStrong : kWeak;
+}
+
 void decode_address(Decoder& d, const Operand& o, Where& where, Instruction& i) {
   i.imm = o.offset;
   if (o.kind == Operand::Address && ptx::is_literal(o.text)) {

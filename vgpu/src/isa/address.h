@@ -1,6 +1,7 @@
 // Where an instruction's operand lies, lane by lane, and whether it may be touched.
 #pragma once
 #include "../machine/lanes.h"
+#include "../machine/observer.h"
 #include "decoder.h"
 
 namespace vgpu {
@@ -11,6 +12,9 @@ constexpr std::string_view kSpacesOfAccesses = "global|const|shared|shared::cta|
 
 // The space that a statement's words name; Generic for global and const ones, too.
 Where where_of(const Statement& s);
+
+// What its words say of its order among other threads' accesses.
+uint8_t order_of(const Statement& s);
 
 // Sets a (the base register, or what stands for it), e (its width in bytes, 0: none) and imm.  The space may change: a
 // parameter that a body declares lies in the scratch space.

@@ -61,7 +61,7 @@ template <class T, Op kOp, Where kWhere> void atom(Lanes& w, const Instruction& 
   const T *b = lanes_of<T>(w, i.b), *c = lanes_of<T>(w, i.c);
   uint8_t order[kLanes];
   uint32_t n = coming(w, at, order);
-  if (w.observer) touched(w, i, {Touch::Atomic, true, shows<T, kOp>(d), sizeof(T), at, order, n});
+  if (w.observer) touched(w, i, {Touch::Atomic, i.mode, shows<T, kOp>(d), sizeof(T), at, order, n});
   bool news = false;  // a try in vain tells nobody anything
   for (uint32_t k = 0; k < n; k++) {
     uint32_t l = order[k];
@@ -86,7 +86,7 @@ template <class H, class T, Where kWhere> void add_half(Lanes& w, const Instruct
   const T* b = lanes_of<T>(w, i.b);
   uint8_t order[kLanes];
   uint32_t n = coming(w, at, order);
-  if (w.observer) touched(w, i, {Touch::Atomic, true, Touch::Rounding, sizeof(T), at, order, n});
+  if (w.observer) touched(w, i, {Touch::Atomic, i.mode, Touch::Rounding, sizeof(T), at, order, n});
   for (uint32_t k = 0; k < n; k++) {
     uint32_t l = order[k];
     T old;
@@ -179,6 +179,7 @@ bool decode_atomic(Decoder& d, const Statement& s, Instruction& i) {
   i.run = of_type(o, t, where);
   if (!i.run) return false;
   i.kind = Kind::Memory;
+  i.mode = order_of(s) | kStrong;
   if (!s.one_of("v2|v4|v8").empty()) return where == Where::Generic && decode_elements(d, s, i, t);
   i.count = wants_old && s.operands[0].text != "_";
   if (i.count) i.d = d.exact(s.operands[0], t);

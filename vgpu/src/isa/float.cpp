@@ -5,6 +5,7 @@
 // is the canonical one of the hardware.
 #include <cmath>
 
+#include "elementary.h"
 #include "families.h"
 #include "float.h"
 #include "rounding.h"
@@ -21,11 +22,11 @@ struct Fma { template <class T> static T of(T a, T b, T c) { return canonical(st
 struct Sqrt { template <class T> static T of(T a) { return canonical(std::sqrt(a)); } };
 struct Rcp { template <class T> static T of(T a) { return canonical(T(1) / a); } };
 struct Rsqrt { template <class T> static T of(T a) { return canonical(static_cast<T>(1.0 / std::sqrt(double(a)))); } };
-struct Ex2 { template <class T> static T of(T a) { return canonical(static_cast<T>(std::exp2(double(a)))); } };
-struct Lg2 { template <class T> static T of(T a) { return canonical(static_cast<T>(std::log2(double(a)))); } };
-struct Sin { template <class T> static T of(T a) { return canonical(static_cast<T>(std::sin(double(a)))); } };
-struct Cos { template <class T> static T of(T a) { return canonical(static_cast<T>(std::cos(double(a)))); } };
-struct Tanh { template <class T> static T of(T a) { return canonical(static_cast<T>(std::tanh(double(a)))); } };
+struct Ex2 { template <class T> static T of(T a) { return canonical(static_cast<T>(exp2_of(double(a)))); } };
+struct Lg2 { template <class T> static T of(T a) { return canonical(static_cast<T>(log2_of(double(a)))); } };
+struct Sin { template <class T> static T of(T a) { return canonical(static_cast<T>(sin_of(double(a)))); } };
+struct Cos { template <class T> static T of(T a) { return canonical(static_cast<T>(cos_of(double(a)))); } };
+struct Tanh { template <class T> static T of(T a) { return canonical(static_cast<T>(tanh_of(double(a)))); } };
 struct Neg { template <class T> static T of(T a) { return -a; } };
 struct Abs {  // a NaN of double precision passes through, its sign too
   template <class T> static T of(T a) { return sizeof(T) == 8 && a != a ? a : std::fabs(a); }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "elementary.h"
 #include "families.h"
 #include "float.h"
 #include "types.h"
@@ -38,8 +39,8 @@ template <class H, int kOp> uint16_t of(uint16_t a, uint16_t b, uint16_t c, uint
     case kMax: made = greatest(x, y); break;
     case kMinNan: made = x != x || y != y ? NAN : least(x, y); break;
     case kMaxNan: made = x != x || y != y ? NAN : greatest(x, y); break;
-    case kEx2: made = std::exp2(x); break;
-    default: made = std::tanh(x); break;
+    case kEx2: made = exp2_of(x); break;
+    default: made = tanh_of(x); break;
   }
   if ((mode & kSaturate) && !(made > 0 && made < 1)) made = made >= 1 ? 1 : 0;
   uint16_t bits = H::out(made);

@@ -7,8 +7,6 @@
 namespace vgpu {
 namespace {
 
-constexpr uint8_t kOrdered = 1;  // mode: it is meant to be seen by, or to see, others at any time
-
 // All lanes, one behind the other: what most kernels do.
 bool in_a_row(uint32_t mask, uint8_t* const at[kLanes], uint64_t bytes) {
   if (mask != kAll || at[kLanes - 1] != at[0] + (kLanes - 1) * bytes) return false;
@@ -20,7 +18,7 @@ bool in_a_row(uint32_t mask, uint8_t* const at[kLanes], uint64_t bytes) {
 // Who looks on is told: this is out of the way of all other runs.
 template <Where kWhere> void tell(Lanes& w, const Instruction& i, Touch::What what, uint32_t bytes, uint8_t* const at[kLanes]) {
   if constexpr (kWhere == Where::Generic || kWhere == Where::Shared) {
-    if (w.observer) touched(w, i, {what, i.mode == kOrdered, Touch::Nothing, bytes, at, nullptr, 0});
+    if (w.observer) touched(w, i, {what, i.mode, Touch::Nothing, bytes, at, nullptr, 0});
   }
 }
 
@@ -126,8 +124,9 @@ bool decode_memory(Decoder& d, const Statement& s, Instruction& i) {
   i.run = loads ? of_type<true>(t, width, where) : of_type<false>(t, width, where);
   if (!i.run) return false;
   bool others = where == Where::Generic || where == Where::Shared;
-  bool ordered = s.has("volatile") || s.has("relaxed") || s.has("acquire") || s.has("release");
-  i.mode = ordered || s.has("cg") || s.has("cv") ? kOrdered : 0;
+  i.mode = order_of(s);
+  const bool ordered = i.mode != kWeak;
+  if (s.has("cg") || s.has("cv")) i.mode |= kStrong;
   if (others && (ordered || (!loads && where == Where::Generic))) i.kind = Kind::Memory;
   else if (others && loads && (s.has("cg") || s.has("cv"))) i.kind = Kind::Look;
   d.emit(i);

@@ -146,18 +146,20 @@ void Block::note(const Warp& warp) {
 uint32_t Block::leader(Warp& warp) {
   if (warp.groups.size() == 1) return 0;
   uint8_t able[kLanes];
-  uint32_t count = 0;
+  uint32_t count = 0, first = 0;
   for (int pass = 0; pass < 2 && !count; pass++) {
     for (uint32_t k = 0; k < warp.groups.size(); k++) {
-      if (pass) warp.groups[k].tired = false;
-      if (warp.groups[k].state == State::Ready && !warp.groups[k].tired) able[count++] = static_cast<uint8_t>(k);
+      Group& one = warp.groups[k];
+      if (pass) one.tired = false;
+      if (one.state != State::Ready || one.tired) continue;
+      const Group& best = warp.groups[first];
+      const bool sooner = one.frame == best.frame ? one.pc < best.pc
+                          : one.frame->depth != best.frame->depth ? one.frame->depth > best.frame->depth : one.pc < best.pc;
+      if (!count || sooner) first = k;
+      able[count++] = static_cast<uint8_t>(k);
     }
   }
-  if (count > 1 && schedule_.strays()) return able[schedule_.pick(count)];
-  return *std::min_element(able, able + count, [&](uint32_t a, uint32_t b) {
-    const Group &x = warp.groups[a], &y = warp.groups[b];
-    return x.frame->depth != y.frame->depth ? x.frame->depth > y.frame->depth : x.pc < y.pc;
-  });
+  return count > 1 && schedule_.strays() ? able[schedule_.pick(count)] : first;
 }
 
 // stop: the nearest place before this group at which another one waits to go on with it.  behind: may one that is not yet
@@ -223,6 +225,16 @@ Block::Step Block::straight(Warp& warp, Group& g, uint32_t stop, uint32_t& left)
       how = Step::Stop;
       break;
     }
+    if (i.kind == Kind::Plain) {
+      if (!mask) continue;
+      done += static_cast<uint32_t>(__builtin_popcount(mask));
+      lanes_.mask = mask;
+      i.run(lanes_, i);
+      if (lanes_.fault == Fault::None) continue;
+      fail(lanes_.fault, &i, &program);
+      how = Step::Stop;
+      break;
+    }
     if (!mask) {
       g.passed = false;
       continue;
@@ -242,7 +254,6 @@ Block::Step Block::straight(Warp& warp, Group& g, uint32_t stop, uint32_t& left)
       how = Step::Stop;
       break;
     }
-    if (i.kind == Kind::Plain) continue;
     if (lanes_.held | lanes_.later || lanes_.released) {
       pc++, how = Step::Stop;
       break;
@@ -285,7 +296,12 @@ void Block::run_group(Warp& warp, uint32_t group) {
     outcome_.instructions += static_cast<uint32_t>(__builtin_popcount(mask));
     g.passed = false;
     uint32_t before = g.pc;
-    if (step(warp, group, i, mask) == Step::Stop) return;
+    if (i.kind == Kind::Branch && !mask) {
+      g.pc++;  // nobody's place has changed but its own, by one
+      continue;
+    }
+    if (i.kind == Kind::Branch && mask == g.mask) g.pc = static_cast<uint32_t>(i.imm);
+    else if (step(warp, group, i, mask) == Step::Stop) return;
     stop = kNever;
     if (warp.groups.size() == 1) continue;
     Around others = around(warp, group);

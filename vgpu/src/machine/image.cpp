@@ -34,7 +34,7 @@ void Image::place(const ptx::Declaration& one) {
     if (declared->second.space == ptx::Space::Shared) throw Unsupported("two variables of one name: " + one.name);
     if (declared->second.size >= one.size) return;
   }
-  void* at = variables_.memory.allocate(one.size ? one.size : 8);
+  void* at = variables_.memory.allocate(one.size ? one.size : 8, true);
   if (at) variables_.places.push_back(at);
   else throw Unsupported("no memory for the variable " + one.name);
   symbols_[one.name] = {one.space, reinterpret_cast<uint64_t>(at), one.size, one.align, false};

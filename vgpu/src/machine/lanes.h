@@ -1,5 +1,7 @@
 // What an instruction sees of the machine: the active lanes of one warp and their registers.
 #pragma once
+#include <immintrin.h>
+
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -92,16 +94,11 @@ inline void assign(uint32_t mask, D* d, F f) {
 // A bit for each lane for which f(lane) holds; all are asked.
 template <class F>
 inline uint32_t lanes_where(F f) {
-  uint8_t holds[kLanes];
+  alignas(kLanes) uint8_t holds[kLanes];
   VGPU_INDEPENDENT
   for (uint32_t lane = 0; lane < kLanes; lane++) holds[lane] = f(lane);
-  uint32_t bits = 0;
-  for (uint32_t byte = 0; byte < kLanes / 8; byte++) {
-    uint64_t eight;
-    std::memcpy(&eight, holds + 8 * byte, sizeof eight);
-    bits |= static_cast<uint32_t>(eight * 0x0102040810204080ull >> 56) << (8 * byte);  // each byte's lowest bit
-  }
-  return bits;
+  const __m256i bytes = _mm256_load_si256(reinterpret_cast<const __m256i*>(holds));
+  return static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_slli_epi16(bytes, 7)));  // each byte's lowest bit
 }
 
 // The active lanes' bits of a predicate; the others keep theirs.

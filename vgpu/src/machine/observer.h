@@ -11,18 +11,23 @@ struct Lanes;
 struct Launch;
 struct Outcome;
 
+// How far an access is meant for other threads.  Strong: atomic, volatile or relaxed, two of these are no race; and what the
+// words `acquire` and `release` add to that.
+enum Order : uint8_t { kWeak = 0, kStrong = 1, kAcquires = 2, kReleases = 4 };
+
 // What one instruction of a warp does to memory that others see, just before it does it.
 struct Touch {
   enum What : uint8_t { Read, Write, Atomic };
   // By what the order of atomics may show: nothing, a sum's rounding, who comes last, the old value that each gets.
   enum Shows : uint8_t { Nothing, Rounding, Last, Old };
   What what;
-  bool strong;  // atomic, volatile or ordered: two of these are no race
+  uint8_t order;  // of Order
   Shows shows;
   uint32_t bytes;
   uint8_t* const* at;    // of each lane
   const uint8_t* lanes;  // in the order in which they come
   uint32_t count;
+  bool strong() const { return order != kWeak; }
 };
 
 class Observer {
@@ -34,6 +39,7 @@ class Observer {
   virtual void barrier(uint32_t /* block */) {}        // all its threads have met
   virtual void meeting(const Lanes&, uint32_t /* mask */) {}  // lanes of a warp have
   virtual void end(const Launch&, const Outcome&) {}
+  virtual void stood_in(const char* /* call */, uint64_t /* launch: the next one's number */) {}
 };
 
 // Several of them, in turn.
@@ -47,6 +53,7 @@ class Observers : public Observer {
   void barrier(uint32_t block) override { for (auto& one : all_) one->barrier(block); }
   void meeting(const Lanes& w, uint32_t mask) override { for (auto& one : all_) one->meeting(w, mask); }
   void end(const Launch& launch, const Outcome& outcome) override { for (auto& one : all_) one->end(launch, outcome); }
+  void stood_in(const char* call, uint64_t launch) override { for (auto& one : all_) one->stood_in(call, launch); }
 
  private:
   std::vector<std::unique_ptr<Observer>> all_;

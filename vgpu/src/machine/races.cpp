@@ -77,11 +77,13 @@ void Races::word(const Lanes& w, const uint8_t* at, Stamp now) {
   else if (place.reads.size() < kMostReads) place.reads.push_back(now);
 }
 
-// What a strong access hands on: what was published before the last fence; what is read counts from the next fence on.
+// What a strong access hands on: what was before the last fence, or is before it where it releases; what is read counts from
+// the next fence on, or at once where it acquires.
 void Races::order(const Lanes& w, uint64_t number, const Touch& t, const uint8_t* at) {
   Thread& own = thread(w, number);
   Known& here = published_[key(w, at)];
-  if (t.what != Touch::Write) own.read.join(here);
+  if (t.order & kReleases) publish(w, number, own);
+  if (t.what != Touch::Write) (t.order & kAcquires ? own.known : own.read).join(here);
   if (t.what != Touch::Read) here.join(own.published);
 }
 
@@ -91,25 +93,29 @@ void Races::touch(const Lanes& w, const Instruction& i, const Touch& t) {
     const uint8_t* at = t.at[t.lanes[k]];
     if (locate(w, at).space == Location::None) continue;
     uint64_t number = thread_of(w, t.lanes[k]);
-    Stamp now{number, w.block, 0, thread(w, number).releases, instance_, i.line, t.what, t.strong, 0xf};
+    Stamp now{number, w.block, 0, thread(w, number).releases, instance_, i.line, t.what, t.strong(), 0xf};
     now.barriers = blocks_[w.block].barriers;
-    if (t.strong) order(w, number, t, at);
+    if (t.strong()) order(w, number, t, at);
     if (t.bytes < 4) now.bytes = static_cast<uint8_t>(((1u << t.bytes) - 1) << (reinterpret_cast<uint64_t>(at) & 3));
     for (uint32_t from = 0; from < t.bytes; from += 4) word(w, at + from, now);
   }
 }
 
-void Races::fence(const Lanes& w) {
+void Races::publish(const Lanes& w, uint64_t number, Thread& own) {
   const Block& block = blocks_[w.block];
+  own.published = own.known;
+  own.published.join(block.known);
+  own.published.blocks[w.block] = block.barriers;
+  own.published.threads[number] = ++own.releases;
+}
+
+void Races::fence(const Lanes& w) {
   for (uint32_t left = w.mask; left; left &= left - 1) {
     uint64_t number = thread_of(w, static_cast<uint32_t>(__builtin_ctz(left)));
     Thread& own = thread(w, number);
     own.known.join(own.read);
     own.read = Known();
-    own.published = own.known;
-    own.published.join(block.known);
-    own.published.blocks[w.block] = block.barriers;
-    own.published.threads[number] = ++own.releases;
+    publish(w, number, own);
   }
 }
 

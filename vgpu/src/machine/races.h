@@ -1,6 +1,6 @@
 // VGPU_CHECK=races: two accesses to one place by two threads, one of them a write, that nothing puts in an order: no
-// barrier of the block or the warp, and no fence before what one thread publishes and after what the other reads
-// (happens-before, Lamport 1978).  Atomic, volatile and ordered accesses do not race with each other.
+// barrier of the block or the warp, and no fence (or `release`) before what one thread publishes and after (or `acquire`)
+// what the other reads (happens-before, Lamport 1978).  Atomic, volatile and ordered accesses do not race with each other.
 #pragma once
 #include <map>
 #include <tuple>
@@ -43,6 +43,7 @@ class Races : public Observer {
   void compare(const Lanes& w, const Stamp& one, const Stamp& now, const uint8_t* at);
   void word(const Lanes& w, const uint8_t* at, Stamp now);
   void order(const Lanes& w, uint64_t number, const Touch& t, const uint8_t* at);
+  void publish(const Lanes& w, uint64_t number, Thread& own);
 
   std::unordered_map<uint64_t, Thread> threads_;
   std::unordered_map<uint64_t, Block> blocks_;

@@ -75,12 +75,19 @@ std::string Report::of_lines() const {
 }
 
 void Report::end(const Launch& launch, const Outcome& outcome) {
+  write("{" + pair("launch", launch.number) + ", \"kernel\": \"" + launch.program->name + "\", " +
+        three("grid", launch.grid) + ", " + three("block", launch.block) + ", " +
+        pair("instructions", outcome.instructions) + ", " + pair("atomics", outcome.atomics) + ", " +
+        pair("choices", outcome.choices) + ", \"order_dependent\": [" + of_lines() + "]" +
+        (left_out_ ? ", " + pair("atomics_left_out", left_out_) : "") + "}\n");
+}
+
+void Report::stood_in(const char* call, uint64_t launch) {
+  write("{" + pair("before_launch", launch) + ", \"stood_in\": \"" + call + "\"}\n");
+}
+
+void Report::write(std::string text) {
   if (written_ > kMostBytes) return;
-  std::string text = "{" + pair("launch", launch.number) + ", \"kernel\": \"" + launch.program->name + "\", " +
-                     three("grid", launch.grid) + ", " + three("block", launch.block) + ", " +
-                     pair("instructions", outcome.instructions) + ", " + pair("atomics", outcome.atomics) + ", " +
-                     pair("choices", outcome.choices) + ", \"order_dependent\": [" + of_lines() + "]" +
-                     (left_out_ ? ", " + pair("atomics_left_out", left_out_) : "") + "}\n";
   written_ += text.size();
   if (written_ > kMostBytes) text = "{\"left_out\": \"all launches from here on: the report is full\"}\n";
   std::fwrite(text.data(), 1, text.size(), to_);

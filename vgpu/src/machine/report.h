@@ -15,6 +15,7 @@ class Report : public Observer {
   void begin(const Launch&) override { places_.clear(), left_out_ = 0; }
   void touch(const Lanes&, const Instruction&, const Touch&) override;
   void end(const Launch&, const Outcome&) override;
+  void stood_in(const char* call, uint64_t launch) override;
 
  private:
   struct Key {
@@ -32,6 +33,7 @@ class Report : public Observer {
     uint64_t atomics, first, second;  // the first two threads that differ
   };
   std::string of_lines() const;
+  void write(std::string text);
 
   std::FILE* to_;
   uint64_t written_ = 0, left_out_ = 0;

@@ -25,7 +25,11 @@ int allocate(void** to, size_t bytes) {
 
 API int cudaMalloc(void** to, size_t bytes) { return allocate(to, bytes); }
 API int cudaMallocAsync(void** to, size_t bytes, void*) { return allocate(to, bytes); }
-API int cudaMallocManaged(void** to, size_t bytes, unsigned) { return allocate(to, bytes); }
+API int cudaMallocManaged(void** to, size_t bytes, unsigned flags) {
+  uint64_t at = 0;
+  int result = bytes ? cuMemAllocManaged(&at, bytes, flags) : kSuccess;
+  return *to = pointer(at), remember(result);
+}
 API int cudaFree(void* at) { return remember(cuMemFree_v2(address(at))); }
 API int cudaFreeAsync(void* at, void*) { return remember(cuMemFree_v2(address(at))); }
 API int cudaMallocHost(void** to, size_t bytes) { return remember(cuMemHostAlloc(to, bytes, 0)); }

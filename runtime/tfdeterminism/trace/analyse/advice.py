@@ -10,8 +10,8 @@ import re
 from collections import OrderedDict
 
 SCHEMA = 2
-KERNEL, PIPELINE, SEED, FEED, STRUCTURE, ORDER = (
-    "kernel race", "input pipeline", "seed or state", "Python feed", "structure", "order only")
+KERNEL, PIPELINE, SEED, FEED, STRUCTURE, ORDER, OPEN, FILE = (
+    "kernel race", "input pipeline", "seed or state", "Python feed", "structure", "order only", "open order", "file")
 UNKNOWN = "not known at this level"
 _FILE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "advice.json")
 _CLASS_LINES = {
@@ -23,7 +23,15 @@ _CLASS_LINES = {
                "dataset = dataset.shuffle(size, seed=1)",
                "generator = numpy.random.default_rng(1)  # in what from_generator or numpy_function draws from"],
     STRUCTURE: ["# find what decides here, for example a branch on the time, a set's order, a file or a random number"],
+    OPEN: ["# give it an order: parallel_iterations=1 for a loop, tf.control_dependencies for two updates,",
+           "# a lock or one thread in Python; or draw by tf.random.stateless_* with a seed of each turn's own"],
+    FILE: ["# begin each run from the same file: what was read differs"],
     ORDER: ["for item in sorted(items):  # go through it in an order that does not change"],
+}
+
+_OP_LINES = {
+    "Timestamp": ["# no seed helps: train on no value of the clock, or pass one in that is the same in each run"],
+    "UniqueId": ["# no seed helps: name it yourself"],
 }
 
 
@@ -46,17 +54,17 @@ class Book(object):
         self._version = _numbers(header.get("tensorflow") or "")
         self._ngc = _numbers((header.get("environment") or {}).get("NVIDIA_TENSORFLOW_VERSION") or "")
 
-    def advise(self, kind, source, device):
-        """kind: class of the culprit; source: key or None; device: as TensorFlow names it."""
+    def advise(self, kind, source, device, op=None):
+        """kind: class of the culprit; source: key or None; device: as TensorFlow names it; op: its type."""
         found = self.sources.get(source)
         if found is None:
-            lines = _CLASS_LINES.get(kind, [])
+            lines = _lines(kind, op)
             return Advice(None, None, lines, "the matrix has no row for it")
         place = "gpu" if "GPU" in (device or "").upper() else "cpu"
         key = self._solution(found, place)
         if key is not None:
             return Advice(source, key, self.solutions[key]["lines"], "{} ({})".format(self.solutions[key]["name"], key))
-        lines = ["# instead: " + found["instead"]] if found["instead"] else _CLASS_LINES.get(kind, [])
+        lines = ["# instead: " + found["instead"]] if found["instead"] else _lines(kind, op)
         stops = sorted(self._claimed(found, place, "raises"))
         text = "no solution is known on a {} in this version".format(place.upper())
         if stops:
@@ -92,6 +100,10 @@ class Book(object):
         else:
             inside = contains(claim.get("stock"), self._version[:2])
         return inside and ("framework_version" not in claim or contains(claim["framework_version"], self._version[:2]))
+
+
+def _lines(kind, op):
+    return _OP_LINES.get(op) or _CLASS_LINES.get(kind, [])
 
 
 def contains(text, version):

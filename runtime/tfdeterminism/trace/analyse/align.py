@@ -31,6 +31,7 @@ class Run(object):
     def __init__(self, path):
         self.path = path
         self.notes, self.captures, self.end = [], [], None
+        self._source = {}   # file: {line: text}, as far as the trace carries it
         self._history = {}  # id: [(number of records before, definition), ...]
         reader = Reader(path)
         try:
@@ -48,6 +49,7 @@ class Run(object):
                     for call in one["calls"])
         frames = all(isinstance(frame, list) and [type(part) for part in frame] == [str, int, str]
                      for frame in one["stack"])
+        words = words and isinstance(one["attrs"].get("open", ""), str)
         if not (words and calls and frames and all(0 <= number < known for number in one["inputs"])):
             raise trace_format.BadTrace("{} has a definition that makes no sense: id {}".format(self.path, one["id"]),
                                         "record it again")
@@ -55,7 +57,12 @@ class Run(object):
     @property
     def whole(self):
         """Did the program end by itself, with everything recorded?"""
-        return bool(self.end and self.end.get("clean", True)) and not self.damage
+        return bool(self.end and self.end.get("clean", True) and not self.end.get("error")) and not self.damage
+
+    def snippet(self, path, number, around=2):
+        """[[number, text], ...] of the program about a line: what the trace carries; no file is opened for it."""
+        lines = self._source.get(path, {})
+        return [[at, lines[at][:160]] for at in range(number - around, number + around + 1) if at in lines]
 
     def ids(self):
         return range(len(self._history))
@@ -92,6 +99,9 @@ class Run(object):
                 self.notes.append(value)
             elif kind == "capture":
                 self.captures.append(value)
+            elif kind == "source":
+                for path, lines in value.items():
+                    self._source.setdefault(path, {}).update((int(line), text) for line, text in lines.items())
             else:
                 self.end = value
         self.count = count
@@ -127,6 +137,11 @@ class Pair(object):
 
     def __len__(self):
         return int(self.first[-1])
+
+    def common(self, end):
+        """How many records both have before this step, or at it."""
+        both = (self.order[0] != MISSING) & (self.order[1] != MISSING)
+        return int(numpy.count_nonzero(both & (numpy.maximum(*self.step) <= end)))
 
     def slots(self, group):
         """The slots of a group, as a slice."""

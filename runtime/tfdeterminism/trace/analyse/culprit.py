@@ -7,7 +7,7 @@ everything may be a consequence. Rules that keep consequences from looking like 
 - a read of a variable has the writes since the last read as its inputs;
 - an argument of a function body has the inputs of the call, and in a loop the rest of the body;
 - a call has the records of the functions that it calls;
-- an op that only passes on what it gets is no cause while anything that feeds it differs;
+- an op that only passes on what it gets is no cause while anything that feeds it differs, nor is an iterator;
 - where the two programs are wired differently, that is the cause.
 """
 
@@ -93,7 +93,7 @@ class Suspects(object):
             how.add("values")
         if definition["kind"] == "argument" and self._argument_explained(slot, definition):
             how.add("values")
-        if definition["op"] in _PASSES_ON and (self._fed_by_difference(definition)
+        if (definition["op"] in _PASSES_ON or definition["kind"] == "input") and (self._fed_by_difference(definition)
                                                or self._passed_in_difference(slot, definition)):
             how.add("values")
         return "values" if "values" in how else "order" if how else ""

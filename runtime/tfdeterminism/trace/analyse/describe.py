@@ -14,7 +14,8 @@ _HOPS = 10
 _GRADIENT = re.compile(r"(\w+?)(?:Grad|Backprop)(?:Grad|Image|Boxes|Filter|Input|WithArgmax|V\d)*$")
 _VARIANT = re.compile(r"(WithArgmax)?(V\d+)?$")
 _DRAWS = ("StatefulUniform", "StatefulStandardNormal", "StatefulTruncatedNormal", "RngSkip", "RngReadAndSkip")
-_RACES_OF_WRITES = ("Assign", "AssignAdd", "AssignSub")
+_RACES_OF_WRITES = ("Assign", "AssignAdd", "AssignSub")  # of reference variables, in a session
+_FILES = ("Restore", "ReadFile", "WholeFileRead", "ReaderRead", "MatchingFiles")
 
 
 UNEXPLAINED = "the first record that differs; no record stands out as the cause"
@@ -41,7 +42,7 @@ class Describer(object):
         forward = self._forward(root)
         place = self._place(root, forward)
         kind, source = self._class(root)
-        found = self._book.advise(kind, source, one["device"])
+        found = self._book.advise(kind, source, one["device"], one["op"])
         named = self._seeds(root) if kind == advice.SEED and one["kind"] == "feed" else None
         named = named or one  # a seed from Python: the op that draws with it
         return {
@@ -119,8 +120,12 @@ class Describer(object):
             return advice.STRUCTURE, None
         if root.kind == "order":
             return advice.ORDER, "python-set-order"
+        if root.kind == "open":
+            return advice.OPEN, None
         if one["kind"] in ("weight", "loss", "layer", "step"):
             return advice.UNKNOWN, None
+        if one["op"].startswith(_FILES):
+            return advice.FILE, None
         if one["kind"] == "input":
             return advice.PIPELINE, self._pipeline_source(root)
         if one["kind"] == "random":
@@ -135,8 +140,8 @@ class Describer(object):
                 return advice.FEED, None
             by_keras = one["attrs"].get("by") == "keras"
             return advice.SEED, "keras3-initializers" if by_keras else self._random_source(fed)
-        if one["kind"] == "write" and one["op"] in _RACES_OF_WRITES:
-            return advice.ORDER, "tf1-unordered-assign"
+        if one["kind"] == "write" and one["op"].startswith("Assign"):
+            return advice.ORDER, "tf1-unordered-assign" if one["op"] in _RACES_OF_WRITES else None
         forward = self._forward(root)
         source = self._book.source_of(one["op"], forward["op"] if forward else None)
         return advice.KERNEL, source or ("cpu-threads" if "GPU" not in one["device"].upper() else None)
@@ -191,10 +196,13 @@ class Describer(object):
         return "random-op-without-seed"
 
     def _why(self, root, kind):
+        one = root.definition
         if root.kind == "structure":
             return "only run {} has it".format("AB"[root.side]) if self._alone(root) else "other inputs feed it"
         if root.kind == "order":
             return "the same values come in another order"
+        if root.kind == "open":
+            return one["attrs"]["open"]
         if root.kind == "unexplained":
             return UNEXPLAINED
         if root.definition["kind"] == "read":

@@ -3,6 +3,7 @@
 Exit codes: 0 the same, 1 diverged, 2 the structure differs, 3 bad input.
 """
 
+import itertools
 import json
 import os
 import sys
@@ -14,24 +15,31 @@ from . import format as trace_format
 from . import text
 from .align import Pair, Run
 from .describe import Describer
+from .root import Root, in_graph, place
 from .verdict import Verdict
 
 SAME, DIVERGED, STRUCTURE = 0, 1, 2
 CODES = {"same": SAME, "diverged": DIVERGED, "structure": STRUCTURE}
 _FRONT = 240  # records around the first difference that are shown
 _STEPS = 400  # bars of the picture
+_SUSPECTS = 8
+
+
+class NoRecords(trace_format.BadTrace):
+    """There is nothing to compare at this level."""
 
 
 class Difference(object):
     """What two traces say. result, first_step, culprits (list of dicts, the root first), notes (lines);
-    differing, missing, compared: numbers of records; steps, front: for the picture."""
+    differing, missing, compared: numbers of records; reach: how far each went, where they part in that, or None;
+    open: what the graphs leave the order of open, which no record needs to show; steps, front: for the picture."""
 
     def __init__(self, left, right, rank="0"):
         runs = [Run(path) for path in (left, right)]
         _check(runs)
         for run in runs:
-            if not run.count:
-                raise trace_format.BadTrace("{} has no records".format(run.path), _why_empty(run))
+            if not run.count and run.header.get("level") != "none":
+                raise NoRecords("{} has no records".format(run.path), _why_empty(run))
         self.rank = rank
         self.headers = [run.header for run in runs]
         self.steps_recorded = runs[0].header.get("steps")
@@ -42,29 +50,46 @@ class Difference(object):
         describer = Describer(pair)
         self.result = verdict.result
         self.first_step = verdict.first_step
-        self.compared = len(pair)
+        self.compared = len(pair) if not verdict.reach.uneven else pair.common(verdict.reach.limit)
+        self.reach = verdict.reach.words() if verdict.reach.uneven else None
         self.differing, self.missing, self.reordered = verdict.differing, verdict.missing, verdict.reordered
         if verdict.strings:
             self.notes.append("{} strings differ, and no number that comes from them: names of files, handles".format(
                 text.count(verdict.strings)))
             self.differing -= verdict.strings
-        self.culprits = [dict(describer.culprit(root), rank=rank, key=_key_of(root)) for root in verdict.roots]
+        self._tell_of(verdict)
+        self.culprits = _lines_once([dict(describer.culprit(root), rank=rank, key=_key_of(root))
+                                     for root in verdict.roots])
         for culprit in self.culprits:
-            culprit["snippet"] = snippet(culprit["file"], culprit["line"])
+            culprit["snippet"] = runs["AB".index(culprit["run"])].snippet(culprit["file"], culprit["line"])
+        self.open = _open_lines(runs[0])
         self.steps = _binned(verdict.steps())
-        self.front = _front(verdict, self.culprits)
+        self.front = _front(verdict)
+
+    def _tell_of(self, verdict):
+        """What is no culprit and makes the runs differ nevertheless."""
+        if verdict.before is not None:
+            self.notes.append("a state differs already when recording begins: {}; record from an earlier step".format(
+                verdict.before.definition["variable"] or verdict.before.definition["node"]))
+        elif self.reach and self.result == "structure" and not verdict.roots:
+            self.notes.append("what decides how far a run goes was not recorded: the time, a file, an exception")
+        if self.result == "same" and None not in self.weights and self.weights[0] != self.weights[1]:
+            self.result = "diverged"
+            self.notes.append("the final weights differ, and no record does")
 
     def as_json(self):
+        traces = [_about(header) for header in self.headers]
         return {"result": self.result, "first_step": self.first_step, "culprits": self.culprits, "rank": self.rank,
                 "compared": self.compared, "differing": self.differing, "missing": self.missing,
-                "reordered": self.reordered, "notes": self.notes, "steps": self.steps, "front": self.front,
-                "weights": self.weights, "traces": [_about(header) for header in self.headers]}
+                "reordered": self.reordered, "reach": self.reach, "open": self.open, "notes": self.notes,
+                "steps": self.steps, "front": self.front, "weights": self.weights, "traces": traces}
 
 
 def compare(folders):
     """The Difference of two or more traces (files or folders with one for each process).
 
-    The first is compared with each other; what differs earliest speaks for all. Raises BadTrace.
+    The first is compared with each other, and where that names no culprit those too. Of what names one the earliest
+    speaks for all. Raises BadTrace.
     """
     ranks = [trace_format.trace_files(folder) for folder in folders]
     for folder, found in zip(folders, ranks):
@@ -73,14 +98,55 @@ def compare(folders):
             raise trace_format.BadTrace(
                 "{} and {} do not have the same processes: {}".format(folders[0], folder, ", ".join(lacking)),
                 "compare runs of as many processes")
-    found = [(Difference(ranks[0][rank], other[rank], rank), folder)
-             for other, folder in zip(ranks[1:], folders[1:]) for rank in sorted(ranks[0])]
-    found.sort(key=lambda one: (not CODES[one[0].result], one[0].first_step or 0))
-    first = found[0][0]
+    traces = list(zip(folders, ranks))
+    found = _pairs(itertools.product(traces[:1], traces[1:]))
+    if not any(one.culprits for one in found):
+        found += _pairs(itertools.combinations(traces[1:], 2))
+    found.sort(key=lambda one: (not CODES[one.result], not one.culprits, one.first_step or 0))
+    first = found[0]
     if len(found) > 1:
-        differ = sum(one.result != "same" for one, _ in found)
+        differ = sum(one.result != "same" for one in found)
         first.notes.append("{} of {} comparisons differ".format(differ, len(found)))
     return first
+
+
+def suspects(folders, step):
+    """The culprits that could be, of two runs whose records agree: what their graphs leave the order open of."""
+    runs = [Run(trace_format.trace_files(folder)["0"]) for folder in folders]
+    pair = Pair(*runs)
+    describer, found = Describer(pair), {}
+    for one in itertools.chain(_left_open(runs[0]), _threads_apart(runs[0])):
+        root = Root("open", 0, one, step, 0, int(pair.group[0][one["id"]]))
+        found.setdefault(place(root), dict(describer.culprit(root), rank="0", key=_key_of(root)))
+    for culprit in found.values():
+        culprit["snippet"] = runs[0].snippet(culprit["file"], culprit["line"])
+    return list(found.values())[:_SUSPECTS]
+
+
+def _left_open(run):
+    """What the recorder read off the graphs."""
+    return [one for one in map(run.definition, run.ids()) if one["attrs"].get("open")]
+
+
+def _open_lines(run):
+    """A line of the program once."""
+    found = {(one["op"], one["file"], one["line"]): one["attrs"]["open"] for one in _left_open(run)}
+    return [{"op": op, "file": path, "line": line, "why": why} for (op, path, line), why in found.items()][:_SUSPECTS]
+
+
+def _threads_apart(run):
+    """Writes of one variable by several threads, op by op."""
+    writes = {}
+    for one in map(run.definition, run.ids()):
+        if one["kind"] == "write" and one["variable"] and not in_graph(one):
+            writes.setdefault((one["variable"], one["replica"]), []).append(one)
+    apart = [found for found in writes.values() if len({one["thread"] for one in found}) > 1]
+    why = "several threads write this variable, and nothing says which is first"
+    return [dict(one, attrs={"open": why}) for found in apart for one in found]
+
+
+def _pairs(pairs):
+    return [Difference(left[rank], right[rank], rank) for (_, left), (_, right) in pairs for rank in sorted(left)]
 
 
 def main(arguments=None, out=None):
@@ -99,17 +165,15 @@ def main(arguments=None, out=None):
     return CODES[found.result]
 
 
-def snippet(path, number, around=2):
-    """[[number, text], ...] of the user's program about a line, if it is still there: Python files only."""
-    if not path or not path.endswith(".py"):
-        return []
-    try:
-        with open(path, "rb") as source:
-            lines = source.read(1 << 22).decode("utf-8", "replace").splitlines()
-    except (IOError, OSError):
-        return []
-    first, end = max(number - around, 1), min(number + around, len(lines))
-    return [[at, lines[at - 1].rstrip()[:160]] for at in range(first, end + 1)] if number <= len(lines) else []
+def _lines_once(culprits):
+    """One line of the program is one cause, however many replicas and turns it has."""
+    seen, found = set(), []
+    for one in culprits:
+        place = (one["op_type"], one["class"], one["file"], one["line"])
+        if one["file"] is None or place not in seen:
+            found.append(one)
+        seen.add(place)
+    return found
 
 
 def _key_of(root):
@@ -154,7 +218,7 @@ def _notes(runs):
             notes.append("{}: {}".format(name, run.end["error"]))
         notes += ["{}: {}".format(name, note.get("text", "")) for note in run.notes]
     left, right = (run.header for run in runs)
-    if left.get("argv", [])[1:] != right.get("argv", [])[1:]:
+    if (left.get("argv") or [])[1:] != (right.get("argv") or [])[1:]:
         notes.append("the arguments of the programs differ")
     if left.get("environment") != right.get("environment"):
         notes.append("determinism-related environment variables differ")
@@ -182,12 +246,12 @@ def _binned(steps):
             for at in range(0, len(steps), width)]
 
 
-def _front(verdict, culprits):
+def _front(verdict):
     """Records of the first differing step around the root, in the order of the run that has them."""
     if verdict.first_step is None:
         return []
     slots = verdict.front(verdict.first_step)
-    root = verdict.roots[0]
+    root = (verdict.roots or [verdict.before])[0]
     at = numpy.flatnonzero(slots == root.slot) if root.slot is not None else []
     start = max(0, int(at[0]) - _FRONT // 4) if len(at) else 0
     shown = []

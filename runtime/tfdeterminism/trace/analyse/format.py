@@ -18,6 +18,7 @@ Blocks by tag:
           earlier one. Every id is defined before its first record.
     RECS  records: EVENT items, one after another, in the order in which they were observed.
     NOTE  JSON {"kind": ..., "text": ...}: something worth saying, in words. Kinds: "xla", "capture".
+    SRCS  JSON {file: {line: text}}: lines of the user's program, about those that definitions name.
     CAPT  JSON {"key": id, "occurrence": n, "step": n, "file": name beside the trace}: recorded inputs.
     DONE  JSON, once, last; its absence means that the program was killed. Keys: clean (false when
           an exception or a fault of ours ended recording), exit (status or null), weights (hex

@@ -37,11 +37,22 @@ class Launcher(object):
         command = [sys.executable, "-m", errors.MODULE, "run"] + options + ["--"] + self._program
         with io.open(self._log, "wb") as output:
             child = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                     env=dict(os.environ, **environment) if environment else None)
+                                     env=_with(environment))
             with _ended(child):
                 code = child.wait()
         if code:
             raise self._failed(code, number)
+
+    def replay(self, path, times, environment=None):
+        """What `trace replay` says of kept inputs, as a dict. Raises Failed."""
+        command = [sys.executable, "-m", errors.MODULE, "replay", path, "--times", str(times)]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_with(environment))
+        with _ended(child):
+            said, complaint = child.communicate()
+        if child.returncode not in (0, 1):
+            words = complaint.decode("utf-8", "replace").strip().splitlines()
+            raise Failed(words[0] if words else "no reason given", "compare two traces instead")
+        return json.loads(said.decode("utf-8").strip().splitlines()[-1])
 
     def _failed(self, code, number):
         with io.open(self._log, "r", encoding="utf-8", errors="replace") as output:
@@ -53,16 +64,8 @@ class Launcher(object):
                       "make it run without the tool first: {} {}".format(sys.executable, " ".join(self._program)))
 
 
-def replay(path, times):
-    """What `trace replay` says of kept inputs, as a dict. Raises Failed."""
-    command = [sys.executable, "-m", errors.MODULE, "replay", path, "--times", str(times)]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    with _ended(child):
-        said, complaint = child.communicate()
-    if child.returncode not in (0, 1):
-        words = complaint.decode("utf-8", "replace").strip().splitlines()
-        raise Failed(words[0] if words else "no reason given", "compare two traces instead")
-    return json.loads(said.decode("utf-8").strip().splitlines()[-1])
+def _with(environment):
+    return dict(os.environ, **environment) if environment else None
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from .. import usage
 from . import text
 from .format import BadTrace
 from .launch import Failed
+from .schedules import Schedules
 from .search import Search
 
 INTERRUPTED = 130
@@ -37,7 +38,7 @@ def main(arguments=None, out=None):
             os.makedirs(folder)
         previous = signal.signal(signal.SIGTERM, _stop)
         try:
-            found = Search(program, folder, options.runs).search()
+            found = Search(program, folder, options.runs, schedules=Schedules(*options.vary or ())).search()
         finally:
             signal.signal(signal.SIGTERM, previous)
     except (Failed, BadTrace) as error:

@@ -10,19 +10,26 @@ import numpy
 from .format import BLOCK, EVENT, MAGIC, PREFIX, SCHEMA, BadTrace
 
 _BLOCK_LIMIT = 64 << 20
-_JSON_BLOCKS = (b"NOTE", b"CAPT", b"DONE")
+_JSON_BLOCKS = (b"NOTE", b"CAPT", b"SRCS", b"DONE")
 _NAMES = {b"HEAD": "header", b"DEFS": "definitions", b"RECS": "records", b"NOTE": "note", b"CAPT": "capture",
-          b"DONE": "end"}
+          b"SRCS": "source", b"DONE": "end"}
 _FIELDS = {"id": int, "function": str, "trace": int, "node": str, "op": str, "output": int, "dtype": str,
            "device": str, "line": int, "stack": list, "forward_stack": list, "inputs": list, "kind": str,
            "calls": list, "attrs": dict, "replica": int, "thread": str, "recorded": bool}
+_WORD, _WHOLE = (str, type(None)), (int, type(None))
+_SAYS = {b"HEAD": {"tensorflow": _WORD, "numpy": _WORD, "python": _WORD, "argv": [str], "cwd": _WORD, "level": _WORD,
+                   "steps": [int], "devices": [str], "xla": _WORD, "environment": {}, "rank": _WORD, "pid": _WHOLE},
+         b"NOTE": {"kind": _WORD, "text": _WORD},
+         b"CAPT": {"key": _WHOLE, "occurrence": _WHOLE, "step": _WHOLE, "file": _WORD},
+         b"DONE": {"clean": (bool, type(None)), "exit": _WHOLE, "weights": _WORD, "variables": {}, "records": _WHOLE,
+                   "steps": _WHOLE, "error": _WORD}}
 
 
 class Reader(object):
     """One pass over a file in bounded memory.
 
     header: the HEAD block. ``for kind, value in reader`` yields ("definitions", list), ("records",
-    array of EVENT), ("note", dict), ("capture", dict), ("end", dict), in file order. After the
+    array of EVENT), ("note", dict), ("capture", dict), ("source", dict), ("end", dict), in file order. After the
     pass: complete (a DONE block was read), damage (None, or words and offset where it stops being
     readable). Raises BadTrace for a file that is no trace, newer, or without a whole header.
     """
@@ -45,6 +52,8 @@ class Reader(object):
         self.header = self._parsed(first[1], dict)
         if self.header is None:
             raise BadTrace("{} has an unreadable header".format(path), "record it again")
+        if not _plain(b"HEAD", self.header):
+            raise BadTrace("{} has a header that makes no sense".format(path), "record it again")
 
     def __iter__(self):
         for tag, payload in iter(self._next, None):
@@ -54,6 +63,8 @@ class Reader(object):
                 value = self._definitions(payload)
             elif tag in _JSON_BLOCKS:
                 value = self._parsed(payload, dict)
+                if value is not None and not _plain(tag, value):
+                    value = self._stop("damaged", self._file.tell())
             else:
                 continue  # of a later minor revision: nothing we need
             if value is None:
@@ -132,6 +143,26 @@ class Reader(object):
         return records
 
 
+def _plain(tag, value):
+    """Is each field of a block of the type that a recorder writes?"""
+    if tag == b"SRCS":
+        return all(isinstance(lines, dict) and all(number.isdigit() and isinstance(text, str)
+                                                   for number, text in lines.items()) for lines in value.values())
+    return all(_is(value.get(name), wanted) for name, wanted in _SAYS[tag].items()) \
+        and (tag != b"HEAD" or len(value.get("steps") or (0, 0)) == 2)
+
+
+def _is(value, wanted):
+    """wanted: a type or several; [type] for a list of it, or nothing; {} for an object of words, or nothing."""
+    if value is None and isinstance(wanted, (list, dict)):
+        return True
+    if isinstance(wanted, list):
+        return isinstance(value, list) and all(type(one) is wanted[0] for one in value)
+    if isinstance(wanted, dict):
+        return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
+    return isinstance(value, wanted)
+
+
 def _sound(definition, limit):
     """Is it a definition whose id follows those before? limit: the highest id that it may have."""
     return (isinstance(definition, dict) and isinstance(definition.get("id"), int) and 0 <= definition["id"] <= limit
@@ -170,7 +201,7 @@ def load(path):
                 notes.append(value)
             elif kind == "capture":
                 captures.append(value)
-            else:
+            elif kind == "end":
                 end = value
     finally:
         reader.close()

@@ -18,6 +18,12 @@ class Root(object):
         self.group = group
         self.slot = slot
 
+    @property
+    def is_state(self):
+        """Is it only what something before it must have made, unseen?"""
+        return self.kind in ("value", "unexplained") and (
+            self.definition["kind"] == "read" or bool(self.definition["attrs"].get("earlier")))
+
 
 def in_graph(definition):
     """Is it an op of a graph, whose wiring is fixed, and not one that ran eagerly?"""

@@ -10,6 +10,8 @@ def of_difference(difference):
     lines = [_headline(difference)]
     for number, culprit in enumerate(difference.culprits):
         lines += [""] + _culprit_lines(culprit, number, len(difference.culprits))
+    lines += [""] if difference.open else []
+    lines += ["left open: {op} ({file}:{line}): {why}".format(**one) for one in difference.open]
     if difference.notes:
         lines.append("")
     lines += ["note: " + note for note in difference.notes]
@@ -24,7 +26,10 @@ def shown(line):
 def of_search(found):
     """The verdict for people, with what it rests on."""
     lines = []
-    if found.difference:
+    if found.hidden:
+        for number, culprit in enumerate(found.culprits):
+            lines += _culprit_lines(culprit, number, len(found.culprits), "Suspect") + [""]
+    elif found.difference:
         lines += of_difference(found.difference).split("\n") + [""]
     lines += ["Verdict: " + found.verdict()] + ["  " + line for line in found.findings]
     if found.culprits and found.culprits[0]["lines"]:
@@ -42,9 +47,15 @@ def _headline(found):
              "structure": "The runs do not do the same things, from step {} on"}[found.result]
     if found.result == "structure" and not found.culprits:
         words = "The runs do not do the same things"
+        if found.reach:
+            words = "One run goes farther than the other: {}".format(found.reach)
+    if found.result == "diverged" and found.first_step is None:
+        words = "The runs differ in their final weights"
     head = words.format(found.first_step) + ": {} records compared".format(count(found.compared))
     if found.differing:
         head += ", {} differ".format(count(found.differing))
+    if found.reach and not found.differing:
+        head += ", all agree"
     if found.missing:
         head += ", {} are in one run only".format(count(found.missing))
     if found.reordered:
@@ -52,11 +63,11 @@ def _headline(found):
     return head + "."
 
 
-def _culprit_lines(culprit, number, total):
+def _culprit_lines(culprit, number, total, what="Culprit"):
     name = culprit["op_type"]
     if "@" not in culprit["op_name"] and culprit["op_name"] != name:  # an eager op's name is its line
         name += " ({})".format(culprit["op_name"])
-    title = "Culprit" if total == 1 else "Culprit {} of {}".format(number + 1, total)
+    title = what if total == 1 else "{} {} of {}".format(what, number + 1, total)
     lines = ["{}: {}".format(title, name)]
     lines.append("  class    {}: {}".format(culprit["class"], culprit["why"]))
     where = "step {}".format(culprit["step"])
@@ -72,6 +83,6 @@ def _culprit_lines(culprit, number, total):
         lines += ["             " + line.strip() for number, line in culprit["snippet"] if number == culprit["line"]]
     if culprit["source"]:
         lines.append("  matrix   {}".format(culprit["source"]))
-    advised = culprit["advice"].split("; ")[0] if culprit["solution"] else ""
-    lines.append("  solution " + (advised or "see below"))
+    advised = culprit["advice"].split("; ")[0]
+    lines.append("  solution " + ("see below" if culprit["lines"] and not culprit["solution"] else advised))
     return lines + ["             " + line for line in culprit["lines"]]

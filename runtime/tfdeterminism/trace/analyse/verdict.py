@@ -5,6 +5,7 @@ import numpy
 from .align import MISSING
 from .culprit import Suspects
 from .flow import Flow
+from .reach import Reach
 from .root import Root, in_graph
 
 ROOTS = 32  # listed at most
@@ -13,6 +14,7 @@ ROOTS = 32  # listed at most
 class Verdict(object):
     """What a pair says. result: "same", "diverged", "structure"; roots: the first cause first.
 
+    before: the first read of a state that differs already when recording begins, where nothing else is found.
     first_step: the earliest that differs, or None. differing, missing: numbers of records.
     reordered: keys whose values are the same in another order. strings: records of strings that differ
     and are no cause: see _only_names. steps: array of (step, records,
@@ -22,10 +24,12 @@ class Verdict(object):
     def __init__(self, pair):
         self.pair = pair
         self.roots = []
-        self.first_step = None
+        self.first_step = self.before = None
         self.reordered = self.strings = 0
         self._flow = None
+        self.reach = Reach(pair)
         self.differs, missing = _differences(pair)
+        self.reach.narrow(self.differs, missing)
         self.missing_slots = numpy.flatnonzero(missing)
         self.differing = int(numpy.count_nonzero(self.differs))
         self.missing = len(self.missing_slots)
@@ -35,7 +39,9 @@ class Verdict(object):
     def result(self):
         if self.missing or any(root.kind == "structure" for root in self.roots):
             return "structure"
-        return "diverged" if self.roots else "same"
+        if self.roots or self.before is not None:
+            return "diverged"
+        return "structure" if self.reach.uneven else "same"
 
     def steps(self):
         """(step, records, differing or missing) of each step that has records."""
@@ -63,7 +69,7 @@ class Verdict(object):
         return "written" if definition["kind"] == "write" else "same"
 
     def _find(self):
-        structural = _structural(self.pair, self.missing_slots)
+        structural, masked = _structural(self.pair, self.missing_slots), []
         for step, slots in _by_step(self.pair, self.differs):
             if structural and structural[0].step < step:
                 break
@@ -71,18 +77,29 @@ class Verdict(object):
             names = [root for root in found if self._only_names(root)]
             self.strings += len(names) and self._count_strings(slots)
             found = [root for root in found if root not in names]
+            without = [root for root in found if self._leads_nowhere(root)]
+            masked = masked or without
+            found = [root for root in found if root not in without]
             causes = [root for root in found if root.kind != "order" or not in_graph(root.definition)]
             self.reordered += len(found) - len(causes)
-            if causes:
-                self.roots = causes
+            if causes and masked and all(root.kind == "unexplained" for root in causes):
+                self.roots = masked  # it was kept for later
                 break
+            if causes:
+                self.roots = [root for root in causes if not root.is_state]
+                self.before = None if self.roots else causes[0]
+                break
+        if not self.roots and self.before is None and not structural:
+            self.roots = masked
         if structural and self.roots and structural[0].step > self.roots[0].step:
             structural = []  # a consequence; `missing` tells of it
         if structural:  # what is only wired otherwise is so because of what one run lacks
             self.roots = [root for root in self.roots if root.kind != "structure"]
         self.roots = sorted(self.roots + structural, key=lambda root: (root.step, root.order, root.kind))[:ROOTS]
         if self.roots:
-            self.first_step = self.roots[0].step
+            self.before = None
+        if self.roots or self.before:
+            self.first_step = (self.roots or [self.before])[0].step
 
     def _only_names(self, root):
         """Is it a string from which no number comes that differs: a temporary file's name, a handle?"""
@@ -99,6 +116,26 @@ class Verdict(object):
         return not any(differs(one) and one["dtype"] != "string"
                        for one in self._flow.behind(root.definition, passes))
 
+    def _leads_nowhere(self, root):
+        """Is what it feeds the same in this step: masked, rounded away, compared with something large?"""
+        if root.kind != "value" or root.side or root.definition["kind"] == "write":
+            return False
+        self._flow = self._flow or Flow(self.pair.runs[0])
+        walk, seen = [root.definition], {root.definition["id"]}
+        while walk:
+            consumers = self._flow.of(walk.pop())
+            if not consumers or any(one["kind"] == "write" for one in consumers):
+                return False
+            for one in consumers:
+                if one["id"] not in seen and (not one["recorded"] or self._differs_at(one, root.step)):
+                    walk.append(one)
+                seen.add(one["id"])
+        return True
+
+    def _differs_at(self, one, step):
+        slots = self.pair.slots(int(self.pair.group[0][one["id"]]))
+        return bool((self.differs[slots] & (self.pair.step[0][slots] == step)).any())
+
     def _count_strings(self, slots):
         groups, counts = numpy.unique(self.pair.groups_of(slots), return_counts=True)
         return sum(count for group, count in zip(groups.tolist(), counts.tolist())
@@ -111,11 +148,6 @@ def _differences(pair):
     differs = have[0] & have[1]
     differs &= pair.value[0] != pair.value[1]
     missing = have[0] != have[1]
-    for side in (0, 1):
-        run = pair.runs[side]
-        if not run.whole:  # what a killed program did not come to is no difference
-            last = int(pair.step[side][have[side]].max()) if have[side].any() else -1
-            missing &= have[side] | (pair.step[1 - side] < last)
     slots = numpy.flatnonzero(missing)
     groups = pair.groups_of(slots)
     ahead = [group for group in numpy.unique(groups).tolist() if _runs_ahead(pair, group)]

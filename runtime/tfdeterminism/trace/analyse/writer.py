@@ -32,6 +32,11 @@ class Writer(object):
             self._block(b"RECS", part.tobytes())
             self.records += len(part)
 
+    def source(self, lines):
+        """lines: {file: {line: text}}."""
+        if lines:
+            self._block(b"SRCS", _json(lines))
+
     def note(self, kind, text):
         self._block(b"NOTE", _json({"kind": kind, "text": text}))
 

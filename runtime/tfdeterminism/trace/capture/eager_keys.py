@@ -36,6 +36,14 @@ class EagerKeys(object):
                 self._definitions.renew(definition)
             return number
 
+    def feed(self, key, other):
+        """What has this key gets what has the other, from now on."""
+        with self._lock:
+            definition, known = self._fed[key]
+            known.add(other)
+            definition["inputs"] = sorted(known)
+            self._definitions.renew(definition)
+
     def described(self, key):
         """(node, stack) of an op's output."""
         definition = self._fed[key][0]

@@ -11,6 +11,7 @@ from ..analyse.format import EVENT
 from ..analyse.writer import Writer
 from .definitions import Definitions
 from .eager_keys import EagerKeys
+from .sources import Sources
 from .steps import Steps
 
 _EAGER_BUFFER = 256  # records; what a killed program may lose
@@ -32,6 +33,7 @@ class Recorder(object):
         self.eager = EagerKeys(self._lock, self.definitions)
         self._pid = os.getpid()
         self._writer = Writer(path, header)
+        self._sources = Sources()
         self._buffer = []
         self._occurrences = numpy.zeros(1024, numpy.uint32)  # by key
         self._at_step = []
@@ -121,7 +123,9 @@ class Recorder(object):
             self._write(None)
 
     def _define(self):
-        self._writer.define(self.definitions.take_unwritten())
+        definitions = self.definitions.take_unwritten()
+        self._writer.define(definitions)
+        self._writer.source(self._sources.about(definitions))
 
     def _flush_buffer(self):
         if self._buffer:

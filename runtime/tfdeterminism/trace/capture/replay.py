@@ -6,18 +6,21 @@ code 0 if all runs of all outputs agree, 1 if not, 2 if the file or the op canno
 
 import io
 import json
+import os
 import zipfile
 
 import numpy
 
 from .. import errors, usage
+from ..analyse import format as trace_format
+from ..analyse import reader
 
 
 def main(argv):
     arguments = usage.replay(argv)
     try:
         found = replay(arguments.file, arguments.times)
-    except errors.BadUsage as error:
+    except (errors.BadUsage, trace_format.BadTrace) as error:
         errors.say(str(error))
         return errors.USAGE
     print(json.dumps(found, sort_keys=True))
@@ -27,9 +30,17 @@ def main(argv):
 def replay(path, times):
     """How many different results `times` runs of the op gave. Imports TensorFlow. Raises BadUsage."""
     meta, arrays = load(path)
+    if not _is_named(path, meta["op"]):
+        raise errors.BadUsage("{}: no trace beside it names it with this op".format(path),
+                              "leave it in the folder in which --capture wrote it")
     try:
         from .tensorflow import again
+        if not again.is_harmless(meta["op"]):
+            raise errors.BadUsage("{} is not run alone: it may do more than compute numbers from numbers".format(
+                meta["op"]), "compare two traces instead")
         results = again.run(meta, arrays, times)
+    except errors.BadUsage:
+        raise
     except Exception as error:  # whatever TensorFlow raises for an op that it cannot run alone
         raise errors.BadUsage("{} cannot be run alone: {}".format(meta["op"], str(error).splitlines()[0]),
                               "compare two traces instead")
@@ -42,10 +53,23 @@ def load(path):
     try:
         with numpy.load(path, allow_pickle=False) as kept:
             meta = json.loads(kept["meta"].tobytes().decode("utf-8"))
+            if not isinstance(meta["op"], str):
+                raise ValueError("its op has no name")
             arrays = [_array(kept, meta, number) for number in range(len(meta["dtypes"]))]
         return meta, arrays
     except (IOError, OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise errors.BadUsage("{} holds no inputs: {}".format(path, error), "record them with --capture")
+
+
+def _is_named(path, op):
+    """Does a trace in this file's folder say that it kept the inputs of such an op in it?"""
+    folder, name = os.path.split(os.path.abspath(path))
+    for trace in trace_format.trace_files(folder).values():
+        found = reader.load(trace)
+        if any(one.get("file") == name and 0 <= (one.get("key") or 0) < len(found.definitions)
+               and found.definitions[one.get("key") or 0]["op"] == op for one in found.captures):
+            return True
+    return False
 
 
 def _array(kept, meta, number):

@@ -94,7 +94,8 @@ def _execute(program, recording):
             raise
     except BaseException as error:
         end.clean, end.status = False, 130 if isinstance(error, KeyboardInterrupt) else 1
-        sys.excepthook(type(error), error, _without_us(error.__traceback__))
+        _without_us(error)
+        sys.excepthook(type(error), error, error.__traceback__)
         return end.status
     complaint = recording.complaint()
     if complaint:
@@ -105,12 +106,33 @@ def _execute(program, recording):
     return 0
 
 
-def _without_us(traceback):
-    """The stack as the program alone would have had it."""
-    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    while traceback is not None and traceback.tb_frame.f_code.co_filename.startswith(here):
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_WRAPS = os.path.join(os.path.dirname(_OURS), "wrap.py")
+
+
+def _without_us(error):
+    """The stack, and those of the errors behind it, as the program alone would have had them."""
+    seen = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        error.__traceback__ = _theirs(error.__traceback__)
+        error = error.__cause__ or error.__context__
+
+
+def _theirs(traceback):
+    while traceback is not None and _is_ours(traceback):
         traceback = traceback.tb_next
+    last = traceback
+    while last is not None and sys.version_info >= (3, 7):  # before, the links are fixed
+        while last.tb_next is not None and _is_ours(last.tb_next):
+            last.tb_next = last.tb_next.tb_next
+        last = last.tb_next
     return traceback
+
+
+def _is_ours(traceback):
+    path = traceback.tb_frame.f_code.co_filename
+    return path.startswith(_OURS + os.sep) or path == _WRAPS
 
 
 class _End(object):

@@ -15,6 +15,11 @@ class Steps(object):
     def wanted(self):
         return self.window is None or self.window[0] <= self.number < self.window[1]
 
+    def ahead(self, steps=None):
+        """Does the window that is recorded only begin later? steps: in at most so many."""
+        left = 0 if self.window is None else self.window[0] - self.number
+        return left > 0 and (steps is None or left <= steps)
+
     def next(self):
         """trace.step(): from now on the program says where a step ends, and nobody guesses."""
         with self._lock:

@@ -57,6 +57,8 @@ class Eager(object):
             called = self._keys.called_by_name(name)
             if self._recorder.level == "ops" and self._recorder.wants():
                 self._observe(name, called, list(inputs or ()), attrs, outputs)
+            elif self._recorder.level == "ops" and self._recorder.steps.ahead():
+                self._remember(name, inputs or (), outputs)
             self._recorder.seen_ops = True
             if called is not None:
                 self._recorder.steps.call_ended()
@@ -96,6 +98,8 @@ class Eager(object):
                 self._recorder.emit_one(made[0], 0)
         if classes.of_variable(op_type) and inputs and fields["variable"] is None:
             self._labels.wait(inputs[0], made)
+        if op_type == "MakeIterator" and len(fed) == 2:  # it puts out nothing, and the iterator is over the dataset
+            self._recorder.eager.feed(fed[1], fed[0])
         if made and self._capture is not None and not called:
             self._keep(made, op_type, inputs, attrs)
 
@@ -112,16 +116,36 @@ class Eager(object):
             return known[1]
         if not tf.is_eager(tensor) or tensor.dtype in _SKIPPED:
             return None
-        # Before a window of steps nothing was recorded: then we cannot tell who made it.
-        window = self._recorder.steps.window
-        source, kind = ("Earlier", "op") if window and window[0] else ("Python", "feed")
+        source, stack, fields = self._origin(tensor, stack)
         nth = self._recorder.eager.nth(thread, replica, source, tuple(stack[0][:2]) if stack else ())
         key = self._recorder.eager.key(source, stack, 0, thread, replica, [], nth, dtype=tensor.dtype.name,
-                                       kind=kind, device=tensor.device or "",
-                                       attrs={"by": "keras"} if kind == "feed" and frames.in_keras() else {})
+                                       device=tensor.device or "", **fields)
         tensor._tfdet_key = (self._recorder, key)
         self._emit(key, tensor)
         return key
+
+    def _origin(self, tensor, stack):
+        """(source, stack, fields) of a value that no op that was recorded has made."""
+        variable = self._labels.whose(tensor)
+        if variable is not None:  # TensorFlow's fast path reads a variable without telling
+            return "ReadVariableOp", stack, {"kind": "read", "variable": variable}
+        made = getattr(tensor, "_tfdet_made", None)
+        if made is not None and made[0] != "Python":
+            return made[0], made[1], {"kind": "op", "attrs": {"earlier": True}}
+        stack = made[1] if made is not None else stack
+        return "Python", stack, {"kind": "feed", "attrs": {"by": "keras"} if frames.in_keras() else {}}
+
+    def _remember(self, op_type, inputs, outputs):
+        """Who has made these before recording begins; of what comes from Python, which line first used it."""
+        stack = frames.of_caller()
+        if self._recorder.steps.ahead(1):
+            for tensor in inputs:
+                if tf.is_eager(tensor) and tensor.dtype not in _SKIPPED and not hasattr(tensor, "_tfdet_made") \
+                        and self._labels.whose(tensor) is None:
+                    tensor._tfdet_made = ("Python", stack)
+        for tensor in outputs if isinstance(outputs, (list, tuple)) else ():
+            if tf.is_eager(tensor):
+                tensor._tfdet_made = (classes.without_uid(op_type), stack)
 
     def _emit(self, key, tensor):
         size = (tensor.shape.num_elements() or 0) * (tensor.dtype.size or 1)

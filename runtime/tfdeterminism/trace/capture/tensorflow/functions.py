@@ -7,7 +7,7 @@ a call into Python.
 
 import threading
 
-from . import classes
+from . import classes, open_order
 from . import internals as tf
 from .graphs import Additions, ancestors
 from .keys import replica
@@ -32,7 +32,8 @@ class Functions(object):
         self._with_sink = set()     # identities of functions that hand over
         self._ending = set()        # identities of functions that hold a training step
         wrappers.wrap(tf.func_graph, "func_graph_from_py_func", self._build)
-        wrappers.wrap(tf.while_v2, "while_loop", one_at_a_time)
+        self._drawing = set()       # identities of functions that hold an op with a state
+        wrappers.wrap(tf.while_v2, "while_loop", self._loop)
         self._watch_names(wrappers)
         wrappers.wrap(tf.function_def_to_graph, "function_def_to_graph", self._copied)
         concrete = getattr(tf.optional("tensorflow.python.eager.function"), "ConcreteFunction", None)
@@ -102,6 +103,28 @@ class Functions(object):
         graph.control_outputs.extend(one for one in sinks if one not in graph.control_outputs)
         return graph
 
+    def _loop(self, original, *args, **kwargs):
+        """At ops its iterations do not overlap: its records come in order."""
+        before = getattr(self._local, "parallel", 1)
+        self._local.parallel = kwargs.get("parallel_iterations") or 1
+        if self._recorder.level == "ops":
+            kwargs["parallel_iterations"] = 1
+        try:
+            return original(*args, **kwargs)
+        finally:
+            self._local.parallel = before
+
+    def _mark_open(self, graph, ops, outputs):
+        """Say of what a parallel loop shares that its order is open."""
+        if type(graph).__name__ == "WhileBodyFuncGraph" and getattr(self._local, "parallel", 1) > 1:
+            carried = open_order.carried_by(graph.inputs, _tensors(outputs))
+            open_order.mark_loop(ops, carried, self._draws)
+        if any(open_order.has_state(op) or self._draws(op) for op in ops):
+            self._drawing.add(self._keys.identity(graph))
+
+    def _draws(self, op):
+        return any(one in self._drawing for one in self._calls(op))
+
     def _instrument(self, graph, outputs):
         """Add the probes of one function body: the list of the ops that hand over."""
         needed = _needed(graph, outputs)
@@ -112,6 +135,8 @@ class Functions(object):
             or _updates(graph, ops)
         extras, graph._tfdet_extras = getattr(graph, "_tfdet_extras", []), []
         sinks = []
+        if self._recorder.level == "ops":
+            self._mark_open(graph, ops, outputs)
         with Additions(graph):
             pack = Pack(self._keys, tf.use_sum())
             for op in ops if self._recorder.level == "ops" else ():
@@ -157,12 +182,6 @@ def _after(sinks, graph, outputs):
 
     with Additions(graph):
         return tf.nest.map_structure(one, outputs, expand_composites=True)
-
-
-def one_at_a_time(original, *args, **kwargs):
-    """A loop whose iterations do not overlap: its records come in order."""
-    kwargs["parallel_iterations"] = 1
-    return original(*args, **kwargs)
 
 
 def is_loop(graph):

@@ -23,7 +23,7 @@ def install(recording):
     labels = Labels(recorder, weights, wrappers)
     keys = Keys(recorder, labels)
     capture = Capture(recorder, recording.capture) if recording.capture else None
-    Sessions(recorder, keys, weights, capture, wrappers)
+    Sessions(recorder, keys, labels, weights, capture, wrappers)
     closers, wanted = [], {}
     hide_additions(wrappers)
     exports.leave_probes_out()

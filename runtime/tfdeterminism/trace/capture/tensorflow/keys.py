@@ -117,6 +117,8 @@ class Keys(object):
         attrs = dict(_attributes(op), **pipelines.of_graph(op, self._graph_of))
         if getattr(op, "_tfdet_ahead", False):
             attrs["ahead"] = True
+        if getattr(op, "_tfdet_open", None):
+            attrs["open"] = op._tfdet_open
         inputs = self._ids(_inputs(op))
         if op.type == "Placeholder" and isinstance(op.graph, tf.func_graph.FuncGraph):
             kind = "argument"
@@ -127,8 +129,10 @@ class Keys(object):
             variable = self._labels.of(op.inputs[0]) if len(op.inputs) else of_node(op)
         elif op.type in classes.HANDLES:
             variable = of_node(op)
+        elif reads_reference(op):
+            kind, variable = "read", self._labels.of(op.inputs[0])
         forward = _forward(op)
-        fields = dict(op=op.type, node=op.name, function=function, trace=trace, device=op.device or "",
+        fields = dict(op=op.type, node=op.name, function=function, trace=trace, device=op.device or _likely_device(op),
                       file=stack[0][0] if stack else None, line=stack[0][1] if stack else 0, stack=stack,
                       forward=forward.name if forward is not None else None,
                       forward_stack=frames.of_op(forward) if forward is not None else [],
@@ -157,8 +161,9 @@ def _feeding(op):
 
 
 def _inputs(op):
-    """The tensors that feed an op; what is taken from a stack or a queue was put there."""
-    if not op.type.startswith(("StackPop", "QueueDequeue")) or not len(op.inputs):
+    """The tensors that feed an op; what is taken from a stack, a queue or an iterator was put there."""
+    puts = next((put for take, put in _TAKEN if op.type.startswith(take)), None)
+    if puts is None or not len(op.inputs):
         return list(op.inputs)
     holder = op.inputs[0]
     while holder.op.type in classes.ALIASES and len(holder.op.inputs):
@@ -166,13 +171,15 @@ def _inputs(op):
     handles, put = [holder], []
     for handle in handles:  # grows: into the loop, into a branch
         for one in handle.consumers():
-            if one.type.startswith(("StackPush", "QueueEnqueue")):
-                put.extend(list(one.inputs)[1:])
+            if one.type.startswith(puts):
+                put.extend(other for other in one.inputs if other is not handle)
             elif one.type in classes.ALIASES:
                 handles.extend(one.outputs)
     return list(op.inputs) + put
 
 
+# What begins to name the ops that take out of a holder, and those that put in.
+_TAKEN = (("StackPop", "StackPush"), ("QueueDequeue", "QueueEnqueue"), ("IteratorGetNext", "MakeIterator"))
 _GRADIENT = re.compile(r"(?:^|/)gradients(?:_\d+)?/(.+?)_grad/")
 
 
@@ -197,8 +204,20 @@ def _forward(op):
 def is_probed(op, tensor):
     """Will there be records of this output?"""
     dtype = tensor.dtype
+    if reads_reference(op):
+        return True
     return not (op.type in _SILENT or dtype._is_ref_dtype or dtype in (tf.dtypes.resource, tf.dtypes.variant)
                 or classes.writes(op.type))
+
+
+def _likely_device(op):
+    """Where TensorFlow places what the program does not: on a GPU, if there is one and it is no state of the host's."""
+    return "/device:GPU:0" if tf.use_sum() and classes.kind(op.type) == "op" else ""
+
+
+def reads_reference(op):
+    """Is it the read of a reference variable, which in a graph is no op of its own?"""
+    return op.type == "Identity" and len(op.inputs) > 0 and op.inputs[0].dtype._is_ref_dtype
 
 
 def replica(name):

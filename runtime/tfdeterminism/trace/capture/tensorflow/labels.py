@@ -19,6 +19,7 @@ class Labels(object):
         self._unnamed = {}      # id of a handle: keys of what was done to it before it had a name
         self._foreign = []      # handles that were there before us
         self._alive = {}        # label: weak reference to a trainable variable
+        self._shaped = {}       # (type, shape): {label: weak reference}, of all variables
         self._final = {}        # label: digest of a variable that is gone
         wrappers.wrap(tf.variables.VariableMetaclass, "__call__", self._made)
 
@@ -43,6 +44,7 @@ class Labels(object):
         label = self._recorder.definitions.label(variable.name.partition(":")[0])
         self._by_handle[id(handle)] = label
         self._recorder.eager.name_variable(self._unnamed.pop(id(handle), []), label)
+        self._shaped.setdefault(_form(variable), {})[label] = weakref.ref(variable)
         trainable = bool(getattr(variable, "trainable", False))
         if trainable:
             self._alive[label] = weakref.ref(variable)
@@ -63,6 +65,24 @@ class Labels(object):
                     return None
                 value = tf.resource_variable_ops.gen_resource_variable_ops.read_variable_op(handle, dtype.base_dtype)
                 return digest.of_array(tf.value(value) if "CPU" in value.device else value.numpy())
+        except Exception:  # not initialised, or its runtime is gone
+            return None
+
+    def whose(self, tensor):
+        """The label of the variable whose value this eager tensor is: they share their memory. None for any other."""
+        for label, reference in list(self._shaped.get(_form(tensor), {}).items()):
+            variable = reference()
+            if variable is None:
+                self._shaped[_form(tensor)].pop(label, None)
+            elif tf.address(tensor) is not None and tf.address(tensor) == self._address(variable):
+                return label
+        return None
+
+    def _address(self, variable):
+        try:
+            with self._recorder.unseen(), tf.ops.init_scope(), tf.stop_recording():
+                read = tf.resource_variable_ops.gen_resource_variable_ops.read_variable_op
+                return tf.address(read(variable._handle, variable.dtype.base_dtype))
         except Exception:  # not initialised, or its runtime is gone
             return None
 
@@ -107,6 +127,11 @@ class Labels(object):
     def wait(self, handle, keys):
         """These keys read or write a variable that has no name yet."""
         self._unnamed.setdefault(id(handle), []).extend(keys)
+
+
+def _form(value):
+    """Type and shape of a tensor or variable."""
+    return value.dtype.base_dtype.name, tuple(value.shape.as_list()) if value.shape.ndims is not None else None
 
 
 def of_node(op):

@@ -6,7 +6,7 @@ loop is handed over in each iteration.
 
 import weakref
 
-from . import classes
+from . import classes, open_order
 from . import internals as tf
 from .branches import Builder
 from .graphs import Additions, ancestors, opened
@@ -16,8 +16,9 @@ from .pack import Pack, hand_over, keep_inputs
 class Plans(object):
     """Of each graph and set of fetches, made when it is first run."""
 
-    def __init__(self, recorder, keys, capture):
+    def __init__(self, recorder, keys, labels, capture):
         self._recorder = recorder
+        self._labels = labels
         self._keys = keys
         self._capture = capture
         self._kept = []
@@ -44,6 +45,7 @@ class Plans(object):
             builder = Builder(self._keys)
             pack = Pack(self._keys, tf.use_sum())
             if self._recorder.level == "ops":
+                open_order.mark_session(ops, self._labels)
                 pack = builder.pack(None, ops, fed)
             for key, tensor in getattr(graph, "_tfdet_extras", []):
                 if tensor.op in needed:
@@ -75,6 +77,8 @@ class Plans(object):
         if not nexts:
             return
         needed = ancestors(nexts)
+        if context.parallel_iterations > 1:
+            self._mark_open(context, inside)
         with Additions(graph):
             graph._set_control_flow_context(context)
             try:
@@ -96,6 +100,12 @@ class Plans(object):
         for op in inside:  # iterations that overlap would mix their records
             if op.type in ("Enter", "RefEnter") and op._control_flow_context is context:
                 op._set_attr("parallel_iterations", tf.attr_value(i=1))
+
+    def _mark_open(self, context, inside):
+        merges = [op for op in inside if op.type == "Merge" and op._control_flow_context is context]
+        merges = [op for op in merges if len(op.inputs) > 1]
+        carried = open_order.carried_by([op.outputs[0] for op in merges], [op.inputs[1] for op in merges])
+        open_order.mark_loop(inside, carried, lambda op: False)
 
 
 class Plan(object):

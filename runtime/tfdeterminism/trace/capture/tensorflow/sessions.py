@@ -11,10 +11,10 @@ from .plans import Plans
 class Sessions(object):
     """Observes every run of a session. weights: the session_weights.SessionWeights."""
 
-    def __init__(self, recorder, keys, weights, capture, wrappers):
+    def __init__(self, recorder, keys, labels, weights, capture, wrappers):
         self._recorder = recorder
         self._weights = weights
-        self._plans = Plans(recorder, keys, capture)
+        self._plans = Plans(recorder, keys, labels, capture)
         session = tf.optional("tensorflow.python.client.session").BaseSession
         wrappers.wrap(session, "_do_run", self._run)
         wrappers.wrap(session, "make_callable", self._callable)

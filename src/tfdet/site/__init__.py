@@ -1,0 +1,1 @@
+"""The published site: pages of HTML, each with a JSON twin, made of matrix, evidence, audits and costs alone."""

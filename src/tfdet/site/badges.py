@@ -1,0 +1,37 @@
+"""Endpoints of shields.io, a file each: what a README elsewhere can show of an environment or a source."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from tfdet.site.facts import Facts
+from tfdet.verdicts import known
+from tfdet.verdicts.infer import Verdict
+from tfdet.verdicts.status import StatusCell
+
+
+def files(facts: Facts) -> Iterator[tuple[str, str]]:
+    for key in facts.matrix.environments:
+        left = len(known.remaining(facts.status, key))
+        message = f"{left} op{'s' if left != 1 else ''} to avoid" if left else "no op known to avoid"
+        yield f"badges/environments/{key}.json", _badge(key, message, "yellow" if left else "green")
+    for key in facts.sources:
+        yield f"badges/sources/{key}.json", _badge(key, *_of(facts.by_source.get(key, [])))
+
+
+def _of(cells: Sequence[StatusCell]) -> tuple[str, str]:
+    """What was seen of it without any solution, and whether anything was seen to help."""
+    differs = [c for c in cells if c.cell.verdict is Verdict.NONDETERMINISTIC and c.key.solution == "none"]
+    solved = {c.key.solution for c in cells if c.cell.verdict is Verdict.DETERMINISTIC}
+    if differs:
+        helps = f"differs; {' or '.join(sorted(solved))} helps" if solved else "differs"
+        return helps, "yellow" if solved else "red"
+    if any(c.seen for c in cells):
+        return "not shown to differ", "lightgrey"
+    return ("documented", "blue") if cells else ("nothing known", "lightgrey")
+
+
+def _badge(label: str, message: str, colour: str) -> str:
+    content = {"schemaVersion": 1, "label": f"determinism: {label}", "message": message, "color": colour}
+    return json.dumps(content, sort_keys=True) + "\n"

@@ -1,0 +1,176 @@
+"""The whole site into one folder: all of it or nothing, the same bytes from the same data."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from tfdet.base.errors import UsageError
+from tfdet.base.paths import Project
+from tfdet.publish.render import provenance
+from tfdet.site import badges, builds, cells, environments, feed, numbers, prose, solutions, sources, start, table
+from tfdet.site.facts import Facts
+from tfdet.site.history import Change, History, ordered
+from tfdet.site.page import Page, Writer, script
+from tfdet.store.cases import current_hashes
+from tfdet.store.evidence import Store
+from tfdet.store.records import Record, read_records
+from tfdet.verdicts.read import PARALLEL_BYTES
+from tfdeterminism.version import __version__
+
+_MARKER = "site.json"  # a folder that holds it is a site, and may be made anew
+
+
+@dataclass(frozen=True)
+class Built:
+    """folder: where it lies.  pages: how many of HTML."""
+
+    folder: Path
+    pages: int
+
+
+def build(project: Project, out: Path, url: str = "", repository: str = "") -> Built:
+    """url: where it will be published; only feed, sitemap and metadata speak of it."""
+    _refuse(out)
+    part = out.with_name(f".{out.name}.{os.getpid()}.part")
+    try:
+        facts = Facts.of(project)
+        evidence = _Evidence.of(project, facts)
+        writer = Writer(part, {**_site(project, evidence), "url": url, "repository": repository})
+        changes = _write(facts, evidence, writer)
+        _assets(facts, writer, changes, url)
+        pages = sum(1 for _ in part.rglob("*.html"))
+        _take_the_place(part, out)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return Built(out, pages)
+
+
+def _refuse(out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is no folder", "Name a new folder, or one with an older site.")
+    if out.is_dir() and any(out.iterdir()) and not (out / _MARKER).is_file():
+        raise UsageError(f"{out} holds something that is no site", "Name a new folder, or one with an older site.")
+
+
+def _take_the_place(part: Path, out: Path) -> None:
+    """Pages that are no more go with the old site."""
+    old = out.with_name(f".{out.name}.{os.getpid()}.old")
+    if out.exists():
+        out.rename(old)
+    part.rename(out)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """The files of the store, by environment."""
+
+    by_environment: dict[str, list[Path]]
+    hashes: dict[str, set[str]]
+    bytes: int
+
+    @classmethod
+    def of(cls, project: Project, facts: Facts) -> _Evidence:
+        found: dict[str, list[Path]] = {key: [] for key in facts.matrix.environments}
+        for path in Store.of(project).files():
+            found.get(path.stem, []).append(path)
+        size = sum(path.stat().st_size for paths in found.values() for path in paths)
+        return cls(found, current_hashes(project), size)
+
+    def newest(self) -> str:
+        """The last day that a record tells of."""
+        days = [_newest(path) for paths in self.by_environment.values() for path in paths]
+        return max(days, default="never")
+
+
+def _newest(path: Path) -> str:
+    mark = b'"started":"'
+    with path.open("rb") as source:
+        return max((line[at : at + 10].decode("ascii", "replace") for line in source
+                    if (at := line.rfind(mark) + len(mark)) >= len(mark)), default="never")  # fmt: skip
+
+
+def _site(project: Project, evidence: _Evidence) -> dict[str, Any]:
+    return {**provenance(project), "newest": evidence.newest(), "tfdet": __version__}
+
+
+def _write(facts: Facts, evidence: _Evidence, writer: Writer) -> list[Change]:
+    """All pages; what the days changed."""
+    work = _Work(facts, evidence, writer)
+    keys = list(facts.matrix.environments)
+    if evidence.bytes < PARALLEL_BYTES:
+        done = list(map(work.environment, keys))
+    else:
+        _ = facts.by_page, facts.costs  # made once, before the processes part
+        with ProcessPoolExecutor(initializer=_begin, initargs=(work,)) as pool:
+            done = list(pool.map(_in_process, keys))
+    changes = ordered(change for changed, _ in done for change in changed)
+    apart = numbers.Apart.joined([found for _, found in done])
+    for page in _pages(facts, changes, apart):
+        writer.write(page)
+    return changes
+
+
+@dataclass(frozen=True)
+class _Work:
+    facts: Facts
+    evidence: _Evidence
+    writer: Writer
+
+    def environment(self, key: str) -> tuple[list[Change], numbers.Apart]:
+        """Its records are read once, and are gone after its pages."""
+        records: list[Record] = []
+        changes: list[Change] = []
+        for path in self.evidence.by_environment[key]:
+            mine = list(read_records(path))
+            changes += History(self.evidence.hashes).changes(mine)
+            records += mine
+        for page in cells.pages(self.facts, key, records):
+            self.writer.write(page)
+        return changes, numbers.Apart.of(records)
+
+
+_mine: list[_Work] = []  # of a process of the pool: given once, not with each environment
+
+
+def _begin(work: _Work) -> None:
+    _mine.append(work)
+
+
+def _in_process(key: str) -> tuple[list[Change], numbers.Apart]:
+    return _mine[0].environment(key)
+
+
+def _pages(facts: Facts, changes: list[Change], apart: numbers.Apart) -> Iterator[Page]:
+    yield start.page(facts, changes)
+    yield table.page(facts)
+    yield from sources.pages(facts, apart)
+    yield from environments.pages(facts)
+    yield from solutions.pages(facts)
+    yield from builds.pages(facts)
+    yield from prose.pages(facts)
+    yield numbers.page(facts, apart)
+
+
+def _assets(facts: Facts, writer: Writer, changes: list[Change], url: str) -> None:
+    folder = files("tfdet.site") / "static"
+    for item in sorted(folder.iterdir(), key=lambda item: item.name):
+        if item.is_file():
+            writer.text(f"static/{item.name}", item.read_text("utf-8"))
+    for item in sorted((folder / "tabulator").iterdir(), key=lambda item: item.name):
+        writer.text(f"static/tabulator/{item.name}", item.read_text("utf-8"))
+    writer.text("static/search-data.js", script("tfdetSearch", start.search_data(facts)))
+    for name, text in (*table.data(facts), *badges.files(facts), *feed.files(changes, writer.site, url)):
+        writer.text(name, text)
+    if url:
+        writer.text("sitemap.xml", feed.sitemap(writer.folder, url))
+    writer.text(_MARKER, json.dumps({"format": "tfdet-site", **writer.site}, indent=1, sort_keys=True) + "\n")
+    writer.text(".nojekyll", "")

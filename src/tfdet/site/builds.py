@@ -1,0 +1,82 @@
+"""A page per audited build, and what appeared and went from build to build."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import pairwise
+from typing import Any
+
+from tfdet.audit.capability import capabilities
+from tfdet.publish.audit_tables import Tables
+from tfdet.publish.views import BLIND
+from tfdet.site.facts import Facts
+from tfdet.site.page import Page
+from tfdet.verdicts.difference import difference
+from tfdet.verdicts.findings import families
+
+
+def pages(facts: Facts) -> Iterator[Page]:
+    tables = Tables(facts.status)
+    builds = tables.builds()
+    pairs = list(pairwise(tables.keys))
+    yield Page(
+        "builds/index",
+        "builds",
+        "Audited builds",
+        "What the shipped binaries of each TensorFlow hold: GPU kernels whose result depends on the order of threads.",
+        {"builds": [asdict(build) for build in builds], "changes": [f"{a}-to-{b}" for a, b in pairs]},
+        {"pairs": pairs},
+    )
+    for build in builds:
+        yield _page(facts, build.key, asdict(build), pairs)
+    for old, new in pairs:
+        yield _change(facts, old, new)
+
+
+def _page(facts: Facts, key: str, build: dict[str, Any], pairs: list[tuple[str, str]]) -> Page:
+    audited = facts.status.audits[key]
+    stored = audited.stored
+    found = capabilities(stored.architectures["sass"], stored.architectures["ptx"])
+    data = {
+        **{("kernels_read" if name == "kernels" else name): value for name, value in build.items()},
+        "wheel": stored.wheel.model_dump(mode="json") if stored.wheel else None,
+        "capability": [{"compute": "{}.{}".format(*one.compute), "gpus": one.gpus, "runs": one.how, "by": one.by}
+                       for one in found],
+        "sources": [{"source": source, "title": facts.matrix.sources[source].title, **finding.as_json(),
+                     "address": _address(facts, key, source)}
+                    for source in facts.sources
+                    if (finding := facts.status.finding(key, source)) and finding.what != "not shipped"],
+        "families": families(row for row in audited.rows if row.kernel.verdict == "yes"),
+        "unclaimed": families(audited.unclaimed(facts.matrix.sources.values())),
+        "environment_variables": stored.environment_variables,
+        "messages": stored.messages,
+        "registered": len(stored.registrations) if stored.registrations is not None else None,
+        "changes": [f"{a}-to-{b}" for a, b in pairs if key in (a, b)],
+    }  # fmt: skip
+    return Page(
+        f"builds/{key}",
+        "build",
+        f"Audit of {key}",
+        f"Which GPU kernels of {key} add floats in the order in which threads come.",
+        data,
+        {"blind": BLIND},
+    )
+
+
+def _change(facts: Facts, old: str, new: str) -> Page:
+    found = difference(facts.status.audits[old], facts.status.audits[new], facts.matrix.sources)
+    titles = {key: facts.matrix.sources[key].title for key in found.sources}
+    return Page(
+        f"builds/{old}-to-{new}",
+        "change",
+        f"From {old} to {new}",
+        f"What appeared and what went between the GPU kernels of {old} and {new}.",
+        found.as_json(),
+        {"titles": titles},
+    )
+
+
+def _address(facts: Facts, environment: str, source: str) -> str:
+    """Of what is known there; an audit that speaks for no cell leaves the source's own page."""
+    return f"cells/{environment}/{source}.html" if (environment, source) in facts.by_page else f"sources/{source}.html"

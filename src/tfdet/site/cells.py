@@ -1,0 +1,162 @@
+"""Per environment and source: every cell, and behind each every record; long ones go on further pages."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from markupsafe import Markup
+
+from tfdet.matrix.devices import CPU, GPU
+from tfdet.matrix.models import Claim
+from tfdet.matrix.plan import cells as plan_cells
+from tfdet.publish.views import BLIND
+from tfdet.site.facts import Facts, address, cell_data
+from tfdet.site.page import Page, fragment
+from tfdet.store.records import Record
+from tfdet.verdicts.findings import Finding
+from tfdet.verdicts.status import StatusCell
+
+ROOM: Final = 300 << 10  # characters of records on one page, and of each twin
+_KERNELS = 40  # of an audit shown here; its build's page counts them all
+
+
+def pages(facts: Facts, environment: str, records: Iterable[Record]) -> Iterator[Page]:
+    """All of one environment; records: all of it, in any order."""
+    by_source: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        by_source[record.source].append(record)
+    reasons = _not_run(facts, environment)
+    for source in facts.sources:
+        cells = facts.by_page.get((environment, source))
+        if cells:
+            yield from _pages(facts, cells, by_source.get(source, []), reasons.get(source, []))
+
+
+def _pages(
+    facts: Facts, cells: list[StatusCell], records: list[Record], reasons: list[dict[str, str]]
+) -> Iterator[Page]:
+    environment, source = cells[0].key.environment, cells[0].key.source
+    title = facts.matrix.sources[source].title
+    shards = list(_shards(facts, records))
+    base = f"cells/{environment}/{source}"
+    names = [base if not number else f"{base}-{number + 1}" for number in range(len(shards))]
+    whole = _data(facts, environment, source, cells, reasons)
+    for number, (kept, shown) in enumerate(shards):
+        data: dict[str, Any] = {**(whole if not number else _head(environment, source, title)),
+                                "records": [msgspec.Raw(record.line().strip().encode("ascii")) for record in kept],
+                                "parts": [f"{name}.html" for name in names], "part": number + 1}  # fmt: skip
+        part = f" ({number + 1} of {len(names)})" if len(names) > 1 else ""
+        yield Page(
+            names[number],
+            "cell" if not number else "records",
+            f"{title} in {environment}{part}",
+            f"Is {title} deterministic in {environment}? Every record, claim and audit behind the answer.",
+            data,
+            {"shown": shown, "blind": BLIND} if not number else {"shown": shown},
+        )
+
+
+def content(facts: Facts, environment: str, source: str, records: Iterable[Record]) -> dict[str, Any]:
+    """What the twins of such a page hold together."""
+    cells = facts.by_page.get((environment, source), [])
+    reasons = _not_run(facts, environment).get(source, [])
+    return {
+        **_data(facts, environment, source, cells, reasons),
+        "records": [json.loads(record.line()) for record in records],
+    }
+
+
+def _head(environment: str, source: str, title: str) -> dict[str, Any]:
+    return {"environment": environment, "source": source, "source_title": title}
+
+
+def _data(
+    facts: Facts, environment: str, source: str, cells: Sequence[StatusCell], reasons: list[dict[str, str]]
+) -> dict[str, Any]:
+    entry = facts.matrix.sources[source]
+    claims = [claim for claim in entry.claims if claim.covers(facts.matrix.environments[environment])]
+    finding = facts.status.finding(environment, source)
+    return {
+        **_head(environment, source, entry.title),
+        "api": entry.api,
+        "cells": [_cell(facts, cell) for cell in sorted(cells, key=_seen_first)],
+        "claims": [claim_data(claim) for claim in claims],
+        "audit": _audit(facts, environment, source, finding) if finding else None,
+        "costs": [cost_data(cost) for cost in facts.costs_of(source) if cost.environment == environment],
+        "not_run": reasons,
+        "workaround": entry.workaround,
+    }
+
+
+def _seen_first(cell: StatusCell) -> tuple[bool, bool]:
+    """And what ran for a GPU before what ran on a processor, of which fewer ask."""
+    return not cell.seen, cell.key.device == CPU
+
+
+def _cell(facts: Facts, cell: StatusCell) -> dict[str, Any]:
+    kind = facts.matrix.devices.kind(cell.key.device)
+    again = f"tfdet run {cell.key.environment} --device {kind.word} --source {cell.key.source}" if kind else ""
+    if again and cell.key.solution != "none":
+        again += f" --solution {cell.key.solution}"
+    return {**cell_data(cell), "backed": cell.backing_text, "run_again": f"{again} --out again.jsonl" if again else "",
+            "address": address(cell)}  # fmt: skip
+
+
+def claim_data(claim: Claim) -> dict[str, Any]:
+    return {"device": claim.device, "says": claim.says, "solutions": claim.solutions, "note": claim.note,
+            "stock": claim.stock, "ngc": claim.ngc, "cite": claim.cite}  # fmt: skip
+
+
+def cost_data(cost: Any) -> dict[str, Any]:
+    return {**cost.model_dump(mode="json"), "time_ratio": round(cost.time_ratio, 3),
+            "memory_ratio": round(cost.memory_ratio, 3)}  # fmt: skip
+
+
+def _audit(facts: Facts, environment: str, source: str, finding: Finding) -> dict[str, Any]:
+    audit = facts.matrix.sources[source].audit
+    rows = [
+        {"kernel": row.signature, "atomics": held.atomics, "order_dependent": held.order_dependent,
+         "why": held.reason, "archs": held.archs, "library": row.library}
+        for row in finding.rows for held in row.kernel.found
+    ]  # fmt: skip
+    return {**finding.as_json(), "blind": audit.blind if audit else "",
+            "refuses": facts.status.audits[environment].refuses(audit) if audit else [],
+            "rows": rows[:_KERNELS], "more": max(0, len(rows) - _KERNELS)}  # fmt: skip
+
+
+def _not_run(facts: Facts, environment: str) -> Mapping[str, list[dict[str, str]]]:
+    """{source: why cells of it are not run}, each reason once."""
+    found: dict[str, dict[tuple[str, str], list[str]]] = defaultdict(lambda: defaultdict(list))
+    for cell in plan_cells(facts.matrix, environment):
+        if cell.reason and (cell.device == cell.claimed_as or cell.claimed_as != GPU):
+            found[cell.source][cell.device, cell.reason].append(cell.solution)
+    return {
+        source: [
+            {"device": device, "reason": reason, "solutions": " ".join(some)} for (device, reason), some in why.items()
+        ]
+        for source, why in found.items()
+    }
+
+
+def _shards(facts: Facts, records: list[Record]) -> Iterator[tuple[list[Record], list[Markup]]]:
+    """(records, as they are shown) of each page; there is one even where no record is."""
+    order = {key: number for number, key in enumerate(facts.solutions)}
+    kept: list[Record] = []
+    shown: list[Markup] = []
+    room = ROOM
+    for record in sorted(
+        records, key=lambda r: (r.device.model, order.get(r.solution, 0), r.case, r.started, r.checksum)
+    ):
+        text = fragment("record", r=record)
+        size = max(len(text), len(record.line()))
+        if kept and size > room:
+            yield kept, shown
+            kept, shown, room = [], [], ROOM
+        kept.append(record)
+        shown.append(text)
+        room -= size
+    yield kept, shown

@@ -1,0 +1,65 @@
+"""A page per environment, and their list."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from tfdet.publish.recipe import recipe_text, remaining_rows
+from tfdet.site.facts import Facts, address, kind
+from tfdet.site.page import Page
+from tfdet.site.sources import symbol
+
+
+def pages(facts: Facts) -> Iterator[Page]:
+    yield _index(facts)
+    for key in facts.matrix.environments:
+        yield _page(facts, key)
+
+
+def _index(facts: Facts) -> Page:
+    cells: dict[str, Counter[str]] = {key: Counter() for key in facts.matrix.environments}
+    for cell in facts.cells:
+        cells[cell.key.environment][cell.backing] += 1
+    rows = [
+        {"key": key, "line": e.line, "framework_version": e.framework_version, "python": e.python, "cuda": e.cuda,
+         "cudnn": e.cudnn, "min_driver": e.min_driver, "image": e.image, "audited": key in facts.status.audits,
+         **{backing: cells[key][backing] for backing in ("measured", "emulated", "documented")}}
+        for key, e in facts.matrix.environments.items()
+    ]  # fmt: skip
+    return Page("environments/index", "environments", "Environments",
+                "Every pinned TensorFlow that this project knows: stock releases and NVIDIA's images.",
+                {"environments": rows})  # fmt: skip
+
+
+def _page(facts: Facts, key: str) -> Page:
+    environment = facts.matrix.environments[key]
+    names = ("line", "version", "framework_version", "image", "digest", "python", "os", "cuda", "cudnn", "min_driver",
+             "cuda_arch", "notes", "not_run", "cite")  # fmt: skip
+    data = {
+        "key": key,
+        **{name: getattr(environment, name) for name in names},
+        "pip": environment.pip.model_dump(mode="json") if environment.pip else None,
+        "recipe": recipe_text(facts.status, key),
+        "remaining": remaining_rows(facts.status, key),
+        "audited": key in facts.status.audits,
+        "rows": list(_rows(facts, key)),
+    }  # fmt: skip
+    return Page(f"environments/{key}", "environment", key,
+                f"How to make {environment.image} deterministic, and which ops stay a source.", data)  # fmt: skip
+
+
+def _rows(facts: Facts, key: str) -> Iterator[dict[str, Any]]:
+    """A row a source of which anything is known there."""
+    for source in facts.sources:
+        cells = facts.by_page.get((key, source))
+        if cells:
+            yield {"source": source, "title": facts.matrix.sources[source].title,
+                   "page": f"cells/{key}/{source}.html", "cells": [_brief(cell) for cell in cells]}  # fmt: skip
+
+
+def _brief(cell: Any) -> dict[str, Any]:
+    says = str(cell.cell.verdict) or (f"claimed {cell.says}" if cell.says else "audited")
+    return {"solution": cell.key.solution, "device": cell.key.device, "says": says, "kind": kind(cell),
+            "symbol": symbol(cell), "backing": cell.backing, "address": address(cell)}  # fmt: skip

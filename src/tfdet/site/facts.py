@@ -1,0 +1,122 @@
+"""What pages are made of: the status, the records, costs and case texts of a project, gathered once."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from tfdet.base.paths import Project
+from tfdet.matrix.load import Matrix
+from tfdet.publish.tables import span
+from tfdet.site import words
+from tfdet.store import costs
+from tfdet.store.costs import Cost
+from tfdet.verdicts.read import load_status
+from tfdet.verdicts.status import Status, StatusCell
+from tfdet_probe.core import meaning
+from tfdeterminism.patches import PATCHES
+
+
+@dataclass(frozen=True)
+class Case:
+    """One function of the shared suite."""
+
+    file: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    project: Project
+    status: Status
+
+    @classmethod
+    def of(cls, project: Project) -> Facts:
+        status = load_status(project)
+        return cls(project, replace(status, matrix=status.matrix.published))
+
+    @property
+    def matrix(self) -> Matrix:
+        return self.status.matrix
+
+    @cached_property
+    def cells(self) -> list[StatusCell]:
+        return self.status.cells
+
+    @cached_property
+    def by_page(self) -> Mapping[tuple[str, str], list[StatusCell]]:
+        """Cells by environment and source: those of one page."""
+        found: dict[tuple[str, str], list[StatusCell]] = defaultdict(list)
+        for cell in self.cells:
+            found[cell.key.environment, cell.key.source].append(cell)
+        return found
+
+    @cached_property
+    def by_source(self) -> Mapping[str, list[StatusCell]]:
+        found: dict[str, list[StatusCell]] = defaultdict(list)
+        for cell in self.cells:
+            found[cell.key.source].append(cell)
+        return found
+
+    @cached_property
+    def sources(self) -> list[str]:
+        """In the order of the tables."""
+        return sorted(self.matrix.sources, key=lambda key: (self.matrix.sources[key].place, key))
+
+    @cached_property
+    def solutions(self) -> list[str]:
+        return sorted(self.matrix.solutions, key=lambda key: self.matrix.solutions[key].order)
+
+    @cached_property
+    def cases(self) -> Mapping[str, list[Case]]:
+        """{source: the functions that provoke it}."""
+        found: dict[str, list[Case]] = defaultdict(list)
+        for path in sorted(self.project.suite("").glob("*/test_*.py")):
+            text = path.read_text("utf-8")
+            functions = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+            for name, case in meaning.of_cases(text).items():
+                if name in functions:
+                    found[case.source].append(Case(path.name, name, _text(text, functions[name])))
+        return found
+
+    @cached_property
+    def costs(self) -> list[Cost]:
+        return [cost for path in sorted(self.project.costs.glob("*/*.jsonl")) for cost in costs.load(path)]
+
+    def costs_of(self, source: str) -> list[Cost]:
+        """Of the patches that serve it."""
+        serving = {key for key, patch in PATCHES.items() if source in patch.sources}
+        return [cost for cost in self.costs if cost.patch in serving]
+
+    def where(self, keys: Iterator[str] | list[str]) -> str:
+        """TF 2.1 to 2.7, NGC 20.03 to 21.12."""
+        environments = self.matrix.environments
+        return span([environments[key] for key in keys], list(environments.values()))
+
+
+def _text(text: str, function: ast.FunctionDef) -> str:
+    first = min([function.lineno, *(node.lineno for node in function.decorator_list)])
+    return "\n".join(text.split("\n")[first - 1 : function.end_lineno])
+
+
+def cell_data(cell: StatusCell) -> dict[str, Any]:
+    """As `tfdet status --json` has it, and how pages colour it."""
+    return {**cell.as_json(), "kind": kind(cell)}
+
+
+def kind(cell: StatusCell) -> str:
+    said = None
+    if cell.audited and cell.finding and not cell.says:
+        said = "bad" if cell.finding.counts else "quiet"
+    return words.kind_of(str(cell.cell.verdict), cell.says, said)
+
+
+def address(cell: StatusCell) -> str:
+    """Of its part of a page, below the site's folder."""
+    key = cell.key
+    return f"cells/{key.environment}/{key.source}.html#{key.device}.{key.solution}"

@@ -1,0 +1,40 @@
+"""The catalogue of issues and pull requests, with their state on the day it was looked up."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+from pydantic import Field
+
+from tfdet.matrix.models import Model, Text
+
+
+class Link(Model):
+    kind: Literal["issue", "pull request", "page"]
+    address: Text = Field(pattern=r"^https://")
+    title: Text
+    state: Text = Field(description="as known on the day of the catalogue")
+    says: str = Field(default="", description="what it means for who trains a network")
+    sources: list[Text] = Field(default=[])
+    seed: bool = Field(default=False, description="in the catalogue of the seed documents")
+
+    def data(self) -> dict[str, Any]:
+        return self.model_dump(mode="json")
+
+
+class Catalogue(Model):
+    known_on: Text
+    links: list[Link]
+
+
+@cache
+def whole() -> Catalogue:
+    text = (files("tfdet.site") / "content" / "links.toml").read_text("utf-8")
+    return Catalogue.model_validate(tomllib.loads(text))
+
+
+def catalogue() -> list[Link]:
+    return whole().links

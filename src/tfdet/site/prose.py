@@ -1,0 +1,115 @@
+"""Pages that people wrote: the guide, the myths, the catalogue of links, how we know."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+from pydantic import Field
+
+from tfdet.matrix.models import Model, Text
+from tfdet.site import links
+from tfdet.site.facts import Facts, address, cell_data
+from tfdet.site.page import Page
+from tfdet.verdicts.infer import CellKey
+
+
+class Shown(Model):
+    """A cell that shows what is said, and the verdict that it has to have."""
+
+    environment: Text
+    device: Text
+    source: Text
+    solution: Text
+    verdict: Text
+    says: Text = Field(description="what it shows, in a sentence")
+
+    @property
+    def key(self) -> CellKey:
+        return CellKey(self.environment, self.device, self.source, self.solution)
+
+
+class Run(Model):
+    """Somebody else's check of it: a file of this repository, and a text that stands in it."""
+
+    file: Text
+    name: Text
+    says: Text
+
+
+class Myth(Model):
+    key: Text
+    claim: Text
+    truth: list[Text] = Field(min_length=1)
+    shown: list[Shown] = Field(default=[])
+    run: list[Run] = Field(default=[])
+
+
+@cache
+def myths() -> list[Myth]:
+    text = (files("tfdet.site") / "content" / "myths.toml").read_text("utf-8")
+    return [Myth.model_validate(entry) for entry in tomllib.loads(text)["myths"]]
+
+
+def pages(facts: Facts) -> Iterator[Page]:
+    yield _myths(facts)
+    yield _links(facts)
+    yield _text(
+        "guide",
+        "How to make your training deterministic",
+        "TensorFlow 1 and 2, stock and NVIDIA's images: seeds, switches, ops to avoid, pipelines, checks.",
+    )
+    yield _text("how", "How we know", "What each verdict, mark and kind of backing says, and what it does not say.")
+
+
+def _myths(facts: Facts) -> Page:
+    told = [{"key": myth.key, "claim": myth.claim, "truth": myth.truth,
+             "shown": [_shown(facts, one) for one in myth.shown],
+             "run": [one.model_dump() for one in myth.run]} for myth in myths()]  # fmt: skip
+    return Page(
+        "myths",
+        "myths",
+        "Myths and facts",
+        "What people say about determinism in deep learning, and what the records show.",
+        {"myths": told},
+    )
+
+
+def _shown(facts: Facts, one: Shown) -> dict[str, Any]:
+    """With the verdict of today: a page never says what the evidence does not."""
+    cell = facts.status.cell(one.key)
+    return {**cell_data(cell), "says": one.says, "expected": one.verdict, "address": address(cell)}
+
+
+def _links(facts: Facts) -> Page:
+    catalogue = links.whole()
+    return Page(
+        "links",
+        "links",
+        "Issues and pull requests",
+        "Where determinism in TensorFlow was asked for, worked on and settled.",
+        {"known_on": catalogue.known_on, "links": [link.data() for link in catalogue.links]},
+        {"titles": {key: source.title for key, source in facts.matrix.sources.items()}},
+    )
+
+
+def _text(name: str, title: str, description: str) -> Page:
+    text = (files("tfdet.site") / "content" / f"{name}.md").read_text("utf-8")
+    return Page(name, "prose", title, description, {"markdown": text}, {"text": rendered(text)})
+
+
+def rendered(text: str) -> Markup:
+    """Ours alone: no HTML of it is taken as such."""
+    reader = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = reader.parse(text)
+    for token in tokens:
+        token.attrs.pop("style", None)  # the security policy forbids it
+    text = reader.renderer.render(tokens, reader.options, {})
+    # What may be wider than a phone is scrolled, by keyboard too.
+    text = text.replace("<pre>", '<pre tabindex="0">').replace("</table>", "</table></div>")
+    return Markup(text.replace("<table>", '<div class="scroll" tabindex="0" role="region" aria-label="table"><table>'))

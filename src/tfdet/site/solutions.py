@@ -1,0 +1,74 @@
+"""A page per solution, and their list."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from tfdet.matrix.models import Solution
+from tfdet.site.facts import Facts, address, kind
+from tfdet.site.page import Page
+from tfdet.site.words import VERDICTS
+
+
+def pages(facts: Facts) -> Iterator[Page]:
+    counts: dict[str, Counter[str]] = {key: Counter() for key in facts.solutions}
+    for cell in facts.cells:
+        if cell.seen:
+            counts[cell.key.solution][str(cell.cell.verdict)] += 1
+    rows = [{"key": key, "name": facts.matrix.solutions[key].name,
+             "description": facts.matrix.solutions[key].description, "seen": _ordered(counts[key])}
+            for key in facts.solutions]  # fmt: skip
+    yield Page(
+        "solutions/index",
+        "solutions",
+        "Solutions",
+        "What makes TensorFlow deterministic: every known switch.",
+        {"solutions": rows},
+    )
+    for key in facts.solutions:
+        yield _page(facts, key, _ordered(counts[key]))
+
+
+def _ordered(counts: Counter[str]) -> dict[str, int]:
+    return {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
+
+
+def _page(facts: Facts, key: str, seen: dict[str, int]) -> Page:
+    solution = facts.matrix.solutions[key]
+    data = {
+        "key": key,
+        **{name: getattr(solution, name) for name in ("name", "description", "when", "notes", "not_run", "recipe",
+                                                      "includes", "cite", "devices", "own", "seed")},
+        "variables": solution.apply.env if solution.apply else {},
+        "available": _available(facts, solution),
+        "seen": seen,
+        "sources": list(_sources(facts, key)),
+    }  # fmt: skip
+    return Page(
+        f"solutions/{key}",
+        "solution",
+        f"{key}: {solution.name}",
+        f"What {solution.name} makes deterministic in which TensorFlow, and what it does not.",
+        data,
+    )
+
+
+def _available(facts: Facts, solution: Solution) -> str:
+    return facts.where([key for key, e in facts.matrix.environments.items() if solution.available.covers(e)])
+
+
+def _sources(facts: Facts, key: str) -> Iterator[dict[str, Any]]:
+    """What documents and records say of each source under it."""
+    for source in facts.sources:
+        cells = [cell for cell in facts.by_source.get(source, []) if cell.key.solution == key]
+        said: dict[str, list[Any]] = {}
+        for cell in cells:
+            words = str(cell.cell.verdict) or (f"claimed {cell.says}" if cell.says else "audited")
+            said.setdefault(f"{cell.key.device}: {words}", []).append(cell)
+        if cells:
+            yield {"source": source, "title": facts.matrix.sources[source].title,
+                   "says": [{"text": text, "kind": kind(some[0]), "address": address(some[-1]),
+                             "where": facts.where([c.key.environment for c in some])}
+                            for text, some in said.items()]}  # fmt: skip

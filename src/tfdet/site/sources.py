@@ -1,0 +1,154 @@
+"""A page per source of nondeterminism, and their list."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tfdet.matrix.models import Source
+from tfdet.publish.tables import GROUPS
+from tfdet.site import links, plots
+from tfdet.site.cells import claim_data, cost_data
+from tfdet.site.facts import Facts, address, kind
+from tfdet.site.numbers import Apart
+from tfdet.site.page import Page
+from tfdet.site.words import VERDICTS
+from tfdet.verdicts.findings import families
+from tfdet.verdicts.infer import Verdict
+from tfdet.verdicts.status import StatusCell
+
+_FAMILIES = 30  # of kernels on a page
+
+
+def pages(facts: Facts, apart: Apart) -> Iterator[Page]:
+    """apart: how far apart results were."""
+    yield _index(facts)
+    for key in facts.sources:
+        yield _page(facts, key, apart)
+
+
+def _index(facts: Facts) -> Page:
+    groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for key in facts.sources:
+        source = facts.matrix.sources[key]
+        groups[source.group].append({"key": key, "title": source.title, "api": source.api, "seen": seen(facts, key)})
+    listed = [{"group": group, "title": title, "sources": groups[group]} for group, title in GROUPS.items()]
+    return Page("sources/index", "sources", "Ops and other sources", "Every known source of nondeterminism, by kind.",
+                {"groups": [one for one in listed if one["sources"]]})  # fmt: skip
+
+
+def seen(facts: Facts, source: str) -> dict[str, int]:
+    """{verdict: number of cells} of what ran."""
+    found: dict[str, int] = defaultdict(int)
+    for cell in facts.by_source.get(source, []):
+        if cell.seen:
+            found[str(cell.cell.verdict)] += 1
+    return dict(sorted(found.items(), key=lambda item: list(VERDICTS).index(item[0])))
+
+
+def _page(facts: Facts, key: str, apart: Apart) -> Page:
+    source = facts.matrix.sources[key]
+    cells = facts.by_source.get(key, [])
+    data = {
+        "key": key, "title": source.title, "group": GROUPS[source.group], "api": source.api,
+        "direction": source.direction, "condition": source.condition, "raw_ops": source.raw_ops,
+        "kernels": source.kernels, "notes": source.notes, "workaround": source.workaround, "cite": source.cite,
+        "seen": seen(facts, key), "strips": list(_strips(facts, cells)), "images": list(_images(facts, cells)),
+        "claims": [claim_data(claim) for claim in source.claims], "mend": list(_mend(facts, source)),
+        "audit": _audit(facts, key), "costs": [cost_data(cost) for cost in facts.costs_of(key)],
+        "slowdowns": list(_slowdowns(cells)),
+        "cases": [{"file": case.file, "name": case.name, "text": case.text} for case in facts.cases.get(key, [])],
+        "ulp": apart.data(key),
+        "links": [link.data() for link in links.catalogue() if key in link.sources],
+    }  # fmt: skip
+    return Page(f"sources/{key}", "source", source.title,
+                f"Is {source.title} deterministic? By TensorFlow version, with evidence, remedy and cost.", data,
+                {"plot": plots.apart(apart.ulp.get(key, {}))})  # fmt: skip
+
+
+def _strips(facts: Facts, cells: list[StatusCell]) -> Iterator[dict[str, Any]]:
+    """A row a device and solution, a square a stock environment."""
+    stock = [key for key, e in facts.matrix.environments.items() if e.line == "stock"]
+    rows: dict[tuple[str, str], dict[str, StatusCell]] = defaultdict(dict)
+    for cell in cells:
+        rows[cell.key.device, cell.key.solution][cell.key.environment] = cell
+    for (device, solution), mine in sorted(rows.items(), key=lambda row: _order(facts, row[0])):
+        if mine.keys() & set(stock):
+            yield {"device": device, "solution": solution, "cells": [_square(key, mine.get(key)) for key in stock]}
+
+
+def _order(facts: Facts, row: tuple[str, str]) -> tuple[bool, str, int]:
+    device, solution = row
+    return device == "cpu", device, facts.solutions.index(solution)
+
+
+def _square(environment: str, cell: StatusCell | None) -> dict[str, Any]:
+    if cell is None:
+        return {"environment": environment, "kind": "blank", "says": "nothing is known", "symbol": "", "address": ""}
+    says = str(cell.cell.verdict) or (f"claimed {cell.says}" if cell.says else "audited")
+    runs = f" {cell.cell.differed}/{cell.cell.runs}" if cell.cell.runs else ""
+    return {"environment": environment, "kind": kind(cell), "says": f"{says}{runs}, {cell.backing}",
+            "symbol": symbol(cell), "address": address(cell)}  # fmt: skip
+
+
+_SAID = {"deterministic": "✓", "nondeterministic": "✗", "no-solution": "✗", "raises": "!"}
+_SHORT = {Verdict.RAISES: "!", Verdict.FAILED: "#", Verdict.STALE: "~"}
+
+
+def symbol(cell: StatusCell) -> str:
+    """One character, for colour alone tells too few people anything."""
+    if cell.cell.verdict is not Verdict.BLANK:
+        return _SHORT.get(cell.cell.verdict) or VERDICTS[str(cell.cell.verdict)].symbol
+    return _SAID[cell.says] if cell.says else "a"
+
+
+def _images(facts: Facts, cells: list[StatusCell]) -> Iterator[dict[str, Any]]:
+    """What is known of NVIDIA's images, by ranges: there are many, and they are alike."""
+    found: dict[tuple[str, str, str], list[StatusCell]] = defaultdict(list)
+    for cell in cells:
+        if facts.matrix.environments[cell.key.environment].line == "ngc":
+            says = str(cell.cell.verdict) or f"claimed {cell.says}"
+            found[cell.key.device, cell.key.solution, says].append(cell)
+    for (device, solution, says), mine in found.items():
+        yield {"device": device, "solution": solution, "says": says, "kind": kind(mine[0]),
+               "where": facts.where([cell.key.environment for cell in mine]), "backing": mine[0].backing,
+               "address": address(mine[-1])}  # fmt: skip
+
+
+def _mend(facts: Facts, source: Source) -> Iterator[dict[str, Any]]:
+    """The lines that make it deterministic, and where documents say so."""
+    for key in facts.solutions:
+        solution = facts.matrix.solutions[key]
+        claims = [c for c in source.claims if c.says == "deterministic" and key in c.solutions]
+        covered = [name for name, e in facts.matrix.environments.items() if any(c.covers(e) for c in claims)]
+        if covered and solution.recipe:
+            yield {"solution": key, "name": solution.name, "where": facts.where(covered), "lines": solution.recipe,
+                   "when": solution.when}  # fmt: skip
+
+
+def _audit(facts: Facts, key: str) -> dict[str, Any] | None:
+    audited = [name for name in facts.matrix.environments if facts.status.finding(name, key)]
+    if not audited:
+        return None
+    texts: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for name in audited:
+        finding = facts.status.finding(name, key)
+        if finding:
+            texts[finding.text, finding.reach.how, finding.reach.why].append(name)
+    newest = facts.status.finding(audited[-1], key)
+    kernels = families(newest.yes) if newest else {}
+    return {
+        "findings": [{"text": text, "reach": how, "why": why, "where": facts.where(names), "environments": names}
+                     for (text, how, why), names in texts.items()],
+        "newest": audited[-1], "kernels": dict(list(kernels.items())[:_FAMILIES]),
+        "more": max(0, len(kernels) - _FAMILIES),
+    }  # fmt: skip
+
+
+def _slowdowns(cells: list[StatusCell]) -> Iterator[Mapping[str, Any]]:
+    """What a solution costs where it was timed."""
+    for cell in cells:
+        if cell.cell.time_ratio and cell.cell.verdict is Verdict.DETERMINISTIC:
+            yield {"environment": cell.key.environment, "device": cell.key.device, "solution": cell.key.solution,
+                   "time_ratio": cell.cell.time_ratio, "address": address(cell)}  # fmt: skip

@@ -1,0 +1,58 @@
+"""A small project with a site of its own: every kind of page, and few of each."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+from tfdet.base.paths import Project
+
+ROOT = Path(__file__).resolve().parents[2]
+STOCK = ("tf1.13.1", "tf1.14", "tf1.15", "tf2.0", "tf2.1", "tf2.6", "tf2.8", "tf2.21")
+IMAGES = ("ngc19.06-py3", "ngc20.03-tf2", "ngc23.03-tf1")
+AUDITED = ("tf2.0", "tf2.1", "tf2.21")
+EVIDENCE = ("cpu/tf2.0", "cpu/tf2.8", "cpu/tf2.21", "vgpu-sm70/tf2.0")
+
+
+def small_project(root: Path) -> Project:
+    """Some of the environments, and some of their evidence."""
+    for name in ("frameworks", "devices", "sources", "solutions"):
+        shutil.copytree(ROOT / "matrix" / name, root / "matrix" / name)
+    for name in ("tests", "runtime", "docker", "vgpu"):
+        (root / name).symlink_to(ROOT / name)
+    environments = root / "matrix" / "environments" / "tensorflow"
+    environments.mkdir(parents=True)
+    for key in (*STOCK, *IMAGES):
+        shutil.copy(ROOT / "matrix" / "environments" / "tensorflow" / f"{key}.toml", environments)
+    parts = [f"audits/{key}.json" for key in AUDITED] + [f"evidence/{key}.jsonl" for key in EVIDENCE]
+    for name in (*parts, "evidence/earlier-hashes.json", "costs/cpu/tf2.0.jsonl"):
+        (root / "matrix" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / "matrix" / name, root / "matrix" / name)
+    return Project(root)
+
+
+def pages(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.html"))
+
+
+class Read(HTMLParser):
+    """What a page links to, is made of and can be linked at."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(path.read_text("utf-8"))
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attributes)))
+
+    def ids(self) -> list[str]:
+        return [str(attributes["id"]) for _, attributes in self.tags if "id" in attributes]
+
+    def links(self) -> Iterator[str]:
+        for tag, attributes in self.tags:
+            named = attributes.get("href") or attributes.get("src")
+            if named and tag in ("a", "link", "script", "img", "use"):
+                yield named

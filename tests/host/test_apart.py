@@ -1,0 +1,37 @@
+"""Where the virtual GPU and the audit say different things."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tfdet.base.paths import Project
+from tfdet.matrix.models import NONE
+from tfdet.verdicts.apart import apart
+from tfdet.verdicts.infer import Cell, CellKey, Verdict
+from tfdet.verdicts.read import load_status
+
+
+def test_where_the_emulation_shows_something_else_somebody_has_looked_why(checkout: Project) -> None:
+    found = list(apart(load_status(checkout)))
+    assert [(one.source, one.environment) for one in found if not one.why] == []
+    assert "scatter-nd-update" in {one.source for one in found}  # plain stores: no audit of atomics can see them
+
+
+@pytest.mark.parametrize(
+    ("verdict", "counts", "wanted"),
+    [
+        (Verdict.NONDETERMINISTIC, False, ["bincount"]),
+        (Verdict.NONDETERMINISTIC, True, []),
+        (Verdict.NOT_SHOWN, True, ["bincount"]),
+        (Verdict.NOT_SHOWN, False, []),
+        (Verdict.UNSUPPORTED, True, []),
+    ],
+)
+def test_what_is_apart(checkout: Project, verdict: Verdict, counts: bool, wanted: list[str]) -> None:
+    """Versions 2.0 and 2.4: bincount reaches its kernels' atomics from 2.3 on."""
+    whole = load_status(checkout)
+    key = CellKey("tf2.4" if counts else "tf2.0", "vgpu-sm70", "bincount", NONE)
+    found = list(apart(replace(whole, verdicts={key: Cell(verdict, runs=20)})))
+    assert [one.source for one in found] == wanted

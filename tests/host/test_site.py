@@ -1,0 +1,233 @@
+"""The site: every page valid, linked, harmless, with its twin; the same data give the same bytes."""
+
+from __future__ import annotations
+
+import filecmp
+import json
+import os
+import re
+import subprocess
+import sys
+import urllib.parse
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import html5lib
+import pytest
+from records import make_record
+from sites import IMAGES, Read, pages, small_project
+
+from tfdet.base.errors import UsageError
+from tfdet.base.paths import Project
+from tfdet.site import build as site_build
+from tfdet.site import page as site_page
+from tfdet.site import words
+from tfdet.site.build import build
+from tfdet.site.page import VERSION
+from tfdet.store.evidence import Store
+from tfdet.store.records import parse
+from tfdet.verdicts.read import load_status
+from tfdet_common import journal
+
+MOST = 500_000  # bytes of a page
+KINDS = {"index", "table", "source", "sources", "environment", "environments", "solution", "solutions", "cell", "build",
+         "builds", "change", "myths", "links", "prose", "numbers"}  # fmt: skip
+
+
+def twin(path: Path) -> dict[str, Any]:
+    content = json.loads(path.with_suffix(".json").read_text("utf-8"))
+    assert isinstance(content, dict)
+    return content
+
+
+def test_every_page_has_a_twin_for_machines(site: Path) -> None:
+    kinds = Counter(twin(path)["kind"] for path in pages(site))
+    assert set(kinds) == KINDS
+    for path in pages(site):
+        content = twin(path)
+        told = (content["format"], content["version"], content["page"])
+        assert told == ("tfdet-site", VERSION, path.relative_to(site).as_posix())
+
+
+def test_what_there_is_has_a_page(small: Project, site: Path) -> None:
+    status = load_status(small)
+    for cell in status.cells:
+        page = site / "cells" / cell.key.environment / f"{cell.key.source}.html"
+        assert page.is_file(), cell.key
+    changes = {"tf2.0-to-tf2.1", "tf2.1-to-tf2.21"}
+    folders = {"sources": status.matrix.sources, "environments": status.matrix.environments, "builds": status.audits}
+    for folder, keys in folders.items():
+        assert {path.stem for path in (site / folder).glob("*.html")} - changes == {*keys, "index"}
+
+
+def test_every_record_stands_on_the_page_of_its_cell(small: Project, site: Path) -> None:
+    there: Counter[str] = Counter()
+    for path in (site / "cells").rglob("*.json"):
+        there.update(record["checksum"] for record in twin(path)["data"]["records"])
+    store = Store.of(small)
+    records = [record for path in store.files() for record in store.read(path)]
+    assert there == Counter(record.checksum for record in records)
+    for record in records[::50]:
+        text = (site / "cells" / record.environment / f"{record.source}.html").read_text("utf-8")
+        assert f'id="r-{record.checksum[:16]}"' in text and record.machine in text
+        assert all(digest in text for digest in record.digests)
+
+
+def test_every_link_leads_somewhere(site: Path) -> None:
+    read = {path: Read(path) for path in pages(site)}
+    ids = {path.resolve(): set(page.ids()) for path, page in read.items()}
+    lost = []
+    for path, page in read.items():
+        for link in page.links():
+            if re.match(r"[a-z]+:", link):
+                assert link.startswith("https://"), link
+                continue
+            name, _, place = link.partition("#")
+            target = (path.parent / urllib.parse.unquote(name)).resolve() if name else path.resolve()
+            if not target.is_file() or (place and target.suffix == ".html" and place not in ids[target]):
+                lost.append(f"{path.relative_to(site)}: {link}")
+    assert lost == []
+
+
+def test_every_page_is_valid_and_asks_for_nothing_elsewhere(site: Path) -> None:
+    parser = html5lib.HTMLParser(strict=True)
+    for path in pages(site):
+        parser.parse(path.read_text("utf-8"))  # raises at the first fault
+        page = Read(path)
+        doubled = [name for name, count in Counter(page.ids()).items() if count > 1]
+        assert not doubled, (path, doubled)
+        (policy,) = (a["content"] for tag, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
+        assert policy and policy.startswith("default-src 'none'") and "unsafe" not in policy and ":" not in policy
+        for tag, attributes in page.tags:
+            assert "style" not in attributes and not any(name.startswith("on") for name in attributes), (path, tag)
+            assert tag != "style" and (tag != "script" or attributes.get("src")), path
+            if tag in ("script", "img", "link") and attributes.get("rel") != "canonical":
+                assert not re.match(r"\w+:|//", str(attributes.get("src") or attributes.get("href"))), path
+
+
+def test_no_page_is_too_large(site: Path) -> None:
+    library = site / "static" / "tabulator"
+    large = {p: p.stat().st_size for p in site.rglob("*") if p.is_file() and p.parent != library}
+    assert not {path: size for path, size in large.items() if size > MOST}
+
+
+def test_the_same_data_give_the_same_bytes(small: Project, site: Path, tmp_path: Path) -> None:
+    """In another process, with other hashes of strings, another time zone and another day."""
+    environ = {**os.environ, "TFDET_ROOT": str(small.root), "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo"}
+    command = [sys.executable, "-m", "tfdet", "site", "--out", str(tmp_path / "again")]
+    subprocess.run(command, env=environ, check=True, capture_output=True)
+    names = [path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file()]
+    again = [path for path in (tmp_path / "again").rglob("*") if path.is_file()]
+    same, other, lost = filecmp.cmpfiles(site, tmp_path / "again", names, shallow=False)
+    assert (other, lost, len(again)) == ([], [], len(same))
+
+
+def test_several_processes_make_the_same_site(
+    small: Project, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site_build, "PARALLEL_BYTES", 0)
+    again = build(small, tmp_path / "again").folder
+    names = [path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file()]
+    _, other, lost = filecmp.cmpfiles(site, again, names, shallow=False)
+    assert (other, lost) == ([], [])
+
+
+HOSTILE = "<script>alert(1)</script>\u202e\u2066\"'><img src=x onerror=alert(1)>&amp;\u200b"
+
+
+def plant(project: Project, **changes: Any) -> None:
+    """One more record of tf2.1, which has none."""
+    line = journal.dump(make_record(environment="tf2.1", version="2.1.0", **changes)) + "\n"
+    Store.of(project).add([parse(line.encode())])
+
+
+def test_what_strangers_say_is_harmless(tmp_path: Path) -> None:
+    project = small_project(tmp_path / "project")
+    for path in Store.of(project).files():
+        path.unlink()
+    stack = {**make_record()["stack"], "os": HOSTILE, "cpu": HOSTILE}
+    error = {"kind": "raises", "type": HOSTILE, "message": HOSTILE, "where": HOSTILE, "output": HOSTILE}
+    plant(project, observation="raises", stack=stack, error=error, determinism_environment={HOSTILE: HOSTILE})
+    plant(project, solution="TDO", stack=stack, ran_on=[HOSTILE * 7] * 2000)  # a megabyte
+    folder = build(project, tmp_path / "site").folder
+    path = folder / "cells" / "tf2.1" / "bias-add-backprop.html"
+    text = path.read_text("utf-8")
+    assert "\\u202e" in text and "&lt;script&gt;alert(1)" in text
+    assert "<script>alert" not in text and "<img src=x" not in text and len(text) < MOST
+    html5lib.HTMLParser(strict=True).parse(text)
+    records = [record for one in path.parent.glob("bias-add-backprop*.html") for record in twin(one)["data"]["records"]]
+    assert sorted(len(record["ran_on"]) for record in records) == [0, 2000]
+    for path in folder.rglob("*"):
+        if path.suffix in (".html", ".json", ".xml", ".js") and path.parent.name != "tabulator":
+            assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b]", path.read_text("utf-8")), path
+
+
+def test_what_grows_goes_on_further_pages(small: Project, tmp_path: Path) -> None:
+    project = small_project(tmp_path / "project")
+    for path in Store.of(project).files():
+        path.unlink()
+    cases = [make_record(environment="tf2.1", version="2.1.0", case=f"case-{n}-eager") for n in range(600)]
+    Store.of(project).add([parse((journal.dump(case) + "\n").encode()) for case in cases])
+    folder = build(project, tmp_path / "site").folder / "cells" / "tf2.1"
+    parts = [folder / name for name in ("bias-add-backprop.html", "bias-add-backprop-2.html")]
+    assert all(path.stat().st_size < MOST and path.with_suffix(".json").stat().st_size < MOST for path in parts)
+    told = [
+        record["case"] for path in folder.glob("bias-add-backprop*.json") for record in twin(path)["data"]["records"]
+    ]
+    assert len(told) == 600 == len(set(told))
+    assert 'href="../../cells/tf2.1/bias-add-backprop-2.html"' in parts[0].read_text("utf-8")
+
+
+def test_an_older_site_gives_way_and_nothing_else_does(small: Project, site: Path, tmp_path: Path) -> None:
+    other = tmp_path / "mine"
+    other.mkdir()
+    (other / "thesis.txt").write_text("years of work")
+    with pytest.raises(UsageError, match="no site"):
+        build(small, other)
+    with pytest.raises(UsageError, match="no folder"):
+        build(small, other / "thesis.txt")
+    assert (other / "thesis.txt").read_text() == "years of work"
+    old = tmp_path / "old"
+    old.mkdir()
+    for name in ("site.json", "gone.html"):
+        (old / name).write_text("{}")
+    build(small, old)
+    assert not (old / "gone.html").exists() and (old / "index.html").is_file()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "old"]
+
+
+def test_feed_badges_and_sitemap(small: Project, site: Path, tmp_path: Path) -> None:
+    atom = "{http://www.w3.org/2005/Atom}"
+    feed = ElementTree.parse(site / "feed.xml").getroot()
+    assert feed.findtext(f"{atom}updated") and feed.findall(f"{atom}entry/{atom}summary")
+    badge = json.loads((site / "badges" / "sources" / "bias-add-backprop.json").read_text("utf-8"))
+    assert badge == {"schemaVersion": 1, "label": "determinism: bias-add-backprop", "color": "yellow",
+                     "message": "differs; ED or TDP helps"}  # fmt: skip
+    assert (site / "badges" / "environments" / f"{IMAGES[0]}.json").is_file()
+    assert not (site / "sitemap.xml").exists()
+    published = build(small, tmp_path / "published", "https://example.org/tfdet/").folder
+    every = ElementTree.parse(published / "sitemap.xml").getroot()
+    listed = [one.text or "" for one in every.iter() if one.tag.endswith("loc")]
+    assert {name.removeprefix("https://example.org/tfdet/") for name in listed} == {
+        path.relative_to(published).as_posix() for path in pages(published)
+    }
+    assert 'rel="canonical" href="https://example.org/tfdet/index.html"' in (published / "index.html").read_text(
+        "utf-8"
+    )
+
+
+def test_a_long_text_is_cut_on_the_page_alone() -> None:
+    shown = str(site_page._finalize("x" * 1_000_000))
+    assert len(shown) < 5000 and "1,000,000 characters" in shown
+
+
+def test_running_text_has_code_stress_and_links_and_nothing_else() -> None:
+    assert (
+        words.code("`a<b` *do not* Conv*D/Conv*D <i>") == "<code>a&lt;b</code> <em>do not</em> Conv*D/Conv*D &lt;i&gt;"
+    )
+    assert words.code("one ` alone \u202e") == "one ` alone \\u202e"
+    link = words.cited('see https://github.com/a/b/pull/3, or javascript:alert(1) https://x.org/"onclick=y')
+    assert '<a rel="nofollow noreferrer" href="https://github.com/a/b/pull/3">a/b#3</a>, or javascript:alert(1)' in link
+    assert 'href="https://x.org/"' not in link or '"onclick' not in link.replace("&#34;onclick", "")

@@ -1,0 +1,224 @@
+"""The site in a real browser, opened as a file: found, filtered, shared, followed to a record, read by everybody."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from sites import pages
+
+from tfdet.base.paths import Project
+from tfdet.site.build import build
+from tfdet.store.records import read_records
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(
+    not CHROMIUM and not os.environ.get("TFDET_REQUIRE_BROWSER"), reason="no Chromium here to look at the pages"
+)
+WIDTHS = [390, 900, 1600]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def window(browser: Browser) -> Iterator[Callable[..., BrowserContext]]:
+    """window(width, scheme): whose pages must not complain, of a policy that was broken or anything else."""
+    opened: list[BrowserContext] = []
+    complaints: list[str] = []
+
+    def make(width: int = 1600, scheme: str = "light") -> BrowserContext:
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
+        context.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        context.on("weberror", lambda error: complaints.append(str(error.error)))
+        opened.append(context)
+        return context
+
+    yield make
+    for context in opened:
+        context.close()
+    assert complaints == []
+
+
+def show(context: BrowserContext, path: Path, fragment: str = "") -> Page:
+    page = context.new_page()
+    page.goto(path.as_uri() + fragment)
+    if path.name == "table.html":
+        page.locator("body[data-ready]").wait_for(state="attached")
+    return page
+
+
+def one_of_each_kind(site: Path, longest: bool = True) -> dict[str, Path]:
+    """The longest page has the most of what can be wrong, and takes the longest; else one of middle length."""
+    found: dict[str, list[Path]] = defaultdict(list)
+    for path in sorted(pages(site), key=lambda path: path.stat().st_size):
+        found[json.loads(path.with_suffix(".json").read_text("utf-8"))["kind"]].append(path)
+    return {kind: some[-1 if longest else len(some) // 2] for kind, some in found.items()}
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_page_is_wider_than_the_window(site: Path, window: Callable[..., BrowserContext], width: int) -> None:
+    context = window(width)
+    for kind, path in one_of_each_kind(site).items():
+        page = show(context, path)
+        wide, room = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+        assert wide <= room, (kind, path, wide)
+        page.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(900, "light"), (390, "dark")])
+def test_everybody_can_read_it(site: Path, window: Callable[..., BrowserContext], width: int, scheme: str) -> None:
+    """Axe finds nothing serious: names, roles, contrast, keyboard."""
+    context = window(width, scheme)
+    for kind, path in one_of_each_kind(site, longest=False).items():
+        page = show(context, path)
+        for details in page.locator("details").all()[:3]:
+            details.evaluate("element => { element.open = true }")
+        found = Axe().run(page, options={"preload": False}).response["violations"]
+        serious = [
+            (v["id"], [node["html"][:160] for node in v["nodes"][:3]])
+            for v in found
+            if v["impact"] in ("serious", "critical")
+        ]
+        assert serious == [], (kind, path)
+        page.close()
+
+
+def state(page: Page) -> dict[str, Any]:
+    """What the reader of the table sees."""
+    chosen = {name: page.locator(f"#f-{name}").input_value() for name in ("verdict", "device", "environment")}
+    rows = page.locator(".tabulator-row:not(.tabulator-group)").all_inner_texts()
+    return {**chosen, "q": page.locator("#q").input_value(), "group": page.locator("#group").input_value(),
+            "count": page.locator("#count").inner_text(), "rows": rows[:5]}  # fmt: skip
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_from_a_search_to_a_record(site: Path, window: Callable[..., BrowserContext], width: int) -> None:
+    context = window(width)
+    start = show(context, site / "index.html")
+    start.locator("#q").fill("tf.gather 2.0")
+    first = start.locator("#found a").first
+    expect(first).to_contain_text("tf2.0")
+    first.click()
+    expect(start.locator("h1")).to_contain_text("tf.gather")
+
+    table = show(context, site / "table.html")
+    whole = table.locator("#count").inner_text()
+    table.locator("#q").fill("random-op-without-seed")
+    table.locator("#f-device").select_option("cpu")
+    table.locator("#f-environment").select_option("tf2.21")
+    table.locator("#f-verdict").select_option("nondeterministic")
+    table.locator("#group").select_option("solution")
+    table.locator(".tabulator-col[tabulator-field=differed]").click()
+    expect(table.locator(".tabulator-group").first).to_be_visible()
+    before = state(table)
+    assert before["count"] != whole and "tf2.21" in before["rows"][0]
+
+    shared = show(context, site / "table.html", table.evaluate("location.hash"))
+    expect(shared.locator("#count")).to_have_text(before["count"])
+    assert state(shared) == before and table.evaluate("location.hash").count("=") == 6
+
+    shared.locator(".tabulator-row a").first.click()
+    expect(shared.locator("h1")).to_contain_text("tf2.21")
+    record = shared.locator("details.record").first
+    record.locator("summary").click()
+    expect(record.locator(".digest").first).to_be_visible()
+    cell = shared.locator("section.cell:target")
+    cell.locator("button.copy").click()
+    expect(cell.locator("button.copy")).to_have_text("Copied")
+    assert pasted(start).startswith("tfdet run tf2.21 --device cpu --source random-op-without-seed")
+
+
+def pasted(page: Page) -> str:
+    """What the clipboard holds."""
+    page.bring_to_front()
+    page.goto(page.url.split("/cells/")[0] + "/index.html")
+    page.locator("#q").click()
+    page.keyboard.press("Control+V")
+    return page.locator("#q").input_value()
+
+
+def test_the_table_by_keyboard(site: Path, window: Callable[..., BrowserContext]) -> None:
+    page = show(window(), site / "table.html")
+    page.keyboard.press("/")
+    page.keyboard.type("gather-backprop tf2.0")
+    expect(page.locator("#q")).to_have_value("gather-backprop tf2.0")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".tabulator-row.active")).to_have_count(1)
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"/cells/tf2\.0/gather-backprop\.html#"))
+
+
+def test_what_is_filtered_is_exported(site: Path, window: Callable[..., BrowserContext]) -> None:
+    page = show(window(), site / "table.html", "#environment=tf2.0&verdict=nondeterministic&hide=audit")
+    with page.expect_download() as download:
+        page.locator("#export").click()
+    rows = list(csv.DictReader(Path(download.value.path()).read_text("utf-8-sig").splitlines()))
+    assert f"{len(rows):,} of" in page.locator("#count").inner_text()
+    assert {row["Environment"] for row in rows} == {"tf2.0"} and {row["Verdict"] for row in rows} == {
+        "nondeterministic"
+    }
+    assert "Claim" in rows[0] and "Audit" not in rows[0]
+
+
+def test_an_address_from_a_stranger_is_no_markup(site: Path, window: Callable[..., BrowserContext]) -> None:
+    hostile = "#q=%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E&group=constructor&sort=__proto__-desc&verdict=none&hide=x.y"
+    page = show(window(), site / "table.html", hostile)
+    assert page.locator("#q").input_value().startswith("<img")
+    assert page.locator("#table img").count() == 0
+
+
+@pytest.mark.tensorflow
+def test_a_copied_command_makes_the_same_observation(
+    small: Project, site: Path, window: Callable[..., BrowserContext], tf_python: Callable[[str], Path], tmp_path: Path
+) -> None:
+    tf_python("tf2.21")
+    page = show(window(), site / "cells" / "tf2.21" / "random-op-without-seed.html", "#cpu.SEED")
+    command = shlex.split(page.locator("section.cell:target button.copy").get_attribute("data-copy") or "")
+    assert command[0] == "tfdet"
+    environ = {
+        **os.environ,
+        "TFDET_ROOT": str(small.root),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    subprocess.run(command, cwd=tmp_path, env=environ, check=True, capture_output=True, timeout=300)
+    shown = json.loads((site / "cells" / "tf2.21" / "random-op-without-seed.json").read_text("utf-8"))["data"][
+        "records"
+    ]
+    before = {(record["case"], record["solution"]): record["observation"] for record in shown}
+    again = {
+        (r.case, r.solution): r.observation for r in read_records(tmp_path / "again.jsonl") if r.solution == "SEED"
+    }
+    assert again and again == {key: before[key] for key in again}
+
+
+def test_the_readmes_picture(
+    site: Path, window: Callable[..., BrowserContext], checkout: Project, tmp_path: Path
+) -> None:
+    """TFDET_PICTURE=1 renews it, from all evidence."""
+    whole = build(checkout, tmp_path / "site").folder if os.environ.get("TFDET_PICTURE") else site
+    page = show(window(1200), whole / "sources" / "crop-and-resize-backprop.html")
+    page.evaluate("document.querySelector('h2').scrollIntoView()")
+    kept = checkout.root / "docs" / "site.png"
+    made = kept if os.environ.get("TFDET_PICTURE") else tmp_path / "picture.png"
+    page.screenshot(path=str(made), clip={"x": 0, "y": 0, "width": 1200, "height": 540})
+    assert kept.read_bytes()[:8] == made.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" and kept.stat().st_size < 200_000

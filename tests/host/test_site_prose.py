@@ -1,0 +1,55 @@
+"""What the site says in prose is so: its cells, its programs, its links."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from tfdet.base.paths import Project
+from tfdet.site import links, prose
+from tfdet.verdicts.read import load_status
+
+SEED_ISSUES = {2652, 2732, 13932, 16889, 18096, 29101}
+SEED_PULLS = {10636, 24273, 24747, 25269, 25796, 29667, 31389, 31465, 32979, 33483}
+
+
+def test_each_myth_is_answered_by_cells_that_say_so(checkout: Project) -> None:
+    status = load_status(checkout)
+    for myth in prose.myths():
+        assert myth.shown or myth.run, myth.key
+        for one in myth.shown:
+            assert str(status.cell(one.key).cell.verdict) == one.verdict, one
+    assert len(prose.myths()) == 5, "the talk's list"
+    assert len({myth.key for myth in prose.myths()}) == 5
+
+
+def test_each_program_that_a_myth_names_is_there(checkout: Project) -> None:
+    for myth in prose.myths():
+        for one in myth.run:
+            assert one.name in (checkout.root / one.file).read_text("utf-8"), one
+
+
+def test_the_catalogue_has_all_of_the_seeds(checkout: Project) -> None:
+    numbers = Counter(
+        (link.kind, int(found[1]))
+        for link in links.catalogue()
+        if link.seed and (found := re.search(r"tensorflow/tensorflow/(?:issues|pull)/(\d+)$", link.address))
+    )
+    wanted = {("issue", number) for number in SEED_ISSUES} | {("pull request", number) for number in SEED_PULLS}
+    assert set(numbers) == wanted and set(numbers.values()) == {1}
+
+
+def test_each_link_is_one_of_its_kind_and_of_known_sources(checkout: Project) -> None:
+    sources = load_status(checkout).matrix.sources
+    addresses = Counter(link.address for link in links.catalogue())
+    assert not [address for address, count in addresses.items() if count > 1]
+    for link in links.catalogue():
+        assert set(link.sources) <= set(sources), link
+        assert ("/pull/" in link.address) == (link.kind == "pull request"), link
+        assert ("/issues/" in link.address) == (link.kind == "issue"), link
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", links.whole().known_on)
+
+
+def test_prose_is_no_markup_of_others() -> None:
+    assert "<script>" not in prose.rendered("<script>alert(1)</script>\n\n[x](javascript:alert(1))")
+    assert "javascript:" not in re.sub(r"\[x\]\(.*?\)", "", str(prose.rendered("[x](javascript:alert(1))")))

@@ -1,0 +1,113 @@
+"""Programs that `trace locate` has not been made for, each with what it should say: the folder `collection`.
+
+A program's docstring says `form: ...`, `in: ENV ENV` (default: all), `fresh: ...` where runs must not be forks of one
+process, and what is expected, the root first: `expect: OP | CLASS | ROW | NAME=VALUE` (alternatives with /, * for any),
+`expect: length` where one run is longer, or `expect: same`. The lines are marked `# <- culprit`;
+`# <- or` marks a line that is as right: a layer that draws its seed when it is made, say.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from forks import TRACE, Forks, Job
+
+from tfdeterminism.trace.analyse.format import BadTrace
+from tfdeterminism.trace.analyse.launch import Failed, Launcher
+from tfdeterminism.trace.analyse.progress import Progress
+from tfdeterminism.trace.analyse.search import Search
+
+FOLDER = Path(__file__).resolve().parent / "collection"
+ENVIRONMENTS = ("tf2.21", "tf2.0", "tf1.14")
+
+
+class Program:
+    """One program, and what is known of it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.name, self.text = path, path.stem, path.read_text("utf-8")
+        self.form = self._said("form")
+        self.environments = self._said("in").split() or list(ENVIRONMENTS)
+        self.fresh = bool(self._said("fresh"))
+        self.expected = [spec.split(" | ") for spec in re.findall(r"^expect: (.*)", self.text, re.M) if spec != "same"]
+        self.others = [n for n, line in enumerate(self.text.splitlines(), 1) if line.endswith("# <- or")]
+        self.lines = [n for n, line in enumerate(self.text.splitlines(), 1) if line.endswith("# <- culprit")]
+
+    def _said(self, name: str) -> str:
+        found = re.search(rf"^{name}: (.*)", self.text, re.M)
+        return found.group(1) if found else ""
+
+    def faults(self, found: Mapping[str, Any]) -> list[str]:
+        """What `locate --json` says otherwise than it should."""
+        if not self.expected:
+            return [] if found["result"] == "same" else [f"accused: {found['verdict']}"]
+        if self.expected == [["length"]]:
+            length = found["result"] == "structure" and not found["culprits"]
+            return [] if length else [f"{found['result']}: {found['verdict']}"]
+        culprits = found["culprits"]
+        wrong = [f"{len(culprits)} culprits, not {len(self.expected)}: {[one['op_type'] for one in culprits]}"]
+        if len(culprits) == len(self.expected):
+            wrong = []
+        for line, want, got in zip(self.lines, self.expected, culprits, strict=False):
+            wrong += self._faults_of(want, line, got)
+        return wrong or ([f"nothing found: {found['verdict']}"] if not culprits else [])
+
+    def _faults_of(self, want: Sequence[str], line: int, got: Mapping[str, Any]) -> list[str]:
+        op, kind, *rest = want
+        more = dict(part.split("=") for part in rest if "=" in part)
+        facts = [("op", op, got["op_type"].replace("IteratorGetNextSync", "IteratorGetNext")),
+                 ("class", kind, got["class"]),
+                 ("line", "/".join(f"{self.path.name}:{one}" for one in [line, *self.others]),
+                  f"{Path(got['file'] or '').name}:{got['line']}"),
+                 ("row", next((part for part in rest if "=" not in part), "*"), got["source"]),
+                 ("step", more.get("step", "*"), str(got["step"]))]  # fmt: skip
+        return [f"{what} {said}, not {wanted}" for what, wanted, said in facts
+                if wanted != "*" and said not in wanted.split("/")]  # fmt: skip
+
+
+def programs(environment: str) -> list[Program]:
+    every = [Program(path) for path in sorted(FOLDER.glob("*.py"))]
+    return [one for one in every if environment in one.environments]
+
+
+class Forked(Launcher):
+    """Runs are forks of one process that has imported TensorFlow."""
+
+    def __init__(self, program: Program, folder: Path, forks: Forks) -> None:
+        super().__init__([str(program.path)], str(folder))
+        self._forks, self._fresh = forks, program.fresh
+
+    def record(self, number: int, options: Sequence[str], environment: Any = None) -> None:
+        arguments = [*TRACE, "run", *options, "--", *self._program]
+        job = Job(arguments, environment=dict(environment or {}), fresh=self._fresh, alone=True)
+        (ran,) = self._forks.run([job])
+        Path(self._log).write_text(ran.stdout + ran.stderr, "utf-8")
+        if ran.returncode:
+            raise self._failed(ran.returncode, number)
+
+    def replay(self, path: str, times: int) -> Any:
+        (ran,) = self._forks.run([Job([*TRACE, "replay", path, "--times", str(times)], alone=True)])
+        if ran.returncode not in (0, 1):
+            raise Failed(ran.stderr.strip().splitlines()[0], "")
+        return json.loads(ran.stdout.strip().splitlines()[-1])
+
+
+def located(program: Program, forks: Forks, folder: Path, runs: int = 5) -> dict[str, Any]:
+    """What `locate --json` gives for a program."""
+    progress = Progress(8, out=io.StringIO())
+    search = Search([str(program.path)], str(folder), runs, progress=progress,
+                    launcher=Forked(program, folder, forks))  # fmt: skip
+    return search.search().as_json()
+
+
+def faults(program: Program, forks: Forks, folder: Path, runs: int = 5) -> list[str]:
+    """What is wrong about it, [] where all is right."""
+    try:
+        return program.faults(located(program, forks, folder, runs))
+    except (Failed, BadTrace) as error:
+        return [f"failed: {error.cause}"]

@@ -1,0 +1,64 @@
+"""The collection of programs with a known truth: what it holds, and the quick ones searched whole.
+
+All of them: python benchmarks/trace_collection.py ENV.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from collection import ENVIRONMENTS, Program, faults, programs
+from forks import Forks
+
+FORMS = {
+    "Estimator", "Keras fit", "TF1 session", "custom loop", "distribution strategies", "eager", "function",
+    "generators", "gradients of gradients", "late start", "mixed precision", "no optimizer", "py_function",
+    "saved and restored",
+    "several feeds", "structure", "tf.data", "threads in Python", "two culprits", "while and map_fn",
+}  # fmt: skip
+# One of each class of fault that the debug tool had, and clean ones of the same kinds.
+QUICK = {
+    "tf2.21": ["clean_inference", "clean_late", "data_slices_from_python", "late_constant", "late_variable",
+               "map_fn_random", "no_optimizer_statistics", "runs_until_a_time", "session_initializer",
+               "threads_race_on_variable", "two_at_different_steps"],
+    "tf2.0": ["clean_session_while", "late_feed", "session_dataset_fed"],
+    "tf1.14": ["clean_histogram", "map_fn_random_session", "no_optimizer_session"],
+}  # fmt: skip
+
+
+def test_the_collection_is_whole() -> None:
+    every = {one.name: one for environment in ENVIRONMENTS for one in programs(environment)}
+    assert len(every) >= 60
+    assert {one.form for one in every.values()} == FORMS
+    for one in every.values():
+        assert one.name.startswith("clean_") == (not one.expected), one.name
+        assert len(one.lines) == (0 if one.expected == [["length"]] else len(one.expected)), one.name
+
+
+def test_what_is_wrong_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "noise.py"
+    path.write_text('"""Noise.\n\nform: eager\nexpect: PyFunc | Python feed\n"""\nnoise()  # <- culprit\n')
+    program = Program(path)
+    right = {"op_type": "PyFunc", "class": "Python feed", "file": "noise.py", "line": 6, "source": None, "step": 0}
+    found = {"result": "diverged", "verdict": "", "culprits": [right]}
+    assert program.faults(found) == []
+    assert program.faults({**found, "culprits": [{**right, "line": 7}]}) == ["line noise.py:7, not noise.py:6"]
+    assert program.faults({**found, "culprits": [right, right]}) == ["2 culprits, not 1: ['PyFunc', 'PyFunc']"]
+    assert program.faults({**found, "culprits": []})
+    path.write_text('"""Clean.\n\nform: eager\nexpect: same\n"""\n')
+    assert Program(path).faults(found) == ["accused: "]
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("environment", QUICK)
+def test_the_quick_ones_are_right(environment: str, forks: Callable[[str], Forks], tmp_path: Path) -> None:
+    wrong = {}
+    for program in programs(environment):
+        if program.name in QUICK[environment]:
+            folder = tmp_path / program.name
+            folder.mkdir()
+            wrong[program.name] = faults(program, forks(environment), folder)
+    assert len(wrong) == len(QUICK[environment])
+    assert not {name: found for name, found in wrong.items() if found}

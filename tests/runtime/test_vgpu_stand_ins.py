@@ -1,0 +1,60 @@
+"""Whole programs on the virtual GPU in a stock TensorFlow: its kernels, and stand-ins for cuBLAS and cuDNN."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tfdet.base.errors import RunFailed
+from tfdet.base.paths import Project
+from tfdet.engines import vgpu
+from tfdet.engines.venv import VenvEngine
+from tfdet.matrix.load import load_matrix
+
+PROGRAM = Path(__file__).with_name("programs") / "vgpu_training.py"
+CLOSED = {
+    "dense": {"cublasSgemm_v2"},
+    "convolutions": {
+        "cublasSgemm_v2",
+        "cudnnBatchNormalizationBackwardEx",
+        "cudnnBatchNormalizationForwardTrainingEx",
+        "cudnnConvolutionBackwardData",
+        "cudnnConvolutionBackwardFilter",
+        "cudnnConvolutionForward",
+        "cudnnPoolingBackward",
+        "cudnnPoolingForward",
+    },
+}
+
+
+def run(checkout: Project, kind: str, *, stand_ins: bool) -> subprocess.CompletedProcess[str]:
+    try:
+        python = VenvEngine(checkout).interpreter(
+            "tf2.0", load_matrix(checkout.matrix).environment("tf2.0"), "gpu", bare=True
+        )
+    except RunFailed as error:
+        if "no CPython" in error.cause and not os.environ.get("CI"):
+            pytest.skip(error.cause)
+        raise
+    environ = vgpu.environ(vgpu.library(checkout), "random:7", stand_ins=stand_ins)
+    return subprocess.run([str(python), str(PROGRAM), kind], env=environ, capture_output=True, text=True, timeout=900)
+
+
+@pytest.mark.parametrize("kind", CLOSED)
+def test_training_comes_to_what_it_does_on_the_cpu(checkout: Project, kind: str) -> None:
+    done = run(checkout, kind, stand_ins=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout)[kind] < 1e-5
+    said = {line.split()[1] for line in done.stderr.splitlines() if "is stood in for on the CPU" in line}
+    assert said >= CLOSED[kind]
+    assert "not on the virtual GPU" not in done.stderr
+
+
+def test_without_stand_ins_the_program_is_told_what_is_missing(checkout: Project) -> None:
+    done = run(checkout, "dense", stand_ins=False)
+    assert done.returncode == 1
+    assert "NotImplementedError: cublasSgemm_v2 is not on the virtual GPU" in done.stderr

@@ -1,0 +1,199 @@
+"""VGPU_CHECK=initialised tells reads of what was never written, and nothing of what was, by whom ever."""
+
+import ctypes
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from closed_library import Library
+from virtual_device import Device, build, kernel
+
+# The first parameter's word for the thread goes to the second's.
+COPY = """ld.param.u64 %l0, [p0]; ld.param.u64 %l1, [p1]; mul.wide.u32 %l2, %i, 4;
+add.u64 %l0, %l0, %l2; add.u64 %l1, %l1, %l2;
+READ
+st.global.u32 [%l1], %r1;"""
+SHARED = ".shared .align 16 .b8 word[256];"
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """Another library than that of the other tests: VGPU_CHECK is read once."""
+    path = tmp_path_factory.mktemp("library") / "libvgpu-initialised.so"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VGPU_CHECK", "initialised")
+        yield Device(shutil.copy(build(), path))
+
+
+@pytest.fixture
+def found(own, capfd):
+    """The lines that a launch of `body` says, on arrays or on what they are given."""
+
+    def run(body, *given, head="", grid=1, block=32):
+        result, module = own.load(kernel(body, [f"p{k}" for k in range(len(given))], head=head))
+        result, function = own.function(module)
+        assert result == 0
+        capfd.readouterr()
+        pointers = (ctypes.c_void_p * len(given))(*[ctypes.addressof(one) for one in given])
+        assert own.cuda.cuLaunchKernel(function, grid, 1, 1, block, 1, 1, 0, None, pointers, None) == 0
+        return [line for line in capfd.readouterr().err.splitlines() if "never written in k" in line]
+
+    return run
+
+
+def put(own, at, values):
+    data = np.ascontiguousarray(values)
+    assert own.cuda.cuMemcpyHtoD_v2(at, data.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(data.nbytes)) == 0
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        "ld.global.u32 %r1, [%l0];",
+        "ld.u32 %r1, [%l0];",
+        "ld.volatile.global.u32 %r1, [%l0];",
+        "ld.global.nc.u32 %r1, [%l0];",
+        "atom.global.add.u32 %r1, [%l0], 1;",
+        "red.global.add.u32 [%l0], 1;",
+    ],
+)
+def test_a_read_of_fresh_memory(own, found, read):
+    fresh, out = own.allocate(128), own.allocate(128)
+    first, *others = found(COPY.replace("READ", read), fresh, out)
+    assert not others
+    assert re.fullmatch(
+        r"vgpu: never written in k: the read of line 14 by thread 0 of block 0, "
+        r"at byte 0 of allocation \d+ \(32 times\)",
+        first,
+    )
+
+
+def test_one_byte_is_enough(own, found):
+    """Of 32 words one lacks its third byte."""
+    fresh, out = own.allocate(128), own.allocate(128)
+    put(own, fresh, np.zeros(78, np.uint8))
+    put(own, ctypes.c_uint64(fresh.value + 79), np.zeros(49, np.uint8))
+    (line,) = found(COPY.replace("READ", "ld.global.u32 %r1, [%l0];"), fresh, out)
+    assert "by thread 19 of block 0, at byte 78 of allocation" in line
+    assert line.endswith("(1 times)")
+
+
+def fill(own, fresh):
+    assert own.cuda.cuMemsetD32_v2(fresh, 7, ctypes.c_size_t(32)) == 0
+
+
+def copy_from_host(own, fresh):
+    put(own, fresh, np.zeros(32, np.uint32))
+
+
+def copy_from_device(own, fresh):
+    other = own.allocate(128)
+    fill(own, other)
+    assert own.cuda.cuMemcpyDtoD_v2(fresh, other, ctypes.c_size_t(128)) == 0
+
+
+@pytest.mark.parametrize("write", [fill, copy_from_host, copy_from_device])
+def test_what_a_call_wrote(own, found, write):
+    fresh, out = own.allocate(128), own.allocate(128)
+    write(own, fresh)
+    assert found(COPY.replace("READ", "ld.global.u32 %r1, [%l0];"), fresh, out) == []
+
+
+def test_what_a_kernel_wrote(own, found):
+    fresh, out, last = own.allocate(128), own.allocate(128), own.allocate(128)
+    fill(own, fresh)
+    read = COPY.replace("READ", "ld.global.u32 %r1, [%l0];")
+    assert found(read, fresh, out) == []
+    assert found(read, out, last) == []
+    assert len(found(read, own.allocate(128), last)) == 1
+    assert found(read, last, out) == [], "what was read without a value is a value from there on"
+
+
+def test_a_copy_hands_on_and_does_not_complain(own, found, capfd):
+    fresh, other, out = own.allocate(128), own.allocate(128), own.allocate(128)
+    fill(own, other)
+    put(own, fresh, np.zeros(16, np.uint32))
+    assert own.cuda.cuMemcpyDtoD_v2(other, fresh, ctypes.c_size_t(128)) == 0
+    assert "never written" not in capfd.readouterr().err
+    (line,) = found(COPY.replace("READ", "ld.global.u32 %r1, [%l0];"), other, out)
+    assert "by thread 16 of block 0, at byte 64" in line
+
+
+def test_memory_that_comes_again_is_fresh(own, found):
+    out = own.allocate(128)
+    for _ in range(3):
+        fresh = own.allocate(128)
+        assert len(found(COPY.replace("READ", "ld.global.u32 %r1, [%l0];"), fresh, out)) == 1
+        fill(own, fresh)
+        own.cuda.cuMemFree_v2(fresh)
+
+
+def test_what_the_host_writes_without_a_call(own, found):
+    managed, pinned, out = ctypes.c_uint64(), ctypes.c_uint64(), own.allocate(128)
+    assert own.cuda.cuMemAllocManaged(ctypes.byref(managed), ctypes.c_size_t(128), 1) == 0
+    assert own.cuda.cuMemHostAlloc(ctypes.byref(pinned), ctypes.c_size_t(128), 0) == 0
+    for given in (managed, pinned):
+        assert found(COPY.replace("READ", "ld.global.u32 %r1, [%l0];"), given, out) == []
+
+
+def test_variables_of_a_module_have_values(own, found):
+    head = ".global .align 4 .u32 given = 7;\n.global .align 4 .u32 none;\n.const .align 4 .u32 constant = 1;"
+    read = "ld.global.u32 %r1, [given]; ld.global.u32 %r2, [none]; ld.const.u32 %r3, [constant];"
+    assert found(COPY.replace("READ", read), own.allocate(128), own.allocate(128), head=head) == []
+
+
+NEIGHBOUR = """mov.u64 %l3, word; mul.wide.u32 %l4, %t, 4; add.u64 %l4, %l3, %l4; st.shared.u32 [%l4], %t;
+bar.sync 0; ld.shared.u32 %r1, [%l3+OFFSET];"""
+
+
+@pytest.mark.parametrize(("offset", "lines"), [(0, 0), (126, 0), (128, 1)])
+def test_shared_memory(own, found, offset, lines):
+    """Each block's is fresh, though it lies where the last one's was."""
+    read = NEIGHBOUR.replace("OFFSET", str(offset)).replace("u32 %r1", "u16 %h1")
+    given = own.allocate(128), own.allocate(512)
+    said = found(COPY.replace("READ", read + "mov.u32 %r1, 0;"), *given, head=SHARED, grid=3)
+    assert len(said) == lines
+    block_alone = "setp.eq.u32 %p1, %ctaid.x, 0; @%p1 st.shared.u32 [word+192], 1; ld.shared.u32 %r1, [word+192];"
+    (line,) = found(COPY.replace("READ", block_alone), *given, head=SHARED, grid=3)
+    assert "of block 1, at byte 192 of shared memory (64 times)" in line
+
+
+def test_memory_of_the_thread_alone_is_not_looked_at(own, found):
+    body = ".local .align 4 .b8 mine[8];\nld.local.u32 %r1, [mine];"
+    body += "mov.u64 %l5, mine; cvta.local.u64 %l5, %l5; ld.u32 %r2, [%l5];"
+    assert found(COPY.replace("READ", body), own.allocate(128), own.allocate(128)) == []
+
+
+def test_what_a_stand_in_reads_and_writes(own, tmp_path, capfd, monkeypatch):
+    monkeypatch.setenv("VGPU_CHECK", "initialised")
+    library = Library(tmp_path)
+    fresh, made, one = library.allocate(16), library.allocate(16), library.scalar(1, "float32")
+    x, none = library.put(np.ones(2, np.float32)), library.scalar(0, "float32")
+    library.call("cublasSgemv_v2", None, 0, 2, 2, one, fresh, 2, x, 1, none, made, 1)
+    said = capfd.readouterr().err
+    assert re.search(r"vgpu: never written in cublasSgemv_v2: a read at byte 0 of allocation \d+\n", said)
+    library.call("cublasSscal_v2", None, 2, one, made, 1)
+    assert "never written" not in capfd.readouterr().err
+    library.call("cublasSscal_v2", None, 3, one, made, 1)
+    assert "never written in cublasSscal_v2: a read at byte 8" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("checks", "code"), [("races,initialised", 0), ("initialised", 0), ("initialized", 2), ("race", 2)]
+)
+def test_checks_may_be_joined_and_must_exist(checks, code):
+    program = f"import ctypes; ctypes.CDLL({build()!r}).vgpu_launches()"
+    done = subprocess.run([sys.executable, "-c", program], env={"VGPU_CHECK": checks}, capture_output=True, text=True)
+    assert done.returncode == code
+    assert ("VGPU_CHECK: nothing is called" in done.stderr) == bool(code)
+
+
+def test_both_checks_at_once(device, monkeypatch):
+    monkeypatch.setenv("VGPU_CHECK", "races,initialised")
+    body = "ld.param.u64 %l0, [p0]; ld.shared.u32 %r1, [word]; st.global.u32 [%l0], %r1;"
+    _, _, said = device.apart(kernel(body, ["p0"], head=SHARED), [np.zeros(1, np.uint32)], grid=2, block=2)
+    assert "race in k" in said
+    assert "never written in k" in said

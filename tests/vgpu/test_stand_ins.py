@@ -1,0 +1,114 @@
+"""Stand-ins of closed libraries: off unless asked for, named in every output, their memory checked as a kernel's is."""
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from closed_library import Library
+from virtual_device import build
+
+# Two products, of which the second is the first's again, and one whose result does not fit its memory.
+PROGRAM = """
+import sys, ctypes, pathlib
+sys.path.insert(0, {folder!r})
+import numpy as np
+from virtual_device import Device
+device = Device({library!r})
+cuda = device.cuda
+cuda.vgpu_stood_in.restype = cuda.vgpu_refused.restype = ctypes.c_char_p
+a, c = device.allocate(400), device.allocate(400)
+one = (ctypes.c_float * 1)(1)
+def product(rows, to=c, **_):
+    return cuda.cublasSgemm_v2(None, 0, 0, rows, 10, 10, one, a, rows, a, 10, one, to, rows)
+def pooling():
+    return cuda.cudnnSetTensor(None, None, None, None)
+try:
+    {body}
+except NotImplementedError as error:
+    print(error)
+print(cuda.vgpu_stood_in().decode().split(), cuda.vgpu_refused().decode().split())
+"""
+
+
+def run(body, **environment):
+    text = PROGRAM.format(folder=str(Path(__file__).parent), library=build(), body=body)
+    kept = {name: value for name, value in os.environ.items() if name != "VGPU_STAND_INS"}
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=120, env={**kept, **environment}
+    )
+    return done.returncode, done.stdout.splitlines(), done.stderr.splitlines()
+
+
+def test_nothing_is_stood_in_for_unless_asked(tmp_path):
+    for environment in ({}, {"VGPU_STAND_INS": ""}, {"VGPU_STAND_INS": "cudnn"}):
+        code, said, errors = run("product(10)\n    for _ in range(9): pass", **environment)
+        assert (code, said) == (0, ["cublasSgemm_v2 is not on the virtual GPU", "[] ['cublasSgemm_v2']"])
+        assert errors == ["vgpu: not on the virtual GPU: cublasSgemm_v2"]
+
+
+@pytest.mark.parametrize("chosen", ["cublas", "all", "cudnn,cublas"])
+def test_what_was_stood_in_for_is_named_once_and_in_the_report(tmp_path, chosen):
+    report = tmp_path / "report"
+    code, said, errors = run("print(product(10), product(10))", VGPU_STAND_INS=chosen, VGPU_REPORT=str(report))
+    assert (code, said) == (0, ["0 0", "['cublasSgemm_v2'] []"])
+    assert errors == ["vgpu: cublasSgemm_v2 is stood in for on the CPU: its last bits are not NVIDIA's"]
+    lines = [json.loads(line) for line in report.read_text("utf-8").splitlines()]
+    assert lines == 2 * [{"before_launch": 0, "stood_in": "cublasSgemm_v2"}]
+
+
+def test_a_library_that_has_none_is_no_choice():
+    for chosen in ("cufft", "cublasLt", "cublas,,cudnn", "ALL"):
+        code, _, errors = run("product(10)", VGPU_STAND_INS=chosen)
+        assert code == 2
+        assert "VGPU_STAND_INS: none for" in errors[-1]
+
+
+@pytest.mark.parametrize(
+    "call", ["product(11)", "product(10, ctypes.c_uint64(c.value + 4))", "product(10, ctypes.c_uint64(8))"]
+)
+def test_an_access_outside_of_what_was_allocated_is_a_kernels_error(call):
+    """It ends nothing but the device: what comes after has the same error."""
+    body = f"print({call}, product(10), cuda.cuStreamSynchronize(None))"
+    code, said, errors = run(body, VGPU_STAND_INS="all")
+    assert (code, said[0]) == (0, "13 13 700")
+    assert "an access outside of what was allocated in cublasSgemm_v2" in errors[0]
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    return Library(tmp_path_factory.mktemp("library"))
+
+
+def test_what_no_stand_in_computes_is_refused_by_its_name(library):
+    """Bytes in vectors of channels: the call is known, this use of it is not."""
+    library.cuda.vgpu_refused.restype = ctypes.c_char_p
+    tensor = ctypes.c_void_p()
+    library.call("cudnnCreateTensorDescriptor", ctypes.byref(tensor))
+    library.call("cudnnSetTensor4dDescriptor", tensor, 0, 5, 1, 4, 2, 2)
+    at = library.put(np.zeros(16, np.int8))
+    with pytest.raises(NotImplementedError, match="cudnnSetTensor is not on the virtual GPU"):
+        library.status("cudnnSetTensor", None, tensor, at, at)
+        raise AssertionError("it went on")
+    assert library.cuda.vgpu_refused().decode() == "cudnnSetTensor"
+    assert "cudnnSetTensor" not in library.stood_in()
+
+
+def test_the_same_bytes_under_every_schedule(library):
+    """A sum has one order: the first addend first."""
+    random = np.random.default_rng(0)
+    x = random.uniform(-1, 1, 10_000).astype(np.float32)
+    at, made = library.put(x), set()
+    for schedule in [b"serial", b"reverse", b"random:1", b"adversary:2"]:
+        assert library.cuda.vgpu_set_schedule(schedule) == 0
+        total = np.zeros(1, np.float32)
+        library.call("cublasSdot_v2", None, x.size, at, 1, at, 1, total)
+        made.add(total.tobytes())
+    wanted = np.float32(0)
+    for one in x:
+        wanted += one * one
+    assert made == {wanted.tobytes()}

@@ -1,0 +1,261 @@
+"""cuBLAS's stand-ins against NumPy in double precision: transposes, leading dimensions, alpha, beta, pointer modes."""
+
+import ctypes
+import itertools
+
+import numpy as np
+import pytest
+from closed_library import BLAS, Library, tolerance
+
+OPERATIONS = [lambda a: a, lambda a: a.T, lambda a: a.conj().T]
+TYPES = list(BLAS)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    return Library(tmp_path_factory.mktemp("library"))
+
+
+def numbers(random, shape, dtype):
+    made = random.uniform(-1, 1, shape)
+    if np.dtype(dtype).kind == "c":
+        made = made + 1j * random.uniform(-1, 1, shape)
+    return made.astype(dtype)
+
+
+def columns(values, step):
+    """As it lies in memory, column by column, with NaN between them that nobody may look at."""
+    held = np.full((values.shape[1], step), np.nan if values.dtype.kind in "fc" else 7, values.dtype)
+    held[:, : values.shape[0]] = values.T
+    return held
+
+
+def wide(values):
+    return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
+
+
+class Problem:
+    """op(A) op(B) alpha + C beta, drawn from a seed."""
+
+    def __init__(self, seed, dtype, op_a, op_b, beta=None, count=1):
+        random = np.random.default_rng(seed)
+        self.dtype, self.ops, self.count = dtype, (op_a, op_b), count
+        self.m, self.n, self.k = (int(one) for one in random.integers(1, 45, 3))
+        shape_a, shape_b = (self.m, self.k), (self.k, self.n)
+        shapes = [shape_a[::-1] if op_a else shape_a, shape_b[::-1] if op_b else shape_b, (self.m, self.n)]
+        self.steps = [shape[0] + int(random.integers(0, 3)) for shape in shapes]
+        self.given = [[numbers(random, shape, dtype) for shape in shapes] for _ in range(count)]
+        self.alpha = 1.5
+        self.beta = [0.0, 1.0, -0.5][seed % 3] if beta is None else beta
+        if self.beta == 0:
+            for one in self.given:
+                one[2][:] = np.nan  # what counts for nothing is not looked at
+
+    def held(self, which):
+        return np.stack([columns(one[which], self.steps[which]) for one in self.given])
+
+    def wanted(self):
+        for a, b, c in self.given:
+            kept = 0 if self.beta == 0 else self.beta * wide(c)
+            yield self.alpha * (OPERATIONS[self.ops[0]](wide(a)) @ OPERATIONS[self.ops[1]](wide(b))) + kept
+
+    def check(self, made):
+        for one, wanted in zip(made, self.wanted(), strict=True):
+            found = one[:, : self.m].T
+            assert np.abs(wide(found) - wanted).max() <= tolerance(self.dtype, 2 * self.k)
+            assert np.isnan(one[:, self.m :]).all(), "what lies between the columns is not written"
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize(("op_a", "op_b"), list(itertools.product(range(3), repeat=2)))
+def test_a_product(library, dtype, op_a, op_b):
+    letter, _ = BLAS[dtype]
+    name = "cublasHgemm" if letter == "H" else f"cublas{letter}gemm_v2"
+    for seed in range(6):
+        p = Problem(seed, dtype, op_a, op_b)
+        a, b, c = (library.put(p.held(which)) for which in range(3))
+        alpha, beta = library.scalar(p.alpha, dtype), library.scalar(p.beta, dtype)
+        library.call(name, None, op_a, op_b, p.m, p.n, p.k, alpha, a, p.steps[0], b, p.steps[1], beta, c, p.steps[2])
+        p.check(library.get(c, (1, p.n, p.steps[2]), dtype))
+    assert name in library.stood_in()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("count", [1, 5])
+def test_products_of_many(library, dtype, count):
+    letter, _ = BLAS[dtype]
+    p = Problem(count, dtype, 1, 0, count=count)
+    shape = (count, p.n, p.steps[2])
+    by = [ctypes.c_int64(p.held(which)[0].size) for which in range(3)]
+    a, b, c = (library.put(p.held(which)) for which in range(3))
+    alpha, beta = library.scalar(p.alpha, dtype), library.scalar(p.beta, dtype)
+    head = (None, 1, 0, p.m, p.n, p.k, alpha)
+    library.call(
+        f"cublas{letter}gemmStridedBatched", *head, a, p.steps[0], by[0], b, p.steps[1], by[1], beta, c, p.steps[2],
+        by[2], count,
+    )  # fmt: skip
+    p.check(library.get(c, shape, dtype))
+    lists = [[library.put(one) for one in p.held(which)] for which in range(3)]
+    a, b, c = (library.pointers(one) for one in lists)
+    library.call(
+        f"cublas{letter}gemmBatched", *head, a, p.steps[0], b, p.steps[1], beta, c, p.steps[2], count
+    )  # fmt: skip
+    p.check(np.stack([library.get(one, shape[1:], dtype) for one in lists[2]]))
+
+
+# The type of alpha, beta and the sums, as CUDA 10 and CUDA 11 name it.
+@pytest.mark.parametrize(
+    ("dtype", "sums", "named"),
+    [
+        ("float32", "float32", 0),
+        ("float32", "float32", 68),
+        ("float32", "float32", 77),
+        ("float64", "float64", 70),
+        ("float16", "float32", 68),
+        ("float16", "float32", 0),
+        ("float16", "float16", 64),
+        ("complex64", "complex64", 68),
+        ("complex128", "complex128", 5),
+    ],
+)
+def test_products_with_types_of_their_own(library, dtype, sums, named):
+    _, kind = BLAS[dtype]
+    p = Problem(4, dtype, 0, 1, count=3)
+    shape = (3, p.n, p.steps[2])
+    alpha, beta = library.scalar(p.alpha, sums), library.scalar(p.beta, sums)
+    head = (None, 0, 1, p.m, p.n, p.k, alpha)
+    for algorithm in (-1, 99, 3):
+        a, b, c = (library.put(p.held(which)) for which in range(3))
+        by = [ctypes.c_int64(p.held(which)[0].size) for which in range(3)]
+        library.call(
+            "cublasGemmStridedBatchedEx", *head, a, kind, p.steps[0], by[0], b, kind, p.steps[1], by[1], beta, c, kind,
+            p.steps[2], by[2], 3, named, algorithm,
+        )  # fmt: skip
+        p.check(library.get(c, shape, dtype))
+    lists = [[library.put(one) for one in p.held(which)] for which in range(3)]
+    a, b, c = (library.pointers(one) for one in lists)
+    library.call(
+        "cublasGemmBatchedEx", *head, a, kind, p.steps[0], b, kind, p.steps[1], beta, c, kind, p.steps[2], 3, named, -1
+    )  # fmt: skip
+    p.check(np.stack([library.get(one, shape[1:], dtype) for one in lists[2]]))
+    library.call(
+        "cublasGemmEx", *head, lists[0][0], kind, p.steps[0], lists[1][0], kind, p.steps[1], library.scalar(0, sums),
+        lists[2][0], kind, p.steps[2], named, -1,
+    )  # fmt: skip
+    found = library.get(lists[2][0], shape[1:], dtype)[:, : p.m].T
+    assert np.abs(wide(found) - p.alpha * (wide(p.given[0][0]) @ wide(p.given[0][1]).T)).max() < tolerance(
+        dtype, 2 * p.k
+    )
+
+
+def test_bytes_are_multiplied_exactly(library):
+    random = np.random.default_rng(0)
+    a, b = (random.integers(-128, 128, (20, 20)).astype(np.int8) for _ in range(2))
+    c = library.allocate(1600)
+    at_a, at_b = library.put(columns(a, 20)), library.put(columns(b, 20))
+    one, none = library.scalar(1, np.int32), library.scalar(0, np.int32)
+    library.call(
+        "cublasGemmEx", None, 0, 0, 20, 20, 20, one, at_a, 3, 20, at_b, 3, 20, none, c, 10, 20, 72, -1
+    )  # fmt: skip
+    assert (a.astype(np.int32) @ b.astype(np.int32) == library.get(c, (20, 20), np.int32).T).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_scalars_in_memory_of_the_device(library, dtype):
+    letter, _ = BLAS[dtype]
+    handle, mode = ctypes.c_void_p(), ctypes.c_int()
+    library.call("cublasCreate_v2", ctypes.byref(handle))
+    library.call("cublasSetPointerMode_v2", handle, 1)
+    library.call("cublasGetPointerMode_v2", handle, ctypes.byref(mode))
+    assert mode.value == 1
+    x = numbers(np.random.default_rng(1), 9, dtype)
+    at, two, sum_ = library.put(x), library.put(np.array([2], dtype)), library.put(np.zeros(1, dtype))
+    library.call(f"cublas{letter}scal_v2", handle, 9, two, at, 1)
+    assert (library.get(at, 9, dtype) == 2 * x).all()
+    name = f"cublas{letter}dotc_v2" if letter == "Z" else f"cublas{letter}dot_v2"
+    library.call(name, handle, 9, at, 1, at, 1, sum_)
+    assert abs(library.get(sum_, 1, dtype)[0] - 4 * np.vdot(x, x)) < tolerance(dtype, 40)
+    library.call("cublasDestroy_v2", handle)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize(("by_x", "by_y"), [(1, 1), (2, -3), (-2, 1)])
+def test_vectors(library, dtype, by_x, by_y):
+    letter, _ = BLAS[dtype]
+    random = np.random.default_rng(3)
+    x, y = numbers(random, abs(by_x) * 16 + 1, dtype), numbers(random, abs(by_y) * 16 + 1, dtype)
+    used_x, used_y = (one[:: abs(by)][:17][:: 1 if by > 0 else -1] for one, by in ((x, by_x), (y, by_y)))
+    at_x, at_y = library.put(x), library.put(y)
+    total = np.zeros(1, dtype)
+    for name, wanted in (
+        [("dotu", (wide(used_x) * wide(used_y)).sum()), ("dotc", np.vdot(wide(used_x), wide(used_y)))]
+        if letter in "CZ"
+        else [("dot", (wide(used_x) * wide(used_y)).sum())]
+    ):
+        library.call(f"cublas{letter}{name}_v2", None, 17, at_x, by_x, at_y, by_y, total)
+        assert abs(total[0] - wanted) < tolerance(dtype, 34)
+    library.call(f"cublas{letter}axpy_v2", None, 17, library.scalar(-0.5, dtype), at_x, by_x, at_y, by_y)
+    wanted = y.copy()
+    wanted[:: abs(by_y)][:17][:: 1 if by_y > 0 else -1] -= used_x * dtype_of(0.5, dtype)
+    assert np.abs(library.get(at_y, y.shape, dtype) - wanted).max() < tolerance(dtype)
+    library.call(f"cublas{letter}copy_v2", None, 17, at_x, by_x, at_y, by_y)
+    wanted[:: abs(by_y)][:17][:: 1 if by_y > 0 else -1] = used_x
+    assert (library.get(at_y, y.shape, dtype) == wanted).all()
+
+
+def dtype_of(value, dtype):
+    return np.array(value, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("op", range(3))
+@pytest.mark.parametrize("beta", [0, -0.5])
+def test_a_matrix_and_a_vector(library, dtype, op, beta):
+    random = np.random.default_rng(op)
+    a = numbers(random, (13, 7), dtype)
+    used = OPERATIONS[op](wide(a))
+    x, y = numbers(random, 2 * used.shape[1] - 1, dtype), numbers(random, used.shape[0], dtype)
+    if beta == 0:
+        y[:] = np.nan
+    at_a, at_x, at_y = library.put(columns(a, 14)), library.put(x), library.put(y)
+    alpha, kept = library.scalar(2, dtype), library.scalar(beta, dtype)
+    letter, _ = BLAS[dtype]
+    library.call(f"cublas{letter}gemv_v2", None, op, 13, 7, alpha, at_a, 14, at_x, 2, kept, at_y, 1)
+    wanted = 2 * (used @ wide(x)[::2]) + (beta * wide(y) if beta else 0)
+    assert np.abs(library.get(at_y, y.shape, dtype) - wanted).max() < tolerance(dtype, 60)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize(("right", "upper", "op", "unit"), list(itertools.product((0, 1), (0, 1), range(3), (0, 1))))
+def test_a_triangular_system(library, dtype, right, upper, op, unit):
+    random = np.random.default_rng(5)
+    m, n = 6, 9
+    order = n if right else m
+    a = numbers(random, (order, order), dtype) * dtype_of(0.2, dtype) + 2 * np.eye(order, dtype=dtype)
+    b = numbers(random, (m, n), dtype)
+    used = wide(np.triu(a) if upper else np.tril(a))
+    if unit:
+        np.fill_diagonal(used, 1)
+    a[np.tril_indices(order, -1) if upper else np.triu_indices(order, 1)] = np.nan
+    used = OPERATIONS[op](used)
+    letter, _ = BLAS[dtype]
+    at_a, at_b = library.put(columns(a, order + 1)), library.put(columns(b, m))
+    batch = [library.put(columns(b, m)) for _ in range(3)]
+    alpha = library.scalar(0.5, dtype)
+    head = (None, right, upper, op, unit, m, n, alpha)
+    library.call(f"cublas{letter}trsm_v2", *head, at_a, order + 1, at_b, m)
+    library.call(
+        f"cublas{letter}trsmBatched", *head, library.pointers([at_a] * 3), order + 1, library.pointers(batch), m, 3
+    )  # fmt: skip
+    for one in (at_b, *batch):
+        x = wide(library.get(one, (n, m), dtype).T)
+        left = x @ used if right else used @ x
+        assert np.abs(left - 0.5 * wide(b)).max() < tolerance(dtype, 200)
+
+
+def test_sizes_that_make_no_sense_are_refused_as_cublas_does(library):
+    one, a = library.scalar(1, "float32"), library.put(np.zeros(100, np.float32))
+    for m, n, k, step in [(-1, 2, 2, 2), (4, 2, 2, 3)]:
+        assert library.status("cublasSgemm_v2", None, 0, 0, m, n, k, one, a, step, a, 2, one, a, 4) == 7
+    assert library.status("cublasSgemm_v2", None, 3, 0, 2, 2, 2, one, a, 2, a, 2, one, a, 2) == 7
+    assert library.status("cublasSgemm_v2", None, 0, 0, 0, 2, 2, one, None, 1, a, 2, one, None, 1) == 0
