@@ -3,11 +3,12 @@
     python vgpu/minimise.py [--schedule random:7] [--compare FILE] -- PROGRAM [ARGUMENT ...]
 
 The program runs under `serial` and under the schedule, and what it prints, or what it writes to FILE, is compared.  The
-schedule is by default the first that shows a difference of `lanes`, in which every choice lets the second of two lanes
-of an atomic go first, `exchange`, the same for blocks and warps, too, and random ones.  Then choices of it are left out
-for as long as the result still differs: launch by launch, then one by one (delta debugging, Zeller 2002).  What is
-left is printed as a schedule that anyone can replay (VGPU_SCHEDULE), with the kernel, the line of its PTX, the
-address and the two threads that changed places.  LD_LIBRARY_PATH is set to the device's build.
+schedule is by default the first that shows a difference of `atomics:1` to `atomics:3`, in which a choice lets another
+thread's atomic go before one at the same address, `lanes`, in which two lanes of an atomic change places, `exchange`,
+the same for blocks and warps, too, and random ones.  Then choices of it are left out for as long as the result still
+differs: launch by launch, then one by one (delta debugging, Zeller 2002).  What is left is printed as a schedule that
+anyone can replay (VGPU_SCHEDULE), with the kernel, the line of its PTX, the address and the two threads that changed
+places.  LD_LIBRARY_PATH is set to the device's build.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import TypeVar
 import build as builder
 
 Point = TypeVar("Point")
-TRIED = ["lanes", "exchange", *(f"random:{seed}" for seed in range(1, 5))]
+TRIED = [*(f"atomics:{seed}" for seed in range(1, 4)), "lanes", "exchange", *(f"random:{seed}" for seed in range(1, 5))]
 Choice = tuple[int, int]  # the launch, the number of the choice
 
 
@@ -175,7 +176,8 @@ def minimise(program: Program, schedules: Iterable[str]) -> tuple[str, list[Choi
         return [(launch, number) for launch in launches for number in range(choices[launch])]
 
     launches = minimal([one for one in choices if choices[one]], lambda some: differs(of(some)))
-    return schedule, minimal(of(launches), differs)
+    # The last ones first: what a thread does after a choice comes later, too, and may change places with more.
+    return schedule, minimal(of(launches)[::-1], differs)
 
 
 def main() -> int:

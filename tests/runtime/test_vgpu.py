@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,15 @@ from typing import Any
 
 import pytest
 
+from tfdet.base.paths import find_project
+from tfdet.engines.venv import VenvEngine
+from tfdet.matrix.load import load_matrix
+
+PROGRAM = """import numpy, tensorflow
+values = numpy.random.RandomState(0).standard_normal((60, 40)).astype(numpy.float32)
+with tensorflow.device("/GPU:0"):
+    print(tensorflow.math.unsorted_segment_sum(values, [0, 1] * 30, 2).numpy().tobytes())
+"""
 SUM = ["--source", "unsorted-segment-sum", "--solution", "ED"]
 
 
@@ -43,3 +54,24 @@ def test_what_a_closed_library_would_compute_is_unsupported_by_its_name(
     records = run(tmp_path / "records.jsonl", *chosen)
     assert {record["observation"] for record in records} == {"unsupported"}
     assert all("cudnnPoolingForward" in record["error"]["message"] for record in records)
+
+
+def test_a_difference_comes_down_to_two_atomics(tmp_path: Path) -> None:
+    """Of two warps, for a column has one addend in each: their exchange changes the bytes of a real program."""
+    project = find_project()
+    environment = load_matrix(project.matrix).environments["tf2.0"]
+    python = VenvEngine(project).interpreter("tf2.0", environment, "gpu", bare=True)
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    command = [sys.executable, str(project.vgpu / "minimise.py"), "--", str(python), str(program)]
+    silent = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1200, env=silent)
+    assert done.returncode == 0, done.stderr[-3000:]
+    schedule, *pairs = done.stdout.splitlines()
+    assert re.match(r"VGPU_SCHEDULE=atomics:\d@\d+:(\d+)-\1   \(1 choices", schedule), done.stdout
+    assert len(pairs) == 1
+    assert re.search(
+        r"UnsortedSegmentCustomKernel.*: the atomic of line (\d+) by thread (\d+) of block \d+, "
+        r"the atomic of line \1 by thread (?!\2 )\d+ of block \d+: changed places at byte \d+ of allocation \d+$",
+        pairs[0],
+    )

@@ -11,7 +11,7 @@ def device():
     return Device(build())
 
 
-@pytest.fixture(params=["serial", "reverse", "random:1", "random:2", "adversary:3"])
+@pytest.fixture(params=["serial", "reverse", "random:1", "random:2", "adversary:3", "atomics:4"])
 def launch(device, request):
     """The numbers that a body leaves in %r9 where its array has %n: see LOAD and STORE."""
 

@@ -114,7 +114,7 @@ def test_sums_of_floats(device, type, space):
 
 CROWD = """ld.param.u64 %l0, [p0]; ld.param.u64 %l1, [p1]; mul.wide.u32 %l2, %i, 4; add.u64 %l1, %l1, %l2;
 and.b32 %r1, %i, 3; mul.wide.u32 %l3, %r1, 4; add.u64 %l0, %l0, %l3;"""
-SCHEDULES = ["serial", "reverse", "random:1", "adversary:1"]
+SCHEDULES = ["serial", "reverse", "random:1", "adversary:1", "atomics:1"]
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

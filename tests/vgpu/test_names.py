@@ -24,8 +24,17 @@ def folder():
     return Path(build()).parent
 
 
+@pytest.fixture(scope="module")
+def portable():
+    """The build for any Linux, which another linker makes."""
+    pytest.importorskip("ziglang")
+    return builder.build(builder.cache(), portable=True)
+
+
+@pytest.mark.parametrize("made", ["folder", "portable"])
 @pytest.mark.parametrize("name", builder.NAMED)
-def test_every_name_opens_the_same_device(folder, name):
+def test_every_name_opens_the_same_device(request, made, name):
+    folder = request.getfixturevalue(made)
     code = f"import ctypes; a = ctypes.CDLL({str(folder / name)!r}); b = ctypes.CDLL({str(folder / 'libvgpu.so')!r})\n"
     code += "address = lambda library: ctypes.cast(library.cuInit, ctypes.c_void_p).value\n"
     code += "assert address(a) == address(b)"

@@ -5,6 +5,7 @@ import pytest
 from virtual_device import kernel
 
 WORDS = ["serial", "reverse", "random:0", "random:1", "random:18446744073709551", "adversary:0", "adversary:1"]
+WORDS += ["exchange", "lanes", "atomics:0", "atomics:1"]
 ORDER = kernel(
     """ld.param.u64 %l0, [p0]; atom.global.add.u32 %r1, [%l0], 1; mul.wide.u32 %l1, %r1, 4; add.u64 %l0, %l0, %l1;
     st.global.u32 [%l0+4], %i;""",
@@ -38,6 +39,36 @@ def test_the_same_words_give_the_same_order(device, schedule):
 def test_other_words_give_other_orders(device):
     orders = {tuple(came(device, one)) for one in WORDS}
     assert len(orders) == len(WORDS)
+
+
+@pytest.fixture
+def schedule(device):
+    """Sets that of this process."""
+    yield lambda words: device.cuda.vgpu_set_schedule(words.encode())
+    device.cuda.vgpu_set_schedule(b"serial")
+
+
+def test_a_choice_among_atomics_exchanges_two_and_no_others(device, schedule):
+    """Neighbours at an address: of a warp, of two warps, of two blocks."""
+    serial, exchanged = list(range(192)), set()
+    for choice in serial:
+        assert schedule(f"atomics:5@0:{choice}") == 0
+        code, (made,) = device.run(ORDER, [np.zeros(193, np.uint32)], grid=3, block=64)
+        assert code == 0
+        if (order := made[1:].tolist()) != serial:
+            exchanged.add(choice)
+            assert order == [*serial[:choice], choice + 1, choice, *serial[choice + 2 :]]
+    assert 64 < len(exchanged) < 128  # it tosses a coin
+    assert {k % 64 for k in exchanged} >= {31, 63}  # the last of a warp, the last of a block
+
+
+def test_whoever_is_waited_for_comes(device, schedule):
+    """At a barrier, at the end of the grid, where nobody else comes to that address."""
+    text = ORDER.replace("mul.wide", "bar.sync 0; mul.wide", 1)
+    for seed in range(8):
+        assert schedule(f"atomics:{seed}") == 0
+        code, (made,) = device.run(text, [np.zeros(4 * 96 + 1, np.uint32)], grid=4, block=96)
+        assert (code, sorted(made[1:])) == (0, list(range(4 * 96)))
 
 
 def test_serial_is_the_order_of_numbers_and_reverse_its_mirror(device):
@@ -79,7 +110,8 @@ def test_an_adversary_shows_a_lost_update(device):
 
 
 @pytest.mark.parametrize(
-    "words", ["sequential", "random", "random:", "random:x", "random:-1", "serial:1", "adversary", "random:1 "]
+    "words",
+    ["sequential", "random", "random:", "random:x", "random:-1", "serial:1", "adversary", "random:1 ", "atomics"],
 )
 def test_other_words_are_no_schedule(device, words):
     with pytest.raises(AssertionError, match="is no schedule"):

@@ -1,6 +1,7 @@
 // atom and red.  One warp's lanes come one after the other, in an order that the schedule chooses.
 #include <algorithm>
 
+#include "../machine/holding.h"
 #include "../machine/observer.h"
 #include "../machine/schedule.h"
 #include "address.h"
@@ -46,6 +47,12 @@ template <class T, Op kOp> Touch::Shows shows(bool wants_old) {
   return wants_old ? Touch::Old : Touch::Nothing;
 }
 
+// The lanes that come now, in their order; how many.
+uint32_t coming(Lanes& w, uint8_t* const* at, uint8_t order[kLanes]) {
+  uint32_t n = w.schedule->lane_order(w.mask, order);
+  return w.holding ? w.holding->come(w, at, order, n) : n;
+}
+
 // count: is the old value wanted?
 template <class T, Op kOp, Where kWhere> void atom(Lanes& w, const Instruction& i) {
   uint8_t* at[kLanes];
@@ -53,7 +60,7 @@ template <class T, Op kOp, Where kWhere> void atom(Lanes& w, const Instruction& 
   T* d = i.count ? lanes_of<T>(w, i.d) : nullptr;
   const T *b = lanes_of<T>(w, i.b), *c = lanes_of<T>(w, i.c);
   uint8_t order[kLanes];
-  uint32_t n = w.schedule->lane_order(w.mask, order);
+  uint32_t n = coming(w, at, order);
   if (w.observer) touched(w, i, {Touch::Atomic, i.mode, shows<T, kOp>(d), sizeof(T), at, order, n});
   bool news = false;  // a try in vain tells nobody anything
   for (uint32_t k = 0; k < n; k++) {
@@ -78,7 +85,7 @@ template <class H, class T, Where kWhere> void add_half(Lanes& w, const Instruct
   T* d = i.count ? lanes_of<T>(w, i.d) : nullptr;
   const T* b = lanes_of<T>(w, i.b);
   uint8_t order[kLanes];
-  uint32_t n = w.schedule->lane_order(w.mask, order);
+  uint32_t n = coming(w, at, order);
   if (w.observer) touched(w, i, {Touch::Atomic, i.mode, Touch::Rounding, sizeof(T), at, order, n});
   for (uint32_t k = 0; k < n; k++) {
     uint32_t l = order[k];

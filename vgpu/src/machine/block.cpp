@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "holding.h"
+
 namespace vgpu {
 namespace {
 
@@ -20,7 +22,8 @@ uint8_t* sixteen(std::vector<uint8_t>& bytes) {
 
 }  // namespace
 
-Block::Block(const Launch& launch, Schedule& schedule, const Memory& memory, uint64_t& writes)
+Block::Block(const Launch& launch, Schedule& schedule, const Memory& memory, uint64_t& writes,
+             Holding* holding)
     : launch_(launch), schedule_(schedule), parameters_(launch.parameters.size() + 64) {
   threads_ = launch.threads();
   warps_.resize((threads_ + kLanes - 1) / kLanes);
@@ -33,6 +36,7 @@ Block::Block(const Launch& launch, Schedule& schedule, const Memory& memory, uin
   lanes_.memory = &memory;
   lanes_.schedule = &schedule;
   lanes_.writes = &writes;
+  lanes_.holding = holding;
   lanes_.observer = launch.observer;
   lanes_.threads = threads_;
   for (uint32_t k = 0; k < warps_.size(); k++) {
@@ -118,9 +122,11 @@ uint32_t Block::able() {
 }
 
 void Block::turn() {
+  if (lanes_.holding && lanes_.holding->next()) return go_on(*lanes_.holding);
   uint32_t left = able();
   if (!left) {
     for (Warp& warp : warps_) if (!warp.groups.empty() && meet_apart(warp)) return note(warp);
+    if (held_up()) return;
     return fail(Fault::Deadlock, nullptr, launch_.program);
   }
   for (uint32_t skip = schedule_.pick(static_cast<uint32_t>(__builtin_popcount(left))); skip; skip--) left &= left - 1;
@@ -162,7 +168,8 @@ Block::Around Block::around(const Warp& warp, uint32_t group) const {
   const Group& own = warp.groups[group];
   Around found;
   for (const Group& other : warp.groups) {
-    if (&other == &own || other.frame != own.frame || other.state == State::Barrier) continue;
+    bool waits = other.state == State::Barrier || other.state == State::Held;
+    if (&other == &own || other.frame != own.frame || waits) continue;
     if (other.pc >= own.pc) found.stop = std::min(found.stop, other.pc);
     else found.behind |= other.state == State::Ready && !other.tired;
   }
@@ -173,7 +180,8 @@ Block::Around Block::around(const Warp& warp, uint32_t group) const {
 void Block::merge(Warp& warp, uint32_t& group) {
   for (uint32_t k = 0; k < warp.groups.size(); k++) {
     Group &own = warp.groups[group], &other = warp.groups[k];
-    if (k == group || other.frame != own.frame || other.pc != own.pc || other.state == State::Barrier) continue;
+    bool waits = other.state == State::Barrier || other.state == State::Held;
+    if (k == group || other.frame != own.frame || other.pc != own.pc || waits) continue;
     own.mask |= other.mask;
     drop(warp, k);
     if (k < group) group--;
@@ -246,6 +254,10 @@ Block::Step Block::straight(Warp& warp, Group& g, uint32_t stop, uint32_t& left)
       how = Step::Stop;
       break;
     }
+    if (lanes_.held | lanes_.later || lanes_.released) {
+      pc++, how = Step::Stop;
+      break;
+    }
     if (lanes_.news || writes != *lanes_.writes) {
       g.looks = 0, lanes_.news = false;
     } else if (++g.looks >= kLooks) {
@@ -256,17 +268,20 @@ Block::Step Block::straight(Warp& warp, Group& g, uint32_t stop, uint32_t& left)
     }
   }
   g.pc = pc;
+  g.released = lanes_.released = false;
   outcome_.instructions += done;
+  if (lanes_.held | lanes_.later) set_apart(warp, static_cast<uint32_t>(&g - warp.groups.data()));
   return how;
 }
 
 void Block::run_group(Warp& warp, uint32_t group) {
   spinning_ = false;
   lanes_.warp = warp.number;
-  merge(warp, group);
+  lanes_.released = warp.groups[group].released;
+  if (!lanes_.released) merge(warp, group);
   bind(warp.groups[group].frame);
   uint32_t left = kTurn;
-  uint32_t stop = around(warp, group).stop;
+  uint32_t stop = lanes_.released ? kNever : around(warp, group).stop;
   while (straight(warp, warp.groups[group], stop, left) == Step::Next) {
     Group& g = warp.groups[group];
     if (g.pc == stop) {

@@ -13,7 +13,7 @@ constexpr uint32_t kNever = ~0u;  // no place
 
 class Block {
  public:
-  Block(const Launch& launch, Schedule& schedule, const Memory& memory, uint64_t& writes);
+  Block(const Launch& launch, Schedule& schedule, const Memory& memory, uint64_t& writes, Holding* holding);
 
   void begin(uint32_t number);  // anew, as block `number` of the grid
 
@@ -22,7 +22,8 @@ class Block {
 
   uint64_t warps() const { return warps_.size(); }
   bool done() const { return live_ == 0; }
-  bool asleep() const { return asleep_ && !(ready_ & ~asleep_) && slept_at_ == *lanes_.writes; }
+  uint32_t number() const { return lanes_.block; }
+  bool asleep() const { return held_up() || (asleep_ && !(ready_ & ~asleep_) && slept_at_ == *lanes_.writes); }
   bool spinning() const { return spinning_; }  // the last turn ended because it was long
   Outcome& outcome() { return outcome_; }
 
@@ -33,6 +34,9 @@ class Block {
 
   void special_registers(const Warp& warp, uint8_t* registers) const;
   void bind(Frame* frame);
+  bool held_up() const;  // nobody goes on before one that is held
+  void go_on(Holding& holding);
+  void set_apart(Warp& warp, uint32_t group);
   uint32_t able();
   uint32_t leader(Warp& warp);
   Around around(const Warp& warp, uint32_t group) const;

@@ -1,7 +1,9 @@
-// How lanes part and come back: branches, calls, ends.
+// How lanes part and come back: branches, calls, ends, atomics that let others go first.
 #include "block.h"
 
 #include <algorithm>
+
+#include "holding.h"
 
 namespace vgpu {
 
@@ -111,6 +113,35 @@ Block::Step Block::leave(Warp& warp, uint32_t group, uint32_t mask) {
     check_barriers();
   }
   return gone || mask ? Step::Stop : Step::Next;
+}
+
+bool Block::held_up() const {
+  return lanes_.holding && !ready_ && std::any_of(warps_.begin(), warps_.end(), [](const Warp& w) { return w.holds(); });
+}
+
+// With the one whose turn it is: it is this block's.
+void Block::go_on(Holding& holding) {
+  Holding::One one = holding.take();
+  Warp& warp = warps_[one.warp];
+  uint32_t group = 0;
+  while (warp.groups[group].state != State::Held || warp.groups[group].mask != 1u << one.lane) group++;
+  warp.groups[group].state = State::Ready;
+  warp.groups[group].released = true;
+  run_group(warp, group);
+  note(warp);
+  outcome_.atomics += lanes_.atomics, lanes_.atomics = 0;
+}
+
+// The lanes that did not come stay before the atomic: those that are held each by itself.
+void Block::set_apart(Warp& warp, uint32_t group) {
+  uint32_t at = warp.groups[group].pc - 1;
+  for (uint32_t left = lanes_.held; left; left &= left - 1) {
+    split(warp, group, left & -left, at);
+    warp.groups.back().state = State::Held;
+  }
+  if (lanes_.later) split(warp, group, lanes_.later, at);
+  lanes_.held = lanes_.later = 0;
+  if (!warp.groups[group].mask) drop(warp, group);
 }
 
 }  // namespace vgpu

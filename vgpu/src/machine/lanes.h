@@ -18,6 +18,7 @@
 
 namespace vgpu {
 
+class Holding;
 class Observer;
 class Schedule;
 
@@ -45,6 +46,9 @@ struct Lanes {
   Extent recent[2];  // where accesses lay last
   uint64_t generation = 0;
   Schedule* schedule = nullptr;
+  Holding* holding = nullptr;                // in most runs none
+  uint32_t held = 0, later = 0;              // of the last instruction's lanes: those that did not come (see holding.h)
+  bool released = false;                     // this one waited already
   Observer* observer = nullptr;              // in most runs none
   uint32_t block = 0, warp = 0, threads = 0;  // whose lanes these are; threads of a block
   uint64_t clock = 0;

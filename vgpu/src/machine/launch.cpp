@@ -3,19 +3,21 @@
 #include <memory>
 
 #include "block.h"
+#include "holding.h"
 
 namespace vgpu {
 namespace {
 
 constexpr uint32_t kSpins = 64;  // long turns of all blocks in flight before another block is let in
 constexpr uint32_t kBegun = ~0u;  // in the order, instead of a block's number
+constexpr uint32_t kMostHeld = 64;  // blocks in flight in which somebody lets others go first, before nobody does any more
 constexpr uint32_t kPatience = 1024;  // turns of each warp in flight without any block's end, before another is let in
 
 class Run {
  public:
   Run(const Launch& launch, Schedule& schedule, const Memory& memory)
       : launch_(launch), schedule_(schedule), memory_(memory),
-        order_(schedule.block_order(launch.grid[0] * launch.grid[1] * launch.grid[2])), window_(schedule.window()) {}
+        order_(schedule.block_order(launch.grid[0] * launch.grid[1] * launch.grid[2])), window_(schedule.window()), holding_(schedule) {}
 
   Outcome all() {
     while (total_.fault == Fault::None && (waiting() || !flying_.empty())) {
@@ -30,7 +32,7 @@ class Run {
 
   void admit(size_t at) {
     std::unique_ptr<Block> block;
-    if (spare_.empty()) block = std::make_unique<Block>(launch_, schedule_, memory_, writes_);
+    if (spare_.empty()) block = std::make_unique<Block>(launch_, schedule_, memory_, writes_, schedule_.holds() ? &holding_ : nullptr);
     else block = std::move(spare_.back()), spare_.pop_back();
     block->begin(order_[at]);
     order_[at] = kBegun, begun_++;
@@ -56,6 +58,8 @@ class Run {
   uint32_t choose() {
     uint32_t count = static_cast<uint32_t>(flying_.size()), awake = 0;
     for (const auto& one : flying_) awake += !one->asleep();
+    if (!awake && holding_.any() && (!waiting() || count >= kMostHeld)) holding_.release();
+    if (const Holding::One* one = holding_.next()) return in_flight(one->block);
     if (!awake && waiting()) {  // all in flight wait for somebody else
       admit(++stuck_ % 2 ? lowest() : next());
       return count;
@@ -63,6 +67,12 @@ class Run {
     if (spins_ || !awake) return static_cast<uint32_t>(round_++ % count);  // whoever is waited for comes
     uint32_t skip = count > 1 ? schedule_.pick(awake) : 0, which = 0;
     while (flying_[which]->asleep() || skip--) which++;
+    return which;
+  }
+
+  uint32_t in_flight(uint32_t block) const {
+    uint32_t which = 0;
+    while (flying_[which]->number() != block) which++;
     return which;
   }
 
@@ -98,6 +108,7 @@ class Run {
   std::vector<std::unique_ptr<Block>> flying_, spare_;
   std::vector<uint32_t> places_;  // of each block in order_, made when first needed
   size_t next_ = 0, begun_ = 0, window_;
+  Holding holding_;
   uint32_t lowest_ = 0;
   uint64_t spins_ = 0, round_ = 0, quiet_ = 0, stuck_ = 0, writes_ = 0;
   Outcome total_;

@@ -18,10 +18,14 @@ Schedule Schedule::parse(const std::string& whole) {
   std::string kind = text.substr(0, colon), seed = colon == std::string::npos ? "" : text.substr(colon + 1);
   bool digits = !seed.empty() && seed.size() < 20 && seed.find_first_not_of("0123456789") == std::string::npos;
   bool exchanges = text == "exchange" || text == "lanes";
-  if (!exchanges && (!digits || (kind != "random" && kind != "adversary")))
-    throw std::invalid_argument(whole + " is no schedule: serial, reverse, random:SEED, adversary:SEED, exchange or lanes");
-  Kind which = text == "lanes" ? Kind::Lanes : exchanges ? Kind::Exchange : kind == "random" ? Kind::Random : Kind::Adversary;
-  Schedule made(which, exchanges ? 0 : std::stoull(seed));
+  static const std::map<std::string, Kind> kinds = {{"exchange", Kind::Exchange}, {"lanes", Kind::Lanes},
+                                                    {"random", Kind::Random}, {"adversary", Kind::Adversary},
+                                                    {"atomics", Kind::Atomics}};
+  auto which = kinds.find(kind);
+  if (which == kinds.end() || !(exchanges || (digits && kind != "exchange" && kind != "lanes")))
+    throw std::invalid_argument(whole + " is no schedule: serial, reverse, random:SEED, adversary:SEED, atomics:SEED, "
+                                        "exchange or lanes");
+  Schedule made(which->second, exchanges ? 0 : std::stoull(seed));
   if (mark != std::string::npos) made.keep(whole.substr(mark + 1));
   return made;
 }
@@ -69,7 +73,7 @@ template <class T> void Schedule::shuffle(T* order, uint32_t count) {
     for (uint32_t from = 0; from < count; from += kLanes)
       for (uint32_t end = std::min(from + kLanes, count); end > from + 1; end--)
         for (uint32_t k = from + 1; k < end; k++) if (kept()) std::swap(order[k - 1], order[k]);
-  } else if (!serial()) {
+  } else if (!in_turn()) {
     for (uint32_t k = count; k > 1; k--) std::swap(order[k - 1], order[choose(k, k - 1)]);
   }
 }
@@ -82,14 +86,19 @@ std::vector<uint32_t> Schedule::block_order(uint32_t blocks) {
 }
 
 uint32_t Schedule::pick(uint32_t among) {
-  if (kind_ == Kind::Serial || kind_ == Kind::Lanes) return 0;
-  if (kind_ == Kind::Exchange) return among > 1 && kept() ? 1 : 0;
-  return kind_ == Kind::Reverse ? among - 1 : choose(among, 0);
+  if (kind_ == Kind::Reverse) return among - 1;
+  if (in_turn()) return 0;
+  return kind_ == Kind::Exchange ? among > 1 && kept() : choose(among, 0);
 }
 
 bool Schedule::yields() {
-  if (serial() || kind_ == Kind::Lanes) return false;
+  if (in_turn()) return false;
   bool wants = kind_ != Kind::Random || (random_.next() & 1);
+  return kept() && wants;
+}
+
+bool Schedule::waits() {
+  bool wants = random_.next() & 1;
   return kept() && wants;
 }
 

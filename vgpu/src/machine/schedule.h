@@ -25,11 +25,12 @@ class Random {
 
 class Schedule {
  public:
-  enum class Kind : uint8_t { Serial, Reverse, Random, Adversary, Exchange, Lanes };
+  enum class Kind : uint8_t { Serial, Reverse, Random, Adversary, Exchange, Lanes, Atomics };
 
   // `serial`, `reverse`, `random:SEED`, `adversary:SEED`, `exchange`, where each choice lets the second of two neighbours
-  // go first, or `lanes`, the same for the lanes of an atomic alone; std::invalid_argument for anything else.  Behind all
-  // but the first two, `@LAUNCH:FROM-TO,...`: only these choices of these launches are its own, all others are `serial`'s.
+  // go first, `lanes`, the same for the lanes of an atomic alone, or `atomics:SEED`, where each lane's atomic may let others
+  // at its address go first; std::invalid_argument for anything else.  Behind all but the first two,
+  // `@LAUNCH:FROM-TO,...`: only these choices of these launches are its own, all others are `serial`'s.
   static Schedule parse(const std::string& text);
   Schedule(Kind kind, uint64_t seed) : kind_(kind), seed_(seed), random_(seed) {}
 
@@ -42,9 +43,11 @@ class Schedule {
   uint64_t choices() const { return made_; }  // in this launch so far
 
   std::vector<uint32_t> block_order(uint32_t blocks);
-  uint32_t window() const { return serial() || kind_ == Kind::Lanes ? 1 : 4; }  // blocks in flight
+  uint32_t window() const { return in_turn() ? 1 : 4; }  // blocks in flight
   uint32_t pick(uint32_t among);                        // 0 the first, in the order of their numbers
   bool yields();                                        // before what others can see
+  bool holds() const { return kind_ == Kind::Atomics; }
+  bool waits();                                         // does an atomic let another one at its address go first?
   bool strays();                                        // does another group of a warp go than the one that is behind?
   uint32_t lane_order(uint32_t mask, uint8_t order[32]);
   float event_milliseconds();                           // between two events: what an auto-tuner gets to see
@@ -56,6 +59,7 @@ class Schedule {
   bool kept();  // is the next choice the seed's?
   uint32_t choose(uint32_t among, uint32_t otherwise);
   template <class T> void shuffle(T* order, uint32_t count);
+  bool in_turn() const { return serial() || kind_ == Kind::Lanes || kind_ == Kind::Atomics; }  // blocks and warps
   bool drawn() const { return kind_ == Kind::Random || kind_ == Kind::Adversary; }
 
   Kind kind_;

@@ -26,7 +26,8 @@ struct Frame {
   uint8_t* aligned();              // where the registers begin
 };
 
-enum class State : uint8_t { Ready, Barrier, Meeting };
+// Held: its one lane's atomic lets others go first (holding.h).
+enum class State : uint8_t { Ready, Barrier, Meeting, Held };
 
 struct Group {
   Frame* frame;
@@ -34,6 +35,7 @@ struct Group {
   uint32_t mask;
   State state = State::Ready;
   uint32_t barrier = 0;
+  bool released = false;  // it was held
   bool passed = false;  // it yielded before this instruction already
   bool tired = false;   // it ran for long without meeting anybody
   uint8_t looks = 0;    // at what others may change, one after the other, that showed nothing new
@@ -49,6 +51,7 @@ struct Warp {
   Frame* enter(const Program& program);
   void leave(Frame* frame);  // one holder less
   bool ready() const;
+  bool holds() const;
 };
 
 }  // namespace vgpu

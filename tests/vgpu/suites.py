@@ -1,0 +1,116 @@
+"""What it takes to run somebody else's unittest suite on the virtual GPU: workers, results, known failures."""
+
+from __future__ import annotations
+
+import collections
+import json
+import select
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+WORKER = Path(__file__).resolve().parent / "suite_worker.py"
+
+
+@dataclass(frozen=True)
+class Result:
+    """how: passed, skipped, closed (it needs a closed library), failed, hung or died."""
+
+    how: str
+    why: str
+    launches: int = 0
+
+    @property
+    def fails(self) -> bool:
+        return self.how not in ("passed", "skipped", "closed")
+
+
+Results = Mapping[str, Result]
+
+
+class Worker:
+    """Runs one test after the other in a process, replaced where one hangs, kills it or leaves the device dead."""
+
+    def __init__(self, command: Sequence[str], env: Mapping[str, str], limit: float, folder: Path | None = None):
+        """command: a Python that runs WORKER; limit: seconds of a test; folder: where tests expect to be started."""
+        self.command, self.env, self.limit, self.folder = list(command), env, limit, folder
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def run(self, test: str) -> Result:
+        if self.process is None or self.process.poll() is not None:
+            pipe, null = subprocess.PIPE, subprocess.DEVNULL
+            self.process = subprocess.Popen(
+                self.command, stdin=pipe, stdout=pipe, stderr=null, env=self.env, cwd=self.folder
+            )
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(test.encode() + b"\n")
+        self.process.stdin.flush()
+        if not select.select([self.process.stdout], [], [], self.limit)[0]:
+            self.end()
+            return Result("hung", f"no end within {self.limit} s")
+        line = self.process.stdout.readline()
+        if not line:
+            return Result("died", f"the process ended with {self.process.wait()}")
+        said = json.loads(line)
+        if said["dead"]:
+            self.end()
+        return judged(said["how"], said["why"], said["refused"], said["launches"])
+
+    def end(self) -> None:
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+def judged(how: str, why: str, refused: Sequence[str], launches: int) -> Result:
+    """A test that fails for want of a closed library's call has that call for a reason."""
+    calls = [one for one in refused if ": " not in one]  # with a reason behind it: a kernel
+    if how == "failed" and calls:
+        return Result("closed", ", ".join(calls), launches)
+    return Result(how, why, launches)
+
+
+def run_all(worker: Worker, tests: Sequence[str]) -> dict[str, Result]:
+    results: dict[str, Result] = {}
+    for test in tests:
+        results[test] = worker.run(test)
+        print(f"\r{len(results)} of {len(tests)} ", end="", file=sys.stderr, flush=True)
+        if results[test].fails:
+            print(results[test].how, test, flush=True)
+    worker.end()
+    return results
+
+
+def write(results: Results, path: Path) -> None:
+    path.write_text(json.dumps({test: asdict(result) for test, result in results.items()}, indent=1))
+
+
+def report(results: Results, others: Mapping[str, Sequence[str]]) -> int:
+    """Prints what a maintainer wants to know; 1 where a test fails that is not known to.  others: those, by reason."""
+    reasons = {test: reason for reason, tests in others.items() for test in tests}
+    failing = {test: result for test, result in results.items() if result.fails}
+    for test, result in failing.items():
+        last = result.why.strip().splitlines()[-1] if result.why.strip() else ""
+        print(f"{result.how:7} {test}: {reasons.get(test, 'NOT KNOWN: ' + last)}")
+    for (how, why), count in collections.Counter(
+        (result.how, result.why) for result in results.values() if result.how in ("skipped", "closed")
+    ).most_common():
+        print(f"{how} {count:4}: {why}")
+    mended = [test for test in reasons if test in results and results[test].how == "passed"]
+    for test in mended:
+        print(f"passes now, and stands among the others: {test}")
+    print(summary(results))
+    return 1 if mended or failing.keys() - reasons.keys() else 0
+
+
+def summary(results: Results) -> str:
+    counts = collections.Counter(result.how for result in results.values())
+    ran = len(results) - counts["skipped"] - counts["closed"]
+    launching = sum(result.how == "passed" and result.launches > 0 for result in results.values())
+    return (
+        f"{counts['passed']} of {ran} passed ({100 * counts['passed'] / max(ran, 1):.1f} %; {launching} of them "
+        f"ran kernels of it); besides, {counts['skipped']} skip themselves, {counts['closed']} need a closed library"
+    )
