@@ -1,6 +1,7 @@
 """VGPU_CHECK=initialised tells reads of what was never written, and nothing of what was, by whom ever."""
 
 import ctypes
+import os
 import re
 import shutil
 import subprocess
@@ -186,7 +187,8 @@ def test_what_a_stand_in_reads_and_writes(own, tmp_path, capfd, monkeypatch):
 )
 def test_checks_may_be_joined_and_must_exist(checks, code):
     program = f"import ctypes; ctypes.CDLL({build()!r}).vgpu_launches()"
-    done = subprocess.run([sys.executable, "-c", program], env={"VGPU_CHECK": checks}, capture_output=True, text=True)
+    environment = {**os.environ, "VGPU_CHECK": checks}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert done.returncode == code
     assert ("VGPU_CHECK: nothing is called" in done.stderr) == bool(code)
 

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "../../isa/elementary.h"
+
 namespace vgpu {
 
 Number Tensor::type() const {  // cudnn.h: cudnnDataType_t
@@ -49,14 +51,16 @@ void Tensor::writes(void* at) const {
 
 Sizes space_of(const Tensor& tensor) { return Sizes(tensor.sizes.begin() + 2, tensor.sizes.end()); }
 
+static double exp_of(double x) { return exp2_of(x * 1.44269504088896341); }
+
 // cudnn.h: cudnnActivationMode_t
 double Activation::of(double x) const {
   switch (mode) {
-    case 0: return 1 / (1 + std::exp(-x));
+    case 0: return 1 / (1 + exp_of(-x));
     case 1: return x > 0 || (hands_nan_on && x != x) ? x : 0;
-    case 2: return std::tanh(x);
+    case 2: return tanh_of(x);
     case 3: return x > 0 ? std::fmin(x, coefficient) : hands_nan_on && x != x ? x : 0;
-    case 4: return x > 0 ? x : coefficient * std::expm1(x);
+    case 4: return x > 0 ? x : coefficient * (exp_of(x) - 1);
     case 5: return x;
     default: throw NotStoodIn();
   }

@@ -1,7 +1,7 @@
 // cuDNN's activations and softmax, and sums, fills and changes of layout of tensors.
 #include <algorithm>
-#include <cmath>
 
+#include "../../isa/elementary.h"
 #include "dnn.h"
 
 using namespace vgpu;
@@ -10,6 +10,10 @@ namespace {
 
 // cudnn.h: cudnnSoftmaxAlgorithm_t, cudnnSoftmaxMode_t
 constexpr int kLog = 2, kOfChannels = 1;
+
+constexpr double kLog2OfE = 1.44269504088896341;
+template <class T> T exp_of(T x) { return static_cast<T>(exp2_of(x * kLog2OfE)); }
+template <class T> T log_of(T x) { return static_cast<T>(log2_of(x) / kLog2OfE); }
 
 // f(first, step, count) for each set of elements that one softmax is over.
 template <class F> void each_distribution(const Tensor& tensor, int mode, F f) {
@@ -25,10 +29,10 @@ template <class T> std::vector<T> softmax(const Tensor& of_x, const void* x, int
   each_distribution(of_x, mode, [&](int64_t first, int64_t step, int64_t count) {
     T most = values[first], sum = 0;
     for (int64_t k = 1; k < count; k++) most = std::max(most, values[first + k * step]);
-    for (int64_t k = 0; k < count; k++) sum += std::exp(values[first + k * step] - most);
+    for (int64_t k = 0; k < count; k++) sum += exp_of(values[first + k * step] - most);
     for (int64_t k = 0; k < count; k++) {
       T& one = values[first + k * step];
-      one = algorithm == kLog ? one - most - std::log(sum) : std::exp(one - most) / sum;
+      one = algorithm == kLog ? one - most - log_of(sum) : exp_of(one - most) / sum;
     }
   });
   return values;
@@ -43,7 +47,7 @@ std::vector<T> softmax_gradient(const Tensor& of_y, const void* y, const Tensor&
     T sum = 0;
     for (int64_t at = first, k = 0; k < count; k++, at += step) sum += algorithm == kLog ? values[at] : values[at] * made[at];
     for (int64_t at = first, k = 0; k < count; k++, at += step)
-      values[at] = algorithm == kLog ? values[at] - std::exp(made[at]) * sum : made[at] * (values[at] - sum);
+      values[at] = algorithm == kLog ? values[at] - exp_of(made[at]) * sum : made[at] * (values[at] - sum);
   });
   return values;
 }
