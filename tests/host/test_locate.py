@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -142,6 +143,8 @@ print(json.dumps({{"result": "same", "first_step": None, "culprits": [], "notes"
 """)
     python.chmod(0o755)
     monkeypatch.setattr(locate.vgpu, "library", lambda project: tmp_path)
+    seen = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
+    monkeypatch.setattr(locate.vgpu, "environ", lambda library, schedule: {**seen, "VGPU_SCHEDULE": schedule})
     asked = locate.Wanted(("train.py",), python=str(python), device="vgpu")
     folder, schedule, words = locate.locate(checkout, load_matrix(checkout.matrix), asked).notes
     assert (folder, schedule) == (str(tmp_path), "serial")
