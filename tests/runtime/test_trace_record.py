@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy
 import pytest
 from forks import TRACE, Forks, Job, traced
-from traces import Hand
 
 from tfdeterminism.trace.analyse.format import key_of
 from tfdeterminism.trace.analyse.reader import Trace, load
@@ -266,33 +265,6 @@ def test_an_ops_inputs_are_kept_and_replayed(tensorflow: Environment) -> None:
     assert replayed.returncode == 0, replayed.stderr[-3000:]
     answer = json.loads(replayed.stdout)
     assert (answer["op"], answer["times"], answer["distinct"]) == ("MatMul", 3, [1])
-
-
-def _kept(folder: Path, op: str, attrs: list[object], *inputs: str) -> Path:
-    """A file of inputs by hand, and a trace that names it."""
-    arrays = {f"input_{n}": numpy.frombuffer(one.encode(), numpy.uint8) for n, one in enumerate(inputs)}
-    arrays.update({f"lengths_{n}": numpy.array([len(one)]) for n, one in enumerate(inputs)})
-    meta = {"op": op, "outputs": 0, "eager_attrs": attrs, "dtypes": ["string"] * len(inputs),
-            "shapes": [[]] * len(inputs), "device": ""}  # fmt: skip
-    arrays["meta"] = numpy.frombuffer(json.dumps(meta).encode(), numpy.uint8)
-    numpy.savez(folder / "capture-0.npz", **arrays)
-    hand = Hand(folder / "trace-0.tfdt")
-    hand._writer.capture(hand.op(op, op), 0, 0, "capture-0.npz")
-    hand.end()
-    return folder / "capture-0.npz"
-
-
-@pytest.mark.parametrize("named", [True, False])
-def test_a_strangers_file_runs_nothing_that_does_more_than_compute(tensorflow: Environment, named: bool) -> None:
-    folder = tensorflow.folder / f"stranger-{named}"
-    folder.mkdir()
-    target = folder / "written"
-    kept = _kept(folder, "WriteFile", [], str(target), "content")
-    if not named:
-        (folder / "trace-0.tfdt").unlink()
-    ran = tensorflow.run(Job([*TRACE, "replay", str(kept)]))
-    assert (ran.returncode, ran.stdout, target.exists()) == (2, "", False)
-    assert ("more than compute" if named else "holds no trace") in ran.stderr
 
 
 def test_a_programs_traceback_shows_nothing_of_ours(tensorflow: Environment) -> None:

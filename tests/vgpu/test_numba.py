@@ -24,4 +24,5 @@ def test_numbas_own_tests_pass(venv, tmp_path, only, least):
     done = subprocess.run([sys.executable, str(SUITE), *told], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(results.read_text())
-    assert len(found) >= least and {how for how, _ in found.values()} == {"passed"}
+    assert all(one["launches"] for one in found.values()), "each ran a kernel of its own"
+    assert len(found) >= least and {one["how"] for one in found.values()} == {"passed"}

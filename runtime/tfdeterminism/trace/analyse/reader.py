@@ -4,10 +4,14 @@ import io
 import json
 import os
 import zlib
+from typing import TYPE_CHECKING
 
 import numpy
 
 from .format import BLOCK, EVENT, MAGIC, PREFIX, SCHEMA, BadTrace
+
+if TYPE_CHECKING:  # for type comments alone
+    from typing import Any  # noqa: F401
 
 _BLOCK_LIMIT = 64 << 20
 _JSON_BLOCKS = (b"NOTE", b"CAPT", b"SRCS", b"DONE")
@@ -22,7 +26,7 @@ _SAYS = {b"HEAD": {"tensorflow": _WORD, "numpy": _WORD, "python": _WORD, "argv":
          b"NOTE": {"kind": _WORD, "text": _WORD},
          b"CAPT": {"key": _WHOLE, "occurrence": _WHOLE, "step": _WHOLE, "file": _WORD},
          b"DONE": {"clean": (bool, type(None)), "exit": _WHOLE, "weights": _WORD, "variables": {}, "records": _WHOLE,
-                   "steps": _WHOLE, "error": _WORD}}
+                   "steps": _WHOLE, "error": _WORD}}  # type: dict[bytes, dict[str, Any]]
 
 
 class Reader(object):
@@ -144,6 +148,7 @@ class Reader(object):
 
 
 def _plain(tag, value):
+    # type: (bytes, Any) -> bool
     """Is each field of a block of the type that a recorder writes?"""
     if tag == b"SRCS":
         return all(isinstance(lines, dict) and all(number.isdigit() and isinstance(text, str)

@@ -41,8 +41,9 @@ class Located(object):
             return "No difference in {} runs.".format(self.runs)
         if self.hidden:
             return self._hidden_verdict()
-        if self.difference.reach and not self.culprits:
-            return "One run goes farther than the other: {}.".format(self.difference.reach)
+        reach = self.difference and self.difference.reach
+        if reach and not self.culprits:
+            return "One run goes farther than the other: {}.".format(reach)
         if not self.culprits:
             return "The runs differ, but no recorded op does."
         first = self.culprits[0]

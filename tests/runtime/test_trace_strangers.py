@@ -1,0 +1,42 @@
+"""What a stranger's file of kept inputs makes a real TensorFlow do: nothing but compute."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy
+import pytest
+from forks import TRACE, Forks, Job
+from traces import Hand
+
+pytestmark = pytest.mark.tensorflow
+
+
+def _kept(folder: Path, op: str, attrs: list[object], *inputs: str) -> Path:
+    """A file of inputs by hand, and a trace that names it."""
+    arrays = {f"input_{n}": numpy.frombuffer(one.encode(), numpy.uint8) for n, one in enumerate(inputs)}
+    arrays.update({f"lengths_{n}": numpy.array([len(one)]) for n, one in enumerate(inputs)})
+    meta = {"op": op, "outputs": 0, "eager_attrs": attrs, "dtypes": ["string"] * len(inputs),
+            "shapes": [[]] * len(inputs), "device": ""}  # fmt: skip
+    arrays["meta"] = numpy.frombuffer(json.dumps(meta).encode(), numpy.uint8)
+    numpy.savez(folder / "capture-0.npz", **arrays)
+    hand = Hand(folder / "trace-0.tfdt")
+    hand._writer.capture(hand.op(op, op), 0, 0, "capture-0.npz")
+    hand.end()
+    return folder / "capture-0.npz"
+
+
+@pytest.mark.parametrize("key", ["tf2.21", "tf2.0", "tf1.14"])
+@pytest.mark.parametrize("named", [True, False])
+def test_a_strangers_file_runs_nothing_that_does_more_than_compute(
+    forks: Callable[[str], Forks], tmp_path: Path, key: str, named: bool
+) -> None:
+    target = tmp_path / "written"
+    kept = _kept(tmp_path, "WriteFile", [], str(target), "content")
+    if not named:
+        (tmp_path / "trace-0.tfdt").unlink()
+    (ran,) = forks(key).run([Job([*TRACE, "replay", str(kept)])])
+    assert (ran.returncode, ran.stdout, target.exists()) == (2, "", False)
+    assert ("more than compute" if named else "holds no trace") in ran.stderr
