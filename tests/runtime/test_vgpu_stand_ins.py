@@ -15,7 +15,7 @@ from tfdet.engines import vgpu
 from tfdet.engines.venv import VenvEngine
 from tfdet.matrix.load import load_matrix
 
-PROGRAM = Path(__file__).with_name("programs") / "vgpu_training.py"
+PROGRAM = Path(__file__).with_name("vgpu_training_checks.py")
 CLOSED = {
     "dense": {"cublasSgemm_v2"},
     "convolutions": {
