@@ -2,6 +2,7 @@ import os
 
 import numpy as np
 import pytest
+from closed_library import Library
 from virtual_device import Device, build, kernel
 
 
@@ -23,3 +24,9 @@ def launch(device, request):
         return made.tolist()
 
     return run
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """Closed libraries with their stand-ins, in a process of their own."""
+    return Library(tmp_path_factory.mktemp("library"))

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from closed_library import Library
 from virtual_device import build
 
 # Two products, of which the second is the first's again, and one whose result does not fit its memory.
@@ -77,11 +76,6 @@ def test_an_access_outside_of_what_was_allocated_is_a_kernels_error(call):
     code, said, errors = run(body, VGPU_STAND_INS="all")
     assert (code, said[0]) == (0, "13 13 700")
     assert "an access outside of what was allocated in cublasSgemm_v2" in errors[0]
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    return Library(tmp_path_factory.mktemp("library"))
 
 
 def test_what_no_stand_in_computes_is_refused_by_its_name(library):

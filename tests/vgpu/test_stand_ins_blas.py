@@ -5,15 +5,10 @@ import itertools
 
 import numpy as np
 import pytest
-from closed_library import BLAS, Library, tolerance
+from closed_library import BLAS, tolerance
 
 OPERATIONS = [lambda a: a, lambda a: a.T, lambda a: a.conj().T]
 TYPES = list(BLAS)
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    return Library(tmp_path_factory.mktemp("library"))
 
 
 def numbers(random, shape, dtype):

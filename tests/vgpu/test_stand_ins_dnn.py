@@ -5,13 +5,8 @@ import itertools
 
 import numpy as np
 import pytest
-from closed_library import DNN, Library, ints
+from closed_library import DNN, ints
 from stand_in_tensors import TYPES, Tensors, close, numbers
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    return Library(tmp_path_factory.mktemp("library"))
 
 
 class Convolution:

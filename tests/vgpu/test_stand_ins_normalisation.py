@@ -4,13 +4,8 @@ import ctypes
 
 import numpy as np
 import pytest
-from closed_library import Library, tolerance
+from closed_library import tolerance
 from stand_in_tensors import TYPES, Tensors, close, numbers, sums
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    return Library(tmp_path_factory.mktemp("library"))
 
 
 @pytest.mark.parametrize("dtype", TYPES)

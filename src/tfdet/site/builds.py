@@ -10,6 +10,7 @@ from typing import Any
 from tfdet.audit.capability import capabilities
 from tfdet.publish.audit_tables import Tables
 from tfdet.publish.views import BLIND
+from tfdet.site.addresses import page
 from tfdet.site.facts import Facts
 from tfdet.site.page import Page
 from tfdet.verdicts.difference import difference
@@ -79,4 +80,4 @@ def _change(facts: Facts, old: str, new: str) -> Page:
 
 def _address(facts: Facts, environment: str, source: str) -> str:
     """Of what is known there; an audit that speaks for no cell leaves the source's own page."""
-    return f"cells/{environment}/{source}.html" if (environment, source) in facts.by_page else f"sources/{source}.html"
+    return page(environment, source) if (environment, source) in facts.by_page else f"sources/{source}.html"

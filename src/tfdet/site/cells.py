@@ -14,7 +14,8 @@ from tfdet.matrix.devices import CPU, GPU
 from tfdet.matrix.models import Claim
 from tfdet.matrix.plan import cells as plan_cells
 from tfdet.publish.views import BLIND
-from tfdet.site.facts import Facts, address, cell_data
+from tfdet.site.addresses import address
+from tfdet.site.facts import Facts, cell_data
 from tfdet.site.page import Page, fragment
 from tfdet.store.records import Record
 from tfdet.verdicts.findings import Finding
@@ -103,7 +104,7 @@ def _cell(facts: Facts, cell: StatusCell) -> dict[str, Any]:
     if again and cell.key.solution != "none":
         again += f" --solution {cell.key.solution}"
     return {**cell_data(cell), "backed": cell.backing_text, "run_again": f"{again} --out again.jsonl" if again else "",
-            "address": address(cell)}  # fmt: skip
+            "address": address(cell.key)}  # fmt: skip
 
 
 def claim_data(claim: Claim) -> dict[str, Any]:

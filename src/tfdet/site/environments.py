@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tfdet.publish.recipe import recipe_text, remaining_rows
-from tfdet.site.facts import Facts, address, kind
+from tfdet.site.addresses import address, page
+from tfdet.site.facts import Facts, kind, says
 from tfdet.site.page import Page
 from tfdet.site.sources import symbol
 
@@ -56,10 +57,9 @@ def _rows(facts: Facts, key: str) -> Iterator[dict[str, Any]]:
         cells = facts.by_page.get((key, source))
         if cells:
             yield {"source": source, "title": facts.matrix.sources[source].title,
-                   "page": f"cells/{key}/{source}.html", "cells": [_brief(cell) for cell in cells]}  # fmt: skip
+                   "page": page(key, source), "cells": [_brief(cell) for cell in cells]}  # fmt: skip
 
 
 def _brief(cell: Any) -> dict[str, Any]:
-    says = str(cell.cell.verdict) or (f"claimed {cell.says}" if cell.says else "audited")
-    return {"solution": cell.key.solution, "device": cell.key.device, "says": says, "kind": kind(cell),
-            "symbol": symbol(cell), "backing": cell.backing, "address": address(cell)}  # fmt: skip
+    return {"solution": cell.key.solution, "device": cell.key.device, "says": says(cell), "kind": kind(cell),
+            "symbol": symbol(cell), "backing": cell.backing, "address": address(cell.key)}  # fmt: skip

@@ -116,7 +116,6 @@ def kind(cell: StatusCell) -> str:
     return words.kind_of(str(cell.cell.verdict), cell.says, said)
 
 
-def address(cell: StatusCell) -> str:
-    """Of its part of a page, below the site's folder."""
-    key = cell.key
-    return f"cells/{key.environment}/{key.source}.html#{key.device}.{key.solution}"
+def says(cell: StatusCell) -> str:
+    """Its verdict, or in a word what stands for one."""
+    return str(cell.cell.verdict) or (f"claimed {cell.says}" if cell.says else "audited")

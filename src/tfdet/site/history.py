@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tfdet.site.addresses import address
 from tfdet.store.records import Record
 from tfdet.verdicts.glance import seen
 from tfdet.verdicts.infer import CellKey, Evidence, Verdict
@@ -23,8 +24,7 @@ class Change:
 
     @property
     def page(self) -> str:
-        key = self.key
-        return f"cells/{key.environment}/{key.source}.html#{key.device}.{key.solution}"
+        return address(self.key)
 
     def data(self) -> dict[str, Any]:
         return {"day": self.day, **self.key._asdict(), "before": self.before, "after": self.after, "page": self.page}

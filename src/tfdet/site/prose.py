@@ -14,7 +14,8 @@ from pydantic import Field
 
 from tfdet.matrix.models import Model, Text
 from tfdet.site import links
-from tfdet.site.facts import Facts, address, cell_data
+from tfdet.site.addresses import address
+from tfdet.site.facts import Facts, cell_data
 from tfdet.site.page import Page
 from tfdet.verdicts.infer import CellKey
 
@@ -83,7 +84,7 @@ def _myths(facts: Facts) -> Page:
 def _shown(facts: Facts, one: Shown) -> dict[str, Any]:
     """With the verdict of today: a page never says what the evidence does not."""
     cell = facts.status.cell(one.key)
-    return {**cell_data(cell), "says": one.says, "expected": one.verdict, "address": address(cell)}
+    return {**cell_data(cell), "says": one.says, "expected": one.verdict, "address": address(cell.key)}
 
 
 def _links(facts: Facts) -> Page:

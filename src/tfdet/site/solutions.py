@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tfdet.matrix.models import Solution
-from tfdet.site.facts import Facts, address, kind
+from tfdet.site.addresses import address
+from tfdet.site.facts import Facts, kind, says
 from tfdet.site.page import Page
 from tfdet.site.words import VERDICTS
 
@@ -65,10 +66,9 @@ def _sources(facts: Facts, key: str) -> Iterator[dict[str, Any]]:
         cells = [cell for cell in facts.by_source.get(source, []) if cell.key.solution == key]
         said: dict[str, list[Any]] = {}
         for cell in cells:
-            words = str(cell.cell.verdict) or (f"claimed {cell.says}" if cell.says else "audited")
-            said.setdefault(f"{cell.key.device}: {words}", []).append(cell)
+            said.setdefault(f"{cell.key.device}: {says(cell)}", []).append(cell)
         if cells:
             yield {"source": source, "title": facts.matrix.sources[source].title,
-                   "says": [{"text": text, "kind": kind(some[0]), "address": address(some[-1]),
+                   "says": [{"text": text, "kind": kind(some[0]), "address": address(some[-1].key),
                              "where": facts.where([c.key.environment for c in some])}
                             for text, some in said.items()]}  # fmt: skip

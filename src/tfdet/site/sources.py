@@ -9,8 +9,9 @@ from typing import Any
 from tfdet.matrix.models import Source
 from tfdet.publish.tables import GROUPS
 from tfdet.site import links, plots
+from tfdet.site.addresses import address
 from tfdet.site.cells import claim_data, cost_data
-from tfdet.site.facts import Facts, address, kind
+from tfdet.site.facts import Facts, kind
 from tfdet.site.numbers import Apart
 from tfdet.site.page import Page
 from tfdet.site.words import VERDICTS
@@ -89,7 +90,7 @@ def _square(environment: str, cell: StatusCell | None) -> dict[str, Any]:
     says = str(cell.cell.verdict) or (f"claimed {cell.says}" if cell.says else "audited")
     runs = f" {cell.cell.differed}/{cell.cell.runs}" if cell.cell.runs else ""
     return {"environment": environment, "kind": kind(cell), "says": f"{says}{runs}, {cell.backing}",
-            "symbol": symbol(cell), "address": address(cell)}  # fmt: skip
+            "symbol": symbol(cell), "address": address(cell.key)}  # fmt: skip
 
 
 _SAID = {"deterministic": "✓", "nondeterministic": "✗", "no-solution": "✗", "raises": "!"}
@@ -113,7 +114,7 @@ def _images(facts: Facts, cells: list[StatusCell]) -> Iterator[dict[str, Any]]:
     for (device, solution, says), mine in found.items():
         yield {"device": device, "solution": solution, "says": says, "kind": kind(mine[0]),
                "where": facts.where([cell.key.environment for cell in mine]), "backing": mine[0].backing,
-               "address": address(mine[-1])}  # fmt: skip
+               "address": address(mine[-1].key)}  # fmt: skip
 
 
 def _mend(facts: Facts, source: Source) -> Iterator[dict[str, Any]]:
@@ -151,4 +152,4 @@ def _slowdowns(cells: list[StatusCell]) -> Iterator[Mapping[str, Any]]:
     for cell in cells:
         if cell.cell.time_ratio and cell.cell.verdict is Verdict.DETERMINISTIC:
             yield {"environment": cell.key.environment, "device": cell.key.device, "solution": cell.key.solution,
-                   "time_ratio": cell.cell.time_ratio, "address": address(cell)}  # fmt: skip
+                   "time_ratio": cell.cell.time_ratio, "address": address(cell.key)}  # fmt: skip

@@ -1,4 +1,5 @@
-// exp2, log2, sin, cos and tanh of doubles that a float or a half was, to some 1e-15: what PTX calls approximate.
+// exp2, log2, sin, cos and tanh of doubles that a float or a half was, to some 1e-15: what PTX calls approximate; and
+// exp and log, which stand-ins need.
 //
 // Not those of the C library: each version of it, on each processor, has last bits of its own, and the same schedule shall
 // give the same bytes everywhere.  Only what IEEE 754 rounds in one way is used: + - * / and fma.
@@ -7,6 +8,8 @@
 #include <limits>
 
 namespace vgpu {
+
+constexpr double kLog2OfE = 1.44269504088896341;
 
 // Sum of c[k] x^k.
 template <int n> double polynomial(const double (&c)[n], double x) {
@@ -32,8 +35,11 @@ inline double log2_of(double x) {
   double m = std::frexp(x, &exponent);
   if (m < 0.707106781186547524) m *= 2, exponent--;
   double s = (m - 1) / (m + 1);  // log m = 2 (s + s^3/3 + s^5/5 + ...)
-  return exponent + s * polynomial(kOdd, s * s) * (2 * 1.44269504088896341);
+  return exponent + s * polynomial(kOdd, s * s) * (2 * kLog2OfE);
 }
+
+template <class T> T exp_of(T x) { return static_cast<T>(exp2_of(x * kLog2OfE)); }
+template <class T> T log_of(T x) { return static_cast<T>(log2_of(x) / kLog2OfE); }
 
 // sin(x + quarters * pi/2).  Beyond 2^20 the angle is that of a period of 2 * pi rounded to double.
 inline double sine(double x, int quarters) {
@@ -56,7 +62,7 @@ inline double cos_of(double x) { return sine(x, 1); }
 inline double tanh_of(double x) {
   static constexpr double kOdd[] = {1, -1 / 3., 2 / 15., -17 / 315., 62 / 2835., -1382 / 155925., 21844 / 6081075.};
   if (std::fabs(x) < 0.125) return x * polynomial(kOdd, x * x);
-  double power = exp2_of(2 * 1.44269504088896341 * std::fabs(x));
+  double power = exp2_of(2 * kLog2OfE * std::fabs(x));
   return std::copysign(1 - 2 / (power + 1), x);
 }
 

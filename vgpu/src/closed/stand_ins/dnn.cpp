@@ -51,8 +51,6 @@ void Tensor::writes(void* at) const {
 
 Sizes space_of(const Tensor& tensor) { return Sizes(tensor.sizes.begin() + 2, tensor.sizes.end()); }
 
-static double exp_of(double x) { return exp2_of(x * 1.44269504088896341); }
-
 // cudnn.h: cudnnActivationMode_t
 double Activation::of(double x) const {
   switch (mode) {

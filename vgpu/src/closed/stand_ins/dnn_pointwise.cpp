@@ -11,10 +11,6 @@ namespace {
 // cudnn.h: cudnnSoftmaxAlgorithm_t, cudnnSoftmaxMode_t
 constexpr int kLog = 2, kOfChannels = 1;
 
-constexpr double kLog2OfE = 1.44269504088896341;
-template <class T> T exp_of(T x) { return static_cast<T>(exp2_of(x * kLog2OfE)); }
-template <class T> T log_of(T x) { return static_cast<T>(log2_of(x) / kLog2OfE); }
-
 // f(first, step, count) for each set of elements that one softmax is over.
 template <class F> void each_distribution(const Tensor& tensor, int mode, F f) {
   const int64_t space = tensor.space(), sample = tensor.channels() * space;
