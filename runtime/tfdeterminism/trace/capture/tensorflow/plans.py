@@ -6,7 +6,7 @@ loop is handed over in each iteration.
 
 import weakref
 
-from . import classes, open_order
+from . import classes, open_order, reference_reads
 from . import internals as tf
 from .branches import Builder
 from .graphs import Additions, ancestors, opened
@@ -40,7 +40,7 @@ class Plans(object):
         waiting = list(targets) + [one.op for one in fetches if hasattr(one, "op")]
         needed = ancestors(waiting, fed)
         ops = [op for op in graph.get_operations() if op in needed]
-        self._loops(graph)
+        self._prepare(graph)
         with Additions(graph):
             builder = Builder(self._keys)
             pack = Pack(self._keys, tf.use_sum())
@@ -55,15 +55,20 @@ class Plans(object):
             kept = keep_inputs(self._capture, self._keys, plain, self._kept)
         return Plan(pack, fetch, kept, any(_trains(op) for op in ops))
 
-    def _loops(self, graph):
-        """Probe the loops that came since last time, before any session sees them."""
+    def _prepare(self, graph):
+        """What must be done to the ops that came since last time, before any session sees them."""
         if self._recorder.level != "ops":
             return
         first = getattr(graph, "_tfdet_looked_at", 0)
         ops = graph.get_operations()
         graph._tfdet_looked_at = len(ops)
+        self._loops(graph, ops[first:])
+        with Additions(graph):
+            reference_reads.digest_before_writes(graph, ops[first:], Pack(self._keys, tf.use_sum()).digest_for_all)
+
+    def _loops(self, graph, ops):
         bodies = {}
-        for op in ops[first:]:
+        for op in ops:
             context = op._control_flow_context
             while context is not None and not context.IsWhileContext():
                 context = context.outer_context
