@@ -31,6 +31,8 @@ def run(argv):
                         help="none: only the digest of the final weights; default ops")
     parser.add_argument("--steps", type=_steps, help="FIRST:END, the steps to record; default all")
     parser.add_argument("--capture", help="JSON of an op whose inputs are kept for replay")
+    parser.add_argument("--values", help="keep values too: of losses, weights, and of the tensors that this names, "
+                        "what `diff --json` printed or [] (at level weights they are kept anyway)")
     parser.add_argument("--no-xla", dest="xla", action="store_const", const=False,
                         help="switch XLA off at level none too, to compare with the other levels")
     parser.add_argument("program", help="a Python file; or -m MODULE")

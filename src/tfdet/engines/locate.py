@@ -34,6 +34,74 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
 
+class Unsound(_Model):
+    """What of a whole tensor is not finite; first: its place."""
+
+    nan: int
+    inf: int
+    first: int | None = None
+
+
+class Tensor(_Model):
+    """By how much an op's output differs: of what was compared, the largest of each."""
+
+    op: Words
+    name: Words
+    file: Words | None
+    line: int
+    step: int
+    role: Literal["culprit", "path", "loss"]
+    dtype: Words
+    shape: list[int]
+    elements: int
+    compared: int
+    differing: int
+    absolute: int | float | None
+    relative: float | None
+    ulps: int | None
+    place: list[int] | None
+    pair: tuple[bool | int | float | Words, bool | int | float | Words] | None
+    shapes: tuple[list[int], list[int]] | None
+    nonfinite: tuple[Unsound | None, Unsound | None]
+
+
+class Point(_Model):
+    """A step of a series: over all losses, or all weights."""
+
+    step: int
+    absolute: int | float
+    ulps: int
+    name: Words
+    differing: int
+    compared: int
+    elements: int
+
+
+class Growth(_Model):
+    loss: list[Point]
+    weights: list[Point]
+
+
+class FirstUnsound(_Model):
+    """Where a NaN or an infinity came first in a run."""
+
+    what: Words
+    name: Words
+    step: int
+    place: int
+    nan: int
+    inf: int
+    elements: int
+
+
+class Values(_Model):
+    """By how much the runs differ, where they kept values."""
+
+    tensors: list[Tensor]
+    growth: Growth
+    nonfinite: tuple[FirstUnsound | None, FirstUnsound | None]
+
+
 class Culprit(_Model):
     op_type: Words
     op_name: Words
@@ -95,6 +163,7 @@ class Found(_Model):
     traces: list[TraceHeader] = []
     runs: int | None = None
     replay: Replay | None = None
+    values: Values | None = None
     hidden: bool = False
     reach: Words | None = None
     findings: list[Words] = []

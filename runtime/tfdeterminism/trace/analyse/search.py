@@ -1,9 +1,10 @@
 """The search for a culprit: what is run and compared, and what is concluded."""
 
+import io
 import json
 import os
 
-from . import advice, describe, diff, text
+from . import advice, comparison, describe, diff, text
 from .format import BadTrace, trace_files
 from .launch import Failed, Launcher, NothingRecorded
 from .progress import Progress
@@ -15,12 +16,13 @@ REPLAYS = 30
 
 class Located(object):
     """What was found. result: "same", "diverged", "structure"; difference: of the closest look, or None;
-    replay: what `trace replay` said, or None; findings: lines, in the order in which they were found."""
+    replay: what `trace replay` said, or None; values: by how much it differs, see the comparison module, or None;
+    findings: lines, in the order in which they were found."""
 
     def __init__(self):
         self.result = "same"
         self.difference = None
-        self.replay = None
+        self.replay = self.values = None
         self.runs = 0
         self.findings = []
         self.culprits = []
@@ -33,7 +35,7 @@ class Located(object):
     def as_json(self):
         shown = self.difference.as_json() if self.difference else {"first_step": None, "notes": []}
         return dict(shown, result=self.result, culprits=self.culprits, runs=self.runs, replay=self.replay,
-                    findings=self.findings, verdict=self.verdict(), hidden=self.hidden)
+                    values=self.values, findings=self.findings, verdict=self.verdict(), hidden=self.hidden)
 
     def verdict(self):
         """One sentence."""
@@ -103,6 +105,7 @@ class Search(object):
             self._tell("ops", closest)
             if closest.culprits:
                 self._confirm(closest)
+                self._measure(closest)
 
     def _hidden(self, closest):
         """The program differs from run to run, and every op that was recorded agrees: who could have hidden it?"""
@@ -133,6 +136,7 @@ class Search(object):
 
     def _descend(self, weights):
         """From weights that differ to layers, to ops; the difference of ops, or None."""
+        self.found.values = weights.values
         self._tell("weights", weights)
         step = weights.first_step
         if step is None:
@@ -161,14 +165,14 @@ class Search(object):
     def _among_ops(self, steps):
         return self._until_different("ops", steps)
 
-    def _until_different(self, level, steps):
+    def _until_different(self, level, steps, more=()):
         """The Difference of the first two runs that differ in a record, else in their final weights; None if all are
-        the same."""
+        the same. more: options of `trace run`."""
         self._turn = 0
-        runs, unseen = [self._run(level, steps)], None
+        runs, unseen = [self._run(level, steps, more)], None
         for number in range(1, self._limit):
             self._turn = number
-            runs.append(self._run(level, steps))
+            runs.append(self._run(level, steps, more))
             found = diff.compare([runs[0], runs[-1]])
             if found.culprits or found.reach or found.first_step is not None:
                 return found if found.culprits or len(runs) < 3 else diff.compare(runs)
@@ -264,6 +268,25 @@ class Search(object):
             words = "replayed {times} times on the same inputs: {distinct} different results"
         for line in [words.format(**self.found.replay)] + lines:
             self._found(line)
+
+    def _measure(self, difference):
+        """By how much it differs: runs that keep values of the culprits, and of what is between them and the loss."""
+        if not difference.path:
+            return
+        wanted = os.path.join(self._folder, "values.json")
+        with io.open(wanted, "w", encoding="utf-8") as target:
+            target.write(json.dumps(difference.path))
+        steps = difference.steps_recorded
+        self._progress.planned += 2
+        try:  # what a gradient spoils, the next step's loss tells
+            seen = self._until_different("ops", steps and (steps[0], steps[1] + 1), ["--values", wanted])
+        except (Failed, BadTrace) as error:
+            self._found("by how much it differs is not known: {}".format(error.cause))
+            return
+        if seen is None:
+            self._found("by how much it differs is not known: the runs that keep values agree")
+        elif seen.values is not None:
+            self.found.values = comparison.joined(seen.values, self.found.values)
 
     def _compare_with_untraced(self):
         """Did instrumenting change what is trained? Only a run that repeats itself can tell."""

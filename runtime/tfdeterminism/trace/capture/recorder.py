@@ -13,14 +13,16 @@ from .definitions import Definitions
 from .eager_keys import EagerKeys
 from .sources import Sources
 from .steps import Steps
+from .values import Values
 
 _EAGER_BUFFER = 256  # records; what a killed program may lose
 
 
 class Recorder(object):
-    """level: one of usage.LEVELS. window: (first, end) of the steps to record, or None for all. Thread-safe."""
+    """level: one of usage.LEVELS. window: (first, end) of the steps to record, or None for all; values: what is to be
+    kept of them, as values.parse() gives it, or None. Thread-safe."""
 
-    def __init__(self, path, header, level="ops", window=None):
+    def __init__(self, path, header, level="ops", window=None, values=None):
         self.level = level
         self.folder = os.path.dirname(path)
         self.active = True
@@ -31,6 +33,7 @@ class Recorder(object):
         self.steps = Steps(self._lock, window, self._step_ended)
         self.definitions = Definitions(self._lock)
         self.eager = EagerKeys(self._lock, self.definitions)
+        self.values = None if values is None else Values(self, values)
         self._pid = os.getpid()
         self._writer = Writer(path, header)
         self._sources = Sources()
@@ -88,6 +91,10 @@ class Recorder(object):
 
     def captured(self, key, occurrence, step, name):
         self._guarded(lambda: (self._define(), self._writer.capture(key, occurrence, step, name)))
+
+    def keep(self, payload):
+        """A value, as analyse.values.packed() makes it."""
+        self._guarded(lambda: (self._define(), self._writer.value(payload)))
 
     def at_step(self, function):
         """function() is called at the end of each recorded step."""

@@ -32,12 +32,13 @@ def step_all():
 class Recording(object):
     """One process's trace. start() and stop(), or a `with` statement."""
 
-    def __init__(self, out, level="ops", steps=None, capture=None, xla=None):
+    def __init__(self, out, level="ops", steps=None, capture=None, xla=None, values=None):
         if level not in LEVELS:
             raise errors.BadUsage("no such level: {}".format(level), "choose one of " + ", ".join(LEVELS))
         self._level = level
         self._steps = steps
         self.capture = capture
+        self._values = [] if level == "weights" and values is None else values
         self.xla = level == "none" and xla is not False
         self._imports = AfterImport()
         self._wrappers = None
@@ -74,6 +75,8 @@ class Recording(object):
             return
         if self.recorder is None:
             self.recorder = self._new_recorder(None)
+        if self.recorder.values is not None and self.labels is not None:
+            self.recorder.values.final_weights(self.labels.values())
         weights = self.labels.all_final() if self.labels is not None else {}
         self.recorder.end(clean, exit_status, digest.of_parts(weights) if weights else None,
                           {label: "{:016x}".format(value) for label, value in weights.items()})
@@ -97,7 +100,7 @@ class Recording(object):
     def _new_recorder(self, tensorflow):
         # type: (str | None) -> Recorder
         try:
-            return Recorder(self.path, self._header(tensorflow), self._level, self._steps)
+            return Recorder(self.path, self._header(tensorflow), self._level, self._steps, self._values)
         except (IOError, OSError) as error:
             raise errors.BadUsage("{}: {}".format(self.path, error.strerror), "name another folder with --out")
 

@@ -11,6 +11,7 @@ from . import internals as tf
 from .branches import Builder
 from .graphs import Additions, ancestors, opened
 from .pack import Pack, hand_over, keep_inputs
+from .taps import Taps
 
 
 class Plans(object):
@@ -22,6 +23,7 @@ class Plans(object):
         self._keys = keys
         self._capture = capture
         self._kept = []
+        self._taps = Taps(recorder, keys, self._kept)
         self._plans = weakref.WeakKeyDictionary()  # graph: {what is run: plan}
 
     def of(self, graph, targets, fetches, feeds):
@@ -53,6 +55,7 @@ class Plans(object):
             fetch = pack.packed()
             plain = [op for op in ops if op._control_flow_context is None]
             kept = keep_inputs(self._capture, self._keys, plain, self._kept)
+        kept += self._taps.of(graph, ops, [op._control_flow_context for op in ops if _in_cond(op)])
         return Plan(pack, fetch, kept, any(_trains(op) for op in ops))
 
     def _prepare(self, graph):
@@ -97,11 +100,12 @@ class Plans(object):
                     recorder.emit(*pack.records(value))
                     return []
 
-                done = hand_over(sink, [packed], self._kept)
+                done = [hand_over(sink, [packed], self._kept)]
             finally:
                 graph._set_control_flow_context(None)
+        done += self._taps.of(graph, [op for op in inside if op in needed], [context])
         for op in nexts:
-            op._add_control_inputs([done])
+            op._add_control_inputs(done)
         for op in inside:  # iterations that overlap would mix their records
             if op.type in ("Enter", "RefEnter") and op._control_flow_context is context:
                 op._set_attr("parallel_iterations", tf.attr_value(i=1))
@@ -122,6 +126,12 @@ class Plan(object):
         self.pack = pack
         self.fetch = fetch
         self.trains = trains
+
+
+def _in_cond(op):
+    """Is it in a branch, and in no loop?"""
+    context = op._control_flow_context
+    return context is not None and not context.IsWhileContext() and context.outer_context is None
 
 
 def _trains(op):
