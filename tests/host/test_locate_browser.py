@@ -145,6 +145,16 @@ def test_nothing_of_a_stranger_runs_or_loads(shown: Callable[..., Page], tmp_pat
     assert policy is not None and policy.startswith("default-src 'none'")
 
 
+def test_the_advice_that_was_tried_is_told(shown: Callable[..., Page], tmp_path: Path) -> None:
+    runs = {"runs": 5, "alike": 5, "distinct": 1, "seconds": [3.0] * 5}
+    lines = [f"applied from outside: {EVIL}", "with it the program repeats itself: 5 of 5 runs end alike"]
+    fix = {"result": "repeats", "applied": [{"solution": "ED", "words": "enable_determinism()"}], "ratio": 1.5,
+           "error": None, "with": runs, "without": {**runs, "alike": 1, "distinct": 5}, "lines": lines}  # fmt: skip
+    said = shown(found(tmp_path, fix=fix)).locator("#fix").inner_text()
+    for words in ("repeats itself", "5 of 5 runs", "1 of 5 runs", "1.50 times as long", EVIL):
+        assert words in said
+
+
 def test_a_plot_of_one_step_and_of_none() -> None:
     """A single dot is drawn; what never differs needs no plot."""
     point = {"step": 3, "absolute": 1e-3, "ulps": 1, "name": "w", "differing": 1, "compared": 1, "elements": 1}

@@ -25,6 +25,7 @@ from tfdet_common.lifeline import die_with
 
 Words = Annotated[str, AfterValidator(plain)]  # a stranger's trace must not steer a terminal
 Result = Literal["same", "diverged", "structure"]
+FIXED = 5  # exit code: a culprit, and what --fix applied makes the program repeat itself
 SCHEDULES = ("serial", "reverse", "random:1", "random:2", "adversary:1")  # of the virtual GPU, one a run
 
 
@@ -102,6 +103,32 @@ class Values(_Model):
     nonfinite: tuple[FirstUnsound | None, FirstUnsound | None]
 
 
+class Outcomes(_Model):
+    """Runs without probes, and how many of them end alike."""
+
+    runs: int
+    alike: int
+    distinct: int
+    seconds: list[float]
+
+
+class Applied(_Model):
+    solution: Words
+    words: Words
+
+
+class Fix(_Model):
+    """What came of the advice, applied from outside."""
+
+    result: Literal["repeats", "differs", "fails", "by hand"]
+    applied: list[Applied]
+    ratio: float | None
+    error: Words | None
+    with_: Outcomes = Field(alias="with")
+    without: Outcomes
+    lines: list[Words]
+
+
 class Culprit(_Model):
     op_type: Words
     op_name: Words
@@ -164,6 +191,7 @@ class Found(_Model):
     runs: int | None = None
     replay: Replay | None = None
     values: Values | None = None
+    fix: Fix | None = None
     hidden: bool = False
     reach: Words | None = None
     findings: list[Words] = []
@@ -192,9 +220,12 @@ class Wanted:
     python: str | None = None
     device: str = CPU
     runs: int = 5
+    fix: bool = False
 
 
-def wanted(matrix: Matrix, words: Sequence[str], python: str | None, device: str, runs: int) -> Wanted:
+def wanted(
+    matrix: Matrix, words: Sequence[str], python: str | None, device: str, runs: int, fix: bool = False
+) -> Wanted:
     """From the words of the command line: [ENV] PROGRAM ARGS."""
     environment = words[0] if words and words[0] in matrix.environments else None
     program = tuple(words[1:] if environment else words)
@@ -204,13 +235,13 @@ def wanted(matrix: Matrix, words: Sequence[str], python: str | None, device: str
         raise UsageError("--python together with an environment", "Give one of them.")
     if Path(program[0]).suffix == ".py" and not Path(program[0]).is_file():
         raise UsageError(f"{program[0]} is not there", "Name the program as you would to Python.")
-    return Wanted(program, environment, python, device, runs)
+    return Wanted(program, environment, python, device, runs, fix)
 
 
 def locate(project: Project, matrix: Matrix, ask: Wanted) -> Found:
     """Run the debug tool; its progress goes to standard error."""
     command = [_interpreter(project, matrix, ask), "-m", "tfdeterminism.trace", "locate", "--json"]
-    command += ["--runs", str(ask.runs)]
+    command += ["--runs", str(ask.runs), *["--fix"] * ask.fix]
     environ = dict(os.environ)
     if matrix.devices.called(ask.device).virtual:
         environ = vgpu.environ(vgpu.library(project), SCHEDULES[0])
@@ -229,7 +260,7 @@ def locate(project: Project, matrix: Matrix, ask: Wanted) -> Found:
         raise Interrupted from None
     if child.returncode == Exit.INTERRUPTED:
         raise Interrupted
-    if child.returncode not in (0, 1, 2):
+    if child.returncode not in (0, 1, 2, FIXED):
         raise RunFailed("the search did not come to an end", "The lines above say why.")
     return read(said)
 

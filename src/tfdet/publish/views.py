@@ -267,5 +267,12 @@ def located(found: Found) -> list[RenderableType]:
         parts += [Text(), table]
     if found.values:
         parts += [Text(line) for line in ["", *magnitude.lines(found.values.model_dump())]]
+    if found.fix:
+        style = "green" if found.fix.result == "repeats" else "yellow"
+        parts += [
+            Text(),
+            Text("The advice, tried", style="bold"),
+            *(Text(line, style=style) for line in found.fix.lines),
+        ]
     parts += [Text(line, style="dim") for line in ["", *found.findings, *found.notes]]
     return parts

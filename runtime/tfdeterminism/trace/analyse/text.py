@@ -39,6 +39,8 @@ def of_search(found):
     if found.culprits and found.culprits[0]["lines"]:
         lines.append("Change:")
         lines += ["    " + line for line in found.culprits[0]["lines"]]
+    if found.fix:
+        lines += ["Fix:"] + ["  " + line for line in found.fix.lines()]
     return "\n".join(shown(line) for line in lines)
 
 

@@ -13,7 +13,7 @@ import tokenize
 import types
 
 from .. import errors, usage
-from . import inputs, values
+from . import inputs, remedy, values
 from .recording import Recording
 
 
@@ -26,6 +26,7 @@ def main(argv):
                               arguments.capture and inputs.parse(arguments.capture), arguments.xla,
                               values.parse(arguments.values) if arguments.values is not None else None)
         recording.start()
+        remedy.apply(arguments.apply)
     except errors.BadUsage as error:
         errors.say(str(error))
         return errors.USAGE
