@@ -50,6 +50,8 @@ class Located(object):
         said = "{} at step {}: {}".format(first["op_type"], first["step"], first["class"])
         if first["forward_op"]:
             said += " in the gradient of {}".format(first["forward_op"])
+        if first["rank"] != "0":
+            said += " in process {}".format(first["rank"])
         return said + _at_line(first) + "."
 
     def _hidden_verdict(self):
@@ -193,11 +195,9 @@ class Search(object):
         return folder
 
     def _remember(self, level, folder, environment=None):
-        digests = []
-        for path in sorted(trace_files(folder).values()):
-            end = _end_of(path)
-            digests.append((end or {}).get("weights") or "")
-        if digests and all(digests) and not environment:
+        ends = [_end_of(path) or {} for path in trace_files(folder).values()]
+        digests = sorted(end["weights"] for end in ends if end.get("weights"))  # who of several did what may be chance
+        if digests and not environment:
             self._weights.append((level, " ".join(digests)))
         if level == "ops":
             self._ops.append(folder)
@@ -241,7 +241,7 @@ class Search(object):
 
     def _replay(self, culprit, steps):
         """Run the one op again and again on the inputs that it had."""
-        op = dict(culprit["key"], occurrence=culprit["occurrence"])
+        op = dict(culprit["key"], occurrence=culprit["occurrence"], rank=culprit["rank"])
         self._turn = 0
         folder = self._run("ops", steps, ["--capture", json.dumps(op)])
         kept = sorted(name for name in os.listdir(folder) if name.startswith("capture-"))

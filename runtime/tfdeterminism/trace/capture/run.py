@@ -23,7 +23,8 @@ def main(argv):
         program = _Module(arguments.arguments) if arguments.program == "-m" \
             else _Script(arguments.program, arguments.arguments)
         recording = Recording(arguments.out, arguments.level, arguments.steps,
-                              arguments.capture and inputs.parse(arguments.capture), arguments.xla)
+                              arguments.capture and inputs.parse(arguments.capture), arguments.xla,
+                              with_children=True)
         recording.start()
     except errors.BadUsage as error:
         errors.say(str(error))
