@@ -29,11 +29,11 @@ def process(folder: Path, name: str, parent: str | None = "0", **header: Any) ->
 
 
 def test_the_first_cause_of_all_processes_is_named(tmp_path: Path) -> None:
-    """A child draws, and its parent feeds what the child sent: by the clock, not by number of step or name."""
+    """A child draws, and its parent computes with what the child sent: by the clock, not by number of step or name."""
     for run in (0, 1):
         parent = process(tmp_path / str(run), "0", None)
         parent._writer.time(105.0)
-        parent.record(parent.eager("train.py:9#0", "Python", kind="feed"), run, 0)
+        parent.record(parent.eager("train.py:9#0", "Sin"), run, 0)
         parent.end()
         child = process(tmp_path / str(run), "0.Process-1")
         child._writer.time(104.0)

@@ -15,8 +15,9 @@ __all__ = ["callback", "record", "step"]
 def record(out, level="ops", steps=None, capture=None, xla=None):
     """A context manager: what runs inside is recorded into a new file in the folder `out`.
 
-    level: "none" (digest of the final weights alone), "weights", "layers" or "ops"; steps: (first,
-    end) or None; capture: an op whose inputs are kept, see capture/inputs.py. Raises BadUsage.
+    level: "none" (digest of the final weights alone), "weights", "layers", "open" (the ops alone whose
+    order the graphs leave open) or "ops"; steps: (first, end) or None; capture: an op whose inputs are
+    kept, see capture/inputs.py. Raises BadUsage.
     """
     from .capture.recording import Recording
     return Recording(out, level, steps, capture, xla)

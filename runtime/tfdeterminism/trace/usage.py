@@ -6,7 +6,7 @@ import sys
 from . import errors
 from .analyse.text import shown
 
-LEVELS = ("none", "weights", "layers", "ops")
+LEVELS = ("none", "weights", "layers", "open", "ops")
 BAD_INPUT = 3
 
 
@@ -28,7 +28,8 @@ def run(argv):
                      usage="%(prog)s --out FOLDER [options] -- PROGRAM [ARGUMENTS...]")
     parser.add_argument("--out", required=True, help="a new folder for the trace")
     parser.add_argument("--level", choices=LEVELS, default="ops",
-                        help="none: only the digest of the final weights; default ops")
+                        help="none: only the digest of the final weights; open: the ops alone whose order the graphs "
+                             "leave open, running as they do without us; default ops")
     parser.add_argument("--steps", type=_steps, help="FIRST:END, the steps to record; default all")
     parser.add_argument("--capture", help="JSON of an op whose inputs are kept for replay")
     parser.add_argument("--no-xla", dest="xla", action="store_const", const=False,

@@ -11,7 +11,7 @@ there. Nothing in it is executable: JSON, fixed-size records, zlib.
 Blocks by tag:
 
     HEAD  JSON, once, first: the run. Keys: schema, tensorflow, numpy, python, argv, cwd, level
-          ("none" | "weights" | "layers" | "ops"), steps ([first, end] or null), pid, rank (the
+          ("none" | "weights" | "layers" | "open" | "ops"), steps ([first, end] or null), pid, rank (the
           process's name), parent (the name of the process that started it, or null), started
           (seconds since 1970), devices (list of names), xla (what was done about it, in words),
           environment (determinism-related variables that are set), probe (how digests are made).

@@ -102,7 +102,7 @@ class Search(object):
     def _conclude(self, closest):
         self.found.difference, self.found.result, self.found.culprits = closest, closest.result, closest.culprits
         if not _is_coarse(closest):
-            self._tell("ops", closest)
+            self._tell(closest.headers[0]["level"], closest)
             if closest.culprits:
                 self._confirm(closest)
 
@@ -110,10 +110,22 @@ class Search(object):
         """The program differs from run to run, and every op that was recorded agrees: who could have hidden it?"""
         if len(self._ops) < 2:
             self._among_ops(self._steps)
+        seen = self._where_order_is_open()
+        if seen is not None and seen.culprits:
+            self._found("runs with probes at every op agree, as those give an order to what has none")
+            self._conclude(seen)
+            return
         step = closest.first_step if closest is not None else None
         self.found.hidden, self.found.result = True, "diverged"
         self.found.culprits = diff.suspects(self._ops[-2:], step or 0)
         self._found("runs differ, and all runs with probes at every op agree: they change the timing, or an order")
+
+    def _where_order_is_open(self):
+        """The Difference of the ops alone whose order the graphs leave open; they run as they do without us."""
+        try:
+            return self._until_different("open", self._steps)
+        except (NothingRecorded, BadTrace):
+            return None  # there are none
 
     def _untraced_differ(self):
         return len(self._digests("none")) > 1
@@ -267,7 +279,7 @@ class Search(object):
 
     def _compare_with_untraced(self):
         """Did instrumenting change what is trained? Only a run that repeats itself can tell."""
-        untraced, traced = self._digests("none"), self._digests("weights", "layers", "ops")
+        untraced, traced = self._digests("none"), self._digests("weights", "layers", "open", "ops")
         if not untraced or not traced:
             self._found("final weights could not be compared with those of an untraced run")
         elif self._untraced_differ():
@@ -285,7 +297,9 @@ def _is_coarse(difference):
     """Do only weights, losses or layers tell of it, or the final weights alone?"""
     if difference.reach:
         return False
-    return difference.headers[0].get("level") != "ops" if difference.culprits else difference.first_step is None
+    if difference.culprits:
+        return difference.headers[0].get("level") not in ("open", "ops")
+    return difference.first_step is None
 
 
 def _at_line(culprit):
