@@ -7,7 +7,7 @@ from . import errors
 from .analyse.remedies import REMEDIES
 from .analyse.text import shown
 
-LEVELS = ("none", "weights", "layers", "ops")
+LEVELS = ("none", "weights", "layers", "open", "ops")
 BAD_INPUT = 3
 
 
@@ -29,7 +29,8 @@ def run(argv):
                      usage="%(prog)s --out FOLDER [options] -- PROGRAM [ARGUMENTS...]")
     parser.add_argument("--out", required=True, help="a new folder for the trace")
     parser.add_argument("--level", choices=LEVELS, default="ops",
-                        help="none: only the digest of the final weights; default ops")
+                        help="none: only the digest of the final weights; open: the ops alone whose order the graphs "
+                             "leave open, running as they do without us; default ops")
     parser.add_argument("--steps", type=_steps, help="FIRST:END, the steps to record; default all")
     parser.add_argument("--capture", help="JSON of an op whose inputs are kept for replay")
     parser.add_argument("--values", help="keep values too: of losses, weights, and of the tensors that this names, "

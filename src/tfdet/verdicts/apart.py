@@ -24,7 +24,8 @@ class Apart(NamedTuple):
 def apart(status: Status) -> Iterator[Apart]:
     """It differed, and the audit found no order-dependent atomics that the op reaches; or the other way round.
 
-    Where nobody has looked whether the op reaches them, an op that differed is the answer, and no disagreement.  What a document says is no party here: `Status.contradictions`.
+    Where nobody has looked whether the op reaches them, an op that differed is the answer, and no disagreement.  What a
+    document says is no party here: `Status.contradictions`.
     """
     for cell in status.cells:
         if cell.seen_as == "emulated" and cell.key.solution == NONE and _apart(cell):

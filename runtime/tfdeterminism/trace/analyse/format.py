@@ -11,7 +11,8 @@ there. Nothing in it is executable: JSON, fixed-size records, zlib.
 Blocks by tag:
 
     HEAD  JSON, once, first: the run. Keys: schema, tensorflow, numpy, python, argv, cwd, level
-          ("none" | "weights" | "layers" | "ops"), steps ([first, end] or null), pid, rank, started
+          ("none" | "weights" | "layers" | "open" | "ops"), steps ([first, end] or null), pid, rank (the
+          process's name), parent (the name of the process that started it, or null), started
           (seconds since 1970), devices (list of names), xla (what was done about it, in words),
           environment (determinism-related variables that are set), probe (how digests are made).
     DEFS  zlib of a JSON list of definitions (below). A later definition of an id replaces an
@@ -20,6 +21,8 @@ Blocks by tag:
     NOTE  JSON {"kind": ..., "text": ...}: something worth saying, in words. Kinds: "xla", "capture", "values".
     SRCS  JSON {file: {line: text}}: lines of the user's program, about those that definitions name.
     VALS  values of a tensor at a step: see the values module.
+    TIME  JSON {"at": seconds since 1970}: when the records behind it began to be made, by which
+          processes of one run are put in order. At most every 20 ms.
     CAPT  JSON {"key": id, "occurrence": n, "step": n, "file": name beside the trace}: recorded inputs.
     DONE  JSON, once, last; its absence means that the program was killed. Keys: clean (false when
           an exception or a fault of ours ended recording), exit (status or null), weights (hex

@@ -45,6 +45,8 @@ class Located(object):
         said = "{} at step {}: {}".format(first["op_type"], first["step"], first["class"])
         if first["forward_op"]:
             said += " in the gradient of {}".format(first["forward_op"])
+        if first["rank"] != "0":
+            said += " in process {}".format(first["rank"])
         return said + at_line(first) + "."
 
     def _hidden_verdict(self):

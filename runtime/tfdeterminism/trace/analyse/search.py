@@ -58,7 +58,7 @@ class Search(object):
     def _conclude(self, closest):
         self.found.difference, self.found.result, self.found.culprits = closest, closest.result, closest.culprits
         if not _is_coarse(closest):
-            self._tell("ops", closest)
+            self._tell(closest.headers[0]["level"], closest)
             if closest.culprits:
                 self._confirm(closest)
                 self._measure(closest)
@@ -67,10 +67,22 @@ class Search(object):
         """The program differs from run to run, and every op that was recorded agrees: who could have hidden it?"""
         if len(self._ops) < 2:
             self._among_ops(self._steps)
+        seen = self._where_order_is_open()
+        if seen is not None and seen.culprits:
+            self._found("runs with probes at every op agree, as those give an order to what has none")
+            self._conclude(seen)
+            return
         step = closest.first_step if closest is not None else None
         self.found.hidden, self.found.result = True, "diverged"
         self.found.culprits = diff.suspects(self._ops[-2:], step or 0)
         self._found("runs differ, and all runs with probes at every op agree: they change the timing, or an order")
+
+    def _where_order_is_open(self):
+        """The Difference of the ops alone whose order the graphs leave open; they run as they do without us."""
+        try:
+            return self._until_different("open", self._steps)
+        except (NothingRecorded, BadTrace):
+            return None  # there are none
 
     def _untraced_differ(self):
         return len(self._digests("none")) > 1
@@ -200,7 +212,7 @@ class Search(object):
 
     def _replay(self, culprit, steps):
         """Run the one op again and again on the inputs that it had."""
-        op = dict(culprit["key"], occurrence=culprit["occurrence"])
+        op = dict(culprit["key"], occurrence=culprit["occurrence"], rank=culprit["rank"])
         self._turn = 0
         folder = self._run("ops", steps, ["--capture", json.dumps(op)])
         kept = sorted(name for name in os.listdir(folder) if name.startswith("capture-"))
@@ -263,7 +275,7 @@ class Search(object):
 
     def _compare_with_untraced(self):
         """Did instrumenting change what is trained? Only a run that repeats itself can tell."""
-        untraced, traced = self._digests("none"), self._digests("weights", "layers", "ops")
+        untraced, traced = self._digests("none"), self._digests("weights", "layers", "open", "ops")
         if not untraced or not traced:
             self._found("final weights could not be compared with those of an untraced run")
         elif self._untraced_differ():
@@ -281,7 +293,9 @@ def _is_coarse(difference):
     """Do only weights, losses or layers tell of it, or the final weights alone?"""
     if difference.reach:
         return False
-    return difference.headers[0].get("level") != "ops" if difference.culprits else difference.first_step is None
+    if difference.culprits:
+        return difference.headers[0].get("level") not in ("open", "ops")
+    return difference.first_step is None
 
 
 def _is_cause(culprit):
@@ -294,9 +308,9 @@ def _place(culprit):
 
 
 def _digests_of(folder):
-    """Of the final weights of each process; [] where one has none."""
-    digests = [(_end_of(path) or {}).get("weights") or "" for path in sorted(trace_files(folder).values())]
-    return digests if all(digests) else []
+    """Of the final weights of each process that has any; which of several did what may be chance."""
+    ends = [_end_of(path) or {} for path in trace_files(folder).values()]
+    return sorted(end["weights"] for end in ends if end.get("weights"))
 
 
 def _end_of(path):

@@ -81,6 +81,7 @@ def _culprit_lines(culprit, number, total, what="Culprit"):
     lines = ["{}: {}".format(title, name)]
     lines.append("  class    {}: {}".format(culprit["class"], culprit["why"]))
     where = "step {}".format(culprit["step"])
+    where += ", process {}".format(culprit["rank"]) if culprit["rank"] != "0" else ""
     for label, value in (("on", culprit["device"]), ("in", culprit["function"]), ("layer", culprit["layer"])):
         where += ", {} {}".format(label, value) if value else ""
     lines.append("  where    " + where)

@@ -24,7 +24,8 @@ def main(argv):
             else _Script(arguments.program, arguments.arguments)
         recording = Recording(arguments.out, arguments.level, arguments.steps,
                               arguments.capture and inputs.parse(arguments.capture), arguments.xla,
-                              values.parse(arguments.values) if arguments.values is not None else None)
+                              values.parse(arguments.values) if arguments.values is not None else None,
+                              with_children=True)
         recording.start()
         remedy.apply(arguments.apply)
     except errors.BadUsage as error:

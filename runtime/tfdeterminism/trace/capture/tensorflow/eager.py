@@ -112,7 +112,7 @@ class Eager(object):
     def _input(self, tensor, stack, thread, replica):
         """The key of an op's input; a value that no op made came from Python, and is recorded here."""
         known = getattr(tensor, "_tfdet_key", None)
-        if known is not None and known[0] is self._recorder:
+        if known is not None and known[0] is self._recorder and known[1] >= self._recorder.inherited:
             return known[1]
         if not tf.is_eager(tensor) or tensor.dtype in _SKIPPED:
             return None
@@ -130,6 +130,9 @@ class Eager(object):
         if variable is not None:  # TensorFlow's fast path reads a variable without telling
             return "ReadVariableOp", stack, {"kind": "read", "variable": variable}
         made = getattr(tensor, "_tfdet_made", None)
+        if made is None and hasattr(tensor, "_tfdet_key") and tensor._tfdet_key[0] is self._recorder:
+            node, made_by = self._recorder.eager.described(tensor._tfdet_key[1])  # before this process was forked
+            made = node.partition("@")[0], made_by
         if made is not None and made[0] != "Python":
             return made[0], made[1], {"kind": "op", "attrs": {"earlier": True}}
         stack = made[1] if made is not None else stack

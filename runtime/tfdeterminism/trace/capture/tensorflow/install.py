@@ -23,7 +23,7 @@ def install(recording):
     labels = Labels(recorder, weights, wrappers)
     labels.know_living()
     keys = Keys(recorder, labels)
-    capture = Capture(recorder, recording.capture) if recording.capture else None
+    capture = Capture(recorder, recording.capture) if recording.captures() else None
     Sessions(recorder, keys, labels, weights, capture, wrappers)
     closers, wanted = [], {}
     hide_additions(wrappers)

@@ -21,6 +21,7 @@ class Labels(object):
         self._foreign = []      # handles that were there before us
         self._alive = {}        # label: weak reference to a trainable variable
         self._shaped = {}       # (type, shape): {label: weak reference}, of all variables
+        self._inherited = {}    # label: weak reference to a trainable variable of the process that forked us
         self._final = {}        # label: digest of a variable that is gone
         wrappers.wrap(tf.variables.VariableMetaclass, "__call__", self._made)
 
@@ -117,9 +118,17 @@ class Labels(object):
             if value is not None:
                 yield label, value
 
+    def forked(self):
+        """In a fork: what is inherited is the parent's, unless variables are made here, as training does."""
+        self._inherited.update(self._alive)
+        self._alive, self._final = {}, {}
+        self._session_weights.forked()
+
     def all_final(self):
         """{label: digest} of all trainable variables, those that are gone as they were last."""
         found = dict(self._final)
+        if self._alive or found:
+            self._alive.update(self._inherited)
         found.update(self.trainable())
         found.update(self._session_weights.final())
         return found

@@ -19,6 +19,10 @@ class SessionWeights(object):
         wrappers.wrap(session, "close", self._closing)
         wrappers.wrap(session, "__del__", self._closing)
 
+    def forked(self):
+        """In a fork: what the parent's sessions hold is the parent's."""
+        self._sessions, self._last, self._final = weakref.WeakSet(), None, {}
+
     def follow(self, session):
         """What a session that runs has trained will be asked for."""
         self._sessions.add(session)
