@@ -27,8 +27,9 @@ SANITIZE = ("-g1", "-fsanitize=address", "-fno-omit-frame-pointer")
 PORTABLE = [sys.executable, "-m", "ziglang", "c++", "-target", "x86_64-linux-gnu.2.17", "-mcpu=x86_64_v3"]
 # Under which names frameworks open what this one library provides, from CUDA 10.0 to 12: a little library each, which
 # brings the whole one.  Its source in named/, and the version that it says it is.
+WITHOUT_SYMBOL_VERSIONS = ("libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1", "libnccl.so.2")
 NAMED = {
-    **dict.fromkeys(("libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1", "libnccl.so.2"), ("other", 0)),
+    **dict.fromkeys(WITHOUT_SYMBOL_VERSIONS, ("other", 0)),
     **{f"libcublas.so.{name}": ("other", 0) for name in ("10.0", "10", "11", "12")},
     **{f"libcublasLt.so.{name}": ("other", 0) for name in ("10", "11", "12")},
     **{f"libcufft.so.{name}": ("other", 0) for name in ("10.0", "10", "11")},
@@ -90,6 +91,10 @@ def link_named(command: list[str], name: str, folder: Path) -> None:
     stem, version = NAMED[name]
     what = [f"-DVERSION={version}", "-shared", str(SOURCES / "named" / f"{stem}.cpp"), "-o", str(folder / name)]
     whole = [f"-Wl,-soname,{name}", str(folder / "libvgpu.so"), "-Wl,-rpath,$ORIGIN"]
+    if name not in WITHOUT_SYMBOL_VERSIONS:  # what was linked with NVIDIA's library does not load without this one
+        versions = folder / f"{name}.versions"
+        versions.write_text(f"{name} {{ global: *; }};\n")
+        whole.append(f"-Wl,--version-script={versions}")
     subprocess.run([*command, *FLAGS, *what, *whole], check=True)
 
 
@@ -109,6 +114,8 @@ def build(folder: Path, portable: bool = False, options: tuple[str, ...] = ()) -
         objects = list(pool.map(lambda source: compiled(command, source, folder / "objects"), sources))
         link_whole(command, objects, part / "libvgpu.so")
         list(pool.map(lambda name: link_named(command, name, part), NAMED))
+    for script in part.glob("*.versions"):
+        script.unlink()
     state = fingerprint([], *sources, *named)[:12]
     (part / "sources").write_text(state + "\n")  # for records: which state of this folder ran
     shutil.copy(SOURCES / "named" / "ptxas", part)

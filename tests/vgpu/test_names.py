@@ -1,6 +1,7 @@
 """One folder serves every framework: the names it opens, and what must say which version it is."""
 
 import ctypes
+import shutil
 import struct
 import subprocess
 import sys
@@ -77,6 +78,24 @@ def test_properties_fit_their_structure(folder, name, size, threads):
     assert struct.unpack_from("<i", room.raw, threads) == (2048,)
     assert struct.unpack_from("<2i", room.raw, 360) == (7, 0)
     assert struct.unpack_from("<Q", room.raw, 640) == (98304,)
+
+
+@pytest.mark.parametrize("made", ["folder", "portable"])
+def test_a_program_that_was_linked_with_nvidias_library_loads(request, made, tmp_path):
+    """It asks for symbols of a version: TensorFlow 1.13.1 is linked so."""
+    folder = request.getfixturevalue(made)
+    name = "libcudart.so.10.0"
+    (tmp_path / "versions").write_text(f"{name} {{ global: *; }};")
+    (tmp_path / "theirs.c").write_text("int cudaMalloc() { return 0; } int cudaRuntimeGetVersion() { return 0; }")
+    program = """int cudaMalloc(void**, long); int cudaRuntimeGetVersion(int*);
+        int main(void) { void* p; int v = 0; return cudaMalloc(&p, 64) || cudaRuntimeGetVersion(&v) || v != 10000; }"""
+    (tmp_path / "program.c").write_text(program)
+    cc = ["cc"] if shutil.which("cc") else [sys.executable, "-m", "ziglang", "cc"]
+    shared = [f"-Wl,-soname,{name}", f"-Wl,--version-script={tmp_path / 'versions'}", "-o", str(tmp_path / name)]
+    subprocess.run([*cc, "-shared", "-fPIC", str(tmp_path / "theirs.c"), *shared], check=True)
+    linked = [str(tmp_path / "program.c"), str(tmp_path / name), "-o", str(tmp_path / "program")]
+    subprocess.run([*cc, *linked], check=True)
+    subprocess.run([str(tmp_path / "program")], env={"LD_LIBRARY_PATH": str(folder)}, check=True, timeout=60)
 
 
 def test_nvml_counts_the_device(folder):

@@ -26,12 +26,12 @@ class Run(object):
     """One trace: header, keys (hashable, by id), columns of its records in file order, and its ends.
 
     key, occurrence, step (u4) and value (u8: digest and shape together); notes, captures, end, damage
-    as in `reader.Trace`.
+    as in `reader.Trace`; values: list of values.Value.
     """
 
     def __init__(self, path):
         self.path = path
-        self.notes, self.captures, self.end = [], [], None
+        self.notes, self.captures, self.values, self.end = [], [], [], None
         self._source = {}   # file: {line: text}, as far as the trace carries it
         self._times = []    # (number of records before, seconds since 1970)
         self._history = {}  # id: [(number of records before, definition), ...]
@@ -106,6 +106,8 @@ class Run(object):
                 self.notes.append(value)
             elif kind == "capture":
                 self.captures.append(value)
+            elif kind == "value":
+                self.values.append(value)
             elif kind == "time":
                 self._times.append((count, value["at"]))
             elif kind == "source":

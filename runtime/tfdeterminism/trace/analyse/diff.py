@@ -11,8 +11,8 @@ import sys
 import numpy
 
 from .. import usage
+from . import comparison, path, processes, text
 from . import format as trace_format
-from . import processes, text
 from .align import Pair, Run
 from .describe import Describer
 from .root import Root, in_graph, place
@@ -32,7 +32,8 @@ class NoRecords(trace_format.BadTrace):
 class Difference(object):
     """What two traces of one process say. result, first_step, culprits (list of dicts, the root first), notes (lines);
     differing, missing, compared: numbers of records; reach: how far each went, where they part in that, or None;
-    open: what the graphs leave the order of open, which no record needs to show; steps, front: for the picture;
+    open: what the graphs leave the order of open, which no record needs to show; steps, front: for the picture; path:
+    the tensors from the culprit to the loss; values: by how much what was kept differs, see the comparison module;
     moment: seconds from the start of the run to the first cause, 0 for one process alone."""
 
     def __init__(self, left, right, rank="0", starts=(None, None)):
@@ -65,6 +66,8 @@ class Difference(object):
                                      for root in verdict.roots])
         for culprit in self.culprits:
             culprit["snippet"] = runs["AB".index(culprit["run"])].snippet(culprit["file"], culprit["line"])
+        self.path = _path(pair, verdict.roots)
+        self.values = comparison.of(pair)
         self.moment = _moment(verdict, starts)
         self.open = _open_lines(runs[0])
         self.steps = _binned(verdict.steps())
@@ -107,7 +110,8 @@ class Difference(object):
         return {"result": self.result, "first_step": self.first_step, "culprits": self.culprits, "rank": self.rank,
                 "compared": self.compared, "differing": self.differing, "missing": self.missing,
                 "reordered": self.reordered, "reach": self.reach, "open": self.open, "notes": self.notes,
-                "steps": self.steps, "front": self.front, "weights": self.weights, "traces": traces}
+                "steps": self.steps, "front": self.front, "weights": self.weights, "traces": traces, "path": self.path,
+                "values": self.values}
 
 
 def compare(folders):
@@ -262,6 +266,19 @@ def _key_of(root):
     """What `run --capture` needs to know the record again."""
     one = root.definition
     return {"function": one["function"], "trace": one["trace"], "node": one["node"], "output": one["output"]}
+
+
+def _path(pair, roots):
+    """What `run --values` takes: the outputs of the culprits, and those on the way from the first to the loss."""
+    culprits = [root.definition for root in roots[:_SUSPECTS] if root.definition["output"] >= 0]
+    way = [one for one in path.of(pair, roots[0]) if one not in culprits] if roots else []
+    found = [dict(_named(one), role="culprit") for one in culprits]
+    found += [dict(_named(one), role="loss" if one["attrs"].get("loss") else "path") for one in way]
+    return found
+
+
+def _named(one):
+    return dict(_key_of(Root("", 0, one, 0, 0, 0)), op=one["op"], file=one["file"], line=one["line"])
 
 
 def _check(runs):

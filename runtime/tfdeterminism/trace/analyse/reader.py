@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy
 
+from . import values
 from .format import BLOCK, EVENT, MAGIC, PREFIX, SCHEMA, BadTrace
 
 if TYPE_CHECKING:  # for type comments alone
@@ -16,7 +17,7 @@ if TYPE_CHECKING:  # for type comments alone
 _BLOCK_LIMIT = 64 << 20
 _JSON_BLOCKS = (b"NOTE", b"CAPT", b"SRCS", b"TIME", b"DONE")
 _NAMES = {b"HEAD": "header", b"DEFS": "definitions", b"RECS": "records", b"NOTE": "note", b"CAPT": "capture",
-          b"SRCS": "source", b"TIME": "time", b"DONE": "end"}
+          b"SRCS": "source", b"VALS": "value", b"TIME": "time", b"DONE": "end"}
 _FIELDS = {"id": int, "function": str, "trace": int, "node": str, "op": str, "output": int, "dtype": str,
            "device": str, "line": int, "stack": list, "forward_stack": list, "inputs": list, "kind": str,
            "calls": list, "attrs": dict, "replica": int, "thread": str, "recorded": bool}
@@ -35,8 +36,9 @@ class Reader(object):
     """One pass over a file in bounded memory.
 
     header: the HEAD block. ``for kind, value in reader`` yields ("definitions", list), ("records",
-    array of EVENT), ("note", dict), ("capture", dict), ("source", dict), ("time", dict), ("end", dict), in file order.
-    After the pass: complete (a DONE block was read), damage (None, or words and offset where it stops being
+    array of EVENT), ("note", dict), ("capture", dict), ("source", dict), ("value", values.Value),
+    ("time", dict), ("end", dict), in file order. After the
+    pass: complete (a DONE block was read), damage (None, or words and offset where it stops being
     readable). Raises BadTrace for a file that is no trace, newer, or without a whole header.
     """
 
@@ -67,6 +69,8 @@ class Reader(object):
                 value = self._records(payload)
             elif tag == b"DEFS":
                 value = self._definitions(payload)
+            elif tag == b"VALS":
+                value = self._value(payload)
             elif tag in _JSON_BLOCKS:
                 value = self._parsed(payload, dict)
                 if value is not None and not _plain(tag, value):
@@ -143,6 +147,12 @@ class Reader(object):
             return self._stop("damaged", self._file.tell())
         self._defined = max([self._defined] + [one["id"] + 1 for one in found])
         return found
+
+    def _value(self, payload):
+        value = values.unpacked(payload)
+        if value is None or (value.head["key"] or 0) >= max(self._defined, 1):
+            return self._stop("damaged", self._file.tell())
+        return value
 
     def _records(self, payload):
         if len(payload) % EVENT.itemsize:

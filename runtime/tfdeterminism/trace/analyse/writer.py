@@ -51,6 +51,10 @@ class Writer(object):
     def note(self, kind, text):
         self._block(b"NOTE", _json({"kind": kind, "text": text}))
 
+    def value(self, payload):
+        """payload: as values.packed() makes it."""
+        self._block(b"VALS", payload)
+
     def capture(self, key, occurrence, step, name):
         self._block(b"CAPT", _json({"key": key, "occurrence": occurrence, "step": step, "file": name}))
 

@@ -99,6 +99,7 @@ def begin():
     told = json.loads(os.environ[VARIABLE])
     replaced = told["pid"] == os.getpid()
     identity = Identity.called(told["identity"]["parent"]) if replaced else Identity(**told["identity"])
-    made = recording.Recording(told["out"], told["level"], told["steps"], told["capture"], told["xla"], identity)
+    made = recording.Recording(told["out"], told["level"], told["steps"], told["capture"], told["xla"], told["values"],
+                               identity)
     made.start()
     atexit.register(made.stop)

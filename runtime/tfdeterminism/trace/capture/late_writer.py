@@ -25,6 +25,9 @@ class LateWriter(object):
     def time(self, at):
         self._later("time", at)
 
+    def value(self, payload):
+        self._later("value", payload)
+
     def events(self, records):
         self._begun().events(records)
 

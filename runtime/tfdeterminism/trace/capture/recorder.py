@@ -13,6 +13,7 @@ from .definitions import Definitions
 from .eager_keys import EagerKeys
 from .sources import Sources
 from .steps import Steps
+from .values import Values
 
 _EAGER_BUFFER = 256  # records; what a killed program may lose
 _TICK = 0.02         # seconds; as exactly is known when something was recorded, to compare processes
@@ -20,9 +21,10 @@ _TICK = 0.02         # seconds; as exactly is known when something was recorded,
 
 class Recorder(object):
     """writer: a Writer or LateWriter; folder: where files beside the trace go. level: one of usage.LEVELS. window:
-    (first, end) of the steps to record, or None for all. Thread-safe."""
+    (first, end) of the steps to record, or None for all; values: what is to be kept of them, as values.parse() gives
+    it, or None. Thread-safe."""
 
-    def __init__(self, writer, folder, level="ops", window=None):
+    def __init__(self, writer, folder, level="ops", window=None, values=None):
         self.level = level
         self.folder = folder
         self.active = True
@@ -33,6 +35,7 @@ class Recorder(object):
         self.steps = Steps(self._lock, window, self._step_ended)
         self.definitions = Definitions(self._lock)
         self.eager = EagerKeys(self._lock, self.definitions)
+        self.values = None if values is None else Values(self, values)
         self._pid = os.getpid()
         self.inherited = 0  # ids below this are of what the parent of a fork has made
         self._writer = writer
@@ -129,6 +132,10 @@ class Recorder(object):
 
     def captured(self, key, occurrence, step, name):
         self._guarded(lambda: (self._define(), self._writer.capture(key, occurrence, step, name)))
+
+    def keep(self, payload):
+        """A value, as analyse.values.packed() makes it."""
+        self._guarded(lambda: (self._define(), self._writer.value(payload)))
 
     def at_step(self, function):
         """function() is called at the end of each recorded step."""

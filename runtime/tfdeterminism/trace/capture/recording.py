@@ -44,12 +44,14 @@ class Recording(object):
     with_children: are the processes that it starts recorded as well?
     """
 
-    def __init__(self, out, level="ops", steps=None, capture=None, xla=None, identity=None, with_children=False):
+    def __init__(self, out, level="ops", steps=None, capture=None, xla=None, values=None, identity=None,
+                 with_children=False):
         if level not in LEVELS:
             raise errors.BadUsage("no such level: {}".format(level), "choose one of " + ", ".join(LEVELS))
         self._level = level
         self._steps = steps
         self.capture = capture
+        self._values = [] if level == "weights" and values is None else values
         self.xla = level == "none" and xla is not False
         self._imports = AfterImport()
         self._wrappers = None
@@ -97,6 +99,8 @@ class Recording(object):
             if self._is_child or self._others_tell():
                 return
             self.recorder = self._new_recorder()
+        if self.recorder.values is not None and self.labels is not None:
+            self.recorder.values.final_weights(self.labels.values())
         weights = self.labels.all_final() if self.labels is not None else {}
         self.recorder.end(clean, exit_status, digest.of_parts(weights) if weights else None,
                           {label: "{:016x}".format(value) for label, value in weights.items()})
@@ -114,7 +118,7 @@ class Recording(object):
     def told(self, role=None):
         """How a child of this process is to be recorded, as JSON can say it. role: which one it is, if known."""
         return {"out": self._out, "level": self._level, "steps": self._steps, "capture": self.capture,
-                "xla": None if self.xla or self._level != "none" else False, "pid": os.getpid(),
+                "values": self._values, "xla": None if self.xla or self._level != "none" else False, "pid": os.getpid(),
                 "identity": self.identity.of_child(role)}
 
     @contextlib.contextmanager
@@ -159,7 +163,7 @@ class Recording(object):
         # type: () -> Recorder
         try:
             writer = LateWriter(self._new_writer) if self._is_child else self._new_writer()
-            return Recorder(writer, self._out, self._level, self._steps)
+            return Recorder(writer, self._out, self._level, self._steps, self._values)
         except (IOError, OSError) as error:
             raise errors.BadUsage("{}: {}".format(self._path(), error.strerror), "name another folder with --out")
 

@@ -90,7 +90,7 @@ class Eager(object):
             tensor._tfdet_key = (self._recorder, key)
             made.append(key)
             if probed:
-                self._emit(key, tensor)
+                self._emit(key, tensor, index)
         if kind in ("write", "call") and not made:  # a call without results still passes values in
             made.append(self._recorder.eager.key(short, stack, -1, thread, replica, fed, nth,
                                                  recorded=kind == "write", **fields))
@@ -150,7 +150,7 @@ class Eager(object):
             if tf.is_eager(tensor):
                 tensor._tfdet_made = (classes.without_uid(op_type), stack)
 
-    def _emit(self, key, tensor):
+    def _emit(self, key, tensor, output=0):
         size = (tensor.shape.num_elements() or 0) * (tensor.dtype.size or 1)
         if size < _FAST or "CPU" not in (tensor.device or "CPU"):
             array = tf.value(tensor) if "CPU" in (tensor.device or "CPU") else tensor.numpy()
@@ -160,6 +160,11 @@ class Eager(object):
                 packed = digests.fingerprint(tensor)
             value = int(tf.value(packed).view("<u8")[0, 0])
         self._recorder.emit_one(key, value, digest.of_shape(tensor.shape.as_list()))
+        if self._recorder.values is not None:
+            node = self._recorder.eager.described(key)[0]
+            for entry in self._recorder.values.of("", 0, node):
+                if entry["output"] == output:
+                    self._recorder.values.op(entry, key, tensor.numpy())
 
 
 def _op_callbacks(callback, wrappers):

@@ -12,6 +12,7 @@ from . import internals as tf
 from .graphs import Additions, ancestors
 from .keys import replica
 from .pack import Pack, hand_over, keep_inputs
+from .taps import Taps
 
 # Rewritten or run at will by TensorFlow: input pipelines, vectorised loops, exports.
 _LEFT_ALONE = (("tensorflow.python.data.ops.structured_function", "StructuredFunctionWrapper", "__init__"),
@@ -29,6 +30,7 @@ class Functions(object):
         self._keys = keys
         self._local = threading.local()
         self._kept = []             # TensorFlow itself keeps only weak references to Python functions
+        self._taps = Taps(recorder, keys, self._kept)
         self._with_sink = set()     # identities of functions that hand over
         self._ending = set()        # identities of functions that hold a training step
         wrappers.wrap(tf.func_graph, "func_graph_from_py_func", self._build)
@@ -140,9 +142,9 @@ class Functions(object):
             classes.trains(op.type) or any(one in self._ending for one in self._calls(op)) for op in ops) \
             or _updates(graph, ops)
         extras, graph._tfdet_extras = getattr(graph, "_tfdet_extras", []), []
-        sinks = []
         if self._recorder.level in ("open", "ops"):
             self._mark_open(graph, ops, outputs)
+        sinks = self._taps.of(graph, ops)
         with Additions(graph):
             pack = Pack(self._keys, tf.use_sum())
             for op in open_order.probed(ops, self._recorder.level):
@@ -151,7 +153,8 @@ class Functions(object):
                 pack.add(key, tensor)
             if pack.keys or ends:
                 turn = graph.inputs[0] if self._overlaps(graph) else None
-                sinks.append(self._sink(pack, ends, is_loop(graph), turn))
+                with tf.ops.control_dependencies(list(sinks)):  # before a step can end
+                    sinks.append(self._sink(pack, ends, is_loop(graph), turn))
             sinks.extend(keep_inputs(self._capture, self._keys, ops, self._kept))
         if ends and not is_loop(graph):
             self._ending.add(self._keys.identity(graph))

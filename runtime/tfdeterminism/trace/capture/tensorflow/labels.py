@@ -60,12 +60,16 @@ class Labels(object):
 
     def _digest(self, handle, dtype):
         """The digest of a variable's value now, or None if it has none."""
+        value = self._value(handle, dtype)
+        return None if value is None else digest.of_array(value)
+
+    def _value(self, handle, dtype):
         try:
             with self._recorder.unseen(), tf.ops.init_scope(), tf.stop_recording():
                 if not tf.context.executing_eagerly():
                     return None
                 value = tf.resource_variable_ops.gen_resource_variable_ops.read_variable_op(handle, dtype.base_dtype)
-                return digest.of_array(tf.value(value) if "CPU" in value.device else value.numpy())
+                return tf.value(value) if "CPU" in value.device else value.numpy()
         except Exception:  # not initialised, or its runtime is gone
             return None
 
@@ -89,13 +93,20 @@ class Labels(object):
 
     def trainable(self):
         """{label: digest} of the trainable variables that are alive."""
-        found = {}
+        return {label: digest.of_array(value) for label, value in self._trainable()}
+
+    def values(self):
+        """{label: array} of them, and of those of the session that trained last."""
+        found = dict(self._trainable())
+        found.update(self._session_weights.of_last())
+        return found
+
+    def _trainable(self):
         for label, reference in sorted(self._alive.items()):
             variable = reference()
-            value = None if variable is None else self._digest(variable._handle, variable.dtype)
+            value = None if variable is None else self._value(variable._handle, variable.dtype)
             if value is not None:
-                found[label] = value
-        return found
+                yield label, value
 
     def forked(self):
         """In a fork: what is inherited is the parent's, unless variables are made here, as training does."""

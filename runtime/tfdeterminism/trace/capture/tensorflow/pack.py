@@ -36,7 +36,13 @@ class Pack(object):
     def add(self, key, tensor):
         shape = tf.shape_list(tensor)
         known = shape is not None and None not in shape
-        self._add(key, digest.of_shape(shape) if known else 0, self._digest(tensor))
+        made = getattr(tensor.op, "_tfdet_digest", None)
+        self._add(key, digest.of_shape(shape) if known else 0, self._digest(tensor) if made is None else made)
+
+    def digest_for_all(self, op):
+        """The digest of an op's only output, which every pack of the graph uses."""
+        op._tfdet_digest = self._digest(op.outputs[0])
+        return op._tfdet_digest
 
     def add_branch(self, branch, packed):
         """Take over the pack of a branch: its rows behind one that is zero where the branch was not taken."""

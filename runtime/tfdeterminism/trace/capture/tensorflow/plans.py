@@ -6,11 +6,12 @@ loop is handed over in each iteration.
 
 import weakref
 
-from . import classes, open_order
+from . import classes, open_order, reference_reads
 from . import internals as tf
 from .branches import Builder
 from .graphs import Additions, ancestors, opened
 from .pack import Pack, hand_over, keep_inputs
+from .taps import Taps
 
 
 class Plans(object):
@@ -22,6 +23,7 @@ class Plans(object):
         self._keys = keys
         self._capture = capture
         self._kept = []
+        self._taps = Taps(recorder, keys, self._kept)
         self._plans = weakref.WeakKeyDictionary()  # graph: {what is run: plan}
 
     def of(self, graph, targets, fetches, feeds):
@@ -40,7 +42,7 @@ class Plans(object):
         waiting = list(targets) + [one.op for one in fetches if hasattr(one, "op")]
         needed = ancestors(waiting, fed)
         ops = [op for op in graph.get_operations() if op in needed]
-        self._loops(graph)
+        self._prepare(graph)
         with Additions(graph):
             builder = Builder(self._keys)
             pack = Pack(self._keys, tf.use_sum())
@@ -53,17 +55,25 @@ class Plans(object):
             fetch = pack.packed()
             plain = [op for op in ops if op._control_flow_context is None]
             kept = keep_inputs(self._capture, self._keys, plain, self._kept)
+        kept += self._taps.of(graph, ops, [op._control_flow_context for op in ops if _in_cond(op)])
         return Plan(pack, fetch, kept, any(_trains(op) for op in ops))
 
-    def _loops(self, graph):
-        """Probe the loops that came since last time, before any session sees them."""
+    def _prepare(self, graph):
+        """What must be done to the ops that came since last time, before any session sees them."""
         if self._recorder.level not in ("open", "ops"):
             return
         first = getattr(graph, "_tfdet_looked_at", 0)
         ops = graph.get_operations()
         graph._tfdet_looked_at = len(ops)
+        self._loops(graph, ops[first:])
+        if self._recorder.level != "ops":
+            return
+        with Additions(graph):
+            reference_reads.digest_before_writes(graph, ops[first:], Pack(self._keys, tf.use_sum()).digest_for_all)
+
+    def _loops(self, graph, ops):
         bodies = {}
-        for op in ops[first:]:
+        for op in ops:
             context = op._control_flow_context
             while context is not None and not context.IsWhileContext():
                 context = context.outer_context
@@ -86,8 +96,9 @@ class Plans(object):
         done = self._hand_over(graph, context, probed, [turn] if overlap else [])
         if done is None:
             return
+        made = [done] + self._taps.of(graph, [op for op in inside if op in needed], [context])
         for op in waiting[-1:] if overlap else waiting:  # what counts goes on, and the next turn with it
-            op._add_control_inputs([done])
+            op._add_control_inputs(made)
         for op in inside if not overlap else ():  # iterations that overlap would mix their records
             if op.type in ("Enter", "RefEnter") and op._control_flow_context is context:
                 op._set_attr("parallel_iterations", tf.attr_value(i=1))
@@ -128,6 +139,12 @@ class Plan(object):
         self.pack = pack
         self.fetch = fetch
         self.trains = trains
+
+
+def _in_cond(op):
+    """Is it in a branch, and in no loop?"""
+    context = op._control_flow_context
+    return context is not None and not context.IsWhileContext() and context.outer_context is None
 
 
 def _counts(following):
