@@ -11,7 +11,7 @@ import typer
 
 from tfdet.base import console
 from tfdet.base.errors import Exit, TfdetError, from_system
-from tfdet.cli import audit, bundle, evidence, host, locate, run, site, tables, vgpu
+from tfdet.cli import audit, bundle, evidence, host, key, locate, run, site, tables, vgpu
 from tfdet.cli.app import every_command
 
 _COMMANDS = (
@@ -30,7 +30,12 @@ def _application() -> typer.Typer:
         app.command(context_settings={"ignore_unknown_options": own_words})(command)
     store = typer.Typer(no_args_is_help=True, help="The evidence store, matrix/evidence.")
     store.command("add")(evidence.add)
+    store.command("sign")(evidence.sign)
     app.add_typer(store, name="evidence")
+    keys = typer.Typer(no_args_is_help=True, help="The key by which this machine signs its records.")
+    keys.command("new")(key.new)
+    keys.command("show")(key.show)
+    app.add_typer(keys, name="key")
     return app
 
 
