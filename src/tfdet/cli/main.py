@@ -11,11 +11,11 @@ import typer
 
 from tfdet.base import console
 from tfdet.base.errors import Exit, TfdetError, from_system
-from tfdet.cli import audit, bundle, evidence, host, key, locate, run, site, tables, vgpu
+from tfdet.cli import audit, bundle, evidence, host, key, locate, rebuild, run, site, tables, vgpu
 from tfdet.cli.app import every_command
 
 _COMMANDS = (
-    host.doctor, host.envs, host.build, run.run, tables.status, tables.show, tables.recipe,
+    host.doctor, host.envs, host.build, run.run, tables.status, tables.show, tables.recipe, rebuild.rebuild,
     audit.audit, locate.locate, bundle.bundle, vgpu.vgpu, site.site,
 )  # fmt: skip
 

@@ -18,6 +18,7 @@ from tfdet.store.costs import Cost
 from tfdet.store.records import Record
 from tfdet.verdicts.infer import Cell, CellKey, Verdict
 from tfdet.verdicts.read import Change
+from tfdet.verdicts.rebuild import Rebuilt
 from tfdet.verdicts.status import Status, StatusCell
 
 BLIND = (
@@ -69,6 +70,16 @@ def changes(found: Iterable[Change]) -> Facts:
         key, now = change.after.key, verdict_text(change.before.cell)
         table.add(key.environment, key.device, key.source, key.solution, now if now.plain else "never run",
                   verdict_text(change.after.cell), change.after.backing_text)  # fmt: skip
+    return table
+
+
+def rebuilt(found: Iterable[Rebuilt]) -> Facts:
+    """Cells of others beside what they came to here."""
+    table = Facts("environment", "device", "source", "solution", "theirs", "ours", "")
+    for one in found:
+        key = one.key
+        table.add(key.environment, key.device, key.source, key.solution, verdict_text(one.theirs),
+                  verdict_text(one.ours), one.answer)  # fmt: skip
     return table
 
 

@@ -23,7 +23,7 @@ _AGAINST = {
 
 # What two cannot both show: a card and its emulation, one machine and another.
 _EQUAL = (Verdict.DETERMINISTIC, Verdict.TOO_FEW, Verdict.NOT_SHOWN)
-_APART = [
+APART = [
     *({Verdict.NONDETERMINISTIC, other} for other in (*_EQUAL, Verdict.RAISES)),
     *({Verdict.RAISES, other} for other in _EQUAL),
 ]
@@ -219,7 +219,7 @@ class Status:
             for key in (key for key in self.verdicts if key.device == gpu):
                 for model in self.emulated:
                     card, other = self.verdict(key), self.verdict(key._replace(device=model))
-                    if {card.verdict, other.verdict} in _APART:
+                    if {card.verdict, other.verdict} in APART:
                         yield (
                             f"{key.source} under {key.solution} in {key.environment}: "
                             f"{gpu} measured {card.verdict}, {model} emulated {other.verdict}"
