@@ -21,6 +21,7 @@ from tfdet.publish import advice, audit_tables, tables
 from tfdet.store.cases import current_cases
 from tfdet.store.evidence import Store
 from tfdet.store.misfits import misfits
+from tfdet.store.signatures import SUFFIX, Signatures, folder_of
 from tfdet.verdicts import known
 from tfdet.verdicts.status import Status
 from tfdeterminism import recipes
@@ -76,6 +77,10 @@ def _vouch(project: Project, status: Status) -> None:
     faults = [fault for record in records for fault in misfits(status.matrix, cases, record)]
     if faults:
         raise DataError("\n".join(dict.fromkeys(faults)), "Measure again, or mend the matrix.")
+    if forged := Signatures.of(project, status.matrix).faults():
+        raise DataError(
+            "\n".join(forged), "An envelope that no key vouches for is taken out: git checkout matrix/signatures."
+        )
 
 
 def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
@@ -137,9 +142,10 @@ def provenance(project: Project) -> dict[str, object]:
     """What the tables were made from: any change of a record or a claim changes the fingerprint."""
     digest = hashlib.sha256()
     records = 0
-    files_read = [*project.matrix.rglob("*.toml"), *project.evidence.glob("*/*.jsonl"), *project.audits.glob("*.json")]
+    evidence, signatures = project.evidence.glob("*/*.jsonl"), folder_of(project.evidence).glob(f"*/*{SUFFIX}")
+    files_read = [*project.matrix.rglob("*.toml"), *evidence, *signatures, *project.audits.glob("*.json")]
     for path in sorted(files_read):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(project.matrix)}\n{len(content)}\n".encode() + content)
-        records += content.count(b"\n") if path.suffix == ".jsonl" else 0
+        records += content.count(b"\n") if path.suffix == ".jsonl" and not path.name.endswith(SUFFIX) else 0
     return {"records": records, "fingerprint": digest.hexdigest()[:16]}
