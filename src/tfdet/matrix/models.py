@@ -60,6 +60,8 @@ class Framework(Model):
     )
     published: bool = Field(default=False, description="its tables stand in README.md and docs, its library is shipped")
     columns: list[Column] = Field(default=[], description="of the GPU tables")
+    page: Text | None = Field(default=None, description="the page under docs on which its ops' own lists stand")
+    recipe: list[Text] = Field(default=[], description="solutions whose lines, one after another, are the recipe")
     cite: list[Text] = Field(min_length=1)
 
 
