@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -99,12 +99,14 @@ def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
                 f"{path}: its markers are not those of {', '.join(expected)}, each once",
                 "Restore the lines <!-- tfdet:begin NAME --> and <!-- tfdet:end NAME -->.",
             )
-        texts.append(
-            (path, old, _BLOCK.sub(lambda match, blocks=blocks: match[1] + blocks[match["name"]] + match[4], old))
-        )
+        texts.append((path, old, _filled(old, blocks)))
     for path, text in ((project.known, known.text(status)), (project.advice, advice.text(status))):
         texts.append((path, path.read_bytes().decode("utf-8") if path.exists() else "", text))
     return texts
+
+
+def _filled(text: str, blocks: Mapping[str, str]) -> str:
+    return _BLOCK.sub(lambda match: match[1] + blocks[match["name"]] + match[4], text)
 
 
 def _blocks(project: Project, status: Status, joins: Sequence[join.Join] = ()) -> dict[str, str]:
