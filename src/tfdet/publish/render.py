@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -15,9 +16,10 @@ from tfdet.base.errors import DataError, Exit, TfdetError
 from tfdet.base.files import write_whole
 from tfdet.base.paths import Project
 from tfdet.base.visible import visible
+from tfdet.matrix import ops
 from tfdet.matrix.devices import CPU
 from tfdet.matrix.models import Group
-from tfdet.publish import advice, audit_tables, tables
+from tfdet.publish import advice, audit_tables, join, tables
 from tfdet.store.cases import current_cases
 from tfdet.store.evidence import Store
 from tfdet.store.misfits import misfits
@@ -45,6 +47,8 @@ _TARGETS = {
     "docs/status/measured.md": ("measured", "provenance"),
     "docs/audit-findings.md": ("found", "apart", "unclaimed", "variables", "messages", "provenance"),
 }
+# And those of a framework's page.
+_PAGE = ("coverage", "join", "disagreements", "provenance")
 
 
 def write(project: Project, status: Status) -> list[Path]:
@@ -85,10 +89,13 @@ def _vouch(project: Project, status: Status) -> None:
 
 def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
     """(file, its text, what its text should be) of each target."""
-    status = replace(status, matrix=status.matrix.published)
+    whole, status = status, replace(status, matrix=status.matrix.published)
     blocks = _blocks(project, status)
     texts = []
-    for name, expected in _TARGETS.items():
+    pages = {f"docs/{f.page}": key for key, f in whole.matrix.frameworks.items() if f.page}
+    for name, expected in {**_TARGETS, **dict.fromkeys(pages, _PAGE)}.items():
+        if name in pages:
+            blocks = _blocks(project, status, join.joins(project.matrix, whole, pages[name]))
         path = project.root / name
         old = path.read_bytes().decode("utf-8")
         found = [match["name"] for match in _BLOCK.finditer(old)]
@@ -97,13 +104,17 @@ def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
                 f"{path}: its markers are not those of {', '.join(expected)}, each once",
                 "Restore the lines <!-- tfdet:begin NAME --> and <!-- tfdet:end NAME -->.",
             )
-        texts.append((path, old, _BLOCK.sub(lambda match: match[1] + blocks[match["name"]] + match[4], old)))
+        texts.append((path, old, _filled(old, blocks)))
     for path, text in ((project.known, known.text(status)), (project.advice, advice.text(status))):
         texts.append((path, path.read_bytes().decode("utf-8") if path.exists() else "", text))
     return texts
 
 
-def _blocks(project: Project, status: Status) -> dict[str, str]:
+def _filled(text: str, blocks: Mapping[str, str]) -> str:
+    return _BLOCK.sub(lambda match: match[1] + blocks[match["name"]] + match[4], text)
+
+
+def _blocks(project: Project, status: Status, joins: Sequence[join.Join] = ()) -> dict[str, str]:
     """Every block's text, by name."""
     folder = files("tfdet.publish") / "templates"
     sources = {item.name: item.read_text("utf-8") for item in folder.iterdir() if item.name.endswith(".md.j2")}
@@ -117,6 +128,8 @@ def _blocks(project: Project, status: Status) -> dict[str, str]:
         keep_trailing_newline=True,
     )
     context = {
+        "joins": joins,
+        "title": ops.title,
         "columns": tables.columns(status),
         "cell": lambda key, column: tables.claim_cell(status, key, column),
         "groups": {group: (title, _group(status, group)) for group, title in tables.GROUPS.items()},
