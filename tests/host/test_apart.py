@@ -11,12 +11,25 @@ from tfdet.matrix.models import NONE
 from tfdet.verdicts.apart import apart
 from tfdet.verdicts.infer import Cell, CellKey, Verdict
 from tfdet.verdicts.read import load_status
+from tfdet.verdicts.status import Status
 
 
 def test_where_the_emulation_shows_something_else_somebody_has_looked_why(checkout: Project) -> None:
     found = list(apart(load_status(checkout)))
     assert [(one.source, one.environment) for one in found if not one.why] == []
     assert "scatter-nd-update" in {one.source for one in found}  # plain stores: no audit of atomics can see them
+
+
+def test_where_the_audit_leaves_the_reach_open_the_emulation_answers(checkout: Project) -> None:
+    """Reach was looked into from 1.14 on; segment sums ship the same atomics in 1.13.1."""
+    whole = load_status(checkout)
+    cells = {verdict: _of_segment_sum(whole, verdict) for verdict in (Verdict.NONDETERMINISTIC, Verdict.NOT_SHOWN)}
+    assert cells == {Verdict.NONDETERMINISTIC: [], Verdict.NOT_SHOWN: []}
+
+
+def _of_segment_sum(whole: Status, verdict: Verdict) -> list[str]:
+    key = CellKey("tf1.13.1", "vgpu-sm70", "segment-sum", NONE)
+    return [one.source for one in apart(replace(whole, verdicts={key: Cell(verdict, runs=20)}))]
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,24 @@ print(json.dumps({{"result": "same", "first_step": None, "culprits": [], "notes"
     assert words.endswith("-- train.py")
 
 
+def test_advice_that_is_tried_has_an_exit_code_of_its_own(
+    checkout: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The debug tool is asked for it, and its code 5 is no failure."""
+    runs = {"runs": 2, "alike": 2, "distinct": 1, "seconds": [1.0, 1.0]}
+    fix = {"result": "repeats", "applied": [], "ratio": None, "error": None, "with": runs, "without": runs,
+           "lines": ["with it the program repeats itself"]}  # fmt: skip
+    said = json.dumps({"result": "diverged", "first_step": 0, "culprits": [], "fix": fix})
+    python = tmp_path / "python"
+    python.write_text(f"#!{sys.executable}\nimport sys\nassert '--fix' in sys.argv\nprint({said!r})\nsys.exit(5)\n")
+    python.chmod(0o755)
+    (tmp_path / "train.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    ran = CliRunner().invoke(app, ["locate", "--fix", "--python", str(python), "--", "train.py"])
+    assert ran.exit_code == 5, ran.output
+    assert "with it the program repeats itself" in ran.stdout
+
+
 def test_tfdets_own_python_is_refused(checkout: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "python").symlink_to(sys.executable)
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -41,11 +41,14 @@ def test_the_guide(forks: Callable[[str], Forks], tmp_path: Path) -> None:
     for name, content in FILE.findall(text):
         (tmp_path / name).write_text(content, "utf-8")
     commands = [one for block in CONSOLE.findall(text) for one in shown(block)]
-    assert len(commands) == 5
+    assert len(commands) == 9
     for (program, *arguments), lines in commands:
         assert program == "python"
-        (ran,) = forks("tf2.21").run([Job(arguments, folder=str(tmp_path))])
-        expected = 1 if any("differ" in line for line in lines) else 0
+        into = arguments.pop() if ">" in arguments else None
+        (ran,) = forks("tf2.21").run([Job([one for one in arguments if one != ">"], folder=str(tmp_path))])
+        if into:
+            (tmp_path / into).write_text(ran.stdout, "utf-8")
+        expected = 1 if into or any("differ" in line for line in lines) else 0
         assert ran.returncode == expected, ran.stderr
         assert not missing(lines, ran.stdout), ran.stdout
 

@@ -91,7 +91,8 @@ def test_the_ladder_ends_at_the_op(tmp_path: Path) -> None:
     finally:
         del os.environ["PYTHONHASHSEED"]
     ladder = [("weights", None)] * 2 + [("layers", [0, 3])] * 2 + [("ops", [2, 3])] * 2
-    assert search.asked == [("none", None), *ladder, ("none", None)]
+    values = [("ops", [2, 4])] * 2
+    assert search.asked == [("none", None), *ladder, ("none", None), *values]
     assert (found.code, [one["op_name"] for one in found.culprits]) == (1, ["culprit"])
     assert found.verdict() == "PyFunc at step 2: Python feed (train.py:12)."
 
@@ -169,17 +170,35 @@ def test_a_race_that_the_probes_hide_is_said(tmp_path: Path) -> None:
         "Your program differs, my probes hide it. What may run in any order: RandomUniform (train.py:7)."
     )
     assert [(one["class"], one["why"]) for one in found.culprits] == [("open order", "in any order")]
-    assert [level for level, _ in search.asked] == ["none", *["weights"] * 3, "none", *["ops"] * 3]
+    asked = ["none", *["weights"] * 3, "none", *["ops"] * 3, *["open"] * 3]
+    assert [level for level, _ in search.asked] == asked
+
+
+def test_a_race_that_shows_where_few_ops_are_recorded_is_named(tmp_path: Path) -> None:
+    """At every op the runs agree; with probes only at what may run in any order they part."""
+
+    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
+        hand.weights = f"{0 if level in ('weights', 'ops') else run:04x}"  # type: ignore[attr-defined]
+        if level != "none":
+            value = run if level == "open" else 0
+            hand.record(hand.op("draw", "RandomUniform", kind="random", attrs={"open": "in any order"}, line=7), value)
+
+    found = Scripted(tmp_path, script, runs=3).search()
+    assert (found.code, found.hidden) == (1, False)
+    assert [(one["class"], one["why"]) for one in found.culprits] == [("open order", "in any order")]
+    assert found.verdict() == "RandomUniform at step 0: open order (train.py:7)."
+    assert any("give an order" in line for line in found.findings)
 
 
 def test_weights_that_differ_where_every_op_agrees_are_hidden_too(tmp_path: Path) -> None:
     """The coarse probes let the race strike, those at every op do not."""
 
     def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
-        hand.weights = "00" if level == "ops" else f"{run:04x}"  # type: ignore[attr-defined]
+        fine = level in ("ops", "open")
+        hand.weights = "00" if fine else f"{run:04x}"  # type: ignore[attr-defined]
         if level != "none":
             kind = level.rstrip("s")
-            hand.record(hand.op(kind, kind, kind=kind), 0 if level == "ops" else run)
+            hand.record(hand.op(kind, kind, kind=kind), 0 if fine else run)
 
     found = Scripted(tmp_path, script, runs=3).search()
     assert (found.hidden, found.culprits) == (True, [])
@@ -200,7 +219,7 @@ def test_final_weights_that_no_record_tells_of_are_waited_for(tmp_path: Path) ->
 
     search = Scripted(tmp_path, script, runs=4)
     found = search.search()
-    assert [level for level, _ in search.asked].count("ops") == 3
+    assert [level for level, _ in search.asked].count("ops") == 3 + 4  # those that keep values agree
     assert (found.hidden, [one["op_type"] for one in found.culprits]) == (False, ["RandomUniform"])
 
 
@@ -215,7 +234,7 @@ def test_a_program_without_weights_is_searched_at_its_ops(tmp_path: Path) -> Non
     search = Scripted(tmp_path, script, runs=3)
     found = search.search()
     assert (found.code, [one["op_type"] for one in found.culprits]) == (1, ["RandomUniform"])
-    assert [level for level, _ in search.asked] == ["none", "weights", "weights", "ops", "ops", "none"]
+    assert [level for level, _ in search.asked] == ["none", "weights", "weights", "ops", "ops", "none", "ops", "ops"]
 
 
 def test_another_source_does_not_mask_the_order_of_a_set(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 from traces import Hand
 
@@ -53,6 +54,8 @@ def _program(hand: Hand, run: int) -> None:
     hand._writer.source({"train.py": {9: "total = a + b"}})
     for step in range(3):
         bad = run if step else 0
+        hand.value(numpy.float32([bad, numpy.inf * step]), step, key=call, name="while", role="culprit")
+        hand.value(numpy.float32(bad), step)
         for key in (feed, read, body, body, call, eager):
             hand.record(key, (step, bad), step)
         hand.write(write, step)
@@ -96,7 +99,11 @@ def _mutant(data: bytes, chance: random.Random) -> bytes:
     blocks = _blocks(data)
     at = chance.randrange(len(blocks))
     tag, payload = blocks[at]
-    if tag == b"RECS":
+    if tag == b"VALS" and chance.random() < 0.7:
+        (size,) = struct.unpack_from("<I", payload)
+        text = json.dumps(_other(json.loads(payload[4 : 4 + size]), chance)).encode()
+        payload = struct.pack("<I", len(text)) + text + payload[4 + size :]
+    elif tag in (b"RECS", b"VALS"):
         place = chance.randrange(len(payload))
         payload = payload[:place] + bytes([chance.randrange(256)]) + payload[place + 1 :]
     else:

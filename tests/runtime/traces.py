@@ -11,6 +11,7 @@ import numpy
 import synthetic
 
 from tfdeterminism.trace.analyse import format as trace_format
+from tfdeterminism.trace.analyse import values
 from tfdeterminism.trace.analyse.writer import Writer
 
 HEADER: dict[str, Any] = {**synthetic.HEADER, "numpy": "2.0", "probe": "by hand"}
@@ -55,6 +56,16 @@ class Hand:
         one["key"], one["step"], one["occurrence"] = key, step, self._seen[key]
         self._seen[key] += 1
         self._writer.events(one)
+
+    def value(self, array: Any, step: int = 0, **head: Any) -> None:
+        """A value: of an op where `key` is given, else of the loss, or what `kind` and `name` say."""
+        dtype = head.pop("dtype", array.dtype.name)
+        flat = values.stored(array, dtype)
+        nan, inf, first = values.unsound(flat, dtype)
+        made = {"kind": "op" if "key" in head else "loss", "name": "loss", "key": None, "order": 0, "role": "path",
+                "step": step, "occurrence": 0, "dtype": dtype, "shape": list(array.shape), "stride": 1,
+                "nan": nan, "inf": inf, "first": first, **head}  # fmt: skip
+        self._writer.value(values.packed(made, flat[:: made["stride"]]))
 
     def end(self, **fields: Any) -> Path:
         self._writer.end(**{"clean": True, "exit": 0, "weights": "00", "variables": {}, "steps": 1, "error": None,

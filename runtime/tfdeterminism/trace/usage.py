@@ -4,9 +4,10 @@ import argparse
 import sys
 
 from . import errors
+from .analyse.remedies import REMEDIES
 from .analyse.text import shown
 
-LEVELS = ("none", "weights", "layers", "ops")
+LEVELS = ("none", "weights", "layers", "open", "ops")
 BAD_INPUT = 3
 
 
@@ -28,17 +29,30 @@ def run(argv):
                      usage="%(prog)s --out FOLDER [options] -- PROGRAM [ARGUMENTS...]")
     parser.add_argument("--out", required=True, help="a new folder for the trace")
     parser.add_argument("--level", choices=LEVELS, default="ops",
-                        help="none: only the digest of the final weights; default ops")
+                        help="none: only the digest of the final weights; open: the ops alone whose order the graphs "
+                             "leave open, running as they do without us; default ops")
     parser.add_argument("--steps", type=_steps, help="FIRST:END, the steps to record; default all")
     parser.add_argument("--capture", help="JSON of an op whose inputs are kept for replay")
+    parser.add_argument("--values", help="keep values too: of losses, weights, and of the tensors that this names, "
+                        "what `diff --json` printed or [] (at level weights they are kept anyway)")
     parser.add_argument("--no-xla", dest="xla", action="store_const", const=False,
                         help="switch XLA off at level none too, to compare with the other levels")
+    parser.add_argument("--apply", type=_remedies, default=[], metavar="NAME,NAME...",
+                        help="solutions to apply before the program's first op, such as ED, SEED")
     parser.add_argument("program", help="a Python file; or -m MODULE")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     arguments = parser.parse_args(argv)
     if arguments.program == "--":
         parser.error("name the program after --")
     return arguments
+
+
+def _remedies(text):
+    names = text.split(",")
+    unknown = [one for one in names if one not in REMEDIES or not REMEDIES[one].call]
+    if unknown:
+        raise argparse.ArgumentTypeError("{}: no solution that can be applied by a call".format(", ".join(unknown)))
+    return names
 
 
 def _steps(text):
@@ -72,6 +86,8 @@ def locate(argv):
     parser = _BadInput(prog="python -m tfdeterminism.trace locate", description="Name the culprit of a program.")
     parser.add_argument("--runs", type=_several, default=5, help="runs at most at each level (default 5)")
     parser.add_argument("--keep", metavar="FOLDER", help="keep the traces there")
+    parser.add_argument("--fix", action="store_true",
+                        help="then run it with the advice applied: does it repeat itself, and how long does it take?")
     parser.add_argument("--vary", type=_varied, metavar="NAME=VALUE,VALUE...",
                         help="an environment variable that each run gets with the next of these values")
     parser.add_argument("--json", action="store_true", help="for machines")

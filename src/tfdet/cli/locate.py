@@ -24,6 +24,9 @@ def locate(
     ] = None,
     device: Annotated[Device, typer.Option(help="vgpu: a GPU that need not be there")] = "cpu",
     runs: Annotated[int, typer.Option(min=2, max=1000, help="runs at most at each level")] = 5,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="run it with the advice applied, too: does it repeat itself then?")
+    ] = False,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="write the report, a page by itself")] = None,
     traces: Annotated[bool, typer.Option("--traces", help="the words are traces to compare, not a program")] = False,
     as_json: Json = False,
@@ -36,7 +39,7 @@ def locate(
         found = search.compare(words)
     else:
         project, matrix = load()
-        found = search.locate(project, matrix, search.wanted(matrix, words, python, device, runs))
+        found = search.locate(project, matrix, search.wanted(matrix, words, python, device, runs, fix))
     if html:
         locate_page.write_html(found, html)
         console.note(f"wrote {html}")
@@ -45,4 +48,5 @@ def locate(
     else:
         for part in views.located(found):
             console.out().print(part)
-    raise typer.Exit({"same": 0, "diverged": 1, "structure": 1}[found.result])
+    repaired = found.fix is not None and found.fix.result == "repeats"
+    raise typer.Exit(search.FIXED if repaired else {"same": 0, "diverged": 1, "structure": 1}[found.result])

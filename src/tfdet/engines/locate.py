@@ -25,6 +25,7 @@ from tfdet_common.lifeline import die_with
 
 Words = Annotated[str, AfterValidator(plain)]  # a stranger's trace must not steer a terminal
 Result = Literal["same", "diverged", "structure"]
+FIXED = 5  # exit code: a culprit, and what --fix applied makes the program repeat itself
 SCHEDULES = ("serial", "reverse", "random:1", "random:2", "adversary:1")  # of the virtual GPU, one a run
 
 
@@ -32,6 +33,100 @@ class _Model(BaseModel):
     """What the debug tool prints, and what a stranger's trace may have put into it: checked, the rest left out."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
+
+
+class Unsound(_Model):
+    """What of a whole tensor is not finite; first: its place."""
+
+    nan: int
+    inf: int
+    first: int | None = None
+
+
+class Tensor(_Model):
+    """By how much an op's output differs: of what was compared, the largest of each."""
+
+    op: Words
+    name: Words
+    file: Words | None
+    line: int
+    step: int
+    role: Literal["culprit", "path", "loss"]
+    dtype: Words
+    shape: list[int]
+    elements: int
+    compared: int
+    differing: int
+    absolute: int | float | None
+    relative: float | None
+    ulps: int | None
+    place: list[int] | None
+    pair: tuple[bool | int | float | Words, bool | int | float | Words] | None
+    shapes: tuple[list[int], list[int]] | None
+    nonfinite: tuple[Unsound | None, Unsound | None]
+
+
+class Point(_Model):
+    """A step of a series: over all losses, or all weights."""
+
+    step: int
+    absolute: int | float
+    ulps: int
+    name: Words
+    differing: int
+    compared: int
+    elements: int
+
+
+class Growth(_Model):
+    loss: list[Point]
+    weights: list[Point]
+
+
+class FirstUnsound(_Model):
+    """Where a NaN or an infinity came first in a run."""
+
+    what: Words
+    name: Words
+    step: int
+    place: int
+    nan: int
+    inf: int
+    elements: int
+
+
+class Values(_Model):
+    """By how much the runs differ, where they kept values."""
+
+    tensors: list[Tensor]
+    growth: Growth
+    nonfinite: tuple[FirstUnsound | None, FirstUnsound | None]
+
+
+class Outcomes(_Model):
+    """Runs without probes, and how many of them end alike."""
+
+    runs: int
+    alike: int
+    distinct: int
+    seconds: list[float]
+
+
+class Applied(_Model):
+    solution: Words
+    words: Words
+
+
+class Fix(_Model):
+    """What came of the advice, applied from outside."""
+
+    result: Literal["repeats", "differs", "fails", "by hand"]
+    applied: list[Applied]
+    ratio: float | None
+    error: Words | None
+    with_: Outcomes = Field(alias="with")
+    without: Outcomes
+    lines: list[Words]
 
 
 class Culprit(_Model):
@@ -95,6 +190,8 @@ class Found(_Model):
     traces: list[TraceHeader] = []
     runs: int | None = None
     replay: Replay | None = None
+    values: Values | None = None
+    fix: Fix | None = None
     hidden: bool = False
     reach: Words | None = None
     findings: list[Words] = []
@@ -123,9 +220,12 @@ class Wanted:
     python: str | None = None
     device: str = CPU
     runs: int = 5
+    fix: bool = False
 
 
-def wanted(matrix: Matrix, words: Sequence[str], python: str | None, device: str, runs: int) -> Wanted:
+def wanted(
+    matrix: Matrix, words: Sequence[str], python: str | None, device: str, runs: int, fix: bool = False
+) -> Wanted:
     """From the words of the command line: [ENV] PROGRAM ARGS."""
     environment = words[0] if words and words[0] in matrix.environments else None
     program = tuple(words[1:] if environment else words)
@@ -135,13 +235,13 @@ def wanted(matrix: Matrix, words: Sequence[str], python: str | None, device: str
         raise UsageError("--python together with an environment", "Give one of them.")
     if Path(program[0]).suffix == ".py" and not Path(program[0]).is_file():
         raise UsageError(f"{program[0]} is not there", "Name the program as you would to Python.")
-    return Wanted(program, environment, python, device, runs)
+    return Wanted(program, environment, python, device, runs, fix)
 
 
 def locate(project: Project, matrix: Matrix, ask: Wanted) -> Found:
     """Run the debug tool; its progress goes to standard error."""
     command = [_interpreter(project, matrix, ask), "-m", "tfdeterminism.trace", "locate", "--json"]
-    command += ["--runs", str(ask.runs)]
+    command += ["--runs", str(ask.runs), *["--fix"] * ask.fix]
     environ = dict(os.environ)
     if matrix.devices.called(ask.device).virtual:
         environ = vgpu.environ(vgpu.library(project), SCHEDULES[0])
@@ -160,7 +260,7 @@ def locate(project: Project, matrix: Matrix, ask: Wanted) -> Found:
         raise Interrupted from None
     if child.returncode == Exit.INTERRUPTED:
         raise Interrupted
-    if child.returncode not in (0, 1, 2):
+    if child.returncode not in (0, 1, 2, FIXED):
         raise RunFailed("the search did not come to an end", "The lines above say why.")
     return read(said)
 

@@ -12,6 +12,8 @@ from jinja2 import Environment, StrictUndefined
 from tfdet.base.files import write_whole
 from tfdet.base.visible import visible
 from tfdet.engines.locate import Found, Shown
+from tfdet.publish import growth_plot
+from tfdeterminism.trace.analyse import magnitude
 
 
 def label(name: str) -> str:
@@ -25,8 +27,11 @@ def html(found: Found) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_finalize
     )
     engine.filters["label"] = label
+    engine.filters["magnitude"] = magnitude.number
+    engine.filters["digits"] = lambda value: f"{value:.8g}" if isinstance(value, float) else value
     template = engine.from_string((files("tfdet.publish") / "templates" / "locate.html.j2").read_text("utf-8"))
-    return template.render(found=found, bars=_bars(found), front=_window(found.front))
+    plot = growth_plot.plot(found.values.growth) if found.values else None
+    return template.render(found=found, bars=_bars(found), front=_window(found.front), plot=plot)
 
 
 def _finalize(value: object) -> object:

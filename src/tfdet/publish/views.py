@@ -19,6 +19,7 @@ from tfdet.store.records import Record
 from tfdet.verdicts.infer import Cell, CellKey, Verdict
 from tfdet.verdicts.read import Change
 from tfdet.verdicts.status import Status, StatusCell
+from tfdeterminism.trace.analyse import magnitude
 
 BLIND = (
     "cuDNN and cuBLAS (not in the wheel), code that XLA generates at run time, races of plain stores, which kernel the "
@@ -264,5 +265,14 @@ def located(found: Found) -> list[RenderableType]:
         for number, line in enumerate(culprit.lines):
             table.add(Text("" if number else "change", style="dim"), Text(line, style="green"))
         parts += [Text(), table]
+    if found.values:
+        parts += [Text(line) for line in ["", *magnitude.lines(found.values.model_dump())]]
+    if found.fix:
+        style = "green" if found.fix.result == "repeats" else "yellow"
+        parts += [
+            Text(),
+            Text("The advice, tried", style="bold"),
+            *(Text(line, style=style) for line in found.fix.lines),
+        ]
     parts += [Text(line, style="dim") for line in ["", *found.findings, *found.notes]]
     return parts

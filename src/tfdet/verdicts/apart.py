@@ -24,7 +24,8 @@ class Apart(NamedTuple):
 def apart(status: Status) -> Iterator[Apart]:
     """It differed, and the audit found no order-dependent atomics that the op reaches; or the other way round.
 
-    What a document says is no party here: `Status.contradictions`.
+    Where nobody has looked whether the op reaches them, an op that differed is the answer, and no disagreement.  What a
+    document says is no party here: `Status.contradictions`.
     """
     for cell in status.cells:
         if cell.seen_as == "emulated" and cell.key.solution == NONE and _apart(cell):
@@ -35,7 +36,7 @@ def _apart(cell: StatusCell) -> bool:
     if cell.finding is None:
         return False
     if cell.cell.verdict is Verdict.NONDETERMINISTIC:
-        return not cell.finding.counts
+        return not (cell.finding.counts or cell.finding.open)
     return cell.cell.verdict is Verdict.NOT_SHOWN and cell.finding.counts
 
 

@@ -102,8 +102,13 @@ class Book(object):
         return inside and ("framework_version" not in claim or contains(claim["framework_version"], self._version[:2]))
 
 
+def lines_of(kind):
+    """What is advised of a class where nothing is known of the op."""
+    return _CLASS_LINES.get(kind, [])
+
+
 def _lines(kind, op):
-    return _OP_LINES.get(op) or _CLASS_LINES.get(kind, [])
+    return _OP_LINES.get(op) or lines_of(kind)
 
 
 def contains(text, version):

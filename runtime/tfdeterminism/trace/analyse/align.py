@@ -6,6 +6,7 @@ so that comparing is one pass over two columns. 20 bytes a record and trace whil
 a slot afterwards.
 """
 
+import bisect
 import os
 import re
 
@@ -25,13 +26,14 @@ class Run(object):
     """One trace: header, keys (hashable, by id), columns of its records in file order, and its ends.
 
     key, occurrence, step (u4) and value (u8: digest and shape together); notes, captures, end, damage
-    as in `reader.Trace`.
+    as in `reader.Trace`; values: list of values.Value.
     """
 
     def __init__(self, path):
         self.path = path
-        self.notes, self.captures, self.end = [], [], None
+        self.notes, self.captures, self.values, self.end = [], [], [], None
         self._source = {}   # file: {line: text}, as far as the trace carries it
+        self._times = []    # (number of records before, seconds since 1970)
         self._history = {}  # id: [(number of records before, definition), ...]
         reader = Reader(path)
         try:
@@ -75,6 +77,11 @@ class Run(object):
             return valid[-1] if valid else versions[0][1]
         return versions[-1][1]
 
+    def moment(self, order):
+        """When record number `order` was made, in seconds since 1970, or a little later; None if that is not known."""
+        before = bisect.bisect_right(self._times, (order, float("inf")))
+        return self._times[before - 1][1] if before else None
+
     def forget(self):
         """Give back the columns: the table holds what they held."""
         self.key = self.occurrence = self.step = self.value = None
@@ -99,6 +106,10 @@ class Run(object):
                 self.notes.append(value)
             elif kind == "capture":
                 self.captures.append(value)
+            elif kind == "value":
+                self.values.append(value)
+            elif kind == "time":
+                self._times.append((count, value["at"]))
             elif kind == "source":
                 for path, lines in value.items():
                     self._source.setdefault(path, {}).update((int(line), text) for line, text in lines.items())
@@ -183,15 +194,15 @@ def _groups(runs):
     for run in runs:
         mine, seen = [], {}
         for number in run.ids():
-            key = _portable(trace_format.key_of(run.definition(number)))
+            key = portable(trace_format.key_of(run.definition(number)))
             seen[key] = seen.get(key, -1) + 1
             mine.append(numbers.setdefault((key, seen[key]), len(numbers)))
         by_run.append(numpy.array(mine, numpy.int64))
     return [key for (key, _), _ in sorted(numbers.items(), key=lambda item: item[1])], by_run
 
 
-def _portable(key):
-    """Without what names a run and no program: the folder of a file, a file that AutoGraph made."""
+def portable(key):
+    """A key without what names a run and no program: the folder of a file, a file that AutoGraph made."""
     return tuple(_FOLDER.sub("@", _GENERATED.sub("autograph.py", part)) if isinstance(part, str) else part
                  for part in key)
 

@@ -120,7 +120,7 @@ class Describer(object):
             return advice.STRUCTURE, None
         if root.kind == "order":
             return advice.ORDER, "python-set-order"
-        if root.kind == "open":
+        if root.kind == "open" or self._ran_in_another_order(root):
             return advice.OPEN, None
         if one["kind"] in ("weight", "loss", "layer", "step"):
             return advice.UNKNOWN, None
@@ -147,6 +147,10 @@ class Describer(object):
         forward = self._forward(root)
         source = self._book.source_of(one["op"], forward["op"] if forward else None)
         return advice.KERNEL, source or ("cpu-threads" if "GPU" not in one["device"].upper() else None)
+
+    def _ran_in_another_order(self, root):
+        """At the level "open" only that is recorded, and only where all else agrees."""
+        return self._pair.runs[root.side].header.get("level") == "open" and bool(root.definition["attrs"].get("open"))
 
     def _reads_while_written(self, root):
         """Does it get a variable whose writes may come before it or after? A reference is read when it is used."""
@@ -210,7 +214,7 @@ class Describer(object):
             return "only run {} has it".format("AB"[root.side]) if self._alone(root) else "other inputs feed it"
         if root.kind == "order":
             return "the same values come in another order"
-        if root.kind == "open":
+        if root.kind == "open" or self._ran_in_another_order(root):
             return one["attrs"]["open"]
         if root.kind == "unexplained":
             return UNEXPLAINED

@@ -11,8 +11,8 @@ import sys
 import numpy
 
 from .. import usage
+from . import comparison, path, processes, text
 from . import format as trace_format
-from . import text
 from .align import Pair, Run
 from .describe import Describer
 from .root import Root, in_graph, place
@@ -30,11 +30,13 @@ class NoRecords(trace_format.BadTrace):
 
 
 class Difference(object):
-    """What two traces say. result, first_step, culprits (list of dicts, the root first), notes (lines);
+    """What two traces of one process say. result, first_step, culprits (list of dicts, the root first), notes (lines);
     differing, missing, compared: numbers of records; reach: how far each went, where they part in that, or None;
-    open: what the graphs leave the order of open, which no record needs to show; steps, front: for the picture."""
+    open: what the graphs leave the order of open, which no record needs to show; steps, front: for the picture; path:
+    the tensors from the culprit to the loss; values: by how much what was kept differs, see the comparison module;
+    moment: seconds from the start of the run to the first cause, 0 for one process alone."""
 
-    def __init__(self, left, right, rank="0"):
+    def __init__(self, left, right, rank="0", starts=(None, None)):
         runs = [Run(path) for path in (left, right)]
         _check(runs)
         for run in runs:
@@ -52,6 +54,8 @@ class Difference(object):
         self.first_step = verdict.first_step
         self.compared = len(pair) if not verdict.reach.uneven else pair.common(verdict.reach.limit)
         self.reach = verdict.reach.words() if verdict.reach.uneven else None
+        if self.reach and rank != "0":
+            self.reach = "in process {} {}".format(rank, self.reach)
         self.differing, self.missing, self.reordered = verdict.differing, verdict.missing, verdict.reordered
         if verdict.strings:
             self.notes.append("{} strings differ, and no number that comes from them: names of files, handles".format(
@@ -62,6 +66,9 @@ class Difference(object):
                                      for root in verdict.roots])
         for culprit in self.culprits:
             culprit["snippet"] = runs["AB".index(culprit["run"])].snippet(culprit["file"], culprit["line"])
+        self.path = _path(pair, verdict.roots)
+        self.values = comparison.of(pair)
+        self.moment = _moment(verdict, starts)
         self.open = _open_lines(runs[0])
         self.steps = _binned(verdict.steps())
         self.front = _front(verdict)
@@ -72,17 +79,39 @@ class Difference(object):
             self.notes.append("a state differs already when recording begins: {}; record from an earlier step".format(
                 verdict.before.definition["variable"] or verdict.before.definition["node"]))
         elif self.reach and self.result == "structure" and not verdict.roots:
+            if self._ended_alike(verdict):
+                self.result, self.reach = "same", None
+                self.notes.append("it was ended from outside in both runs")
+                return
             self.notes.append("what decides how far a run goes was not recorded: the time, a file, an exception")
         if self.result == "same" and None not in self.weights and self.weights[0] != self.weights[1]:
             self.result = "diverged"
             self.notes.append("the final weights differ, and no record does")
+
+    def _ended_alike(self, verdict):
+        """Is it a child that its parent ends when its work is done?"""
+        steps = verdict.reach.steps
+        return all(header.get("parent") for header in self.headers) and not any(
+            run.end for run in verdict.pair.runs) and steps[0] == steps[1] and not verdict.missing
+
+    def become_same(self, note):
+        """What differs is chance."""
+        self.result, self.reach, self.culprits, self.first_step = "same", None, [], None
+        self.differing = self.missing = 0
+        self.notes.append(note)
+
+    def lack(self, names):
+        """Processes that only one of the runs has."""
+        self.result = "structure" if self.result == "same" else self.result
+        self.notes.append("in one run only: process {}".format(", ".join(names)))
 
     def as_json(self):
         traces = [_about(header) for header in self.headers]
         return {"result": self.result, "first_step": self.first_step, "culprits": self.culprits, "rank": self.rank,
                 "compared": self.compared, "differing": self.differing, "missing": self.missing,
                 "reordered": self.reordered, "reach": self.reach, "open": self.open, "notes": self.notes,
-                "steps": self.steps, "front": self.front, "weights": self.weights, "traces": traces}
+                "steps": self.steps, "front": self.front, "weights": self.weights, "traces": traces, "path": self.path,
+                "values": self.values}
 
 
 def compare(folders):
@@ -91,36 +120,64 @@ def compare(folders):
     The first is compared with each other, and where that names no culprit those too. Of what names one the earliest
     speaks for all. Raises BadTrace.
     """
-    ranks = [trace_format.trace_files(folder) for folder in folders]
-    for folder, found in zip(folders, ranks):
-        lacking = sorted(set(ranks[0]) ^ set(found))
-        if lacking:
-            raise trace_format.BadTrace(
-                "{} and {} do not have the same processes: {}".format(folders[0], folder, ", ".join(lacking)),
-                "compare runs of as many processes")
-    traces = list(zip(folders, ranks))
-    found = _pairs(itertools.product(traces[:1], traces[1:]))
+    runs = processes.of_folders(folders)
+    found = _pairs(itertools.product(runs[:1], runs[1:]))
     if not any(one.culprits for one in found):
-        found += _pairs(itertools.combinations(traces[1:], 2))
-    found.sort(key=lambda one: (not CODES[one.result], not one.culprits, one.first_step or 0))
+        found += _pairs(itertools.combinations(runs[1:], 2))
+    found.sort(key=lambda one: (not CODES[one.result], not one.culprits, processes.when(one)))
     first = found[0]
+    first.notes += _of_others(found)
+    if first.result == "same":
+        first.compared = sum(one.compared for one in found)
     if len(found) > 1:
         differ = sum(one.result != "same" for one in found)
         first.notes.append("{} of {} comparisons differ".format(differ, len(found)))
     return first
 
 
+def _of_others(found):
+    """What there is to say of the other processes."""
+    lines = []
+    for one in sorted(found, key=lambda one: one.rank):
+        if one.rank != found[0].rank:
+            differs = ["differs as well" + _from_where(one)] if one.result != "same" else []
+            lines += ["process {}: {}".format(one.rank, note) for note in differs + one.notes
+                      if note not in found[0].notes]
+    return list(dict.fromkeys(lines))
+
+
+def _from_where(difference):
+    if not difference.culprits:
+        return ""
+    return ", from step {} on: {}".format(difference.first_step, difference.culprits[0]["op_type"])
+
+
 def suspects(folders, step):
     """The culprits that could be, of two runs whose records agree: what their graphs leave the order open of."""
-    runs = [Run(trace_format.trace_files(folder)["0"]) for folder in folders]
+    left, right = processes.of_folders(folders)
+    found = [one for name in left.files if name in right.files
+             for one in _suspects_in(left.files[name], right.files[name], name, step)]
+    return _lines_once(found)[:_SUSPECTS]
+
+
+def _suspects_in(left, right, rank, step):
+    runs = [Run(left), Run(right)]
     pair = Pair(*runs)
     describer, found = Describer(pair), {}
     for one in itertools.chain(_left_open(runs[0]), _threads_apart(runs[0])):
         root = Root("open", 0, one, step, 0, int(pair.group[0][one["id"]]))
-        found.setdefault(place(root), dict(describer.culprit(root), rank="0", key=_key_of(root)))
+        found.setdefault(place(root), dict(describer.culprit(root), rank=rank, key=_key_of(root)))
     for culprit in found.values():
         culprit["snippet"] = runs[0].snippet(culprit["file"], culprit["line"])
-    return list(found.values())[:_SUSPECTS]
+    return list(found.values())
+
+
+def _moment(verdict, starts):
+    """When the first cause was, seen from the start of its run."""
+    first = (verdict.roots or [None])[0]
+    side = first.side if first is not None else 0
+    at = None if first is None or starts[side] is None else verdict.pair.runs[side].moment(first.order)
+    return 0.0 if at is None else at - starts[side]
 
 
 def _left_open(run):
@@ -146,7 +203,36 @@ def _threads_apart(run):
 
 
 def _pairs(pairs):
-    return [Difference(left[rank], right[rank], rank) for (_, left), (_, right) in pairs for rank in sorted(left)]
+    return [one for left, right in pairs for one in _of_processes(left, right)]
+
+
+def _of_processes(left, right):
+    """The Differences of two runs, one for each process. A process without a record is none to compare."""
+    found, empty = [], NoRecords("nothing to compare", "record it again")
+    for name in sorted(set(left.files) & set(right.files)):
+        try:
+            found.append(Difference(left.files[name], right.files[name], name, (left.start, right.start)))
+        except NoRecords as error:
+            empty = error
+    if not found:
+        raise empty
+    for parent in {right.parents.get(name) or left.parents.get(name) for name in set(left.files) | set(right.files)}:
+        _settle_children(found, left, right, parent)
+    return found
+
+
+def _settle_children(found, left, right, parent):
+    """Of the children of one process: who did what may be chance, and one that only one run has is a difference."""
+    family = set(left.children(parent)) | set(right.children(parent))
+    lacking = family & set(processes.apart(left, right))
+    mine = [one for one in found if one.rank in family and one.result != "same"]
+    if not mine and not lacking:
+        return
+    if len(family) > 1 and processes.only_shared_out(left, right, parent):
+        for one in mine:
+            one.become_same("who of the processes did what was shared out otherwise; together they did the same")
+    elif lacking:
+        found[0].lack(sorted(lacking))
 
 
 def main(arguments=None, out=None):
@@ -180,6 +266,19 @@ def _key_of(root):
     """What `run --capture` needs to know the record again."""
     one = root.definition
     return {"function": one["function"], "trace": one["trace"], "node": one["node"], "output": one["output"]}
+
+
+def _path(pair, roots):
+    """What `run --values` takes: the outputs of the culprits, and those on the way from the first to the loss."""
+    culprits = [root.definition for root in roots[:_SUSPECTS] if root.definition["output"] >= 0]
+    way = [one for one in path.of(pair, roots[0]) if one not in culprits] if roots else []
+    found = [dict(_named(one), role="culprit") for one in culprits]
+    found += [dict(_named(one), role="loss" if one["attrs"].get("loss") else "path") for one in way]
+    return found
+
+
+def _named(one):
+    return dict(_key_of(Root("", 0, one, 0, 0, 0)), op=one["op"], file=one["file"], line=one["line"])
 
 
 def _check(runs):

@@ -11,14 +11,18 @@ there. Nothing in it is executable: JSON, fixed-size records, zlib.
 Blocks by tag:
 
     HEAD  JSON, once, first: the run. Keys: schema, tensorflow, numpy, python, argv, cwd, level
-          ("none" | "weights" | "layers" | "ops"), steps ([first, end] or null), pid, rank, started
+          ("none" | "weights" | "layers" | "open" | "ops"), steps ([first, end] or null), pid, rank (the
+          process's name), parent (the name of the process that started it, or null), started
           (seconds since 1970), devices (list of names), xla (what was done about it, in words),
           environment (determinism-related variables that are set), probe (how digests are made).
     DEFS  zlib of a JSON list of definitions (below). A later definition of an id replaces an
           earlier one. Every id is defined before its first record.
     RECS  records: EVENT items, one after another, in the order in which they were observed.
-    NOTE  JSON {"kind": ..., "text": ...}: something worth saying, in words. Kinds: "xla", "capture".
+    NOTE  JSON {"kind": ..., "text": ...}: something worth saying, in words. Kinds: "xla", "capture", "values".
     SRCS  JSON {file: {line: text}}: lines of the user's program, about those that definitions name.
+    VALS  values of a tensor at a step: see the values module.
+    TIME  JSON {"at": seconds since 1970}: when the records behind it began to be made, by which
+          processes of one run are put in order. At most every 20 ms.
     CAPT  JSON {"key": id, "occurrence": n, "step": n, "file": name beside the trace}: recorded inputs.
     DONE  JSON, once, last; its absence means that the program was killed. Keys: clean (false when
           an exception or a fault of ours ended recording), exit (status or null), weights (hex
@@ -50,7 +54,7 @@ A definition says what a key id means; one output of one op in one place of the 
     attrs      {"seed": .., "seed2": ..} and the like, where they explain a difference; else {}.
                "deterministic": False, "draws": True of a pipeline whose order is open, that draws without a seed;
                "ahead": True of what feeds a queue in a thread of its own, chance how often;
-               "by": "keras" of a value from Python that Keras made
+               "by": "keras" of a value from Python that Keras made; "loss": True of what a gradient is taken of
     layer      Keras layer or name scope, or null
     replica    replica number in a distribution strategy, or 0
     thread     name of the thread, "" for the main one

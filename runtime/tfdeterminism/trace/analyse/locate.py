@@ -5,7 +5,8 @@ runs differ, of layers, of every op at the step that differs; then the culprit a
 that it had. Ends with one verdict and the lines of code to change.
 
 Exit codes: 0 no difference found, 1 culprit named, 2 the runs do not do the same things, 3 bad input
-(also: the program fails), 130 stopped by Ctrl-C.
+(also: the program fails), 5 culprit named, and what --fix applied makes the program repeat itself, 130
+stopped by Ctrl-C.
 """
 
 import json
@@ -38,7 +39,8 @@ def main(arguments=None, out=None):
             os.makedirs(folder)
         previous = signal.signal(signal.SIGTERM, _stop)
         try:
-            found = Search(program, folder, options.runs, schedules=Schedules(*options.vary or ())).search()
+            found = Search(program, folder, options.runs, schedules=Schedules(*options.vary or ()),
+                           fix=options.fix).search()
         finally:
             signal.signal(signal.SIGTERM, previous)
     except (Failed, BadTrace) as error:

@@ -8,22 +8,25 @@ from typing import TYPE_CHECKING
 
 import numpy
 
+from . import values
 from .format import BLOCK, EVENT, MAGIC, PREFIX, SCHEMA, BadTrace
 
 if TYPE_CHECKING:  # for type comments alone
     from typing import Any  # noqa: F401
 
 _BLOCK_LIMIT = 64 << 20
-_JSON_BLOCKS = (b"NOTE", b"CAPT", b"SRCS", b"DONE")
+_JSON_BLOCKS = (b"NOTE", b"CAPT", b"SRCS", b"TIME", b"DONE")
 _NAMES = {b"HEAD": "header", b"DEFS": "definitions", b"RECS": "records", b"NOTE": "note", b"CAPT": "capture",
-          b"SRCS": "source", b"DONE": "end"}
+          b"SRCS": "source", b"VALS": "value", b"TIME": "time", b"DONE": "end"}
 _FIELDS = {"id": int, "function": str, "trace": int, "node": str, "op": str, "output": int, "dtype": str,
            "device": str, "line": int, "stack": list, "forward_stack": list, "inputs": list, "kind": str,
            "calls": list, "attrs": dict, "replica": int, "thread": str, "recorded": bool}
-_WORD, _WHOLE = (str, type(None)), (int, type(None))
+_WORD, _WHOLE, _NUMBER = (str, type(None)), (int, type(None)), (int, float, type(None))
 _SAYS = {b"HEAD": {"tensorflow": _WORD, "numpy": _WORD, "python": _WORD, "argv": [str], "cwd": _WORD, "level": _WORD,
-                   "steps": [int], "devices": [str], "xla": _WORD, "environment": {}, "rank": _WORD, "pid": _WHOLE},
+                   "steps": [int], "devices": [str], "xla": _WORD, "environment": {}, "rank": _WORD, "pid": _WHOLE,
+                   "parent": _WORD, "started": _NUMBER},
          b"NOTE": {"kind": _WORD, "text": _WORD},
+         b"TIME": {"at": (int, float)},
          b"CAPT": {"key": _WHOLE, "occurrence": _WHOLE, "step": _WHOLE, "file": _WORD},
          b"DONE": {"clean": (bool, type(None)), "exit": _WHOLE, "weights": _WORD, "variables": {}, "records": _WHOLE,
                    "steps": _WHOLE, "error": _WORD}}  # type: dict[bytes, dict[str, Any]]
@@ -33,7 +36,8 @@ class Reader(object):
     """One pass over a file in bounded memory.
 
     header: the HEAD block. ``for kind, value in reader`` yields ("definitions", list), ("records",
-    array of EVENT), ("note", dict), ("capture", dict), ("source", dict), ("end", dict), in file order. After the
+    array of EVENT), ("note", dict), ("capture", dict), ("source", dict), ("value", values.Value),
+    ("time", dict), ("end", dict), in file order. After the
     pass: complete (a DONE block was read), damage (None, or words and offset where it stops being
     readable). Raises BadTrace for a file that is no trace, newer, or without a whole header.
     """
@@ -65,6 +69,8 @@ class Reader(object):
                 value = self._records(payload)
             elif tag == b"DEFS":
                 value = self._definitions(payload)
+            elif tag == b"VALS":
+                value = self._value(payload)
             elif tag in _JSON_BLOCKS:
                 value = self._parsed(payload, dict)
                 if value is not None and not _plain(tag, value):
@@ -79,6 +85,10 @@ class Reader(object):
 
     def close(self):
         self._file.close()
+
+    def at(self):
+        """How many bytes were read."""
+        return self._file.tell()
 
     def _prefix(self):
         data = self._file.read(PREFIX.size)
@@ -138,6 +148,12 @@ class Reader(object):
         self._defined = max([self._defined] + [one["id"] + 1 for one in found])
         return found
 
+    def _value(self, payload):
+        value = values.unpacked(payload)
+        if value is None or (value.head["key"] or 0) >= max(self._defined, 1):
+            return self._stop("damaged", self._file.tell())
+        return value
+
     def _records(self, payload):
         if len(payload) % EVENT.itemsize:
             return self._stop("damaged", self._file.tell())
@@ -145,6 +161,19 @@ class Reader(object):
         if len(records) and records["key"].max() >= self._defined:
             return self._stop("damaged", self._file.tell())
         return records
+
+
+def definitions_until(path, end):
+    """("definitions", list) and ("source", dict) of the first `end` bytes of a file that may still grow."""
+    reader = Reader(path)
+    try:
+        for kind, value in reader:
+            if reader.at() > end:
+                break
+            if kind in ("definitions", "source"):
+                yield kind, value
+    finally:
+        reader.close()
 
 
 def _plain(tag, value):

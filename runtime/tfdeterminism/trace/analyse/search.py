@@ -1,11 +1,14 @@
 """The search for a culprit: what is run and compared, and what is concluded."""
 
+import io
 import json
 import os
 
-from . import advice, describe, diff, text
+from . import advice, comparison, describe, diff, text
+from .fix import Trial
 from .format import BadTrace, trace_files
 from .launch import Failed, Launcher, NothingRecorded
+from .located import Located
 from .progress import Progress
 from .reader import Reader
 from .schedules import Schedules
@@ -13,61 +16,13 @@ from .schedules import Schedules
 REPLAYS = 30
 
 
-class Located(object):
-    """What was found. result: "same", "diverged", "structure"; difference: of the closest look, or None;
-    replay: what `trace replay` said, or None; findings: lines, in the order in which they were found."""
-
-    def __init__(self):
-        self.result = "same"
-        self.difference = None
-        self.replay = None
-        self.runs = 0
-        self.findings = []
-        self.culprits = []
-        self.hidden = False  # does the program differ, and what is recorded of it not?
-
-    @property
-    def code(self):
-        return diff.CODES[self.result]
-
-    def as_json(self):
-        shown = self.difference.as_json() if self.difference else {"first_step": None, "notes": []}
-        return dict(shown, result=self.result, culprits=self.culprits, runs=self.runs, replay=self.replay,
-                    findings=self.findings, verdict=self.verdict(), hidden=self.hidden)
-
-    def verdict(self):
-        """One sentence."""
-        if self.result == "same":
-            return "No difference in {} runs.".format(self.runs)
-        if self.hidden:
-            return self._hidden_verdict()
-        reach = self.difference and self.difference.reach
-        if reach and not self.culprits:
-            return "One run goes farther than the other: {}.".format(reach)
-        if not self.culprits:
-            return "The runs differ, but no recorded op does."
-        first = self.culprits[0]
-        said = "{} at step {}: {}".format(first["op_type"], first["step"], first["class"])
-        if first["forward_op"]:
-            said += " in the gradient of {}".format(first["forward_op"])
-        return said + _at_line(first) + "."
-
-    def _hidden_verdict(self):
-        said = "Your program differs, my probes hide it"
-        if not self.culprits:
-            return said + "; the recorded graphs leave no order open."
-        first = self.culprits[0]
-        return "{}. What may run in any order: {}{}{}.".format(
-            said, first["op_type"], _at_line(first), ", and others" if self.culprits[1:] else "")
-
-
 class Search(object):
     """One search. program: argv of the user's program; folder: where traces go; runs: at most so many
     at each level while none differ; steps: (first, end) or None, to look at no others; schedules: a
-    schedules.Schedules, by which runs are told apart."""
+    schedules.Schedules, by which runs are told apart; fix: is the advice to be tried?"""
 
-    def __init__(self, program, folder, runs=5, steps=None, progress=None, launcher=None, schedules=None):
-        self._folder, self._limit, self._steps = folder, runs, steps
+    def __init__(self, program, folder, runs=5, steps=None, progress=None, launcher=None, schedules=None, fix=False):
+        self._folder, self._limit, self._steps, self._fix = folder, runs, steps, fix
         self._launcher = launcher or Launcher(program, folder)
         self._schedules = schedules or Schedules()
         self._turn = 0      # which of the runs that are compared with each other it is
@@ -91,6 +46,9 @@ class Search(object):
         if self._untraced_differ() if closest is None else _is_coarse(closest):
             self._hidden(closest)
         self._compare_with_untraced()
+        if self._fix and self.found.result != "same":
+            self._progress.planned += 2 * self._limit
+            self.found.fix = Trial(self._outcome, self._differ, self._limit).of(self.found.culprits)
         return self.found
 
     def _untraced(self, turn):
@@ -100,18 +58,31 @@ class Search(object):
     def _conclude(self, closest):
         self.found.difference, self.found.result, self.found.culprits = closest, closest.result, closest.culprits
         if not _is_coarse(closest):
-            self._tell("ops", closest)
+            self._tell(closest.headers[0]["level"], closest)
             if closest.culprits:
                 self._confirm(closest)
+                self._measure(closest)
 
     def _hidden(self, closest):
         """The program differs from run to run, and every op that was recorded agrees: who could have hidden it?"""
         if len(self._ops) < 2:
             self._among_ops(self._steps)
+        seen = self._where_order_is_open()
+        if seen is not None and seen.culprits:
+            self._found("runs with probes at every op agree, as those give an order to what has none")
+            self._conclude(seen)
+            return
         step = closest.first_step if closest is not None else None
         self.found.hidden, self.found.result = True, "diverged"
         self.found.culprits = diff.suspects(self._ops[-2:], step or 0)
         self._found("runs differ, and all runs with probes at every op agree: they change the timing, or an order")
+
+    def _where_order_is_open(self):
+        """The Difference of the ops alone whose order the graphs leave open; they run as they do without us."""
+        try:
+            return self._until_different("open", self._steps)
+        except (NothingRecorded, BadTrace):
+            return None  # there are none
 
     def _untraced_differ(self):
         return len(self._digests("none")) > 1
@@ -133,6 +104,7 @@ class Search(object):
 
     def _descend(self, weights):
         """From weights that differ to layers, to ops; the difference of ops, or None."""
+        self.found.values = weights.values
         self._tell("weights", weights)
         step = weights.first_step
         if step is None:
@@ -161,14 +133,14 @@ class Search(object):
     def _among_ops(self, steps):
         return self._until_different("ops", steps)
 
-    def _until_different(self, level, steps):
+    def _until_different(self, level, steps, more=()):
         """The Difference of the first two runs that differ in a record, else in their final weights; None if all are
-        the same."""
+        the same. more: options of `trace run`."""
         self._turn = 0
-        runs, unseen = [self._run(level, steps)], None
+        runs, unseen = [self._run(level, steps, more)], None
         for number in range(1, self._limit):
             self._turn = number
-            runs.append(self._run(level, steps))
+            runs.append(self._run(level, steps, more))
             found = diff.compare([runs[0], runs[-1]])
             if found.culprits or found.reach or found.first_step is not None:
                 return found if found.culprits or len(runs) < 3 else diff.compare(runs)
@@ -177,27 +149,26 @@ class Search(object):
                 self._progress.planned += 1
         return unseen
 
-    def _run(self, level, steps, more=(), environment=None):
-        """Run the program once at a level; the folder with its traces."""
+    def _run(self, level, steps, more=(), environment=None, fixed=False):
+        """Run the program once at a level; the folder with its traces. fixed: to try the advice."""
         self._count += 1
-        self.found.runs += level != "none"
+        self.found.runs += level != "none" and not fixed
         folder = os.path.join(self._folder, "{:02d}-{}".format(self._count, level))
         options = ["--out", folder, "--level", level] + list(more)
         if steps is not None:
             options += ["--steps", "{}:{}".format(*steps)]
         what = "without probes" if level == "none" else "digests of {}".format(level)
+        what += ", with the advice" if fixed and (more or environment) else ""
         self._progress.begin("run {}, {}".format(self._count, what))
         self._launcher.record(self._count, options, self._schedules.environment(self._turn, environment))
         self._progress.end()
-        self._remember(level, folder, environment)
+        if not fixed:
+            self._remember(level, folder, environment)
         return folder
 
     def _remember(self, level, folder, environment=None):
-        digests = []
-        for path in sorted(trace_files(folder).values()):
-            end = _end_of(path)
-            digests.append((end or {}).get("weights") or "")
-        if digests and all(digests) and not environment:
+        digests = _digests_of(folder)
+        if digests and not environment:
             self._weights.append((level, " ".join(digests)))
         if level == "ops":
             self._ops.append(folder)
@@ -241,7 +212,7 @@ class Search(object):
 
     def _replay(self, culprit, steps):
         """Run the one op again and again on the inputs that it had."""
-        op = dict(culprit["key"], occurrence=culprit["occurrence"])
+        op = dict(culprit["key"], occurrence=culprit["occurrence"], rank=culprit["rank"])
         self._turn = 0
         folder = self._run("ops", steps, ["--capture", json.dumps(op)])
         kept = sorted(name for name in os.listdir(folder) if name.startswith("capture-"))
@@ -265,9 +236,46 @@ class Search(object):
         for line in [words.format(**self.found.replay)] + lines:
             self._found(line)
 
+    def _measure(self, difference):
+        """By how much it differs: runs that keep values of the culprits, and of the way to the loss."""
+        if not difference.path:
+            return
+        wanted = os.path.join(self._folder, "values.json")
+        with io.open(wanted, "w", encoding="utf-8") as target:
+            target.write(json.dumps(difference.path))
+        steps = difference.steps_recorded
+        self._progress.planned += 2
+        try:  # what a gradient spoils, the next step's loss tells
+            seen = self._until_different("ops", steps and (steps[0], steps[1] + 1), ["--values", wanted])
+        except (Failed, BadTrace) as error:
+            self._found("by how much it differs is not known: {}".format(error.cause))
+            return
+        if seen is None:
+            self._found("by how much it differs is not known: the runs that keep values agree")
+        elif seen.values is not None:
+            self.found.values = comparison.joined(seen.values, self.found.values)
+
+    def _outcome(self, options, environment, turn):
+        """Run it without probes: the digest of what it ends with, or None."""
+        self._turn = turn
+        folder = self._run("none", None, options, environment, fixed=True)
+        return " ".join(_digests_of(folder)) or None
+
+    def _differ(self, options, environment):
+        """Of runs with probes at every op: which are the same? The number of the first that each equals."""
+        steps = self.found.difference.steps_recorded if self.found.difference else self._steps
+        kinds, found = [], []
+        for number in range(self._limit):
+            self._turn = number
+            folder = self._run("ops", steps, options, environment, fixed=True)
+            same = [kind for kind in kinds if diff.compare([kind, folder]).result == "same"]
+            kinds += [] if same else [folder]
+            found.append(kinds.index(same[0] if same else folder))
+        return found
+
     def _compare_with_untraced(self):
         """Did instrumenting change what is trained? Only a run that repeats itself can tell."""
-        untraced, traced = self._digests("none"), self._digests("weights", "layers", "ops")
+        untraced, traced = self._digests("none"), self._digests("weights", "layers", "open", "ops")
         if not untraced or not traced:
             self._found("final weights could not be compared with those of an untraced run")
         elif self._untraced_differ():
@@ -285,11 +293,9 @@ def _is_coarse(difference):
     """Do only weights, losses or layers tell of it, or the final weights alone?"""
     if difference.reach:
         return False
-    return difference.headers[0].get("level") != "ops" if difference.culprits else difference.first_step is None
-
-
-def _at_line(culprit):
-    return " ({}:{})".format(culprit["file"], culprit["line"]) if culprit["file"] else ""
+    if difference.culprits:
+        return difference.headers[0].get("level") not in ("open", "ops")
+    return difference.first_step is None
 
 
 def _is_cause(culprit):
@@ -299,6 +305,12 @@ def _is_cause(culprit):
 
 def _place(culprit):
     return [culprit[name] for name in ("op_type", "op_name", "function", "thread")]
+
+
+def _digests_of(folder):
+    """Of the final weights of each process that has any; which of several did what may be chance."""
+    ends = [_end_of(path) or {} for path in trace_files(folder).values()]
+    return sorted(end["weights"] for end in ends if end.get("weights"))
 
 
 def _end_of(path):

@@ -2,6 +2,8 @@
 
 import unicodedata
 
+from . import magnitude
+
 _HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 
@@ -10,6 +12,7 @@ def of_difference(difference):
     lines = [_headline(difference)]
     for number, culprit in enumerate(difference.culprits):
         lines += [""] + _culprit_lines(culprit, number, len(difference.culprits))
+    lines += _spaced(magnitude.lines(difference.values))
     lines += [""] if difference.open else []
     lines += ["left open: {op} ({file}:{line}): {why}".format(**one) for one in difference.open]
     if difference.notes:
@@ -31,11 +34,18 @@ def of_search(found):
             lines += _culprit_lines(culprit, number, len(found.culprits), "Suspect") + [""]
     elif found.difference:
         lines += of_difference(found.difference).split("\n") + [""]
+    lines += _spaced(magnitude.lines(found.values))[1:] + [""] if found.values else []
     lines += ["Verdict: " + found.verdict()] + ["  " + line for line in found.findings]
     if found.culprits and found.culprits[0]["lines"]:
         lines.append("Change:")
         lines += ["    " + line for line in found.culprits[0]["lines"]]
+    if found.fix:
+        lines += ["Fix:"] + ["  " + line for line in found.fix.lines()]
     return "\n".join(shown(line) for line in lines)
+
+
+def _spaced(lines):
+    return [""] + lines if lines else []
 
 
 def count(number):
@@ -71,6 +81,7 @@ def _culprit_lines(culprit, number, total, what="Culprit"):
     lines = ["{}: {}".format(title, name)]
     lines.append("  class    {}: {}".format(culprit["class"], culprit["why"]))
     where = "step {}".format(culprit["step"])
+    where += ", process {}".format(culprit["rank"]) if culprit["rank"] != "0" else ""
     for label, value in (("on", culprit["device"]), ("in", culprit["function"]), ("layer", culprit["layer"])):
         where += ", {} {}".format(label, value) if value else ""
     lines.append("  where    " + where)

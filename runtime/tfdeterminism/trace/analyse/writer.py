@@ -6,6 +6,7 @@ import struct
 import zlib
 
 from .format import EVENT, MAGIC, PREFIX, SCHEMA
+from .reader import definitions_until
 
 _RECORDS_LIMIT = (1 << 20) // EVENT.itemsize  # a block of at most 1 MiB
 
@@ -37,8 +38,22 @@ class Writer(object):
         if lines:
             self._block(b"SRCS", _json(lines))
 
+    def time(self, at):
+        """at: seconds since 1970, when what follows began to be recorded."""
+        self._block(b"TIME", _json({"at": at}))
+
+    def definitions(self):
+        """A function: what this file has defined so far, as [(method, arguments), ...] for another Writer."""
+        size = os.fstat(self._file).st_size
+        return lambda: [({"definitions": "define"}.get(kind, kind), (value,))
+                        for kind, value in definitions_until(self.path, size)]
+
     def note(self, kind, text):
         self._block(b"NOTE", _json({"kind": kind, "text": text}))
+
+    def value(self, payload):
+        """payload: as values.packed() makes it."""
+        self._block(b"VALS", payload)
 
     def capture(self, key, occurrence, step, name):
         self._block(b"CAPT", _json({"key": key, "occurrence": occurrence, "step": step, "file": name}))

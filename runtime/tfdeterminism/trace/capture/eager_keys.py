@@ -44,6 +44,14 @@ class EagerKeys(object):
             definition["inputs"] = sorted(known)
             self._definitions.renew(definition)
 
+    def mark(self, key, **attrs):
+        """Say something more of what has this key."""
+        with self._lock:
+            definition = self._fed[key][0]
+            if not set(attrs.items()) <= set(definition["attrs"].items()):
+                definition["attrs"] = dict(definition["attrs"], **attrs)
+                self._definitions.renew(definition)
+
     def described(self, key):
         """(node, stack) of an op's output."""
         definition = self._fed[key][0]

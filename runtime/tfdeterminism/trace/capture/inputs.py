@@ -17,11 +17,12 @@ _NAMES = ("function", "trace", "node")
 
 
 def parse(text):
-    """{"function", "trace", "node", "occurrence"} from JSON on a command line. Raises BadUsage."""
+    """{"function", "trace", "node", "occurrence", "rank"} from JSON on a command line. Raises BadUsage."""
     try:
         wanted = json.loads(text)
         return {"function": str(wanted.get("function", "")), "trace": int(wanted.get("trace", 0)),
-                "node": str(wanted["node"]), "occurrence": int(wanted.get("occurrence", 0))}
+                "node": str(wanted["node"]), "occurrence": int(wanted.get("occurrence", 0)),
+                "rank": wanted.get("rank")}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise errors.BadUsage("--capture {}: not an op".format(text),
                               'give JSON: {"function": "", "trace": 0, "node": "...", "occurrence": 0}')

@@ -3,26 +3,30 @@
 import contextlib
 import os
 import threading
+import time
 
 import numpy
 
 from .. import errors
 from ..analyse.format import EVENT
-from ..analyse.writer import Writer
 from .definitions import Definitions
 from .eager_keys import EagerKeys
 from .sources import Sources
 from .steps import Steps
+from .values import Values
 
 _EAGER_BUFFER = 256  # records; what a killed program may lose
+_TICK = 0.02         # seconds; as exactly is known when something was recorded, to compare processes
 
 
 class Recorder(object):
-    """level: one of usage.LEVELS. window: (first, end) of the steps to record, or None for all. Thread-safe."""
+    """writer: a Writer or LateWriter; folder: where files beside the trace go. level: one of usage.LEVELS. window:
+    (first, end) of the steps to record, or None for all; values: what is to be kept of them, as values.parse() gives
+    it, or None. Thread-safe."""
 
-    def __init__(self, path, header, level="ops", window=None):
+    def __init__(self, writer, folder, level="ops", window=None, values=None):
         self.level = level
-        self.folder = os.path.dirname(path)
+        self.folder = folder
         self.active = True
         self.error = None
         self.seen_ops = False
@@ -31,10 +35,13 @@ class Recorder(object):
         self.steps = Steps(self._lock, window, self._step_ended)
         self.definitions = Definitions(self._lock)
         self.eager = EagerKeys(self._lock, self.definitions)
+        self.values = None if values is None else Values(self, values)
         self._pid = os.getpid()
-        self._writer = Writer(path, header)
+        self.inherited = 0  # ids below this are of what the parent of a fork has made
+        self._writer = writer
         self._sources = Sources()
         self._buffer = []
+        self._since = self._marked = 0.0  # when the first record of the buffer came, and what was said last of time
         self._occurrences = numpy.zeros(1024, numpy.uint32)  # by key
         self._at_step = []
 
@@ -57,6 +64,7 @@ class Recorder(object):
             if not self.wants() or not self._ours():
                 return
             self._flush_buffer()
+            self._since = time.time()
             records = numpy.zeros(len(keys), EVENT)
             records["key"] = keys
             records["digest"] = digests
@@ -74,10 +82,46 @@ class Recorder(object):
             if not self.wants():
                 return
             self._make_room()
+            self._tick()
             self._buffer.append((value, key, self.steps.number, self._occurrences[key], shape))
             self._occurrences[key] += 1
             if len(self._buffer) >= _EAGER_BUFFER:
                 self._flush_buffer()
+
+    def _tick(self):
+        """Records that are written together have one time."""
+        now = time.time()
+        if self._buffer and now - self._since > _TICK:
+            self._flush_buffer()
+        if not self._buffer:
+            self._since = now
+
+    @contextlib.contextmanager
+    def held(self):
+        """All is written, and nobody records meanwhile: a process may be forked."""
+        with self._lock:
+            self._flush()
+            yield
+
+    def flush(self):
+        with self._lock:
+            if self.active and self._buffer and self._ours():
+                self._flush_buffer()
+
+    def definitions_so_far(self):
+        """What a fork's file has to begin with, as late_writer.LateWriter takes it."""
+        return self._writer.definitions()
+
+    def forked(self, writer):
+        """In a fork: what is recorded from now on is its own; what is known of ops stays."""
+        self._writer.close()
+        self._writer, self._pid = writer, os.getpid()
+        self._buffer, self._marked = [], 0.0
+        self._occurrences = numpy.zeros_like(self._occurrences)
+        self.inherited = self.definitions.count
+        self.seen_ops = False
+        self.steps.begin_again()
+        self.eager.step_ended()
 
     def _make_room(self):
         while self.definitions.count > len(self._occurrences):
@@ -88,6 +132,10 @@ class Recorder(object):
 
     def captured(self, key, occurrence, step, name):
         self._guarded(lambda: (self._define(), self._writer.capture(key, occurrence, step, name)))
+
+    def keep(self, payload):
+        """A value, as analyse.values.packed() makes it."""
+        self._guarded(lambda: (self._define(), self._writer.value(payload)))
 
     def at_step(self, function):
         """function() is called at the end of each recorded step."""
@@ -137,6 +185,9 @@ class Recorder(object):
         def write():
             self._define()
             if records is not None:
+                if self._since - self._marked > _TICK:
+                    self._writer.time(self._since)
+                    self._marked = self._since
                 self._writer.events(records)
                 self.seen_ops = True
         self._guarded(write)

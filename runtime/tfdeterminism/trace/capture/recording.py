@@ -1,8 +1,8 @@
 """Recording in this process: where the file lies, when the probes come and go."""
 
+import contextlib
 import os
 import platform
-import re
 import sys
 import time
 
@@ -10,16 +10,19 @@ import numpy
 
 from .. import errors
 from ..analyse import format as trace_format
+from ..analyse.writer import Writer
 from ..usage import LEVELS
 from . import digest
+from .children import Children
+from .identity import Identity
 from .imports import AfterImport
+from .late_writer import LateWriter
 from .recorder import Recorder
 
 _ENVIRONMENT = ("TF_DETERMINISTIC_OPS", "TF_CUDNN_DETERMINISTIC", "TF_CUDNN_USE_AUTOTUNE", "TF_ENABLE_ONEDNN_OPTS",
                 "TF_XLA_FLAGS", "XLA_FLAGS", "PYTHONHASHSEED", "OMP_NUM_THREADS", "TF_NUM_INTEROP_THREADS",
                 "TF_NUM_INTRAOP_THREADS", "CUDA_VISIBLE_DEVICES", "CUBLAS_WORKSPACE_CONFIG",
                 "HOROVOD_FUSION_THRESHOLD", "TF_USE_LEGACY_KERAS")
-_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "HOROVOD_RANK", "SLURM_PROCID")
 _current = []
 
 
@@ -29,15 +32,26 @@ def step_all():
         recording.step()
 
 
-class Recording(object):
-    """One process's trace. start() and stop(), or a `with` statement."""
+def is_on():
+    """Is something being recorded?"""
+    return bool(_current)
 
-    def __init__(self, out, level="ops", steps=None, capture=None, xla=None):
+
+class Recording(object):
+    """One process's trace. start() and stop(), or a `with` statement.
+
+    identity: the identity.Identity of a child, whose file is made when it has something to tell; else a new one.
+    with_children: are the processes that it starts recorded as well?
+    """
+
+    def __init__(self, out, level="ops", steps=None, capture=None, xla=None, values=None, identity=None,
+                 with_children=False):
         if level not in LEVELS:
             raise errors.BadUsage("no such level: {}".format(level), "choose one of " + ", ".join(LEVELS))
         self._level = level
         self._steps = steps
         self.capture = capture
+        self._values = [] if level == "weights" and values is None else values
         self.xla = level == "none" and xla is not False
         self._imports = AfterImport()
         self._wrappers = None
@@ -46,8 +60,12 @@ class Recording(object):
         # None until TensorFlow has been imported; labels stays so where its probes could not be put in.
         self.recorder = None  # type: Recorder | None
         self.labels = None
-        self.rank = rank()
-        self.path = _path(out, self.rank)
+        self.identity = identity or Identity()
+        self._is_child = identity is not None
+        self._out = os.path.abspath(out)
+        self._children = Children(self) if with_children or self._is_child else None
+        if not self._is_child:
+            _check_new(out, self._path())
 
     def __enter__(self):
         self.start()
@@ -63,6 +81,9 @@ class Recording(object):
         _current.append(self)
         self._imports.open()
         self._imports.add({"tensorflow": self._install})
+        if self._children is not None:
+            self._children.open()
+            self._imports.add({"multiprocessing.connection": self._children.watch})
 
     def stop(self, clean=True, exit_status=None):
         """End the trace with the digest of the final weights, and take the probes away."""
@@ -70,10 +91,16 @@ class Recording(object):
             return
         _current.remove(self)
         self._imports.close()
+        if self._children is not None:
+            self._children.close()
         if os.getpid() != self._pid:
             return
         if self.recorder is None:
-            self.recorder = self._new_recorder(None)
+            if self._is_child or self._others_tell():
+                return
+            self.recorder = self._new_recorder()
+        if self.recorder.values is not None and self.labels is not None:
+            self.recorder.values.final_weights(self.labels.values())
         weights = self.labels.all_final() if self.labels is not None else {}
         self.recorder.end(clean, exit_status, digest.of_parts(weights) if weights else None,
                           {label: "{:016x}".format(value) for label, value in weights.items()})
@@ -86,34 +113,90 @@ class Recording(object):
         if self.recorder is not None:
             self.recorder.steps.next()
 
+    # Children
+
+    def told(self, role=None):
+        """How a child of this process is to be recorded, as JSON can say it. role: which one it is, if known."""
+        return {"out": self._out, "level": self._level, "steps": self._steps, "capture": self.capture,
+                "values": self._values, "xla": None if self.xla or self._level != "none" else False, "pid": os.getpid(),
+                "identity": self.identity.of_child(role)}
+
+    @contextlib.contextmanager
+    def held(self):
+        """Nothing is recorded meanwhile, and all is written that was."""
+        if self.recorder is None:
+            yield
+        else:
+            with self.recorder.held():
+                yield
+
+    def flush(self):
+        if self.recorder is not None:
+            self.recorder.flush()
+
+    def forked(self, identity):
+        """This process is a fork of the one that was recorded."""
+        self._pid = os.getpid()
+        self.identity, self._is_child = identity, True
+        if self.recorder is not None:
+            self.recorder.forked(LateWriter(self._new_writer, self.recorder.definitions_so_far()))
+        if self.labels is not None:
+            self.labels.forked()
+
+    def _others_tell(self):
+        """Have children left traces?"""
+        mine = os.path.basename(self._path())
+        return any(name.endswith(trace_format.EXTENSION) and name != mine for name in os.listdir(self._out))
+
     def complaint(self):
         """(exit code, text) if there is something wrong with the trace, else None."""
+        if self._is_child:
+            return None  # it ends as it would without us
         if self.recorder is not None and self.recorder.error:
             return errors.INCOMPLETE, None  # said when it happened
-        if self._level != "none" and (self.recorder is None or not self.recorder.seen_ops):
+        silent = self.recorder is None or not self.recorder.seen_ops
+        if self._level != "none" and silent and not self._others_tell():
             return errors.NOTHING, "the program ended, and no TensorFlow op was seen: there is nothing to compare"
         return None
 
-    def _new_recorder(self, tensorflow):
-        # type: (str | None) -> Recorder
+    def _new_recorder(self):
+        # type: () -> Recorder
         try:
-            return Recorder(self.path, self._header(tensorflow), self._level, self._steps)
+            writer = LateWriter(self._new_writer) if self._is_child else self._new_writer()
+            return Recorder(writer, self._out, self._level, self._steps, self._values)
         except (IOError, OSError) as error:
-            raise errors.BadUsage("{}: {}".format(self.path, error.strerror), "name another folder with --out")
+            raise errors.BadUsage("{}: {}".format(self._path(), error.strerror), "name another folder with --out")
 
-    def _header(self, tensorflow):
+    def _new_writer(self):
+        """The file of this process."""
+        number = 1
+        while True:
+            try:
+                return Writer(self._path(number), self._header())
+            except FileExistsError:
+                if not self._is_child:
+                    raise
+                number += 1
+
+    def _path(self, number=1):
+        """Of this process's file. number: which process of this name it is; two should not have the same."""
+        name = self.identity.name + ("" if number == 1 else "+{}".format(number))
+        return os.path.join(self._out, "trace-{}{}".format(name, trace_format.EXTENSION))
+
+    def _header(self):
+        tensorflow = getattr(sys.modules.get("tensorflow"), "__version__", None)
         return {"tensorflow": tensorflow, "numpy": numpy.__version__, "python": platform.python_version(),
                 "argv": [str(one) for one in sys.argv], "cwd": os.getcwd(), "level": self._level,
-                "steps": list(self._steps) if self._steps else None, "pid": os.getpid(), "rank": self.rank,
+                "steps": list(self._steps) if self._steps else None, "pid": os.getpid(), "rank": self.identity.name,
+                "parent": self.identity.parent,
                 "started": time.time(), "devices": [],
                 "xla": "as the program asks" if self.xla else "switched off where the program asks",
                 "environment": {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
-                "probe": "farmhash64 on CPU, weighted integer sum on GPU; children started by fork or exec are not "
-                         "traced"}
+                "probe": "farmhash64 on CPU, weighted integer sum on GPU"}
 
     def _install(self, tensorflow):
         try:
-            self.recorder = self._new_recorder(tensorflow.__version__)
+            self.recorder = self._new_recorder()
         except errors.BadUsage as error:
             errors.say("{}; the program goes on untraced".format(error))
             _current.remove(self)
@@ -125,35 +208,26 @@ class Recording(object):
             self.recorder.fail("{} cannot be traced: {}: {}".format(
                 "TensorFlow " + str(tensorflow.__version__), type(error).__name__, error))
 
+    def captures(self):
+        """Is it this process that keeps an op's inputs?"""
+        if not self.capture:
+            return False
+        return self.capture["rank"] == self.identity.name or (self.capture["rank"] is None and not self._is_child)
+
     def installed(self, labels, wrappers, closers, wanted):
         """Called back by tensorflow.install."""
         self.labels, self._wrappers, self._closers = labels, wrappers, closers
         self._imports.add(wanted)
 
 
-def rank():
-    """What tells this process from others of the same program: a job name and number, or "0"."""
-    task = re.search(r'"task"\s*:\s*\{[^}]*\}', os.environ.get("TF_CONFIG", ""))
-    if task:
-        kind = re.search(r'"type"\s*:\s*"(\w+)"', task.group(0))
-        number = re.search(r'"index"\s*:\s*"?(\d+)', task.group(0))
-        if kind and number:
-            return kind.group(1) + number.group(1)
-    for name in _RANKS:
-        if os.environ.get(name, "").isdigit():
-            return os.environ[name]
-    return "0"
-
-
-def _path(out, name):
+def _check_new(out, path):
+    """Make the folder. Raises BadUsage."""
     try:
         if not os.path.isdir(out):
             os.makedirs(out)
     except OSError as error:
         raise errors.BadUsage("{} cannot be made: {}".format(out, error.strerror), "name another folder with --out")
-    path = os.path.join(os.path.abspath(out), "trace-{}{}".format(name, trace_format.EXTENSION))
     if os.path.exists(path):
         raise errors.BadUsage("{} holds a trace already".format(out), "name a new folder with --out, or remove it")
     if not os.access(out, os.W_OK):
         raise errors.BadUsage("{} cannot be written".format(out), "name another folder with --out")
-    return path

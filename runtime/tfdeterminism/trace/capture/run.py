@@ -13,7 +13,7 @@ import tokenize
 import types
 
 from .. import errors, usage
-from . import inputs
+from . import inputs, remedy, values
 from .recording import Recording
 
 
@@ -23,8 +23,11 @@ def main(argv):
         program = _Module(arguments.arguments) if arguments.program == "-m" \
             else _Script(arguments.program, arguments.arguments)
         recording = Recording(arguments.out, arguments.level, arguments.steps,
-                              arguments.capture and inputs.parse(arguments.capture), arguments.xla)
+                              arguments.capture and inputs.parse(arguments.capture), arguments.xla,
+                              values.parse(arguments.values) if arguments.values is not None else None,
+                              with_children=True)
         recording.start()
+        remedy.apply(arguments.apply)
     except errors.BadUsage as error:
         errors.say(str(error))
         return errors.USAGE

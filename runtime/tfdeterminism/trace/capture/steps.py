@@ -6,10 +6,14 @@ class Steps(object):
     held at the end of each step. Thread-safe."""
 
     def __init__(self, lock, window, ended):
-        self.number = 0
         self.window = window
         self._lock = lock
         self._ended = ended
+        self.begin_again()
+
+    def begin_again(self):
+        """In a fork: its steps are its own."""
+        self.number = 0
         self._manual = self._applied = self._gradient = self._ends = False
 
     def wanted(self):

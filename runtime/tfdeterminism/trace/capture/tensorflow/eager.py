@@ -90,7 +90,7 @@ class Eager(object):
             tensor._tfdet_key = (self._recorder, key)
             made.append(key)
             if probed:
-                self._emit(key, tensor)
+                self._emit(key, tensor, index)
         if kind in ("write", "call") and not made:  # a call without results still passes values in
             made.append(self._recorder.eager.key(short, stack, -1, thread, replica, fed, nth,
                                                  recorded=kind == "write", **fields))
@@ -112,7 +112,7 @@ class Eager(object):
     def _input(self, tensor, stack, thread, replica):
         """The key of an op's input; a value that no op made came from Python, and is recorded here."""
         known = getattr(tensor, "_tfdet_key", None)
-        if known is not None and known[0] is self._recorder:
+        if known is not None and known[0] is self._recorder and known[1] >= self._recorder.inherited:
             return known[1]
         if not tf.is_eager(tensor) or tensor.dtype in _SKIPPED:
             return None
@@ -130,6 +130,9 @@ class Eager(object):
         if variable is not None:  # TensorFlow's fast path reads a variable without telling
             return "ReadVariableOp", stack, {"kind": "read", "variable": variable}
         made = getattr(tensor, "_tfdet_made", None)
+        if made is None and hasattr(tensor, "_tfdet_key") and tensor._tfdet_key[0] is self._recorder:
+            node, made_by = self._recorder.eager.described(tensor._tfdet_key[1])  # before this process was forked
+            made = node.partition("@")[0], made_by
         if made is not None and made[0] != "Python":
             return made[0], made[1], {"kind": "op", "attrs": {"earlier": True}}
         stack = made[1] if made is not None else stack
@@ -147,7 +150,7 @@ class Eager(object):
             if tf.is_eager(tensor):
                 tensor._tfdet_made = (classes.without_uid(op_type), stack)
 
-    def _emit(self, key, tensor):
+    def _emit(self, key, tensor, output=0):
         size = (tensor.shape.num_elements() or 0) * (tensor.dtype.size or 1)
         if size < _FAST or "CPU" not in (tensor.device or "CPU"):
             array = tf.value(tensor) if "CPU" in (tensor.device or "CPU") else tensor.numpy()
@@ -157,6 +160,11 @@ class Eager(object):
                 packed = digests.fingerprint(tensor)
             value = int(tf.value(packed).view("<u8")[0, 0])
         self._recorder.emit_one(key, value, digest.of_shape(tensor.shape.as_list()))
+        if self._recorder.values is not None:
+            node = self._recorder.eager.described(key)[0]
+            for entry in self._recorder.values.of("", 0, node):
+                if entry["output"] == output:
+                    self._recorder.values.op(entry, key, tensor.numpy())
 
 
 def _op_callbacks(callback, wrappers):

@@ -12,6 +12,7 @@ from . import internals as tf
 from .graphs import Additions, ancestors
 from .keys import replica
 from .pack import Pack, hand_over, keep_inputs
+from .taps import Taps
 
 # Rewritten or run at will by TensorFlow: input pipelines, vectorised loops, exports.
 _LEFT_ALONE = (("tensorflow.python.data.ops.structured_function", "StructuredFunctionWrapper", "__init__"),
@@ -29,6 +30,7 @@ class Functions(object):
         self._keys = keys
         self._local = threading.local()
         self._kept = []             # TensorFlow itself keeps only weak references to Python functions
+        self._taps = Taps(recorder, keys, self._kept)
         self._with_sink = set()     # identities of functions that hand over
         self._ending = set()        # identities of functions that hold a training step
         wrappers.wrap(tf.func_graph, "func_graph_from_py_func", self._build)
@@ -93,18 +95,24 @@ class Functions(object):
         def build(*inner_args, **inner_kwargs):
             outputs = build.__wrapped__(*inner_args, **inner_kwargs)  # type: ignore[attr-defined]  # make_decorator's
             graph = tf.ops.get_default_graph()
-            if isinstance(graph, tf.func_graph.FuncGraph):
+            if isinstance(graph, tf.func_graph.FuncGraph) and not self._overlaps(graph):
                 sinks.extend(self._instrument(graph, outputs))
                 if sinks and not kwargs.get("add_control_dependencies", True):
                     outputs = _after(sinks, graph, outputs)
             return outputs
 
         graph = original(name, tf.tf_decorator.make_decorator(python_func, build), *args, **kwargs)
+        if self._overlaps(graph):  # TensorFlow gives an order to the turns of a body in which it sees a hand-over
+            sinks = open_order.hang(self._instrument(graph, graph.outputs), graph.outputs)
         graph.control_outputs.extend(one for one in sinks if one not in graph.control_outputs)
         return graph
 
+    def _overlaps(self, graph):
+        """Is it the body of a loop whose turns shall run as they do without us?"""
+        return self._recorder.level == "open" and is_loop(graph)
+
     def _loop(self, original, *args, **kwargs):
-        """At ops its iterations do not overlap: its records come in order."""
+        """At ops its iterations do not overlap: its records come in order. At open they do, and the turn is told."""
         before = getattr(self._local, "parallel", 1)
         self._local.parallel = kwargs.get("parallel_iterations") or 1
         if self._recorder.level == "ops":
@@ -134,17 +142,19 @@ class Functions(object):
             classes.trains(op.type) or any(one in self._ending for one in self._calls(op)) for op in ops) \
             or _updates(graph, ops)
         extras, graph._tfdet_extras = getattr(graph, "_tfdet_extras", []), []
-        sinks = []
-        if self._recorder.level == "ops":
+        if self._recorder.level in ("open", "ops"):
             self._mark_open(graph, ops, outputs)
+        sinks = self._taps.of(graph, ops)
         with Additions(graph):
             pack = Pack(self._keys, tf.use_sum())
-            for op in ops if self._recorder.level == "ops" else ():
+            for op in open_order.probed(ops, self._recorder.level):
                 pack.add_op(op)
             for key, tensor in extras:
                 pack.add(key, tensor)
             if pack.keys or ends:
-                sinks.append(self._sink(pack, ends, is_loop(graph)))
+                turn = graph.inputs[0] if self._overlaps(graph) else None
+                with tf.ops.control_dependencies(list(sinks)):  # before a step can end
+                    sinks.append(self._sink(pack, ends, is_loop(graph), turn))
             sinks.extend(keep_inputs(self._capture, self._keys, ops, self._kept))
         if ends and not is_loop(graph):
             self._ending.add(self._keys.identity(graph))
@@ -157,18 +167,20 @@ class Functions(object):
     def _calls(self, op):
         return self._keys.called(op) if op.type in classes.CALLS else []
 
-    def _sink(self, pack, ends, loop):
+    def _sink(self, pack, ends, loop, turn=None):
+        """turn: the number of the loop's turn, where turns may come in any order."""
         recorder, packed = self._recorder, pack.packed()
 
-        def sink(value=None):
+        def sink(value=None, number=None):
             if recorder.active:
                 if pack.keys:
-                    recorder.emit(*pack.records(value))
+                    recorder.emit(*pack.records(value, number))
                 if ends:
                     (recorder.steps.loop_turned if loop else recorder.steps.function_ran)()
             return []
 
-        return hand_over(sink, [] if packed is None else [packed], self._kept)
+        given = [] if packed is None else [packed] if turn is None else [packed, turn]
+        return hand_over(sink, given, self._kept)
 
 
 def _after(sinks, graph, outputs):

@@ -22,7 +22,7 @@ def install(recording):
     weights = SessionWeights(recorder, wrappers)
     labels = Labels(recorder, weights, wrappers)
     keys = Keys(recorder, labels)
-    capture = Capture(recorder, recording.capture) if recording.capture else None
+    capture = Capture(recorder, recording.capture) if recording.captures() else None
     Sessions(recorder, keys, labels, weights, capture, wrappers)
     closers, wanted = [], {}
     hide_additions(wrappers)

@@ -117,6 +117,8 @@ class Keys(object):
         attrs = dict(_attributes(op), **pipelines.of_graph(op, self._graph_of))
         if getattr(op, "_tfdet_ahead", False):
             attrs["ahead"] = True
+        if getattr(op, "_tfdet_loss", False):
+            attrs["loss"] = True
         if getattr(op, "_tfdet_open", None):
             attrs["open"] = op._tfdet_open
         inputs = self._ids(_inputs(op))

@@ -20,6 +20,7 @@ class Labels(object):
         self._foreign = []      # handles that were there before us
         self._alive = {}        # label: weak reference to a trainable variable
         self._shaped = {}       # (type, shape): {label: weak reference}, of all variables
+        self._inherited = {}    # label: weak reference to a trainable variable of the process that forked us
         self._final = {}        # label: digest of a variable that is gone
         wrappers.wrap(tf.variables.VariableMetaclass, "__call__", self._made)
 
@@ -59,12 +60,16 @@ class Labels(object):
 
     def _digest(self, handle, dtype):
         """The digest of a variable's value now, or None if it has none."""
+        value = self._value(handle, dtype)
+        return None if value is None else digest.of_array(value)
+
+    def _value(self, handle, dtype):
         try:
             with self._recorder.unseen(), tf.ops.init_scope(), tf.stop_recording():
                 if not tf.context.executing_eagerly():
                     return None
                 value = tf.resource_variable_ops.gen_resource_variable_ops.read_variable_op(handle, dtype.base_dtype)
-                return digest.of_array(tf.value(value) if "CPU" in value.device else value.numpy())
+                return tf.value(value) if "CPU" in value.device else value.numpy()
         except Exception:  # not initialised, or its runtime is gone
             return None
 
@@ -88,17 +93,32 @@ class Labels(object):
 
     def trainable(self):
         """{label: digest} of the trainable variables that are alive."""
-        found = {}
+        return {label: digest.of_array(value) for label, value in self._trainable()}
+
+    def values(self):
+        """{label: array} of them, and of those of the session that trained last."""
+        found = dict(self._trainable())
+        found.update(self._session_weights.of_last())
+        return found
+
+    def _trainable(self):
         for label, reference in sorted(self._alive.items()):
             variable = reference()
-            value = None if variable is None else self._digest(variable._handle, variable.dtype)
+            value = None if variable is None else self._value(variable._handle, variable.dtype)
             if value is not None:
-                found[label] = value
-        return found
+                yield label, value
+
+    def forked(self):
+        """In a fork: what is inherited is the parent's, unless variables are made here, as training does."""
+        self._inherited.update(self._alive)
+        self._alive, self._final = {}, {}
+        self._session_weights.forked()
 
     def all_final(self):
         """{label: digest} of all trainable variables, those that are gone as they were last."""
         found = dict(self._final)
+        if self._alive or found:
+            self._alive.update(self._inherited)
         found.update(self.trainable())
         found.update(self._session_weights.final())
         return found

@@ -4,6 +4,7 @@ import threading
 
 from .. import digest
 from . import internals as tf
+from .taps import mark_loss
 
 # Module: classes whose apply (or apply_gradients) ends a step. Keras comes in four places and is loaded late.
 STEPS = {"tensorflow.python.training.optimizer": ("Optimizer",),
@@ -35,7 +36,8 @@ class Levels(object):
         self._local = threading.local()
         self._ids = {}
         wrappers.wrap(tf.backprop.GradientTape, "gradient", self._gradient)
-        if recorder.level in ("weights", "layers"):
+        wrappers.wrap(tf.optional("tensorflow.python.ops.gradients_util"), "_GradientsHelper", self._graph_gradient)
+        if recorder.level in ("weights", "layers") or recorder.values is not None:
             recorder.at_step(self._weights)
 
     def modules(self):
@@ -83,10 +85,18 @@ class Levels(object):
             sources = kwargs.get("sources", args[0] if args else [])
             handles = [one for one in map(_handle, tf.nest.flatten(sources)) if one is not None]
             graph._tfdet_sources = getattr(graph, "_tfdet_sources", []) + handles
-        if self._recorder.level in ("weights", "layers"):
-            for number, tensor in enumerate(tf.nest.flatten(target)):
+        for number, tensor in enumerate(tf.nest.flatten(target)):
+            mark_loss(self._recorder, tensor)
+            if self._recorder.level in ("weights", "layers"):
                 self._value("loss", "loss", tensor, number)
         return original(tape, target, *args, **kwargs)
+
+    def _graph_gradient(self, original, ys, xs, grad_ys=None, *args, **kwargs):
+        """tf.gradients, of optimizers too. With gradients given it is a step within another gradient, and no loss."""
+        if self._recorder.active and not any(one is not None for one in tf.nest.flatten(grad_ys)):
+            for tensor in tf.nest.flatten(ys):
+                mark_loss(self._recorder, getattr(tensor, "values", tensor))
+        return original(ys, xs, grad_ys, *args, **kwargs)
 
     def _graph(self):
         """The graph that is being built, or None where ops run at once."""
@@ -122,10 +132,13 @@ class Levels(object):
             self._one(kind, "{}#{}".format(name, nth), number, digest.of_array(tensor.numpy()), name)
 
     def _weights(self):
-        values = self._labels.trainable()
-        values.update(self._session_weights.of_last())
-        for label in sorted(values):
-            self._one("weight", label, 0, values[label], None)
+        digested = self._recorder.level in ("weights", "layers")
+        kept = self._recorder.values is not None and self._recorder.values.due()
+        values = self._labels.values() if digested or kept else {}
+        for label in sorted(values) if digested else ():
+            self._one("weight", label, 0, digest.of_array(values[label]), None)
+        if kept:
+            self._recorder.values.weights(values)
 
     def _one(self, kind, node, number, value, layer):
         name = (kind, node, number)

@@ -42,6 +42,28 @@ def mark_session(ops, labels):
                 op._tfdet_open = PYTHON if name is None else WRITES
 
 
+def probed(ops, level):
+    """Which of these ops are recorded: all, at "open" those that were marked, at the coarse levels none."""
+    if level == "open":
+        return [op for op in ops if getattr(op, "_tfdet_open", None)]
+    return ops if level == "ops" else []
+
+
+def hang(sinks, outputs):
+    """Have what a loop's turn hands on at its end wait for these ops, and no turn's begin: those that cannot so."""
+    holders = [one.op for one in outputs if not (one.dtype.is_integer and one.shape.rank == 0)
+               and one.op.type != "Placeholder"]
+    left = []
+    for sink in sinks:
+        behind = ancestors([sink])
+        free = [op for op in holders if op not in behind]
+        if free:
+            free[-1]._add_control_inputs([sink])
+        else:
+            left.append(sink)
+    return left
+
+
 def has_state(op):
     """Does it give something else each time that it is run, or change something?"""
     return classes.kind(op.type) in _STATEFUL or op.type in _PYTHON or classes.writes(op.type)
@@ -51,6 +73,17 @@ def carried_by(inputs, outputs):
     """The ops of a body's arguments by which a turn waits for the one before; not counters, nor what stays."""
     return [into.op for into, out in zip(inputs, outputs)
             if not (into.dtype.is_integer and into.shape.rank == 0) and _origin(out) is not into.op]
+
+
+def turn_of(inputs, outputs):
+    """Of a loop's variables: the one that counts its turns, or None. outputs: what each is in the next turn."""
+    for into, out in zip(inputs, outputs):
+        made = _origin(out)
+        counts = into.dtype.is_integer and into.shape.rank == 0 and made.type in ("Add", "AddV2")
+        if counts and {into.op, "Const"} <= {one.op.type if one.op.type == "Const" else _origin(one)
+                                             for one in made.inputs}:
+            return into
+    return None
 
 
 def _origin(tensor):

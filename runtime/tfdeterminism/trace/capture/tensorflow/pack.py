@@ -60,12 +60,14 @@ class Pack(object):
             return self._digests[0] if self._digests else None
         return tf.array_ops.concat(self._digests, 0)
 
-    def records(self, packed):
-        """(keys, digests, shapes) of a packed value, an array, or None."""
+    def records(self, packed, turn=None):
+        """(keys, digests, shapes) of a packed value, an array, or None. turn: a number that becomes part of digests."""
         keys, shapes = numpy.array(self.keys, numpy.int64), numpy.array(self.shapes, numpy.uint32)
         digests, present = numpy.zeros(len(keys), numpy.uint64), numpy.array(self.present, bool)
         if packed is not None:
             digests[present] = numpy.frombuffer(packed.tobytes(), "<u8")
+        if turn is not None:
+            digests[present] ^= numpy.uint64((int(turn) + 1) * digest.FIRST_FACTOR & 0xffffffffffffffff)
         if not self.branches:
             return keys, digests, shapes
         kept = keys != _ALIVE

@@ -11,6 +11,7 @@ from . import internals as tf
 from .branches import Builder
 from .graphs import Additions, ancestors, opened
 from .pack import Pack, hand_over, keep_inputs
+from .taps import Taps
 
 
 class Plans(object):
@@ -22,6 +23,7 @@ class Plans(object):
         self._keys = keys
         self._capture = capture
         self._kept = []
+        self._taps = Taps(recorder, keys, self._kept)
         self._plans = weakref.WeakKeyDictionary()  # graph: {what is run: plan}
 
     def of(self, graph, targets, fetches, feeds):
@@ -44,25 +46,28 @@ class Plans(object):
         with Additions(graph):
             builder = Builder(self._keys)
             pack = Pack(self._keys, tf.use_sum())
-            if self._recorder.level == "ops":
+            if self._recorder.level in ("open", "ops"):
                 open_order.mark_session(ops, self._labels)
-                pack = builder.pack(None, ops, fed)
+                pack = builder.pack(None, open_order.probed(ops, self._recorder.level), fed)
             for key, tensor in getattr(graph, "_tfdet_extras", []):
                 if tensor.op in needed:
                     pack.add(key, tensor)
             fetch = pack.packed()
             plain = [op for op in ops if op._control_flow_context is None]
             kept = keep_inputs(self._capture, self._keys, plain, self._kept)
+        kept += self._taps.of(graph, ops, [op._control_flow_context for op in ops if _in_cond(op)])
         return Plan(pack, fetch, kept, any(_trains(op) for op in ops))
 
     def _prepare(self, graph):
         """What must be done to the ops that came since last time, before any session sees them."""
-        if self._recorder.level != "ops":
+        if self._recorder.level not in ("open", "ops"):
             return
         first = getattr(graph, "_tfdet_looked_at", 0)
         ops = graph.get_operations()
         graph._tfdet_looked_at = len(ops)
         self._loops(graph, ops[first:])
+        if self._recorder.level != "ops":
+            return
         with Additions(graph):
             reference_reads.digest_before_writes(graph, ops[first:], Pack(self._keys, tf.use_sum()).digest_for_all)
 
@@ -82,35 +87,47 @@ class Plans(object):
         if not nexts:
             return
         needed = ancestors(nexts)
-        if context.parallel_iterations > 1:
-            self._mark_open(context, inside)
+        turn = self._mark_open(context, inside) if context.parallel_iterations > 1 else None
+        overlap = self._recorder.level == "open"
+        waiting = [op for op in nexts if not (overlap and _counts(op))]
+        if overlap and (turn is None or not waiting):
+            return  # nobody could tell its turns apart, or they do nothing but count
+        probed = open_order.probed([op for op in inside if op in needed], self._recorder.level)
+        done = self._hand_over(graph, context, probed, [turn] if overlap else [])
+        if done is None:
+            return
+        made = [done] + self._taps.of(graph, [op for op in inside if op in needed], [context])
+        for op in waiting[-1:] if overlap else waiting:  # what counts goes on, and the next turn with it
+            op._add_control_inputs(made)
+        for op in inside if not overlap else ():  # iterations that overlap would mix their records
+            if op.type in ("Enter", "RefEnter") and op._control_flow_context is context:
+                op._set_attr("parallel_iterations", tf.attr_value(i=1))
+
+    def _hand_over(self, graph, context, ops, turn):
+        """The op that hands over what these ops of a loop's body gave, and the number of the turn; None for nothing."""
+        recorder = self._recorder
         with Additions(graph):
             graph._set_control_flow_context(context)
             try:
-                pack = Builder(self._keys).pack(context, [op for op in inside if op in needed])
+                pack = Builder(self._keys).pack(context, ops)
                 packed = pack.packed()
                 if packed is None:
-                    return
-                recorder = self._recorder
+                    return None
 
-                def sink(value):
-                    recorder.emit(*pack.records(value))
+                def sink(value, number=None):
+                    recorder.emit(*pack.records(value, number))
                     return []
 
-                done = hand_over(sink, [packed], self._kept)
+                return hand_over(sink, [packed] + turn, self._kept)
             finally:
                 graph._set_control_flow_context(None)
-        for op in nexts:
-            op._add_control_inputs([done])
-        for op in inside:  # iterations that overlap would mix their records
-            if op.type in ("Enter", "RefEnter") and op._control_flow_context is context:
-                op._set_attr("parallel_iterations", tf.attr_value(i=1))
 
     def _mark_open(self, context, inside):
         merges = [op for op in inside if op.type == "Merge" and op._control_flow_context is context]
         merges = [op for op in merges if len(op.inputs) > 1]
-        carried = open_order.carried_by([op.outputs[0] for op in merges], [op.inputs[1] for op in merges])
-        open_order.mark_loop(inside, carried, lambda op: False)
+        inputs, outputs = [op.outputs[0] for op in merges], [op.inputs[1] for op in merges]
+        open_order.mark_loop(inside, open_order.carried_by(inputs, outputs), lambda op: False)
+        return open_order.turn_of(inputs, outputs)
 
 
 class Plan(object):
@@ -122,6 +139,17 @@ class Plan(object):
         self.pack = pack
         self.fetch = fetch
         self.trains = trains
+
+
+def _in_cond(op):
+    """Is it in a branch, and in no loop?"""
+    context = op._control_flow_context
+    return context is not None and not context.IsWhileContext() and context.outer_context is None
+
+
+def _counts(following):
+    """Does this NextIteration hand on a number of turns?"""
+    return following.outputs[0].dtype.is_integer and following.outputs[0].shape.rank == 0
 
 
 def _trains(op):

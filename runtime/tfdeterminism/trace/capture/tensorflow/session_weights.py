@@ -13,11 +13,15 @@ class SessionWeights(object):
     def __init__(self, recorder, wrappers):
         self._recorder = recorder
         self._sessions = weakref.WeakSet()
-        self._last = None
+        self._last = self._left = None  # the session that trained last; what it left where it is closed
         self._final = {}
         session = tf.optional("tensorflow.python.client.session").BaseSession
         wrappers.wrap(session, "close", self._closing)
         wrappers.wrap(session, "__del__", self._closing)
+
+    def forked(self):
+        """In a fork: what the parent's sessions hold is the parent's."""
+        self._sessions, self._last, self._final = weakref.WeakSet(), None, {}
 
     def follow(self, session):
         """What a session that runs has trained will be asked for."""
@@ -25,40 +29,43 @@ class SessionWeights(object):
 
     def trained(self, session):
         """It has run a training step."""
-        self._last = session
+        self._last, self._left = session, None
 
     def of_last(self):
-        """{label: digest} of the variables of the session that trained last."""
-        return {} if self._last is None else self._of(self._last)
+        """{label: array} of the variables of the session that trained last."""
+        return {} if self._last is None else self._left or self._of(self._last)
 
     def final(self):
         """{label: digest} of all sessions' variables, of closed sessions as they were last."""
         found = dict(self._final)
         for session in list(self._sessions):
             if not getattr(session, "_closed", True):
-                found.update(self._of(session))
+                found.update(_digests(self._of(session)))
         return found
 
     def _closing(self, original, session):
         if self._recorder.active and session in self._sessions and not getattr(session, "_closed", True):
-            self._final.update(self._of(session))
+            values = self._of(session)
+            self._final.update(_digests(values))
+            if session is self._last and self._recorder.values is not None:
+                self._left = values
         return original(session)
 
     def _of(self, session):
-        """{label: digest} of a session's trainable variables, as far as they have values."""
+        """{label: array} of a session's trainable variables, as far as they have values."""
         try:
             with self._recorder.unseen():
-                return self._digests(session)
-        except Exception:  # the runtime is gone, or the session is broken: there is nothing to digest
+                return self._values(session)
+        except Exception:  # the runtime is gone, or the session is broken: there is nothing to read
             return {}
 
-    def _digests(self, session):
+    def _values(self, session):
         reads = self._reads(session.graph)
         names = sorted(reads)
         ready = session.run([reads[name][0] for name in names]) if names else []
         names = [name for name, there in zip(names, ready) if there]
         values = session.run([reads[name][1] for name in names]) if names else []
-        return {name: digest.of_array(value) for name, value in zip(names, values)}
+        return dict(zip(names, values))
 
     def _reads(self, graph):
         """{variable's name: (is it initialised, its value)}, added to a graph once."""
@@ -68,6 +75,10 @@ class SessionWeights(object):
                 if variable.op.name not in reads and hasattr(variable, "value"):
                     reads[variable.op.name] = (_is_initialized(variable), variable.value())
         return reads
+
+
+def _digests(values):
+    return {label: digest.of_array(value) for label, value in values.items()}
 
 
 def _is_initialized(variable):

@@ -1,0 +1,50 @@
+"""First on the PYTHONPATH of what a traced program starts: there it waits for TensorFlow, and costs nothing until then.
+
+Any Python reads this, an old one too. A sitecustomize of the user's own is run as if this one were not there.
+"""
+
+import os
+import sys
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_ROOT = os.path.normpath(os.path.join(_HERE, *[os.pardir] * 4))  # where our package lies
+
+
+class _Waits(object):
+    """A finder that begins to record once TensorFlow is asked for."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "tensorflow" or self not in sys.meta_path:
+            return None
+        sys.meta_path.remove(self)
+        _begin()
+        import importlib.util
+        return importlib.util.find_spec(name)
+
+
+def _begin():
+    sys.path.insert(0, _ROOT)
+    try:
+        from tfdeterminism.trace.capture import children
+        children.begin()
+    except Exception as error:  # the program goes on without us
+        sys.stderr.write("tfdeterminism.trace: this process is not traced: {}\n".format(error))
+    finally:
+        sys.path.remove(_ROOT)
+
+
+def _run_the_users_own():
+    ours = sys.modules.pop(__name__)
+    sys.path[:] = [one for one in sys.path if os.path.abspath(one or os.curdir) != _HERE]
+    try:
+        __import__("sitecustomize")
+    except ImportError as error:
+        if getattr(error, "name", __name__) != __name__:
+            raise
+    finally:
+        sys.modules.setdefault(__name__, ours)
+
+
+if sys.version_info >= (3, 5):
+    sys.meta_path.insert(0, _Waits())
+_run_the_users_own()

@@ -1,0 +1,79 @@
+"""Hands values of named ops, and of losses, over from graphs."""
+
+from . import internals as tf
+from .graphs import Additions
+from .pack import hand_over
+
+_NO_NUMBERS = (tf.dtypes.resource, tf.dtypes.variant, tf.dtypes.string)
+
+
+def mark_loss(recorder, tensor):
+    """A gradient is taken of this tensor: of a graph's the value comes with each run, an eager one's is kept now."""
+    if tf.is_symbolic(tensor):
+        if _has_numbers(tensor) and not getattr(tensor.op, "_tfdet_loss", False):
+            tensor.op._tfdet_loss = True
+            tensor.graph._tfdet_losses = getattr(tensor.graph, "_tfdet_losses", []) + [tensor]
+        return
+    if not tf.is_eager(tensor) or not _has_numbers(tensor):
+        return
+    known = getattr(tensor, "_tfdet_key", None)
+    if known is not None and known[0] is recorder:
+        recorder.eager.mark(known[1], loss=True)
+    if recorder.values is not None and recorder.values.due():
+        nth = recorder.eager.nth("loss")
+        recorder.values.loss(recorder.values.loss_name(nth), tensor.numpy())
+
+
+class Taps(object):
+    """kept: list that keeps alive what a graph calls."""
+
+    def __init__(self, recorder, keys, kept):
+        self._recorder = recorder
+        self._keys = keys
+        self._kept = kept
+
+    def of(self, graph, ops, contexts=()):
+        """Ops that hand over what is wanted of these ops, and the losses among them; each in the control flow context
+        of what it hands over, which is none or one of these."""
+        if self._recorder.values is None:
+            return []
+        made = []
+        with Additions(graph):
+            before = graph._get_control_flow_context()
+            for op in ops:
+                context = op._control_flow_context
+                if context is not None and not any(context is one for one in contexts):
+                    continue
+                graph._set_control_flow_context(context)
+                made += self._of_op(op)
+                made += [self._loss(one) for one in getattr(graph, "_tfdet_losses", ()) if one.op is op]
+            graph._set_control_flow_context(before)
+        return made
+
+    def _of_op(self, op):
+        wanted = self._recorder.values.of(*(self._keys.identity(op.graph) + (op.name,)))
+        pairs = [(one, op.outputs[one["output"]]) for one in wanted if 0 <= one["output"] < len(op.outputs)]
+        return [self._tap(entry, tensor) for entry, tensor in pairs if _has_numbers(tensor)]
+
+    def _tap(self, entry, tensor):
+        key, values = self._keys.of(tensor), self._recorder.values
+        return self._handed(lambda array: values.op(entry, key, array), tensor)
+
+    def _loss(self, tensor):
+        values = self._recorder.values
+        name = values.loss_name(*(self._keys.identity(tensor.graph) + (tensor.op.name, tensor.value_index)))
+        return self._handed(lambda array: values.loss(name, array), tensor)
+
+    def _handed(self, keep, tensor):
+        recorder = self._recorder
+
+        def take(array):
+            if recorder.active:
+                keep(array)
+            return []
+
+        return hand_over(take, [tensor], self._kept)
+
+
+def _has_numbers(tensor):
+    return tensor.dtype not in _NO_NUMBERS and not tensor.dtype._is_ref_dtype

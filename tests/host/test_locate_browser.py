@@ -1,0 +1,164 @@
+"""The report of the debug tool in a real browser: the plot, the values, light and dark, and nothing from a network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from synthetic import write_trace
+from test_site_browser import CHROMIUM, pytestmark  # noqa: F401  (who has no browser skips these too)
+
+from tfdet.engines import locate
+from tfdet.publish import growth_plot, locate_page
+from tfdeterminism.trace.analyse import diff
+
+EVIL = '"><img src=x onerror=alert(1)>'
+
+
+def tensor(op: str, role: str, **changes: Any) -> dict[str, Any]:
+    return {"op": op, "name": f"model/{op}", "file": "train.py", "line": 23, "step": 7, "role": role,
+            "dtype": "float32", "shape": [4, 4], "elements": 16, "compared": 16, "differing": 3, "absolute": 0.00012,
+            "relative": 0.02, "ulps": 1490, "place": [1, 2], "pair": [0.5, 0.50012], "shapes": None,
+            "nonfinite": [None, None], **changes}  # fmt: skip
+
+
+def values() -> dict[str, Any]:
+    """Three tensors, and a difference that grows from nothing over five decades."""
+    grown = [{"step": step, "absolute": 0 if not step else 10.0 ** (step - 8), "ulps": step, "name": "kernel",
+              "differing": step, "compared": 64, "elements": 640} for step in range(8)]  # fmt: skip
+    loss = [dict(one, absolute=one["absolute"] / 3, name="loss", compared=1, elements=1) for one in grown]
+    bad = {"what": "NaN", "name": "model/MatMul", "step": 7, "place": 3, "nan": 2, "inf": 1, "elements": 16}
+    tensors = [
+        tensor("CropAndResizeGradImage", "culprit"),
+        tensor("MatMul", "path", elements=4096, pair=["nan", 1.0], nonfinite=[None, {"nan": 2, "inf": 1, "first": 3}]),
+        tensor("Mean", "loss", shape=[], elements=1, compared=1, differing=1, absolute=None, ulps=None),
+    ]
+    return {"tensors": tensors, "growth": {"loss": loss, "weights": grown}, "nonfinite": [None, bad]}
+
+
+def found(tmp_path: Path, **changes: Any) -> locate.Found:
+    paths = [tmp_path / name for name in ("a.tfdt", "b.tfdt")]
+    for seed, path in enumerate(paths):
+        write_trace(str(path), differs=[(7, 13)], seed=seed)
+    plain = diff.compare([str(path) for path in paths]).as_json()
+    plain["culprits"][0]["snippet"] = [[22, "with tape:"], [23, "    loss = mean(crop(x))"]]
+    return locate.read(json.dumps({**plain, "values": values(), **changes}).encode())
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def shown(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
+    """shown(found, width, scheme): its page, which may ask for nothing but itself, and must not complain."""
+    asked: list[str] = []
+    complaints: list[str] = []
+    opened: list[BrowserContext] = []
+
+    def show(what: locate.Found, width: int = 1100, scheme: str = "light") -> Page:
+        path = tmp_path / "report.html"
+        locate_page.write_html(what, path)
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
+        context.on("request", lambda request: asked.append(request.url))
+        context.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        opened.append(context)
+        page = context.new_page()
+        page.goto(path.as_uri())
+        return page
+
+    yield show
+    for context in opened:
+        context.close()
+    assert {url.rpartition("/")[2] for url in asked} == {"report.html"}
+    assert complaints == []
+
+
+def test_the_plot_is_drawn(shown: Callable[..., Page], tmp_path: Path) -> None:
+    """Each step a dot, what is larger higher, what is equal on the line that says so."""
+    page = shown(found(tmp_path))
+    for name in ("loss", "weights"):
+        dots = page.locator(f"svg.plot circle.{name}")
+        boxes = [one.bounding_box() for one in dots.all()]
+        assert len(boxes) == 8
+        places = [(box["x"], box["y"]) for box in boxes if box]
+        assert places == sorted(places, key=lambda place: place[0])
+        heights = [y for _, y in places]
+        assert heights == sorted(heights, reverse=True)
+        assert len(set(heights)) == 8
+    gaps = [round(above - below, 1) for above, below in pairwise(heights[1:])]
+    assert max(gaps) - min(gaps) < 0.5, "a decade is as high as any other"
+    labels = page.locator("svg.plot text").all_text_contents()
+    assert {"equal", "1e-8", "1e-2", "0", "7"} <= set(labels)
+    lines = page.locator("svg.plot polyline").all()
+    assert [line.evaluate("line => getComputedStyle(line).fill") for line in lines] == ["none", "none"]
+    assert page.locator("svg.plot circle.weights title").last.text_content() == (
+        "step 7: weights differs by 0.1 (7 ulps), 7 of 64 elements, most in kernel"
+    )
+    assert "a sample: 64 of 640 elements" in page.locator("#amounts .legend").inner_text()
+
+
+def test_the_values_are_told(shown: Callable[..., Page], tmp_path: Path) -> None:
+    page = shown(found(tmp_path))
+    rows = [row.locator("td").all_inner_texts() for row in page.locator("table.amounts tbody tr").all()]
+    assert [row[0].split()[0] for row in rows] == ["CropAndResizeGradImage", "MatMul", "Mean"]
+    assert rows[0][1:6] == ["7", "3 of 16", "0.00012", "1,490", "0.02"]
+    assert "a sample of 4,096" in rows[1][2] and "B: 2 NaN, 1 infinite" in rows[1][6]
+    assert rows[2][3:5] == ["–", "–"]
+    assert "Run B: the first NaN is in model/MatMul at step 7" in page.locator("#amounts").inner_text()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1100, "light"), (1100, "dark"), (390, "dark")])
+def test_everybody_can_read_it(shown: Callable[..., Page], tmp_path: Path, width: int, scheme: str) -> None:
+    """Nothing is wider than the window; axe finds nothing serious; the two schemes are two."""
+    page = shown(found(tmp_path), width, scheme)
+    wide, room = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+    assert wide <= room
+    serious = [(one["id"], [node["html"][:120] for node in one["nodes"][:3]])
+               for one in Axe().run(page, options={"preload": False}).response["violations"]
+               if one["impact"] in ("serious", "critical")]  # fmt: skip
+    assert serious == []
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (max(map(int, background[4:-1].split(","))) < 80) == (scheme == "dark")
+
+
+def test_nothing_of_a_stranger_runs_or_loads(shown: Callable[..., Page], tmp_path: Path) -> None:
+    """What would call out is text, and the page's own policy refuses what is put in besides."""
+    spoiled = values()
+    spoiled["tensors"][0].update(op=EVIL, name=EVIL, pair=[EVIL, EVIL])
+    spoiled["growth"]["loss"][7]["name"] = EVIL
+    spoiled["nonfinite"][1].update(name=EVIL, what=EVIL)
+    page = shown(found(tmp_path, values=spoiled))
+    assert page.locator("img").count() == 0
+    assert EVIL in page.locator("table.amounts").inner_text()
+    policy = page.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content")
+    assert policy is not None and policy.startswith("default-src 'none'")
+
+
+def test_the_advice_that_was_tried_is_told(shown: Callable[..., Page], tmp_path: Path) -> None:
+    runs = {"runs": 5, "alike": 5, "distinct": 1, "seconds": [3.0] * 5}
+    lines = [f"applied from outside: {EVIL}", "with it the program repeats itself: 5 of 5 runs end alike"]
+    fix = {"result": "repeats", "applied": [{"solution": "ED", "words": "enable_determinism()"}], "ratio": 1.5,
+           "error": None, "with": runs, "without": {**runs, "alike": 1, "distinct": 5}, "lines": lines}  # fmt: skip
+    said = shown(found(tmp_path, fix=fix)).locator("#fix").inner_text()
+    for words in ("repeats itself", "5 of 5 runs", "1 of 5 runs", "1.50 times as long", EVIL):
+        assert words in said
+
+
+def test_a_plot_of_one_step_and_of_none() -> None:
+    """A single dot is drawn; what never differs needs no plot."""
+    point = {"step": 3, "absolute": 1e-3, "ulps": 1, "name": "w", "differing": 1, "compared": 1, "elements": 1}
+    one = growth_plot.plot(locate.Growth.model_validate({"loss": [point], "weights": []}))
+    assert one is not None and len(one.series) == 1 and 0 < one.series[0].dots[0].x < growth_plot.WIDTH
+    equal = {**point, "absolute": 0, "differing": 0}
+    assert growth_plot.plot(locate.Growth.model_validate({"loss": [equal], "weights": []})) is None

@@ -1,0 +1,177 @@
+"""`locate --fix`: which advice is taken from outside, what is told of it, and in real TensorFlows whether it helps."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forks import Forks, Job
+from test_trace_locate import PROGRAMS, Scripted, environ, program, started
+
+from tfdeterminism.trace.analyse import advice, remedies, text
+from tfdeterminism.trace.analyse.fix import Trial
+from tfdeterminism.trace.analyse.launch import Failed
+from tfdeterminism.trace.analyse.search import _digests_of
+
+TFDET = ("-m", "tfdeterminism.trace", "run", "--level", "none")
+
+
+def culprit(solution: str | None, **more: Any) -> dict[str, Any]:
+    return {"op_type": "RandomUniform", "file": "train.py", "line": 7, "class": "seed or state", "solution": solution,
+            "lines": ["dataset.map(function)"], **more}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "applied", "by_hand"),
+    [
+        ([culprit("SEED")], ["SEED"], 0),
+        ([culprit("ED"), culprit("PYHASH"), culprit("ED")], ["PYHASH", "ED"], 0),
+        ([culprit("ONEWORKER"), culprit("TDO")], ["TDO"], 1),
+        ([culprit(None)], [], 1),
+        ([culprit(None, lines=advice.lines_of(advice.FEED))], ["SEED"], 0),
+        ([culprit(None, lines=advice.lines_of(advice.OPEN))], [], 1),
+        ([], [], 0),
+    ],
+)
+def test_what_is_applied_from_outside(given: list[dict[str, Any]], applied: list[str], by_hand: int) -> None:
+    found, rest = remedies.of(given)
+    assert ([one.key for one in found], len(rest)) == (applied, by_hand)
+
+
+def test_every_solution_of_the_matrix_is_known_or_the_programs_own() -> None:
+    """A new solution must be sorted: here, or among those that need a change of the program."""
+    by_hand = {"ETC", "ONEWORKER", "ORDERED", "SEQUENTIAL"}
+    assert set(advice._content()["solutions"]) == set(remedies.REMEDIES) | by_hand
+
+
+def trial(digests: Callable[[bool, int], object], culprits: list[dict[str, Any]], runs: int = 3) -> Any:
+    """Runs take 2 s, with the advice 3 s."""
+    now = [0.0]
+
+    def record(options: list[str], environment: dict[str, str], turn: int) -> object:
+        fixed = bool(options or environment)
+        now[0] += 2 + fixed
+        return digests(fixed, turn)
+
+    return Trial(record, lambda options, environment: [0, 0, 1], runs, clock=lambda: now[0]).of(culprits)
+
+
+def test_advice_that_helps() -> None:
+    fix = trial(lambda fixed, turn: "same" if fixed else turn, [culprit("ED")])
+    assert fix.lines() == [
+        "applied from outside: tfdeterminism.enable_determinism(), and seeds (ED)",
+        "with it the program repeats itself: 3 of 3 runs end alike (without it 1 of 3); "
+        "it takes 1.50 times as long (3.0 s, without it 2.0 s)",
+    ]
+    said = json.loads(json.dumps(fix.as_json()))
+    assert (said["result"], said["ratio"], said["without"]["distinct"]) == ("repeats", 1.5, 3)
+
+
+def test_advice_that_does_not_help() -> None:
+    fix = trial(lambda fixed, turn: turn // 2, [culprit("SEED")])
+    assert fix.result == "differs"
+    assert "with it the program still differs: 2 of 3 runs end alike (without it 2 of 3)" in fix.lines()[1]
+
+
+def test_advice_with_which_the_program_fails() -> None:
+    def digests(fixed: bool, turn: int) -> object:
+        if fixed:
+            raise Failed("the program ended with exit code 1 in run 9", "")
+        return turn
+
+    fix = trial(digests, [culprit("TEOD")])
+    assert (fix.result, fix.lines()[1]) == (
+        "fails", "with it the program fails: the program ended with exit code 1 in run 9")  # fmt: skip
+
+
+def test_a_program_without_weights_is_compared_op_by_op() -> None:
+    fix = trial(lambda fixed, turn: None, [culprit("SEED")])
+    assert (fix.result, fix.by_ops) == ("differs", True)
+    assert "2 of 3 runs end alike, op by op" in fix.lines()[1]
+
+
+def test_what_only_a_change_of_the_program_mends_is_said_with_its_line() -> None:
+    """Nothing is run where nothing can be applied."""
+    fix = trial(lambda fixed, turn: pytest.fail("it ran"), [culprit("ONEWORKER")])
+    assert fix.result == "by hand"
+    assert fix.lines() == ["not from outside: RandomUniform (train.py:7) needs a change of the program's own code:",
+                           "    dataset.map(function)"]  # fmt: skip
+
+
+class Mended(Scripted):
+    """Its runs end alike where the advice is applied."""
+
+    def _run(self, level: str, steps: Any, more: Any = (), environment: Any = None, fixed: bool = False) -> str:
+        applied = fixed and "--apply" in list(more)
+        self._script = program(lambda run, env: "mended" if applied else run, kind="random")
+        folder = super()._run(level, steps, more, environment)
+        if fixed:
+            self._weights.pop()
+        return folder
+
+
+def test_the_search_tries_its_advice(tmp_path: Path) -> None:
+    """Exit code 5, the JSON and the words for people; the runs that try it count for nothing else."""
+    search = Mended(tmp_path, program(lambda run, environment: run), runs=3, fix=True)
+    found = search.search()
+    assert (found.result, found.code, found.as_json()["fix"]["result"]) == ("diverged", 5, "repeats")
+    assert [level for level, _ in search.asked][-6:] == ["none"] * 6
+    assert "Fix:\n  applied from outside: the seeds" in text.of_search(found)
+
+
+def test_where_nothing_differs_there_is_nothing_to_try(tmp_path: Path) -> None:
+    found = Scripted(tmp_path, program(lambda run, environment: 0), runs=2, fix=True).search()
+    assert (found.fix, found.code, found.as_json()["fix"]) == (None, 0, None)
+
+
+def test_names_of_no_solution_are_refused() -> None:
+    for names in ("NOTHING", "ED,PYHASH", ""):
+        command = [sys.executable, "-m", "tfdeterminism.trace", "run", "--out", "x", "--apply", names, "--", "train.py"]
+        ran = subprocess.run(command, env=environ(), capture_output=True, text=True)
+        assert (ran.returncode, len(ran.stderr.splitlines())) == (2, 1)
+        assert "no solution that can be applied by a call" in ran.stderr
+
+
+# program, what is applied, does it end alike
+APPLIED = {
+    "tf2.21": [("session_loop.py", "SEED", True), ("dropout.py", "KSEED", True), ("crop_race.py", "ED", True),
+               ("timestamp.py", "SEED", False)],
+    "tf2.0": [("session_loop.py", "SEED", True), ("unseeded.py", "ED", True)],
+    "tf1.14": [("session_loop.py", "SEED", True), ("unseeded.py", "ED", True), ("python_feed.py", "SEED", True)],
+}  # fmt: skip
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("environment", APPLIED)
+def test_advice_in_real_runs(forks: Callable[[str], Forks], environment: str, tmp_path: Path) -> None:
+    """The program's file stays as it is, and three runs of it end alike, or differ as before."""
+    numbers: Iterator[int] = itertools.count()
+    wrong = []
+    for name, key, alike in APPLIED[environment]:
+        digests = []
+        for _ in range(3):
+            out = tmp_path / str(next(numbers))
+            job = Job([*TFDET, "--out", str(out), "--apply", key, "--", str(PROGRAMS / name)], fresh=True)
+            (ran,) = forks(environment).run([job])
+            assert ran.returncode == 0, (name, ran.stderr)
+            digests.append(" ".join(_digests_of(str(out))) or None)
+        if (len(set(digests)) == 1) != alike or None in digests:
+            wrong.append((name, key, digests))
+    assert wrong == []
+
+
+@pytest.mark.tensorflow
+def test_the_whole_command(tf_python: Callable[[str], Path]) -> None:
+    search = started(tf_python("tf2.0"), "--json", "--runs", "2", "--fix", "--", str(PROGRAMS / "unseeded.py"))
+    said, progress = search.communicate()
+    assert search.returncode == 5, progress
+    found = json.loads(said)
+    assert (found["result"], found["fix"]["result"]) == ("diverged", "repeats")
+    assert found["fix"]["with"]["alike"] == 2
+    assert found["fix"]["ratio"] > 0

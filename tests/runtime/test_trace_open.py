@@ -1,0 +1,65 @@
+"""The level "open": a race that probes at every op hide strikes under these, and is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from forks import Forks, Job, traced
+
+from tfdeterminism.trace.analyse import diff
+
+PROGRAMS = Path(__file__).resolve().parent / "collection"
+RUNS = 6  # at most; on a machine that is at rest the first two differ
+
+pytestmark = pytest.mark.tensorflow
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [("tf2.21", "map_fn_random"), ("tf2.0", "map_fn_random"), ("tf1.14", "map_fn_random_session")],
+)
+def test_turns_of_a_loop_overlap_as_they_do_untraced(
+    forks: Callable[[str], Forks], tmp_path: Path, key: str, name: str
+) -> None:
+    program = PROGRAMS / f"{name}.py"
+    first, *others = [traced(tmp_path / str(run), program, options=("--level", "open")) for run in range(RUNS)]
+    assert run(forks(key), first) == 0
+    for number, job in enumerate(others, 1):
+        assert run(forks(key), job) == 0
+        found = diff.compare([str(tmp_path / "0"), str(tmp_path / str(number))])
+        if found.culprits:
+            break
+    lines = program.read_text("utf-8").splitlines()
+    line = next(number for number, text in enumerate(lines, 1) if text.endswith("# <- culprit"))
+    assert [(one["op_type"], one["class"], one["line"]) for one in found.culprits] == [
+        ("RandomStandardNormal", "open order", line)]  # fmt: skip
+
+
+def run(forks: Forks, job: Job) -> int:
+    (ran,) = forks.run([job])
+    return ran.returncode
+
+
+@pytest.mark.parametrize("key", ["tf2.21", "tf1.14"])
+def test_turns_that_overtake_each_other_with_values_of_their_own_are_no_difference(
+    forks: Callable[[str], Forks], tmp_path: Path, key: str
+) -> None:
+    """Which turn is recorded first is chance; what each gives is not."""
+    program = tmp_path / "train.py"
+    program.write_text(
+        "import random, time\nimport numpy as np\nimport tensorflow as tf\n"
+        "tf.compat.v1.disable_eager_execution()\n"
+        "def give(row):\n    time.sleep(random.random() * 0.02)\n    return row * 2\n"
+        "rows = tf.constant(np.arange(32, dtype=np.float32).reshape(16, 2))\n"
+        "total = tf.reduce_sum(tf.map_fn(lambda row: tf.compat.v1.py_func(give, [row], tf.float32), rows,"
+        " parallel_iterations=8))\n"
+        "with tf.compat.v1.Session() as session:\n    print(session.run(total))\n"
+    )
+    folders = [tmp_path / str(run) for run in range(3)]
+    for folder in folders:
+        assert run(forks(key), traced(folder, program, options=("--level", "open"))) == 0
+    found = diff.compare([str(folder) for folder in folders])
+    assert (found.result, found.culprits, found.compared) == ("same", [], found.compared)
+    assert found.compared >= 16

@@ -1,0 +1,219 @@
+"""Several processes of one program: each has its trace, and the first cause of all is named."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forks import TRACE, Forks, Job, traced
+from traces import Hand
+
+from tfdeterminism.trace.analyse import diff
+from tfdeterminism.trace.analyse.format import BadTrace
+from tfdeterminism.trace.analyse.reader import load
+
+PROGRAMS = Path(__file__).resolve().parent / "processes"
+
+
+# By hand
+
+
+def process(folder: Path, name: str, parent: str | None = "0", **header: Any) -> Hand:
+    folder.mkdir(exist_ok=True)
+    started = {"rank": name, "parent": parent, "started": 100.0}
+    return Hand(folder / f"trace-{name}.tfdt", **{**started, **header})
+
+
+def test_the_first_cause_of_all_processes_is_named(tmp_path: Path) -> None:
+    """A child draws, and its parent computes with what the child sent: by the clock, not by number of step or name."""
+    for run in (0, 1):
+        parent = process(tmp_path / str(run), "0", None)
+        parent._writer.time(105.0)
+        parent.record(parent.eager("train.py:9#0", "Sin"), run, 0)
+        parent.end()
+        child = process(tmp_path / str(run), "0.Process-1")
+        child._writer.time(104.0)
+        child.record(child.eager("data.py:3#0", "RandomUniform", kind="random"), run, 3)
+        child.end()
+    found = diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
+    assert [(one["op_type"], one["rank"]) for one in found.culprits] == [("RandomUniform", "0.Process-1")]
+    assert any(note.startswith("process 0: differs as well") for note in found.notes)
+
+
+def test_what_comes_from_another_process_is_no_cause(tmp_path: Path) -> None:
+    """An all-reduce hands on what another worker put in, though it is recorded before."""
+    for run in (0, 1):
+        receives = process(tmp_path / str(run), "worker0")
+        receives._writer.time(101.0)
+        receives.record(receives.op("reduce", "CollectiveReduceV2"), run)
+        receives.end()
+        draws = process(tmp_path / str(run), "worker1")
+        draws._writer.time(102.0)
+        draws.record(draws.op("noise", "PyFunc", kind="feed"), run)
+        draws.end()
+    found = diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
+    assert [(one["op_type"], one["rank"]) for one in found.culprits] == [("PyFunc", "worker1")]
+
+
+@pytest.mark.parametrize(("results", "code"), [([[1, 2], [3]], "same"), ([[1, 3], [4]], "diverged")])
+def test_work_that_is_shared_out_otherwise_is_the_same(tmp_path: Path, results: list[list[int]], code: str) -> None:
+    """Which worker of a pool gets which task is chance."""
+    for run, shares in enumerate(([[1], [2, 3]], results)):
+        for number, share in enumerate(shares):
+            hand = process(tmp_path / str(run), f"0.PoolWorker-{number}", weights="00")
+            key = hand.eager("work.py:3#0", "Sin")
+            for value in share:
+                hand.record(key, value)
+            hand.killed()  # as a pool ends its workers
+    found = diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
+    assert found.result == code
+
+
+def test_a_child_that_only_one_run_has_is_a_difference(tmp_path: Path) -> None:
+    for run in (0, 1):
+        for name in ("0", "0.Process-1")[: 2 - run]:
+            hand = process(tmp_path / str(run), name, None if name == "0" else "0")
+            hand.record(hand.op("a"), 1)
+            hand.end()
+    found = diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
+    assert (found.result, found.notes) == ("structure", ["in one run only: process 0.Process-1"])
+
+
+def test_a_worker_that_only_one_run_has_is_refused(tmp_path: Path) -> None:
+    for run in (0, 1):
+        for name in ("worker0", "worker1")[: 2 - run]:
+            hand = process(tmp_path / str(run), name, None)
+            hand.record(hand.op("a"), 1)
+            hand.end()
+    with pytest.raises(BadTrace, match="worker1"):
+        diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
+
+
+def test_what_is_captured_is_of_one_process(tmp_path: Path) -> None:
+    """The culprit's key says whose it is, and only that process keeps its inputs."""
+    from tfdeterminism.trace.capture import inputs
+    from tfdeterminism.trace.capture.identity import Identity
+    from tfdeterminism.trace.capture.recording import Recording
+
+    wanted = inputs.parse(json.dumps({"node": "a", "rank": "0.fork-1"}))
+    mine = Recording(str(tmp_path), capture=wanted, identity=Identity("0", "0", "0", "fork-1"))
+    other = Recording(str(tmp_path), capture=wanted, identity=Identity("0", "0", "0", "fork-2"))
+    assert (mine.captures(), other.captures()) == (True, False)
+
+
+# In real TensorFlows
+
+
+class Runs:
+    """Two runs of a program, and what they left."""
+
+    def __init__(self, forks: Forks, folder: Path, program: str, *arguments: str, **options: Any) -> None:
+        self.folders = [folder / name for name in "AB"]
+        self.ran = forks.run([traced(one, PROGRAMS / program, *arguments, **options) for one in self.folders])
+
+    def diff(self) -> diff.Difference:
+        assert [one.returncode for one in self.ran] == [0, 0], self.ran[0].stderr[-3000:]
+        return diff.compare([str(one) for one in self.folders])
+
+    def names(self) -> list[str]:
+        """Of the processes that have a trace, but for the first, which did nothing."""
+        names = sorted(one.name[len("trace-") : -len(".tfdt")] for one in self.folders[0].iterdir())
+        return [name for name in names if name != "0"]
+
+
+def line_of(program: str, marker: str) -> int:
+    lines = (PROGRAMS / program).read_text("utf-8").splitlines()
+    return next(number for number, line in enumerate(lines, 1) if line.endswith(f"# line: {marker}"))
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(
+    ("key", "method", "fresh", "name"),
+    [
+        ("tf2.21", "fork", False, "0.ForkProcess-2"),  # TensorFlow is loaded when it forks
+        ("tf2.21", "spawn", True, "0.SpawnProcess-2"),
+        ("tf2.0", "forkserver", True, "0.ForkServerProcess-2"),
+        ("tf2.0", "subprocess", False, "0.pool-2"),
+        ("tf1.14", "os.fork", True, "0.fork-2"),
+        ("tf1.14", "spawn", False, "0.SpawnProcess-2"),
+    ],
+)
+def test_a_child_that_differs_is_named(
+    forks: Callable[[str], Forks], tmp_path: Path, key: str, method: str, fresh: bool, name: str
+) -> None:
+    runs = Runs(forks(key), tmp_path, "pool.py", method, "noise", fresh=fresh)
+    found = runs.diff()
+    (culprit,) = found.culprits
+    assert (culprit["class"], culprit["rank"], culprit["line"]) == ("Python feed", name, line_of("pool.py", "fed"))
+    assert runs.names() == [name[:-1] + "1", name]
+    ends = [load(str(runs.folders[0] / f"trace-{one}.tfdt")).end for one in runs.names()]
+    assert all(end is not None and end["weights"] and end["clean"] for end in ends)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("key", ["tf2.21", "tf2.0"])
+def test_a_worker_that_differs_is_named(forks: Callable[[str], Forks], tmp_path: Path, key: str) -> None:
+    """MultiWorkerMirroredStrategy: the parent that starts the workers uses TensorFlow for nothing."""
+    runs = Runs(forks(key), tmp_path, "workers.py", "noise", fresh=True, alone=True)
+    found = runs.diff()
+    assert runs.names() == ["worker0", "worker1"]
+    (culprit,) = found.culprits
+    assert (culprit["op_type"], culprit["rank"], culprit["line"]) == (
+        "PyFunc" if key != "tf2.0" else culprit["op_type"], "worker1", line_of("workers.py", "noisy"))  # fmt: skip
+
+
+@pytest.mark.tensorflow
+def test_a_child_that_dies_by_a_signal_is_read_up_to_there(forks: Callable[[str], Forks], tmp_path: Path) -> None:
+    killed = Runs(forks("tf2.0"), tmp_path, "pool.py", "os.fork", "kill")
+    found = killed.diff()
+    assert (found.result, found.culprits) == ("same", [])
+    assert any("0.fork-2" in note and "ended from outside" in note for note in found.notes)
+    whole = Runs(forks("tf2.0"), tmp_path / "whole", "pool.py", "os.fork", "none")
+    found = diff.compare([str(killed.folders[0]), str(whole.folders[0])])
+    assert (found.result, found.culprits) == ("structure", [])
+    assert found.reach is not None
+    assert "0.fork-2" in found.reach
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("key", ["tf2.21", "tf1.14"])
+def test_children_without_tensorflow_leave_nothing_and_load_nothing(
+    forks: Callable[[str], Forks], tmp_path: Path, key: str
+) -> None:
+    """A fork that computes nothing, and a Python that has a sitecustomize of its own."""
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "sitecustomize.py").write_text("import sys\nsys.own = 'the user has one'\n")
+    program = tmp_path / "train.py"
+    program.write_text(
+        "import os, subprocess, sys\nimport tensorflow as tf\n"
+        "if tf.__version__ < '2': tf.compat.v1.enable_eager_execution()\n"
+        "tf.sin(tf.ones([2]))\n"
+        "child = os.fork()\nif not child: os._exit(0)\nos.waitpid(child, 0)\n"
+        'tell = \'import sys; print(sys.own, [m for m in ("tfdeterminism", "numpy", "tensorflow") if m in sys.modules],'
+        ' [p for p in sys.path if "hook" in p], sitecustomize_of())\'\n'
+        "tell = 'import sitecustomize\\ndef sitecustomize_of(): return sitecustomize.__file__\\n' + tell\n"
+        f"print(subprocess.check_output([sys.executable, '-c', tell], env=dict(os.environ, PYTHONPATH={str(own)!r}))"
+        ".decode().strip())\n"
+    )
+    (ran,) = forks(key).run([traced(tmp_path / "A", program)])
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    assert ran.stdout == f"the user has one [] [] {own / 'sitecustomize.py'}\n"
+    assert os.listdir(tmp_path / "A") == ["trace-0.tfdt"]
+
+
+@pytest.mark.tensorflow
+def test_the_search_finds_the_child(forks: Callable[[str], Forks], tmp_path: Path) -> None:
+    """The untraced runs differ by the weights of a child alone."""
+    job = Job([*TRACE, "locate", "--json", "--runs", "3", "--keep", str(tmp_path / "kept"), "--",
+               str(PROGRAMS / "pool.py"), "os.fork", "noise"], fresh=True, alone=True)  # fmt: skip
+    (ran,) = forks("tf2.0").run([job])
+    assert ran.returncode == 1, ran.stderr[-3000:]
+    found = json.loads(ran.stdout)
+    assert [(one["class"], one["rank"]) for one in found["culprits"]] == [("Python feed", "0.fork-2")]
+    assert found["verdict"].endswith(f"in process 0.fork-2 ({PROGRAMS / 'pool.py'}:{line_of('pool.py', 'fed')}).")
+    assert any("final weights differ from run to run" in line for line in found["findings"])

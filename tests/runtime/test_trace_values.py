@@ -1,0 +1,228 @@
+"""Values beside the digests: by how much two runs differ, where, on the way to the loss, and from step to step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+from forks import Forks, traced
+from traces import Hand
+
+from tfdeterminism.trace.analyse import amount, diff, magnitude, text, values
+from tfdeterminism.trace.analyse.reader import Reader
+
+HERE = Path(__file__).resolve().parent
+Compare = Callable[..., diff.Difference]
+
+
+def value(array: Any, dtype: str | None = None, **head: Any) -> values.Value:
+    array = numpy.asarray(array)
+    flat = values.stored(array, dtype or array.dtype.name)
+    nan, inf, first = values.unsound(flat, dtype or array.dtype.name)
+    return values.Value({"dtype": dtype or array.dtype.name, "shape": list(array.shape), "stride": 1, "nan": nan,
+                         "elements": array.size, "inf": inf, "first": first, **head}, flat)  # fmt: skip
+
+
+def bfloat16(array: Any) -> Any:
+    """The upper halves of float32, as the bits of a bfloat16."""
+    return (numpy.asarray(array, numpy.float32).view(numpy.uint32) >> 16).astype(numpy.uint16)
+
+
+@pytest.mark.parametrize("dtype", [numpy.float16, numpy.float32, numpy.float64])
+def test_ulps_are_steps_to_the_next_float(dtype: Any) -> None:
+    """Beside NumPy's own nextafter, across powers of two and across zero."""
+    start = numpy.array([1, 2, -2, 0, 1e-4, 3.5], dtype)
+    for count in (1, 2, 3, 50):
+        other = start.copy()
+        for _ in range(count):
+            other[3] = numpy.nextafter(other[3], dtype(1))
+        said = amount.of(value(start), value(other))
+        assert (said["ulps"], said["differing"], said["compared"]) == (count, 1, 6)
+        assert said["absolute"] == abs(float(other[3]))
+    below = numpy.nextafter(numpy.nextafter(dtype(0), dtype(-1)), dtype(-1))
+    assert amount.of(value([below]), value([numpy.nextafter(dtype(0), dtype(1))]))["ulps"] == 3
+    assert amount.of(value([dtype(-1)]), value([dtype(1)]))["ulps"] == 2 * int(dtype(1).view(f"u{dtype().itemsize}"))
+
+
+def test_ulps_of_bfloat16() -> None:
+    one = bfloat16([1.0, -3.0])
+    said = amount.of(value(one, "bfloat16"), value(one + numpy.uint16([2, 1]), "bfloat16"))
+    assert (said["ulps"], said["absolute"], said["differing"]) == (2, 2**-6, 2)
+    assert said["pair"] == [1.0, 1.0 + 2**-6] or said["pair"] == [-3.0, -3.0 - 2**-6]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "absolute"),
+    [
+        (numpy.int64([-(2**63)]), numpy.int64([2**63 - 1]), 2**64 - 1),
+        (numpy.uint64([1]), numpy.uint64([2**64 - 1]), 2**64 - 2),
+        (numpy.int8([-128, 5]), numpy.int8([127, 5]), 255),
+        (numpy.complex64([3 + 4j]), numpy.complex64([0]), 5.0),
+        (numpy.bool_([True, False]), numpy.bool_([True, True]), None),
+    ],
+)
+def test_what_is_no_float_has_no_ulps(left: Any, right: Any, absolute: object) -> None:
+    said = amount.of(value(left), value(right))
+    assert (said["absolute"], said["ulps"], said["differing"]) == (absolute, None, 1)
+    json.dumps(said, allow_nan=False)
+
+
+def test_what_is_not_finite_is_counted_and_not_measured() -> None:
+    left = numpy.float32([1, numpy.nan, 3, numpy.inf, 5])
+    right = numpy.float32([1.5, 2, 3, -numpy.inf, numpy.nan])
+    said = amount.of(value(left), value(right))
+    assert (said["differing"], said["absolute"], said["place"], said["pair"]) == (4, 0.5, [0], [1.0, 1.5])
+    assert said["nonfinite"] == [{"nan": 1, "inf": 1, "first": 1}, {"nan": 1, "inf": 1, "first": 3}]
+    alone = amount.of(value(numpy.float32([numpy.nan])), value(numpy.float32([7])))
+    assert (alone["absolute"], alone["ulps"], alone["pair"]) == (None, None, ["nan", 7.0])
+    json.dumps([said, alone], allow_nan=False)
+
+
+def test_odd_values() -> None:
+    """Minus zero, the largest numbers, nothing at all, other shapes, one payload of NaN and another."""
+    zero = amount.of(value(numpy.float32([0.0])), value(numpy.float32([-0.0])))
+    assert (zero["differing"], zero["absolute"], zero["ulps"]) == (1, 0.0, 0)
+    large = amount.of(value(numpy.float64([1e308])), value(numpy.float64([-1e308])))
+    assert large["absolute"] == numpy.finfo(float).max
+    assert amount.of(value(numpy.zeros((0, 3))), value(numpy.zeros((0, 3))))["differing"] == 0
+    assert amount.of(value(numpy.zeros(2)), value(numpy.zeros(3)))["shapes"] == [[2], [3]]
+    payload = numpy.uint32([0x7FC00000, 0x7FC00001]).view(numpy.float32)
+    assert amount.of(value(payload[:1]), value(payload[1:]))["differing"] == 1
+    json.dumps([zero, large], allow_nan=False)
+
+
+def test_the_way_to_the_loss_leads_through_the_next_step(compare: Compare) -> None:
+    """The culprit is in the gradient: it spoils a variable, which the next step reads; beside it what agrees."""
+
+    def build(hand: Hand, run: int) -> None:
+        read = hand.op("read", "ReadVariableOp", kind="read", variable="w")
+        loss = hand.op("loss", "Mean", (read,), attrs={"loss": True})
+        side = hand.op("side", "Square", (read,))
+        grad = hand.op("grad", "MeanGrad", (loss,))
+        write = hand.op("write", "AssignSubVariableOp", (grad, side), kind="write", variable="w", output=-1)
+        for step in range(2):
+            for key, bad in ((read, step), (loss, step), (side, step), (grad, True)):
+                hand.record(key, run * bad, step)
+            hand.write(write, step)
+
+    found = compare(build)
+    assert [(one["op"], one["role"]) for one in found.path] == [
+        ("MeanGrad", "culprit"), ("ReadVariableOp", "path"), ("Mean", "loss")]  # fmt: skip
+
+
+def test_the_way_leads_out_of_a_function(compare: Compare) -> None:
+    """What a body gives comes out of the op that calls it."""
+
+    def build(hand: Hand, run: int) -> None:
+        noise = hand.op("noise", "RandomUniform", kind="random", function="body")
+        call = hand.op("call", "StatefulPartitionedCall", (), kind="call", calls=[["body", 0]])
+        loss = hand.op("loss", "Mean", (call,), attrs={"loss": True})
+        for key in (noise, call, loss):
+            hand.record(key, run)
+
+    assert [one["op"] for one in compare(build).path] == ["RandomUniform", "Mean"]
+
+
+def grown(hand: Hand, run: int) -> None:
+    """The culprit at step 1, a loss and two weights that part more and more, a NaN in run 1 at step 3."""
+    noise = hand.op("noise", "RandomUniform", kind="random")
+    for step in range(4):
+        bad = run * step
+        hand.record(noise, bad, step)
+        hand.value(numpy.float32([1, 1 + bad]), step, key=noise, name="noise", role="culprit")
+        hand.value(numpy.float32(1 + bad / 8), step)
+        for name in ("kernel", "bias"):
+            apart = 10 ** (step - 9) * run * bool(step) * (name == "kernel")
+            hand.value(numpy.float64([1 + apart, numpy.nan if bad == 3 else 0]), step, kind="weight", name=name)
+
+
+def test_how_the_difference_grows(compare: Compare) -> None:
+    found = compare(grown).values
+    assert found is not None
+    (noise,) = found["tensors"]
+    assert (noise["step"], noise["absolute"], noise["differing"], noise["role"]) == (1, 1.0, 1, "culprit")
+    assert [(one["step"], one["absolute"]) for one in found["growth"]["loss"]] == [(n, n / 8) for n in range(4)]
+    weights = found["growth"]["weights"]
+    assert [f"{one['absolute']:.0e}" for one in weights] == ["0e+00", "1e-08", "1e-07", "1e-06"]
+    assert (weights[3]["name"], weights[3]["compared"]) == ("kernel", 4)
+    assert found["nonfinite"][0] is None
+    first = found["nonfinite"][1]
+    assert (first["what"], first["name"], first["step"], first["place"]) == ("NaN", "kernel", 3, 1)
+    json.dumps(found, allow_nan=False)
+
+
+def test_values_in_words(compare: Compare) -> None:
+    said = text.of_difference(compare(grown))
+    for line in (
+        "By how much:",
+        "culprit  RandomUniform at step 1: 1 of 2 elements differ, by at most 1 (8,388,608 ulps, relative 0.5)",
+        "loss     by step: step 0 0, step 1 0.125, step 2 0.25, step 3 0.375; at most 0.375",
+        "run B: the first NaN is in kernel at step 3, place 1: 1 NaN and 0 infinite of 2",
+    ):
+        assert line in said
+
+
+def test_runs_without_values_say_nothing_of_them(compare: Compare) -> None:
+    found = compare(lambda hand, run: hand.record(hand.op("noise", "RandomUniform", kind="random"), run))
+    assert found.values is None
+    assert magnitude.lines(found.values) == []
+    assert found.as_json()["path"][0]["role"] == "culprit"
+
+
+# program, how many ops of the way at least; where in it the culprit is
+SEEN = {
+    "tf2.21": [("crop_race.py", "CropAndResizeGradImage", 6), ("in_while.py", "PyFunc", 3),
+               ("session_loop.py", "RandomUniform", 5), ("many_dtypes.py", "PyFunc", 5)],
+    "tf2.0": [("crop_race.py", "CropAndResizeGradImage", 6), ("in_cond.py", "PyFunc", 2),
+              ("session_loop.py", "RandomUniform", 5)],
+    "tf1.14": [("session_loop.py", "RandomUniform", 5), ("in_while.py", "PyFunc", 2), ("numpy_noise.py", "PyFunc", 3)],
+}  # fmt: skip
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("environment", SEEN)
+def test_values_of_real_runs(forks: Callable[[str], Forks], environment: str, tmp_path: Path) -> None:
+    """What the culprit gives, all that it spoils, the loss and the weights of each step."""
+    for program, op, length in SEEN[environment]:
+        folders = [tmp_path / program / name for name in "ABCD"]
+        wanted = tmp_path / f"{program}.json"
+        for number in range(0, 4, 2):
+            options = ["--values", str(wanted)] if number else []
+            jobs = [traced(out, HERE / "programs" / program, options=options) for out in folders[number : number + 2]]
+            for ran in forks(environment).run(jobs):
+                assert ran.returncode == 0, ran.stderr
+            found = diff.compare([str(out) for out in folders[number : number + 2]])
+            wanted.write_text(json.dumps(found.as_json()), "utf-8")
+        assert found.values is not None
+        tensors = found.values["tensors"]
+        assert (tensors[0]["op"], tensors[0]["role"]) == (op, "culprit"), program
+        assert len(tensors) >= length, (program, [one["op"] for one in tensors])
+        assert all(one["differing"] and not one["shapes"] for one in tensors), (program, tensors)
+        floats = [one for one in tensors if one["dtype"].startswith(("float", "bfloat"))]
+        assert floats and all(one["absolute"] > 0 and one["ulps"] > 0 for one in floats), program
+        if "loss" in [one["role"] for one in tensors]:
+            assert found.values["growth"]["loss"][-1]["absolute"] > 0, program
+            assert found.values["growth"]["weights"][-1]["ulps"] > 0, program
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("environment", SEEN)
+def test_values_change_nothing(forks: Callable[[str], Forks], environment: str, tmp_path: Path) -> None:
+    """A clean program that keeps every tensor it is asked for ends with the weights of an untraced one."""
+    program = HERE / "programs" / ("clean_session.py" if environment == "tf1.14" else "clean_cnn.py")
+    plain, kept = tmp_path / "plain", tmp_path / "kept"
+    (ran,) = forks(environment).run([traced(plain, program, options=["--level", "none"])])
+    assert ran.returncode == 0, ran.stderr
+    (ran,) = forks(environment).run([traced(kept, program, options=["--values", "[]"])])
+    assert ran.returncode == 0, ran.stderr
+    ends = [
+        next(one for kind, one in Reader(str(folder / "trace-0.tfdt")) if kind == "end") for folder in (plain, kept)
+    ]
+    assert ends[0]["weights"] == ends[1]["weights"] is not None
+    found = [one.head for kind, one in Reader(str(kept / "trace-0.tfdt")) if kind == "value"]
+    assert {one["kind"] for one in found} == {"loss", "weight"}
+    assert max(one["step"] for one in found if one["kind"] == "weight") == ends[1]["steps"] - 1
