@@ -151,6 +151,7 @@ def provenance(project: Project) -> dict[str, object]:
     digest = hashlib.sha256()
     records = 0
     files_read = [*project.matrix.rglob("*.toml"), *project.evidence.glob("*/*.jsonl"), *project.audits.glob("*.json")]
+    files_read += (project.matrix / "ops").glob("*/*.json")
     for path in sorted(files_read):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(project.matrix)}\n{len(content)}\n".encode() + content)
