@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import pytest
 from records import STACK
+from signers import Signer, vouched_for
 from test_status import tfdet
 
 from tfdet.base.errors import Exit
@@ -80,9 +81,11 @@ def row(project: Project) -> str:
     return next(line for line in lines if line.startswith("| `tf.nn.bias_add` backprop"))
 
 
-def take(project: Project, content: bytes) -> None:
+def take(project: Project, content: bytes, signer: Signer | None = None) -> None:
     path = project.root / "records.jsonl"
     path.write_bytes(content)
+    if signer:
+        vouched_for(project, path, signer)
     done = tfdet(project, "evidence", "add", "--yes", path)
     assert done.returncode == 0, done.stderr
 
@@ -132,7 +135,7 @@ def test_a_card_that_disagrees_with_its_emulation_is_named(
     h200 = {"kind": "nvidia", "model": "nvidia-h200"}
     stack = {**STACK, "gpu": "NVIDIA H200"}
     seen = (("differs", "none"), (card, "TDO"))
-    take(project, records_of(project, line, *seen, device=h200, stack=stack, machine="abcdef123456"))
+    take(project, records_of(project, line, *seen, device=h200, stack=stack, machine="abcdef123456"), Signer("lab"))
     row(project)
     done = tfdet(project, "status", "--check")
     assert (done.returncode == Exit.CONTRADICTED) is apart

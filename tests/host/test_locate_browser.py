@@ -147,11 +147,19 @@ def test_nothing_of_a_stranger_runs_or_loads(shown: Callable[..., Page], tmp_pat
 
 def test_the_advice_that_was_tried_is_told(shown: Callable[..., Page], tmp_path: Path) -> None:
     runs = {"runs": 5, "alike": 5, "distinct": 1, "seconds": [3.0] * 5}
-    lines = [f"applied from outside: {EVIL}", "with it the program repeats itself: 5 of 5 runs end alike"]
+    lines = ["applied from outside: enable_determinism()", "with it the program repeats itself: 5 of 5 runs end alike"]
     fix = {"result": "repeats", "applied": [{"solution": "ED", "words": "enable_determinism()"}], "ratio": 1.5,
-           "error": None, "with": runs, "without": {**runs, "alike": 1, "distinct": 5}, "lines": lines}  # fmt: skip
+           "error": None, "with": runs, "without": {**runs, "alike": 1, "distinct": 5}, "lines": lines,
+           "by_hand": [{"op_type": "ParallelMap", "file": "train.py", "line": 12, "lines": [EVIL]}]}  # fmt: skip
     said = shown(found(tmp_path, fix=fix)).locator("#fix").inner_text()
-    for words in ("repeats itself", "5 of 5 runs", "1 of 5 runs", "1.50 times as long", EVIL):
+    for words in (
+        "repeats itself",
+        "5 of 5 runs",
+        "1 of 5 runs",
+        "1.50 times as long",
+        "ParallelMap train.py:12",
+        EVIL,
+    ):
         assert words in said
 
 

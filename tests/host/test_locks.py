@@ -12,18 +12,21 @@ import pytest
 from tfdet.base.errors import DataError, Exit
 from tfdet.base.paths import Project
 from tfdet.engines.locks import check_lock
-from tfdet.matrix.load import load_frameworks
+from tfdet.matrix.load import load_environments, load_frameworks
 
 HASH = "    --hash=sha256:" + "0" * 64
 PYTEST = f"pytest==8.0 \\\n{HASH}\n"
 
 
 def test_every_lock_of_the_checkout_is_good(checkout: Project) -> None:
-    framework = load_frameworks(checkout.matrix)["tensorflow"]
+    frameworks = load_frameworks(checkout.matrix)
+    environments = load_environments(checkout.matrix)
     paths = sorted((checkout.docker / "locks").glob("*.txt"))
     assert len(paths) > 50
     for path in paths:
-        check_lock(path, framework=framework if path.stem != "pytest" else None)
+        environment = environments.get(path.stem.rpartition("-")[0])
+        assert environment or path.stem == "pytest"
+        check_lock(path, framework=frameworks[environment.framework] if environment else None)
 
 
 def test_all_faults_at_once(tmp_path: Path) -> None:

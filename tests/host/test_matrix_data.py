@@ -59,7 +59,11 @@ def pip_built() -> dict[str, dict[str, str]]:
 
 def test_every_file_is_read_without_a_fault(matrix: Matrix) -> None:
     for folder in ("environments", "sources", "solutions"):
-        assert set(getattr(matrix, folder)) == {path.stem for path in (MATRIX / folder).rglob("*.toml")}
+        files = {path.stem for path in (MATRIX / folder).rglob("*.toml")}
+        assert set(getattr(matrix.published, folder)) <= files <= set(getattr(matrix, folder))
+    assert set(matrix.environments) | set(matrix.solutions) == {
+        path.stem for folder in ("environments", "solutions") for path in (MATRIX / folder).rglob("*.toml")
+    }
 
 
 def test_no_stock_minor_is_missing_between_the_first_and_the_newest(matrix: Matrix) -> None:
@@ -78,7 +82,8 @@ def test_every_line_of_a_published_framework_has_environments(matrix: Matrix) ->
 
 def test_an_environment_is_named_after_its_version(matrix: Matrix) -> None:
     for key, environment in matrix.environments.items():
-        prefix = "tf" if environment.line == "stock" else "ngc"
+        stock = {"tensorflow": "tf"}.get(environment.framework, environment.framework)
+        prefix = stock if environment.line == "stock" else "ngc"
         assert re.fullmatch(rf"{prefix}{re.escape(environment.version)}([.-].+)?", key)
 
 
@@ -149,7 +154,7 @@ def test_a_lock_pins_everything(key: str, device: str) -> None:
     pins = parse("\n".join(lines[1:]))
     name, version = re.fullmatch(r"([\w-]+)(?:\[.*\])?==(.+)", pip[device]).groups()
     assert pins[name] == version
-    assert re.sub(r"\.post\d+$", "", version) == environment["framework_version"]
+    assert re.sub(r"(\.post\d+|\+cpu)$", "", version) == environment["framework_version"]
     assert "pytest" in pins
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from records import STACK
+from signers import Signer, vouched_for
 
 from tfdet.base.errors import Exit
 from tfdet.base.paths import Project
@@ -154,7 +155,7 @@ def mark_on_a_gpu(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> 
     """What the GPU page says of a source for TF 2.1 after a GPU gave (observation, solution) records for it."""
     from tfdet.store.cases import current_cases
 
-    by_hash = current_cases(copy).by_hash
+    by_hash, lab = current_cases(copy).by_hash, Signer("lab")
     stack = {**STACK, "gpu": "NVIDIA H200"}
     told = {"TDO": {"TF_DETERMINISTIC_OPS": "1"}, "ED": {}, "none": {}}
 
@@ -185,6 +186,7 @@ def mark_on_a_gpu(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> 
         ]
         path = tmp_path / "records.jsonl"
         path.write_bytes(b"".join(records))
+        vouched_for(copy, path, lab)
         assert tfdet(copy, "evidence", "add", "--yes", path).returncode == 0
         tfdet(copy, "status", "--write")
         page = (copy.root / "docs" / "status" / "gpu.md").read_text()

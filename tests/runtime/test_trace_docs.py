@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from collection import Program, located
 from forks import Forks, Job
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,7 +42,7 @@ def test_the_guide(forks: Callable[[str], Forks], tmp_path: Path) -> None:
     for name, content in FILE.findall(text):
         (tmp_path / name).write_text(content, "utf-8")
     commands = [one for block in CONSOLE.findall(text) for one in shown(block)]
-    assert len(commands) == 9
+    assert len(commands) == 11
     for (program, *arguments), lines in commands:
         assert program == "python"
         into = arguments.pop() if ">" in arguments else None
@@ -51,6 +52,53 @@ def test_the_guide(forks: Callable[[str], Forks], tmp_path: Path) -> None:
         expected = 1 if into or any("differ" in line for line in lines) else 0
         assert ran.returncode == expected, ran.stderr
         assert not missing(lines, ran.stdout), ran.stdout
+
+
+# What stands in a verdict for what differs from program to program.
+HOLES = {r"N": r"[\d,]+", "OP": r"\w+", "CLASS": r"[\w ]+", "FILE:LINE": r".*\.py:\d+"}
+VERDICT = re.compile(r"^- \*\*(.+?)\*\*(.*?)(?=^- |^## )", re.M | re.S)
+
+
+def verdicts() -> list[tuple[str, str]]:
+    """(words, what is said of them) of each verdict of the guide."""
+    section = (ROOT / "docs" / "trace.md").read_text("utf-8").partition("## What the verdicts mean\n")[2]
+    return VERDICT.findall(section[: section.index("\n## ") + 4])
+
+
+def pattern(words: str) -> str:
+    found = re.escape(words)
+    for hole, stands_for in HOLES.items():
+        found = re.sub(rf"\b{hole}\b", lambda _, text=stands_for: text, found)
+    return found
+
+
+def test_every_verdict_has_its_words_and_its_program() -> None:
+    """The tool's own sentences, all of them; and a program or an example beside each."""
+    words = [said for said, _ in verdicts()]
+    assert [one.split(",")[0].split(":")[0].rstrip(".") for one in words] == [
+        "No difference in N runs", "OP at step N", "Your program differs", "One run goes farther than the other",
+        "The runs differ"]  # fmt: skip
+    code = (ROOT / "runtime/tfdeterminism/trace/analyse/located.py").read_text("utf-8")
+    for one in ("No difference in {} runs.", "{} at step {}: {}", "Your program differs, my probes hide it",
+                "One run goes farther than the other", "The runs differ, but no recorded op does."):  # fmt: skip
+        assert one in code
+    for said, text in verdicts():
+        if "probes hide it" in said:
+            continue  # no program hides for sure: test_trace_locate.py writes its runs by hand
+        assert re.search(r"`tests/runtime/collection/\w+\.py`|```python file=", text), said
+
+
+@pytest.mark.tensorflow
+def test_the_programs_of_the_verdicts_get_them(forks: Callable[[str], Forks], tmp_path: Path) -> None:
+    wrong = []
+    for words, text in verdicts():
+        for path in re.findall(r"`(tests/runtime/collection/\w+\.py)`", text):
+            folder = tmp_path / Path(path).stem
+            folder.mkdir()
+            found = located(Program(ROOT / path), forks("tf2.21"), folder)
+            if not re.match(pattern(words.rstrip(".")), found["verdict"]):
+                wrong.append((path, words, found["verdict"]))
+    assert wrong == []
 
 
 @pytest.mark.tensorflow

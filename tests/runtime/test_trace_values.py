@@ -95,6 +95,50 @@ def test_odd_values() -> None:
     json.dumps([zero, large], allow_nan=False)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"shape": [1] * 38 + [2, 2]},
+        {"shape": [2] * 100000},
+        {"shape": [-2, -2]},
+        {"shape": [True, 4]},
+        {"shape": [5]},
+        {"stride": 0},
+        {"dtype": "object"},
+        {"kind": "weight"},
+        {"key": None},
+        {"role": "\u202e"},
+        {"nan": 9},
+        {"nan": 1, "first": 4},
+        {"first": 0},
+        {"step": -1},
+        {"order": 1.5},
+        {"name": None},
+    ],
+)
+def test_forged_values_are_damage(changes: dict[str, Any], tmp_path: Path) -> None:
+    """Whatever a head says that no recorder writes ends the trace there; nothing is raised, nothing takes long."""
+    head = {"kind": "op", "name": "x", "key": 0, "order": 0, "role": "path", "step": 0, "occurrence": 0,
+            "dtype": "float32", "shape": [2, 2], "stride": 1, "nan": 0, "inf": 0, "first": None}  # fmt: skip
+    kept = numpy.zeros(4, numpy.float32)
+    assert values.unpacked(values.packed(head, kept)) is not None
+    assert values.unpacked(values.packed({**head, **changes}, kept)) is None
+    hand = Hand(tmp_path / "forged.tfdt")
+    hand.op("x")
+    hand._writer.value(values.packed({**head, **changes}, kept))
+    reader = Reader(str(hand.end()))
+    assert [kind for kind, _ in reader] == ["definitions"]
+    assert "damaged" in str(reader.damage)
+
+
+def test_a_value_of_what_was_not_defined_is_damage(tmp_path: Path) -> None:
+    hand = Hand(tmp_path / "forged.tfdt")
+    hand.op("x")
+    hand.value(numpy.float32(1), key=1, name="x")
+    reader = Reader(str(hand.end()))
+    assert [kind for kind, _ in reader] == ["definitions"]
+
+
 def test_the_way_to_the_loss_leads_through_the_next_step(compare: Compare) -> None:
     """The culprit is in the gradient: it spoils a variable, which the next step reads; beside it what agrees."""
 

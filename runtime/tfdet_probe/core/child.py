@@ -72,6 +72,7 @@ def _observe(job, directory):
     settings.apply(job.determinism_variables)
     computation = job.case.build(Make(settings.options))
     runner = _runner(job, computation, settings)
+    _same_inputs(runner.inputs(), job.relaunch, os.path.join(directory, "inputs"))
     reference_path = os.path.join(directory, REFERENCE)
     report = {"differed": [], "turns": [], "digests": [], "seconds": [], "ulp": 0, "absolute": 0.0}
     if job.relaunch == 0:
@@ -93,6 +94,18 @@ def _observe(job, directory):
         report["kernels"] = framework.kernels(runner.run)
     _nothing_refused(device)
     return report
+
+
+def _same_inputs(digest, relaunch, path):
+    """Where a framework makes the inputs, no process may have been given others: that would pass for a difference."""
+    if digest is None:
+        return
+    if relaunch == 0:
+        with open(path, "w") as out:
+            out.write(digest)
+    with open(path) as first:
+        if first.read() != digest:
+            raise ValueError("its inputs are not those of the first process: nothing can be compared")
 
 
 def _nothing_refused(device):

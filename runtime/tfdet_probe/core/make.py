@@ -7,15 +7,17 @@ class Computation(object):
     """What one repeat does.
 
     kind: 'forward' and 'gradient' build once and run often; 'program' is built anew for each
-    repeat (its state starts afresh); 'host' is plain Python that returns arrays.
+    repeat (its state starts afresh); 'samples' is handed what the framework itself makes as inputs; 'host' is plain
+    Python that returns arrays.
     """
 
-    def __init__(self, kind, function, inputs=(), wrt=(), upstream=None):
+    def __init__(self, kind, function, inputs=(), wrt=(), upstream=None, generate=None):
         self.kind = kind
         self.function = function
         self.inputs = list(inputs)
         self.wrt = list(wrt)
         self.upstream = upstream
+        self.generate = generate
 
 
 class Make(object):
@@ -54,6 +56,11 @@ class Make(object):
         # type: (tuple[int, ...] | list[int], np.dtype | type | str) -> np.ndarray
         """An upstream gradient: the same for every process, independent of earlier draws."""
         return np.random.RandomState(self.seed + 1).uniform(-1.0, 1.0, shape).astype(dtype)
+
+    def samples(self, generate, function):
+        # type: (object, object) -> Computation
+        """function(samples) -> tensors; generate(device) gives the samples, with all generators seeded."""
+        return Computation("samples", function, generate=generate, upstream=self.upstream)
 
     def program(self, function):
         # type: (object) -> Computation

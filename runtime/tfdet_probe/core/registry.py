@@ -5,6 +5,7 @@ import inspect
 import io
 import itertools
 import re
+import string
 from typing import TYPE_CHECKING
 
 from . import meaning
@@ -79,9 +80,10 @@ class Case(object):
         self.family = family
         self.values = values
         self.mode = mode
-        self.source = family.source
+        self.source = family.source.format(**values) if fields(family.source) else family.source
         self.ops = family.ops
-        self.key = case_key(family.__name__, [values[name] for name in sorted(values)], mode)
+        left = sorted(set(values) - set(fields(family.source)))
+        self.key = case_key(family.__name__, [values[name] for name in left], mode)
         self.hash = family.hash
         self.own_gradient = family.own_gradient  # is a gradient function part of the case?
 
@@ -90,9 +92,15 @@ class Case(object):
         return self.family.function(make, **self.values)
 
 
+def fields(source):
+    # type: (str) -> list[str]
+    """The parameters that a source is named after: `op` of some-{op}.  Each of their values is a source by itself."""
+    return [name for _, name, _, _ in string.Formatter().parse(source) if name]
+
+
 def case_key(name, values, mode):
     # type: (str, Iterable[object], str) -> str
-    """values: of the parameters, in the order of their names."""
+    """values: of the parameters that the source is not named after, in the order of their names."""
     return "-".join([name] + [str(value) for value in values] + [mode]).replace("_", "-").lower()
 
 
@@ -100,7 +108,7 @@ def case(source, ops=(), modes=None, unplaced=None, **parameters):
     # type: (str, Iterable[str], Iterable[str] | None, str | None, Sequence[object]) -> Callable[..., CaseFunction]
     """Register a function as the cases of `source`.
 
-    source: the file name (without .toml) under matrix/sources.
+    source: the file name (without .toml) under matrix/sources; in braces a parameter, where each of its values is one.
     ops: raw op types that must be seen to run, each on the asked device.
     modes: of the framework's own and host; none named: all of the framework's.
     unplaced: why there are no ops to look for; without ops a case in a tensor mode needs such a reason.

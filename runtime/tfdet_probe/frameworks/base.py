@@ -96,6 +96,10 @@ class Runner(object):
         """[(op type, device such as GPU:0)] of one run; None where there are no ops to ask for."""
         raise NotImplementedError
 
+    def inputs(self):
+        # type: () -> str | None
+        """A digest of inputs that the framework made; None where the case made them, from a seed."""
+
     def runs_forward(self):
         # type: () -> bool
         """Do the outputs come, and only their gradient does not?"""

@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tfdet.base import console
 from tfdet.base.errors import DataError, Exit, UsageError
+from tfdet.base.paths import Project
 from tfdet.cli.app import load, report_added
+
+if TYPE_CHECKING:
+    from tfdet.matrix.load import Matrix
+    from tfdet.store.records import Record
+    from tfdet.store.signatures import Vouch
 
 
 def add(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="records, one a line")],
     yes: Annotated[bool, typer.Option("--yes", help="take them without being asked (for machines)")] = False,
+    unsigned: Annotated[
+        bool, typer.Option("--unsigned", help="leave the envelopes beside the files: take the records as unsigned")
+    ] = False,
 ) -> None:
-    """Take records from another machine into matrix/evidence: validated, shown, asked for, nothing lost."""
+    """Take records from another machine into matrix/evidence: validated, shown, asked for, nothing lost.
+
+    The envelopes in FILE.intoto.jsonl come with them, and have to be of a key in matrix/keys.
+    """
     from tfdet.publish import views
     from tfdet.store.cases import current_cases
     from tfdet.store.evidence import Store
@@ -26,20 +40,83 @@ def add(
     from tfdet.verdicts.read import changes
 
     project, matrix = load()
-    records = [record for path in files for record in read_records(path)]
+    by_file = {path: list(read_records(path)) for path in files}
+    records = [record for some in by_file.values() for record in some]
     cases = current_cases(project)
     faults = dict.fromkeys(fault for record in records for fault in misfits(matrix, cases, record))
     if faults:
         raise DataError("\n".join(faults), "Nothing was taken. Run the suite of this checkout to measure again.")
-    found = changes(project, records)
+    vouches = [] if unsigned else _vouches(project, matrix, by_file)
+    _tell_idle(matrix, records, vouches)
+    found = changes(project, records, vouches)
     if found:
         console.err().print(views.changes(found))
         _ask_for(len(found), yes)
-    report_added(Store.of(project).add(records))
+    report_added(Store.of(project).add(records, vouches))
+
+
+def _vouches(project: Project, matrix: Matrix, by_file: Mapping[Path, list[Record]]) -> list[Vouch]:
+    """The envelopes that lie beside the files; DataError where one of them does not fit."""
+    from tfdet.store.signatures import Signatures, beside, lines, verified
+
+    signatures = Signatures.of(project, matrix)
+    found, faults = [], []
+    for path, records in by_file.items():
+        for number, line in enumerate(lines(beside(path)), 1):
+            try:
+                found.append(verified(signatures, records, line))
+            except ValueError as error:
+                faults.append(f"{beside(path)}:{number}: {error}")
+    if faults:
+        advice = "Nothing was taken. A key that you believe belongs into matrix/keys (docs/trust.md); else: --unsigned."
+        raise DataError("\n".join(faults), advice)
+    return found
+
+
+def _tell_idle(matrix: Matrix, records: Iterable[Record], vouches: Iterable[Vouch]) -> None:
+    """Say which records will be kept and count for nothing."""
+    signed = {checksum for vouch in vouches for checksum in vouch.batch.checksums}
+    idle = Counter(
+        record.device.model
+        for record in records
+        if record.checksum not in signed and matrix.devices.need_signature(record.device.model)
+    )
+    for model, number in idle.items():
+        console.note(f"{number} unsigned records of {model}: kept, and no table counts them (docs/trust.md)")
+
+
+def sign(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="records, one a line")],
+) -> None:
+    """Sign records with this machine's key: into FILE.intoto.jsonl, or beside the store if FILE lies in it."""
+    from tfdet.store import own_key
+    from tfdet.store.evidence import Store
+    from tfdet.store.records import read_records
+    from tfdet.store.signatures import Signatures, verified
+    from tfdet.store.signing import sealed, sign_beside
+
+    key = own_key.need()
+    project, matrix = load()
+    signatures = Signatures.of(project, matrix)
+    stored = {path.resolve() for path in Store.of(project).files()}
+    for path in files:
+        records = list(read_records(path))
+        if not records:
+            raise DataError(f"{path}: holds no record", "Name a file of records, one JSON object a line.")
+        if path.resolve() not in stored:
+            console.note(f"{len(records)} records signed: {sign_beside(project, path, records, key)}")
+            continue
+        try:
+            vouches = [verified(signatures, records, line) for line in sealed(project, records, key)]
+        except ValueError as error:
+            raise DataError(
+                f"{path}: {error}", "Put the key into matrix/keys first: tfdet key show --signer NAME."
+            ) from error
+        report_added(Store.of(project).add(records, vouches))
 
 
 def _ask_for(count: int, yes: bool) -> None:
-    """No signature vouches for a record: who takes it in does."""
+    """A signature says whose records they are, not that they are right: who takes them in answers for them."""
     if yes:
         return
     if not sys.stdin.isatty():

@@ -11,11 +11,11 @@ import typer
 
 from tfdet.base import console
 from tfdet.base.errors import Exit, TfdetError, from_system
-from tfdet.cli import audit, bundle, evidence, host, locate, run, site, tables, vgpu
+from tfdet.cli import audit, bundle, evidence, host, key, locate, rebuild, run, site, tables, vgpu
 from tfdet.cli.app import every_command
 
 _COMMANDS = (
-    host.doctor, host.envs, host.build, run.run, tables.status, tables.show, tables.recipe,
+    host.doctor, host.envs, host.build, run.run, tables.status, tables.show, tables.recipe, rebuild.rebuild,
     audit.audit, locate.locate, bundle.bundle, vgpu.vgpu, site.site,
 )  # fmt: skip
 
@@ -30,7 +30,12 @@ def _application() -> typer.Typer:
         app.command(context_settings={"ignore_unknown_options": own_words})(command)
     store = typer.Typer(no_args_is_help=True, help="The evidence store, matrix/evidence.")
     store.command("add")(evidence.add)
+    store.command("sign")(evidence.sign)
     app.add_typer(store, name="evidence")
+    keys = typer.Typer(no_args_is_help=True, help="The key by which this machine signs its records.")
+    keys.command("new")(key.new)
+    keys.command("show")(key.show)
+    app.add_typer(keys, name="key")
     return app
 
 

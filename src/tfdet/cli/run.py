@@ -84,5 +84,5 @@ def _show_run(project: Project, records: list[Record], out: Path | None) -> None
     from tfdet.verdicts.read import load_status
 
     ran = {CellKey(r.environment, r.device.model, r.source, r.solution) for r in records}
-    status = load_status(project, [out], store=False) if out else load_status(project)
+    status = load_status(project, [out], store=False) if out else load_status(project, unsigned=True)
     console.out().print(views.cells(cell for cell in status.cells if cell.key in ran))

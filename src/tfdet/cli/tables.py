@@ -26,6 +26,9 @@ def status(
         list[str] | None,
         typer.Option(help="only this environment (again: several)", autocompletion=environments),
     ] = None,
+    unsigned: Annotated[
+        bool, typer.Option("--unsigned", help="count records of GPUs that nobody signed, too (docs/trust.md)")
+    ] = False,
     as_json: Json = False,
     as_csv: Csv = False,
     as_junit: Junit = False,
@@ -39,6 +42,8 @@ def status(
         raise UsageError("--write and --check together", "Give one of them.")
     if (write or check) and records:
         raise UsageError("--with does not go with --write or --check", "Take the records in first: tfdet evidence add.")
+    if (write or check) and unsigned:
+        raise UsageError("--unsigned does not go with --write or --check", "No table counts unsigned records of GPUs.")
     if (write or check) and env:
         raise UsageError("--env does not go with --write or --check", "The tables are always whole.")
     if only and not records:
@@ -46,7 +51,7 @@ def status(
     project = find_project()
     if write or check:
         project.need_checkout("--write" if write else "--check")
-    found = load_status(project, records or [], store=not only)
+    found = load_status(project, records or [], store=not only, unsigned=unsigned)
     for key in env or []:
         found.matrix.environment(key)
     contradictions = found.contradictions()
@@ -108,6 +113,7 @@ def show(
 ) -> None:
     """One environment and source: every record, the claims, how to re-run it."""
     from tfdet.publish import exports, views
+    from tfdet.site.facts import Facts
     from tfdet.store import costs
     from tfdet.store.evidence import Store
     from tfdet.store.records import read_records
@@ -125,16 +131,16 @@ def show(
         for record in read_records(path)
         if record.source == source
     ]
+    facts = Facts(project, found)
     if as_json:
         from tfdet.site import cells
-        from tfdet.site.facts import Facts
 
-        print_json(cells.content(Facts(project, found), env, source, records))
+        print_json(cells.content(facts, env, source, records))
         return
     if as_csv:
         console.write(exports.as_csv([exports.record_row(record) for record in records]))
         return
-    for part in views.show(found, env, source, records, costs.of_source(project, env, source)):
+    for part in views.show(found, env, source, records, costs.of_source(project, env, source), facts.vouched):
         console.out().print(part)
 
 

@@ -117,11 +117,21 @@ class Applied(_Model):
     words: Words
 
 
+class ByHand(_Model):
+    """A culprit that only a change of the program mends."""
+
+    op_type: Words
+    file: Words | None
+    line: int
+    lines: list[Words]
+
+
 class Fix(_Model):
     """What came of the advice, applied from outside."""
 
     result: Literal["repeats", "differs", "fails", "by hand"]
     applied: list[Applied]
+    by_hand: list[ByHand] = []
     ratio: float | None
     error: Words | None
     with_: Outcomes = Field(alias="with")

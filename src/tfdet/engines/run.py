@@ -6,9 +6,11 @@ import contextlib
 import errno
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
@@ -19,12 +21,18 @@ from tfdet.engines.base import Engine, Request, Selection, inside
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import Environment
 from tfdet.matrix.plan import cells, write_plan
+from tfdet.store import own_key
 from tfdet.store.evidence import Added, Store
 from tfdet.store.migrate import OLDEST
 from tfdet.store.misfits import device_faults
 from tfdet.store.records import Record, read_records
+from tfdet.store.signatures import Signatures, verified
+from tfdet.store.signing import sealed, sign_beside
 from tfdet_common.journal import SCHEMA, BadRecords, Journal, is_written
 from tfdet_common.lifeline import PATIENCE
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 # The worst of several runs is the exit code of all.
 _GRAVITY = [Exit.OK, Exit.CONTRADICTED, Exit.NO_DEVICE, Exit.RUN_FAILED, Exit.USAGE, Exit.INTERRUPTED]
@@ -70,11 +78,12 @@ def run_environment(
     """
     environment = matrix.environment(key)
     _check_selection(matrix, key, selection)
+    signer = own_key.load()  # before anything is run: a key that is no good is told here
     plan = write_plan(matrix, key, project.work / "plans" / f"{key}.json")
     name = f"{key}-{selection.device}"
     with _journal(project, name, out) as journal:
         if out is None:
-            _take_stranded(project, name)
+            _take_stranded(project, name, partial(_taken, project, matrix, signer))
         engine = engine_for(project, environment, engine_name)
         kind = matrix.devices.called(selection.device)
         request = Request(key=key, environment=environment, plan=plan, journal=journal, selection=selection, kind=kind)
@@ -90,10 +99,24 @@ def run_environment(
         if faults := [fault for record in records for fault in device_faults(matrix.devices, record)]:
             raise DataError("\n".join(dict.fromkeys(faults)), f"Nothing was taken from {journal}.")
         added = None
+        here = [record for record in records if record.environment == key]  # --out may hold others
         if out is None:
-            added = Store.of(project).add(records)
+            added = _taken(project, matrix, signer, records)
             journal.unlink(missing_ok=True)
+        elif signer and here:
+            sign_beside(project, out, here, signer)
     return RunResult(Exit(code), records, added)
+
+
+def _taken(project: Project, matrix: Matrix, signer: Ed25519PrivateKey | None, records: list[Record]) -> Added:
+    """Into the store, signed if this machine has a key, and the key is believed."""
+    vouches = []
+    for line in sealed(project, records, signer) if signer else []:
+        try:
+            vouches.append(verified(Signatures.of(project, matrix), records, line))
+        except ValueError as error:
+            console.note(f"kept as unsigned: {error} (docs/trust.md)")
+    return Store.of(project).add(records, vouches)
 
 
 def _check_selection(matrix: Matrix, key: str, selection: Selection) -> None:
@@ -162,7 +185,7 @@ def _check_writable(out: Path) -> None:
         raise UsageError(f"--out {out}: {error.strerror}: {error.filename}", "Name a file in your folder.") from error
 
 
-def _take_stranded(project: Project, name: str) -> None:
+def _take_stranded(project: Project, name: str, take: Callable[[list[Record]], Added] | None = None) -> None:
     """Records of runs that were interrupted beside another one: nobody would come back to their journals."""
     for path in sorted(project.journals.glob(f"{name}-*/records.jsonl")):
         if not path.parent.name.removeprefix(f"{name}-").isdigit():
@@ -174,7 +197,7 @@ def _take_stranded(project: Project, name: str) -> None:
                 Journal(str(path), schemas=(OLDEST, SCHEMA))  # cuts off a line that a kill has torn
             except BadRecords as error:
                 raise DataError(str(error).partition(";")[0], "Move that file away; nothing was run.") from error
-            added = Store.of(project).add(read_records(path))
+            added = (take or Store.of(project).add)(list(read_records(path)))
             path.unlink()
             console.note(f"{added.taken} records of an interrupted run taken")
 

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -138,11 +138,19 @@ def _make(folder: Path, python: Path, version: str, lock: Path, pinned: str) -> 
     (folder / "complete").touch()
 
 
+def as_pip_is_told(environ: Mapping[str, str]) -> dict[str, str]:
+    """For uv, which reads nothing of pip's: where pip is told to find more wheels (a CPU build, say), uv looks too."""
+    told = {"UV_EXTRA_INDEX_URL": environ.get("PIP_EXTRA_INDEX_URL")}
+    told["UV_FIND_LINKS"] = ",".join(environ.get("PIP_FIND_LINKS", "").split())
+    return {name: value for name, value in told.items() if value} | dict(environ)
+
+
 def run_uv(arguments: Sequence[str], version: str) -> None:
     """Run uv, its progress shown; its failure in one line of cause and one of advice."""
     process = subprocess.Popen(
-        [find_uv_bin(), *arguments], stderr=subprocess.PIPE, text=True, preexec_fn=partial(die_with, os.getpid())
-    )
+        [find_uv_bin(), *arguments], env=as_pip_is_told(os.environ), stderr=subprocess.PIPE, text=True,
+        preexec_fn=partial(die_with, os.getpid()),
+    )  # fmt: skip
     said: list[str] = []
     assert process.stderr is not None
     for line in process.stderr:

@@ -31,6 +31,9 @@ class Kind(Model):
     backs: Backing = Field(description="what its records are; only measured ones back a claim, or contradict it")
     named: bool = Field(default=False, description="its records name the GPU (stack.gpu), and its model's key is made of that")
     needs_driver: bool = Field(default=False, description="a run needs NVIDIA's driver, and in a container its runtime")
+    signed: bool = Field(
+        default=False, description="its records count only under a signature that matrix/keys believes: few can run them again"
+    )
     virtual: bool = Field(default=False, description="the folder vgpu/ stands for its vendor's libraries")
     models: Text | None = Field(default=None, description="a pattern of its models' keys, where nothing else tells them")
     details: list[Text] = Field(default=[], description="what its records may say in device.details")
@@ -54,6 +57,11 @@ class Devices:
         """What the records of this model are; where they emulate a GPU, they never pass for a GPU's."""
         kind = self.kind(device)
         return kind.backs if kind else "measured"
+
+    def need_signature(self, device: str) -> bool:
+        """Do records of this model count only where somebody who is believed signed them?"""
+        kind = self.kind(device)
+        return kind is None or kind.signed
 
     def claimed_as(self, device: str) -> Device | None:
         """The word under which claims speak of this model; None where none does.

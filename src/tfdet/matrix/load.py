@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,8 +12,10 @@ import tomli
 from pydantic import ValidationError
 
 from tfdet.base.errors import DataError, unknown
+from tfdet.matrix import ops
 from tfdet.matrix.check import dangling, disagreeing, includes, line_of, strangers
 from tfdet.matrix.devices import Devices, Kind
+from tfdet.matrix.keys import Keys, PublicKey
 from tfdet.matrix.models import NONE, Environment, Framework, Model, Solution, Source
 
 M = TypeVar("M", bound=Model)
@@ -29,6 +31,7 @@ class Matrix:
     sources: dict[str, Source]
     solutions: dict[str, Solution]
     devices: Devices
+    keys: Keys = field(default_factory=Keys)
 
     def environment(self, key: str) -> Environment:
         return _get("environment", key, self.environments)
@@ -48,6 +51,7 @@ class Matrix:
             {key: one for key, one in self.sources.items() if one.framework in kept},
             {key: one for key, one in self.solutions.items() if one.framework in kept},
             self.devices,
+            self.keys,
         )
 
     @cached_property
@@ -77,17 +81,22 @@ def load_matrix(folder: Path) -> Matrix:
         faults.append(f"{control}: not there; it is the control of every other solution")
     if faults:
         raise DataError("\n".join(faults), "Bring it back: git checkout matrix")
+    environments = _load_folders(folder / "environments", Environment, faults)
+    written = _load_folders(folder / "sources", Source, faults)
     found = Matrix(
         _load_folder(folder / "frameworks", Framework, faults),
-        _load_folders(folder / "environments", Environment, faults),
-        _load_folders(folder / "sources", Source, faults),
+        environments,
+        ops.sources(folder, environments) | written,
         _load_folders(folder / "solutions", Solution, faults),
         Devices(_load_folder(folder / "devices", Kind, faults)),
+        Keys(_load_folder(folder / "keys", PublicKey, faults)),
     )
+    faults += [f"{folder}/{fault}" for fault in found.keys.faults(found.devices.kinds)]
     faults += strangers(folder)
-    faults += dangling(folder, found.sources)
+    faults += dangling(folder, written)
     faults += includes(folder, found.solutions)
-    faults += disagreeing(folder, found.sources, found.environments)
+    faults += disagreeing(folder, written, environments)
+    faults += ops.faults(folder)
     return _faultless(found, faults)
 
 

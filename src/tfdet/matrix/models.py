@@ -60,6 +60,8 @@ class Framework(Model):
     )
     published: bool = Field(default=False, description="its tables stand in README.md and docs, its library is shipped")
     columns: list[Column] = Field(default=[], description="of the GPU tables")
+    page: Text | None = Field(default=None, description="the page under docs on which its ops' own lists stand")
+    recipe: list[Text] = Field(default=[], description="solutions whose lines, one after another, are the recipe")
     cite: list[Text] = Field(min_length=1)
 
 
@@ -74,6 +76,7 @@ class Pip(Model):
     cpu: Text = Field(description="requirement of the CPU build")
     gpu: Text = Field(description="requirement of the GPU build")
     constraints: list[Text] = Field(default=[], description="bounds without which it does not import or work")
+    beside: list[Text] = Field(default=[], description="what the suite imports beside the framework, NumPy and pytest")
 
 
 class Environment(Model):
@@ -211,7 +214,7 @@ class SourceAudit(Model):
         return self
 
 
-Group = Literal["gpu-confirmed", "gpu-historic", "gpu-possible", "gpu-later", "gpu-candidate", "not-gpu", "beyond"]
+Group = Literal["gpu-confirmed", "gpu-historic", "gpu-possible", "gpu-later", "gpu-candidate", "not-gpu", "beyond", "op"]
 _GROUPS: Final[tuple[Group, ...]] = get_args(Group)
 
 
@@ -267,11 +270,18 @@ class Source(Model):
         return _GROUPS.index(self.group), self.order
 
 
+# What a framework's adapter knows to call.
+Call = Literal[
+    "enable_op_determinism", "keras_set_random_seed", "patch", "enable_determinism",
+    "use_deterministic_algorithms", "use_deterministic_algorithms_warn_only", "cudnn_deterministic",
+]  # fmt: skip
+
+
 class Apply(Model):
     """How the probe applies a solution inside a fresh process."""
 
     env: dict[str, str] = {}
-    call: Literal["enable_op_determinism", "keras_set_random_seed", "patch", "enable_determinism"] | None = None
+    call: Call | None = None
     seed: int | None = None
     threads: int | None = Field(default=None, ge=1)
     options: dict[str, int] = Field(default={}, description="what a case reads by make.option(name, default)")

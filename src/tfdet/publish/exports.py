@@ -34,8 +34,12 @@ def _plain(value: Any) -> Any:
 
 
 def cell_row(cell: StatusCell) -> dict[str, Any]:
-    """As `status --json`; of the audit what it found."""
-    return {**cell.as_json(), "audit": cell.finding.what if cell.finding else None}
+    """As `status --json`; of the audit what it found, of signers who agrees, or what each says."""
+    said = {
+        "signers_agreeing": " and ".join(side.signer for side in cell.cell.signers),
+        "disagreement": cell.signed_text if cell.cell.apart else "",
+    }
+    return {**cell.as_json(), **said, "audit": cell.finding.what if cell.finding else None}
 
 
 def record_row(record: Record) -> dict[str, Any]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tfdet.matrix.devices import GPU
 from tfdet.matrix.models import Environment
 from tfdet.verdicts import known
+from tfdet.verdicts.infer import CellKey, Verdict
 from tfdet.verdicts.status import Status
 from tfdeterminism.version import __version__
 
@@ -24,6 +26,8 @@ def recipe_text(status: Status, key: str, installed: bool = False) -> str:
     installed: whether this tfdet came as a package, and so does the other.
     """
     environment = status.matrix.environment(key)
+    if not status.matrix.frameworks[environment.framework].published:
+        return "\n".join(_of_solutions(status, key))
     recipe = known.recipe_of(environment)
     lines = [
         f"# {key}: {environment.image}",
@@ -43,10 +47,45 @@ def recipe_text(status: Status, key: str, installed: bool = False) -> str:
 
 def remaining_rows(status: Status, key: str) -> list[dict[str, Any]]:
     """What stays a source there, for machines."""
+    if not status.matrix.frameworks[status.matrix.environment(key).framework].published:
+        return [
+            {"source": source, "title": status.matrix.sources[source].title, "says": says, "measured": measured}
+            for source, says, measured in _left(status, key)
+        ]
     return [
         {"source": r.source, "title": status.matrix.sources[r.source].title, "says": r.says, "measured": r.measured}
         for r in known.remaining(status, key)
     ]
+
+
+def _of_solutions(status: Status, key: str) -> Iterator[str]:
+    """The lines of the framework's own solutions, and the ops that stay."""
+    environment = status.matrix.environment(key)
+    framework = status.matrix.frameworks[environment.framework]
+    yield f"# {key}: {framework.name} {environment.framework_version}"
+    told: set[str] = set()
+    for solution in (status.matrix.solutions[name] for name in framework.recipe):
+        yield from ("", f"# {solution.name.replace('`', '')}: {solution.when or solution.description}".strip())
+        yield from (line for line in solution.recipe if not line.startswith("import ") or line not in told)
+        told.update(solution.recipe)
+    left = list(_left(status, key))
+    yield from ("", "# avoid, or expect differences or an error:" if left else "# no op is known as one to avoid")
+    yield from (f"#   {status.matrix.sources[source].title}: {says}" for source, says, _ in left)
+
+
+def _left(status: Status, key: str) -> Iterator[tuple[str, str, bool]]:
+    """(source, what it does under the recipe's first solution, was that measured?)"""
+    environment = status.matrix.environment(key)
+    solution = status.matrix.frameworks[environment.framework].recipe[0]
+    words = {Verdict.NONDETERMINISTIC: "differs", Verdict.RAISES: "raises an error"}
+    for source in status.matrix.of(environment.framework).sources:
+        cells = [status.cell(CellKey(key, device, source, solution)) for device in (*status.measuring, GPU)]
+        seen = next((cell for cell in cells if cell.cell.verdict in words), None)
+        refused = [cell.key.device for cell in cells if cell.says == "raises"]
+        if seen:
+            yield source, f"{words[seen.cell.verdict]} (measured on {seen.key.device})", True
+        elif refused:
+            yield source, f"raises an error on a {refused[0].upper()} (documented)", False
 
 
 def _getting_it(installed: bool) -> list[str]:

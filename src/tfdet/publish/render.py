@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -15,12 +16,14 @@ from tfdet.base.errors import DataError, Exit, TfdetError
 from tfdet.base.files import write_whole
 from tfdet.base.paths import Project
 from tfdet.base.visible import visible
+from tfdet.matrix import ops
 from tfdet.matrix.devices import CPU
 from tfdet.matrix.models import Group
-from tfdet.publish import advice, audit_tables, tables
+from tfdet.publish import advice, audit_tables, join, tables
 from tfdet.store.cases import current_cases
 from tfdet.store.evidence import Store
 from tfdet.store.misfits import misfits
+from tfdet.store.signatures import SUFFIX, Signatures, folder_of
 from tfdet.verdicts import known
 from tfdet.verdicts.status import Status
 from tfdeterminism import recipes
@@ -44,6 +47,8 @@ _TARGETS = {
     "docs/status/measured.md": ("measured", "provenance"),
     "docs/audit-findings.md": ("found", "apart", "unclaimed", "variables", "messages", "provenance"),
 }
+# And those of a framework's page.
+_PAGE = ("coverage", "join", "disagreements", "provenance")
 
 
 def write(project: Project, status: Status) -> list[Path]:
@@ -76,14 +81,21 @@ def _vouch(project: Project, status: Status) -> None:
     faults = [fault for record in records for fault in misfits(status.matrix, cases, record)]
     if faults:
         raise DataError("\n".join(dict.fromkeys(faults)), "Measure again, or mend the matrix.")
+    if forged := Signatures.of(project, status.matrix).faults():
+        raise DataError(
+            "\n".join(forged), "An envelope that no key vouches for is taken out: git checkout matrix/signatures."
+        )
 
 
 def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
     """(file, its text, what its text should be) of each target."""
-    status = replace(status, matrix=status.matrix.published)
+    whole, status = status, replace(status, matrix=status.matrix.published)
     blocks = _blocks(project, status)
     texts = []
-    for name, expected in _TARGETS.items():
+    pages = {f"docs/{f.page}": key for key, f in whole.matrix.frameworks.items() if f.page}
+    for name, expected in {**_TARGETS, **dict.fromkeys(pages, _PAGE)}.items():
+        if name in pages:
+            blocks = _blocks(project, status, join.joins(project.matrix, whole, pages[name]))
         path = project.root / name
         old = path.read_bytes().decode("utf-8")
         found = [match["name"] for match in _BLOCK.finditer(old)]
@@ -92,13 +104,17 @@ def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
                 f"{path}: its markers are not those of {', '.join(expected)}, each once",
                 "Restore the lines <!-- tfdet:begin NAME --> and <!-- tfdet:end NAME -->.",
             )
-        texts.append((path, old, _BLOCK.sub(lambda match: match[1] + blocks[match["name"]] + match[4], old)))
+        texts.append((path, old, _filled(old, blocks)))
     for path, text in ((project.known, known.text(status)), (project.advice, advice.text(status))):
         texts.append((path, path.read_bytes().decode("utf-8") if path.exists() else "", text))
     return texts
 
 
-def _blocks(project: Project, status: Status) -> dict[str, str]:
+def _filled(text: str, blocks: Mapping[str, str]) -> str:
+    return _BLOCK.sub(lambda match: match[1] + blocks[match["name"]] + match[4], text)
+
+
+def _blocks(project: Project, status: Status, joins: Sequence[join.Join] = ()) -> dict[str, str]:
     """Every block's text, by name."""
     folder = files("tfdet.publish") / "templates"
     sources = {item.name: item.read_text("utf-8") for item in folder.iterdir() if item.name.endswith(".md.j2")}
@@ -112,6 +128,8 @@ def _blocks(project: Project, status: Status) -> dict[str, str]:
         keep_trailing_newline=True,
     )
     context = {
+        "joins": joins,
+        "title": ops.title,
         "columns": tables.columns(status),
         "cell": lambda key, column: tables.claim_cell(status, key, column),
         "groups": {group: (title, _group(status, group)) for group, title in tables.GROUPS.items()},
@@ -137,9 +155,10 @@ def provenance(project: Project) -> dict[str, object]:
     """What the tables were made from: any change of a record or a claim changes the fingerprint."""
     digest = hashlib.sha256()
     records = 0
-    files_read = [*project.matrix.rglob("*.toml"), *project.evidence.glob("*/*.jsonl"), *project.audits.glob("*.json")]
+    evidence, signatures = project.evidence.glob("*/*.jsonl"), folder_of(project.evidence).glob(f"*/*{SUFFIX}")
+    files_read = [*project.matrix.rglob("*.toml"), *evidence, *signatures, *project.audits.glob("*.json")]
     for path in sorted(files_read):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(project.matrix)}\n{len(content)}\n".encode() + content)
-        records += content.count(b"\n") if path.suffix == ".jsonl" else 0
+        records += content.count(b"\n") if path.suffix == ".jsonl" and not path.name.endswith(SUFFIX) else 0
     return {"records": records, "fingerprint": digest.hexdigest()[:16]}

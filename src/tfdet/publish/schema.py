@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from tfdet.matrix.devices import Kind
+from tfdet.matrix.keys import PublicKey
 from tfdet.matrix.models import Environment, Framework, Model, Solution, Source
 from tfdet.store.audits import StoredAudit
 from tfdet.store.costs import Cost
@@ -18,6 +19,7 @@ def schemas() -> dict[str, str]:
     models: dict[str, type[Model]] = {
         "framework": Framework,
         "device": Kind,
+        "key": PublicKey,
         "environment": Environment,
         "source": Source,
         "solution": Solution,

@@ -26,6 +26,7 @@ GROUPS: dict[Group, str] = {
     "gpu-candidate": "Candidates: found in the binaries, named by no document",
     "not-gpu": "Sources that have nothing to do with a GPU",
     "beyond": "Sources beyond TensorFlow",
+    "op": "Ops that the framework ships sample inputs for",
 }
 
 

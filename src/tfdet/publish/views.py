@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -18,6 +18,7 @@ from tfdet.store.costs import Cost
 from tfdet.store.records import Record
 from tfdet.verdicts.infer import Cell, CellKey, Verdict
 from tfdet.verdicts.read import Change
+from tfdet.verdicts.rebuild import Rebuilt
 from tfdet.verdicts.status import Status, StatusCell
 from tfdeterminism.trace.analyse import magnitude
 
@@ -70,6 +71,16 @@ def changes(found: Iterable[Change]) -> Facts:
         key, now = change.after.key, verdict_text(change.before.cell)
         table.add(key.environment, key.device, key.source, key.solution, now if now.plain else "never run",
                   verdict_text(change.after.cell), change.after.backing_text)  # fmt: skip
+    return table
+
+
+def rebuilt(found: Iterable[Rebuilt]) -> Facts:
+    """Cells of others beside what they came to here."""
+    table = Facts("environment", "device", "source", "solution", "theirs", "ours", "")
+    for one in found:
+        key = one.key
+        table.add(key.environment, key.device, key.source, key.solution, verdict_text(one.theirs),
+                  verdict_text(one.ours), one.answer)  # fmt: skip
     return table
 
 
@@ -163,7 +174,12 @@ def _mark(verdict: Verdict) -> Text:
 
 
 def show(
-    found: Status, env: str, source: str, records: Sequence[Record], costs: Sequence[Cost]
+    found: Status,
+    env: str,
+    source: str,
+    records: Sequence[Record],
+    costs: Sequence[Cost],
+    vouched: Callable[[Record], str] = lambda record: "",
 ) -> list[RenderableType]:
     """One environment and source, whole."""
     entry = found.matrix.source(source)
@@ -176,7 +192,8 @@ def show(
             parts.append(Text(f"  {claim.device}: {claim.says} by {' or '.join(claim.solutions)}  [{claim.cite[0]}]"))
     parts += _audit(found, env, source)
     parts.append(Text("\nrecords", style="bold"))
-    parts.append(_records(records))
+    parts.append(_records(records, vouched))
+    parts += _idle(found, records, vouched)
     if costs:
         parts += [Text("\nwhat replacing the op costs", style="bold"), _costs(costs)]
     parts.append(Text("\nnot run, and why", style="bold"))
@@ -217,15 +234,25 @@ def _audit(found: Status, env: str, source: str) -> list[RenderableType]:
     return parts
 
 
-def _records(records: Sequence[Record]) -> Facts:
+def _idle(found: Status, records: Sequence[Record], vouched: Callable[[Record], str]) -> list[RenderableType]:
+    """Devices whose unsigned records are there and count for nothing."""
+    devices = {r.device.model for r in records if vouched(r) == "unsigned"}
+    return [
+        Text(f"  unsigned records of {model} count in no table; what they would say: tfdet status --unsigned")
+        for model in sorted(devices)
+        if found.matrix.devices.need_signature(model)
+    ]
+
+
+def _records(records: Sequence[Record], vouched: Callable[[Record], str]) -> Facts:
     table = Facts("case", "solution", "device", "observation", "differed", "distinct", "ulp", "median", "ran on",
-                   "machine", "started", "what it said")  # fmt: skip
+                   "machine", "started", "vouched for", "what it said")  # fmt: skip
     for r in records:
         median = f"{r.median_seconds * 1e3:.2f} ms" if r.median_seconds is not None else ""
         said = f"{r.error.type}: {r.error.message}" if r.error else ""
         table.add(r.case, r.solution, r.device.model, r.observation, f"{r.differed}/{r.runs}", str(r.distinct),
                   "" if r.max_ulp is None else str(r.max_ulp), median, " ".join(r.ran_on), r.machine, r.started,
-                  said[:160])  # fmt: skip
+                  vouched(r), said[:160])  # fmt: skip
     return table
 
 

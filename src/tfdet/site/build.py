@@ -130,7 +130,7 @@ class _Work:
         """Its records are read once, and are gone after its pages."""
         # What came with tfdet and what its user added may hold the same record: it counts once.
         found = {r.checksum: r for path in self.evidence.by_environment[key] for r in read_records(path)}
-        records = list(found.values())
+        records = [record for record in found.values() if self.facts.counts(record)]
         for page in cells.pages(self.facts, key, records):
             self.writer.write(page)
         return History(self.evidence.hashes).changes(records), numbers.Apart.of(records)

@@ -152,7 +152,7 @@ def _shards(facts: Facts, records: list[Record]) -> Iterator[tuple[list[Record],
     for record in sorted(
         records, key=lambda r: (r.device.model, order.get(r.solution, 0), r.case, r.started, r.checksum)
     ):
-        text = fragment("record", r=record)
+        text = fragment("record", r=record, vouched=facts.vouched(record))
         size = max(len(text), len(record.line()))
         if kept and size > room:
             yield kept, shown

@@ -15,6 +15,8 @@ from tfdet.publish.tables import span
 from tfdet.site import words
 from tfdet.store import costs
 from tfdet.store.costs import Cost
+from tfdet.store.records import Record
+from tfdet.store.signatures import UNSIGNED, Signatures, Standing
 from tfdet.verdicts.read import load_status
 from tfdet.verdicts.status import Status, StatusCell
 from tfdet_probe.core import meaning
@@ -43,6 +45,26 @@ class Facts:
     @property
     def matrix(self) -> Matrix:
         return self.status.matrix
+
+    @cached_property
+    def _standings(self) -> dict[tuple[str, str], Standing]:
+        return {}
+
+    def standing(self, record: Record) -> Standing:
+        """What the envelopes of its device and environment say."""
+        place = record.device.model, record.environment
+        if place not in self._standings:
+            self._standings[place] = Signatures.of(self.project, self.matrix).at(*place)
+        return self._standings[place]
+
+    def vouched(self, record: Record) -> str:
+        """Who vouches for it, in words."""
+        return self.standing(record).why(record.checksum, record.started)
+
+    def counts(self, record: Record) -> bool:
+        """Has it a say in any cell?  What has none is shown to nobody: it may be anybody's."""
+        signer = self.standing(record).of(record.checksum, record.started)
+        return bool(signer) or (signer == UNSIGNED and not self.matrix.devices.need_signature(record.device.model))
 
     @cached_property
     def cells(self) -> list[StatusCell]:

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
+from tfdet.matrix import ops
 from tfdet_probe import frameworks
 from tfdet_probe.core import meaning
-from tfdet_probe.core.registry import case_key, code_hash
+from tfdet_probe.core.registry import case_key, code_hash, fields
 
 _NO_PARAMETERS = ("ops", "modes", "unplaced")
 
@@ -40,10 +41,18 @@ def current_cases(project: Project) -> Cases:
         constants, modes = _constants(tree), _modes(path.parent.name)
         for name, case in meaning.of_cases(text).items():
             keys = _keys(functions[name], constants, modes) if name in functions else None
-            found[case.source, code_hash(case.text)] = keys
+            named = _named(project, path.parent.name) if fields(case.source) else [case.source]
+            found.update({(source, code_hash(case.text)): keys for source in named})
     for old, new in earlier_hashes(project.evidence).items():
         found.update({(source, old): keys for (source, code), keys in found.items() if code == new})
     return Cases(found)
+
+
+def _named(project: Project, framework: str) -> list[str]:
+    """The sources of a case that is named after a parameter, whose values the framework's builds tell."""
+    names = ops.load_names(project.matrix, framework)
+    known = ops.load_ops(project.matrix, framework).values()
+    return sorted({names.prefix + op.key for some in known for op in some.ops}) if names else []
 
 
 def current_hashes(project: Project) -> dict[str, set[str]]:
@@ -88,7 +97,8 @@ def _keys(
     given = {word.arg: word.value for word in call.keywords if word.arg}
     try:
         modes = ast.literal_eval(_value(given["modes"], constants)) if "modes" in given else framework_modes
-        names = sorted(set(given) - set(_NO_PARAMETERS))
+        source = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else ""
+        names = sorted(set(given) - {*_NO_PARAMETERS, *fields(str(source))})
         values = [ast.literal_eval(_value(given[name], constants)) for name in names]
     except ValueError:
         return None

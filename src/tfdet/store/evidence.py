@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from filelock import FileLock
 
@@ -17,6 +18,7 @@ from tfdet.base.files import write_whole
 from tfdet.base.paths import Project
 from tfdet.store.cases import earlier_hashes
 from tfdet.store.records import Record, checksums, read_records
+from tfdet.store.signatures import SUFFIX, UNSIGNED, Vouch, claimed, folder_of, lines
 
 
 @dataclass
@@ -50,22 +52,40 @@ class Store:
     def read(self, path: Path) -> Iterator[Record]:
         """The records of one file of the store: each where its key says, sorted, none twice."""
         before: tuple[str, ...] | None = None
+        signed = self._signed(path)
         for record in read_records(path):
             if (record.device.model, record.environment) != (path.parent.name, path.stem):
                 raise DataError(f"{path}: holds a record of {record.device.model}/{record.environment}")
-            if before is not None and before >= _order(record):
+            order = _order(record, signed)
+            if before is not None and before >= order:
                 raise DataError(f"{path}: {' '.join(record.key)} is there twice, or out of its order")
-            before = _order(record)
+            before = order
             yield record
 
-    def merged(self, records: Iterable[Record]) -> tuple[dict[Path, list[Record]], Added]:
+    def envelopes(self, path: Path) -> list[str]:
+        """What lies in the store for a file of it."""
+        places = dict.fromkeys(_envelopes_of(place) for place in (self._brought(path), path))
+        return [line for place in places for line in lines(place)]
+
+    def _signed(self, path: Path, more: Iterable[str] = ()) -> Mapping[str, str]:
+        """{checksum: key} of the place of a file of the store."""
+        own = self.own / path.parent.name / path.name
+        return claimed([*self.envelopes(own), *more])
+
+    def merged(
+        self, records: Iterable[Record], vouches: Iterable[Vouch] = ()
+    ) -> tuple[dict[Path, list[Record]], Added]:
         """The files that would change, with all that would be known of their place then; nothing is written."""
-        added = Added()
+        added, more = Added(), [vouch.line for vouch in vouches]
         by_file: dict[Path, list[Record]] = defaultdict(list)
         for record in records:
             by_file[self.path(record.device.model, record.environment)].append(record)
         earlier = earlier_hashes(self.folder)
-        return {path: _merge(self._there(path), news, added, earlier) for path, news in by_file.items()}, added
+        kept = {}
+        for path, news in by_file.items():
+            told = _Told(earlier, self._signed(path, more))
+            kept[path] = _merge(self._there(path), news, added, told)
+        return kept, added
 
     def _there(self, path: Path) -> list[Record]:
         """All that is known of one device and environment."""
@@ -75,11 +95,16 @@ class Store:
     def _brought(self, path: Path) -> Path:
         return self.folder / path.relative_to(self.own)
 
-    def add(self, records: Iterable[Record]) -> Added:
-        """Take records in, all or none.  None is lost: a statement gives way only to the same one, better made."""
+    def add(self, records: Iterable[Record], vouches: Iterable[Vouch] = ()) -> Added:
+        """Take records in, all or none, with the envelopes that vouch for them.
+
+        None is lost: a statement gives way only to the same one of the same key, better made.
+        """
+        vouches = list(vouches)
         self.own.mkdir(parents=True, exist_ok=True)
         with FileLock(self.own / ".store.lock"):
-            merged, added = self.merged(records)
+            merged, added = self.merged(records, vouches)
+            self._keep(vouches)  # first: an envelope without its records vouches for nothing
             for path, kept in merged.items():
                 brought = self._brought(path)
                 known = checksums(brought) if brought != path and brought.exists() else ()
@@ -87,15 +112,46 @@ class Store:
                 write_whole(path, text, kept="no record was changed")
         return added
 
+    def _keep(self, vouches: Iterable[Vouch]) -> None:
+        for vouch in vouches:
+            path = _envelopes_of(self.path(*vouch.place))
+            told = lines(path)
+            if vouch.line not in told:
+                write_whole(path, "".join(f"{line}\n" for line in [*told, vouch.line]), kept="no envelope was lost")
 
-def _order(record: Record) -> tuple[str, ...]:
-    return (record.source, record.case, record.solution, *record.origin, record.case_hash, record.observation)
+
+def _envelopes_of(path: Path) -> Path:
+    """Of a file of records of the store."""
+    return folder_of(path.parents[1]) / path.parent.name / f"{path.stem}{SUFFIX}"
 
 
-def _merge(olds: list[Record], news: list[Record], added: Added, earlier: Mapping[str, str]) -> list[Record]:
-    kept = {_statement(record, earlier): record for record in olds}
+class _Told(NamedTuple):
+    """What no record says of itself: the hash of its case as it is made today; {checksum: the key that signed it}."""
+
+    earlier: Mapping[str, str]
+    signed: Mapping[str, str]
+
+    def case(self, record: Record) -> str:
+        return self.earlier.get(record.case_hash, record.case_hash)
+
+    def place(self, record: Record) -> tuple[str, ...]:
+        """Records of different keys, or of none, never give way to each other: an unsigned one may be anybody's."""
+        return (*record.key, *record.origin, self.signed.get(record.checksum, UNSIGNED))
+
+    def statement(self, record: Record) -> tuple[str, ...]:
+        """What makes two records the same statement: only such a one may be replaced."""
+        return (*self.place(record), self.case(record), record.observation)
+
+
+def _order(record: Record, signed: Mapping[str, str]) -> tuple[str, ...]:
+    return (record.source, record.case, record.solution, *record.origin, record.case_hash, record.observation,
+            signed.get(record.checksum, UNSIGNED))  # fmt: skip
+
+
+def _merge(olds: list[Record], news: list[Record], added: Added, told: _Told) -> list[Record]:
+    kept = {told.statement(record): record for record in olds}
     for record in news:
-        statement = _statement(record, earlier)
+        statement = told.statement(record)
         old = kept.get(statement)
         if old is not None and not _better(record, old):
             added.known += 1
@@ -103,14 +159,9 @@ def _merge(olds: list[Record], news: list[Record], added: Added, earlier: Mappin
         added.replaced += old is not None
         added.taken += 1
         kept[statement] = record
-    current = _without_superseded(list(kept.values()), earlier)
+    current = _without_superseded(list(kept.values()), told)
     _name_conflicts(current, news, added)
-    return sorted(current, key=_order)
-
-
-def _statement(record: Record, earlier: Mapping[str, str]) -> tuple[str, ...]:
-    """What makes two records the same statement: only such a one may be replaced."""
-    return (*record.key, *record.origin, earlier.get(record.case_hash, record.case_hash), record.observation)
+    return sorted(current, key=lambda record: _order(record, told.signed))
 
 
 def _better(record: Record, old: Record) -> bool:
@@ -118,18 +169,14 @@ def _better(record: Record, old: Record) -> bool:
     return record.checksum != old.checksum and record.runs >= old.runs and record.started >= old.started
 
 
-def _without_superseded(records: list[Record], earlier: Mapping[str, str]) -> list[Record]:
+def _without_superseded(records: list[Record], told: _Told) -> list[Record]:
     """Where a machine measured a changed case anew, its records of the older form are needed no more."""
     newest: dict[tuple[str, ...], Record] = {}
     for record in records:
-        place = (*record.key, *record.origin)
+        place = told.place(record)
         if place not in newest or newest[place].started < record.started:
             newest[place] = record
-
-    def case(record: Record) -> str:
-        return earlier.get(record.case_hash, record.case_hash)
-
-    return [r for r in records if case(newest[(*r.key, *r.origin)]) == case(r)]
+    return [r for r in records if told.case(newest[told.place(r)]) == told.case(r)]
 
 
 def _name_conflicts(records: list[Record], news: list[Record], added: Added) -> None:

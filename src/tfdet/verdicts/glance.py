@@ -34,7 +34,7 @@ class _First(_Part, frozen=True, gc=False):
     repeat: int
 
 
-class _Glance(Seen, frozen=True, gc=False):
+class Glance(Seen, frozen=True, gc=False):
     """And what the rules need of a record whose checksum vouches for the rest; they bound its numbers."""
 
     schema: Literal[1, 2]
@@ -51,23 +51,23 @@ class _Glance(Seen, frozen=True, gc=False):
     checksum: str
 
 
-_decode = msgspec.json.Decoder(_Glance).decode
+_decode = msgspec.json.Decoder(Glance).decode
 
 
-def _facts(g: _Glance, kind: str) -> Facts:
+def _facts(g: Glance, kind: str) -> Facts:
     first, error = g.first_differing, g.error
     return Facts(kind, g.model, g.observation, g.repeats, g.relaunches, g.runs, g.differed, g.distinct,
                  len(g.digests), (first.relaunch, first.repeat) if first else None, g.max_ulp, g.max_absolute,
                  g.seconds is not None, error.kind if error else None)  # fmt: skip
 
 
-def _kind(g: _Glance) -> str:
+def _kind(g: Glance) -> str:
     if isinstance(g.device, str) != (g.schema == 1):
         raise ValueError(f"a record of schema {g.schema} with the device of another")
     return first_kind(g.device) if isinstance(g.device, str) else g.device.kind
 
 
-def glance(path: Path, devices: Devices, skip: Container[str] = ()) -> Iterator[Seen]:
+def glance(path: Path, devices: Devices, skip: Container[str] = ()) -> Iterator[Glance]:
     """The records of a file of the store as inference sees them, but for those whose checksum is in `skip`.
 
     DataError names every faulty line.

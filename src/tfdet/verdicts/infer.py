@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import combinations
 from statistics import median
 from typing import NamedTuple, get_args
 
@@ -67,6 +68,19 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
         return device if isinstance(device, str) else device.model
 
 
+class Side(NamedTuple):
+    """What the records of one signer say by themselves.  machines: by which they made them."""
+
+    signer: str
+    verdict: Verdict
+    runs: int
+    differed: int
+    machines: frozenset[str]
+
+    def as_json(self) -> dict[str, object]:
+        return {**self._asdict(), "verdict": str(self.verdict), "machines": sorted(self.machines)}
+
+
 class CellKey(NamedTuple):
     environment: str
     device: str
@@ -82,7 +96,8 @@ class Cell:
     those whose own control differed).  bound95: upper 95 % bound on the chance that a run differs,
     None where a run did.
     proven, cases: how many cases' own control differed, of how many that ran (a case counts once a machine).
-    machines: how many the verdict rests on.
+    machines: how many the verdict rests on; agreeing: how many of these say the same by themselves.
+    sides: by signer; without any, nobody signed what the verdict rests on.
     """
 
     verdict: Verdict
@@ -92,6 +107,29 @@ class Cell:
     cases: int = 0
     time_ratio: float | None = None
     machines: int = 0
+    agreeing: int = 0
+    sides: tuple[Side, ...] = ()
+
+    @property
+    def signed(self) -> bool:
+        return bool(self.sides)
+
+    @property
+    def signers(self) -> list[Side]:
+        """Those who say the same by themselves."""
+        return [side for side in self.sides if side.verdict is self.verdict]
+
+    @property
+    def apart(self) -> bool:
+        """Do signers say different things?  That one could not run it is no answer of theirs."""
+        mute = (Verdict.STALE, Verdict.UNSUPPORTED, Verdict.FAILED)
+        return len({side.verdict for side in self.sides if side.verdict not in mute}) > 1
+
+    @property
+    def verified(self) -> bool:
+        """Two signers say the same, each by machines of their own, and none says otherwise."""
+        pairs = combinations((side.machines for side in self.signers), 2)
+        return not self.apart and any(one.isdisjoint(other) for one, other in pairs)
 
     @property
     def bound95(self) -> float | None:
@@ -106,7 +144,7 @@ def bound95(runs: int) -> float:
 
 
 _Key = tuple[str, str, str, str]  # equal to the CellKey of these, and made sooner
-_Place = tuple[str, str]  # case, machine: what one machine did proves nothing about another
+_Place = tuple[str, str, str]  # case, machine, signer: what one did proves nothing about another
 
 
 class _Case:
@@ -139,13 +177,13 @@ class Evidence:
         self._cells: dict[_Key, dict[_Place, _Case]] = defaultdict(dict)
         self._stale: set[_Key] = set()
 
-    def add(self, seen: Seen) -> None:
+    def add(self, seen: Seen, signer: str = "") -> None:
         key = (seen.environment, seen.model, seen.source, seen.solution)
         if seen.case_hash not in self._hashes.get(seen.source, ()):
             self._stale.add(key)
             return
         cases = self._cells[key]
-        place = (seen.case, seen.machine)
+        place = (seen.case, seen.machine, signer)
         case = cases.get(place)
         if case is None:
             case = cases[place] = _Case()
@@ -163,10 +201,39 @@ class Evidence:
         cases = self._cells.get(key)
         if not cases:
             return Cell(Verdict.STALE if key in self._stale else Verdict.BLANK)
-        return _infer(key.solution, cases, self._cells.get(key._replace(solution=NONE), {}))
+        controls = self._cells.get(key._replace(solution=NONE), {})
+        whole = _infer(key.solution, cases, controls)
+        machines, signers = (
+            _parts(whole, key.solution, cases, controls, 1),
+            _parts(whole, key.solution, cases, controls, 2),
+        )
+        agreeing = sum(part.verdict is whole.verdict for part in machines.values())
+        sides = tuple(
+            Side(
+                name, part.verdict, part.runs, part.differed, frozenset(place[1] for place in cases if place[2] == name)
+            )
+            for name, part in sorted(signers.items())
+            if name
+        )
+        return replace(whole, agreeing=min(agreeing, whole.machines), sides=sides)
 
 
-def _infer(solution: str, cases: Mapping[_Place, _Case], controls: Mapping[_Place, _Case]) -> Cell:
+_Cases = Mapping[_Place, _Case]
+
+
+def _parts(whole: Cell, solution: str, cases: _Cases, controls: _Cases, by: int) -> dict[str, Cell]:
+    """What each machine (by: 1) or signer (2) says by itself."""
+    names = {place[by] for place in cases}
+
+    def own(among: _Cases, name: str) -> _Cases:
+        return {place: case for place, case in among.items() if place[by] == name}
+
+    if len(names) == 1:
+        return {names.pop(): whole}
+    return {name: _infer(solution, own(cases, name), own(controls, name)) for name in names}
+
+
+def _infer(solution: str, cases: _Cases, controls: _Cases) -> Cell:
     ran = {name: case for name, case in cases.items() if case.observed != _UNSUPPORTED}
     differing = set() if solution == NONE else {name for name, case in controls.items() if case.observed & _DIFFERS}
     proven = {name: case for name, case in ran.items() if name in differing}
@@ -181,7 +248,7 @@ def _infer(solution: str, cases: Mapping[_Place, _Case], controls: Mapping[_Plac
         proven=len(proven),
         cases=len(ran),
         time_ratio=_time_ratio(ran, controls) if solution != NONE else None,
-        machines=len({machine for _, machine in weighed or cases}),
+        machines=len({machine for _, machine, _ in weighed or cases}),
     )
 
 

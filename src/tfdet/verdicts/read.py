@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,36 +13,44 @@ from pathlib import Path
 from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
 from tfdet.matrix.devices import Devices
+from tfdet.matrix.keys import Keys
 from tfdet.matrix.load import load_matrix
 from tfdet.store.audits import load_all
 from tfdet.store.cases import current_hashes
 from tfdet.store.evidence import Store
 from tfdet.store.misfits import device_faults
 from tfdet.store.records import Record, checksums, read_records
+from tfdet.store.signatures import UNSIGNED, Signatures, Standing, Vouch, beside, lines
 from tfdet.verdicts.findings import prepare
-from tfdet.verdicts.glance import glance, seen
+from tfdet.verdicts.glance import Glance, glance, seen
 from tfdet.verdicts.infer import Cell, CellKey, Evidence, Seen
 from tfdet.verdicts.status import Status, StatusCell
 
 PARALLEL_BYTES = 64 << 20
 
 
-def load_status(project: Project, extra: Iterable[Path] = (), store: bool = True) -> Status:
+def load_status(project: Project, extra: Iterable[Path] = (), store: bool = True, unsigned: bool = False) -> Status:
     """Matrix and evidence of a checkout; `extra` files of records are looked at, not taken in.
 
     store: whether the checkout's own evidence is looked at.  A record in both counts once.
+    unsigned: whether records count that nobody signed, of devices whose records have to be.  In `extra` they do: who
+    names a file knows whose it is.
     """
+    extra = list(extra)
     matrix = load_matrix(project.matrix)
+    signatures = Signatures.of(project, matrix, [line for path in extra for line in lines(beside(path))])
     more = {record.checksum: record for path in extra for record in read_records(path)}
     if faults := [fault for record in more.values() for fault in device_faults(matrix.devices, record)]:
         raise DataError("\n".join(dict.fromkeys(faults)), "Nothing was taken from these files.")
     files = Store.of(project).files() if store else []
-    by_place: dict[tuple[str, str], tuple[list[Path], list[Seen]]] = defaultdict(lambda: ([], []))
+    by_place: dict[tuple[str, str], _Place] = defaultdict(lambda: ([], []))
     for path in files:
         by_place[path.parent.name, path.stem][0].append(path)
     for record in more.values():
-        by_place[record.device.model, record.environment][1].append(seen(record))
-    judge = partial(_judge, matrix.devices, current_hashes(project), frozenset(more))
+        by_place[record.device.model, record.environment][1].append(_signable(record))
+    judge = partial(
+        _judge, matrix.devices, current_hashes(project), frozenset(more), signatures=signatures, unsigned=unsigned
+    )
     parts = _spread(judge, list(by_place.values()), sum(path.stat().st_size for path in files))
     audits = {key: audit for key, audit in load_all(project).items() if key in matrix.environments}
     return Status(
@@ -53,7 +61,37 @@ def load_status(project: Project, extra: Iterable[Path] = (), store: bool = True
     )
 
 
-_Place = tuple[list[Path], list[Seen]]  # one device and environment: its file in the store, and what comes beside
+_Signable = tuple[Seen, str, str]  # and its checksum, and when it was started
+_Place = tuple[list[Path], list[_Signable]]  # one device and environment: its files, and what comes beside the store
+
+
+def _signable(record: Record) -> _Signable:
+    return seen(record), record.checksum, record.started
+
+
+class _Scale:
+    """Records of one device and environment on two sides: what somebody who is believed signed, and the rest.
+
+    What is signed decides alone; where nothing is, the rest speaks, as what it is.
+    """
+
+    def __init__(self, hashes: Mapping[str, set[str]], standing: Standing) -> None:
+        self._standing = standing
+        self._signed, self._unsigned = Evidence(hashes), Evidence(hashes)
+
+    def add(self, records: Iterable[_Signable], unsigned: bool) -> None:
+        """unsigned: do records count that nobody signed?"""
+        for record, checksum, started in records:
+            signer = self._standing.of(checksum, started)
+            if signer:
+                self._signed.add(record, signer)
+            elif signer == UNSIGNED and unsigned:
+                self._unsigned.add(record)
+
+    def cells(self) -> dict[CellKey, Cell]:
+        signed = {key: self._signed.cell(key) for key in self._signed.cell_keys()}
+        rest = {key: self._unsigned.cell(key) for key in self._unsigned.cell_keys()}
+        return {**rest, **{key: cell for key, cell in signed.items() if key not in rest or cell.signed}}
 
 
 @dataclass(frozen=True)
@@ -64,31 +102,43 @@ class Change:
     after: StatusCell
 
 
-def changes(project: Project, records: Iterable[Record]) -> list[Change]:
+def changes(project: Project, records: Iterable[Record], vouches: Sequence[Vouch] = ()) -> list[Change]:
     """What these records, taken into the store, would change in the tables; they are not taken."""
-    found, store = load_status(project), Store.of(project)
-    merged, _ = store.merged(records)
-    evidence = Evidence(current_hashes(project))
-    for kept in merged.values():
-        evidence.extend(seen(record) for record in kept)
-    then = replace(found, verdicts={**found.verdicts, **{key: evidence.cell(key) for key in evidence.cell_keys()}})
-    touched = sorted(evidence.cell_keys(), key=found._order)
+    found, store, hashes = load_status(project), Store.of(project), current_hashes(project)
+    merged, _ = store.merged(records, vouches)
+    signatures = Signatures.of(project, found.matrix, [vouch.line for vouch in vouches])
+    now: dict[CellKey, Cell] = {}
+    for path, kept in merged.items():
+        scale = _Scale(hashes, signatures.at(path.parent.name, path.stem))
+        scale.add(map(_signable, kept), not found.matrix.devices.need_signature(path.parent.name))
+        now |= scale.cells()
+    then = replace(found, verdicts={**found.verdicts, **now})
+    touched = sorted(now, key=found._order)
     pairs = [Change(found.cell(key), then.cell(key)) for key in touched]
     return [pair for pair in pairs if pair.before.cell != pair.after.cell]
 
 
 def _judge(
-    devices: Devices, hashes: Mapping[str, set[str]], skip: frozenset[str], place: _Place
+    devices: Devices,
+    hashes: Mapping[str, set[str]],
+    skip: frozenset[str],
+    place: _Place,
+    signatures: Signatures = Signatures(Keys(), {}),  # noqa: B008  (it is never changed)
+    unsigned: bool = False,
 ) -> dict[CellKey, Cell]:
     """The verdicts of one device and environment: no other has a say in them."""
-    evidence = Evidence(hashes)
     paths, beside = place
-    evidence.extend(beside)
+    model, environment = (
+        (paths[0].parent.name, paths[0].stem) if paths else (beside[0][0].model, beside[0][0].environment)
+    )
+    scale = _Scale(hashes, signatures.at(model, environment))
+    scale.add(beside, True)
+    counts = unsigned or not devices.need_signature(model)
     for path in paths:
-        evidence.extend(_in_its_place(path, glance(path, devices, skip)))
+        scale.add(_in_its_place(path, glance(path, devices, skip)), counts)
         if path != paths[-1]:  # a newer tfdet may bring what its user had added
             skip |= checksums(path)
-    return {key: evidence.cell(key) for key in evidence.cell_keys()}
+    return scale.cells()
 
 
 def _spread(
@@ -102,9 +152,9 @@ def _spread(
         yield from pool.map(judge, places)
 
 
-def _in_its_place(path: Path, records: Iterable[Seen]) -> Iterator[Seen]:
+def _in_its_place(path: Path, records: Iterable[Glance]) -> Iterator[_Signable]:
     place = path.parent.name, path.stem
     for record in records:
         if (record.model, record.environment) != place:
             raise DataError(f"{path}: holds a record of {record.model}/{record.environment}")
-        yield record
+        yield record, record.checksum, record.started

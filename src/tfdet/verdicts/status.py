@@ -21,9 +21,9 @@ _AGAINST = {
     "raises": (Verdict.NONDETERMINISTIC, Verdict.DETERMINISTIC, Verdict.TOO_FEW, Verdict.NOT_SHOWN),
 }
 
-# What a card and the emulation of one cannot both show.
+# What two cannot both show: a card and its emulation, one machine and another.
 _EQUAL = (Verdict.DETERMINISTIC, Verdict.TOO_FEW, Verdict.NOT_SHOWN)
-_APART = [
+APART = [
     *({Verdict.NONDETERMINISTIC, other} for other in (*_EQUAL, Verdict.RAISES)),
     *({Verdict.RAISES, other} for other in _EQUAL),
 ]
@@ -64,7 +64,19 @@ class StatusCell:
         if self.backing != "measured":
             return self.backing
         number = self.cell.machines
-        return "measured by a single machine" if number == 1 else f"measured by {number} machines"
+        return f"measured by {'a single machine' if number == 1 else f'{number} machines'}, {self.signed_text}"
+
+    @property
+    def signed_text(self) -> str:
+        """Who vouches for what was seen, and whether they agree: no side is left out."""
+        cell = self.cell
+        if cell.apart:
+            return "signers disagree: " + "; ".join(
+                f"{s.signer} says {s.verdict} ({s.differed} of {s.runs} runs differed)" for s in cell.sides
+            )
+        if cell.verified:
+            return f"verified: {' and '.join(side.signer for side in cell.signers)} say the same"
+        return f"signed by {' and '.join(side.signer for side in cell.sides)}" if cell.signed else "unsigned"
 
     @property
     def contradiction(self) -> str | None:
@@ -92,6 +104,11 @@ class StatusCell:
             "proven": self.cell.proven,
             "cases": self.cell.cases,
             "machines": self.cell.machines,
+            "machines_agreeing": self.cell.agreeing,
+            "signed": self.cell.signed,
+            "signers_agreeing": [side.signer for side in self.cell.signers],
+            "verified": self.cell.verified,
+            "disagreement": [side.as_json() for side in self.cell.sides] if self.cell.apart else [],
             "audit": self.finding.as_json() if self.finding else None,
         }
 
@@ -202,7 +219,7 @@ class Status:
             for key in (key for key in self.verdicts if key.device == gpu):
                 for model in self.emulated:
                     card, other = self.verdict(key), self.verdict(key._replace(device=model))
-                    if {card.verdict, other.verdict} in _APART:
+                    if {card.verdict, other.verdict} in APART:
                         yield (
                             f"{key.source} under {key.solution} in {key.environment}: "
                             f"{gpu} measured {card.verdict}, {model} emulated {other.verdict}"

@@ -8,10 +8,8 @@ import json
 import os
 import sys
 
-import numpy
-
 from .. import usage
-from . import comparison, path, processes, text
+from . import comparison, path, picture, processes, text
 from . import format as trace_format
 from .align import Pair, Run
 from .describe import Describer
@@ -20,8 +18,6 @@ from .verdict import Verdict
 
 SAME, DIVERGED, STRUCTURE = 0, 1, 2
 CODES = {"same": SAME, "diverged": DIVERGED, "structure": STRUCTURE}
-_FRONT = 240  # records around the first difference that are shown
-_STEPS = 400  # bars of the picture
 _SUSPECTS = 8
 
 
@@ -70,8 +66,8 @@ class Difference(object):
         self.values = comparison.of(pair)
         self.moment = _moment(verdict, starts)
         self.open = _open_lines(runs[0])
-        self.steps = _binned(verdict.steps())
-        self.front = _front(verdict)
+        self.steps = picture.steps(verdict)
+        self.front = picture.front(verdict)
 
     def _tell_of(self, verdict):
         """What is no culprit and makes the runs differ nevertheless."""
@@ -336,28 +332,3 @@ def _merged(notes):
 
 def _about(header):
     return {name: header.get(name) for name in ("argv", "tensorflow", "python", "level", "steps", "devices", "xla")}
-
-
-def _binned(steps):
-    """At most _STEPS of [first step, records, differing]: neighbours taken together."""
-    width = -(-len(steps) // _STEPS) or 1
-    return [[int(steps[at][0])] + [int(sum(one[column] for one in steps[at:at + width])) for column in (1, 2)]
-            for at in range(0, len(steps), width)]
-
-
-def _front(verdict):
-    """Records of the first differing step around the root, in the order of the run that has them."""
-    if verdict.first_step is None:
-        return []
-    slots = verdict.front(verdict.first_step)
-    root = (verdict.roots or [verdict.before])[0]
-    at = numpy.flatnonzero(slots == root.slot) if root.slot is not None else []
-    start = max(0, int(at[0]) - _FRONT // 4) if len(at) else 0
-    shown = []
-    for slot in slots[start:start + _FRONT].tolist():
-        group = int(verdict.pair.groups_of(slot))
-        _, one = verdict.pair.definition(group)
-        shown.append({"op": one["op"], "name": one["node"], "output": one["output"], "kind": one["kind"],
-                      "state": "culprit" if slot in [r.slot for r in verdict.roots] else verdict.state(slot),
-                      "file": one["file"], "line": one["line"], "function": one["function"]})
-    return shown

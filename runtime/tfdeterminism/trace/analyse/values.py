@@ -28,6 +28,7 @@ _STORED = {"bool": "|u1", "bfloat16": "<u2", "float16": "<f2", "float32": "<f4",
            "complex128": "<c16", "int8": "|i1", "int16": "<i2", "int32": "<i4", "int64": "<i8", "uint8": "|u1",
            "uint16": "<u2", "uint32": "<u4", "uint64": "<u8"}
 _LENGTH = struct.Struct("<I")
+DIMENSIONS = 32  # that any NumPy has
 _LARGEST = 1 << 40  # elements of a tensor
 
 
@@ -103,12 +104,13 @@ def _sound(head):
         return False
     counts = [head[name] for name in ("step", "occurrence", "order", "nan", "inf")] + head["shape"]
     counts += [head[name] for name in ("key", "first") if head.get(name) is not None]
-    if not all(type(one) is int and 0 <= one < _LARGEST for one in counts):
+    if not all(type(one) is int and 0 <= one < _LARGEST for one in counts) or len(head["shape"]) > DIMENSIONS:
         return False
     named = head["kind"] in KINDS and head["role"] in ROLES and (head.get("key") is None) == (head["kind"] != "op")
     elements = _elements(head["shape"])
     inside = head["nan"] + head["inf"] <= elements and (head.get("first") is None) == (not head["nan"] + head["inf"])
-    return named and head["stride"] >= 1 and inside and elements < _LARGEST and (head.get("first") or 0) <= elements
+    inside = inside and elements < _LARGEST and (head.get("first") or 0) < max(elements, 1)
+    return named and inside and head["stride"] >= 1
 
 
 def _elements(shape):

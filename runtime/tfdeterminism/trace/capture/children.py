@@ -4,7 +4,6 @@ A fork goes on with the probes that it has inherited. What is executed anew find
 PYTHONPATH, and in a variable what it shall do when it imports TensorFlow; until then it loads nothing of us.
 """
 
-import atexit
 import inspect
 import json
 import os
@@ -12,7 +11,7 @@ import subprocess
 import threading
 
 from ...wrap import Wrappers
-from .identity import Identity, script_of
+from .identity import script_of
 
 VARIABLE = "TFDET_TRACE"
 _HOOK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hook")
@@ -89,17 +88,3 @@ class Children(object):
         with self._lock:
             self._started[script] = number = self._started.get(script, 0) + 1
         return "{}-{}".format(script, number)
-
-
-def begin():
-    """Called by the hook in a Python that a traced program has started, just before it imports TensorFlow."""
-    from . import recording
-    if VARIABLE not in os.environ or recording.is_on():
-        return
-    told = json.loads(os.environ[VARIABLE])
-    replaced = told["pid"] == os.getpid()
-    identity = Identity.called(told["identity"]["parent"]) if replaced else Identity(**told["identity"])
-    made = recording.Recording(told["out"], told["level"], told["steps"], told["capture"], told["xla"], told["values"],
-                               identity)
-    made.start()
-    atexit.register(made.stop)

@@ -107,7 +107,7 @@ class Values(object):
 
     def _keep(self, head, array, limit, step):
         array = numpy.asarray(array)
-        if form.is_kept(array.dtype.name):
+        if form.is_kept(array.dtype.name) and array.ndim <= form.DIMENSIONS:
             with self._lock:
                 self._write(head, array, limit, step)
 

@@ -21,6 +21,7 @@ def install(recording):
     recorder, wrappers = recording.recorder, Wrappers()
     weights = SessionWeights(recorder, wrappers)
     labels = Labels(recorder, weights, wrappers)
+    labels.know_living()
     keys = Keys(recorder, labels)
     capture = Capture(recorder, recording.capture) if recording.captures() else None
     Sessions(recorder, keys, labels, weights, capture, wrappers)

@@ -1,5 +1,6 @@
 """Names for variables, by which a read finds the write before it."""
 
+import gc
 import weakref
 
 from .. import digest
@@ -35,25 +36,34 @@ class Labels(object):
         for one in variables:
             self._follow_one(one if isinstance(one, tf.BaseVariable) else getattr(one, "value", one))
 
-    def _follow_one(self, variable):
+    def know_living(self):
+        """Variables that are there before recording begins: what is read of them is no value from Python. Whose they
+        are is not known, and so they do not count among what is trained."""
+        if tf.context.context_safe() is None:  # nothing has run yet
+            return
+        living = [one for one in gc.get_objects() if issubclass(type(one), tf.BaseVariable)]
+        for one in sorted(living, key=lambda one: (one.name, str(getattr(one, "_unique_id", "")))):
+            self._follow_one(one, counted=False)
+
+    def _follow_one(self, variable, counted=True):
         handle = getattr(variable, "_handle", None)
         if self._recorder.active and isinstance(variable, tf.BaseVariable) and handle is not None \
-                and tf.is_eager(handle) and id(handle) not in self._by_handle:
-            self._follow(variable, handle)
+                and tf.is_eager(handle):
+            if id(handle) not in self._by_handle:
+                self._follow(variable, handle)
+            if counted and getattr(variable, "trainable", False):
+                self._alive.setdefault(self._by_handle[id(handle)], weakref.ref(variable))
 
     def _follow(self, variable, handle):
         label = self._recorder.definitions.label(variable.name.partition(":")[0])
         self._by_handle[id(handle)] = label
         self._recorder.eager.name_variable(self._unnamed.pop(id(handle), []), label)
         self._shaped.setdefault(_form(variable), {})[label] = weakref.ref(variable)
-        trainable = bool(getattr(variable, "trainable", False))
-        if trainable:
-            self._alive[label] = weakref.ref(variable)
-        weakref.finalize(variable, self._gone, label, handle, variable.dtype, trainable).atexit = False
+        weakref.finalize(variable, self._gone, label, handle, variable.dtype).atexit = False
 
-    def _gone(self, label, handle, dtype, trainable):
+    def _gone(self, label, handle, dtype):
         self._by_handle.pop(id(handle), None)
-        if trainable and self._alive.pop(label, None) is not None and self._recorder.active:
+        if self._alive.pop(label, None) is not None and self._recorder.active:
             value = self._digest(handle, dtype)
             if value is not None:
                 self._final[label] = value

@@ -36,7 +36,9 @@ class Levels(object):
         self._local = threading.local()
         self._ids = {}
         wrappers.wrap(tf.backprop.GradientTape, "gradient", self._gradient)
-        wrappers.wrap(tf.optional("tensorflow.python.ops.gradients_util"), "_GradientsHelper", self._graph_gradient)
+        helper = tf.optional("tensorflow.python.ops.gradients_util")
+        if hasattr(helper, "_GradientsHelper"):
+            wrappers.wrap(helper, "_GradientsHelper", self._graph_gradient)
         if recorder.level in ("weights", "layers") or recorder.values is not None:
             recorder.at_step(self._weights)
 

@@ -1,0 +1,16 @@
+"""What an exception of PyTorch means: raises, unsupported or crashed."""
+
+import re
+
+# Its own refusals, and cuBLAS's where its workspace is not set.
+_DETERMINISM = re.compile(r"does not have a deterministic implementation|[Dd]eterministic behavior was enabled")
+_NO_KERNEL = re.compile(r"not implemented for '|has no attribute '|[Nn]ot (currently |yet )?(implemented|supported)"
+                        r"|[Cc]ould not run '")
+
+
+def classify(error):
+    if _DETERMINISM.search(str(error)):
+        return "raises"
+    if isinstance(error, NotImplementedError) or _NO_KERNEL.search(str(error)):
+        return "unsupported"
+    return "crashed"

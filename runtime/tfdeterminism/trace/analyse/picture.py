@@ -1,0 +1,32 @@
+"""What the page draws of a comparison: a bar for each step, and the records around the first difference."""
+
+import numpy
+
+_FRONT = 240  # records around the first difference that are shown
+_STEPS = 400  # bars
+
+
+def steps(verdict):
+    """At most _STEPS of [first step, records, differing]: neighbours taken together."""
+    found = verdict.steps()
+    width = -(-len(found) // _STEPS) or 1
+    return [[int(found[at][0])] + [int(sum(one[column] for one in found[at:at + width])) for column in (1, 2)]
+            for at in range(0, len(found), width)]
+
+
+def front(verdict):
+    """Records of the first differing step around the root, in the order of the run that has them."""
+    if verdict.first_step is None:
+        return []
+    slots = verdict.front(verdict.first_step)
+    root = (verdict.roots or [verdict.before])[0]
+    at = numpy.flatnonzero(slots == root.slot) if root.slot is not None else []
+    start = max(0, int(at[0]) - _FRONT // 4) if len(at) else 0
+    shown = []
+    for slot in slots[start:start + _FRONT].tolist():
+        group = int(verdict.pair.groups_of(slot))
+        _, one = verdict.pair.definition(group)
+        shown.append({"op": one["op"], "name": one["node"], "output": one["output"], "kind": one["kind"],
+                      "state": "culprit" if slot in [r.slot for r in verdict.roots] else verdict.state(slot),
+                      "file": one["file"], "line": one["line"], "function": one["function"]})
+    return shown

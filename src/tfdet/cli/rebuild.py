@@ -1,0 +1,101 @@
+"""`tfdet rebuild`: run what others measured again, and say whether it comes out the same."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from tfdet.base import console
+from tfdet.base.errors import Exit, Interrupted, TfdetError, UsageError
+from tfdet.base.paths import Project, find_project
+from tfdet.cli.app import print_json
+from tfdet.cli.options import Device, Json, environments
+from tfdet_common.defaults import MOST, RUN
+
+if TYPE_CHECKING:
+    from tfdet.engines.base import Selection
+    from tfdet.matrix.load import Matrix
+    from tfdet.verdicts.infer import CellKey
+    from tfdet.verdicts.status import Status
+
+
+def _share(text: str) -> float:
+    """5% is 0.05."""
+    found = re.fullmatch(r"(\d+(?:[.]\d+)?)%", text)
+    if found is None or not 0 < float(found[1]) <= 100:
+        raise UsageError(f"--sample {text}", "Give a share of the cells, such as 5%.")
+    return float(found[1]) / 100
+
+
+def rebuild(
+    env: Annotated[list[str] | None, typer.Argument(metavar="[ENV]...", autocompletion=environments)] = None,
+    sample: Annotated[str, typer.Option(metavar="SHARE", help="of their cells, such as 5%")] = "5%",
+    device: Annotated[Device, typer.Option(help="where the ops run")] = "cpu",
+    seed: Annotated[int | None, typer.Option(help="choose the same cells again")] = None,
+    engine: Annotated[Literal["docker", "venv"] | None, typer.Option(help="default: venv where pip can build")] = None,
+    repeats: Annotated[int, typer.Option(min=1, max=MOST, help="repeats in one process")] = RUN.repeats,
+    relaunches: Annotated[int, typer.Option(min=1, max=MOST, help="fresh processes")] = RUN.relaunches,
+    out: Annotated[Path, typer.Option(help="keep the records in this file")] = Path("rebuild.jsonl"),
+    as_json: Json = False,
+) -> None:
+    """Run randomly chosen cells of other machines again, and say which come out the same."""
+    from tfdet.engines.base import Selection
+    from tfdet.publish import views
+    from tfdet.verdicts.read import load_status
+    from tfdet.verdicts.rebuild import compared
+
+    share, project = _share(sample), find_project()
+    status = load_status(project, unsigned=True)
+    seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
+    chosen = _chosen(project, status, env or list(status.matrix.environments), device, share, seed)
+    console.note(f"{len(chosen)} cells, by --seed {seed}")
+    _run(project, status.matrix, chosen, Selection(device=device, repeats=repeats, relaunches=relaunches), engine, out)
+    again = load_status(project, [out] if out.exists() else [], store=False)
+    found = compared(status, again, chosen)
+    if as_json:
+        print_json({"seed": seed, "cells": [one.as_json() for one in found]})
+    else:
+        console.out().print(views.rebuilt(found))
+    told = Counter(one.answer for one in found)
+    console.note(f"{told['agrees']} agree, {told['disagrees']} disagree, {told['undecided']} undecided; records: {out}")
+    raise typer.Exit(Exit.CONTRADICTED if told["disagrees"] else Exit.OK)
+
+
+def _chosen(project: Project, status: Status, among: list[str], device: str, share: float, seed: int) -> list[CellKey]:
+    from tfdet.store.evidence import Store
+    from tfdet.store.records import read_records
+    from tfdet.verdicts.rebuild import of_others, sample
+    from tfdet_common.machine import machine_name
+
+    for key in among:
+        status.matrix.environment(key)
+    records = (r for path in Store.of(project).files() if path.stem in among for r in read_records(path))
+    cells = of_others(status, records, machine_name(), device, among)
+    if not cells:
+        raise UsageError(f"no other machine measured anything there that can be run on the {device}", "Name another.")
+    return sample(cells, share, seed)
+
+
+def _run(
+    project: Project, matrix: Matrix, chosen: list[CellKey], how: Selection, engine: str | None, out: Path
+) -> None:
+    """One environment that cannot be brought up leaves its cells undecided, and the rest goes on."""
+    from tfdet.engines.run import run_environment
+    from tfdet.verdicts.rebuild import by_run
+
+    for (key, solution), sources in by_run(chosen).items():
+        console.note(f"{key} under {solution}: {' '.join(sources)}")
+        try:
+            run_environment(
+                project, matrix, key, replace(how, sources=tuple(sources), solutions=(solution,)), engine, out
+            )
+        except Interrupted:
+            raise
+        except TfdetError as error:
+            console.complain(error)

@@ -1,0 +1,128 @@
+"""Whom this repository believes: matrix/keys, one file a public key."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from tfdet.matrix.devices import is_model
+from tfdet.matrix.models import Environment, Model, Text
+
+_BEGIN, _END = "-----BEGIN PUBLIC KEY-----", "-----END PUBLIC KEY-----"
+_ED25519: Final = bytes.fromhex("302a300506032b6570032100")  # what comes before the 32 bytes: RFC 8410, section 4
+
+
+def raw(pem: str) -> bytes:
+    """The 32 bytes of an Ed25519 public key in PEM; ValueError says why it is none.
+
+    Read without the library for signatures: every command reads the matrix, few verify.
+    """
+    lines = pem.split()
+    if " ".join(lines[:3]) != _BEGIN or " ".join(lines[-3:]) != _END:
+        raise ValueError(f"a public key in PEM stands between {_BEGIN} and {_END}")
+    try:
+        der = base64.b64decode("".join(lines[3:-3]), validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"no base64 between the lines of the PEM: {error}") from error
+    if not der.startswith(_ED25519) or len(der) != len(_ED25519) + 32:
+        raise ValueError("no public key of Ed25519, the one kind that is believed here")
+    return der[len(_ED25519) :]
+
+
+def key_id(public: bytes) -> str:
+    """How envelopes name a key: a hint for the search, no proof of anything."""
+    return hashlib.sha256(public).hexdigest()
+
+
+def _ed25519(pem: str) -> str:
+    raw(pem)
+    return pem
+
+
+class Scope(Model):
+    """What a key is believed of; what is absent narrows nothing."""
+
+    device: Text = Field(description="a kind of device: a file of matrix/devices")
+    models: list[Text] = Field(default=[], description="models of that kind, such as nvidia-h100-80gb-hbm3")
+    framework: Text | None = None
+    lines: list[Literal["stock", "ngc"]] = Field(default=[], description="whose builds")
+
+    def covers(self, model: str, environment: Environment) -> bool:
+        return (
+            is_model(model, self.device)
+            and (not self.models or model in self.models)
+            and self.framework in (None, environment.framework)
+            and (not self.lines or environment.line in self.lines)
+        )
+
+
+class Revoked(Model):
+    on: date
+    why: Text
+
+
+class PublicKey(Model):
+    """A key that this repository believes, or believed."""
+
+    signer: Text = Field(description="who holds it: keys of one holder are one signer where signers are counted")
+    public: Annotated[Text, AfterValidator(_ed25519)] = Field(description="Ed25519, in PEM, as `tfdet key show` prints it")
+    since: date = Field(description="records that were started before are not believed")
+    until: date | None = Field(default=None, description="the last day of which records are believed")
+    believed: list[Scope] = Field(min_length=1, description="of which devices and environments")
+    revoked: Revoked | None = Field(default=None, description="from then on no signature of it counts, whatever its date")
+    notes: str = ""
+
+    @model_validator(mode="after")
+    def _a_span(self) -> PublicKey:
+        if self.until is not None and self.until < self.since:
+            raise ValueError(f"until {self.until} is before since {self.since}")
+        return self
+
+    @property
+    def raw(self) -> bytes:
+        return raw(self.public)
+
+    @property
+    def id(self) -> str:
+        return key_id(self.raw)
+
+    def refuses(self, model: str, environment: Environment | None) -> str:
+        """Why it is not believed of this device and environment; nothing where it is."""
+        if self.revoked:
+            return f"revoked on {self.revoked.on}: {self.revoked.why}"
+        if environment is None or not any(scope.covers(model, environment) for scope in self.believed):
+            return f"not believed of {model} there"
+        return ""
+
+    def spans(self, started: str) -> bool:
+        """Is it believed of a record that was started then?  Days are compared as they are written."""
+        day = started[:10]
+        return str(self.since) <= day and (self.until is None or day <= str(self.until))
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Keys by the names of their files."""
+
+    by_name: Mapping[str, PublicKey] = field(default_factory=dict)
+
+    def named(self, identity: str) -> tuple[str, PublicKey] | None:
+        """The key that an envelope's hint means."""
+        return next(((name, key) for name, key in self.by_name.items() if key.id == identity), None)
+
+    def faults(self, kinds: Mapping[str, object]) -> list[str]:
+        """What no file shows by itself."""
+        first: dict[str, str] = {}
+        told = []
+        for name, key in self.by_name.items():
+            if (other := first.setdefault(key.id, name)) != name:
+                told.append(f"keys/{name}.toml: public: the key of keys/{other}.toml")
+            told += [f"keys/{name}.toml: believed: {s.device!r} is no kind of device" for s in key.believed if s.device not in kinds]
+        return told

@@ -1,0 +1,182 @@
+"""The ops that a framework ships sample inputs for, and what its own lists say of them: data that a program reads out
+of a build (scripts/ops), matrix/ops/<framework>/<environment>.json, and names.toml beside it, written by people.
+
+Each op is a source, with what the lists claim of it; where people wrote a source of that key, theirs is the one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+import tomli
+from pydantic import Field, ValidationError
+
+from tfdet.base.errors import DataError
+from tfdet.matrix.models import Claim, Device, Environment, Model, Source, Text
+
+
+class Op(Model):
+    """One op, on the samples that the suite takes of it."""
+
+    key: Text
+    name: Text
+    variant: str = Field(description="which of the entries of that name")
+    samples: int = Field(ge=0, description="that the suite takes of it on a processor; 0: there are none")
+    dtype: Text
+    backward: bool = Field(description="has it a gradient?")
+    tolerance: float = Field(ge=0, description="by how much the framework's own gradient tests let two runs differ")
+    reached: list[Text] = Field(description="ops of the dispatcher that its first sample runs; none: it raised")
+    tags: list[Text] = Field(description="of those, the tags that speak of determinism")
+
+
+class Entry(Model):
+    """One entry of the documentation's lists."""
+
+    api: Text
+    says: Literal["deterministic", "raises"]
+    devices: list[Device] = Field(min_length=1)
+    backward: bool = Field(description="when it is differentiated only")
+    modes: list[Text] = Field(description="arguments that it speaks of")
+
+
+class Ops(Model):
+    """What scripts/ops read out of one environment."""
+
+    framework_version: Text
+    ops: list[Op]
+    documented: list[Entry]
+
+
+class Name(Model):
+    """Which ops an entry of the documentation's lists means."""
+
+    api: Text
+    modes: list[Text] = Field(default=[], description="the entry's, where there are several of one name")
+    ops: list[Text] = Field(description="their keys; none: no op of the samples is meant")
+    why: str = Field(default="", description="why none")
+
+
+class Names(Model):
+    """names.toml."""
+
+    prefix: Text = Field(description="what the source of an op is called: this, and the op's key")
+    solution: Text = Field(description="which the lists speak of")
+    seeds: Text = Field(description="the solution that is tried on what draws random numbers")
+    cite: list[Text] = Field(min_length=1)
+    names: list[Name] = []
+
+
+def load_ops(folder: Path, framework: str) -> dict[str, Ops]:
+    """By environment."""
+    return {path.stem: _read(path) for path in sorted((folder / "ops" / framework).glob("*.json"))}
+
+
+def _read(path: Path) -> Ops:
+    try:
+        return Ops.model_validate_json(path.read_text("utf-8"))
+    except ValidationError as error:
+        raise DataError(f"{path}: {error.errors()[0]['msg']}", "Make it anew: scripts/ops") from error
+
+
+def load_names(folder: Path, framework: str) -> Names | None:
+    path = folder / "ops" / framework / "names.toml"
+    if not path.exists():
+        return None
+    try:
+        return Names.model_validate(tomli.loads(path.read_text("utf-8")))
+    except (ValidationError, tomli.TOMLDecodeError) as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def meant(names: Names, entry: Entry) -> list[str]:
+    """The keys of the ops that an entry speaks of."""
+    mine = [name for name in names.names if name.api == entry.api and name.modes in ([], entry.modes)]
+    return [key for name in mine for key in name.ops]
+
+
+def sources(folder: Path, environments: Mapping[str, Environment]) -> dict[str, Source]:
+    """Those that the files of all frameworks give."""
+    found: dict[str, Source] = {}
+    for path in sorted(path for path in (folder / "ops").glob("*") if path.is_dir()):
+        names = load_names(folder, path.name)
+        if names is None:
+            raise DataError(f"{path}: no names.toml", "It says what the entries of the lists mean.")
+        for key, ops in load_ops(folder, path.name).items():
+            claims = _claims(names, ops, environments[key]) if key in environments else {}
+            for number, op in enumerate(ops.ops):
+                source = _source(names, path.name, op, number, claims.get(op.key, []))
+                known = found.get(names.prefix + op.key)
+                found[names.prefix + op.key] = _joined(known, source) if known else source
+    return found
+
+
+def _joined(one: Source, other: Source) -> Source:
+    return one.model_copy(update={"claims": [*one.claims, *other.claims]})
+
+
+def _source(names: Names, framework: str, op: Op, number: int, claims: list[Claim]) -> Source:
+    return Source(
+        framework=framework,
+        title=f"`{title(op)}`",
+        group="op",
+        order=number,
+        api=title(op),
+        direction="forward and backward" if op.backward else "forward",
+        devices=["cpu", "gpu"],
+        raw_ops=op.reached,
+        cite=names.cite,
+        try_solutions=[names.seeds] if "nondeterministic_seeded" in op.tags else [],
+        claims=claims,
+    )
+
+
+def title(op: Op) -> str:
+    return f"{op.name} ({op.variant})" if op.variant else op.name
+
+
+def _claims(names: Names, ops: Ops, environment: Environment) -> dict[str, list[Claim]]:
+    """By op.  Where one entry says that an op raises and another that it does not, it does on some of its samples."""
+    said: dict[tuple[str, Device], set[str]] = {}
+    for entry in ops.documented:
+        for key in meant(names, entry):
+            for device in entry.devices:
+                said.setdefault((key, device), set()).add(entry.says)
+    found: dict[str, list[Claim]] = {}
+    for (key, device), says in said.items():
+        found.setdefault(key, []).append(_claim(names, environment, device, says))
+    return found
+
+
+def _claim(names: Names, environment: Environment, device: Device, says: set[str]) -> Claim:
+    return Claim(
+        framework=environment.framework,
+        stock=f"=={environment.version}",
+        device=device,
+        solutions=[names.solution],
+        says="raises" if "raises" in says else "deterministic",
+        cite=names.cite,
+    )
+
+
+def faults(folder: Path) -> Iterator[str]:
+    """Entries of the lists that names.toml does not know, and keys in it that no build has."""
+    for path in sorted(path for path in (folder / "ops").glob("*") if path.is_dir()):
+        names, known = load_names(folder, path.name), load_ops(folder, path.name)
+        if names is None or not known:
+            continue
+        keys = {op.key for ops in known.values() for op in ops.ops}
+        yield from (f"{path}/names.toml: {name.api}: no op {key}" for name in names.names for key in name.ops if key not in keys)
+        for environment, ops in known.items():
+            for entry in ops.documented:
+                if not any(name.api == entry.api and name.modes in ([], entry.modes) for name in names.names):
+                    yield f"{path}/names.toml: {environment}'s documentation speaks of {entry.api} {entry.modes}, and no [[names]] does"
+
+
+def dump(content: dict[str, object]) -> str:
+    """The file's text: an op a line, so that a change is seen in a diff."""
+    rows = {name: ",\n".join(json.dumps(row, sort_keys=True) for row in content[name]) for name in ("documented", "ops")}  # type: ignore[attr-defined]
+    version = json.dumps(content["framework_version"])
+    return f'{{"framework_version": {version},\n"documented": [\n{rows["documented"]}\n],\n"ops": [\n{rows["ops"]}\n]}}\n'

@@ -1,0 +1,173 @@
+"""The envelopes of the store, matrix/signatures/<device>/<environment>.intoto.jsonl, and what they say of its records.
+
+A record is believed, unsigned, or set aside: signed by none but keys that are not believed of it, or not any more.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tfdet.base.errors import DataError
+from tfdet.base.paths import Project
+from tfdet.matrix.keys import Keys, PublicKey
+from tfdet.matrix.load import Matrix
+from tfdet.matrix.models import Environment
+from tfdet.store import envelope, statement
+from tfdet.store.records import Record
+
+SUFFIX: Final = ".intoto.jsonl"  # spec/v1/bundle.md of in-toto
+UNSIGNED: Final = ""
+
+
+@dataclass(frozen=True)
+class Vouch:
+    """An envelope that some key of matrix/keys did sign.  refused: why that key is not believed of it, or nothing."""
+
+    line: str
+    name: str
+    key: PublicKey
+    batch: statement.Batch
+    said: statement.Statement
+    refused: str
+
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.batch.device, self.batch.environment
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What the envelopes of one device and environment say of each record; faults: those that say nothing."""
+
+    vouches: Sequence[Vouch] = ()
+    faults: Sequence[str] = ()
+    _by_checksum: dict[str, list[Vouch]] = field(default_factory=lambda: defaultdict(list), repr=False)
+
+    def __post_init__(self) -> None:
+        for vouch in self.vouches:
+            for checksum in vouch.batch.checksums:
+                self._by_checksum[checksum].append(vouch)
+
+    def of(self, checksum: str, started: str) -> str | None:
+        """Who vouches for a record: the first who is believed; UNSIGNED where nobody signed it, None: set aside."""
+        vouches = self._by_checksum.get(checksum)
+        if vouches is None:
+            return UNSIGNED
+        return next((v.key.signer for v in vouches if not v.refused and v.key.spans(started)), None)
+
+    def why(self, checksum: str, started: str) -> str:
+        """The same in words."""
+        if (signer := self.of(checksum, started)) is not None:
+            return f"signed by {signer}" if signer else "unsigned"
+        vouch = self._by_checksum[checksum][0]
+        return f"set aside: {vouch.name} is {vouch.refused or f'not believed of records of {started[:10]}'}"
+
+
+@dataclass(frozen=True)
+class Signatures:
+    """folders: of the store, and of what its user added.  more: envelopes that lie beside files from elsewhere."""
+
+    keys: Keys
+    environments: Mapping[str, Environment]
+    folders: Sequence[Path] = ()
+    more: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, project: Project, matrix: Matrix, more: Iterable[str] = ()) -> Signatures:
+        folders = dict.fromkeys([folder_of(project.evidence), folder_of(project.own_evidence)])
+        return cls(matrix.keys, matrix.environments, tuple(folders), tuple(more))
+
+    def at(self, device: str, environment: str) -> Standing:
+        found, faults = [], []
+        for where, line in self._lines(device, environment):
+            try:
+                vouch = self.opened(line)
+                if where and vouch.place != (device, environment):
+                    raise ValueError(f"of {vouch.batch.environment} on {vouch.batch.device}")
+            except ValueError as error:
+                faults += [f"{where}: {error}"] if where else []
+                continue
+            found += [vouch] if vouch.place == (device, environment) else []
+        return Standing(found, faults)
+
+    def _lines(self, device: str, environment: str) -> Iterator[tuple[str, str]]:
+        """(file:number, line); of what lies elsewhere no file is told."""
+        for folder in self.folders:
+            path = folder / device / f"{environment}{SUFFIX}"
+            yield from ((f"{path}:{number}", line) for number, line in enumerate(lines(path), 1))
+        yield from (("", line) for line in self.more)
+
+    def opened(self, line: str) -> Vouch:
+        """ValueError says why nobody can be believed to have said this."""
+        name, key, body = envelope.opened(envelope.parse(line), self.keys)
+        said = statement.read(body)
+        batch = said.batch
+        refused = key.refuses(batch.device, self.environments.get(batch.environment))
+        return Vouch(line, name, key, batch, said, refused)
+
+    def faults(self) -> list[str]:
+        """Every envelope of the store that says nothing, or of the wrong place."""
+        paths = [path for folder in self.folders for path in sorted(folder.glob(f"*/*{SUFFIX}"))]
+        places = dict.fromkeys((path.parent.name, path.name.removesuffix(SUFFIX)) for path in paths)
+        return [fault for place in places for fault in self.at(*place).faults]
+
+
+def folder_of(evidence: Path) -> Path:
+    """Beside the evidence: whoever reads that finds nothing but records in it."""
+    return evidence.with_name("signatures")
+
+
+def beside(path: Path) -> Path:
+    """Where the envelopes of a file of records lie: spec/v1/bundle.md of in-toto."""
+    return path.with_name(path.name + SUFFIX)
+
+
+def lines(path: Path) -> list[str]:
+    """Of a bundle; none where there is none."""
+    try:
+        return [line for line in path.read_text("utf-8").splitlines() if line] if path.exists() else []
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: {error}", "No envelopes can be read there.") from error
+
+
+def verified(signatures: Signatures, records: Iterable[Record], line: str) -> Vouch:
+    """An envelope that came with records; ValueError where it is not believed, or not of these very records."""
+    vouch = signatures.opened(line)
+    if vouch.refused:
+        raise ValueError(f"the key {vouch.name} is {vouch.refused}")
+    by_checksum = {record.checksum: record for record in records}
+    missing = sum(checksum not in by_checksum for checksum in vouch.batch.checksums)
+    if missing:
+        raise ValueError(
+            f"{missing} of the {len(vouch.batch.checksums)} records that {vouch.name} signed are not there"
+        )
+    batch = [by_checksum[checksum] for checksum in vouch.batch.checksums]
+    if any((record.device.model, record.environment) != vouch.place for record in batch):
+        raise ValueError(
+            f"{vouch.name} signed other records as those of {vouch.batch.environment} on {vouch.batch.device}"
+        )
+    if vouch.said.digest(statement.RECORDS) != statement.batch_digest(batch):
+        raise ValueError(f"the records are not, byte for byte, what {vouch.name} signed")
+    if vouch.said.digest(statement.SUITE) != statement.suite_digest(batch):
+        raise ValueError(f"{vouch.name} signed them as records of another suite")
+    if outside := next((record for record in batch if not vouch.key.spans(record.started)), None):
+        raise ValueError(f"the key {vouch.name} is not believed of records of {outside.started[:10]}")
+    return vouch
+
+
+def claimed(told: Iterable[str]) -> dict[str, str]:
+    """{checksum: the key by its hint}, unverified: it keeps records of different keys apart, and proves nothing."""
+    found: dict[str, str] = {}
+    for line in told:
+        try:
+            sealed = envelope.parse(line)
+            batch = statement.read(envelope.body(sealed)).batch
+        except ValueError:
+            continue
+        for checksum in batch.checksums:
+            found.setdefault(checksum, sealed.signatures[0].keyid)
+    return found

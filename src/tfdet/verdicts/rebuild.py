@@ -1,0 +1,86 @@
+"""Cells of others, run again here: which to choose, and do they agree?  (As rebuilders of reproducible builds.)"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tfdet.matrix.load import Matrix
+from tfdet.matrix.plan import cells as planned
+from tfdet.store.records import Record
+from tfdet.verdicts.infer import Cell, CellKey, Verdict
+from tfdet.verdicts.status import APART, Status
+
+Answer = Literal["agrees", "disagrees", "undecided"]
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """A cell as it was told, and as it came out here."""
+
+    key: CellKey
+    theirs: Cell
+    ours: Cell
+
+    @property
+    def answer(self) -> Answer:
+        """Undecided: what was seen here neither says the same nor contradicts it, as where a control did not differ."""
+        if self.ours.verdict is self.theirs.verdict:
+            return "agrees"
+        return "disagrees" if {self.ours.verdict, self.theirs.verdict} in APART else "undecided"
+
+    def as_json(self) -> dict[str, Any]:
+        told = {"theirs": str(self.theirs.verdict), "ours": str(self.ours.verdict)}
+        return {
+            **self.key._asdict(),
+            **told,
+            "runs": self.ours.runs,
+            "differed": self.ours.differed,
+            "answer": self.answer,
+        }
+
+
+def of_others(
+    status: Status, records: Iterable[Record], machine: str, word: str, environments: Collection[str]
+) -> list[CellKey]:
+    """What could be run again here: no machine but others had a hand in it.  word: as `--device` has it."""
+    machines: dict[CellKey, set[str]] = defaultdict(set)
+    for r in records:
+        machines[CellKey(r.environment, r.device.model, r.source, r.solution)].add(r.machine)
+    runnable = {key: set(_runnable(status.matrix, key, word)) for key in environments}
+    silent = (Verdict.BLANK, Verdict.STALE, Verdict.FAILED, Verdict.UNSUPPORTED)
+    return sorted(
+        key
+        for key, seen in machines.items()
+        if machine not in seen
+        and (key.source, key.solution) in runnable.get(key.environment, ())
+        and (kind := status.matrix.devices.kind(key.device))
+        and kind.word == word
+        and status.verdict(key).verdict not in silent
+    )
+
+
+def _runnable(matrix: Matrix, environment: str, word: str) -> Iterator[tuple[str, str]]:
+    return ((c.source, c.solution) for c in planned(matrix, environment) if c.device == word and c.reason is None)
+
+
+def sample(among: list[CellKey], share: float, seed: int) -> list[CellKey]:
+    """The same of the same for one seed; at least one."""
+    number = max(1, round(len(among) * share))
+    return sorted(random.Random(seed).sample(among, min(number, len(among))))
+
+
+def by_run(chosen: Iterable[CellKey]) -> Mapping[tuple[str, str], list[str]]:
+    """{(environment, solution): sources}: what one run of the suite can take together."""
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for key in chosen:
+        found[key.environment, key.solution].append(key.source)
+    return found
+
+
+def compared(status: Status, again: Status, chosen: Iterable[CellKey]) -> list[Rebuilt]:
+    """`again` may be of another model of that kind of device, or of none."""
+    return [Rebuilt(key, status.verdict(key), again.verdict(key)) for key in chosen]

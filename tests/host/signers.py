@@ -1,0 +1,88 @@
+"""Keys of the tests, who holds them, and what they sign."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from records import STACK, device_of
+
+from tfdet.base.paths import Project
+from tfdet.store.own_key import public_pem
+from tfdet.store.records import Record, read_records
+from tfdet.store.signing import sealed
+
+# An H100 as a record names it, and as anybody can write it.
+H100 = {
+    "device": device_of("nvidia-h100"),
+    "ran_on": ["GPU:0"],
+    "stack": {**STACK, "gpu": "NVIDIA H100", "driver": "550.54", "compute_capability": "9.0"},
+}
+FILE = """
+signer = "{signer}"
+public = '''
+{pem}'''
+since = {since}
+{rest}
+[[believed]]
+device = "{device}"
+"""
+
+
+@dataclass(frozen=True)
+class Signer:
+    name: str
+    key: Ed25519PrivateKey = field(default_factory=Ed25519PrivateKey.generate, repr=False)
+
+    @property
+    def id(self) -> str:
+        return hashlib.sha256(self.key.public_key().public_bytes_raw()).hexdigest()
+
+    def believed(
+        self, project: Project, device: str = "nvidia", rest: str = "", holder: str = "", since: str = "2026-01-01"
+    ) -> Path:
+        """The file of matrix/keys; `rest` before its tables, a table after it behind `[[believed]]`'s own."""
+        top, _, tables = rest.partition("\n\n")
+        text = FILE.format(signer=holder or self.name, pem=public_pem(self.key), since=since, rest=top, device=device)
+        path = project.matrix / "keys" / f"{self.name}.toml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text + tables, "utf-8")
+        return path
+
+    def revoked(self, project: Project, device: str = "nvidia") -> None:
+        self.believed(project, device, '\n\n[revoked]\non = 2026-11-22\nwhy = "stolen"\n')
+
+    def signs(self, project: Project, records: Iterable[Record]) -> list[str]:
+        return sealed(project, records, self.key)
+
+
+def laid(project: Project, name: str, records: Sequence[Record], envelopes: Iterable[str] = ()) -> Path:
+    """A file of records with the envelopes beside it."""
+    path = project.root / name
+    path.write_text("".join(record.line() for record in records), "ascii")
+    Path(f"{path}.intoto.jsonl").write_text("".join(envelopes), "ascii")
+    return path
+
+
+def vouched_for(project: Project, path: Path, signer: Signer) -> None:
+    """As if a lab that this repository believes had sent a file of records."""
+    signer.believed(project)
+    Path(f"{path}.intoto.jsonl").write_text("".join(signer.signs(project, list(read_records(path)))), "ascii")
+
+
+def tfdet(project: Project, *arguments: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    """With a folder for keys that is the project's own: the key of whoever runs the tests signs nothing."""
+    return subprocess.run(
+        [sys.executable, "-m", "tfdet", *map(str, arguments)],
+        env={**os.environ, "TFDET_ROOT": str(project.root), "XDG_CONFIG_HOME": str(project.root / "config"), **environ},
+        cwd=project.root,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )

@@ -1,0 +1,346 @@
+"""Who vouches for records: keys, envelopes, whom matrix/keys believes, and what a table makes of it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+from signers import H100, Signer, laid, tfdet
+from sites import small_project
+from test_rules import known
+
+from tfdet.base.errors import DataError, Exit
+from tfdet.base.paths import Project
+from tfdet.matrix.load import load_matrix
+from tfdet.site.build import build
+from tfdet.store.cases import current_cases
+from tfdet.store.envelope import pae
+from tfdet.store.evidence import Store
+from tfdet.store.records import Record, parse
+from tfdet.verdicts.infer import Cell, CellKey, Verdict
+from tfdet.verdicts.read import load_status
+
+Line = Callable[..., bytes]
+KEY = CellKey("tf2.0", "nvidia-h100", "bias-add-backprop", "none")
+
+
+@pytest.fixture
+def project(copy: Project) -> Project:
+    """Nothing measured, and nobody believed, but what a test adds."""
+    for path in [
+        *copy.matrix.glob("evidence/*/*.jsonl"),
+        *copy.matrix.glob("signatures/*/*"),
+        *copy.matrix.glob("keys/*"),
+    ]:
+        path.unlink()
+    return copy
+
+
+@pytest.fixture
+def batch(project: Project, line: Line) -> Callable[..., list[Record]]:
+    """batch("differs", machine=...): records of two cases, of two days, on an H100 or wherever `changes` say."""
+    (code, cases), _ = ((code, cases) for (n, code), cases in current_cases(project).by_hash.items() if n == KEY.source)
+
+    def made(observation: str = "differs", **changes: Any) -> list[Record]:
+        given = {**H100, "case_hash": code, **changes}
+        two = enumerate(sorted(cases or ())[:2], 1)
+        return [
+            parse(line(observation, **given, case=case, mode=mode, started=f"2026-02-0{day}T00:00:00Z"))
+            for day, (case, mode) in two
+        ]
+
+    return made
+
+
+def cell(project: Project, key: CellKey = KEY, **how: bool) -> Cell:
+    return load_status(project, **how).verdict(key)
+
+
+def taken(project: Project, records: list[Record], *signers: Signer) -> None:
+    envelopes = [line for signer in signers for line in signer.signs(project, records)]
+    done = tfdet(project, "evidence", "add", "--yes", laid(project, "batch.jsonl", records, envelopes))
+    assert done.returncode == 0, done.stderr
+
+
+# Formats: what others' tools can check without a line of ours.
+
+
+def test_what_is_signed_is_what_dsse_says() -> None:
+    """The test vector of its protocol.md."""
+    assert (
+        pae("http://example.com/HelloWorld", b"hello world")
+        == b"DSSEv1 29 http://example.com/HelloWorld 11 hello world"
+    )
+    assert pae("ä", b"") == b"DSSEv1 2 \xc3\xa4 0 ", "lengths are of bytes"
+
+
+def test_an_envelope_is_an_in_toto_statement_that_anybody_can_check(project: Project, batch: Any) -> None:
+    records, signer = batch(), Signer("lab")
+    path = laid(project, "batch.jsonl", records)
+    (line,) = signer.signs(project, records)
+    envelope = json.loads(line)
+    body = base64.b64decode(envelope["payload"])
+    signed = b" ".join([b"DSSEv1 28 application/vnd.in-toto+json", str(len(body)).encode(), body])
+    signer.key.public_key().verify(base64.b64decode(envelope["signatures"][0]["sig"]), signed)
+    statement = json.loads(body)
+    assert (statement["_type"], statement["predicateType"]) == (
+        "https://in-toto.io/Statement/v1",
+        "https://in-toto.io/attestation/test-result/v0.1",
+    )
+    subjects = {subject["name"]: subject["digest"]["sha256"] for subject in statement["subject"]}
+    assert subjects["records"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert subjects["lock"] == hashlib.sha256(project.lock("tf2.0", "gpu").read_bytes()).hexdigest()
+    assert subjects["suite"] == hashlib.sha256(f"bias-add-backprop {records[0].case_hash}\n".encode()).hexdigest()
+    assert statement["predicate"]["result"] == "WARNED"
+    assert all("digest" in entry for entry in statement["predicate"]["configuration"])
+
+
+def test_the_image_is_the_subject_where_there_is_one(project: Project, batch: Any) -> None:
+    stack = {**H100["stack"], "image_digest": f"tfdet@sha256:{'c' * 64}", "engine": "docker"}
+    (line,) = Signer("lab").signs(project, batch(stack=stack))
+    subjects = json.loads(base64.b64decode(json.loads(line)["payload"]))["subject"]
+    assert {subject["name"] for subject in subjects} == {"records", "image", "suite"}
+
+
+# The key of a machine.
+
+
+def test_a_key_is_its_users_alone_and_in_no_checkout(project: Project) -> None:
+    assert tfdet(project, "key", "show").returncode == Exit.USAGE
+    assert tfdet(project, "key", "new").returncode == 0
+    (private,) = (project.root / "config").rglob("key.pem")
+    assert (stat.S_IMODE(private.stat().st_mode), stat.S_IMODE(private.parent.stat().st_mode)) == (0o600, 0o700)
+    before = private.read_bytes()
+    again = tfdet(project, "key", "new")
+    assert (again.returncode, private.read_bytes()) == (Exit.USAGE, before)
+    public = tfdet(project, "key", "show").stdout
+    assert load_pem_public_key(public.encode()) and "PRIVATE" not in public
+    private.chmod(0o640)
+    assert "others can read" in tfdet(project, "key", "show").stderr
+
+
+def test_the_file_that_key_show_writes_is_one_of_matrix_keys(project: Project) -> None:
+    tfdet(project, "key", "new")
+    text = tfdet(project, "key", "show", "--signer", 'A "lab"', "--device", "nvidia").stdout
+    (project.matrix / "keys").mkdir(exist_ok=True)
+    (project.matrix / "keys" / "lab.toml").write_text(text)
+    (key,) = load_matrix(project.matrix).keys.by_name.values()
+    assert (key.signer, [scope.device for scope in key.believed], key.revoked) == ('A "lab"', ["nvidia"], None)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ('device = "nvidia"', 'device = "tpu"', "no kind of device"),
+        ("BEGIN PUBLIC KEY", "BEGIN PRIVATE KEY", "a public key in PEM"),
+        ("MCowBQYDK2Vw", "MCowBQYDK2Vu", "no public key of Ed25519"),
+        ("since", "sincere", "sincere"),
+        ("since = 2026-01-01", "since = 2026-01-01\nuntil = 2025-01-01", "is before since"),
+    ],
+)
+def test_a_key_that_is_none_is_told_with_its_file(project: Project, before: str, after: str, told: str) -> None:
+    path = Signer("lab").believed(project)
+    path.write_text(path.read_text().replace(before, after))
+    with pytest.raises(DataError, match=told) as caught:
+        load_matrix(project.matrix)
+    assert "keys/lab.toml" in caught.value.cause
+
+
+def test_one_key_is_not_two_signers(project: Project) -> None:
+    lab = Signer("lab")
+    lab.believed(project)
+    Signer("other", lab.key).believed(project)
+    with pytest.raises(DataError, match=r"the key of keys/lab\.toml"):
+        load_matrix(project.matrix)
+
+
+# What tables make of it.
+
+
+def test_a_forged_batch_of_a_gpu_changes_no_cell(project: Project, batch: Any) -> None:
+    before = tfdet(project, "status", "--json").stdout
+    taken(project, batch())
+    assert len(Store.of(project).files()) == 1, "kept, as what it is"
+    assert tfdet(project, "status", "--json").stdout == before
+    assert cell(project, unsigned=True).verdict is Verdict.NONDETERMINISTIC
+    shown = tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout
+    assert "unsigned records of nvidia-h100 count in no table" in " ".join(shown.split())
+
+
+def test_a_forged_batch_put_into_the_store_by_hand_is_named_and_counts_for_nothing(
+    project: Project, batch: Any
+) -> None:
+    before = tfdet(project, "status", "--json").stdout
+    folder = project.matrix / "signatures" / "nvidia-h100"
+    folder.mkdir(parents=True)
+    Store.of(project).add(batch())
+    (folder / "tf2.0.intoto.jsonl").write_text("".join(Signer("thief").signs(project, batch())))
+    assert tfdet(project, "status", "--json").stdout == before
+    done = tfdet(project, "status", "--check")
+    assert done.returncode == Exit.USAGE
+    assert "tf2.0.intoto.jsonl:1: signed by a key that matrix/keys does not hold" in done.stderr
+
+
+def test_what_a_believed_key_signed_is_measured(project: Project, batch: Any) -> None:
+    lab = Signer("lab")
+    lab.believed(project)
+    taken(project, batch(), lab)
+    found = load_status(project).cell(KEY)
+    assert (found.backing, found.cell.signed, found.cell.verified) == ("measured", True, False)
+    assert found.backing_text == "measured by a single machine, signed by lab"
+    assert "signed by lab" in tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout
+    assert tfdet(project, "status", "--write").returncode == 0
+    assert tfdet(project, "status", "--check").returncode == 0
+
+
+def test_a_stolen_key_is_revoked_and_its_cells_change_at_once(project: Project, batch: Any) -> None:
+    lab = Signer("lab")
+    lab.believed(project)
+    taken(project, batch(), lab)
+    assert cell(project).verdict is Verdict.NONDETERMINISTIC
+    before = Store.of(project).files()[0].read_bytes()
+    lab.revoked(project)
+    assert cell(project).verdict is Verdict.BLANK
+    assert cell(project, unsigned=True).verdict is Verdict.BLANK, "set aside is less than unsigned"
+    assert Store.of(project).files()[0].read_bytes() == before, "aside, not away"
+    shown = " ".join(tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout.split())
+    assert "set aside: lab is revoked on 2026-11-22: stolen" in shown
+
+
+@pytest.mark.parametrize(
+    ("device", "rest", "told"),
+    [
+        ("cpu", "", "not believed of nvidia-h100"),
+        ("nvidia", '\n\nmodels = ["nvidia-h200"]', "not believed of nvidia-h100"),
+        ("nvidia", '\n\nlines = ["ngc"]', "not believed of nvidia-h100"),
+        ("nvidia", '\n\nframework = "torch"', "not believed of nvidia-h100"),
+        ("nvidia", "until = 2026-02-01", "not believed of records of 2026-02-02"),
+    ],
+)
+def test_a_key_is_believed_of_what_its_file_says(
+    project: Project, batch: Any, device: str, rest: str, told: str
+) -> None:
+    lab, records = Signer("lab"), batch()
+    lab.believed(project, device, rest)
+    done = tfdet(project, "evidence", "add", "--yes", laid(project, "b.jsonl", records, lab.signs(project, records)))
+    assert (done.returncode, told in done.stderr) == (Exit.USAGE, True)
+    assert not Store.of(project).files()
+    lab.believed(project)  # what was believed once, and is not any more, is set aside
+    taken(project, records, lab)
+    lab.believed(project, device, rest)
+    expected = 10 if "until" in rest else 0  # one of the two records is of a day on which it was
+    assert cell(project).runs == expected
+
+
+def test_an_unsigned_record_never_takes_the_place_of_a_signed_one(project: Project, batch: Any, line: Line) -> None:
+    """It may copy machine, stack and case, and be younger and longer."""
+    lab = Signer("lab")
+    lab.believed(project)
+    taken(project, batch(), lab)
+    before = cell(project)
+    for changes in ({}, {"case_hash": "0123456789abcdef"}):
+        forged = {**H100, **known(project), "started": "2026-03-01T00:00:00Z", "relaunches": 5, **changes}
+        for observation in ("differs", "equal"):
+            taken(project, [parse(line(observation, **forged))])
+    assert cell(project) == before
+    assert tfdet(project, "status", "--write").returncode == 0, "the store is in order"
+
+
+def test_what_nobody_signed_decides_nothing_where_somebody_did(project: Project, batch: Any) -> None:
+    lab, key, cpu = Signer("lab"), KEY._replace(device="cpu"), {"device": "cpu", "ran_on": ["CPU:0"]}
+    lab.believed(project, "cpu")
+    stack = {**H100["stack"], "gpu": None, "driver": None, "compute_capability": None}
+    taken(project, batch("differs", **cpu, stack=stack, machine="f" * 12))
+    assert (cell(project, key).verdict, cell(project, key).signed) == (Verdict.NONDETERMINISTIC, False)
+    assert load_status(project).cell(key).backing_text == "measured by a single machine, unsigned"
+    taken(project, batch("equal", **cpu, stack=stack), lab)
+    assert (cell(project, key).verdict, cell(project, key).signed) == (Verdict.NOT_SHOWN, True)
+
+
+def test_signing_again_what_lies_in_the_store(project: Project, batch: Any) -> None:
+    taken(project, batch())
+    (path,) = Store.of(project).files()
+    tfdet(project, "key", "new")
+    refused = tfdet(project, "evidence", "sign", path)
+    assert (refused.returncode, "tfdet key show" in refused.stderr) == (Exit.USAGE, True)
+    (project.matrix / "keys").mkdir(exist_ok=True)
+    (project.matrix / "keys" / "own.toml").write_text(
+        tfdet(project, "key", "show", "--signer", "us").stdout.replace("since = 2026", "since = 2025")
+    )
+    assert tfdet(project, "evidence", "sign", path).returncode == 0
+    assert cell(project).signed
+    assert not cell(project).verified
+
+
+# Corroboration.
+
+
+def side(project: Project, batch: Any, name: str, observation: str, machine: str, holder: str = "") -> None:
+    signer = Signer(name)
+    signer.believed(project, holder=holder)
+    taken(project, batch(observation, machine=machine * 12), signer)
+
+
+def test_two_signers_with_machines_of_their_own_verify_a_cell(project: Project, batch: Any) -> None:
+    side(project, batch, "lab", "differs", "a")
+    assert not cell(project).verified
+    side(project, batch, "yard", "differs", "b")
+    found = load_status(project).cell(KEY)
+    assert (found.cell.verified, found.cell.machines, found.cell.agreeing) == (True, 2, 2)
+    assert "verified: lab and yard say the same" in found.backing_text
+    assert found.as_json()["signers_agreeing"] == ["lab", "yard"]
+
+
+def test_two_keys_of_one_holder_or_two_signers_of_one_machine_verify_nothing(project: Project, batch: Any) -> None:
+    side(project, batch, "lab-1", "differs", "a", holder="lab")
+    side(project, batch, "lab-2", "differs", "b", holder="lab")
+    assert (cell(project).machines, cell(project).verified) == (2, False)
+    side(project, batch, "yard", "differs", "c")
+    assert cell(project).verified
+
+
+def test_a_second_signature_under_the_same_records_is_no_second_measurement(project: Project, batch: Any) -> None:
+    lab, yard = Signer("lab"), Signer("yard")
+    lab.believed(project)
+    yard.believed(project)
+    taken(project, batch(), lab, yard)
+    assert [s.signer for s in cell(project).sides] == ["lab"]
+    assert not cell(project).verified
+    lab.revoked(project)
+    assert [s.signer for s in cell(project).sides] == ["yard"], "another still vouches for them"
+
+
+def test_a_disagreement_is_shown_with_both_sides(project: Project, batch: Any) -> None:
+    side(project, batch, "lab", "differs", "a")
+    side(project, batch, "yard", "equal", "b")
+    found = load_status(project).cell(KEY)
+    assert (found.cell.apart, found.cell.verified, found.cell.agreeing) == (True, False, 1)
+    for words in ("signers disagree", "lab says nondeterministic (20 of 20", "yard says not shown to differ (0 of 20"):
+        assert words in found.backing_text
+    shown = " ".join(tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout.split())
+    assert "signers disagree" in shown
+    assert [one["signer"] for one in found.as_json()["disagreement"]] == ["lab", "yard"]
+
+
+def test_a_forged_batch_changes_nothing_of_the_site(small: Project, site: Path, tmp_path: Path, line: Line) -> None:
+    """But what tells of the files that it was made from."""
+    project = small_project(tmp_path / "small")
+    cases = current_cases(project).by_hash
+    given = next((code, *sorted(some or ())[0]) for (name, code), some in cases.items() if name == KEY.source)
+    code, case, mode = given
+    Store.of(project).add([parse(line("differs", **H100, case_hash=code, case=case, mode=mode))])
+    built = build(project, tmp_path / "site").folder
+    names = {path.relative_to(built) for path in built.rglob("*") if path.is_file()}
+    assert names == {path.relative_to(site) for path in site.rglob("*") if path.is_file()}
+    made = re.compile(r"[0-9a-f]{16}|[0-9,]+(</b>)? records|\"records\": [0-9]+")
+    for name in names:
+        before, after = ((folder / name).read_bytes().decode("utf-8", "replace") for folder in (site, built))
+        assert made.sub("", after) == made.sub("", before), name

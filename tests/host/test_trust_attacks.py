@@ -1,0 +1,221 @@
+"""Nobody gets a record believed who is not believed of it: envelopes as an attacker would make them."""
+
+from __future__ import annotations
+
+import base64
+import copy as copies
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+from records import make_record
+from signers import H100, Signer
+
+from tfdet.base.paths import Project
+from tfdet.matrix.keys import Keys, PublicKey
+from tfdet.matrix.load import load_file, load_matrix
+from tfdet.store.envelope import PAYLOAD_TYPE, body, pae
+from tfdet.store.envelope import parse as parse_envelope
+from tfdet.store.records import Record, parse
+from tfdet.store.signatures import Signatures, verified
+from tfdet_common import journal
+
+ATTACKS = 10_000
+
+
+class Attack(NamedTuple):
+    what: str
+    records: list[Record]
+    line: str
+
+
+class World(NamedTuple):
+    """lab: believed of GPUs; office: of processors; gone: of GPUs, and revoked; thief: nobody has heard of them."""
+
+    project: Project
+    signatures: Signatures
+    lab: Signer
+    office: Signer
+    gone: Signer
+    thief: Signer
+    genuine: list[Record]
+    line: str
+    processors: list[Record]
+
+
+def record(**changes: Any) -> Record:
+    return parse((journal.dump(make_record(changes.pop("observation", "equal"), **changes)) + "\n").encode())
+
+
+def batch(observation: str = "equal", machine: str = "a" * 12, **changes: Any) -> list[Record]:
+    return [record(observation=observation, case=f"case-{n}-eager", machine=machine, **changes) for n in range(3)]
+
+
+@pytest.fixture(scope="module")
+def world(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> World:
+    lab, office, gone, thief = (Signer(name) for name in ("lab", "office", "gone", "thief"))
+    folder = Project(tmp_path_factory.mktemp("keys"))
+    folder.matrix.mkdir()
+    lab.believed(folder)
+    office.believed(folder, "cpu")
+    gone.revoked(folder)
+    keys = Keys({s.name: load_file(folder.matrix / "keys" / f"{s.name}.toml", PublicKey) for s in (lab, office, gone)})
+    signatures = Signatures(keys, load_matrix(checkout.matrix).environments)
+    genuine = batch(**H100)
+    (line,) = lab.signs(checkout, genuine)
+    return World(checkout, signatures, lab, office, gone, thief, genuine, line, batch())
+
+
+def bent(chance: random.Random, world: World) -> Attack:
+    """One character of the envelope is another."""
+    at = chance.randrange(len(world.line) - 1)
+    other = chance.choice([c for c in 'Ab0+/_-="{}:, ' if c != world.line[at]])
+    return Attack("bent", world.genuine, world.line[:at] + other + world.line[at + 1 :])
+
+
+def signed_by_nobody(chance: random.Random, world: World) -> Attack:
+    """Forged records, or the genuine ones, by a key that nobody knows; its hint may be that of the lab."""
+    forged = chance.choice([batch("differs", f"{chance.getrandbits(48):012x}", **H100), world.genuine])
+    content = json.loads(world.thief.signs(world.project, forged)[0])
+    if chance.random() < 0.5:
+        content["signatures"][0]["keyid"] = world.lab.id
+    if chance.random() < 0.2:
+        content["signatures"].append(json.loads(world.line)["signatures"][0])
+    return Attack("signed by nobody", forged, json.dumps(content))
+
+
+def replayed(chance: random.Random, world: World) -> Attack:
+    """The genuine envelope, and other records beside it."""
+    return Attack("replayed", batch("differs", f"{chance.getrandbits(48):012x}", **H100), world.line)
+
+
+def truncated(chance: random.Random, world: World) -> Attack:
+    """Less of the records than were signed, or less of the envelope."""
+    if chance.random() < 0.5:
+        return Attack("truncated", world.genuine, world.line[: chance.randrange(len(world.line) - 2)])
+    return Attack("truncated", chance.sample(world.genuine, chance.randrange(3)), world.line)
+
+
+def restated(chance: random.Random, world: World) -> Attack:
+    """The lab's signature over a statement that was changed: re-ordered, shortened, of another place."""
+    content = json.loads(world.line)
+    said = json.loads(base64.b64decode(content["payload"]))
+    told = next(one["annotations"] for one in said["subject"] if one["name"] == "records")
+    how = chance.randrange(5)
+    if how == 0:
+        told["checksums"] = [told["checksums"][n] for n in chance.choice([(1, 0, 2), (2, 1, 0), (1, 2, 0)])]
+    elif how == 1:
+        told["checksums"].pop(chance.randrange(3))
+    elif how == 2:
+        told["device"] = chance.choice(["cpu", "nvidia-h200", "vgpu-sm70"])
+    elif how == 3:
+        told["environment"] = chance.choice(["tf2.1", "tf2.21"])
+    else:
+        said["subject"] = said["subject"][1:]
+    content["payload"] = base64.b64encode(json.dumps(said).encode()).decode()
+    return Attack("restated", world.genuine, json.dumps(content))
+
+
+def relabelled(chance: random.Random, world: World) -> Attack:
+    """What a processor did, told as a GPU's: by who is believed of processors alone, or as if signed as it was."""
+    gpu = [record(case=r.case, machine=r.machine, **H100) for r in world.processors]
+    line = chance.choice([world.office.signs(world.project, gpu), world.office.signs(world.project, world.processors)])[
+        0
+    ]
+    return Attack("relabelled", gpu, line)
+
+
+def misdeclared(chance: random.Random, world: World) -> Attack:
+    """A believed key says of which place a batch is, and the records say another."""
+    content = json.loads(world.office.signs(world.project, world.genuine)[0])
+    said = json.loads(base64.b64decode(content["payload"]))
+    next(one["annotations"] for one in said["subject"] if one["name"] == "records")["device"] = "cpu"
+    sealed = json.dumps(said, indent=chance.randrange(4)).encode()
+    content["payload"] = base64.b64encode(sealed).decode()
+    content["signatures"][0]["sig"] = base64.b64encode(world.office.key.sign(pae(PAYLOAD_TYPE, sealed))).decode()
+    return Attack("misdeclared", world.genuine, json.dumps(content))
+
+
+def by_a_revoked_key(chance: random.Random, world: World) -> Attack:
+    """Its dates are what the thief says they are."""
+    forged = batch(chance.choice(["equal", "differs"]), f"{chance.getrandbits(48):012x}", **H100)
+    return Attack("by a revoked key", forged, world.gone.signs(world.project, forged)[0])
+
+
+def of_another_type(chance: random.Random, world: World) -> Attack:
+    """Signed by the lab, but as something else: what is signed names its type."""
+    content = json.loads(world.line)
+    content["payloadType"] = chance.choice(["application/json", "text/plain", "application/vnd.in-toto+json "])
+    if chance.random() < 0.5:
+        sealed = base64.b64decode(content["payload"])
+        content["signatures"][0]["sig"] = base64.b64encode(world.lab.key.sign(sealed)).decode()
+    return Attack("of another type", world.genuine, json.dumps(content))
+
+
+MAKERS: list[Callable[[random.Random, World], Attack]] = [
+    bent, signed_by_nobody, replayed, truncated, restated, relabelled, misdeclared, by_a_revoked_key, of_another_type,
+]  # fmt: skip
+
+
+def attacks(world: World) -> Iterator[Attack]:
+    chance = random.Random(16)
+    for number in range(ATTACKS):
+        yield MAKERS[number % len(MAKERS)](chance, world)
+
+
+def is_genuine(world: World, attack: Attack) -> bool:
+    """Did nothing change that anybody signed?  (A bent character may stand where none counts.)"""
+    try:
+        same = body(parse_envelope(attack.line)) == body(parse_envelope(world.line))
+    except ValueError:
+        return False
+    return same and attack.records == world.genuine and world.lab.id in attack.line
+
+
+def test_ten_thousand_attacks_and_none_is_believed(world: World) -> None:
+    told: Counter[str] = Counter()
+    for attack in attacks(world):
+        try:
+            verified(world.signatures, attack.records, attack.line)
+        except ValueError:
+            told[attack.what] += 1
+        else:
+            assert attack.what == "bent" and is_genuine(world, attack), attack
+    assert len(told) == len(MAKERS) and sum(told.values()) > ATTACKS * 0.98
+
+
+def test_none_is_believed_either_that_was_put_into_the_store_by_hand(world: World) -> None:
+    """There nobody has compared the envelope with its batch: each record is believed, or not, by its checksum."""
+    signed = {one.checksum for one in world.genuine}
+    for attack in attacks(world):
+        standing = Signatures(world.signatures.keys, world.signatures.environments, more=[attack.line])
+        for one in attack.records:
+            signer = standing.at(one.device.model, one.environment).of(one.checksum, one.started)
+            assert not signer or (signer == "lab" and one.checksum in signed), attack
+
+
+def test_what_the_lab_signed_is_believed(world: World) -> None:
+    """Else the attacks would prove nothing."""
+    assert verified(world.signatures, world.genuine, world.line).name == "lab"
+    url_safe = world.line.replace("+", "-").replace("/", "_").replace("application_vnd.in-toto-json", PAYLOAD_TYPE)
+    assert verified(world.signatures, world.genuine, url_safe).name == "lab"
+    assert verified(world.signatures, [*batch("differs", **H100), *reversed(world.genuine)], world.line).name == "lab"
+
+
+def test_a_record_is_signed_whole(world: World) -> None:
+    """Its checksum is over every other byte: no other line passes for it, wherever the checksum stands."""
+    chance = random.Random(7)
+    line = world.genuine[0].line().encode()
+    for _ in range(2_000):
+        content = copies.copy(bytearray(line))
+        content[chance.randrange(len(line) - 1)] = chance.choice(b'0 ,"}x')
+        if bytes(content) == line:
+            continue
+        try:
+            changed = parse(bytes(content))
+        except ValueError:
+            continue
+        assert changed.checksum not in {one.checksum for one in world.genuine} or changed == world.genuine[0]

@@ -1,0 +1,140 @@
+"""`tfdet rebuild`: which cells of others it chooses, and what it says of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import tfdet.engines.run as engine
+from tfdet.base.errors import Exit, RunFailed
+from tfdet.base.paths import Project
+from tfdet.cli.main import app
+from tfdet.engines.base import Selection
+from tfdet.store.evidence import Store
+from tfdet.store.records import Record, parse, read_records
+from tfdet.verdicts.infer import Cell, CellKey, Verdict
+from tfdet.verdicts.rebuild import Rebuilt, sample
+from tfdet_common import journal
+from tfdet_common.machine import machine_name
+
+KEY = CellKey("tf2.0", "cpu", "bias-add-backprop", "none")
+
+
+@pytest.fixture
+def others(copy: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """What others measured in one environment on processors."""
+    for path in copy.evidence.glob("*/*.jsonl"):
+        if (path.parent.name, path.stem) != ("cpu", "tf2.0"):
+            path.unlink()
+    monkeypatch.setenv("TFDET_ROOT", str(copy.root))
+    monkeypatch.chdir(copy.root)
+    return copy
+
+
+def as_ours(record: Record, **changes: Any) -> bytes:
+    content = {**json.loads(record.line()), "machine": machine_name(), **changes}
+    return (journal.dump({**content, "checksum": journal.checksum(content)}) + "\n").encode()
+
+
+@pytest.fixture
+def runs(others: Project, monkeypatch: pytest.MonkeyPatch) -> list[Selection]:
+    """In place of an engine: each cell comes out here as it did there.  What was asked to be run."""
+    (path,) = Store.of(others).files()
+    there, asked = list(read_records(path)), list[Selection]()
+
+    def run(project: Project, matrix: Any, key: str, selection: Selection, name: str | None, out: Path) -> None:
+        asked.append(selection)
+        solutions = ("none", *selection.solutions)
+        mine = [r for r in there if r.source in selection.sources and r.solution in solutions]
+        with out.open("ab") as journal:
+            journal.writelines(dict.fromkeys(as_ours(record) for record in mine))
+
+    monkeypatch.setattr(engine, "run_environment", run)
+    return asked
+
+
+def rebuild(*arguments: str) -> tuple[int, str, str]:
+    done = CliRunner().invoke(app, ["rebuild", "tf2.0", *arguments])
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_what_comes_out_the_same_agrees(runs: list[Selection]) -> None:
+    code, told, _ = rebuild("--sample", "5%", "--seed", "7", "--json")
+    cells = json.loads(told)["cells"]
+    assert (code, len(cells) > 5) == (Exit.OK, True)
+    assert {cell["answer"] for cell in cells} == {"agrees"}
+    assert sum(len(one.sources) for one in runs) == len(cells)
+
+
+def test_a_seed_chooses_the_same_cells_again(runs: list[Selection]) -> None:
+    first, second, other = (rebuild("--seed", seed, "--json", "--out", f"{n}.jsonl")[1] for n, seed in enumerate("778"))
+    assert first == second != other
+
+
+def test_nothing_of_this_machine_is_chosen(others: Project, runs: list[Selection]) -> None:
+    (path,) = Store.of(others).files()
+    mine = [parse(as_ours(record)) for record in read_records(path)]
+    path.unlink()
+    Store.of(others).add(mine)
+    done = CliRunner().invoke(app, ["rebuild", "tf2.0"])
+    assert "no other machine measured anything" in str(done.exception)
+    assert not runs
+
+
+@pytest.mark.parametrize("share", ["5", "0%", "101%", "-5%", "nan%", "%"])
+def test_a_share_is_one_of_a_hundred(others: Project, share: str) -> None:
+    assert "Give a share" in getattr(CliRunner().invoke(app, ["rebuild", f"--sample={share}"]).exception, "advice", "")
+
+
+def test_what_cannot_be_brought_up_is_undecided(others: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> None:
+        raise RunFailed("no CPython 3.7")
+
+    monkeypatch.setattr(engine, "run_environment", fails)
+    code, told, _ = rebuild("--seed", "7", "--json")
+    assert (code, {cell["answer"] for cell in json.loads(told)["cells"]}) == (Exit.OK, {"undecided"})
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "answer"),
+    [
+        (Verdict.NONDETERMINISTIC, Verdict.NONDETERMINISTIC, "agrees"),
+        (Verdict.DETERMINISTIC, Verdict.NONDETERMINISTIC, "disagrees"),
+        (Verdict.NONDETERMINISTIC, Verdict.NOT_SHOWN, "disagrees"),
+        (Verdict.RAISES, Verdict.DETERMINISTIC, "disagrees"),
+        (Verdict.DETERMINISTIC, Verdict.NOT_SHOWN, "undecided"),
+        (Verdict.DETERMINISTIC, Verdict.BLANK, "undecided"),
+        (Verdict.DETERMINISTIC, Verdict.FAILED, "undecided"),
+    ],
+)
+def test_only_what_cannot_both_be_disagrees(theirs: Verdict, ours: Verdict, answer: str) -> None:
+    assert Rebuilt(KEY, Cell(theirs), Cell(ours)).answer == answer
+
+
+def test_a_disagreement_ends_with_one(
+    others: Project, monkeypatch: pytest.MonkeyPatch, line: Callable[..., bytes]
+) -> None:
+    (path,) = Store.of(others).files()
+    there = list(read_records(path))
+
+    def differs(project: Project, matrix: Any, key: str, selection: Selection, name: str | None, out: Path) -> None:
+        """The other way round: what was equal there differs here."""
+        mine = [r for r in there if r.source in selection.sources and r.solution in selection.solutions]
+        with out.open("ab") as journal:
+            for r in (r for r in mine if r.observation == "equal"):
+                journal.write(line("differs", case=r.case, mode=r.mode, source=r.source, solution=r.solution,
+                                   case_hash=r.case_hash))  # fmt: skip
+
+    monkeypatch.setattr(engine, "run_environment", differs)
+    code, told, _ = rebuild("--sample", "50%", "--seed", "7", "--json")
+    assert (code, "disagrees" in {cell["answer"] for cell in json.loads(told)["cells"]}) == (Exit.CONTRADICTED, True)
+
+
+def test_a_sample_has_its_size() -> None:
+    cells = [KEY._replace(source=f"source-{n}") for n in range(200)]
+    assert [len(sample(cells, share, 1)) for share in (0.05, 1.0, 0.001)] == [10, 200, 1]
