@@ -56,4 +56,7 @@ different = [both(np.array(value, np.float32), "float32") for value in ([], [0.0
 missed += sum(len(different) - len(set(one)) for one in zip(*different))
 flags = [both(np.array(value), "bool") for value in ([True, False], [False, True], [])]
 missed += sum(len(flags) - len(set(one)) for one in zip(*flags))
+several = [tf.constant(values["float32"] + number) for number in range(3)]  # side by side, each as if alone
+alone = [internals.value(digests.fingerprint(one)).tobytes() for one in several]
+wrong += internals.value(digests.fingerprints(several)).tobytes() != b"".join(alone)
 print(json.dumps({"missed": missed, "wrong": wrong, "tried": tried}))

@@ -6,7 +6,13 @@ from . import internals as tf
 
 def fingerprint(tensor):
     """uint8 [1, 8]: farmhash64 of a tensor's bytes, a CPU kernel."""
-    return tf.gen_array_ops.fingerprint(tf.array_ops.expand_dims(tensor, 0), method="farmhash64")
+    return fingerprints([tensor])
+
+
+def fingerprints(tensors):
+    """uint8 [n, 8]: the same of n tensors of one type and shape."""
+    rows = tf.gen_array_ops.pack(tensors) if len(tensors) > 1 else tf.array_ops.expand_dims(tensors[0], 0)
+    return tf.gen_array_ops.fingerprint(rows, method="farmhash64")
 
 
 def weighted_sum(tensor):

@@ -8,6 +8,8 @@ from . import internals as tf
 from .keys import is_probed
 
 _ALIVE = -1  # no key
+_TOGETHER = 1 << 15  # bytes; tensors up to this size are copied side by side, and digested by one op
+_BUNCH = 64          # of so many at most
 _NO_BITCAST = ("string", "qint8", "quint8", "qint16", "quint16", "qint32")
 
 
@@ -21,13 +23,14 @@ class Pack(object):
         self.keys, self.shapes, self.present, self.branches = [], [], [], []
         self._all_keys = keys
         self._use_sum = use_sum
-        self._digests = []
+        self._digests = []   # (tensor of digests, its rows); None in place of what is digested with others
+        self._alike = {}     # (type, shape): [(place in _digests, tensor), ...]
 
     def add_op(self, op):
         """Add all that is to be known of an op."""
         made = self._all_keys.of_op(op)
         if classes.writes(op.type):
-            self._add(made[0], 0, None)
+            self._add(made[0], 0)
             return
         for key, tensor in zip(made, op.outputs):
             if is_probed(op, tensor):
@@ -37,7 +40,8 @@ class Pack(object):
         shape = tf.shape_list(tensor)
         known = shape is not None and None not in shape
         made = getattr(tensor.op, "_tfdet_digest", None)
-        self._add(key, digest.of_shape(shape) if known else 0, self._digest(tensor) if made is None else made)
+        one = self._with_others(tensor) if made is None else (made, 1)
+        self._add(key, digest.of_shape(shape) if known else 0, one, True)
 
     def digest_for_all(self, op):
         """The digest of an op's only output, which every pack of the graph uses."""
@@ -49,16 +53,35 @@ class Pack(object):
         start = len(self.keys)
         self.branches.append((start, start + 1 + len(branch.keys)))
         self.branches += [(start + 1 + first, start + 1 + last) for first, last in branch.branches]
-        self._add(_ALIVE, 0, packed)
+        self._add(_ALIVE, 0, (packed, 1 + sum(branch.present)))
         self.keys += branch.keys
         self.shapes += branch.shapes
         self.present += branch.present
 
     def packed(self):
         """uint8 [n, 8], or None if there is no digest."""
-        if len(self._digests) < 2:
-            return self._digests[0] if self._digests else None
-        return tf.array_ops.concat(self._digests, 0)
+        if not self._digests:
+            return None
+        rows = [1 if one is None else one[1] for one in self._digests]
+        first = numpy.cumsum([0] + rows)
+        parts, order = [], []  # order: which of all rows each row of the parts is
+        for place, one in enumerate(self._digests):
+            if one is not None:
+                parts.append(one[0])
+                order.extend(range(first[place], first[place + 1]))
+        for bunch in self._bunches():
+            with tf.ops.device("/device:CPU:0"):
+                parts.append(digests.fingerprints([tensor for _, tensor in bunch]))
+            order.extend(first[place] for place, _ in bunch)
+        whole = parts[0] if len(parts) == 1 else tf.array_ops.concat(parts, 0)
+        if order == sorted(order):
+            return whole
+        with tf.ops.device("/device:CPU:0"):
+            return tf.array_ops.gather(whole, numpy.argsort(order).astype(numpy.int32))
+
+    def _bunches(self):
+        return [alike[start:start + _BUNCH] for alike in self._alike.values()
+                for start in range(0, len(alike), _BUNCH)]
 
     def records(self, packed, turn=None):
         """(keys, digests, shapes) of a packed value, an array, or None. turn: a number that becomes part of digests."""
@@ -76,20 +99,40 @@ class Pack(object):
                 kept[first:last] = False
         return keys[kept], digests[kept], shapes[kept]
 
-    def _add(self, key, shape, made):
+    def _add(self, key, shape, made=None, later=False):
+        """made: (digests, rows), or None: there is none, or it comes later."""
         self.keys.append(key)
         self.shapes.append(shape)
-        self.present.append(made is not None)
-        if made is not None:
+        self.present.append(later or made is not None)
+        if self.present[-1]:
             self._digests.append(made)
 
+    def _with_others(self, tensor):
+        """(its digest, 1 row), or None: it is digested with others when all are known."""
+        if self._is_on_gpu(tensor) or not _is_small(tensor):
+            return self._digest(tensor), 1
+        alike = tensor.dtype.base_dtype, tuple(tensor.shape.as_list())
+        self._alike.setdefault(alike, []).append((len(self._digests), tensor))
+        return None
+
     def _digest(self, tensor):
-        on_gpu = self._use_sum and "CPU" not in (tensor.device or "").upper()
-        if on_gpu and tensor.dtype.base_dtype.name not in _NO_BITCAST:
+        if self._is_on_gpu(tensor):
             with tf.ops.device(tensor.device or None):
                 return digests.weighted_sum(tensor)
         with tf.ops.device("/device:CPU:0"):
             return digests.fingerprint(tensor)
+
+    def _is_on_gpu(self, tensor):
+        """May it lie on a GPU, and can its bytes be summed there?"""
+        on_gpu = self._use_sum and "CPU" not in (tensor.device or "").upper()
+        return on_gpu and tensor.dtype.base_dtype.name not in _NO_BITCAST
+
+
+def _is_small(tensor):
+    """Does it cost less to copy it than to have an op of its own?"""
+    shape = tf.shape_list(tensor)
+    known = shape is not None and None not in shape and tensor.dtype.base_dtype.name not in _NO_BITCAST
+    return known and int(numpy.prod(shape, dtype=numpy.int64)) * tensor.dtype.size <= _TOGETHER
 
 
 def hand_over(function, tensors, kept):
