@@ -1,4 +1,4 @@
-"""What a framework's lists say of its ops, side by side; what does not fit; the recipe of a framework without a library."""
+"""What a framework says of its ops in its own lists; what does not fit; the recipe of one that has no library here."""
 
 from __future__ import annotations
 
