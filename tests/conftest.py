@@ -48,7 +48,7 @@ def tf_python(checkout: Project) -> Callable[[str], Path]:
 def copy(checkout: Project, tmp_path: Path) -> Project:
     """A copy of the checkout's data, to be changed by hand."""
     root = tmp_path / "project"
-    for folder in ("matrix", "tests/suite/tensorflow", "docs", "runtime", "docker", "vgpu"):
+    for folder in ("matrix", "tests/suite", "docs", "runtime", "docker", "vgpu"):
         shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__", "*.lock"))
     shutil.copy(ROOT / "README.md", root / "README.md")
     return Project(root)
