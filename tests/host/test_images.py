@@ -41,9 +41,9 @@ def test_the_same_content_gives_the_same_bytes(checkout: Project, matrix: Matrix
 
 
 def test_the_suites_hash_follows_the_suite(copy: Project) -> None:
-    before = images.suite_hash(copy)
+    before = images.suite_hash(copy, "tensorflow")
     (copy.suite("tensorflow") / "test_bias.py").write_text("")
-    assert images.suite_hash(copy) != before
+    assert images.suite_hash(copy, "tensorflow") != before
 
 
 def test_a_known_digest_wins_over_the_tag(matrix: Matrix) -> None:

@@ -155,6 +155,8 @@ def mark_on_a_gpu(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> 
     """What the GPU page says of a source for TF 2.1 after a GPU gave (observation, solution) records for it."""
     from tfdet.store.cases import current_cases
 
+    for emulated in copy.evidence.glob("vgpu-*"):
+        shutil.rmtree(emulated)
     by_hash, lab = current_cases(copy).by_hash, Signer("lab")
     stack = {**STACK, "gpu": "NVIDIA H200"}
     told = {"TDO": {"TF_DETERMINISTIC_OPS": "1"}, "ED": {}, "none": {}}

@@ -45,7 +45,7 @@ class DockerEngine:
     def run(self, request: Request) -> int:
         """Run the suite in tfdet:KEY; Ctrl-C ends the container, and finished records stay."""
         client = images.connect()
-        image = self._image(client, request.key)
+        image = self._image(client, request.key, request.environment.framework)
         name = _container_name(request)
         _clear(client, name)
         with _exchange(request.journal) as out:
@@ -61,13 +61,13 @@ class DockerEngine:
                 with contextlib.suppress(DockerException):
                     container.remove(force=True)
 
-    def _image(self, client: DockerClient, key: str) -> Image:
+    def _image(self, client: DockerClient, key: str, framework: str) -> Image:
         tag = images.tag(key)
         try:
             image = client.images.get(tag)
         except ImageNotFound:
             raise RunFailed(f"there is no image {tag}", f"Build it: tfdet build {key}") from None
-        if image.labels.get(images.SUITE_LABEL) != images.suite_hash(self._project):
+        if image.labels.get(images.SUITE_LABEL) != images.suite_hash(self._project, framework):
             raise RunFailed(
                 f"{tag} holds another state of the suite than this checkout",
                 f"Build it anew, which takes seconds: tfdet build {key} (with the --base-image it was built with)",

@@ -70,22 +70,21 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         yield one
 
 
-def suite_hash(project: Project) -> str:
+def suite_hash(project: Project, framework: str) -> str:
     """What the image's last layers are made from, but for the plan: SHA-256 (16 hex digits)."""
     digest = hashlib.sha256()
-    for name, path in [*_suite_files(project), *_files(project.vgpu, "vgpu")]:
+    for name, path in [*_suite_files(project, framework), *_files(project.vgpu, "vgpu")]:
         content = path.read_bytes()
         digest.update(f"{name}\0{len(content)}\0".encode())
         digest.update(content)
     return digest.hexdigest()[:16]
 
 
-def _suite_files(project: Project) -> list[tuple[str, Path]]:
+def _suite_files(project: Project, framework: str) -> list[tuple[str, Path]]:
     """Each with its name in a checkout."""
     files = [("docker/entrypoint", project.docker / "entrypoint")]
-    suite = project.suite("").relative_to(project.root).as_posix()
-    for folder, name in ((project.runtime, "runtime"), (project.suite(""), suite)):
-        files += _files(folder, name)
+    for folder in (project.runtime, project.suite(framework)):
+        files += _files(folder, folder.relative_to(project.root).as_posix())
     return files
 
 
@@ -101,6 +100,7 @@ class _Recipe:
     dockerfile: str
     lock: str
     arguments: dict[str, str]
+    framework: str
 
     @property
     def base(self) -> str:
@@ -121,7 +121,7 @@ def _recipe(project: Project, key: str, environment: Environment, base_image: st
             arguments["PYTHON"] = environment.pip.python
     for name in _PROXIES:  # Docker leaves these out of the image's history
         arguments |= {n: os.environ[n] for n in (name, name.lower()) if n in os.environ}
-    return _Recipe(f"docker/{environment.line}.Dockerfile", relative, arguments)
+    return _Recipe(f"docker/{environment.line}.Dockerfile", relative, arguments, environment.framework)
 
 
 def published(environment: Environment) -> str:
@@ -137,7 +137,7 @@ def _context(project: Project, recipe: _Recipe, plan: dict[str, Any], library: P
     library: the virtual GPU's folder.
     """
     files = [(name, project.root / name) for name in (recipe.dockerfile, recipe.lock, "docker/install")]
-    content = {name: path.read_bytes() for name, path in [*files, *_suite_files(project)]}
+    content = {name: path.read_bytes() for name, path in [*files, *_suite_files(project, recipe.framework)]}
     content["vgpu/README.md"] = (project.vgpu / "README.md").read_bytes()
     for path in library.iterdir() if library else ():
         content[f"vgpu/{path.name}"] = path.read_bytes()
@@ -179,7 +179,7 @@ def build(
             dockerfile=recipe.dockerfile,
             tag=tag(key),
             buildargs=recipe.arguments,
-            labels={LABEL: key, SUITE_LABEL: suite_hash(project)},
+            labels={LABEL: key, SUITE_LABEL: suite_hash(project, recipe.framework)},
             network_mode="host",  # pip finds what this host finds: mirrors, proxies, VPNs
             decode=True,
             rm=True,
