@@ -7,7 +7,7 @@ a call into Python.
 
 import threading
 
-from . import classes, open_order
+from . import classes, in_place, open_order
 from . import internals as tf
 from .graphs import Additions, ancestors
 from .keys import replica
@@ -147,6 +147,8 @@ class Functions(object):
         sinks = self._taps.of(graph, ops)
         with Additions(graph):
             pack = Pack(self._keys, tf.use_sum())
+            if self._recorder.level == "ops":
+                in_place.digest_before_sums(ops, pack.digest_for_all)
             for op in open_order.probed(ops, self._recorder.level):
                 pack.add_op(op)
             for key, tensor in extras:

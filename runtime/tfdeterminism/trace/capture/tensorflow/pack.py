@@ -45,7 +45,8 @@ class Pack(object):
 
     def digest_for_all(self, op):
         """The digest of an op's only output, which every pack of the graph uses."""
-        op._tfdet_digest = self._digest(op.outputs[0])
+        if getattr(op, "_tfdet_digest", None) is None:
+            op._tfdet_digest = self._digest(op.outputs[0])
         return op._tfdet_digest
 
     def add_branch(self, branch, packed):

@@ -6,7 +6,7 @@ loop is handed over in each iteration.
 
 import weakref
 
-from . import classes, open_order, reference_reads
+from . import classes, in_place, open_order
 from . import internals as tf
 from .branches import Builder
 from .graphs import Additions, ancestors, opened
@@ -69,7 +69,9 @@ class Plans(object):
         if self._recorder.level != "ops":
             return
         with Additions(graph):
-            reference_reads.digest_before_writes(graph, ops[first:], Pack(self._keys, tf.use_sum()).digest_for_all)
+            digest = Pack(self._keys, tf.use_sum()).digest_for_all
+            in_place.digest_before_writes(graph, ops[first:], digest)
+            in_place.digest_before_sums([op for op in ops[first:] if op._control_flow_context is None], digest)
 
     def _loops(self, graph, ops):
         bodies = {}

@@ -1,11 +1,11 @@
-"""Reads of the reference variables of TensorFlow 1.
+"""What is overwritten where it lies: its digest is made first, or it would now and then be that of what came after.
 
-Such a read hands on the variable's own memory. Whatever is computed from it may write the variable: then its digest is
-made first, or it would now and then be that of the next step.
+A read of a reference variable of TensorFlow 1 hands on the variable's own memory, which an update writes. A sum over
+workers is written where its summands lie, where Grappler has given several of them one memory (scoped allocators).
 """
 
 from . import classes
-from .keys import reads_reference
+from .keys import is_probed, reads_reference
 
 _REFERENCES = frozenset("RefIdentity RefEnter RefSwitch".split())
 
@@ -31,6 +31,17 @@ def digest_before_writes(graph, ops, made_digest):
                 if read not in digests:
                     digests[read] = made_digest(read)
             op._add_control_inputs([digests[read].op for read in waits])
+
+
+def digest_before_sums(ops, made_digest):
+    """Have sums over workers wait for the digests of what they sum.  made_digest(op) adds the digest of its output."""
+    for op in ops:
+        if op.type.startswith("CollectiveReduce"):
+            summand = op.inputs[0]
+            while summand.op.type in classes.ALIASES and len(summand.op.inputs):
+                summand = summand.op.inputs[0]
+            if len(summand.op.outputs) == 1 and is_probed(summand.op, summand):
+                op._add_control_inputs([made_digest(summand.op).op])
 
 
 def _behind(op):
