@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from browsers import needs_browser
+from playwright.sync_api import Browser, BrowserContext, Page
 from synthetic import write_trace
-from test_site_browser import CHROMIUM, pytestmark  # noqa: F401  (who has no browser skips these too)
 
 from tfdet.engines import locate
 from tfdet.publish import growth_plot, locate_page
 from tfdeterminism.trace.analyse import diff
 
+pytestmark = needs_browser
 EVIL = '"><img src=x onerror=alert(1)>'
 
 
@@ -49,14 +50,6 @@ def found(tmp_path: Path, **changes: Any) -> locate.Found:
     plain = diff.compare([str(path) for path in paths]).as_json()
     plain["culprits"][0]["snippet"] = [[22, "with tape:"], [23, "    loss = mean(crop(x))"]]
     return locate.read(json.dumps({**plain, "values": values(), **changes}).encode())
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections import defaultdict
@@ -17,26 +16,16 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from browsers import needs_browser
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 from sites import pages
 
 from tfdet.base.paths import Project
 from tfdet.site.build import build
 from tfdet.store.records import read_records
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(
-    not CHROMIUM and not os.environ.get("TFDET_REQUIRE_BROWSER"), reason="no Chromium here to look at the pages"
-)
+pytestmark = needs_browser
 WIDTHS = [390, 900, 1600]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import contextlib
 import threading
 
+from . import classes
 from . import internals as tf
 from .exports import SCOPE
 
@@ -60,6 +61,13 @@ def ancestors(waiting, border=frozenset()):
                 waiting.extend(tensor.op for tensor in op.inputs)
                 waiting.extend(op.control_inputs)
     return found
+
+
+def handed_on(tensor):
+    """The tensor whose bytes this one hands on; itself, where its op computes them."""
+    while tensor.op.type in classes.ALIASES and len(tensor.op.inputs):
+        tensor = tensor.op.inputs[0]
+    return tensor
 
 
 def _count(graph):

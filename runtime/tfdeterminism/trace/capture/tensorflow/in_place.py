@@ -4,7 +4,10 @@ A read of a reference variable of TensorFlow 1 hands on the variable's own memor
 workers is written where its summands lie, where Grappler has given several of them one memory (scoped allocators).
 """
 
+import itertools
+
 from . import classes
+from .graphs import handed_on
 from .keys import is_probed, reads_reference
 
 _REFERENCES = frozenset("RefIdentity RefEnter RefSwitch".split())
@@ -13,33 +16,28 @@ _REFERENCES = frozenset("RefIdentity RefEnter RefSwitch".split())
 def digest_before_writes(graph, ops, made_digest):
     """Have writes wait for the digests of the reads that they depend on: no op runs that would not run anyway.
 
-    ops: no session has seen them yet, in the order of creation; made_digest(op) adds the digest of a read.
+    ops: no session has seen them yet, in the order of creation; made_digest(op) is the digest of a read, made once.
     """
-    reads = graph._tfdet_reference_reads = getattr(graph, "_tfdet_reference_reads", [])
-    digests = {}
+    # By variable: (the bit that says that an op depends on it, read).
+    reads, numbers = graph._tfdet_reference_reads = getattr(graph, "_tfdet_reference_reads", ({}, itertools.count()))
     for op in ops:
         outside = op._control_flow_context is None
         behind = _behind(op)
         if outside and reads_reference(op):
-            behind |= 1 << len(reads)
-            reads.append((op, _variable(op)))
+            bit = 1 << next(numbers)
+            behind |= bit
+            reads.setdefault(_variable(op), []).append((bit, op))
         op._tfdet_behind = behind
         if outside and behind and classes.writes(op.type) and op.inputs[0].dtype._is_ref_dtype:
-            variable = _variable(op)
-            waits = [read for number, (read, its) in enumerate(reads) if its is variable and behind >> number & 1]
-            for read in waits:
-                if read not in digests:
-                    digests[read] = made_digest(read)
-            op._add_control_inputs([digests[read].op for read in waits])
+            waits = [read for bit, read in reads.get(_variable(op), ()) if behind & bit]
+            op._add_control_inputs([made_digest(read).op for read in waits])
 
 
 def digest_before_sums(ops, made_digest):
     """Have sums over workers wait for the digests of what they sum.  made_digest(op) adds the digest of its output."""
     for op in ops:
         if op.type.startswith("CollectiveReduce"):
-            summand = op.inputs[0]
-            while summand.op.type in classes.ALIASES and len(summand.op.inputs):
-                summand = summand.op.inputs[0]
+            summand = handed_on(op.inputs[0])
             if len(summand.op.outputs) == 1 and is_probed(summand.op, summand):
                 op._add_control_inputs([made_digest(summand.op).op])
 

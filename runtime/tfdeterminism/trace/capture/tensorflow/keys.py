@@ -6,6 +6,7 @@ import weakref
 from .. import digest, frames
 from . import classes, pipelines
 from . import internals as tf
+from .graphs import handed_on
 from .labels import of_node, outside
 
 _SILENT = classes.ALIASES | classes.FLOWS | classes.SHAPES | classes.HANDLES | {"Const"}
@@ -167,10 +168,7 @@ def _inputs(op):
     puts = next((put for take, put in _TAKEN if op.type.startswith(take)), None)
     if puts is None or not len(op.inputs):
         return list(op.inputs)
-    holder = op.inputs[0]
-    while holder.op.type in classes.ALIASES and len(holder.op.inputs):
-        holder = holder.op.inputs[0]
-    handles, put = [holder], []
+    handles, put = [handed_on(op.inputs[0])], []
     for handle in handles:  # grows: into the loop, into a branch
         for one in handle.consumers():
             if one.type.startswith(puts):

@@ -1,0 +1,13 @@
+"""A real browser for the pages that people look at."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+needs_browser = pytest.mark.skipif(
+    not CHROMIUM and not os.environ.get("TFDET_REQUIRE_BROWSER"), reason="no Chromium here to look at the pages"
+)
