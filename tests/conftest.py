@@ -12,7 +12,7 @@ import pytest
 
 from tfdet.base.errors import RunFailed
 from tfdet.base.paths import Project
-from tfdet.engines.venv import VenvEngine
+from tfdet.engines.venv import VenvEngine, as_pip_is_told
 from tfdet.matrix.load import load_matrix
 
 # A shell that runs us in the background has Ctrl-C ignored, and what we start would inherit that.
@@ -42,6 +42,18 @@ def tf_python(checkout: Project) -> Callable[[str], Path]:
             raise
 
     return interpreter
+
+
+@pytest.fixture(scope="session")
+def torch_python(checkout: Project) -> Path:
+    """The interpreter of the PyTorch whose build for processors is small; skips where no index has that build."""
+    environment = load_matrix(checkout.matrix).environment("torch2.13")
+    try:
+        return VenvEngine(checkout).interpreter("torch2.13", environment, "cpu")
+    except RunFailed as error:
+        if {"UV_FIND_LINKS", "UV_EXTRA_INDEX_URL", "UV_INDEX"} & set(as_pip_is_told(os.environ)):
+            raise
+        pytest.skip(f"no index here has the build for processors: {error.cause}")
 
 
 @pytest.fixture

@@ -64,8 +64,12 @@ class Journal(object):
         A crash or a timeout may have been the machine's: such a case is not finished.  What a device added to its name
         (details) is a part of what was found, not of what is wanted.
         """
+        return next(self.results(wanted), None)
+
+    def results(self, wanted):
+        """All records of that kind."""
         results = (record for record in self.records if record.get("observation") not in ("crashed", "timed-out"))
-        return next((record for record in results if all(_asked(record, k) == v for k, v in wanted.items())), None)
+        return (record for record in results if all(_asked(record, k) == v for k, v in wanted.items()))
 
 
 def _asked(record, name):

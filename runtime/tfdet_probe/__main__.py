@@ -76,7 +76,7 @@ def _run(plan, place, journal, arguments):
     from .core.plugin import CaseFailed, Options, Suite
     often = Run(arguments.repeats, arguments.relaunches, arguments.timeout, arguments.memory)
     options = Options(often, arguments.source, arguments.solution, arguments.minutes,
-                      device.in_company if arguments.contention is None else arguments.contention)
+                      device.in_company if arguments.contention is None else arguments.contention, arguments.anywhere)
     progress = report.Progress(sys.stderr)
     suite = Suite(plan, place, options, journal, progress)
     try:
@@ -140,6 +140,8 @@ def _parse(argv):
                         help="keep the device busy beside every second and later process (default: {})".format(
                             ", ".join(device.word for device in devices.ALL if device.in_company)))
     parser.add_argument("--no-contention", dest="contention", action="store_false")
+    parser.add_argument("--anywhere", action="store_true",
+                        help="leave out the cases that another machine has finished in these records")
     parser.add_argument("--out", default=_default_out(), help="file for the records")
     parser.add_argument("--parent", type=int, metavar="PID", help="end with this process, which holds the other end "
                         "of standard input")

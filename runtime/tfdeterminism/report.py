@@ -52,14 +52,14 @@ class Report(object):
     def __str__(self):
         head = "tfdeterminism {}: TensorFlow {} ({})".format(__version__, self.build.text, self.recipe.name)
         parts = [head] + ([] if self.active else ["switched off again by disable()"])
-        parts += _section("done", self.done)
-        parts += _section("replaced by a deterministic form", [_patch_line(patch) for patch in self.patches])
-        parts += _section("warnings", self.warnings)
-        parts += _section("taken before the patch, so they keep the original", self.old_references)
-        parts += _section("in this version", self.recipe.caveats)
-        parts += _section("still nondeterministic, or an error, on a GPU unless said otherwise",
+        parts += section("done", self.done)
+        parts += section("replaced by a deterministic form", [_patch_line(patch) for patch in self.patches])
+        parts += section("warnings", self.warnings)
+        parts += section("taken before the patch, so they keep the original", self.old_references)
+        parts += section("in this version", self.recipe.caveats)
+        parts += section("still nondeterministic, or an error, on a GPU unless said otherwise",
                           [entry.line() for entry in self.remaining])
-        parts += _section("left for you to do", self.todo)
+        parts += section("left for you to do", self.todo)
         if self.recipe.environment:
             parts.append(_CACHED)
         return "\n".join(parts).encode("ascii", "replace").decode("ascii")  # old terminals take no more
@@ -67,7 +67,7 @@ class Report(object):
     __repr__ = __str__
 
 
-def _section(title, lines):
+def section(title, lines):
     return ["{}:".format(title)] + ["  - {}".format(line) for line in lines] if lines else []
 
 

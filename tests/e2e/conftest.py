@@ -27,7 +27,7 @@ MARKER = Path(os.environ.get("TMPDIR", "/tmp")) / "tfdet-dockerd.pid"
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.is_relative_to(ROOT / "tests" / "e2e"):
+        if "docker" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.docker)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -13,6 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 STOCK = ("tf1.13.1", "tf1.14", "tf1.15", "tf2.0", "tf2.1", "tf2.6", "tf2.8", "tf2.21")
 IMAGES = ("ngc19.06-py3", "ngc20.03-tf2", "ngc23.03-tf1")
 AUDITED = ("tf2.0", "tf2.1", "tf2.21")
+OPS = "torch2.13"  # of a framework whose ops are sources
+RAN = ("torch-index-put", "torch-cumsum", "torch-empty")  # of these
 EVIDENCE = ("cpu/tf2.0", "cpu/tf2.8", "cpu/tf2.21", "vgpu-sm70/tf2.0")
 
 
@@ -26,11 +29,27 @@ def small_project(root: Path) -> Project:
     environments.mkdir(parents=True)
     for key in (*STOCK, *IMAGES):
         shutil.copy(ROOT / "matrix" / "environments" / "tensorflow" / f"{key}.toml", environments)
+    _with_ops(root)
     parts = [f"audits/{key}.json" for key in AUDITED] + [f"evidence/{key}.jsonl" for key in EVIDENCE]
     for name in (*parts, "evidence/earlier-hashes.json", "costs/cpu/tf2.0.jsonl"):
         (root / "matrix" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "matrix" / name, root / "matrix" / name)
     return Project(root)
+
+
+def _with_ops(root: Path) -> None:
+    for name in (
+        f"environments/torch/{OPS}.toml",
+        "ops/torch/names.toml",
+        "ops/torch/confirmed.toml",
+        f"ops/torch/{OPS}.json",
+    ):
+        (root / "matrix" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / "matrix" / name, root / "matrix" / name)
+    lines = (ROOT / "matrix" / "evidence" / "cpu" / f"{OPS}.jsonl").read_text("utf-8").splitlines(keepends=True)
+    path = root / "matrix" / "evidence" / "cpu" / f"{OPS}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(line for line in lines if json.loads(line)["source"] in RAN), "utf-8", newline="")
 
 
 def pages(folder: Path) -> list[Path]:

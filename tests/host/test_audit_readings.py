@@ -88,8 +88,8 @@ DIVIDES = "tensorflow::scatter_op_gpu::Scatter(Scalar)?OpCustomKernel<(float|dou
 
 def test_divisions_are_read_from_machine_code_as_from_ptx(audits: dict[str, Audited]) -> None:
     """Before TensorFlow 2.12 the compiler made each of them a call, and machine code was unresolved."""
-    for key, audited in audits.items():
-        rows = [row for row in audited.rows if re.match(DIVIDES, row.signature)]
+    for key in [key for key in audits if key.startswith("tf")]:
+        rows = [row for row in audits[key].rows if re.match(DIVIDES, row.signature)]
         assert len(rows) >= 8, key
         assert {found.order_dependent for row in rows for found in row.kernel.found} == {"yes"}, key
 

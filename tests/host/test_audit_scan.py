@@ -9,7 +9,7 @@ import pytest
 from audit_files import ARCHS, ELF, LZ4, PTX, ZSTD, cubin, element, fatbin, library, ptx, usual
 
 from tfdet.audit import fatbin as fatbins
-from tfdet.audit import scan
+from tfdet.audit import sass_flow, scan
 from tfdet.audit.model import KINDS, LibraryAudit
 from tfdet.audit.sass_flow import SassFlow
 from tfdet.audit.scan import scan_library
@@ -29,6 +29,18 @@ def audit(tmp_path: Path):
 
 def messages(found: LibraryAudit) -> list[str]:
     return [fault.message for fault in found.faults]
+
+
+def test_code_that_is_too_long_to_follow_is_unresolved(audit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At whichever of its questions the visits are used up."""
+    for visits in (0, 1, 2, 4, 8):
+        monkeypatch.setattr(sass_flow, "_BUDGET", visits)
+        found = audit(usual(), ("sm_70",))
+        assert not found.faults
+        assert found.kernel_counts == {"sm_70": 16}
+    monkeypatch.setattr(sass_flow, "_BUDGET", 0)
+    reasons = {kernel.reason for kernel in audit(usual(), ("sm_70",)).kernels}
+    assert "CAS: too much code to follow" in reasons
 
 
 def test_every_kernel_is_judged_as_its_name_says_in_all_forms_of_code(audit) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from tfdet.base.paths import Project
 from tfdet.engines.venv import as_pip_is_told
-from tfdet.matrix.ops import Entry, Op
+from tfdet.matrix.confirmed import Readings, faults, lines, reading
+from tfdet.matrix.ops import Entry, Op, load_ops
 from tfdet.publish.join import Row, joins
 from tfdet.publish.recipe import recipe_text, remaining_rows
 from tfdet.verdicts.infer import Verdict
@@ -35,6 +36,7 @@ def row(documented: list[Entry], none: Verdict, uda: Verdict, tolerance: float =
 
 
 CUDA = Entry(api="torch.an_op", says="raises", devices=["gpu"], backward=True, modes=[])
+CALM = CUDA.model_copy(update={"says": "deterministic"})
 EQUAL, DIFFERS, RAISES = Verdict.NOT_SHOWN, Verdict.NONDETERMINISTIC, Verdict.RAISES
 
 
@@ -48,16 +50,22 @@ EQUAL, DIFFERS, RAISES = Verdict.NOT_SHOWN, Verdict.NONDETERMINISTIC, Verdict.RA
         (row([CUDA], DIFFERS, EQUAL, 1e-12), ["it differs on a CPU; the documentation names it for none"]),
         (row([CUDA], EQUAL, RAISES, 1e-12), ["it raises on a CPU under UDA; the documentation names it for none"]),
         (row([CUDA], EQUAL, DIFFERS, 1e-12), ["it differs on a CPU under UDA"]),
+        (row([CUDA, CALM], EQUAL, EQUAL, 1e-12), ["another that it raises"]),
+        (row([CUDA, CALM.model_copy(update={"api": "torch.OtherOp"})], EQUAL, EQUAL, 1e-12), []),
+        (row([CUDA, CALM.model_copy(update={"backward": False})], EQUAL, EQUAL, 1e-12), []),
+        (row([CUDA, CALM.model_copy(update={"devices": ["cpu"]})], EQUAL, EQUAL, 1e-12), []),
     ],
 )
 def test_what_does_not_fit(made: Row, words: list[str]) -> None:
     found = list(made.disagreements("UDA"))
     assert len(found) == len(words)
-    assert all(word in text for word, text in zip(words, found, strict=True))
+    assert all(word in text for word, (_, text) in zip(words, found, strict=True))
 
 
 def test_every_op_has_its_row(checkout: Project, status: Status) -> None:
-    (join,) = joins(checkout.matrix, status, "torch")
+    found = {join.environment: join for join in joins(checkout.matrix, status, "torch")}
+    assert {"torch2.0", KEY, "torch2.15"} <= found.keys()
+    join = found[KEY]
     assert (join.environment, len(join.rows), sum(number for _, number in join.coverage)) == (KEY, 702, 702)
     assert join.solutions == ["none", "UDA", "ONETHREAD"]
     rows = {row.op.key: row for row in join.told}
@@ -66,13 +74,44 @@ def test_every_op_has_its_row(checkout: Project, status: Status) -> None:
     assert rows["dunder-getitem"].words == "deterministic (CPU, backward)"
 
 
+def test_each_environment_has_a_table_of_its_own(checkout: Project) -> None:
+    """Two tables without a line between them are one, with a header in its middle."""
+    lines = (checkout.root / "docs" / "pytorch.md").read_text("utf-8").splitlines()
+    headers = [number for number, line in enumerate(lines) if line.startswith("| Op")]
+    assert len(headers) >= 2 * len(load_ops(checkout.matrix, "torch"))
+    assert all(not lines[number - 1] for number in headers)
+
+
+def test_every_disagreement_was_looked_up_in_the_sources(checkout: Project, status: Status) -> None:
+    for join in joins(checkout.matrix, status, "torch"):
+        assert join.unread == [], f"{join.environment}: add what its sources say to confirmed.toml, then scripts/ops"
+        assert all(found.places and len(found.read) > 40 for found in join.disagreements)
+
+
+def test_a_place_is_the_first_line_below_another(tmp_path: Path) -> None:
+    (tmp_path / "torchgen" / "packaged" / "autograd").mkdir(parents=True)
+    (tmp_path / "torchgen" / "packaged" / "autograd" / "d.yaml").write_text("- one\n  back\n- two\n  back\n", "utf-8")
+    places = [{"file": "tools/autograd/d.yaml", "words": "back", "below": "- two"},
+              {"file": "tools/autograd/d.yaml", "words": "- two"},
+              {"file": "tools/autograd/d.yaml", "words": "gone"}]  # fmt: skip
+    one = {"ops": ["an-op"], "kind": "tolerance", "finding": "read", "places": places}
+    readings = Readings.model_validate({"repository": "https://example.org", "confirmed": [one]})
+    found = lines(readings, tmp_path)
+    assert found == {"tools/autograd/d.yaml / - two / back": 4, "tools/autograd/d.yaml / - two": 3}
+    assert reading(readings, found, "an-op", "tolerance") is not None
+    assert reading(readings, found, "an-op", "gradient") is None
+    assert reading(readings, {}, "an-op", "tolerance") is None, "another build, in which it does not stand"
+    assert list(faults(readings, ["other"])) == ["an-op: no such op"]
+
+
 def test_the_recipe_is_that_of_its_solutions(status: Status) -> None:
     lines = recipe_text(status, KEY).splitlines()
     compile("\n".join(lines), "recipe", "exec")
     assert lines.index("torch.use_deterministic_algorithms(True)") < lines.index(
         "torch.manual_seed(1)  # of all devices"
     )
-    assert not any("tensorflow" in line or "tfdeterminism" in line for line in lines)
+    assert "import tfdeterminism.pytorch" in lines[1]
+    assert not any("tensorflow" in line or "tfdeterminism" in line for line in lines if not line.startswith("#"))
     left = {entry["source"] for entry in remaining_rows(status, KEY)}
     assert {"torch-cumsum", "torch-histc", "torch-put"} <= left
     assert not {"torch-index-add", "torch-scatter-add"} & left
@@ -103,3 +142,36 @@ def test_the_quickstart_of_another_framework_is_asked_for_by_name(checkout: Proj
     assert (done.returncode, "usage: scripts/quickstart" in done.stderr) == (2, True)
     text = (checkout.root / "scripts" / "quickstart-torch").read_text("utf-8")
     assert f"run {KEY} --engine venv --device cpu" in text
+
+
+def test_code_that_no_build_carries_is_named_at_its_release(checkout: Project, status: Status) -> None:
+    (join,) = (join for join in joins(checkout.matrix, status, "torch") if join.environment == KEY)
+    (found,) = (found for found in join.disagreements if found.row.op.key == "nn-functional-adaptive-max-pool3d")
+    root = "https://github.com/pytorch/pytorch/blob"
+    assert found.places[0][1].startswith(f"{root}/{join.ops.commit}/torch/testing/")
+    file = "aten/src/ATen/native/cuda/AdaptiveMaxPooling3d.cu"
+    assert (f"{file}:273 (v2.6.0)", f"{root}/v2.6.0/{file}#L273") in found.places
+    nowhere = join.readings.model_copy(update={"release": ""})
+    assert "addmm: code of no release" in list(faults(nowhere, {row.op.key for row in join.rows}))
+
+
+def test_what_the_kernels_of_an_op_hold_stands_in_its_row(checkout: Project, status: Status) -> None:
+    found = {
+        join.environment: {row.op.key: row.binary for row in join.rows}
+        for join in joins(checkout.matrix, status, "torch")
+    }
+    held = found["torch2.14"]
+    ops = ("nn-functional-adaptive-max-pool3d", "nn-functional-avg-pool1d", "cumsum", "abs")
+    assert [held[op] for op in ops] == ["8°", "0", "not seen", ""]
+    assert set(found[KEY].values()) == {""}, "its build for CUDA is not audited"
+
+
+def test_kernels_of_no_op_are_named(copy: Project) -> None:
+    path = copy.matrix / "ops" / "torch" / "kernels.toml"
+    path.write_text(path.read_text("utf-8").replace('"index-add"', '"index-ad"'), "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "tfdet", "show", KEY, "torch-cumsum"],
+        env={**os.environ, "TFDET_ROOT": str(copy.root)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "kernels.toml: no op index-ad" in done.stderr

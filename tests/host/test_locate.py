@@ -144,12 +144,17 @@ print(json.dumps({{"result": "same", "first_step": None, "culprits": [], "notes"
     python.chmod(0o755)
     monkeypatch.setattr(locate.vgpu, "library", lambda project: tmp_path)
     seen = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
-    monkeypatch.setattr(locate.vgpu, "environ", lambda library, schedule: {**seen, "VGPU_SCHEDULE": schedule})
-    asked = locate.Wanted(("train.py",), python=str(python), device="vgpu")
-    folder, schedule, words = locate.locate(checkout, load_matrix(checkout.matrix), asked).notes
-    assert (folder, schedule) == (str(tmp_path), "serial")
+    asked = []
+    monkeypatch.setattr(locate.vgpu, "environ", lambda library, schedule, stand_ins: (
+        asked.append(stand_ins) or {**seen, "VGPU_SCHEDULE": schedule}))  # fmt: skip
+    matrix = load_matrix(checkout.matrix)
+    wanted = locate.wanted(matrix, ["program"], str(python), "vgpu", 5, stand_ins=True)
+    folder, schedule, words = locate.locate(checkout, matrix, wanted).notes
+    assert (folder, schedule, asked) == (str(tmp_path), "serial", [True])
     assert "--vary VGPU_SCHEDULE=serial,reverse,random:1," in words
-    assert words.endswith("-- train.py")
+    assert words.endswith("-- program")
+    with pytest.raises(UsageError, match="--stand-ins without a virtual GPU"):
+        locate.wanted(matrix, ["program"], str(python), "cpu", 5, stand_ins=True)
 
 
 def test_advice_that_is_tried_has_an_exit_code_of_its_own(

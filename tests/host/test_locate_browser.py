@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browsers import needs_browser
+from pictures import unlike
 from playwright.sync_api import Browser, BrowserContext, Page
 from synthetic import write_trace
 
@@ -19,6 +21,7 @@ from tfdet.publish import growth_plot, locate_page
 from tfdeterminism.trace.analyse import diff
 
 pytestmark = needs_browser
+LIKE = 0.02  # share of a picture's cells that may differ
 EVIL = '"><img src=x onerror=alert(1)>'
 
 
@@ -123,6 +126,44 @@ def test_everybody_can_read_it(shown: Callable[..., Page], tmp_path: Path, width
     assert serious == []
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (max(map(int, background[4:-1].split(","))) < 80) == (scheme == "dark")
+
+
+# What must be seen to be gone or changed; the last a machine may draw otherwise.
+SPOILED = [
+    ("svg.plot polyline, svg.plot circle { visibility: hidden }", True),
+    ("#amounts { display: none }", True),
+    ("section:last-of-type { display: none }", True),
+    ("* { text-rendering: geometricPrecision }", False),
+]
+NO_LETTERS = "* { color: transparent !important } svg text { fill: transparent !important }"
+
+
+def pictures(page: Page) -> dict[str, bytes]:
+    """The whole page, and the plot, whose lines are thin; without what each machine draws in its own way."""
+    whole = page.screenshot(full_page=True, type="jpeg", quality=60)
+    plot = page.locator("svg.plot").bounding_box()
+    return {"locate.jpg": whole} if plot is None else {
+        "locate.jpg": whole, "locate-plot.jpg": page.screenshot(full_page=True, type="jpeg", quality=60, clip=plot)}  # type: ignore[arg-type]  # fmt: skip
+
+
+def test_it_looks_as_it_did(browser: Browser, shown: Callable[..., Page], tmp_path: Path) -> None:
+    """TFDET_PICTURE=1 renews the pictures that are kept. Seen is what is missing, and not how letters are drawn."""
+    page = shown(found(tmp_path))
+    page.add_style_tag(content=NO_LETTERS)
+    folder = Path(__file__).parent
+    for name, picture in pictures(page).items() if os.environ.get("TFDET_PICTURE") else ():
+        (folder / name).write_bytes(picture)
+    kept = {name: (folder / name).read_bytes() for name in ("locate.jpg", "locate-plot.jpg")}
+
+    def share() -> float:
+        made = pictures(page)
+        return max(unlike(browser, picture, made[name]) if name in made else 1 for name, picture in kept.items())
+
+    assert share() < LIKE
+    for style, seen in SPOILED:
+        added = page.add_style_tag(content=style)
+        assert (share() > LIKE) == seen, (style, share())
+        added.evaluate("style => style.remove()")
 
 
 def test_nothing_of_a_stranger_runs_or_loads(shown: Callable[..., Page], tmp_path: Path) -> None:

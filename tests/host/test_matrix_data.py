@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections import Counter
@@ -129,6 +130,12 @@ def test_a_confirmed_row_claims_what_the_seed_says(matrix: Matrix, row: str, col
         said = {(solution, claim.says) for claim in claims for solution in claim.solutions}
         assert said == {(solution, SAID.get(solution, "deterministic")) for solution in keys.split()}, key
         assert all("tensorflow-determinism 0.3.0, README" in claim.cite for claim in claims)
+
+
+def test_the_cases_of_which_a_claim_does_not_speak_have_records(matrix: Matrix) -> None:
+    named = {(key, case) for key, one in matrix.sources.items() for claim in one.claims for case in claim.apart_from}
+    records = (json.loads(line) for path in MATRIX.glob("evidence/*/*.jsonl") for line in path.open())
+    assert named and named <= {(one["source"], one["case"]) for one in records}
 
 
 def test_orders_within_a_group_are_unique(matrix: Matrix) -> None:

@@ -20,8 +20,23 @@ def test_the_exported_schemas_are_current(checkout: Project) -> None:
 def test_every_file_fits_its_schema(checkout: Project) -> None:
     for kind in ("environment", "source", "solution"):
         validator = jsonschema.Draft202012Validator(json.loads(schemas()[f"{kind}.json"]))
-        for path in (checkout.matrix / f"{kind}s").glob("*.toml"):
+        found = list((checkout.matrix / f"{kind}s").rglob("*.toml"))
+        assert len(found) > 10, f"no {kind} is where it was looked for"
+        for path in found:
             assert not list(validator.iter_errors(tomllib.loads(path.read_text("utf-8")))), path
+
+
+def test_the_ops_of_a_framework_fit_theirs(checkout: Project) -> None:
+    read = jsonschema.Draft202012Validator(json.loads(schemas()["ops.json"]))
+    written = jsonschema.Draft202012Validator(json.loads(schemas()["names.json"]))
+    found = list((checkout.matrix / "ops").glob("*/*.json"))
+    assert found
+    for path in found:
+        content = json.loads(path.read_text("utf-8"))
+        assert not list(read.iter_errors(content)), path
+        assert list(read.iter_errors({**content, "commit": "main"}))
+    for path in (checkout.matrix / "ops").glob("*/names.toml"):
+        assert not list(written.iter_errors(tomllib.loads(path.read_text("utf-8")))), path
 
 
 def test_a_record_fits_and_a_broken_one_does_not(line: Callable[..., bytes]) -> None:

@@ -18,10 +18,11 @@ from xml.etree import ElementTree
 import html5lib
 import pytest
 from records import make_record
-from sites import IMAGES, Read, pages, small_project
+from sites import IMAGES, OPS, Read, pages, small_project
 
 from tfdet.base.errors import UsageError
 from tfdet.base.paths import Project
+from tfdet.publish.join import joins
 from tfdet.site import build as site_build
 from tfdet.site import page as site_page
 from tfdet.site import words
@@ -34,7 +35,7 @@ from tfdet_common import journal
 
 MOST = 500_000  # bytes of a page
 KINDS = {"index", "table", "source", "sources", "environment", "environments", "solution", "solutions", "cell", "build",
-         "builds", "change", "myths", "links", "prose", "numbers"}  # fmt: skip
+         "builds", "change", "lists", "list", "myths", "links", "prose", "numbers"}  # fmt: skip
 
 
 def twin(path: Path) -> dict[str, Any]:
@@ -58,7 +59,10 @@ def test_what_there_is_has_a_page(small: Project, site: Path) -> None:
         page = site / "cells" / cell.key.environment / f"{cell.key.source}.html"
         assert page.is_file(), cell.key
     changes = {"tf2.0-to-tf2.1", "tf2.1-to-tf2.21"}
-    folders = {"sources": status.matrix.sources, "environments": status.matrix.environments, "builds": status.audits}
+    (join,) = joins(small.matrix, status, "torch")
+    known = {cell.key.source for cell in status.cells} | {row.source for row in join.told}
+    sources = [key for key, source in status.matrix.sources.items() if source.group != "op" or key in known]
+    folders = {"sources": sources, "lists": [OPS], "environments": status.matrix.environments, "builds": status.audits}
     for folder, keys in folders.items():
         assert {path.stem for path in (site / folder).glob("*.html")} - changes == {*keys, "index"}
 
@@ -74,6 +78,29 @@ def test_every_record_stands_on_the_page_of_its_cell(small: Project, site: Path)
         text = (site / "cells" / record.environment / f"{record.source}.html").read_text("utf-8")
         assert f'id="r-{record.checksum[:16]}"' in text and record.machine in text
         assert all(digest in text for digest in record.digests)
+
+
+def test_what_the_lists_say_of_an_op_stands_on_its_pages(small: Project, site: Path) -> None:
+    """Rows of the framework's page, of the op's, with where its sources were read; nothing speaks of TensorFlow."""
+    (join,) = joins(small.matrix, load_status(small), "torch")
+    data = twin(site / "lists" / f"{OPS}.html")["data"]
+    assert [row["source"] for row in data["rows"]] == [row.source for row in join.told]
+    assert [(found["source"], found["text"]) for found in data["disagreements"]] == [
+        (found.row.source, found.text) for found in join.disagreements
+    ]
+    mine = twin(site / "sources" / "torch-index-put.html")["data"]
+    assert [(one["environment"], one["documentation"]) for one in mine["lists"]] == [
+        (OPS, "deterministic (accumulate=False); deterministic (CPU, accumulate=True)")
+    ]
+    assert {case["name"] for case in mine["cases"]} >= {"samples_forward", "samples_backward"}
+    assert {cell["environment"] for row in mine["strips"] for cell in row["cells"]} == {OPS}
+    (place,) = (p for f in data["disagreements"] if f["op"] == "cummax" for p in f["places"] if ".cu:" in p["name"])
+    assert place["address"].startswith("https://github.com/pytorch/pytorch/blob/v2.6.0/aten/src/ATen/native/cuda/")
+    empty = twin(site / "sources" / "torch-empty.html")["data"]["lists"]
+    assert any("differs on a CPU" in found["text"] for one in empty for found in one["disagreements"])
+    for name in ("lists", "sources", "environments", "cells"):
+        for path in (site / name).rglob(f"{OPS if name != 'sources' else 'torch-*'}.html"):
+            assert "TensorFlow" not in path.read_text("utf-8").replace("TensorFlow and PyTorch", ""), path
 
 
 def test_every_link_leads_somewhere(site: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -12,26 +11,13 @@ from pathlib import Path
 import pytest
 from test_status import tfdet
 
-from tfdet.base.errors import RunFailed
 from tfdet.base.paths import Project
-from tfdet.engines.venv import VenvEngine, as_pip_is_told
 from tfdet.matrix import ops
 from tfdet.matrix.load import load_matrix
 from tfdet.store.cases import current_cases
 from tfdet.store.records import Record, read_records
 
 KEY = "torch2.13"
-
-
-@pytest.fixture(scope="session")
-def python(checkout: Project) -> Path:
-    environment = load_matrix(checkout.matrix).environment(KEY)
-    try:
-        return VenvEngine(checkout).interpreter(KEY, environment, "cpu")
-    except RunFailed as error:
-        if {"UV_FIND_LINKS", "UV_EXTRA_INDEX_URL", "UV_INDEX"} & set(as_pip_is_told(os.environ)):
-            raise
-        pytest.skip(f"no index here has the build for processors: {error.cause}")
 
 
 def inside(python: Path, project: Project, code: str, *arguments: str) -> str:
@@ -52,7 +38,7 @@ def run(project: Project, out: Path, *arguments: str) -> dict[tuple[str, str, st
 
 
 @pytest.mark.tensorflow
-def test_an_op_of_the_samples_is_a_source(python: Path, checkout: Project, tmp_path: Path) -> None:
+def test_an_op_of_the_samples_is_a_source(torch_python: Path, checkout: Project, tmp_path: Path) -> None:
     chosen = ["--source", "torch-put", "--source", "torch-eq", "--solution", "UDA"]
     found = run(checkout, tmp_path / "records.jsonl", *chosen)
     observed = {key: record.observation for key, record in found.items()}
@@ -75,7 +61,7 @@ def test_an_op_of_the_samples_is_a_source(python: Path, checkout: Project, tmp_p
 
 @pytest.mark.tensorflow
 def test_a_sum_that_threads_share_is_deterministic_by_the_switch(
-    python: Path, checkout: Project, tmp_path: Path
+    torch_python: Path, checkout: Project, tmp_path: Path
 ) -> None:
     found = run(checkout, tmp_path / "records.jsonl", "--source", "torch-dunder-getitem", "--solution", "UDA")
     assert found["torch-dunder-getitem", "large-getitem-backward-eager", "UDA"].observation == "equal"
@@ -83,19 +69,44 @@ def test_a_sum_that_threads_share_is_deterministic_by_the_switch(
 
 
 COLLECT = """
-import json, test_opinfo, torch
+import json, sys, test_opinfo, torch
 from tfdet_probe.frameworks.torch import lists
-print(json.dumps([sorted(test_opinfo.OPS), lists.documented(torch.use_deterministic_algorithms.__doc__)]))
+print(json.dumps([sorted(test_opinfo.OPS), lists.documented(torch.use_deterministic_algorithms.__doc__),
+                  lists.documented(sys.argv[1])]))
+"""
+
+# In 2.0 a third list follows: what raises where cuBLAS's variable is not set.
+OLD = """
+    The following normally-nondeterministic operations will act deterministically when ``mode=True``:
+
+        * :func:`torch.bmm` when called on sparse-dense CUDA tensors
+
+    The following normally-nondeterministic operations will throw a :class:`RuntimeError` when ``mode=True``:
+
+        * :func:`torch.kthvalue` with called on a CUDA tensor
+        * :func:`torch.nn.MaxPool2d`, :func:`torch.nn.MaxPool3d`, and :func:`torch.nn.AvgPool3d`
+          when attempting to differentiate an MPS tensor
+        * :func:`torch.Tensor.scatter_reduce` when called on CUDA or MPS tensor
+
+    A handful of CUDA operations are nondeterministic if the CUDA version is 10.2 or greater, unless the environment
+    variable ``CUBLAS_WORKSPACE_CONFIG=:4096:8`` is set: a :class:`RuntimeError` will be raised from these operations
+
+        * :func:`torch.mm`
 """
 
 
 @pytest.mark.tensorflow
-def test_the_data_agree_with_the_wheel(python: Path, checkout: Project) -> None:
-    keys, documented = json.loads(inside(python, checkout, COLLECT))
+def test_the_data_agree_with_the_wheel(torch_python: Path, checkout: Project) -> None:
+    keys, documented, old = json.loads(inside(torch_python, checkout, COLLECT, OLD))
     known = ops.load_ops(checkout.matrix, "torch")[KEY]
     assert [op.key for op in known.ops] == keys
     assert [entry.model_dump() for entry in known.documented] == documented
     assert (len(keys), len(documented)) == (702, 48)
+    assert [(entry["api"], entry["says"]) for entry in old] == [
+        ("torch.bmm", "deterministic"),
+        ("torch.kthvalue", "raises"),
+        ("torch.Tensor.scatter_reduce", "raises"),
+    ]
 
 
 def test_host_and_environment_call_the_cases_alike(checkout: Project) -> None:
@@ -127,7 +138,7 @@ def changing(make):
 
 
 @pytest.mark.tensorflow
-def test_other_inputs_never_pass_for_a_difference(python: Path, copy: Project, tmp_path: Path) -> None:
+def test_other_inputs_never_pass_for_a_difference(torch_python: Path, copy: Project, tmp_path: Path) -> None:
     """Of another process, or left by the run before: what an op changed is made anew."""
     shutil.rmtree(copy.suite("torch"), ignore_errors=True)
     copy.suite("torch").mkdir()
@@ -156,8 +167,8 @@ print(before, adapter.started())
 
 
 @pytest.mark.tensorflow
-def test_no_pool_runs_before_the_fork(python: Path, checkout: Project) -> None:
-    assert inside(python, checkout, STARTED).split() == ["False", "True"]
+def test_no_pool_runs_before_the_fork(torch_python: Path, checkout: Project) -> None:
+    assert inside(torch_python, checkout, STARTED).split() == ["False", "True"]
 
 
 def test_an_entry_that_nobody_explained_is_named(copy: Project) -> None:
@@ -170,9 +181,9 @@ def test_an_entry_that_nobody_explained_is_named(copy: Project) -> None:
 
 def test_what_raises_on_some_samples_is_claimed_to_raise(checkout: Project) -> None:
     source = load_matrix(checkout.matrix).source("torch-put")
+    versions = [load_matrix(checkout.matrix).environment(key).version for key in ops.load_ops(checkout.matrix, "torch")]
     assert {(claim.device, claim.says, claim.stock) for claim in source.claims} == {
-        ("cpu", "raises", "==2.13"),
-        ("gpu", "raises", "==2.13"),
+        (device, "raises", f"=={version}") for device in ("cpu", "gpu") for version in versions
     }
 
 

@@ -59,12 +59,12 @@ def test_lines_fit_and_words_are_whole(checkout: Project, columns: int, command:
 
 
 def test_a_narrow_status_says_what_a_wide_one_says(checkout: Project) -> None:
-    narrow, wide = (on_a_terminal(checkout, columns, "status") for columns in (80, 400))
+    narrow, wide = (on_a_terminal(checkout, columns, "status") for columns in (80, 1000))
     (row,) = (line for line in wide if re.match(r"crop-and-resize-backprop +none ", line))
     assert row.split()[-1] == "✗"  # in the newest
     below = narrow[narrow.index(next(line for line in narrow if line.startswith("crop-and-resize-backprop"))) :]
     said = next(line for line in below if line.startswith("  none"))
-    assert re.search(r"✗ TF 1\.14 to 2\.21", said)
+    assert "✗ TF 1.14 to " in said  # where it ends depends on where which device has evidence
     assert any("tf1.13.1 tf1.14 tf1.15" in line for line in narrow), "of which environments ranges speak"
 
 

@@ -119,6 +119,12 @@ def probe(tmp_path):
 
 
 @pytest.fixture(scope="session")
+def probe_in():
+    """probe_in(folder, python, framework)"""
+    return Probe
+
+
+@pytest.fixture(scope="session")
 def planted(tmp_path_factory):
     """planted(name, *arguments): a run of planted/<name>.py with a cell for each of its sources."""
 

@@ -49,7 +49,7 @@ def test_nothing_but_the_registry_asks_what_kind_a_device_is(path):
 
 
 def test_each_adapter_is_found_by_its_folders_name():
-    assert frameworks.names() == ["tensorflow", "torch"]
+    assert frameworks.names() == ["jax", "tensorflow", "torch"]
     found = [frameworks.find(name) for name in frameworks.names()]
     assert [adapter.name for adapter in found] == frameworks.names()
     assert all(isinstance(adapter, frameworks.base.Framework) for adapter in found)

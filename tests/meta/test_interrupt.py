@@ -62,6 +62,18 @@ def gone(pid):
         return True
 
 
+def test_who_is_killed_after_its_case_calls_that_no_crash(probe):
+    """Slurm and Kubernetes end a job by force, one process after another."""
+    probe.plan("slow")
+    process = probe.start(probe.suite(SUITE.replace("SECONDS", "600")), *FAST)
+    wait_for(lambda: started(probe))
+    os.kill(int(started(probe)[0][1]), signal.SIGKILL)
+    time.sleep(0.3)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert lines(probe) == 0
+
+
 def test_killed_at_random_moments_it_loses_nothing(probe):
     probe.plan("slow")
     suite = probe.suite(SUITE.replace("SECONDS", "0.01").replace("range(12)", "range(60)"))

@@ -1,9 +1,10 @@
-"""Programs that `trace locate` has not been made for, each with what it should say: the folder `collection`.
+"""Programs that `trace locate` has not been made for, each with what it should say: the folder `collection`,
+and `collection_torch` for PyTorch.
 
 A program's docstring says `form: ...`, `in: ENV ENV` (default: all), `fresh: ...` where runs must not be forks of one
 process, and what is expected, the root first: `expect: OP | CLASS | ROW | NAME=VALUE` (alternatives with /, * for any),
-`expect: length` where one run is longer, or `expect: same`. The lines are marked `# <- culprit`;
-`# <- or` marks a line that is as right: a layer that draws its seed when it is made, say.
+`expect: length` where one run is longer, `expect: hidden` where no op that is recorded shows it, or `expect: same`.
+The lines are marked `# <- culprit`; `# <- or` marks one that is as right: a layer that draws its seed when made, say.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from tfdeterminism.trace.analyse.progress import Progress
 from tfdeterminism.trace.analyse.search import Search
 
 FOLDER = Path(__file__).resolve().parent / "collection"
+TORCH = FOLDER.with_name("collection_torch")
 ENVIRONMENTS = ("tf2.21", "tf2.0", "tf1.14")
+TORCH_ENVIRONMENTS = ("torch2.13",)
 
 
 class Program:
@@ -32,7 +35,8 @@ class Program:
     def __init__(self, path: Path) -> None:
         self.path, self.name, self.text = path, path.stem, path.read_text("utf-8")
         self.form = self._said("form")
-        self.environments = self._said("in").split() or list(ENVIRONMENTS)
+        everywhere = TORCH_ENVIRONMENTS if path.parent == TORCH else ENVIRONMENTS
+        self.environments = self._said("in").split() or list(everywhere)
         self.fresh = bool(self._said("fresh"))
         self.expected = [spec.split(" | ") for spec in re.findall(r"^expect: (.*)", self.text, re.M) if spec != "same"]
         self.others = [n for n, line in enumerate(self.text.splitlines(), 1) if line.endswith("# <- or")]
@@ -49,6 +53,8 @@ class Program:
         if self.expected == [["length"]]:
             length = found["result"] == "structure" and not found["culprits"]
             return [] if length else [f"{found['result']}: {found['verdict']}"]
+        if self.expected == [["hidden"]]:
+            return [] if found["hidden"] and not found["culprits"] else [f"{found['result']}: {found['verdict']}"]
         culprits = found["culprits"]
         wrong = [f"{len(culprits)} culprits, not {len(self.expected)}: {[one['op_type'] for one in culprits]}"]
         if len(culprits) == len(self.expected):
@@ -70,8 +76,14 @@ class Program:
                 if wanted != "*" and said not in wanted.split("/")]  # fmt: skip
 
 
+def framework(environment: str) -> str:
+    """The module that its programs import."""
+    return "torch" if environment in TORCH_ENVIRONMENTS else "tensorflow"
+
+
 def programs(environment: str) -> list[Program]:
-    every = [Program(path) for path in sorted(FOLDER.glob("*.py"))]
+    folder = TORCH if framework(environment) == "torch" else FOLDER
+    every = [Program(path) for path in sorted(folder.glob("*.py"))]
     return [one for one in every if environment in one.environments]
 
 
@@ -110,4 +122,4 @@ def faults(program: Program, forks: Forks, folder: Path, runs: int = 5) -> list[
     try:
         return program.faults(located(program, forks, folder, runs))
     except (Failed, BadTrace) as error:
-        return [f"failed: {error.cause}"]
+        return [f"failed: {error.cause.splitlines()[0]}"]

@@ -1,4 +1,4 @@
-"""Fixtures for tests in real TensorFlows."""
+"""Fixtures for tests in real frameworks."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from collection import framework
 from forks import Forks
 from traces import Hand
 
@@ -19,13 +20,13 @@ Build = Callable[[Hand, int], object]  # (trace, number of the run) -> records
 
 @pytest.fixture(scope="session")
 def forks(tf_python: Callable[[str], Path]) -> Iterator[Callable[[str], Forks]]:
-    """forks("tf2.0"): runs programs in that environment; all tests share one import of each TensorFlow."""
+    """forks("tf2.0"): runs programs in that environment; all tests share one import of each framework."""
     made: dict[str, Forks] = {}
     with ExitStack() as stack:
 
         def of(environment: str) -> Forks:
             if environment not in made:
-                made[environment] = stack.enter_context(Forks(tf_python(environment)))
+                made[environment] = stack.enter_context(Forks(tf_python(environment), framework(environment)))
             return made[environment]
 
         yield of

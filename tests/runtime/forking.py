@@ -1,6 +1,6 @@
-"""Run Python programs, each in a fork of this process, which has imported TensorFlow: python forking.py.
+"""Run Python programs, each in a fork of this process, which has imported their framework: python forking.py MODULE.
 
-Runs in the environment. Importing TensorFlow takes seconds, forking milliseconds. Each line of standard input is a
+Runs in the environment. Importing a framework takes seconds, forking milliseconds. Each line of standard input is a
 JSON list of jobs; for each line one JSON line comes back, the exit codes in the order of the jobs. A job has
 "arguments" (what follows `python` on a command line), "output" (a folder for out.txt and err.txt), "folder" (to run in,
 or null), "environment" (variables to set), "fresh" (true: a process of its own, no fork), "alone" (true: nothing runs
@@ -8,6 +8,7 @@ beside it), "seconds" (after which it is killed).
 """
 
 import atexit
+import importlib
 import json
 import os
 import random
@@ -22,7 +23,7 @@ PAUSE = 0.02
 
 
 def main():
-    import tensorflow  # noqa: F401 (for the children)
+    importlib.import_module(sys.argv[1])  # for the children
 
     for line in iter(sys.stdin.readline, ""):
         sys.stdout.write(json.dumps(_run(json.loads(line))) + "\n")

@@ -1,4 +1,4 @@
-"""Many runs in one TensorFlow environment: forks of one process that has imported TensorFlow, two at a time."""
+"""Many runs in one environment: forks of one process that has imported the framework, two at a time."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def environ(**more: str) -> dict[str, str]:
 
 
 class Forks:
-    """A context manager. python: the environment's interpreter."""
+    """A context manager. python: the environment's interpreter; framework: the module that its programs import."""
 
-    def __init__(self, python: Path | str) -> None:
-        self.python = str(python)
+    def __init__(self, python: Path | str, framework: str = "tensorflow") -> None:
+        self.python, self._framework = str(python), framework
         self._process: subprocess.Popen[str] | None = None
         self._folder = tempfile.TemporaryDirectory(prefix="tfdet-forks-")
         self._count = 0
@@ -65,7 +65,7 @@ class Forks:
 
     def _ask(self, jobs: list[dict[str, Any]]) -> list[int]:
         if self._process is None:
-            command = [self.python, str(HERE / "forking.py")]
+            command = [self.python, str(HERE / "forking.py"), self._framework]
             self._process = subprocess.Popen(command, env=environ(), text=True, stdin=subprocess.PIPE,
                                              stdout=subprocess.PIPE)  # fmt: skip
         assert self._process.stdin is not None

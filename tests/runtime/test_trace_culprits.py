@@ -22,12 +22,14 @@ PATIENCE = 12  # runs of a race at most, until one differs from the first
 OWN_PROCESS = "set_order"  # forks share the seed of Python's hashes
 # Where the construct exists; each construct in one old version at least.
 IN_OLD = {
-    "tf2.0": ["at_step_seven", "branch", "clean_cnn", "clean_data", "clean_unet", "crop_race", "generator", "in_cond",
-              "in_map_fn", "no_result", "parallel_map", "pipeline_unordered", "pipeline_unseeded", "python_feed",
-              "scan_noise", "switch_case", "two_at_once", "unseeded"],
-    "tf1.14": ["after_retrace", "clean_bert_block", "clean_checkpoint", "clean_lstm", "clean_queue", "clean_references",
-               "clean_session", "crop_race", "in_while", "many_dtypes", "nan_payload", "numpy_noise", "permuted_rows",
-               "queue_noise", "scan_noise", "seed_from_clock", "session_loop", "session_rnn", "timestamp"],
+    "tf2.0": ["at_step_seven", "branch", "clean_cnn", "clean_data", "clean_python_calls", "clean_unet", "crop_race",
+              "generator", "in_cond", "in_map_fn", "no_result", "parallel_map", "pipeline_unordered",
+              "pipeline_unseeded", "python_feed", "python_write", "python_write_given", "scan_noise",
+              "switch_case", "two_at_once", "unseeded"],
+    "tf1.14": ["after_retrace", "clean_bert_block", "clean_checkpoint", "clean_lstm", "clean_queue",
+               "clean_references", "clean_session", "crop_race", "eager_assign", "in_while", "many_dtypes",
+               "nan_payload", "numpy_noise", "permuted_rows", "queue_noise", "scan_noise", "seed_from_clock",
+               "session_loop", "session_rnn", "timestamp"],
 }  # fmt: skip
 ENVIRONMENTS = ["tf2.21", *IN_OLD]
 

@@ -247,6 +247,18 @@ def test_an_argument_follows_from_the_call(compare: Callable[..., diff.Differenc
     assert (found.culprits[0]["class"], found.culprits[0]["source"]) == ("seed or state", "random-op-without-seed")
 
 
+def test_ops_that_take_from_a_pipeline_in_one_line_are_one_cause(compare: Callable[..., diff.Difference]) -> None:
+    """Keras in TensorFlow 2.0 looks at the first element with another op than it takes the rest with."""
+
+    def build(hand: Hand, run: int) -> None:
+        first = hand.eager("train.py:3", "IteratorGetNextSync", kind="input", file="train.py", line=3)
+        rest = hand.op("IteratorGetNext", "IteratorGetNext", kind="input", file="train.py", line=3)
+        for key in (first, rest, hand.op("MatMul", inputs=(first, rest))):
+            hand.record(key, (key, run))
+
+    assert [one["op_type"] for one in compare(build).culprits] == ["IteratorGetNextSync"]
+
+
 def test_independent_causes_are_listed_the_first_first(compare: Callable[..., diff.Difference]) -> None:
     def build(hand: Hand, run: int) -> None:
         first = hand.op("PyFunc", "PyFunc", kind="feed")

@@ -155,6 +155,16 @@ def test_a_child_that_differs_is_named(
 
 
 @pytest.mark.tensorflow
+def test_advice_is_applied_in_what_a_program_starts(forks: Callable[[str], Forks], tmp_path: Path) -> None:
+    """Where nothing of its parent is inherited."""
+    runs = Runs(forks("tf2.0"), tmp_path / "without", "pool.py", "subprocess", "global")
+    assert [one["rank"] for one in runs.diff().culprits] == ["0.pool-2"]
+    runs = Runs(forks("tf2.0"), tmp_path / "with", "pool.py", "subprocess", "global", options=["--apply", "SEED"])
+    assert runs.diff().result == "same"
+    assert runs.names() == ["0.pool-1", "0.pool-2"]
+
+
+@pytest.mark.tensorflow
 @pytest.mark.parametrize("key", ["tf2.21", "tf2.0"])
 def test_a_worker_that_differs_is_named(forks: Callable[[str], Forks], tmp_path: Path, key: str) -> None:
     """MultiWorkerMirroredStrategy: the parent that starts the workers uses TensorFlow for nothing."""

@@ -17,7 +17,7 @@ from tfdeterminism.trace.analyse.reader import Trace, load
 PROGRAMS = Path(__file__).resolve().parent / "recorded"
 # how a program ends: (its exit code, what is said of it)
 ENDINGS = {
-    "nothing": (4, "no TensorFlow op was seen"),
+    "nothing": (4, "no op of TensorFlow or PyTorch was seen"),
     "before": (1, "before TensorFlow"),
     "raise": (1, "the program's own"),
     "exit": (5, ""),

@@ -1,4 +1,4 @@
-"""cuBLAS's stand-ins against NumPy in double precision: transposes, leading dimensions, alpha, beta, pointer modes."""
+"""cuBLAS's stand-ins against NumPy in extended precision: transposes, leading dimensions, alpha, beta, pointers."""
 
 import ctypes
 import itertools
@@ -26,7 +26,8 @@ def columns(values, step):
 
 
 def wide(values):
-    return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
+    """Wider than what is tested, and not by NumPy's own BLAS, whose last bits are those of the machine."""
+    return values.astype(np.clongdouble if values.dtype.kind == "c" else np.longdouble)
 
 
 class Problem:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # for type comments alone
     from .registry import Case  # noqa: F401
 
 POLL_SECONDS = 0.01
+ALL_KILLED_SECONDS = 1.0  # in which who ends a whole job by force gets from one process of it to another
 _PR_SET_CHILD_SUBREAPER = 36
 
 # Where cases run.
@@ -153,6 +154,8 @@ def _watch(pid, limits):
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             _kill_group(pid)  # what the case left running; its own number may be another's by now
+            if fault is None and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
+                time.sleep(ALL_KILLED_SECONDS)  # a machine that is taken away is no crash of the case
             return fault or _death(status)
         if fault is None and time.monotonic() > deadline:
             fault = {"kind": "timed-out", "type": "TimeOut", "message": "no end after {:g} s".format(limits.seconds)}

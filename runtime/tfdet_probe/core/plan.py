@@ -17,6 +17,7 @@ class Plan(object):
     cells: [{device, source, solution, expect, may_fail}]; determinism_variables: [names].
 
     expect: what documents say of the cell, or None.  may_fail: why a crash there is no surprise, or None.
+    apart_from: cases of which that is not said; absent: none.
     rank: where the cell comes when time is short, as a list that sorts; absent: in the suite's order.
     """
 

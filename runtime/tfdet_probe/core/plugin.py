@@ -50,9 +50,10 @@ class Options(object):
     """How to run: repeats a process, relaunches, limits of one child, and what to leave out.
 
     often: see defaults.Run.  minutes: after which no case is begun, None for no end.  contention: see launch.run_case.
+    anywhere: a case that another machine has run under all of its solutions is not run again.
     """
 
-    def __init__(self, often=RUN, sources=None, solutions=None, minutes=None, contention=False):
+    def __init__(self, often=RUN, sources=None, solutions=None, minutes=None, contention=False, anywhere=False):
         self.repeats = often.repeats
         self.relaunches = often.relaunches
         self.limits = launch.Limits(often.seconds, often.mebibytes)
@@ -60,6 +61,7 @@ class Options(object):
         self.solutions = solutions
         self.minutes = minutes
         self.contention = contention
+        self.anywhere = anywhere
 
 
 class Suite(object):
@@ -132,7 +134,7 @@ class Suite(object):
     def judge(self, found, cell):
         """Contradiction or CaseFailed, where the record is not what the plan's cell leads to expect."""
         name = "{source} [{case}] under {solution}".format(**found)
-        expect = cell.get("expect")
+        expect = None if found["case"] in cell.get("apart_from", ()) else cell.get("expect")
         if found["observation"] in ("crashed", "timed-out"):
             if cell.get("may_fail"):
                 return
@@ -205,10 +207,21 @@ class Suite(object):
             seen[key] = item
 
     def _finished(self, item):
-        wanted = self._key(item.case, item.solution)
-        wanted.update(self.here, repeats=self.options.repeats, relaunches=self.options.relaunches,
-                      determinism_environment=environment(self.plan.solutions[item.solution]))
-        return self.journal.finished(wanted)
+        wanted = dict(self._wanted(item.case, item.solution), **self.here)
+        return self.journal.finished(wanted) or (self._elsewhere(item) if self.options.anywhere else None)
+
+    def _wanted(self, case, solution):
+        return dict(self._key(case, solution), framework=self.here["framework"], repeats=self.options.repeats,
+                    relaunches=self.options.relaunches,
+                    determinism_environment=environment(self.plan.solutions[solution]))
+
+    def _elsewhere(self, item):
+        """The record of a machine that ran all of this case: a control proves something only where it ran."""
+        solutions = [cell["solution"] for cell in self._cells[item.case.source]]
+        found = {key: {record["machine"]: record for record in self.journal.results(self._wanted(item.case, key))}
+                 for key in solutions}
+        whole = set.intersection(*map(set, found.values()))
+        return found[item.solution][min(whole)] if whole else None
 
 
 def _rank(item):

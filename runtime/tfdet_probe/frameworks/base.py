@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # for type comments alone: the host has no use for what these import
-    from typing import Callable, Iterable, Sequence  # noqa: F401
+    from typing import Callable, Iterable, Pattern, Sequence  # noqa: F401
 
     import numpy as np  # noqa: F401
 
@@ -104,3 +104,13 @@ class Runner(object):
         # type: () -> bool
         """Do the outputs come, and only their gradient does not?"""
         return False
+
+
+def by_words(error, refusal, no_kernel):
+    # type: (BaseException, Pattern[str], Pattern[str]) -> str
+    """Framework.classify, where the words of an exception tell all: the patterns of its refusals, of what it lacks."""
+    if refusal.search(str(error)):
+        return "raises"
+    if isinstance(error, NotImplementedError) or no_kernel.search(str(error)):
+        return "unsupported"
+    return "crashed"

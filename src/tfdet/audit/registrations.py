@@ -24,6 +24,7 @@ from tfdet.matrix.models import Environment
 Registrations = dict[str, dict[str, list[str]]]
 """{op: {device: [dtypes]}} of the ops that have a GPU kernel; `DEFAULT` is a kernel for any device."""
 
+FRAMEWORK = "tensorflow"  # no other one is asked
 _MINUTES = 10
 _ADVICE = "The rest of the audit needs no TensorFlow: run it without --registrations."
 

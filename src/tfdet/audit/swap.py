@@ -86,13 +86,21 @@ def explain(
     settled: set[int] = set()
     found = []
     for at in swaps:
-        start = _started(flow, at, exchanges)
+        start = _started_where_short(flow, at, exchanges)
         settled |= start
         found.append(_START if start else explain_swap(flow, at))
     return found, settled
 
 
 _START: tuple[Verdict, str] = ("no", "CAS that lets one thread store a start value")
+
+
+def _started_where_short(flow: Flow[Register], at: int, exchanges: Sequence[int]) -> set[int]:
+    """None where it cannot be followed: then the swap is what explain_swap says."""
+    try:
+        return _started(flow, at, exchanges)
+    except TooLongError:
+        return set()
 
 
 def _started(flow: Flow[Register], at: int, exchanges: Sequence[int]) -> set[int]:

@@ -118,7 +118,8 @@ def _pip_download(wanted: Path, python: str, into: Path) -> None:
     command += ["--implementation", "cp", "--python-version", version, "--abi", abi]
     for platform in _PLATFORMS:
         command += ["--platform", f"{platform}_x86_64"]
-    process = subprocess.Popen(command, stdout=sys.stderr, stderr=subprocess.PIPE, text=True)
+    environ = {**os.environ, "PIP_CONSTRAINT": os.devnull}  # the lock says which; what bounds a user's own pip does not
+    process = subprocess.Popen(command, env=environ, stdout=sys.stderr, stderr=subprocess.PIPE, text=True)
     said: list[str] = []
     assert process.stderr is not None
     for line in process.stderr:

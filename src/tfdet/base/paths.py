@@ -32,6 +32,11 @@ class Project:
         return self.home / "evidence" if self.home else self.evidence
 
     @property
+    def own_keys(self) -> Path:
+        """Public keys that this tfdet's user believes, besides those that came with it."""
+        return self.home / "keys" if self.home else self.matrix / "keys"
+
+    @property
     def audits(self) -> Path:
         return self.matrix / "audits"
 
@@ -57,6 +62,10 @@ class Project:
     def known(self) -> Path:
         """What the runtime package tells its users to stay nondeterministic; generated."""
         return self.runtime / "tfdeterminism" / "known.json"
+
+    def known_of(self, library: str) -> Path:
+        """The same, of a framework that has a folder of its own there."""
+        return self.known.parent / library / self.known.name
 
     def suite(self, framework: str) -> Path:
         """The cases of a framework."""

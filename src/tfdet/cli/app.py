@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tfdet.store.evidence import Added
 
 
-_READ_ONLY = ("doctor", "envs", "status", "show", "recipe")
+_READ_ONLY = ("doctor", "envs", "status", "show", "recipe", "check")
 
 
 def _tell_version(asked: bool) -> None:
@@ -44,7 +44,7 @@ def load() -> tuple[Project, Matrix]:
     from tfdet.matrix.load import load_matrix
 
     project = find_project()
-    return project, load_matrix(project.matrix)
+    return project, load_matrix(project.matrix, project.own_keys)
 
 
 def print_json(value: object) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tfdet.audit import keep
-from tfdet.audit.registrations import Registrations, registrations
+from tfdet.audit.registrations import FRAMEWORK, Registrations, registrations
 from tfdet.audit.report import Audit, audit, check_archs
 from tfdet.audit.targets import Target, resolve
 from tfdet.base import console
@@ -85,6 +85,8 @@ def _registrations(project: Project, matrix: Matrix, target: Target) -> Registra
     if known is not None:
         return known
     environment = matrix.environment(target.environment)
+    if environment.framework != FRAMEWORK:
+        return None
     try:
         return registrations(project, target.environment, environment, target.wheel, target.libraries)
     except TfdetError as error:  # the kernels do not need it

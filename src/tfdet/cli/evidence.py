@@ -87,15 +87,17 @@ def _tell_idle(matrix: Matrix, records: Iterable[Record], vouches: Iterable[Vouc
 
 def sign(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="records, one a line")],
+    without_key: Annotated[
+        bool, typer.Option("--keyless", help="as the workflow that this runs in, by sigstore; needs a network")
+    ] = False,
 ) -> None:
     """Sign records with this machine's key: into FILE.intoto.jsonl, or beside the store if FILE lies in it."""
-    from tfdet.store import own_key
+    from tfdet.store import keyless, own_key, signing
     from tfdet.store.evidence import Store
     from tfdet.store.records import read_records
     from tfdet.store.signatures import Signatures, verified
-    from tfdet.store.signing import sealed, sign_beside
 
-    key = own_key.need()
+    seal = keyless.seal if without_key else signing.by(own_key.need())
     project, matrix = load()
     signatures = Signatures.of(project, matrix)
     stored = {path.resolve() for path in Store.of(project).files()}
@@ -104,10 +106,10 @@ def sign(
         if not records:
             raise DataError(f"{path}: holds no record", "Name a file of records, one JSON object a line.")
         if path.resolve() not in stored:
-            console.note(f"{len(records)} records signed: {sign_beside(project, path, records, key)}")
+            console.note(f"{len(records)} records signed: {signing.sign_beside(project, path, records, seal)}")
             continue
         try:
-            vouches = [verified(signatures, records, line) for line in sealed(project, records, key)]
+            vouches = [verified(signatures, records, line) for line in signing.sealed(project, records, seal)]
         except ValueError as error:
             raise DataError(
                 f"{path}: {error}", "Put the key into matrix/keys first: tfdet key show --signer NAME."

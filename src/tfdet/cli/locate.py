@@ -27,6 +27,9 @@ def locate(
     fix: Annotated[
         bool, typer.Option("--fix", help="run it with the advice applied, too: does it repeat itself then?")
     ] = False,
+    stand_ins: Annotated[
+        bool, typer.Option("--stand-ins", help="on vgpu: compute on the CPU what cuBLAS and cuDNN would, and say so")
+    ] = False,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="write the report, a page by itself")] = None,
     traces: Annotated[bool, typer.Option("--traces", help="the words are traces to compare, not a program")] = False,
     as_json: Json = False,
@@ -39,7 +42,7 @@ def locate(
         found = search.compare(words)
     else:
         project, matrix = load()
-        found = search.locate(project, matrix, search.wanted(matrix, words, python, device, runs, fix))
+        found = search.locate(project, matrix, search.wanted(matrix, words, python, device, runs, fix, stand_ins))
     if html:
         locate_page.write_html(found, html)
         console.note(f"wrote {html}")

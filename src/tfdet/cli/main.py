@@ -11,12 +11,12 @@ import typer
 
 from tfdet.base import console
 from tfdet.base.errors import Exit, TfdetError, from_system
-from tfdet.cli import audit, bundle, evidence, host, key, locate, rebuild, run, site, tables, vgpu
+from tfdet.cli import audit, bundle, check, evidence, fleet, host, key, locate, rebuild, run, site, tables, vgpu
 from tfdet.cli.app import every_command
 
 _COMMANDS = (
     host.doctor, host.envs, host.build, run.run, tables.status, tables.show, tables.recipe, rebuild.rebuild,
-    audit.audit, locate.locate, bundle.bundle, vgpu.vgpu, site.site,
+    audit.audit, locate.locate, bundle.bundle, vgpu.vgpu, site.site, check.check,
 )  # fmt: skip
 
 
@@ -36,6 +36,11 @@ def _application() -> typer.Typer:
     keys.command("new")(key.new)
     keys.command("show")(key.show)
     app.add_typer(keys, name="key")
+    fleets = typer.Typer(cls=fleet.RunUnlessNamed, no_args_is_help=True, help="The suite on many machines.")
+    fleets.command("run")(fleet.run)
+    fleets.command("status")(fleet.status)
+    fleets.command("cancel")(fleet.cancel)
+    app.add_typer(fleets, name="fleet")
     return app
 
 

@@ -23,7 +23,7 @@ class Selection:
     """What of the suite to run, where, and how often.
 
     sources, solutions: none named means all.  timeout: seconds, memory: MiB, both for one process
-    of one case.
+    of one case.  anywhere: what another machine finished in the same journal is not run again.
     """
 
     device: str = GPU  # as `--device` calls it
@@ -33,11 +33,13 @@ class Selection:
     relaunches: int = RUN.relaunches
     timeout: float = RUN.seconds
     memory: int = RUN.mebibytes
+    anywhere: bool = False
 
     def probe_arguments(self) -> list[str]:
         """Arguments of `python -m tfdet_probe`, but for --plan, --suite and --out, which are the engine's."""
         arguments = ["--device", self.device, "--repeats", str(self.repeats), "--relaunches", str(self.relaunches)]
         arguments += ["--timeout", str(self.timeout), "--memory", str(self.memory)]
+        arguments += ["--anywhere"] * self.anywhere
         for source in self.sources:
             arguments += ["--source", source]
         for solution in self.solutions:

@@ -180,6 +180,7 @@ class Replay(_Model):
 class TraceHeader(_Model):
     argv: list[Words] | None
     tensorflow: Words | None
+    torch: Words | None = None
     python: Words | None
     devices: list[Words] | None
     xla: Words | None = None
@@ -231,10 +232,17 @@ class Wanted:
     device: str = CPU
     runs: int = 5
     fix: bool = False
+    stand_ins: bool = False
 
 
 def wanted(
-    matrix: Matrix, words: Sequence[str], python: str | None, device: str, runs: int, fix: bool = False
+    matrix: Matrix,
+    words: Sequence[str],
+    python: str | None,
+    device: str,
+    runs: int,
+    fix: bool = False,
+    stand_ins: bool = False,
 ) -> Wanted:
     """From the words of the command line: [ENV] PROGRAM ARGS."""
     environment = words[0] if words and words[0] in matrix.environments else None
@@ -245,7 +253,9 @@ def wanted(
         raise UsageError("--python together with an environment", "Give one of them.")
     if Path(program[0]).suffix == ".py" and not Path(program[0]).is_file():
         raise UsageError(f"{program[0]} is not there", "Name the program as you would to Python.")
-    return Wanted(program, environment, python, device, runs, fix)
+    if stand_ins and not matrix.devices.called(device).virtual:
+        raise UsageError("--stand-ins without a virtual GPU", "They are of --device vgpu.")
+    return Wanted(program, environment, python, device, runs, fix, stand_ins)
 
 
 def locate(project: Project, matrix: Matrix, ask: Wanted) -> Found:
@@ -254,7 +264,7 @@ def locate(project: Project, matrix: Matrix, ask: Wanted) -> Found:
     command += ["--runs", str(ask.runs), *["--fix"] * ask.fix]
     environ = dict(os.environ)
     if matrix.devices.called(ask.device).virtual:
-        environ = vgpu.environ(vgpu.library(project), SCHEDULES[0])
+        environ = vgpu.environ(vgpu.library(project), SCHEDULES[0], stand_ins=ask.stand_ins)
         command += ["--vary", f"VGPU_SCHEDULE={','.join(SCHEDULES)}"]
     command += ["--", *ask.program]
     path = os.pathsep.join(filter(None, [str(project.runtime), os.environ.get("PYTHONPATH", "")]))

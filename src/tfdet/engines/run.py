@@ -27,7 +27,7 @@ from tfdet.store.migrate import OLDEST
 from tfdet.store.misfits import device_faults
 from tfdet.store.records import Record, read_records
 from tfdet.store.signatures import Signatures, verified
-from tfdet.store.signing import sealed, sign_beside
+from tfdet.store.signing import by, sealed, sign_beside
 from tfdet_common.journal import SCHEMA, BadRecords, Journal, is_written
 from tfdet_common.lifeline import PATIENCE
 
@@ -61,7 +61,11 @@ def engine_for(project: Project, environment: Environment, name: str | None) -> 
         from tfdet.engines.docker import DockerEngine
 
         return DockerEngine(project)
-    raise UsageError(f"no engine is called {chosen!r}", "Engines: docker, venv.")
+    if chosen in ("apptainer", "enroot"):
+        from tfdet.engines.hpc import HpcEngine
+
+        return HpcEngine(project, chosen)
+    raise UsageError(f"no engine is called {chosen!r}", "Engines: docker, venv, apptainer, enroot.")
 
 
 def run_environment(
@@ -83,7 +87,7 @@ def run_environment(
     name = f"{key}-{selection.device}"
     with _journal(project, name, out) as journal:
         if out is None:
-            _take_stranded(project, name, partial(_taken, project, matrix, signer))
+            _take_stranded(project, name, partial(taken, project, matrix, signer))
         engine = engine_for(project, environment, engine_name)
         kind = matrix.devices.called(selection.device)
         request = Request(key=key, environment=environment, plan=plan, journal=journal, selection=selection, kind=kind)
@@ -101,17 +105,17 @@ def run_environment(
         added = None
         here = [record for record in records if record.environment == key]  # --out may hold others
         if out is None:
-            added = _taken(project, matrix, signer, records)
+            added = taken(project, matrix, signer, records)
             journal.unlink(missing_ok=True)
         elif signer and here:
-            sign_beside(project, out, here, signer)
+            sign_beside(project, out, here, by(signer))
     return RunResult(Exit(code), records, added)
 
 
-def _taken(project: Project, matrix: Matrix, signer: Ed25519PrivateKey | None, records: list[Record]) -> Added:
+def taken(project: Project, matrix: Matrix, signer: Ed25519PrivateKey | None, records: list[Record]) -> Added:
     """Into the store, signed if this machine has a key, and the key is believed."""
     vouches = []
-    for line in sealed(project, records, signer) if signer else []:
+    for line in sealed(project, records, by(signer)) if signer else []:
         try:
             vouches.append(verified(Signatures.of(project, matrix), records, line))
         except ValueError as error:

@@ -50,7 +50,7 @@ class VenvEngine:
         command += ["--out", str(request.journal), *request.selection.probe_arguments()]
         command += ["--parent", str(os.getpid())]
         # The probe's table goes where its progress goes: standard output is for the host's.
-        return _wait(subprocess.Popen(command, env=self._environ(library), stdin=subprocess.PIPE, stdout=sys.stderr))
+        return wait(subprocess.Popen(command, env=self._environ(library), stdin=subprocess.PIPE, stdout=sys.stderr))
 
     def interpreter(self, key: str, environment: Environment, build: Device, *, bare: bool = False) -> Path:
         """The Python of this environment, made (once) from its lock file.
@@ -172,7 +172,7 @@ def run_uv(arguments: Sequence[str], version: str) -> None:
     raise RunFailed(cause, "See uv's messages above; without a network no environment can be made.")
 
 
-def _wait(process: subprocess.Popen[bytes]) -> int:
+def wait(process: subprocess.Popen[bytes]) -> int:
     """The exit code; on Ctrl-C the probe ends its children itself, and then we go.
 
     A terminal tells the probe of Ctrl-C; of a SIGTERM for us it would not know, and its children die with it.

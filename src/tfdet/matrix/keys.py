@@ -1,4 +1,4 @@
-"""Whom this repository believes: matrix/keys, one file a public key."""
+"""Whom this repository believes: matrix/keys, one file a public key, or an identity that signs without one."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field, model_validator
 from tfdet.matrix.devices import is_model
 from tfdet.matrix.models import Environment, Model, Text
 
+GITHUB: Final = "https://token.actions.githubusercontent.com"
 _BEGIN, _END = "-----BEGIN PUBLIC KEY-----", "-----END PUBLIC KEY-----"
 _ED25519: Final = bytes.fromhex("302a300506032b6570032100")  # what comes before the 32 bytes: RFC 8410, section 4
 
@@ -68,11 +69,21 @@ class Revoked(Model):
     why: Text
 
 
+class Workflow(Model):
+    """Who signs without a key, by sigstore: what a certificate has to say of its holder."""
+
+    identity: Text = Field(description="such as https://github.com/OWNER/NAME/.github/workflows/matrix.yml@refs/heads/main")
+    issuer: Text = Field(default=GITHUB, description="who says so")
+
+
 class PublicKey(Model):
-    """A key that this repository believes, or believed."""
+    """A key that this repository believes, or believed; or an identity in its place."""
 
     signer: Text = Field(description="who holds it: keys of one holder are one signer where signers are counted")
-    public: Annotated[Text, AfterValidator(_ed25519)] = Field(description="Ed25519, in PEM, as `tfdet key show` prints it")
+    public: Annotated[Text, AfterValidator(_ed25519)] | None = Field(
+        default=None, description="Ed25519, in PEM, as `tfdet key show` prints it"
+    )
+    workflow: Workflow | None = Field(default=None, description="in place of `public`")
     since: date = Field(description="records that were started before are not believed")
     until: date | None = Field(default=None, description="the last day of which records are believed")
     believed: list[Scope] = Field(min_length=1, description="of which devices and environments")
@@ -85,13 +96,16 @@ class PublicKey(Model):
             raise ValueError(f"until {self.until} is before since {self.since}")
         return self
 
-    @property
-    def raw(self) -> bytes:
-        return raw(self.public)
+    @model_validator(mode="after")
+    def _one_of_both(self) -> PublicKey:
+        if (self.public is None) == (self.workflow is None):
+            raise ValueError("a file has a key (`public`) or an identity (`workflow`), and not both")
+        return self
 
     @property
     def id(self) -> str:
-        return key_id(self.raw)
+        """By which envelopes name it."""
+        return self.workflow.identity if self.workflow else key_id(raw(self.public or ""))
 
     def refuses(self, model: str, environment: Environment | None) -> str:
         """Why it is not believed of this device and environment; nothing where it is."""

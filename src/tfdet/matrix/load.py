@@ -72,8 +72,11 @@ def _get(kind: str, key: str, table: dict[str, M]) -> M:
     return table[key]
 
 
-def load_matrix(folder: Path) -> Matrix:
-    """All of matrix/; raises DataError naming every fault of every file."""
+def load_matrix(folder: Path, own_keys: Path | None = None) -> Matrix:
+    """All of matrix/; raises DataError naming every fault of every file.
+
+    own_keys: where further keys lie that are believed.
+    """
     wanted = [folder / name for name in ("frameworks", "devices", "environments", "sources", "solutions")]
     faults = [f"{path}: no such folder" for path in wanted if not path.is_dir()]
     control = folder / "solutions" / f"{NONE}.toml"
@@ -89,7 +92,7 @@ def load_matrix(folder: Path) -> Matrix:
         ops.sources(folder, environments) | written,
         _load_folders(folder / "solutions", Solution, faults),
         Devices(_load_folder(folder / "devices", Kind, faults)),
-        Keys(_load_folder(folder / "keys", PublicKey, faults)),
+        _load_keys(folder / "keys", own_keys, faults),
     )
     faults += [f"{folder}/{fault}" for fault in found.keys.faults(found.devices.kinds)]
     faults += strangers(folder)
@@ -98,6 +101,14 @@ def load_matrix(folder: Path) -> Matrix:
     faults += disagreeing(folder, written, environments)
     faults += ops.faults(folder)
     return _faultless(found, faults)
+
+
+def _load_keys(brought: Path, own: Path | None, faults: list[str]) -> Keys:
+    """A key that came with tfdet gives way to none: it may be a revoked one."""
+    found = _load_folder(brought, PublicKey, faults)
+    more = _load_folder(own, PublicKey, faults) if own and own != brought else {}
+    faults += [f"{own}/{name}.toml: tfdet has a key of that name: choose another" for name in more if name in found]
+    return Keys(more | found)
 
 
 def load_frameworks(folder: Path) -> dict[str, Framework]:

@@ -61,6 +61,9 @@ class Framework(Model):
     published: bool = Field(default=False, description="its tables stand in README.md and docs, its library is shipped")
     columns: list[Column] = Field(default=[], description="of the GPU tables")
     page: Text | None = Field(default=None, description="the page under docs on which its ops' own lists stand")
+    library: Text | None = Field(
+        default=None, description="the folder of tfdeterminism that switches it on, and is told what stays; absent: itself, or none"
+    )
     recipe: list[Text] = Field(default=[], description="solutions whose lines, one after another, are the recipe")
     cite: list[Text] = Field(min_length=1)
 
@@ -131,6 +134,7 @@ class Claim(Where):
     device: Device = "gpu"
     solutions: list[Text] = Field(min_length=1, description="each of them by itself")
     says: Literal["deterministic", "nondeterministic", "raises", "no-solution"]
+    apart_from: list[Text] = Field(default=[], description="cases of which it does not speak")
     note: str = ""
     cite: list[Text] = Field(min_length=1)
 

@@ -1,5 +1,6 @@
 """The ops that a framework ships sample inputs for, and what its own lists say of them: data that a program reads out
-of a build (scripts/ops), matrix/ops/<framework>/<environment>.json, and names.toml beside it, written by people.
+of a build (scripts/ops), matrix/ops/<framework>/<environment>.json, and names.toml beside it, written by people, as
+kernels.toml is, which says where an op shows in the binaries.
 
 Each op is a source, with what the lists claim of it; where people wrote a source of that key, theirs is the one.
 """
@@ -15,7 +16,8 @@ import tomli
 from pydantic import Field, ValidationError
 
 from tfdet.base.errors import DataError
-from tfdet.matrix.models import Claim, Device, Environment, Model, Source, Text
+from tfdet.matrix import confirmed
+from tfdet.matrix.models import Claim, Device, Environment, Model, Source, SourceAudit, Text
 
 
 class Op(Model):
@@ -46,8 +48,10 @@ class Ops(Model):
     """What scripts/ops read out of one environment."""
 
     framework_version: Text
+    commit: Text = Field(pattern="^[0-9a-f]{40}$", description="of the framework's sources that it was built from")
     ops: list[Op]
     documented: list[Entry]
+    lines: dict[str, int] = Field(description="of the places that confirmed.toml names, those that are in this build")
 
 
 class Name(Model):
@@ -67,6 +71,19 @@ class Names(Model):
     seeds: Text = Field(description="the solution that is tried on what draws random numbers")
     cite: list[Text] = Field(min_length=1)
     names: list[Name] = []
+
+
+class Kernels(Model):
+    """Where some ops show in the binaries."""
+
+    ops: list[Text] = Field(min_length=1, description="their keys")
+    audit: SourceAudit
+
+
+class AllKernels(Model):
+    """kernels.toml."""
+
+    kernels: list[Kernels] = []
 
 
 def load_ops(folder: Path, framework: str) -> dict[str, Ops]:
@@ -91,10 +108,27 @@ def load_names(folder: Path, framework: str) -> Names | None:
         raise DataError(f"{path}: {error}") from error
 
 
+def load_kernels(folder: Path, framework: str) -> dict[str, SourceAudit]:
+    """By op."""
+    path = folder / "ops" / framework / "kernels.toml"
+    if not path.exists():
+        return {}
+    try:
+        read = AllKernels.model_validate(tomli.loads(path.read_text("utf-8")))
+    except (ValidationError, tomli.TOMLDecodeError) as error:
+        raise DataError(f"{path}: {error}") from error
+    return {op: one.audit for one in read.kernels for op in one.ops}
+
+
 def meant(names: Names, entry: Entry) -> list[str]:
     """The keys of the ops that an entry speaks of."""
-    mine = [name for name in names.names if name.api == entry.api and name.modes in ([], entry.modes)]
-    return [key for name in mine for key in name.ops]
+    return [key for name in _named(names, entry) for key in name.ops]
+
+
+def _named(names: Names, entry: Entry) -> list[Name]:
+    """Those that speak of its very modes, else those that speak of none."""
+    mine = [name for name in names.names if name.api == entry.api]
+    return [name for name in mine if name.modes == entry.modes] or [name for name in mine if not name.modes]
 
 
 def sources(folder: Path, environments: Mapping[str, Environment]) -> dict[str, Source]:
@@ -104,11 +138,13 @@ def sources(folder: Path, environments: Mapping[str, Environment]) -> dict[str, 
         names = load_names(folder, path.name)
         if names is None:
             raise DataError(f"{path}: no names.toml", "It says what the entries of the lists mean.")
+        kernels = load_kernels(folder, path.name)
         for key, ops in load_ops(folder, path.name).items():
             claims = _claims(names, ops, environments[key]) if key in environments else {}
-            for number, op in enumerate(ops.ops):
-                source = _source(names, path.name, op, number, claims.get(op.key, []))
+            for op in ops.ops:
                 known = found.get(names.prefix + op.key)
+                source = _source(names, path.name, op, known.order if known else len(found), claims.get(op.key, []))
+                source = source.model_copy(update={"audit": kernels.get(op.key)})
                 found[names.prefix + op.key] = _joined(known, source) if known else source
     return found
 
@@ -168,15 +204,20 @@ def faults(folder: Path) -> Iterator[str]:
         if names is None or not known:
             continue
         keys = {op.key for ops in known.values() for op in ops.ops}
+        readings = confirmed.load(folder, path.name)
+        yield from (f"{path}/confirmed.toml: {fault}" for fault in confirmed.faults(readings, keys))
+        strange = sorted(load_kernels(folder, path.name).keys() - keys)
+        yield from (f"{path}/kernels.toml: no op {key}" for key in strange)
         yield from (f"{path}/names.toml: {name.api}: no op {key}" for name in names.names for key in name.ops if key not in keys)
         for environment, ops in known.items():
             for entry in ops.documented:
-                if not any(name.api == entry.api and name.modes in ([], entry.modes) for name in names.names):
+                if not _named(names, entry):
                     yield f"{path}/names.toml: {environment}'s documentation speaks of {entry.api} {entry.modes}, and no [[names]] does"
 
 
 def dump(content: dict[str, object]) -> str:
     """The file's text: an op a line, so that a change is seen in a diff."""
     rows = {name: ",\n".join(json.dumps(row, sort_keys=True) for row in content[name]) for name in ("documented", "ops")}  # type: ignore[attr-defined]
-    version = json.dumps(content["framework_version"])
-    return f'{{"framework_version": {version},\n"documented": [\n{rows["documented"]}\n],\n"ops": [\n{rows["ops"]}\n]}}\n'
+    lines = ",\n".join(f"{json.dumps(key)}: {number}" for key, number in sorted(content["lines"].items()))  # type: ignore[attr-defined]
+    head = ", ".join(f'"{name}": {json.dumps(content[name])}' for name in ("framework_version", "commit"))
+    return f'{{{head},\n"documented": [\n{rows["documented"]}\n],\n"ops": [\n{rows["ops"]}\n],\n"lines": {{\n{lines}\n}}}}\n'

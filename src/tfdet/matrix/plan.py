@@ -17,7 +17,8 @@ from tfdet_probe.core.plan import SCHEMA
 class Cell:
     """One source under one solution on one kind of device, by the word of `--device`.
 
-    reason: why it is not run.  may_fail: why a crash there is no surprise.
+    reason: why it is not run.  may_fail: why a crash there is no surprise.  apart_from: cases that need not be as
+    expected.
     """
 
     device: str
@@ -27,6 +28,7 @@ class Cell:
     expect: str | None = None
     reason: str | None = None
     may_fail: str | None = None
+    apart_from: tuple[str, ...] = ()
 
 
 def cells(matrix: Matrix, key: str) -> list[Cell]:
@@ -42,6 +44,7 @@ def cells(matrix: Matrix, key: str) -> list[Cell]:
             expected(source, environment, kind.claimed_as, solution),
             _excluded(matrix, source, environment, kind.claimed_as, solution),
             _first(source.known_failures, environment, kind.claimed_as, solution),
+            _apart(claims_of(source, environment, kind.claimed_as, solution)),
         )
         for kind in matrix.devices.kinds.values()
         for source_key, source in theirs.sources.items()
@@ -69,6 +72,10 @@ def said(claims: Sequence[Claim]) -> str | None:
     """What these claims of one cell come to; a refusal wins, as it does at run time."""
     says = [claim.says for claim in claims]
     return "raises" if "raises" in says else says[0] if says else None
+
+
+def _apart(claims: Sequence[Claim]) -> tuple[str, ...]:
+    return tuple(sorted({case for claim in claims for case in claim.apart_from}))
 
 
 def _excluded(matrix: Matrix, source: Source, environment: Environment, device: Device, key: str) -> str | None:
@@ -108,6 +115,7 @@ def make_plan(matrix: Matrix, key: str, *, ordered: bool = False) -> dict[str, A
         "solutions": solutions,
         "cells": [
             {"device": c.device, "source": c.source, "solution": c.solution, "expect": c.expect, "may_fail": c.may_fail}
+            | ({"apart_from": list(c.apart_from)} if c.apart_from else {})
             | ({"rank": rank(matrix, key, c)} if ordered else {})
             for c in wanted
         ],

@@ -68,7 +68,7 @@ class Tables:
         """TF 1.13 to 2.1, 2.4: ranges among the audited builds."""
         environments = self.status.matrix.environments
         among: list[Environment] = [environments[key] for key in self.keys]
-        return span([environments[key] for key in keys], among)
+        return span([environments[key] for key in keys], among, self.status.matrix.frameworks)
 
     def builds(self) -> list[Build]:
         return [self._build(key) for key in self.keys]
@@ -131,7 +131,7 @@ class Tables:
         rows = []
         for key, source in self.status.matrix.sources.items():
             if source.audit and source.audit.kernels:
-                rows.append((key, [_cell(self.status.finding(build, key)) for build in self.keys]))
+                rows.append((key, [held(self.status.finding(build, key)) for build in self.keys]))
         return rows
 
     def apart(self) -> list[tuple[Apart, str]]:
@@ -196,7 +196,7 @@ def _range(counts: list[int]) -> str:
     return str(counts[0]) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
 
 
-def _cell(finding: Finding | None) -> str:
+def held(finding: Finding | None) -> str:
     """The number of order-dependent kernels, or what else was found."""
     if finding is None:
         return ""

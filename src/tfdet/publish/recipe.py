@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -63,6 +64,9 @@ def _of_solutions(status: Status, key: str) -> Iterator[str]:
     environment = status.matrix.environment(key)
     framework = status.matrix.frameworks[environment.framework]
     yield f"# {key}: {framework.name} {environment.framework_version}"
+    if framework.library:
+        module = f"tfdeterminism.{framework.library}"
+        yield f"# in one call, by the package tfdeterminism: import {module}; {module}.enable_determinism(seed=1)"
     told: set[str] = set()
     for solution in (status.matrix.solutions[name] for name in framework.recipe):
         yield from ("", f"# {solution.name.replace('`', '')}: {solution.when or solution.description}".strip())
@@ -86,6 +90,19 @@ def _left(status: Status, key: str) -> Iterator[tuple[str, str, bool]]:
             yield source, f"{words[seen.cell.verdict]} (measured on {seen.key.device})", True
         elif refused:
             yield source, f"raises an error on a {refused[0].upper()} (documented)", False
+
+
+def left_text(status: Status, framework: str) -> str:
+    """known.json of that framework's folder of tfdeterminism: what stays, by version, an entry a line."""
+    environments = {e.version: key for key, e in status.matrix.of(framework).environments.items() if e.line == "stock"}
+    lists = {version: ",\n".join(map(json.dumps, _entries(status, key))) for version, key in environments.items()}
+    told = (f'"{version}": [\n{text}\n]' for version, text in lists.items() if text)  # of others nothing is known yet
+    return "{\n" + ",\n".join(told) + "\n}\n"
+
+
+def _entries(status: Status, key: str) -> Iterator[dict[str, Any]]:
+    for row in remaining_rows(status, key):
+        yield {name: row[name] for name in ("title", "says", "measured")}
 
 
 def _getting_it(installed: bool) -> list[str]:

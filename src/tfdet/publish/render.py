@@ -19,7 +19,7 @@ from tfdet.base.visible import visible
 from tfdet.matrix import ops
 from tfdet.matrix.devices import CPU
 from tfdet.matrix.models import Group
-from tfdet.publish import advice, audit_tables, join, tables
+from tfdet.publish import advice, audit_tables, join, recipe, tables
 from tfdet.store.cases import current_cases
 from tfdet.store.evidence import Store
 from tfdet.store.misfits import misfits
@@ -105,7 +105,11 @@ def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
                 "Restore the lines <!-- tfdet:begin NAME --> and <!-- tfdet:end NAME -->.",
             )
         texts.append((path, old, _filled(old, blocks)))
-    for path, text in ((project.known, known.text(status)), (project.advice, advice.text(status))):
+    generated = {project.known: known.text(status), project.advice: advice.text(status)}
+    for key, framework in whole.matrix.frameworks.items():
+        if framework.library:
+            generated[project.known_of(framework.library)] = recipe.left_text(whole, key)
+    for path, text in generated.items():
         texts.append((path, path.read_bytes().decode("utf-8") if path.exists() else "", text))
     return texts
 

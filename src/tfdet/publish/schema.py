@@ -6,9 +6,11 @@ import json
 import sys
 from pathlib import Path
 
+from tfdet.matrix.confirmed import Readings
 from tfdet.matrix.devices import Kind
 from tfdet.matrix.keys import PublicKey
 from tfdet.matrix.models import Environment, Framework, Model, Solution, Source
+from tfdet.matrix.ops import AllKernels, Names, Ops
 from tfdet.store.audits import StoredAudit
 from tfdet.store.costs import Cost
 from tfdet.store.records import Record
@@ -23,6 +25,10 @@ def schemas() -> dict[str, str]:
         "environment": Environment,
         "source": Source,
         "solution": Solution,
+        "ops": Ops,
+        "names": Names,
+        "confirmed": Readings,
+        "kernels": AllKernels,
         "record": Record,
         "audit": StoredAudit,
         "cost": Cost,

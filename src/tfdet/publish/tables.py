@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
 from tfdet.matrix import ranges
 from tfdet.matrix.devices import GPU
 from tfdet.matrix.load import Matrix
-from tfdet.matrix.models import NONE, Column, Environment, Group, Source
+from tfdet.matrix.models import NONE, Column, Environment, Framework, Group, Source
 from tfdet.matrix.plan import claims_of
 from tfdet.publish.marks import with_numbers
 from tfdet.verdicts import known
@@ -47,7 +47,8 @@ def claim_cell(status: Status, key: str, column: Column) -> str:
     texts = list(dict.fromkeys(text for text, _ in said if text))
     if len({text for text, _ in said}) == 1 or not texts:
         return "".join(texts)
-    return "; ".join(f"{text} ({span([e for t, e in said if t == text], [e for _, e in said])})" for text in texts)
+    among, names = [e for _, e in said], status.matrix.frameworks
+    return "; ".join(f"{text} ({span([e for t, e in said if t == text], among, names)})" for text in texts)
 
 
 def _said(status: Status, key: str, source: Source, environment_key: str, environment: Environment) -> str:
@@ -137,22 +138,29 @@ def _backing(status: Status, environment: str, source: str, solution: str, says:
     return "s" if says == "no-solution" and cell.finding and cell.finding.open else "d"
 
 
-def span(chosen: list[Environment], among: list[Environment]) -> str:
-    """Which environments, as ranges: TF 2.1, NGC 19.06 to 20.02.
+def span(chosen: list[Environment], among: list[Environment], frameworks: Mapping[str, Framework]) -> str:
+    """Which environments, as ranges: TF 2.1, NGC 19.06 to 20.02, PyTorch 2.13.
 
     No range holds an environment that was not chosen: where those of one version differ, NGC's are told apart by
     TensorFlow's major version, and what still differs by itself: TF 2.0.4.
     """
     taken = {id(environment) for environment in chosen}
     words = []
-    for which, name in (("stock", "TF"), ("ngc", "NGC")):
-        line = [e for e in among if e.line == which]
+    for which, framework, name in _labels(frameworks):
+        line = [e for e in among if e.line == which and e.framework == framework]
         lines = {name: line}
         if which == "ngc" and any(whole is None for whole, _ in _by_version(line, taken)):
             majors = dict.fromkeys(_major(e) for e in line)
-            lines = {f"{name} TF{major}": [e for e in line if _major(e) == major] for major in majors}
+            stock = frameworks[framework].lines["stock"]
+            lines = {f"{name} {stock}{major}": [e for e in line if _major(e) == major] for major in majors}
         words += [f"{label} {text}" for label, some in lines.items() for text in _ranges(some, taken)]
     return ", ".join(words)
+
+
+def _labels(frameworks: Mapping[str, Framework]) -> Iterator[tuple[str, str, str]]:
+    """(line, framework, how tables call it): those of the published framework first."""
+    for key, framework in sorted(frameworks.items(), key=lambda item: not item[1].published):
+        yield from ((line, key, name) for line, name in framework.lines.items())
 
 
 def _major(environment: Environment) -> str:
@@ -186,7 +194,7 @@ def patch_span(matrix: Matrix, patch: Patch) -> str:
     """Where a patch of tfdeterminism is applied: TF 1.13 to 2.6, NGC 19.06 to 20.02."""
     among = list(matrix.environments.items())
     chosen = [e for key, e in among if patch.key in known.patched(e)]
-    return span(chosen, [e for _, e in among])
+    return span(chosen, [e for _, e in among], matrix.frameworks)
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ def _by_mark(found: Status, measured: Sequence[StatusCell]) -> Facts:
         said = Text()
         for verdict in dict.fromkeys(c.cell.verdict for c in mine):
             showing = [environments[c.key.environment] for c in mine if c.cell.verdict is verdict]
-            where = span(showing, among[device])
+            where = span(showing, among[device], found.matrix.frameworks)
             said += (
                 Text("; " if said else "") + Text(SYMBOL[verdict], style=_STYLE.get(verdict, "")) + Text(f" {where}")
             )
@@ -165,7 +165,7 @@ def _audited(found: Status, only: Sequence[str] | None) -> Facts | None:
                 held.setdefault(row, []).append(environments[key])
     table = Facts("source", "", "the binaries hold", "builds")
     for (source, mark, text), builds in held.items():
-        table.add(source, mark, text, span(builds, among))
+        table.add(source, mark, text, span(builds, among, found.matrix.frameworks))
     return table if held else None
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
+from tfdet.publish.recipe import remaining_rows
 from tfdet.site.facts import Facts
-from tfdet.verdicts import known
 from tfdet.verdicts.infer import Verdict
 from tfdet.verdicts.status import StatusCell
 
 
 def files(facts: Facts) -> Iterator[tuple[str, str]]:
     for key in facts.matrix.environments:
-        left = len(known.remaining(facts.status, key))
+        left = len(remaining_rows(facts.status, key))
         message = f"{left} op{'s' if left != 1 else ''} to avoid" if left else "no op known to avoid"
         yield f"badges/environments/{key}.json", _badge(key, message, "yellow" if left else "green")
     for key in facts.sources:

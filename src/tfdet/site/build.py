@@ -15,7 +15,20 @@ from typing import Any
 from tfdet.base.errors import UsageError
 from tfdet.base.paths import Project
 from tfdet.publish.render import provenance
-from tfdet.site import badges, builds, cells, environments, feed, numbers, prose, solutions, sources, start, table
+from tfdet.site import (
+    badges,
+    builds,
+    cells,
+    environments,
+    feed,
+    lists,
+    numbers,
+    prose,
+    solutions,
+    sources,
+    start,
+    table,
+)
 from tfdet.site.facts import Facts
 from tfdet.site.history import Change, History, ordered
 from tfdet.site.page import Page, Writer, script
@@ -154,6 +167,7 @@ def _pages(facts: Facts, changes: list[Change], apart: numbers.Apart) -> Iterato
     yield from environments.pages(facts)
     yield from solutions.pages(facts)
     yield from builds.pages(facts)
+    yield from lists.pages(facts)
     yield from prose.pages(facts)
     yield numbers.page(facts, apart)
 

@@ -20,12 +20,13 @@ from tfdet.verdicts.findings import families
 def pages(facts: Facts) -> Iterator[Page]:
     tables = Tables(facts.status)
     builds = tables.builds()
-    pairs = list(pairwise(tables.keys))
+    environments = facts.matrix.environments
+    pairs = [(a, b) for a, b in pairwise(tables.keys) if environments[a].framework == environments[b].framework]
     yield Page(
         "builds/index",
         "builds",
         "Audited builds",
-        "What the shipped binaries of each TensorFlow hold: GPU kernels whose result depends on the order of threads.",
+        "What the shipped binaries of each build hold: GPU kernels whose result depends on the order of threads.",
         {"builds": [asdict(build) for build in builds], "changes": [f"{a}-to-{b}" for a, b in pairs]},
         {"pairs": pairs},
     )
@@ -46,7 +47,7 @@ def _page(facts: Facts, key: str, build: dict[str, Any], pairs: list[tuple[str, 
                        for one in found],
         "sources": [{"source": source, "title": facts.matrix.sources[source].title, **finding.as_json(),
                      "address": _address(facts, key, source)}
-                    for source in facts.sources
+                    for source in facts.sources if facts.may_hold(key, source)
                     if (finding := facts.status.finding(key, source)) and finding.what != "not shipped"],
         "families": families(row for row in audited.rows if row.kernel.verdict == "yes"),
         "unclaimed": families(audited.unclaimed(facts.matrix.sources.values())),

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from tfdet.matrix.models import UNKNOWN
 from tfdet.publish.recipe import recipe_text, remaining_rows
 from tfdet.site.addresses import address, page
 from tfdet.site.facts import Facts, kind, says
@@ -24,22 +25,29 @@ def _index(facts: Facts) -> Page:
     for cell in facts.cells:
         cells[cell.key.environment][cell.backing] += 1
     rows = [
-        {"key": key, "line": e.line, "framework_version": e.framework_version, "python": e.python, "cuda": e.cuda,
+        {"key": key, "line": e.line, "framework": facts.names(key),
+         "framework_version": e.framework_version, "python": e.python, "cuda": e.cuda,
          "cudnn": e.cudnn, "min_driver": e.min_driver, "image": e.image, "audited": key in facts.status.audits,
          **{backing: cells[key][backing] for backing in ("measured", "emulated", "documented")}}
         for key, e in facts.matrix.environments.items()
     ]  # fmt: skip
+    groups: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["framework"], row["line"]), []).append(row)
     return Page("environments/index", "environments", "Environments",
-                "Every pinned TensorFlow that this project knows: stock releases and NVIDIA's images.",
-                {"environments": rows})  # fmt: skip
+                "Every pinned build that this project knows: stock releases and NVIDIA's images.",
+                {"environments": rows}, {"groups": list(groups.items())})  # fmt: skip
 
 
 def _page(facts: Facts, key: str) -> Page:
     environment = facts.matrix.environments[key]
+    what = environment.image if environment.image != UNKNOWN else f"{facts.names(key)} {environment.framework_version}"
     names = ("line", "version", "framework_version", "image", "digest", "python", "os", "cuda", "cudnn", "min_driver",
              "cuda_arch", "notes", "not_run", "cite")  # fmt: skip
     data = {
         "key": key,
+        "framework": facts.names(key),
+        "lists": key in facts.joins,
         **{name: getattr(environment, name) for name in names},
         "pip": environment.pip.model_dump(mode="json") if environment.pip else None,
         "recipe": recipe_text(facts.status, key),
@@ -48,7 +56,7 @@ def _page(facts: Facts, key: str) -> Page:
         "rows": list(_rows(facts, key)),
     }  # fmt: skip
     return Page(f"environments/{key}", "environment", key,
-                f"How to make {environment.image} deterministic, and which ops stay a source.", data)  # fmt: skip
+                f"How to make {what} deterministic, and which ops stay a source.", data)  # fmt: skip
 
 
 def _rows(facts: Facts, key: str) -> Iterator[dict[str, Any]]:

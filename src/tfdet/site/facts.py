@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from tfdet.base.paths import Project
 from tfdet.matrix.load import Matrix
+from tfdet.publish.join import Join, Row, joins
 from tfdet.publish.tables import span
 from tfdet.site import words
 from tfdet.store import costs
@@ -20,6 +21,7 @@ from tfdet.store.signatures import UNSIGNED, Signatures, Standing
 from tfdet.verdicts.read import load_status
 from tfdet.verdicts.status import Status, StatusCell
 from tfdet_probe.core import meaning
+from tfdet_probe.core.registry import fields
 from tfdeterminism.patches import PATCHES
 
 
@@ -39,8 +41,7 @@ class Facts:
 
     @classmethod
     def of(cls, project: Project) -> Facts:
-        status = load_status(project)
-        return cls(project, replace(status, matrix=status.matrix.published))
+        return cls(project, load_status(project))
 
     @property
     def matrix(self) -> Matrix:
@@ -87,8 +88,34 @@ class Facts:
 
     @cached_property
     def sources(self) -> list[str]:
-        """In the order of the tables."""
-        return sorted(self.matrix.sources, key=lambda key: (self.matrix.sources[key].place, key))
+        """In the order of the tables; of the many ops that come with a framework those of which anything is known."""
+        told = {row.source for join in self.joins.values() for row in join.told}
+        some = told | self.by_source.keys()
+        known = [key for key, source in self.matrix.sources.items() if source.group != "op" or key in some]
+        return sorted(known, key=lambda key: (self.matrix.sources[key].place, key))
+
+    @cached_property
+    def joins(self) -> Mapping[str, Join]:
+        """{environment: what its framework's own lists say of each op}."""
+        found = (join for key in self.matrix.frameworks for join in joins(self.project.matrix, self.status, key))
+        return {join.environment: join for join in found if join.environment in self.matrix.environments}
+
+    @cached_property
+    def rows_of(self) -> Mapping[str, list[tuple[str, Row]]]:
+        """{source: (environment, its row)}."""
+        found: dict[str, list[tuple[str, Row]]] = defaultdict(list)
+        for environment, join in self.joins.items():
+            for row in join.rows:
+                found[row.source].append((environment, row))
+        return found
+
+    def names(self, environment: str) -> str:
+        """What the framework of an environment is called."""
+        return self.matrix.frameworks[self.matrix.environments[environment].framework].name
+
+    def may_hold(self, environment: str, source: str) -> bool:
+        """Has it such an op?"""
+        return self.matrix.sources[source].framework in ("", self.matrix.environments[environment].framework)
 
     @cached_property
     def solutions(self) -> list[str]:
@@ -103,8 +130,16 @@ class Facts:
             functions = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
             for name, case in meaning.of_cases(text).items():
                 if name in functions:
-                    found[case.source].append(Case(path.name, name, _text(text, functions[name])))
+                    for source in self._provoked(case.source, path.parent.name):
+                        found[source].append(Case(path.name, name, _text(text, functions[name])))
         return found
+
+    def _provoked(self, source: str, framework: str) -> list[str]:
+        """A case that is named after a parameter provokes each of the ops that come with the framework."""
+        if not fields(source):
+            return [source]
+        some = {key: self.matrix.sources[key] for key in self.sources}
+        return [key for key, one in some.items() if (one.group, one.framework) == ("op", framework)]
 
     @cached_property
     def costs(self) -> list[Cost]:
@@ -118,7 +153,7 @@ class Facts:
     def where(self, keys: Iterator[str] | list[str]) -> str:
         """TF 2.1 to 2.7, NGC 20.03 to 21.12."""
         environments = self.matrix.environments
-        return span([environments[key] for key in keys], list(environments.values()))
+        return span([environments[key] for key in keys], list(environments.values()), self.matrix.frameworks)
 
 
 def _text(text: str, function: ast.FunctionDef) -> str:

@@ -81,7 +81,8 @@ def _coverage(facts: Facts) -> list[dict[str, Any]]:
     rows = []
     for key, environment in facts.matrix.environments.items():
         if environment.line == "stock":
-            best: Counter[str] = Counter(_best(facts, key, source) for source in facts.sources)
+            mine = [source for source in facts.sources if facts.may_hold(key, source)]
+            best: Counter[str] = Counter(_best(facts, key, source) for source in mine)
             rows.append({"environment": key, **{kind: best[kind] for kind in (*_KINDS, "blank")}})
     return rows
 

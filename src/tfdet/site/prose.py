@@ -93,7 +93,7 @@ def _links(facts: Facts) -> Page:
         "links",
         "links",
         "Issues and pull requests",
-        "Where determinism in TensorFlow was asked for, worked on and settled.",
+        "Where determinism was asked for, worked on and settled.",
         {"known_on": catalogue.known_on, "links": [link.data() for link in catalogue.links]},
         {"titles": {key: source.title for key, source in facts.matrix.sources.items()}},
     )

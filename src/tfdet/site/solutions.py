@@ -25,7 +25,7 @@ def pages(facts: Facts) -> Iterator[Page]:
         "solutions/index",
         "solutions",
         "Solutions",
-        "What makes TensorFlow deterministic: every known switch.",
+        "What makes a framework deterministic: every known switch.",
         {"solutions": rows},
     )
     for key in facts.solutions:
@@ -51,13 +51,15 @@ def _page(facts: Facts, key: str, seen: dict[str, int]) -> Page:
         f"solutions/{key}",
         "solution",
         f"{key}: {solution.name}",
-        f"What {solution.name} makes deterministic in which TensorFlow, and what it does not.",
+        f"What {solution.name} makes deterministic in which version, and what it does not.",
         data,
     )
 
 
 def _available(facts: Facts, solution: Solution) -> str:
-    return facts.where([key for key, e in facts.matrix.environments.items() if solution.available.covers(e)])
+    environments = facts.matrix.environments.items()
+    mine = ((key, e) for key, e in environments if solution.framework in ("", e.framework))
+    return facts.where([key for key, e in mine if solution.available.covers(e)])
 
 
 def _sources(facts: Facts, key: str) -> Iterator[dict[str, Any]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tfdet.matrix.models import Source
 from tfdet.publish.tables import GROUPS
-from tfdet.site import links, plots
+from tfdet.site import links, lists, plots
 from tfdet.site.addresses import address
 from tfdet.site.cells import claim_data, cost_data
 from tfdet.site.facts import Facts, kind
@@ -62,15 +63,17 @@ def _page(facts: Facts, key: str, apart: Apart) -> Page:
         "cases": [{"file": case.file, "name": case.name, "text": case.text} for case in facts.cases.get(key, [])],
         "ulp": apart.data(key),
         "links": [link.data() for link in links.catalogue() if key in link.sources],
+        "lists": list(lists.of_source(facts, key)),
     }  # fmt: skip
     return Page(f"sources/{key}", "source", source.title,
-                f"Is {source.title} deterministic? By TensorFlow version, with evidence, remedy and cost.", data,
+                f"Is {source.title} deterministic? By version, with evidence, remedy and cost.", data,
                 {"plot": plots.apart(apart.ulp.get(key, {}))})  # fmt: skip
 
 
 def _strips(facts: Facts, cells: list[StatusCell]) -> Iterator[dict[str, Any]]:
     """A row a device and solution, a square a stock environment."""
-    stock = [key for key, e in facts.matrix.environments.items() if e.line == "stock"]
+    frameworks = {facts.matrix.environments[cell.key.environment].framework for cell in cells}
+    stock = [key for key, e in facts.matrix.environments.items() if e.line == "stock" and e.framework in frameworks]
     rows: dict[tuple[str, str], dict[str, StatusCell]] = defaultdict(dict)
     for cell in cells:
         rows[cell.key.device, cell.key.solution][cell.key.environment] = cell
@@ -85,14 +88,23 @@ def _order(facts: Facts, row: tuple[str, str]) -> tuple[bool, str, int]:
 
 
 def _square(environment: str, cell: StatusCell | None) -> dict[str, Any]:
+    version = _VERSION.sub("", environment)
     if cell is None:
-        return {"environment": environment, "kind": "blank", "says": "nothing is known", "symbol": "", "address": ""}
+        return {
+            "environment": environment,
+            "version": version,
+            "kind": "blank",
+            "says": "nothing is known",
+            "symbol": "",
+            "address": "",
+        }
     says = str(cell.cell.verdict) or (f"claimed {cell.says}" if cell.says else "audited")
     runs = f" {cell.cell.differed}/{cell.cell.runs}" if cell.cell.runs else ""
-    return {"environment": environment, "kind": kind(cell), "says": f"{says}{runs}, {cell.backing}",
+    return {"environment": environment, "version": version, "kind": kind(cell), "says": f"{says}{runs}, {cell.backing}",
             "symbol": symbol(cell), "address": address(cell.key)}  # fmt: skip
 
 
+_VERSION = re.compile(r"^[a-z]+(?=\d)")  # what of an environment's key is no version
 _SAID = {"deterministic": "✓", "nondeterministic": "✗", "no-solution": "✗", "raises": "!"}
 _SHORT = {Verdict.RAISES: "!", Verdict.FAILED: "#", Verdict.STALE: "~"}
 

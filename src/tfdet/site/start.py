@@ -32,7 +32,7 @@ def page(facts: Facts, changes: Sequence[Change]) -> Page:
         "columns": [column.title for column in columns],
         "rows": rows,
         "cells": len(facts.cells),
-        "sources": len(facts.matrix.sources),
+        "sources": len(facts.sources),
         "environments": len(facts.matrix.environments),
         "audits": len(facts.status.audits),
         "seen": {verdict: verdicts[verdict] for verdict in VERDICTS if verdicts[verdict]},
@@ -43,8 +43,8 @@ def page(facts: Facts, changes: Sequence[Change]) -> Page:
         "index",
         "index",
         "Determinism in deep learning, proven",
-        "Which TensorFlow op gives another result each time it runs, on which version and device, how we know, "
-        "and what switches it off.",
+        "Which op of TensorFlow or PyTorch gives another result each time it runs, on which version and device, how we "
+        "know, and what switches it off.",
         data,
         {"shown": shown},
         ("static/search-data.js", "static/search.js"),
@@ -68,6 +68,13 @@ def _mark(found: re.Match[str]) -> str:
     return f'<sup class="mark {word}" title="{word}">{found[1]}</sup>'
 
 
+def _titled(facts: Facts, source: str) -> str:
+    """An op of a framework's samples is called as it is there, which says nothing of whose it is."""
+    entry = facts.matrix.sources[source]
+    title = entry.title.replace("`", "")
+    return f"{facts.matrix.frameworks[entry.framework].package}: {title}" if entry.group == "op" else title
+
+
 def search_data(facts: Facts) -> dict[str, Any]:
     """What the search field looks through."""
     environments = list(facts.matrix.environments)
@@ -79,7 +86,7 @@ def search_data(facts: Facts) -> dict[str, Any]:
         "environments": environments,
         "solutions": [[key, facts.matrix.solutions[key].name.replace("`", "")] for key in facts.solutions],
         "sources": [
-            [key, facts.matrix.sources[key].title.replace("`", ""),
+            [key, _titled(facts, key),
              " ".join([facts.matrix.sources[key].api, *facts.matrix.sources[key].raw_ops]), sorted(pages.get(key, []))]
             for key in facts.sources
         ],

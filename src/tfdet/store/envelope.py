@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import Field, ValidationError
 
-from tfdet.matrix.keys import Keys, PublicKey, key_id
+from tfdet.matrix.keys import Keys, PublicKey, key_id, raw
 from tfdet.matrix.models import Model
 
 if TYPE_CHECKING:
@@ -59,19 +59,22 @@ def parse(line: str | bytes) -> Envelope:
         raise ValueError(f"no envelope: {'.'.join(map(str, fault['loc'])) or 'line'}: {fault['msg']}") from None
 
 
-def opened(envelope: Envelope, keys: Keys) -> tuple[str, PublicKey, bytes]:
+def opened(line: str, keys: Keys) -> tuple[str, PublicKey, bytes]:
     """(the key's name, the key, what it signed); ValueError where no key of matrix/keys did."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+    envelope = parse(line)
     (signature,) = envelope.signatures
     found = keys.named(signature.keyid)
-    if found is None:
+    if found is None or found[1].public is None:
         raise ValueError(f"signed by a key that matrix/keys does not hold: {signature.keyid[:16]}")
     name, key = found
-    sealed = body(envelope)
+    sealed = _decoded(envelope.payload)
     try:
-        Ed25519PublicKey.from_public_bytes(key.raw).verify(_decoded(signature.sig), pae(envelope.payload_type, sealed))
+        Ed25519PublicKey.from_public_bytes(raw(key.public or "")).verify(
+            _decoded(signature.sig), pae(envelope.payload_type, sealed)
+        )
     except InvalidSignature:
         raise ValueError(f"its signature is not that of {name}") from None
     if envelope.payload_type != PAYLOAD_TYPE:
@@ -79,9 +82,10 @@ def opened(envelope: Envelope, keys: Keys) -> tuple[str, PublicKey, bytes]:
     return name, key, sealed
 
 
-def body(envelope: Envelope) -> bytes:
-    """What is in it, whoever signed it."""
-    return _decoded(envelope.payload)
+def unverified(line: str) -> tuple[str, bytes]:
+    """(the hint at its key, what is in it), whoever signed it."""
+    envelope = parse(line)
+    return envelope.signatures[0].keyid, _decoded(envelope.payload)
 
 
 def _encoded(content: bytes) -> str:

@@ -16,7 +16,7 @@ from tfdet.base.paths import Project
 from tfdet.matrix.keys import Keys, PublicKey
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import Environment
-from tfdet.store import envelope, statement
+from tfdet.store import envelope, keyless, statement
 from tfdet.store.records import Record
 
 SUFFIX: Final = ".intoto.jsonl"  # spec/v1/bundle.md of in-toto
@@ -103,7 +103,7 @@ class Signatures:
 
     def opened(self, line: str) -> Vouch:
         """ValueError says why nobody can be believed to have said this."""
-        name, key, body = envelope.opened(envelope.parse(line), self.keys)
+        name, key, body = (keyless if keyless.is_bundle(line) else envelope).opened(line, self.keys)
         said = statement.read(body)
         batch = said.batch
         refused = key.refuses(batch.device, self.environments.get(batch.environment))
@@ -164,10 +164,10 @@ def claimed(told: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in told:
         try:
-            sealed = envelope.parse(line)
-            batch = statement.read(envelope.body(sealed)).batch
+            hint, body = (keyless if keyless.is_bundle(line) else envelope).unverified(line)
+            batch = statement.read(body).batch
         except ValueError:
             continue
         for checksum in batch.checksums:
-            found.setdefault(checksum, sealed.signatures[0].keyid)
+            found.setdefault(checksum, hint)
     return found

@@ -37,7 +37,7 @@ def load_status(project: Project, extra: Iterable[Path] = (), store: bool = True
     names a file knows whose it is.
     """
     extra = list(extra)
-    matrix = load_matrix(project.matrix)
+    matrix = load_matrix(project.matrix, project.own_keys)
     signatures = Signatures.of(project, matrix, [line for path in extra for line in lines(beside(path))])
     more = {record.checksum: record for path in extra for record in read_records(path)}
     if faults := [fault for record in more.values() for fault in device_faults(matrix.devices, record)]:

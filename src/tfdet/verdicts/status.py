@@ -231,7 +231,7 @@ class Status:
 
     def _found(self) -> Iterable[CellKey]:
         """Under no solution: what an audit has something to say of."""
-        for environment in self.audits:
+        for environment in self.audits.keys() & self.matrix.environments.keys():
             for source in self.matrix.sources:
                 key = CellKey(environment, GPU, source, NONE)
                 if self.finding(environment, source) is not None and self.cell(key).audited:

@@ -1,6 +1,7 @@
 """Trains in children: pool.py METHOD FAULT. METHOD: fork, spawn, forkserver, subprocess, os.fork, none.
 
-FAULT: noise (the second child draws numbers that nobody seeded), kill (it ends by a signal), any other for none.
+FAULT: noise (the second child draws numbers that nobody seeded), global (the same, and a seed helps),
+kill (it ends by a signal), any other for none.
 """
 
 import multiprocessing
@@ -22,6 +23,8 @@ def train(number, fault):
         noise = 0.0
         if fault == "noise" and number == 1 and step:
             noise = np.random.RandomState().standard_normal([8, 4]).astype(np.float32)
+        if fault == "global" and number == 1:
+            noise = np.random.standard_normal([8, 4]).astype(np.float32)
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(tf.square(tf.matmul(tf.constant(rows + noise), weights)))  # line: fed
         weights.assign_sub(0.1 * tape.gradient(loss, weights))

@@ -2,6 +2,8 @@
 
 import re
 
+from tfdet_probe.frameworks.base import by_words
+
 # Its own refusals, and cuBLAS's where its workspace is not set.
 _DETERMINISM = re.compile(r"does not have a deterministic implementation|[Dd]eterministic behavior was enabled")
 _NO_KERNEL = re.compile(r"not implemented for '|has no attribute '|[Nn]ot (currently |yet )?(implemented|supported)"
@@ -9,8 +11,4 @@ _NO_KERNEL = re.compile(r"not implemented for '|has no attribute '|[Nn]ot (curre
 
 
 def classify(error):
-    if _DETERMINISM.search(str(error)):
-        return "raises"
-    if isinstance(error, NotImplementedError) or _NO_KERNEL.search(str(error)):
-        return "unsupported"
-    return "crashed"
+    return by_words(error, _DETERMINISM, _NO_KERNEL)

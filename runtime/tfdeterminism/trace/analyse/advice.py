@@ -29,6 +29,20 @@ _CLASS_LINES = {
     ORDER: ["for item in sorted(items):  # go through it in an order that does not change"],
 }
 
+_TORCH_LINES = {
+    FEED: _CLASS_LINES[FEED],
+    SEED: ["torch.manual_seed(1)  # before the model is made; generators of your own: generator.manual_seed(1)"],
+    PIPELINE: ["loader = DataLoader(dataset, shuffle=True, generator=torch.Generator().manual_seed(1),",
+               "                    worker_init_fn=seed_worker)  # which seeds random and numpy in each worker"],
+    KERNEL: ["import os",
+             "os.environ['CUBLAS_WORKSPACE_CONFIG'] = ':4096:8'  # before CUDA starts",
+             "torch.use_deterministic_algorithms(True)  # an op that has no deterministic form raises then"],
+    STRUCTURE: _CLASS_LINES[STRUCTURE],
+    OPEN: ["# give it an order: a lock, one thread, or a generator of each turn's own"],
+    FILE: _CLASS_LINES[FILE],
+    ORDER: _CLASS_LINES[ORDER],
+}
+
 _OP_LINES = {
     "Timestamp": ["# no seed helps: train on no value of the clock, or pass one in that is the same in each run"],
     "UniqueId": ["# no seed helps: name it yourself"],
@@ -46,16 +60,20 @@ class Advice(object):
 
 
 class Book(object):
-    """advice.json for one environment. header: of a trace (tensorflow, environment)."""
+    """advice.json for one environment. header: of a trace (tensorflow or torch, environment). It speaks of TensorFlow
+    alone: of PyTorch's ops only their class is known."""
 
     def __init__(self, header, content=None):
         content = content or _content()
         self.sources, self.solutions = content["sources"], content["solutions"]  # in the matrix' order
+        self._torch = bool(header.get("torch"))
         self._version = _numbers(header.get("tensorflow") or "")
         self._ngc = _numbers((header.get("environment") or {}).get("NVIDIA_TENSORFLOW_VERSION") or "")
 
     def advise(self, kind, source, device, op=None):
         """kind: class of the culprit; source: key or None; device: as TensorFlow names it; op: its type."""
+        if self._torch:
+            return Advice(None, None, lines_of(kind, torch=True))
         found = self.sources.get(source)
         if found is None:
             lines = _lines(kind, op)
@@ -102,9 +120,9 @@ class Book(object):
         return inside and ("framework_version" not in claim or contains(claim["framework_version"], self._version[:2]))
 
 
-def lines_of(kind):
+def lines_of(kind, torch=False):
     """What is advised of a class where nothing is known of the op."""
-    return _CLASS_LINES.get(kind, [])
+    return (_TORCH_LINES if torch else _CLASS_LINES).get(kind, [])
 
 
 def _lines(kind, op):

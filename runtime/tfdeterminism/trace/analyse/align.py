@@ -1,9 +1,10 @@
 """Bring the records of two traces together: by what they are, never by position.
 
-Two records are the same one where their keys (`format.key_of`) and occurrences agree. Both traces
-are laid out in one table of *slots*, a run of slots for each key and in it one for each occurrence,
-so that comparing is one pass over two columns. 20 bytes a record and trace while reading, 48 bytes
-a slot afterwards.
+Two records are the same one where their keys (`format.key_of`) and occurrences agree; where the two
+runs do a thing in other steps, where their steps and occurrences in these agree (`by_step`). Both
+traces are laid out in one table of *slots*, a run of slots for each key and in it one for each
+occurrence, so that comparing is one pass over two columns. 20 bytes a record and trace while
+reading, 48 bytes a slot afterwards.
 """
 
 import bisect
@@ -12,6 +13,7 @@ import re
 
 import numpy
 
+from . import by_step
 from . import format as trace_format
 from .reader import Reader
 
@@ -130,7 +132,8 @@ class Pair(object):
 
     keys: what each group of slots is (`format.key_of`). first: where a group's slots begin, with one
     entry more at the end. value, order, step: for each of the two runs a column over all slots
-    (order: the record's place in its file, MISSING where this run has no such record).
+    (order: the record's place in its file, MISSING where this run has no such record). The first run's records of a
+    group are its first slots, as they were made; counts: for each run how many each group has.
     ids: for each run, the definition's id by group, -1 where it has none; group: the group by id.
     """
 
@@ -145,6 +148,9 @@ class Pair(object):
         for run, group in zip(self.runs, self.group):
             self._lay(run, group)
             run.forget()
+        groups = by_step.apart(self)
+        if len(groups):
+            self._lay_again(*by_step.lay_again(self, groups))
 
     def __len__(self):
         return int(self.first[-1])
@@ -186,6 +192,16 @@ class Pair(object):
             getattr(self, name).append(column)
         if numpy.count_nonzero(self.order[-1] != MISSING) != run.count:  # two records in one place
             raise _miscounted(run)
+
+    def _lay_again(self, first, places):
+        """first: as it will be; places: for each run where its slots go."""
+        self.first = first
+        for side, place in enumerate(places):
+            have = self.order[side] != MISSING
+            for columns, empty in ((self.value, 0), (self.step, 0), (self.order, MISSING)):
+                column = numpy.full(len(self), empty, columns[side].dtype)
+                column[place[have]] = columns[side][have]
+                columns[side] = column
 
 
 def _groups(runs):

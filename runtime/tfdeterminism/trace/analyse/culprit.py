@@ -6,7 +6,7 @@ everything may be a consequence. Rules that keep consequences from looking like 
 - the value of an input is that of the same occurrence in this step (or the latest one before);
 - a read of a variable has the writes since the last read as its inputs;
 - an argument of a function body has the inputs of the call, and in a loop the rest of the body;
-- a call has the records of the functions that it calls;
+- a call has the records of the functions that it calls, be they Python's;
 - an op that only passes on what it gets is no cause while anything that feeds it differs, nor is an iterator;
 - where the two programs are wired differently, that is the cause.
 """
@@ -15,6 +15,7 @@ import numpy
 
 from .align import MISSING
 from .feeds import Feeds
+from .flow import calls_python
 from .reordered import Reordered
 from .root import Root, in_graph, place
 from .writes import Writes
@@ -72,7 +73,7 @@ class Suspects(object):
             return None
         if definition["kind"] in ("read", "random") and definition["variable"]:
             write = self._writes.last(definition, self._feeds.order(slot))
-            if write is not None and self._writes.tainted(write):
+            if any(self._writes.tainted(one) for one in self._writes.before(definition, write)):
                 return None
             if write is not None and definition["kind"] == "read":
                 return self._root("value", write.slot, write.group)  # though all that went into it agrees
@@ -80,7 +81,19 @@ class Suspects(object):
             return None if explained else self._root("order", slot, group)
         if explained == "order" and not in_graph(definition):
             return None
-        return self._root("value", slot, group)
+        return self._seen_outside(definition) or self._root("value", slot, group)
+
+    def _seen_outside(self, definition):
+        """Of a value that Python makes in a function that a graph calls: that call, where it puts out what differs."""
+        if definition["op"] != "Python" or not definition["function"]:
+            return None
+        for call in self._calls.get((definition["function"], definition["trace"]), ()):
+            group = int(self._pair.group[0][call["id"]])
+            first, end = self._feeds.range(group)
+            differing = numpy.flatnonzero(self._differs[first:end])
+            if len(differing):
+                return self._root("value", first + int(differing[0]), group)
+        return None
 
     def _explained(self, slot, group, definition):
         """"values" if something that feeds the record differs, "order" if only by order, else ""."""
@@ -89,14 +102,28 @@ class Suspects(object):
             if self._differs[feeding]:
                 other = int(self._pair.groups_of(feeding))
                 how.add("order" if self._reordered(other, self._feeds.definition(feeding, other)[1]) else "values")
-        if any(body in self._bodies for body in self._feeds.sources(definition).bodies):
+        before = self._feeds.order(slot) if calls_python(definition) else MISSING  # it may be called again in this step
+        if any(self._bodies.get(body, MISSING) < before for body in self._feeds.sources(definition).bodies):
             how.add("values")
         if definition["kind"] == "argument" and self._argument_explained(slot, definition):
             how.add("values")
+        if not in_graph(definition) and self._went_another_way(slot, group):
+            how.add("values")  # of which a structural cause tells
         if (definition["op"] in _PASSES_ON or definition["kind"] == "input") and (self._fed_by_difference(definition)
                                                or self._passed_in_difference(slot, definition)):
             how.add("values")
         return "values" if "values" in how else "order" if how else ""
+
+    def _went_another_way(self, slot, group):
+        """Has either run made something in this step that may feed this, and that the other has not?"""
+        pair, step = self._pair, int(self._pair.step[0][slot])
+        for side in (0, 1):
+            one = pair.runs[side].definition(int(pair.ids[side][group]), int(pair.order[side][slot]))
+            for number in one["inputs"]:
+                slots = pair.slots(int(pair.group[side][number]))
+                if ((pair.order[1 - side][slots] == MISSING) & (pair.step[side][slots] == step)).any():
+                    return True
+        return False
 
     def _rewired(self, slot, group):
         """Do other outputs feed it in the second run? Eager values may come from anywhere: graphs only."""

@@ -4,6 +4,7 @@ import re
 
 from . import advice
 from .flow import Flow
+from .root import in_graph
 
 _FEED_OPS = frozenset("""Const Placeholder PlaceholderWithDefault PlaceholderV2 PyFunc EagerPyFunc PyFuncStateless _Arg
     _Recv""".split())
@@ -58,7 +59,9 @@ class Describer(object):
         }
 
     def _occurrence(self, root):
-        return None if root.slot is None else root.slot - int(self._pair.first[root.group])
+        """How many records of its run with this key were made before."""
+        made = self._pair.order[root.side][self._pair.slots(root.group)]
+        return None if root.slot is None else int((made < root.order).sum())
 
     def _forward(self, root):
         """The definition of the op whose gradient it is: of the same function if that has it."""
@@ -186,7 +189,8 @@ class Describer(object):
             return []
         run = self._pair.runs[root.side]
         fed = [run.definition(number) for number in run.ids()]
-        return sorted({one["op"] for one in fed if root.definition["id"] in one["inputs"]})[:4]
+        used = {one["op"] for one in fed if root.definition["id"] in one["inputs"]}
+        return sorted(used - {root.definition["op"]})[:4]
 
     def _pipeline_source(self, root):
         upstream = self._datasets(root)
@@ -211,7 +215,7 @@ class Describer(object):
     def _why(self, root, kind):
         one = root.definition
         if root.kind == "structure":
-            return "only run {} has it".format("AB"[root.side]) if self._alone(root) else "other inputs feed it"
+            return self._why_structure(root)
         if root.kind == "order":
             return "the same values come in another order"
         if root.kind == "open" or self._ran_in_another_order(root):
@@ -224,9 +228,15 @@ class Describer(object):
             return "what it writes differs, what goes in agrees"
         if kind == advice.UNKNOWN:
             return "the first that differs"
-        if root.definition["kind"] == "feed" and not root.definition["inputs"]:
+        if root.definition["kind"] == "feed" and (one["op"] == "Python" or not root.definition["inputs"]):
             return "a value that comes from Python differs"
         return "its inputs agree, its output differs"
+
+    def _why_structure(self, root):
+        if self._alone(root):
+            return "only run {} has it".format("AB"[root.side])
+        return "other inputs feed it" if in_graph(root.definition) else \
+            "run {} does it here, the other goes on without".format("AB"[root.side])
 
     def _alone(self, root):
         return min(int(self._pair.ids[side][root.group]) for side in (0, 1)) < 0

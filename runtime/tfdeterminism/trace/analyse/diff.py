@@ -9,7 +9,7 @@ import os
 import sys
 
 from .. import usage
-from . import comparison, path, picture, processes, text
+from . import advice, comparison, path, picture, processes, text
 from . import format as trace_format
 from .align import Pair, Run
 from .describe import Describer
@@ -248,10 +248,12 @@ def main(arguments=None, out=None):
 
 
 def _lines_once(culprits):
-    """One line of the program is one cause, however many replicas and turns it has."""
+    """One line of the program is one cause, however many replicas and turns it has, and ops that take from a pipeline:
+    what Keras looks at first another op takes."""
     seen, found = set(), []
     for one in culprits:
-        place = (one["op_type"], one["class"], one["file"], one["line"])
+        op = None if one["class"] == advice.PIPELINE else one["op_type"]
+        place = (op, one["class"], one["file"], one["line"])
         if one["file"] is None or place not in seen:
             found.append(one)
         seen.add(place)
@@ -281,15 +283,16 @@ def _check(runs):
     """BadTrace where the two cannot be compared."""
     left, right = (run.header for run in runs)
     program = [os.path.basename((header.get("argv") or [""])[0]) for header in (left, right)]
-    for what, values, advice in (
+    for what, values, remedy in (
             ("programs", program, "trace the same program twice"),
             ("TensorFlow versions", [h.get("tensorflow") for h in (left, right)], "other versions round differently"),
+            ("PyTorch versions", [h.get("torch") for h in (left, right)], "other versions round differently"),
             ("devices", [h.get("devices") for h in (left, right)], "other devices round differently: use the same"),
             ("levels", [h.get("level") for h in (left, right)], "record both with the same --level"),
             ("steps", [h.get("steps") for h in (left, right)], "record both with the same --steps")):
         if values[0] != values[1]:
             raise trace_format.BadTrace("these are traces of different {}: {} and {}".format(
-                what, _short(values[0]), _short(values[1])), advice)
+                what, _short(values[0]), _short(values[1])), remedy)
 
 
 def _short(value):
@@ -299,7 +302,7 @@ def _short(value):
 def _why_empty(run):
     if not run.end:
         return "the program was killed before the first one"
-    return run.end.get("error") or "the program ran no op that was probed; is it a TensorFlow program?"
+    return run.end.get("error") or "the program ran no op that was probed; is it a program of TensorFlow or PyTorch?"
 
 
 def _notes(runs):
@@ -331,4 +334,5 @@ def _merged(notes):
 
 
 def _about(header):
-    return {name: header.get(name) for name in ("argv", "tensorflow", "python", "level", "steps", "devices", "xla")}
+    names = ("argv", "tensorflow", "torch", "python", "level", "steps", "devices", "xla")
+    return {name: header.get(name) for name in names}

@@ -1,6 +1,21 @@
 """Where values go: the other direction of a trace's definitions, which say where values come from."""
 
 
+def hands_on(one):
+    """May a value go on from here though no record of it differs? It may be written by what is called."""
+    return not one["recorded"] or one["kind"] in ("write", "call") or calls_python(one)
+
+
+def calls_python(one):
+    """Is it an op that calls a function of the program? That may write variables, and put out something else."""
+    return one["kind"] == "feed" and bool(one["calls"])
+
+
+def tells_python(one):
+    """Is it an op that gives Python a number, and no tensor?"""
+    return one["kind"] == "op" and one["output"] >= 0 and not one["dtype"]
+
+
 class Flow(object):
     """Where the values of one run go."""
 

@@ -10,8 +10,8 @@ there. Nothing in it is executable: JSON, fixed-size records, zlib.
 
 Blocks by tag:
 
-    HEAD  JSON, once, first: the run. Keys: schema, tensorflow, numpy, python, argv, cwd, level
-          ("none" | "weights" | "layers" | "open" | "ops"), steps ([first, end] or null), pid, rank (the
+    HEAD  JSON, once, first: the run. Keys: schema, tensorflow, torch (versions, or null), numpy, python, argv, cwd,
+          level ("none" | "weights" | "layers" | "open" | "ops"), steps ([first, end] or null), pid, rank (the
           process's name), parent (the name of the process that started it, or null), started
           (seconds since 1970), devices (list of names), xla (what was done about it, in words),
           environment (determinism-related variables that are set), probe (how digests are made).
@@ -50,7 +50,7 @@ A definition says what a key id means; one output of one op in one place of the 
                bodies; their records precede its own), "input" (input pipeline), "feed" (from
                Python: placeholders, arrays, numpy_function), "random", "state" (clock, counters),
                "weight", "loss", "layer", "step"
-    calls      list of [function, trace] that a "call" runs
+    calls      list of [function, trace] that a "call" runs, or the Python function that a numpy_function runs
     attrs      {"seed": .., "seed2": ..} and the like, where they explain a difference; else {}.
                "deterministic": False, "draws": True of a pipeline whose order is open, that draws without a seed;
                "ahead": True of what feeds a queue in a thread of its own, chance how often;

@@ -4,12 +4,14 @@ import contextlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 
 from .. import errors
 
 _TAIL = 12  # lines of a failed program that are shown
+_STOOD_IN = re.compile(r"vgpu: (\w+) is stood in for on the CPU")
 
 
 class Failed(Exception):
@@ -26,9 +28,11 @@ class NothingRecorded(Failed):
 
 
 class Launcher(object):
-    """program: argv of the user's program; folder: where its output goes."""
+    """program: argv of the user's program; folder: where its output goes. stood_in: calls of closed libraries that the
+    virtual GPU has said that it computes on the CPU."""
 
     def __init__(self, program, folder):
+        self.stood_in = set()
         self._program = program
         self._log = os.path.join(folder, "output.txt")
 
@@ -40,6 +44,7 @@ class Launcher(object):
                                      env=_with(environment))
             with _ended(child):
                 code = child.wait()
+        self._hear(self._log)
         if code:
             raise self._failed(code, number)
 
@@ -54,11 +59,15 @@ class Launcher(object):
             raise Failed(words[0] if words else "no reason given", "compare two traces instead")
         return json.loads(said.decode("utf-8").strip().splitlines()[-1])
 
+    def _hear(self, log):
+        with io.open(log, "r", encoding="utf-8", errors="replace") as output:
+            self.stood_in.update(found.group(1) for found in map(_STOOD_IN.match, output) if found)
+
     def _failed(self, code, number):
         with io.open(self._log, "r", encoding="utf-8", errors="replace") as output:
             lines = [line for line in output.read().splitlines() if line.strip()][-_TAIL:]
         if code == errors.NOTHING and lines and lines[-1].startswith(errors.SAID):
-            return NothingRecorded(lines[-1][len(errors.SAID):], "is it a TensorFlow program? See --help")
+            return NothingRecorded(lines[-1][len(errors.SAID):], "is it a program of TensorFlow or PyTorch? See --help")
         said = "".join("\n  | " + line[:200] for line in lines)
         return Failed("the program ended with {} in run {}{}".format(_ending(code), number, said),
                       "make it run without the tool first: {} {}".format(sys.executable, " ".join(self._program)))

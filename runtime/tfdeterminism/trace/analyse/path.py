@@ -2,7 +2,7 @@
 
 import collections
 
-from .flow import Flow
+from .flow import Flow, hands_on
 
 _LONGEST = 48  # tensors of a way that are named; of a longer one the ends
 _VISITED = 200000
@@ -51,7 +51,7 @@ def _walk(pair, root):
 
 
 def _carries(pair, side, one):
-    return not one["recorded"] or one["kind"] in ("write", "call") or pair.ever_differs(one["id"], side)
+    return hands_on(one) or pair.ever_differs(one["id"], side)
 
 
 class _Bodies(object):

@@ -26,7 +26,8 @@ _EVERY = [
     Remedy("TDP", "tfdeterminism.patch()", call=True),
     Remedy("TEOD", "tf.config.experimental.enable_op_determinism(), and seeds", call=True),
     Remedy("ED", "tfdeterminism.enable_determinism(), and seeds", call=True),
-    Remedy("SEED", "the seeds of Python, NumPy and TensorFlow", call=True),
+    Remedy("UDA", "torch.use_deterministic_algorithms(True)", [("CUBLAS_WORKSPACE_CONFIG", ":4096:8")], call=True),
+    Remedy("SEED", "the seeds of Python, NumPy and the framework", call=True),
     Remedy("KSEED", "tf.keras.utils.set_random_seed(1)", call=True),
 ]
 REMEDIES = {one.key: one for one in _EVERY}
@@ -42,6 +43,9 @@ def of(culprits):
 def _key(culprit):
     if culprit["solution"] is not None:
         return culprit["solution"] if culprit["solution"] in REMEDIES else None
-    if culprit["lines"] in (advice.lines_of(advice.SEED), advice.lines_of(advice.FEED)):
+    lines = culprit["lines"]
+    if lines in [advice.lines_of(kind, torch) for kind in (advice.SEED, advice.FEED) for torch in (False, True)]:
         return "SEED"  # generators of the program's own it does not reach: the runs will tell
+    if lines == advice.lines_of(advice.KERNEL, torch=True):
+        return "UDA"
     return None

@@ -27,12 +27,13 @@ class Root(object):
 
 def in_graph(definition):
     """Is it an op of a graph, whose wiring is fixed, and not one that ran eagerly?"""
-    return not (definition["function"] == "" and _NUMBER.search(definition["node"]) and "@" in definition["node"])
+    return not ("@" in definition["node"] and _NUMBER.search(definition["node"]))
 
 
 def line_of(definition):
     """What eager records of one line of the program share."""
-    return (definition["thread"], definition["replica"], _NUMBER.sub("", definition["node"]), definition["output"])
+    return (definition["thread"], definition["replica"], definition["function"], definition["trace"],
+            _NUMBER.sub("", definition["node"]), definition["output"])
 
 
 def place(root):

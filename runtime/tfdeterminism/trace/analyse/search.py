@@ -49,6 +49,9 @@ class Search(object):
         if self._fix and self.found.result != "same":
             self._progress.planned += 2 * self._limit
             self.found.fix = Trial(self._outcome, self._differ, self._limit).of(self.found.culprits)
+        if self._launcher.stood_in:
+            self._found("stood in for on the CPU, so that it says nothing of NVIDIA's: {}".format(
+                ", ".join(sorted(self._launcher.stood_in))))
         return self.found
 
     def _untraced(self, turn):
@@ -205,7 +208,7 @@ class Search(object):
             self._found("with PYTHONHASHSEED=0 this is the same, and something else still differs")
         else:
             self._found("with PYTHONHASHSEED=0 the runs are the same: the order of a set, or a hash, decides")
-        book = advice.Book({"tensorflow": difference.headers[0].get("tensorflow"), "environment": {}})
+        book = advice.Book(dict(difference.headers[0], environment={}))
         found = book.advise(advice.FEED, "python-set-order", culprit["device"])
         culprit.update(source=found.source, solution=found.solution, lines=found.lines,
                        advice="; ".join([found.text] + found.lines))

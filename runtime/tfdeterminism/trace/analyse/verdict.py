@@ -2,9 +2,10 @@
 
 import numpy
 
+from . import parting
 from .align import MISSING
 from .culprit import Suspects
-from .flow import Flow
+from .flow import Flow, calls_python, hands_on, tells_python
 from .reach import Reach
 from .root import Root, in_graph
 
@@ -69,15 +70,16 @@ class Verdict(object):
         return "written" if definition["kind"] == "write" else "same"
 
     def _find(self):
-        structural, masked = _structural(self.pair, self.missing_slots), []
-        for step, slots in _by_step(self.pair, self.differs):
+        (structural, differing), masked = self._structural(), []
+        for step, slots in _by_step(self.pair, differing):
             if structural and structural[0].step < step:
                 break
             found = Suspects(self.pair, self.differs, step, slots).roots()
             names = [root for root in found if self._only_names(root)]
             self.strings += len(names) and self._count_strings(slots)
             found = [root for root in found if root not in names]
-            without = [root for root in found if self._leads_nowhere(root)]
+            decided = bool(structural) and structural[0].step == step
+            without = [root for root in found if self._leads_nowhere(root, decided)]
             masked = masked or without
             found = [root for root in found if root not in without]
             causes = [root for root in found if root.kind != "order" or not in_graph(root.definition)]
@@ -91,15 +93,28 @@ class Verdict(object):
                 break
         if not self.roots and self.before is None and not structural:
             self.roots = masked
-        if structural and self.roots and structural[0].step > self.roots[0].step:
+        if structural and any(_is_before(root, structural[0]) for root in self.roots):
             structural = []  # a consequence; `missing` tells of it
         if structural:  # what is only wired otherwise is so because of what one run lacks
-            self.roots = [root for root in self.roots if root.kind != "structure"]
+            self.roots = [root for root in self.roots if root.kind not in ("structure", "unexplained")]
         self.roots = sorted(self.roots + structural, key=lambda root: (root.step, root.order, root.kind))[:ROOTS]
         if self.roots:
             self.before = None
         if self.roots or self.before:
             self.first_step = (self.roots or [self.before])[0].step
+
+    def _structural(self):
+        """The first record that one run lacks, as [cause], or [], and flags of what differs by its value: nothing does
+        any more behind where the runs part."""
+        found, unlike = _lacking(self.pair, self.missing_slots), self.differs.copy()
+        unlike[self.missing_slots] = True
+        steps, _ = _places(self.pair)
+        looked_at = sorted({int(steps[unlike].min())} | {root.step for root in found}) if unlike.any() else []
+        parted = next(filter(None, (parting.of(self.pair, step, unlike) for step in looked_at)), None)
+        if parted is None or any(root.step < parted.root.step or root.step == parted.root.step
+                                 and root.order < parted.orders[root.side] for root in found):
+            return found, self.differs
+        return [parted.root], self.differs & ~parted.behind(self.pair)
 
     def _only_names(self, root):
         """Is it a string from which no number comes that differs: a temporary file's name, a handle?"""
@@ -111,13 +126,14 @@ class Verdict(object):
             return self.pair.ever_differs(one["id"], 0)
 
         def passes(one):
-            return not one["recorded"] or one["kind"] in ("write", "call") or differs(one)
+            return hands_on(one) or differs(one)
 
         return not any(differs(one) and one["dtype"] != "string"
                        for one in self._flow.behind(root.definition, passes))
 
-    def _leads_nowhere(self, root):
-        """Is what it feeds the same in this step: masked, rounded away, compared with something large?"""
+    def _leads_nowhere(self, root, decided):
+        """Is what it feeds the same in this step: masked, rounded away, compared with something large? decided: do the
+        runs part in this step? Then a number that Python is told leads there."""
         if root.kind != "value" or root.side or root.definition["kind"] == "write":
             return False
         self._flow = self._flow or Flow(self.pair.runs[0])
@@ -127,7 +143,10 @@ class Verdict(object):
             if not consumers or any(one["kind"] == "write" for one in consumers):
                 return False
             for one in consumers:
-                if one["id"] not in seen and (not one["recorded"] or self._differs_at(one, root.step)):
+                if decided and tells_python(one) and self._differs_at(one, root.step):
+                    return False
+                if one["id"] not in seen and (not one["recorded"] or calls_python(one) or self._differs_at(
+                        one, root.step)):
                     walk.append(one)
                 seen.add(one["id"])
         return True
@@ -140,6 +159,11 @@ class Verdict(object):
         groups, counts = numpy.unique(self.pair.groups_of(slots), return_counts=True)
         return sum(count for group, count in zip(groups.tolist(), counts.tolist())
                    if self.pair.definition(group)[1]["dtype"] == "string")
+
+
+def _is_before(root, other):
+    """Until `other`, the first record that one run lacks, both runs count their records alike."""
+    return root.step < other.step or root.step == other.step and root.kind == "value" and root.order < other.order
 
 
 def _differences(pair):
@@ -182,7 +206,7 @@ def _by_step(pair, differs):
         first = end
 
 
-def _structural(pair, slots):
+def _lacking(pair, slots):
     """The first record that one run lacks, as [cause], or []: of its step the one that was defined first."""
     found = []
     for side in (0, 1):

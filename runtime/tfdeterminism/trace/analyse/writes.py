@@ -2,6 +2,8 @@
 
 import collections
 
+from .root import in_graph
+
 Write = collections.namedtuple("Write", "order group slot")
 
 
@@ -23,6 +25,16 @@ class Writes(object):
                   for group in self._groups.get((definition["variable"], definition["replica"]), ())
                   for slot in [self._feeds.latest(group, order)] if slot is not None]
         return max(latest) if latest else None
+
+    def before(self, definition, last):
+        """The Writes that may have come before this read, the last by the clock among them: what a graph does and what
+        runs eagerly in a function that it calls stand in no order."""
+        found = [] if last is None else [last]
+        for group in self._groups.get((definition["variable"], definition["replica"]), ()):
+            slots = range(*self._feeds.range(group))
+            if slots and in_graph(definition) != in_graph(self._feeds.definition(slots[0], group)[1]):
+                found += [Write(self._feeds.order(slot), group, slot) for slot in slots]
+        return found
 
     def tainted(self, write):
         """Does anything that went into this write differ, or into the writes before it in this step?"""

@@ -4,19 +4,20 @@ import atexit
 import json
 import os
 
-from . import recording
+from . import recording, remedy
 from .children import VARIABLE
 from .identity import Identity
 
 
 def begin():
-    """Called by the hook in a Python that a traced program has started, just before it imports TensorFlow."""
+    """Called by the hook in a Python that a traced program has started, just before it imports a framework."""
     if VARIABLE not in os.environ or recording.is_on():
         return
     told = json.loads(os.environ[VARIABLE])
     replaced = told["pid"] == os.getpid()
     identity = Identity.called(told["identity"]["parent"]) if replaced else Identity(**told["identity"])
     made = recording.Recording(told["out"], told["level"], told["steps"], told["capture"], told["xla"], told["values"],
-                               identity)
+                               identity, apply=told["apply"])
     made.start()
+    remedy.apply(told["apply"])
     atexit.register(made.stop)

@@ -1,7 +1,7 @@
 """The processes that a traced program starts: forks of it, and Pythons that it runs. Each writes a trace of its own.
 
 A fork goes on with the probes that it has inherited. What is executed anew finds a sitecustomize of ours on its
-PYTHONPATH, and in a variable what it shall do when it imports TensorFlow; until then it loads nothing of us.
+PYTHONPATH, and in a variable what it shall do when it imports a framework; until then it loads nothing of us.
 """
 
 import inspect

@@ -1,5 +1,10 @@
 """Key ids of ops that run one by one: the same line of the program has the same ids in each step."""
 
+import collections
+
+# Which thread and replica it is, and which call of a Python function by a graph: "" and 0 for none.
+Who = collections.namedtuple("Who", "thread replica function trace")
+
 _NTH_LIMIT = 4096  # ops of one line and type in one step that get keys of their own
 
 
@@ -14,17 +19,17 @@ class EagerKeys(object):
         self._by_inputs = {}  # (op, ids of inputs): (node, stack)
         self._nth = {}
 
-    def key(self, op, stack, output, thread, replica, inputs, nth, **fields):
-        """The id of an op's output: by type, the user's line, and how many such came in this step."""
+    def key(self, op, stack, output, who, inputs, nth, **fields):
+        """The id of an op's output: by type, the user's line, and how many such came in this step. who: a Who."""
         place = "{}:{}".format(stack[0][0], stack[0][1]) if stack else "?"
-        name = (thread, replica, op, place, nth, output)
+        name = (who, op, place, nth, output)
         with self._lock:
             number = self._ids.get(name)
             if number is None:
                 made = self._definitions.add(op=op, node="{}@{}#{}".format(op, place, nth), output=output,
-                                             thread=thread, replica=replica, stack=stack,
-                                             file=stack[0][0] if stack else None, line=stack[0][1] if stack else 0,
-                                             inputs=sorted(set(inputs)), **fields)
+                                             stack=stack, file=stack[0][0] if stack else None,
+                                             line=stack[0][1] if stack else 0,
+                                             inputs=sorted(set(inputs)), **dict(who._asdict(), **fields))
                 number = self._ids[name] = made["id"]
                 self._fed[number] = (made, set(inputs))
                 self._by_inputs[op, tuple(inputs)] = self.described(number)
@@ -56,6 +61,11 @@ class EagerKeys(object):
         """(node, stack) of an op's output."""
         definition = self._fed[key][0]
         return definition["node"], definition["stack"]
+
+    def named(self, key):
+        """(function, trace, node) of it."""
+        definition = self._fed[key][0]
+        return definition["function"], definition["trace"], definition["node"]
 
     def fed_by(self, op, inputs):
         """(node, stack) of an op of that type with these inputs, or None."""

@@ -8,7 +8,8 @@ import sysconfig
 DEPTH = 8  # frames kept of a stack
 
 _HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-_PACKAGES = ("tensorflow", "tensorflow_core", "keras", "tf_keras", "tensorflow_estimator", "numpy", "horovod")
+_PACKAGES = ("tensorflow", "tensorflow_core", "keras", "tf_keras", "tensorflow_estimator", "numpy", "horovod", "torch",
+             "torchvision")
 _known = {}
 
 
@@ -49,7 +50,7 @@ def of_op(op):
 
 def in_keras():
     """Is it Keras that the user's innermost line has called?"""
-    for frame in _outward(sys._getframe(1)):
+    for frame in outward(sys._getframe(1)):
         path = frame.f_code.co_filename
         if is_user(path):
             break
@@ -60,12 +61,12 @@ def in_keras():
 
 def of_caller():
     """The same for the caller's own stack."""
-    users = (frame for frame in _outward(sys._getframe(1)) if is_user(frame.f_code.co_filename))
+    users = (frame for frame in outward(sys._getframe(1)) if is_user(frame.f_code.co_filename))
     return [[frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name]
             for frame in itertools.islice(users, DEPTH)]
 
 
-def _outward(frame):
+def outward(frame):
     """The frame, the one that called it, and so on."""
     while frame is not None:
         yield frame

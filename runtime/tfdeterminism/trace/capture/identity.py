@@ -4,7 +4,7 @@ import os
 import re
 import sys
 
-_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "HOROVOD_RANK", "SLURM_PROCID")
+_RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "HOROVOD_RANK", "SLURM_PROCID", "RANK")
 _MAIN = "MainProcess"
 _SPECIAL = re.compile(r"[^\w.+-]+")
 

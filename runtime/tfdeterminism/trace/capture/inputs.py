@@ -40,33 +40,37 @@ class Capture(object):
     def wants(self, function, trace, node):
         return not self.done and [self._wanted[name] for name in _NAMES] == [function, trace, node]
 
-    def eager(self, key, node, op_type, inputs, attrs, outputs, values):
-        """An eager op has run. values: inputs as arrays, None for what has none."""
-        if self.wants("", 0, node) and self._turn():
-            pairs = list(attrs or ())
-            self._save(key, {"op": op_type, "outputs": outputs,
-                             "eager_attrs": [_plain(one) for one in pairs]}, inputs, values)
+    def eager(self, key, name, op_type, inputs, attrs, outputs, values):
+        """An eager op has run. name: (function, trace, node); values: inputs as arrays, None for what has none."""
+        if self.wants(*name):
+            self._of_tensorflow(key, {"op": op_type, "outputs": outputs,
+                                      "eager_attrs": [_plain(one) for one in attrs or ()]}, inputs, values)
 
     def graph(self, key, op, values):
         """A graph op is about to run, or has. values: arrays of all its inputs."""
-        if not self.done and self._turn():
-            self._save(key, {"op": op.type, "outputs": len(op.outputs),
-                             "node_def": op.node_def.SerializeToString().hex()}, list(op.inputs), values)
+        if not self.done:
+            self._of_tensorflow(key, {"op": op.type, "outputs": len(op.outputs),
+                                      "node_def": op.node_def.SerializeToString().hex()}, list(op.inputs), values)
 
-    def _turn(self):
+    def _of_tensorflow(self, key, meta, tensors, values):
+        self.ran(key, dict(meta, dtypes=[tensor.dtype.base_dtype.name for tensor in tensors],
+                           device=getattr(tensors[0], "device", "") if tensors else ""), values)
+
+    def ran(self, key, meta, values):
+        """The wanted op has run once more. meta: what is kept of it as JSON, with dtypes and device of its inputs;
+        values: those as arrays, None for what has none."""
         self._seen += 1
-        return self._seen == self._wanted["occurrence"] + 1
-
-    def _save(self, key, meta, tensors, values):
+        if self._seen != self._wanted["occurrence"] + 1:
+            return
         self.done = True
         size = sum(getattr(one, "nbytes", 0) for one in values)
         if size > LIMIT or any(one is None for one in values):
             self._recorder.note("capture", "the inputs of {} cannot be kept: {}".format(
                 self._wanted["node"], "they are larger than 1 GiB" if size > LIMIT else "one of them is a resource"))
             return
-        meta["dtypes"] = [tensor.dtype.base_dtype.name for tensor in tensors]
-        meta["shapes"] = [list(value.shape) for value in values]
-        meta["device"] = getattr(tensors[0], "device", "") if tensors else ""
+        self._write(key, dict({"shapes": [list(value.shape) for value in values]}, **meta), values)
+
+    def _write(self, key, meta, values):
         name = "capture-{}.npz".format(key)
         arrays = {"input_{}".format(number): flat(value) for number, value in enumerate(values)}
         arrays.update(("lengths_{}".format(number), lengths(value)) for number, value in enumerate(values)

@@ -1,6 +1,7 @@
 """Recording in this process: where the file lies, when the probes come and go."""
 
 import contextlib
+import importlib
 import os
 import platform
 import sys
@@ -23,6 +24,7 @@ _ENVIRONMENT = ("TF_DETERMINISTIC_OPS", "TF_CUDNN_DETERMINISTIC", "TF_CUDNN_USE_
                 "TF_XLA_FLAGS", "XLA_FLAGS", "PYTHONHASHSEED", "OMP_NUM_THREADS", "TF_NUM_INTEROP_THREADS",
                 "TF_NUM_INTRAOP_THREADS", "CUDA_VISIBLE_DEVICES", "CUBLAS_WORKSPACE_CONFIG",
                 "HOROVOD_FUSION_THRESHOLD", "TF_USE_LEGACY_KERAS")
+FRAMEWORKS = {"tensorflow": "TensorFlow", "torch": "PyTorch"}  # by the module that a program imports
 _current = []
 
 
@@ -41,23 +43,24 @@ class Recording(object):
     """One process's trace. start() and stop(), or a `with` statement.
 
     identity: the identity.Identity of a child, whose file is made when it has something to tell; else a new one.
-    with_children: are the processes that it starts recorded as well?
+    with_children: are the processes that it starts recorded as well? apply: what these apply, see the remedy module.
     """
 
     def __init__(self, out, level="ops", steps=None, capture=None, xla=None, values=None, identity=None,
-                 with_children=False):
+                 with_children=False, apply=()):
         if level not in LEVELS:
             raise errors.BadUsage("no such level: {}".format(level), "choose one of " + ", ".join(LEVELS))
         self._level = level
         self._steps = steps
         self.capture = capture
         self._values = [] if level == "weights" and values is None else values
+        self._apply = list(apply)
         self.xla = level == "none" and xla is not False
         self._imports = AfterImport()
         self._wrappers = None
         self._closers = []
         self._pid = os.getpid()
-        # None until TensorFlow has been imported; labels stays so where its probes could not be put in.
+        # None until a framework has been imported; labels stays so where its probes could not be put in.
         self.recorder = None  # type: Recorder | None
         self.labels = None
         self.identity = identity or Identity()
@@ -75,12 +78,12 @@ class Recording(object):
         self.stop(clean=kind is None)
 
     def start(self):
-        """Begin now if TensorFlow is there, or else as soon as the program has imported it."""
+        """Begin now if a framework is there, or else as soon as the program has imported one."""
         if _current:
             raise errors.BadUsage("a trace is being recorded already", "end it first; traces do not nest")
         _current.append(self)
         self._imports.open()
-        self._imports.add({"tensorflow": self._install})
+        self._imports.add({name: self._install for name in FRAMEWORKS})
         if self._children is not None:
             self._children.open()
             self._imports.add({"multiprocessing.connection": self._children.watch})
@@ -118,8 +121,8 @@ class Recording(object):
     def told(self, role=None):
         """How a child of this process is to be recorded, as JSON can say it. role: which one it is, if known."""
         return {"out": self._out, "level": self._level, "steps": self._steps, "capture": self.capture,
-                "values": self._values, "xla": None if self.xla or self._level != "none" else False, "pid": os.getpid(),
-                "identity": self.identity.of_child(role)}
+                "values": self._values, "xla": None if self.xla or self._level != "none" else False,
+                "apply": self._apply, "pid": os.getpid(), "identity": self.identity.of_child(role)}
 
     @contextlib.contextmanager
     def held(self):
@@ -156,7 +159,8 @@ class Recording(object):
             return errors.INCOMPLETE, None  # said when it happened
         silent = self.recorder is None or not self.recorder.seen_ops
         if self._level != "none" and silent and not self._others_tell():
-            return errors.NOTHING, "the program ended, and no TensorFlow op was seen: there is nothing to compare"
+            return errors.NOTHING, ("the program ended, and no op of TensorFlow or PyTorch was seen: "
+                                    "there is nothing to compare")
         return None
 
     def _new_recorder(self):
@@ -184,9 +188,9 @@ class Recording(object):
         return os.path.join(self._out, "trace-{}{}".format(name, trace_format.EXTENSION))
 
     def _header(self):
-        tensorflow = getattr(sys.modules.get("tensorflow"), "__version__", None)
-        return {"tensorflow": tensorflow, "numpy": numpy.__version__, "python": platform.python_version(),
-                "argv": [str(one) for one in sys.argv], "cwd": os.getcwd(), "level": self._level,
+        return {"tensorflow": _version("tensorflow"), "torch": _version("torch"), "numpy": numpy.__version__,
+                "python": platform.python_version(), "argv": [str(one) for one in sys.argv],
+                "cwd": os.getcwd(), "level": self._level,
                 "steps": list(self._steps) if self._steps else None, "pid": os.getpid(), "rank": self.identity.name,
                 "parent": self.identity.parent,
                 "started": time.time(), "devices": [],
@@ -194,7 +198,10 @@ class Recording(object):
                 "environment": {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
                 "probe": "farmhash64 on CPU, weighted integer sum on GPU"}
 
-    def _install(self, tensorflow):
+    def _install(self, framework):
+        if self.recorder is not None:
+            return  # it has two: what was there first is what trains
+        name = framework.__name__
         try:
             self.recorder = self._new_recorder()
         except errors.BadUsage as error:
@@ -202,11 +209,17 @@ class Recording(object):
             _current.remove(self)
             return
         try:
-            from .tensorflow import install
-            install.install(self)
-        except Exception as error:  # a TensorFlow that we do not know must not end the user's program
-            self.recorder.fail("{} cannot be traced: {}: {}".format(
-                "TensorFlow " + str(tensorflow.__version__), type(error).__name__, error))
+            importlib.import_module("{}.{}.install".format(__package__, name)).install(self)
+        except Exception as error:  # a version that we do not know must not end the user's program
+            self.recorder.fail("{} {} cannot be traced: {}: {}".format(
+                FRAMEWORKS[name], framework.__version__, type(error).__name__, error))
+
+    def exit(self, original, status):
+        """os._exit skips what Python does at its end: the trace is ended first."""
+        try:
+            self.stop(exit_status=status)
+        finally:
+            original(status)
 
     def captures(self):
         """Is it this process that keeps an op's inputs?"""
@@ -215,9 +228,15 @@ class Recording(object):
         return self.capture["rank"] == self.identity.name or (self.capture["rank"] is None and not self._is_child)
 
     def installed(self, labels, wrappers, closers, wanted):
-        """Called back by tensorflow.install."""
+        """Called back by a framework's install. labels: what is trained, and how it is called."""
         self.labels, self._wrappers, self._closers = labels, wrappers, closers
         self._imports.add(wanted)
+
+
+def _version(module):
+    """Of what the program has imported, or None."""
+    version = getattr(sys.modules.get(module), "__version__", None)
+    return None if version is None else str(version)  # PyTorch's is a type of its own
 
 
 def _check_new(out, path):

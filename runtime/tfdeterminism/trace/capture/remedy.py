@@ -1,4 +1,7 @@
-"""Takes advice for a program without changing it: before its first line, and as soon as it has imported TensorFlow."""
+"""Takes advice for a program without changing it: before its first line, and as soon as it has imported its framework.
+
+In a process that the program starts, when it imports that.
+"""
 
 import random
 
@@ -19,7 +22,8 @@ def apply(names):
     if names:
         imports = AfterImport()
         imports.open()
-        imports.add({"tensorflow": lambda tensorflow: _with_tensorflow(tensorflow, names)})
+        imports.add({"tensorflow": lambda tensorflow: _with_tensorflow(tensorflow, names),
+                     "torch": lambda torch: _with_torch(torch, names)})
 
 
 def _with_tensorflow(tensorflow, names):
@@ -34,3 +38,10 @@ def _with_tensorflow(tensorflow, names):
         seeding.seed(_SEED)
     if "KSEED" in names:
         tensorflow.keras.utils.set_random_seed(_SEED)
+
+
+def _with_torch(torch, names):
+    if "UDA" in names:
+        torch.use_deterministic_algorithms(True)
+    if "SEED" in names:
+        torch.manual_seed(_SEED)

@@ -4,6 +4,7 @@ Prints one line of JSON: {"op", "times", "distinct": [per output], "digests": [p
 code 0 if all runs of all outputs agree, 1 if not, 2 if the file or the op cannot be used.
 """
 
+import importlib
 import io
 import json
 import os
@@ -28,20 +29,20 @@ def main(argv):
 
 
 def replay(path, times):
-    """How many different results `times` runs of the op gave. Imports TensorFlow. Raises BadUsage."""
+    """How many different results `times` runs of the op gave. Imports its framework. Raises BadUsage."""
     meta, arrays = load(path)
     if not _is_named(path, meta["op"]):
         raise errors.BadUsage("{}: no trace beside it names it with this op".format(path),
                               "leave it in the folder in which --capture wrote it")
     try:
-        from .tensorflow import again
+        again = importlib.import_module("{}.{}.again".format(__package__, _framework(meta)))
         if not again.is_harmless(meta["op"]):
             raise errors.BadUsage("{} is not run alone: it may do more than compute numbers from numbers".format(
                 meta["op"]), "compare two traces instead")
         results = again.run(meta, arrays, times)
     except errors.BadUsage:
         raise
-    except Exception as error:  # whatever TensorFlow raises for an op that it cannot run alone
+    except Exception as error:  # whatever the framework raises for an op that it cannot run alone
         raise errors.BadUsage("{} cannot be run alone: {}".format(meta["op"], str(error).splitlines()[0]),
                               "compare two traces instead")
     return {"op": meta["op"], "times": times, "distinct": [len(set(one)) for one in results],
@@ -59,6 +60,10 @@ def load(path):
         return meta, arrays
     except (IOError, OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise errors.BadUsage("{} holds no inputs: {}".format(path, error), "record them with --capture")
+
+
+def _framework(meta):
+    return "torch" if meta.get("framework") == "torch" else "tensorflow"
 
 
 def _is_named(path, op):

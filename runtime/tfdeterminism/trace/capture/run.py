@@ -25,7 +25,7 @@ def main(argv):
         recording = Recording(arguments.out, arguments.level, arguments.steps,
                               arguments.capture and inputs.parse(arguments.capture), arguments.xla,
                               values.parse(arguments.values) if arguments.values is not None else None,
-                              with_children=True)
+                              with_children=True, apply=arguments.apply)
         recording.start()
         remedy.apply(arguments.apply)
     except errors.BadUsage as error:

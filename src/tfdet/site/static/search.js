@@ -4,14 +4,15 @@
   const { environments, solutions, sources } = window.tfdetSearch;
   const field = document.getElementById("q"), found = document.getElementById("found");
   const most = 12;
-  const version = (word) => word.match(/^(tf|ngc)?\d+(\.\d+)*(-.*)?$/);
+  const version = (word) => word.match(/^(tf|ngc|torch)?\d+(\.\d+)*(-.*)?$/);
   const environmentsOf = (word) => {
-    const exact = environments.filter((key) => key === word || key === "tf" + word || key.startsWith("ngc" + word));
+    const names = [word, "tf" + word, "torch" + word];
+    const exact = environments.filter((key) => names.includes(key) || key.startsWith("ngc" + word));
     return exact.length ? exact : environments.filter((key) => key.includes(word));
   };
   const texts = sources.map((source) => source.slice(0, 3).join(" ").toLowerCase());
   const results = (query) => {
-    const words = query.toLowerCase().split(/[\s,]+/).filter((word) => word && word !== "tf" && word !== "tensorflow");
+    const words = query.toLowerCase().split(/[\s,]+/).filter((word) => word && !["tf", "tensorflow", "pytorch"].includes(word));
     const versions = words.filter(version), others = words.filter((word) => !version(word));
     const places = versions.length ? environmentsOf(versions[0]) : [];
     const keys = others.length ? sources.filter((source, at) => others.every((word) => texts[at].includes(word))) : [];

@@ -1,4 +1,4 @@
-"""First on the PYTHONPATH of what a traced program starts: there it waits for TensorFlow, and costs nothing until then.
+"""First on the PYTHONPATH of what a traced program starts: there it waits for a framework, and costs nothing till then.
 
 Any Python reads this, an old one too. A sitecustomize of the user's own is run as if this one were not there.
 """
@@ -11,10 +11,10 @@ _ROOT = os.path.normpath(os.path.join(_HERE, *[os.pardir] * 4))  # where our pac
 
 
 class _Waits(object):
-    """A finder that begins to record once TensorFlow is asked for."""
+    """A finder that begins to record once either is asked for."""
 
     def find_spec(self, name, path=None, target=None):
-        if name != "tensorflow" or self not in sys.meta_path:
+        if name not in ("tensorflow", "torch") or self not in sys.meta_path:
             return None
         sys.meta_path.remove(self)
         _begin()

@@ -15,7 +15,8 @@ HANDLES = frozenset("VarHandleOp VariableV2 Variable".split())
 CALLS = frozenset("""PartitionedCall StatefulPartitionedCall If StatelessIf While StatelessWhile Case StatelessCase
     SymbolicGradient RemoteCall""".split())
 STATES = frozenset("Timestamp UniqueId".split())
-FEEDS = frozenset("Placeholder PyFunc PyFuncStateless EagerPyFunc PlaceholderWithDefault".split())
+PYTHON = frozenset("PyFunc PyFuncStateless EagerPyFunc".split())  # they call a function of Python
+FEEDS = PYTHON | frozenset("Placeholder PlaceholderWithDefault".split())
 
 _WRITE = re.compile(r"^(Assign(Add|Sub)?(VariableOp)?|(Resource)?(Sparse)?Apply\w+|(Resource)?Scatter(Nd)?"
                     r"(Add|Sub|Update|Mul|Div|Min|Max)|(Resource)?StridedSliceAssign|ResourceCountUpTo|CountUpTo)$")

@@ -1,13 +1,16 @@
 """Ops that run one by one: op_callbacks from TF 2.1 on, post-execution callbacks before."""
 
+import contextlib
 import threading
 
 from .. import digest, frames
+from ..eager_keys import Who
 from . import classes, digests, pipelines
 from . import internals as tf
 
 _FAST = 1 << 16  # bytes; above, TensorFlow's Fingerprint pays for its call
 _SKIPPED = (tf.dtypes.resource, tf.dtypes.variant)
+_NO_VALUE = tuple(one.name for one in _SKIPPED)
 
 
 class Eager(object):
@@ -34,6 +37,35 @@ class Eager(object):
             self._stop()
         elif context is not None and self._post_execution in context.post_execution_callbacks:
             context.post_execution_callbacks.remove(self._post_execution)
+
+    @contextlib.contextmanager
+    def in_this_thread(self):
+        """A thread of TensorFlow's own has no callback."""
+        if tf.op_callbacks is None or self._callback in tf.context.context().op_callbacks:
+            yield
+            return
+        tf.context.context().add_op_callback(self._callback)
+        try:
+            yield
+        finally:
+            tf.context.context().remove_op_callback(self._callback)
+
+    def arguments(self, body, values):
+        """What a graph hands to a Python function: values that its caller explains."""
+        with self._recorder.unseen():
+            for index, value in enumerate(values if self._recorder.wants() else ()):
+                if value.dtype.name not in _NO_VALUE:
+                    self._argument(body, index, value)
+
+    def _argument(self, body, index, value):
+        key = self._recorder.eager.key("_Arg", body.stack, index, _who(body), [], 0, kind="argument",
+                                       attrs={"index": index}, dtype=value.dtype.name)
+        body.got(key)
+        if tf.is_eager(value):
+            value._tfdet_key = (self._recorder, key)
+            self._emit(key, value)
+        else:
+            self._recorder.emit_one(key, digest.of_array(value), digest.of_shape(value.shape))
 
     def _context(self, original, context, *args, **kwargs):
         original(context, *args, **kwargs)
@@ -66,68 +98,84 @@ class Eager(object):
             local.busy = False
 
     def _observe(self, op_type, called, inputs, attrs, outputs):
-        stack = frames.of_caller()
-        place = tuple(stack[0][:2]) if stack else ()
-        thread, replica = _who()
+        body = getattr(self._recorder.local, "body", None)
+        stack, who = _place(body), _who(body)
         kind = "call" if called else classes.kind(op_type)
         short = classes.without_uid(op_type) if called else op_type
-        nth = self._recorder.eager.nth(thread, replica, short, place)
-        where = (stack, thread, replica)
-        fed = [key for key in (self._input(tensor, *where) for tensor in inputs) if key is not None]
+        nth = self._nth(body, who, short, stack)
+        variable = self._labels.of_eager(inputs[0]) if inputs and classes.of_variable(op_type) else None
+        written = variable if kind == "write" else None
+        fed = [self._input(tensor, stack, who, body, written) for tensor in inputs]
+        fed = [key for key in fed if key is not None]
         forward, forward_stack = getattr(self._recorder.local, "forward", (None, []))
-        fields = dict(kind=kind, calls=[list(called)] if called else [], forward=forward,
+        fields = dict(kind=kind, calls=self._calls(called, op_type, attrs), forward=forward,
                       forward_stack=forward_stack, attrs=_seeds(attrs) if kind == "random"
                       else pipelines.of_eager(op_type, attrs, inputs),
-                      variable=self._labels.of_eager(inputs[0]) if inputs and classes.of_variable(op_type) else None)
+                      variable=variable)
         made = []
         for index, tensor in enumerate(outputs if isinstance(outputs, (list, tuple)) else ()):
             if not tf.is_eager(tensor):
                 continue
             probed = not (tensor.dtype in _SKIPPED or op_type in classes.ALIASES or op_type in classes.SHAPES)
-            key = self._recorder.eager.key(short, stack, index, thread, replica, fed, nth,
+            key = self._recorder.eager.key(short, stack, index, who, fed, nth,
                                            dtype=tensor.dtype.name, shape=None, device=tensor.device or "",
                                            recorded=probed, **fields)
             tensor._tfdet_key = (self._recorder, key)
             made.append(key)
             if probed:
                 self._emit(key, tensor, index)
-        if kind in ("write", "call") and not made:  # a call without results still passes values in
-            made.append(self._recorder.eager.key(short, stack, -1, thread, replica, fed, nth,
-                                                 recorded=kind == "write", **fields))
+        if (kind == "write" or fields["calls"]) and not made:  # a call without results still passes values in
+            made.append(self._recorder.eager.key(short, stack, -1, who, fed, nth, recorded=kind == "write", **fields))
             if kind == "write":
                 self._recorder.emit_one(made[0], 0)
-        if classes.of_variable(op_type) and inputs and fields["variable"] is None:
+        if classes.of_variable(op_type) and inputs and variable is None:
             self._labels.wait(inputs[0], made)
         if op_type == "MakeIterator" and len(fed) == 2:  # it puts out nothing, and the iterator is over the dataset
             self._recorder.eager.feed(fed[1], fed[0])
         if made and self._capture is not None and not called:
             self._keep(made, op_type, inputs, attrs)
+        if body is not None:
+            body.made(made)
+
+    def _calls(self, called, op_type, attrs):
+        if op_type in classes.PYTHON:
+            attrs = list(attrs or ())
+            known = self._keys.python_function(dict(zip(attrs[::2], attrs[1::2])).get("token", ""))
+            return [list(known[0])] if known else []
+        return [list(called)] if called else []
+
+    def _nth(self, body, who, source, stack):
+        counter = self._recorder.eager if body is None else body
+        return counter.nth(who, source, tuple(stack[0][:2]) if stack else ())
 
     def _keep(self, made, op_type, inputs, attrs):
-        node = self._recorder.eager.described(made[0])[0]
-        if self._capture.wants("", 0, node):
+        name = self._recorder.eager.named(made[0])
+        if self._capture.wants(*name):
             values = [None if one.dtype in _SKIPPED else one.numpy() for one in inputs]
-            self._capture.eager(made[0], node, op_type, inputs, attrs, len(made), values)
+            self._capture.eager(made[0], name, op_type, inputs, attrs, len(made), values)
 
-    def _input(self, tensor, stack, thread, replica):
-        """The key of an op's input; a value that no op made came from Python, and is recorded here."""
+    def _input(self, tensor, stack, who, body, written):
+        """The key of an op's input; a value that no op made came from Python, and is recorded here. written: the
+        variable that the op has written."""
         known = getattr(tensor, "_tfdet_key", None)
         if known is not None and known[0] is self._recorder and known[1] >= self._recorder.inherited:
             return known[1]
         if not tf.is_eager(tensor) or tensor.dtype in _SKIPPED:
             return None
-        source, stack, fields = self._origin(tensor, stack)
-        nth = self._recorder.eager.nth(thread, replica, source, tuple(stack[0][:2]) if stack else ())
-        key = self._recorder.eager.key(source, stack, 0, thread, replica, [], nth, dtype=tensor.dtype.name,
+        source, stack, fields = self._origin(tensor, stack, written)
+        nth = self._nth(body, who, source, stack)
+        known = body.so_far() if body is not None and source == "Python" else []
+        key = self._recorder.eager.key(source, stack, 0, who, known, nth, dtype=tensor.dtype.name,
                                        device=tensor.device or "", **fields)
         tensor._tfdet_key = (self._recorder, key)
         self._emit(key, tensor)
         return key
 
-    def _origin(self, tensor, stack):
-        """(source, stack, fields) of a value that no op that was recorded has made."""
+    def _origin(self, tensor, stack, written):
+        """(source, stack, fields) of a value that no op that was recorded has made. What was written shares the memory
+        of the variable that it was written into: it came from elsewhere."""
         variable = self._labels.whose(tensor)
-        if variable is not None:  # TensorFlow's fast path reads a variable without telling
+        if variable is not None and variable != written:  # TensorFlow's fast path reads a variable without telling
             return "ReadVariableOp", stack, {"kind": "read", "variable": variable}
         made = getattr(tensor, "_tfdet_made", None)
         if made is None and hasattr(tensor, "_tfdet_key") and tensor._tfdet_key[0] is self._recorder:
@@ -161,8 +209,7 @@ class Eager(object):
             value = int(tf.value(packed).view("<u8")[0, 0])
         self._recorder.emit_one(key, value, digest.of_shape(tensor.shape.as_list()))
         if self._recorder.values is not None:
-            node = self._recorder.eager.described(key)[0]
-            for entry in self._recorder.values.of("", 0, node):
+            for entry in self._recorder.values.of(*self._recorder.eager.named(key)):
                 if entry["output"] == output:
                     self._recorder.values.op(entry, key, tensor.numpy())
 
@@ -190,13 +237,20 @@ def _op_callbacks(callback, wrappers):
     return stop
 
 
-def _who():
-    """(name, replica) of this thread; the main thread and those of a strategy's replicas have no name."""
+def _place(body):
+    """The user's stack; in what TensorFlow alone calls, such as a gradient, that of the call."""
+    return frames.of_caller() or (body.stack if body is not None else [])
+
+
+def _who(body):
+    """The Who of this thread; the main thread, those of a strategy's replicas and TensorFlow's own have no name."""
+    if body is not None:
+        return Who("", 0, *body.identity)
     thread = threading.current_thread()
     replica = getattr(thread, "replica_id", None)
     if replica is not None:
-        return "", int(replica)
-    return ("" if thread is threading.main_thread() else thread.name), 0
+        return Who("", int(replica), "", 0)
+    return Who("" if thread is threading.main_thread() else thread.name, 0, "", 0)
 
 
 def _seeds(attrs):

@@ -12,6 +12,7 @@ from .graphs import hide_additions
 from .keys import Keys
 from .labels import Labels
 from .levels import Levels
+from .python_calls import PythonCalls
 from .session_weights import SessionWeights
 from .sessions import Sessions
 
@@ -33,16 +34,10 @@ def install(recording):
     if recorder.level != "none":
         exports.hide_saving(recorder, wrappers)
         Functions(recorder, keys, capture, wrappers)
-        closers.append(Eager(recorder, keys, labels, capture, wrappers).close)
+        eager = Eager(recorder, keys, labels, capture, wrappers)
+        closers.append(eager.close)
+        PythonCalls(recorder, keys, eager, wrappers)
         closers.append(Gradients(recorder).close)
         wanted = Levels(recorder, keys, labels, weights, wrappers).modules()
-    wrappers.wrap(os, "_exit", lambda original, status: _exit(recording, original, status))
+    wrappers.wrap(os, "_exit", lambda original, status: recording.exit(original, status))
     recording.installed(labels, wrappers, closers, wanted)
-
-
-def _exit(recording, original, status):
-    """os._exit skips what Python does at its end: the trace is ended first."""
-    try:
-        recording.stop(exit_status=status)
-    finally:
-        original(status)

@@ -54,9 +54,13 @@ def value(tensor):
     return numpy.asarray(tensor._numpy_internal() if hasattr(tensor, "_numpy_internal") else tensor._numpy())
 
 
+def is_on_cpu(tensor):
+    return "CPU" in (tensor.device or "CPU")
+
+
 def address(tensor):
     """Where an eager tensor's numbers lie in this process's memory, None for what has none there."""
-    if "CPU" not in (tensor.device or "CPU") or tensor.dtype in (dtypes.string, dtypes.resource, dtypes.variant):
+    if not is_on_cpu(tensor) or tensor.dtype in (dtypes.string, dtypes.resource, dtypes.variant):
         return None
     array = value(tensor)
     return array.__array_interface__["data"][0] if array.nbytes and array.base is not None else None

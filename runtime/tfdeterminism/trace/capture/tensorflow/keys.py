@@ -22,6 +22,8 @@ class Keys(object):
         self._names = {}      # full name of a graph function: (function, trace)
         self._open = []       # (op, number, fields): defined while not all that feeds it was
         self._graphs = {}     # full name of a graph function: weak reference to its graph
+        self._python = {}     # token of a Python function that ops call: ((function, trace), stack of the call)
+        self._lines = {}      # (its name, line that calls it eagerly): (function, trace)
 
     def identity(self, graph):
         """(function, trace number) of a graph."""
@@ -63,6 +65,30 @@ class Keys(object):
             names = [attr.func.name] if attr.func.name else [one.name for one in attr.list.func]
             found.extend(self._names[name] for name in names if name in self._names)
         return found
+
+    def python_function(self, token):
+        """((function, trace), stack of what calls it) of a Python function that ops call, or None."""
+        return self._python.get(_text(token))
+
+    def called_eagerly(self, token, stack):
+        """The same of one that an eager op calls, which has a new token each time: one line calls one function."""
+        name = _name_of_python(token)
+        line = (name, str(stack[:1]))
+        if line not in self._lines:
+            self._lines[line] = self._new_identity(name)
+        return self._python.setdefault(_text(token), (self._lines[line], stack))
+
+    def _python_called(self, op, stack):
+        """[(function, trace)] of the Python function that a graph's op calls."""
+        if op.type not in classes.PYTHON:
+            return []
+        token = _text(op.get_attr("token"))
+        if token not in self._python:
+            self._python[token] = self._new_identity(_name_of_python(token)), stack
+        return [self._python[token][0]]
+
+    def _new_identity(self, name):
+        return name, self._recorder.definitions.trace_number(name)
 
     def called_by_name(self, name):
         return self._names.get(_text(name))
@@ -139,7 +165,8 @@ class Keys(object):
                       file=stack[0][0] if stack else None, line=stack[0][1] if stack else 0, stack=stack,
                       forward=forward.name if forward is not None else None,
                       forward_stack=frames.of_op(forward) if forward is not None else [],
-                      inputs=inputs, variable=variable, kind=kind, calls=[list(one) for one in self.called(op)],
+                      inputs=inputs, variable=variable, kind=kind,
+                      calls=[list(one) for one in self.called(op) + self._python_called(op, stack)],
                       attrs=attrs, layer=op.name.rpartition("/")[0] or None, replica=replica(op.name))
         made = []
         for index, tensor in list(enumerate(op.outputs))[first:]:
@@ -148,7 +175,7 @@ class Keys(object):
             made.append(self._recorder.definitions.new_key(**one))
             if kind != "argument" and not all(map(self._known, _feeding(op))):
                 self._open.append((op, made[-1], one))
-        if kind in ("write", "call") and not made:
+        if (kind in ("write", "call") or op.type in classes.PYTHON) and not made:
             made = [self._recorder.definitions.new_key(output=-1, recorded=kind == "write", **fields)]
         if op.type == "Const" and made and self._recorder.level == "ops":  # one record says all
             self._recorder.emit_one(made[0], digest.of_bytes(op.get_attr("value").SerializeToString()))
@@ -239,6 +266,13 @@ def _position(op):
         if tf.is_symbolic(tensor) and tensor.op is op:
             return index
     return -1
+
+
+def _name_of_python(token):
+    """What the program calls the Python function of this token."""
+    function = tf.script_ops._py_funcs._funcs.get(_text(token))
+    function = getattr(function, "_func", function)
+    return getattr(function, "__name__", type(function).__name__)
 
 
 def _text(name):

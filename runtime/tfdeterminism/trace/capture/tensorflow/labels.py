@@ -84,14 +84,21 @@ class Labels(object):
             return None
 
     def whose(self, tensor):
-        """The label of the variable whose value this eager tensor is: they share their memory. None for any other."""
+        """The label of the variable whose value this eager tensor is: they share their memory, or, where that cannot be
+        seen, the bytes are the same. None for any other."""
         for label, reference in list(self._shaped.get(_form(tensor), {}).items()):
             variable = reference()
             if variable is None:
                 self._shaped[_form(tensor)].pop(label, None)
-            elif tf.address(tensor) is not None and tf.address(tensor) == self._address(variable):
+            elif self._shares(tensor, variable):
                 return label
         return None
+
+    def _shares(self, tensor, variable):
+        if tf.is_on_cpu(tensor):
+            return tf.address(tensor) is not None and tf.address(tensor) == self._address(variable)
+        with self._recorder.unseen():
+            return self._digest(variable._handle, variable.dtype) == digest.of_array(tensor.numpy())
 
     def _address(self, variable):
         try:

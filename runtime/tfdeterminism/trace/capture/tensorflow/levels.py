@@ -3,6 +3,7 @@
 import threading
 
 from .. import digest
+from ..coarse import Coarse
 from . import internals as tf
 from .taps import mark_loss
 
@@ -34,7 +35,7 @@ class Levels(object):
         self._session_weights = session_weights
         self._wrappers = wrappers
         self._local = threading.local()
-        self._ids = {}
+        self._coarse = Coarse(recorder)
         wrappers.wrap(tf.backprop.GradientTape, "gradient", self._gradient)
         helper = tf.optional("tensorflow.python.ops.gradients_util")
         if hasattr(helper, "_GradientsHelper"):
@@ -131,23 +132,16 @@ class Levels(object):
             tensor.graph._tfdet_extras = getattr(tensor.graph, "_tfdet_extras", []) + [(key, tensor)]
         elif tf.is_eager(tensor) and tensor.dtype not in (tf.dtypes.resource, tf.dtypes.variant):
             nth = self._recorder.eager.nth("value", kind, name, number)
-            self._one(kind, "{}#{}".format(name, nth), number, digest.of_array(tensor.numpy()), name)
+            self._coarse.record(kind, "{}#{}".format(name, nth), number, digest.of_array(tensor.numpy()), name)
 
     def _weights(self):
         digested = self._recorder.level in ("weights", "layers")
         kept = self._recorder.values is not None and self._recorder.values.due()
         values = self._labels.values() if digested or kept else {}
         for label in sorted(values) if digested else ():
-            self._one("weight", label, 0, digest.of_array(values[label]), None)
+            self._coarse.record("weight", label, 0, digest.of_array(values[label]))
         if kept:
             self._recorder.values.weights(values)
-
-    def _one(self, kind, node, number, value, layer):
-        name = (kind, node, number)
-        if name not in self._ids:
-            self._ids[name] = self._recorder.definitions.new_key(
-                op=kind, node=node, output=number, kind=kind, layer=layer, variable=node if kind == "weight" else None)
-        self._recorder.emit_one(self._ids[name], value)
 
 
 def _handle(variable):

@@ -25,6 +25,7 @@ class Pack(object):
         self._use_sum = use_sum
         self._digests = []   # (tensor of digests, its rows); None in place of what is digested with others
         self._alike = {}     # (type, shape): [(place in _digests, tensor), ...]
+        self._arrays = None
 
     def add_op(self, op):
         """Add all that is to be known of an op."""
@@ -86,8 +87,8 @@ class Pack(object):
 
     def records(self, packed, turn=None):
         """(keys, digests, shapes) of a packed value, an array, or None. turn: a number that becomes part of digests."""
-        keys, shapes = numpy.array(self.keys, numpy.int64), numpy.array(self.shapes, numpy.uint32)
-        digests, present = numpy.zeros(len(keys), numpy.uint64), numpy.array(self.present, bool)
+        keys, shapes, present = self._as_arrays()
+        digests = numpy.zeros(len(keys), numpy.uint64)
         if packed is not None:
             digests[present] = numpy.frombuffer(packed.tobytes(), "<u8")
         if turn is not None:
@@ -99,6 +100,13 @@ class Pack(object):
             if not digests[first]:
                 kept[first:last] = False
         return keys[kept], digests[kept], shapes[kept]
+
+    def _as_arrays(self):
+        """The lists, once they are whole: of hundreds of numbers in each step that is half of what a record costs."""
+        if self._arrays is None:
+            self._arrays = (numpy.array(self.keys, numpy.int64), numpy.array(self.shapes, numpy.uint32),
+                            numpy.array(self.present, bool))
+        return self._arrays
 
     def _add(self, key, shape, made=None, later=False):
         """made: (digests, rows), or None: there is none, or it comes later."""

@@ -1,0 +1,1 @@
+"""The probes for PyTorch: every op by way of a TorchDispatchMode."""

@@ -1,0 +1,164 @@
+"""One op, as it runs: what goes into it, and what it gives."""
+
+import threading
+
+import torch
+
+from .. import digest, frames
+from ..eager_keys import Who
+from . import digests, ops
+from . import internals as pt
+from .memory import is_whole
+
+
+class Call(object):
+    """One op, which is about to run. probe: the dispatch.Dispatch that has seen it."""
+
+    def __init__(self, probe, op, args, kwargs):
+        self._probe, self._recorder, self._op = probe, probe.recorder, op
+        self._args, self._kwargs = args, kwargs
+        self._stack = frames.of_caller()
+        self._who = who()
+        self._place = tuple(self._stack[0][:2]) if self._stack else ()
+        self._nth = self._recorder.eager.nth(self._who, op.name, self._place)
+        self._told = None  # the key of what Python tells it
+        self._forward, self._forward_stack = probe.gradients.forward()
+        self._inputs = self._fed()
+        self._inputs_kept = self._kept()
+
+    def ran(self, result):
+        if self._op.is_view:
+            self._seen_through(result)
+        else:
+            self._given(self._op.given(self._args, self._kwargs, result), result)
+
+    def _fed(self):
+        """Keys of all that goes in."""
+        written = self._op.written(self._args, self._kwargs) if self._op.overwrites else ()
+        unread = {id(one) for one in written}
+        given = [one for one in self._tensors() if id(one) not in unread]
+        found = [key for tensor in given for key in self._keys(tensor)]
+        if self._told_by_python(given):
+            self._told = self._numbers(found)
+            found.append(self._told)
+        return found
+
+    def _tensors(self):
+        return pt.tensors_in([self._args, self._kwargs])
+
+    def _told_by_python(self, given):
+        return ops.has_numbers([list(self._args), list(self._kwargs.values())]) or not all(map(_is_plain, given))
+
+    def _keys(self, tensor):
+        """Of what has made what lies in this tensor; what nobody has made is recorded here."""
+        view = getattr(tensor, "_tfdet_view", None)
+        through = [view[1]] if view is not None and view[0] is self._recorder else []
+        memory = self._probe.memories.of(tensor)
+        if memory is None:
+            known = getattr(tensor, "_tfdet_key", None)
+            return through + ([known[1]] if known is not None and known[0] is self._recorder else [])
+        if not memory.keys:
+            memory.keys = [self._found(tensor, memory)]
+            memory.unwatched = memory.origin is None
+        if (memory.unwatched or memory.origin is not None) and not self._op.is_view:  # a view reads nothing
+            self._look(tensor, memory)
+            memory.unwatched = memory.origin is None
+        return memory.keys + through
+
+    def _found(self, tensor, memory):
+        """The key of a value that no op that was recorded has made."""
+        if memory.origin is not None:
+            return self._key(memory.origin[0], 0, [], tensor, stack=memory.origin[1], kind="op",
+                             attrs={"earlier": True})
+        source, kind, stack, attrs = getattr(tensor, "_tfdet_from", None) or ("Python", "feed", self._stack, {})
+        return self._key(source, 0, [], tensor, stack=stack, kind=kind, attrs=attrs)
+
+    def _look(self, tensor, memory):
+        value = memory.changed(tensor)
+        if value is not None:
+            self._emit(memory.keys[-1], tensor, value)
+
+    def _numbers(self, fed):
+        """The key of what Python tells this op beside its tensors. It may come of what Python was told before."""
+        given = list(self._tensors())
+        key = self._key("Python", 0, sorted(set(fed + self._probe.told.keys())), None, kind="feed")
+        parts = [ops.plain_in(self._args), ops.plain_in(self._kwargs), [_form(one) for one in given]]
+        self._recorder.emit_one(key, digest.of_bytes(repr(parts).encode("utf-8", "backslashreplace")))
+        return key
+
+    def _seen_through(self, result):
+        """A view: what uses it knows by which numbers it was made."""
+        told = [] if self._told is None else [self._told]
+        inherited = [one._tfdet_view[1] for one in self._tensors()
+                     if hasattr(one, "_tfdet_view") and one._tfdet_view[0] is self._recorder]
+        for key in (told + inherited)[:1]:
+            for tensor in pt.tensors_in(result):
+                tensor._tfdet_view = self._recorder, key
+
+    def _given(self, made, result):
+        keys = []
+        for number, tensor in enumerate(made):
+            memory = self._probe.memories.of(tensor)
+            key = self._key(self._op.name, number, self._inputs, tensor)
+            keys.append(key)
+            if memory is None:
+                tensor._tfdet_key = self._recorder, key
+            else:
+                memory.written(key, is_whole(tensor))
+                memory.unwatched = self._op.is_later or memory.unwatched
+            if memory is None or not self._op.is_later:
+                self._emit(key, tensor, digests.of(tensor), number)
+        if not made and isinstance(result, (bool, int, float, complex)):
+            keys.append(self._key(self._op.name, 0, self._inputs, None))
+            self._probe.told.number(keys[0], result)
+        if keys:
+            self._probe.gradients.ran(self._recorder.eager.described(keys[0]))
+            if self._inputs_kept is not None:
+                self._probe.capture.keep(keys[0], self._inputs_kept)
+
+    def _kept(self):
+        """What replay needs, before the op may write into it."""
+        if self._probe.capture is None or self._op.is_view:
+            return None
+        place = "{}:{}".format(*self._place) if self._place else "?"
+        node = "{}@{}#{}".format(self._op.name, place, self._nth)
+        return self._probe.capture.before(node, self._op.name, self._args, self._kwargs)
+
+    def _key(self, op, output, inputs, tensor, stack=None, kind=None, attrs=None):
+        probed = tensor is not None
+        stack = self._stack if stack is None else stack
+        mine = op == self._op.name
+        nth = self._nth if mine else self._recorder.eager.nth(self._who, op, tuple(stack[0][:2]) if stack else ())
+        return self._recorder.eager.key(
+            op, stack, output, self._who, inputs, nth,
+            kind=kind or self._op.kind, attrs=attrs or {}, dtype=digests.dtype_of(tensor) if probed else "",
+            device=str(tensor.device) if probed else "", layer=self._probe.modules.path(),
+            forward=self._forward, forward_stack=self._forward_stack)
+
+    def _emit(self, key, tensor, value, output=0):
+        if value is None:
+            return
+        self._recorder.emit_one(key, value, digest.of_shape(tensor.shape))
+        if self._recorder.values is not None:
+            node, _ = self._recorder.eager.described(key)
+            for entry in self._recorder.values.of("", 0, node):
+                if entry["output"] == output:
+                    self._recorder.values.op(entry, key, digests.array_of(tensor))
+
+
+def _is_plain(tensor):
+    """Does it show its whole memory as it lies there?"""
+    return tensor.layout is not torch.strided or tensor.storage_offset() == 0 and is_whole(tensor)
+
+
+def _form(tensor):
+    if tensor.layout is not torch.strided:
+        return tuple(tensor.shape)
+    return tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
+
+
+def who():
+    """The Who of this thread; those of autograd's devices have no name, as the main one."""
+    thread = threading.current_thread()
+    plain = thread is threading.main_thread() or isinstance(thread, threading._DummyThread)
+    return Who("" if plain else thread.name, 0, "", 0)

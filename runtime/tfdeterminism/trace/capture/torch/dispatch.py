@@ -1,0 +1,58 @@
+"""Every op, as it is dispatched: what it gets, what it gives, and from where in the program.
+
+An op that writes in place gives what it has written. Views are no values of their own: what they are made of is read
+where they are used. Numbers from Python (a learning rate, an index) are records of their own, as what feeds the op.
+"""
+
+from .. import frames
+from . import internals as pt
+from . import ops
+from .call import Call
+
+
+class Dispatch(pt.TorchDispatchMode):
+    """memories: memory.Memories; told: told.Told; gradients: gradients.Gradients; modules: modules.Modules; capture: a
+    kept.Kept or None."""
+
+    def __init__(self, recorder, memories, told, gradients, modules, capture):
+        super(Dispatch, self).__init__()
+        self.recorder, self.memories, self.told = recorder, memories, told
+        self.gradients, self.modules, self.capture = gradients, modules, capture
+        self._ops = ops.Ops()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        recorder = self.recorder
+        if not recorder.active or getattr(recorder.local, "busy", False):
+            return function(*args, **kwargs)
+        op = self._ops.of(function)
+        recorder.seen_ops = True
+        if not recorder.wants():
+            result = function(*args, **kwargs)
+            if recorder.steps.ahead():
+                self._remember(op, args, kwargs, result)
+            return result
+        call = self._guarded(lambda: Call(self, op, args, kwargs))
+        result = function(*args, **kwargs)
+        if call is not None:
+            self._guarded(lambda: call.ran(result))
+        return result
+
+    def _guarded(self, look):
+        """What look() gives; an op of a kind that we do not know must not end the user's program."""
+        try:
+            return look()
+        except Exception as error:
+            self.recorder.fail("an op cannot be traced: {}: {}".format(type(error).__name__, error))
+            return None
+
+    def _remember(self, op, args, kwargs, result):
+        """Who has made these before recording begins."""
+        if op.is_view:
+            return
+        stack = None
+        for tensor in op.given(args, kwargs, result):
+            memory = self.memories.of(tensor)
+            if memory is not None:
+                stack = frames.of_caller() if stack is None else stack
+                memory.origin = op.name, stack

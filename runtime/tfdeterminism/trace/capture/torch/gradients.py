@@ -1,0 +1,53 @@
+"""Which forward op a backward op belongs to; what losses are; where a step without an optimizer ends."""
+
+import torch
+
+from . import digests
+from . import internals as pt
+
+_LIMIT = 1 << 16  # forward ops that are known
+
+
+class Gradients(object):
+    """Autograd numbers the ops that it will be asked about; a backward op runs under the number of its forward op."""
+
+    def __init__(self, recorder, memories, wrappers):
+        self._recorder, self._memories = recorder, memories
+        self._by_number = {}
+        self.loss = None  # called with (tensor, how manieth)
+        for name in ("backward", "grad"):
+            wrappers.wrap(torch.autograd, name, self._asked)
+
+    def ran(self, described):
+        """An op that can be named has run. described: (node, stack)."""
+        number = pt.last_number()
+        if number >= 0 and not pt.in_gradient() and torch.is_grad_enabled():
+            if len(self._by_number) >= _LIMIT:
+                self._by_number.clear()
+            self._by_number.setdefault(number, described)
+
+    def forward(self):
+        """(node, stack) of the forward op whose gradient is computed now; (None, []) elsewhere."""
+        return self._by_number.get(pt.gradient_of(), (None, []))
+
+    def _asked(self, original, tensors, *args, **kwargs):
+        if self._recorder.active and not getattr(self._recorder.local, "asked", False):
+            self._recorder.steps.gradient()
+            self._losses(tensors)
+        before, self._recorder.local.asked = getattr(self._recorder.local, "asked", False), True
+        try:
+            return original(tensors, *args, **kwargs)
+        finally:
+            self._recorder.local.asked = before
+
+    def _losses(self, tensors):
+        for number, tensor in enumerate(pt.tensors_in(tensors)):
+            memory = self._memories.of(tensor)
+            if memory is not None and memory.keys:
+                self._recorder.eager.mark(memory.keys[-1], loss=True)
+            if self.loss is not None:
+                self.loss(tensor, number)
+            values = self._recorder.values
+            if values is not None and values.due():
+                with self._recorder.unseen():
+                    values.loss(values.loss_name(self._recorder.eager.nth("loss")), digests.array_of(tensor))

@@ -1,0 +1,54 @@
+"""Puts all probes into a PyTorch that has just been imported."""
+
+import os
+import threading
+
+from ....wrap import Wrappers
+from ..inputs import Capture
+from . import compiled
+from .dispatch import Dispatch
+from .gradients import Gradients
+from .kept import Kept
+from .levels import Levels
+from .loaders import Loaders
+from .memory import Memories
+from .modules import Modules
+from .told import Told
+from .weights import Weights
+
+
+def install(recording):
+    """recording: a recording.Recording whose recorder was just made."""
+    recorder, wrappers = recording.recorder, Wrappers()
+    modules = Modules(recorder, wrappers)
+    weights = Weights(recorder, modules, wrappers)
+    closers, wanted = [], {}
+    if not recording.xla:
+        compiled.switch_off(recorder, wrappers)
+    if recorder.level != "none":
+        memories = Memories()
+        gradients = Gradients(recorder, memories, wrappers)
+        Levels(recorder, weights, gradients, modules, closers)
+        if recorder.level == "ops":
+            capture = Kept(Capture(recorder, recording.capture)) if recording.captures() else None
+            told = Told(recorder, memories, wrappers)
+            dispatch = Dispatch(recorder, memories, told, gradients, modules, capture)
+            closers.append(_in_every_thread(dispatch, wrappers))
+            wanted = {"torch.utils.data.dataloader": Loaders(recorder, wrappers).watch}
+    wrappers.wrap(os, "_exit", lambda original, status: recording.exit(original, status))
+    recording.installed(weights, wrappers, closers, wanted)
+
+
+def _in_every_thread(mode, wrappers):
+    """Enter the mode here and in all threads that come: PyTorch keeps modes by thread. A function that leaves it."""
+    def start(original, thread):
+        def run():
+            with mode:
+                return body()
+
+        body, thread.run = thread.run, run
+        return original(thread)
+
+    wrappers.wrap(threading.Thread, "start", start)
+    mode.__enter__()
+    return lambda: mode.__exit__(None, None, None)

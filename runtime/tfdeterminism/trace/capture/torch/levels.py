@@ -1,0 +1,51 @@
+"""Where a step ends, and what the coarse levels record: weights and loss per step, outputs of modules."""
+
+from torch.optim import optimizer as optimizers
+
+from ..coarse import Coarse
+from . import digests
+from . import internals as pt
+
+
+class Levels(object):
+    """Installed beside the back ends. closers: what it adds itself to, to be taken away again."""
+
+    def __init__(self, recorder, weights, gradients, modules, closers):
+        self._recorder, self._weights = recorder, weights
+        self._coarse = Coarse(recorder)
+        closers.append(optimizers.register_optimizer_step_post_hook(self._stepped).remove)
+        if recorder.level in ("weights", "layers"):
+            recorder.seen_ops = True
+            gradients.loss = self._loss
+        if recorder.level == "layers":
+            modules.left = self._layer
+        if recorder.level in ("weights", "layers") or recorder.values is not None:
+            recorder.at_step(self._at_step)
+
+    def _stepped(self, optimizer, args, kwargs):
+        if self._recorder.active:
+            self._recorder.steps.applied()
+
+    def _loss(self, tensor, number):
+        self._value("loss", "loss", tensor, number)
+
+    def _layer(self, path, result):
+        for number, tensor in enumerate(pt.tensors_in(result)):
+            self._value("layer", path, tensor, number)
+
+    def _value(self, kind, name, tensor, number):
+        if not self._recorder.wants():
+            return
+        nth = self._recorder.eager.nth("value", kind, name, number)
+        with self._recorder.unseen():
+            value = digests.of(tensor)
+        if value is not None:
+            self._coarse.record(kind, "{}#{}".format(name, nth), number, value, name)
+
+    def _at_step(self):
+        if self._recorder.level in ("weights", "layers"):
+            found = self._weights.trained()
+            for label in sorted(found):
+                self._coarse.record("weight", label, 0, found[label])
+        if self._recorder.values is not None and self._recorder.values.due():
+            self._recorder.values.weights(self._weights.values())

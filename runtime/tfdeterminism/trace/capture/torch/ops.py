@@ -1,0 +1,97 @@
+"""What an op's schema says of it."""
+
+import torch
+
+from . import internals as pt
+
+# They give memory that nobody has written yet.
+_EMPTY = frozenset("""empty empty_like empty_strided empty_permuted new_empty new_empty_strided resize_
+    resize_as_""".split())
+# They write what they are given without reading it; so does whatever writes into an `out`.
+_OVERWRITES = frozenset("""copy_ fill_ zero_ uniform_ normal_ random_ bernoulli_ exponential_ geometric_ cauchy_
+    log_normal_ _foreach_zero_ _foreach_copy_""".split())
+_PLAIN = (bool, int, float, complex, str)
+_HARMLESS_TYPES = ("Tensor", "number", "Scalar", "int", "float", "bool", "str", "ScalarType", "Layout", "Device",
+                   "MemoryFormat", "SymInt")
+_NOT_ALONE = ("from_file", "record_stream", "set_", "print")
+
+
+class Op(object):
+    """name; kind, as definitions have it; is_view: are its results other views of what it gets; overwrites; is_later:
+    is what it gives there only later, when somebody has written it, or other processes have sent it?"""
+
+    def __init__(self, function):
+        schema = function._schema
+        self.name = str(function)
+        base = schema.name.partition("::")[2]
+        self.kind = "random" if torch.Tag.nondeterministic_seeded in function.tags else "op"
+        self.is_later = base in _EMPTY or schema.name.startswith("c10d")
+        self._written = [(number, one.name, bool(one.kwarg_only)) for number, one in enumerate(schema.arguments)
+                         if one.alias_info is not None and one.alias_info.is_write]
+        if base == "set_":  # it shows other memory through the same tensor
+            self._written = []
+        self.overwrites = base in _OVERWRITES | _EMPTY or any(kwarg for _, _, kwarg in self._written)
+        self.is_view = not self._written and any(one.alias_info is not None for one in schema.returns)
+
+    def written(self, args, kwargs):
+        """The tensors that it writes in place."""
+        found = [kwargs.get(name) if name in kwargs else args[number] if number < len(args) and not kwarg else None
+                 for number, name, kwarg in self._written]
+        return list(pt.tensors_in(found))
+
+    def given(self, args, kwargs, result):
+        """The tensors that it has given: what it has written in place, then what is new."""
+        written = self.written(args, kwargs)
+        mine = {id(one) for one in written}
+        return written + [one for one in pt.tensors_in(result) if id(one) not in mine]
+
+
+class Ops(object):
+    """Each asked once."""
+
+    def __init__(self):
+        self._known = {}
+
+    def of(self, function):
+        found = self._known.get(function)
+        if found is None:
+            found = self._known[function] = Op(function)
+        return found
+
+
+def plain_in(value):
+    """The numbers and words among an op's arguments, with their places."""
+    if isinstance(value, _PLAIN) or value is None:
+        return value
+    if isinstance(value, (list, tuple)):
+        return [plain_in(one) for one in value]
+    if isinstance(value, dict):
+        return {name: plain_in(one) for name, one in value.items()}
+    return "tensor" if isinstance(value, torch.Tensor) else type(value).__name__
+
+
+def has_numbers(value):
+    """Is any of it a number that Python has made?"""
+    if isinstance(value, (list, tuple)):
+        return any(has_numbers(one) for one in value)
+    return isinstance(value, (int, float, complex)) and not isinstance(value, bool)
+
+
+def found(name):
+    """The op of a recording: of ATen, and nothing but numbers from numbers. None for any other."""
+    parts = name.split(".")
+    if len(parts) != 3 or parts[0] != "aten" or any(word in parts[1] for word in _NOT_ALONE):
+        return None
+    try:
+        function = getattr(getattr(torch.ops.aten, parts[1]), parts[2])
+    except (AttributeError, RuntimeError):
+        return None
+    schema = function._schema
+    types = [str(one.type) for one in list(schema.arguments) + list(schema.returns)]
+    return function if schema.returns and all(_is_harmless(one) for one in types) else None
+
+
+def _is_harmless(kind):
+    while kind.startswith(("Optional[", "List[")):
+        kind = kind.partition("[")[2].rpartition("]")[0]
+    return kind in _HARMLESS_TYPES

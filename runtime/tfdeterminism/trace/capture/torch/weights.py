@@ -1,0 +1,79 @@
+"""What is trained: the parameters of optimizers; without any, the leaves that have got a gradient."""
+
+import gc
+import itertools
+import weakref
+
+import torch
+
+from .. import digest
+from . import digests
+
+
+class Weights(object):
+    """modules: a modules.Modules, which knows names."""
+
+    def __init__(self, recorder, modules, wrappers):
+        self._recorder, self._modules = recorder, modules
+        self._optimizers = []  # weak references
+        self._final = {}       # label: digest of what is gone
+        wrappers.wrap(torch.optim.Optimizer, "__init__", self._made)
+
+    def _made(self, original, optimizer, *args, **kwargs):
+        original(optimizer, *args, **kwargs)
+        number = len(self._optimizers)
+        self._optimizers.append(weakref.ref(optimizer))
+        groups = optimizer.param_groups  # kept alive as long as the optimizer is, and this once after it
+        weakref.finalize(optimizer, self._gone, number, groups).atexit = False
+
+    def _gone(self, number, groups):
+        if self._recorder.active:
+            with self._recorder.unseen():
+                self._final.update(_digests(self._labelled([(number, groups)])))
+
+    def values(self):
+        """{label: array} of what is trained now."""
+        with self._recorder.unseen():
+            return {label: digests.array_of(tensor) for label, tensor in self._labelled(self._alive())}
+
+    def trained(self):
+        """{label: digest} of the same."""
+        with self._recorder.unseen():
+            return _digests(self._labelled(self._alive()))
+
+    def all_final(self):
+        """{label: digest} of all, those that are gone as they were last."""
+        return dict(self._final, **self.trained())
+
+    def forked(self):
+        """In a fork: what is inherited is the parent's, unless it trains here."""
+        self._final = {}
+
+    def _alive(self):
+        found = [(number, one()) for number, one in enumerate(self._optimizers)]
+        groups = [(number, optimizer.param_groups) for number, optimizer in found if optimizer is not None]
+        return groups or ([] if self._optimizers else [(0, [{"params": _leaves()}])])
+
+    def _labelled(self, groups):
+        """(label, tensor) of each parameter once."""
+        seen = set()
+        for number, one in groups:
+            for place, tensor in enumerate(itertools.chain.from_iterable(group["params"] for group in one)):
+                if id(tensor) not in seen:
+                    seen.add(id(tensor))
+                    yield self._modules.name(tensor) or "optimizer{}.{}".format(number, place), tensor
+
+
+def _leaves():
+    """Tensors that a program without an optimizer trains: in the order of their sizes, as they have no names."""
+    found = [one for one in gc.get_objects()
+             if issubclass(type(one), torch.Tensor) and one.is_leaf and one.grad is not None]
+    return sorted(found, key=lambda one: (tuple(one.shape), str(digests.of(one))))
+
+
+def _digests(labelled):
+    found = {}
+    for label, tensor in labelled:
+        value = digests.of(tensor)
+        found[label] = digest.of_array(digests.array_of(tensor)) if value is None else value
+    return found

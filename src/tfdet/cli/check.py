@@ -1,0 +1,70 @@
+"""`tfdet check`: what the matrix knows of an installation, or of a program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from tfdet.base import console
+from tfdet.base.errors import Exit, UsageError
+from tfdet.base.paths import find_project
+from tfdet.cli.app import print_json
+from tfdet.cli.options import Build, Json, Junit, solutions
+
+
+def check(
+    program: Annotated[list[Path] | None, typer.Argument(metavar="[PROGRAM.py]...")] = None,
+    python: Annotated[str | None, typer.Option(help="whose packages; default: the active one")] = None,
+    device: Annotated[Build, typer.Option(help="where it runs")] = "gpu",
+    solution: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY", help="that is in effect (again: several)", autocompletion=solutions),
+    ] = None,
+    as_json: Json = False,
+    sarif: Annotated[bool, typer.Option("--sarif", help="for code hosts: SARIF 2.1.0")] = False,
+    junit: Junit = False,
+) -> None:
+    """Say which kernels of the installed packages, or which ops that a program calls, depend on order.
+
+    Ends with 1 where one is known to differ, and no solution that is in effect settles it.
+    """
+    from tfdet.engines.packages import default_python, installed
+    from tfdet.publish.check_reports import as_junit, as_sarif, told
+    from tfdet.verdicts import check as verdicts
+    from tfdet.verdicts.programs import read
+    from tfdet.verdicts.read import load_status
+
+    if as_json + sarif + junit > 1:
+        raise UsageError("--json, --sarif and --junit", "Choose one of them.")
+    whose = python or default_python()
+    status = load_status(find_project())
+    for key in solution or []:
+        status.matrix.solution(key)
+    text = read(program) if program else None
+    builds = verdicts.builds(status.matrix, installed(whose))
+    if not builds:
+        raise UsageError(f"{whose} has no framework that the matrix knows", "Name another Python: --python PATH.")
+    switched = verdicts.in_effect(status.matrix, text, solution or [])
+    found = {build: verdicts.findings(status, build, device, text, switched) for build in builds}
+    if as_json:
+        print_json([{"package": b.package, "version": b.version, "environment": b.environment, "same_version": b.same,
+                     "in_effect": sorted(switched), "findings": [one.as_json() for one in some]}
+                    for b, some in found.items()])  # fmt: skip
+    elif sarif:
+        print_json(as_sarif(found))
+    elif junit:
+        console.write(as_junit(found))
+    else:
+        for build, some in found.items():
+            like = build.environment if build.same else f"{build.environment}, which is another version"
+            console.out().print(f"{build.package} {build.version}, as {like}", markup=False)
+            for one in some:
+                console.write(_row(one.level, told(one), [f"{call.file}:{call.line}" for call in one.calls]))
+    worst = any(one.level == "error" for some in found.values() for one in some)
+    raise typer.Exit(Exit.CONTRADICTED if worst else Exit.OK)
+
+
+def _row(level: Literal["error", "warning", "note"], text: str, places: list[str]) -> str:
+    return f"  {level:8}{console.plain(text)}\n" + "".join(f"          {console.plain(place)}\n" for place in places)

@@ -1,0 +1,76 @@
+"""The suite in an image where Docker is not allowed: Apptainer or enroot, which run it as their caller."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+from tfdet.base.errors import RunFailed
+from tfdet.base.paths import Project, cache_dir
+from tfdet.engines.base import Request, callers_choice
+from tfdet.engines.venv import wait
+from tfdet_common.lifeline import die_with
+from tfdet_common.machine import machine_name
+
+SUFFIXES = {"apptainer": "sif", "enroot": "sqsh"}
+_MADE_BY = {
+    "apptainer": "apptainer build {image} docker-daemon://tfdet:{key}",
+    "enroot": "enroot import --output {image} dockerd://tfdet:{key}",
+}
+
+
+class HpcEngine:
+    """name: the command, which is found on PATH."""
+
+    def __init__(self, project: Project, name: str) -> None:
+        self._project = project
+        self._name = name
+
+    def run(self, request: Request) -> int:
+        image = self._image(request.key)
+        request.journal.touch()  # what is bound has to be there
+        command = [*self._start(request, image), "/opt/tfdet/python", "-m", "tfdet_probe", "--plan", "/plan.json"]
+        command += ["--out", "/out/records.jsonl", *request.selection.probe_arguments()]
+        # The probe's table goes where its progress goes: standard output is for the host's.
+        ended_with_us = partial(die_with, os.getpid())
+        return wait(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, preexec_fn=ended_with_us))
+
+    def _image(self, key: str) -> Path:
+        if shutil.which(self._name) is None:
+            raise RunFailed(f"there is no {self._name} on this machine", "Install it, or leave --container out.")
+        image = images() / f"{key}.{SUFFIXES[self._name]}"
+        if not image.exists():
+            raise RunFailed(f"{image} is not there", f"Make it: {_MADE_BY[self._name].format(image=image, key=key)}")
+        return image
+
+    def _start(self, request: Request, image: Path) -> list[str]:
+        """Nothing of the host but the plan, this journal, and the suite of this checkout, over the image's own."""
+        suite = self._project.suite(request.environment.framework)
+        binds = {
+            request.plan.resolve(): "/plan.json",
+            request.journal.resolve(): "/out/records.jsonl",
+            self._project.runtime: "/opt/tfdet/runtime",
+            suite: f"/opt/tfdet/tests/suite/{request.environment.framework}",
+        }
+        environ = {**callers_choice(), "TFDET_ENGINE": self._name, "TFDET_IMAGE": image.name,
+                   "TFDET_MACHINE": machine_name()}  # fmt: skip
+        gpu = request.kind.needs_driver
+        if self._name == "apptainer":
+            start = ["apptainer", "exec", "--containall", "--cleanenv", "--no-home", *["--nv"] * gpu]
+            bind = "--bind"
+        else:  # its hook for GPUs is told by the environment
+            start, bind = ["enroot", "start"], "--mount"
+            environ["NVIDIA_VISIBLE_DEVICES"] = os.environ.get("NVIDIA_VISIBLE_DEVICES", "all") if gpu else "void"
+        start += [word for source, place in binds.items() for word in (bind, f"{source}:{place}")]
+        start += [word for name, value in environ.items() for word in ("--env", f"{name}={value}")]
+        return [*start, str(image)]
+
+
+def images() -> Path:
+    """Where they lie, a file an environment."""
+    told = os.environ.get("TFDET_IMAGES")
+    return Path(told) if told else cache_dir() / "images"

@@ -1,0 +1,204 @@
+"""The folder of a fleet, which all of its machines see.  Each file has one writer, and is written whole or by lines.
+
+fleet.json                 the plan
+rounds/0003.json           which tasks were sent together, under which name; .ids: what the cluster calls them
+begun/7-ATTEMPT.json       on which machine an attempt at task 7 began
+ended/7-ATTEMPT.json       how it ended; absent: it is under way, or was killed
+records/7-ATTEMPT.jsonl    its journal
+logs/                      what the tasks said
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+
+from tfdet.base.errors import DataError, Exit, UsageError
+from tfdet.base.files import write_whole
+from tfdet.base.paths import Project
+from tfdet.fleet.tasks import How, Task
+from tfdet.matrix.models import Model, Text
+
+PLAN = "fleet.json"
+
+
+class Fleet(Model):
+    """What fleet.json holds."""
+
+    schema_: int = Field(default=1, alias="schema", ge=1, le=1)
+    name: Text = Field(description="of its jobs, with a round's number behind it")
+    root: Text = Field(description="the checkout, or what an installed tfdet brings")
+    home: Text | None = Field(default=None, description="of an installed tfdet: its user's folder")
+    cluster: Text
+    wants: dict[str, str] = Field(default={}, description="what else is asked of the cluster, in its own words")
+    how: How
+    tasks: list[Task]
+
+    @property
+    def project(self) -> Project:
+        return Project(Path(self.root), home=Path(self.home) if self.home else None)
+
+
+class Round(Model):
+    """tasks: in the order in which the cluster numbers them, from 0."""
+
+    name: Text
+    tasks: list[int]
+
+
+class Begun(Model):
+    node: Text
+    started: float
+
+
+class Ended(Model):
+    """code: the probe's.  told: what was wrong, where something was."""
+
+    code: int
+    node: Text
+    seconds: float
+    told: str = ""
+
+
+class Folder:
+    def __init__(self, path: Path) -> None:
+        self.path = path.resolve()
+
+    @cached_property
+    def fleet(self) -> Fleet:
+        where = self.path / PLAN
+        try:
+            return Fleet.model_validate_json(where.read_bytes())
+        except FileNotFoundError:
+            raise UsageError(
+                f"{self.path}: no fleet lies there", "Name its folder, as `tfdet fleet run` told."
+            ) from None
+        except ValidationError as error:
+            raise DataError(f"{where}: no plan of a fleet of this tfdet", "Plan anew: tfdet fleet run.") from error
+
+    def make(self, fleet: Fleet) -> None:
+        """Nobody but its owner may write there: tasks do as the files say, and the records are signed."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            (self.path / "rounds").mkdir(mode=0o755)  # of two at once one comes first
+        except FileExistsError:
+            raise UsageError(f"{self.path}: a fleet lies there already", "Go on with it: --resume.") from None
+        for name in ("begun", "ended", "records", "logs"):
+            (self.path / name).mkdir(mode=0o755, exist_ok=True)
+        write_whole(self.path / PLAN, fleet.model_dump_json(by_alias=True, indent=1) + "\n")
+
+    @property
+    def job_name(self) -> str:
+        """By which its jobs are found again: of this folder alone, whatever others are called."""
+        known = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:8]
+        return f"tfdet-{re.sub('[^A-Za-z0-9.-]', '-', self.path.name)[:40]}-{known}"
+
+    @property
+    def cancelled(self) -> bool:
+        """Nothing more is to be sent, whoever watches."""
+        return (self.path / "cancelled").exists()
+
+    def cancel(self, yes: bool) -> None:
+        if yes:
+            (self.path / "cancelled").touch()
+        else:
+            (self.path / "cancelled").unlink(missing_ok=True)
+
+    def begun(self) -> dict[int, list[str]]:
+        """{task: attempts that began}, in the order of their names."""
+        return self._by_task("begun")
+
+    def ended(self) -> dict[int, list[Ended]]:
+        return {task: [self._ended(name) for name in names] for task, names in self._by_task("ended").items()}
+
+    def _ended(self, name: str) -> Ended:
+        return Ended.model_validate_json((self.path / "ended" / f"{name}.json").read_bytes())
+
+    def _by_task(self, kind: str) -> dict[int, list[str]]:
+        found: dict[int, list[str]] = defaultdict(list)
+        with os.scandir(self.path / kind) as there:
+            for name in sorted(entry.name for entry in there if entry.name.endswith(".json")):
+                found[int(name.partition("-")[0])].append(name.removesuffix(".json"))
+        return found
+
+    def begin(self, attempt: str, begun: Begun) -> None:
+        write_whole(self.path / "begun" / f"{attempt}.json", begun.model_dump_json())
+
+    def end(self, attempt: str, ended: Ended) -> None:
+        write_whole(self.path / "ended" / f"{attempt}.json", ended.model_dump_json())
+
+    def journal(self, attempt: str) -> Path:
+        return self.path / "records" / f"{attempt}.jsonl"
+
+    def lines(self, attempts: list[str]) -> Iterator[str]:
+        """Each record of a task's attempts once, torn ends left out.
+
+        What crashed in an attempt that was killed itself is left out, too: the case may have had no part in it.
+        """
+        return (line for _, line in self.named_lines(attempts))
+
+    def named_lines(self, attempts: list[str]) -> Iterator[tuple[str, str]]:
+        """Each with its attempt."""
+        seen: set[str] = set()
+        for attempt in attempts:
+            whole = self._came_to_an_end(attempt)
+            for line in self._whole_lines(attempt):
+                if line in seen or not (whole or came_to_an_end(line)):
+                    continue
+                seen.add(line)
+                yield attempt, line
+
+    def brought_more(self, attempts: list[str], last: int) -> bool:
+        """Did the last so many of them finish what no earlier one had?"""
+        before = set(self.lines(attempts[:-last]))
+        return any(line not in before for line in self.lines(attempts[-last:]))
+
+    def _came_to_an_end(self, attempt: str) -> bool:
+        """By itself: neither interrupted, nor was its suite killed (a negative code: by which signal)."""
+        there = (self.path / "ended" / f"{attempt}.json").exists()
+        return there and 0 <= self._ended(attempt).code < Exit.INTERRUPTED
+
+    def _whole_lines(self, attempt: str) -> list[str]:
+        """What a node that lost its power left may be no text: such lines are told of as what they are."""
+        try:
+            content = self.journal(attempt).read_bytes()
+        except FileNotFoundError:
+            return []
+        return content[: content.rfind(b"\n") + 1].decode("utf-8", "replace").splitlines()
+
+    def rounds(self) -> list[Round]:
+        there = sorted((self.path / "rounds").glob("*.json"))
+        return [Round.model_validate_json(path.read_bytes()) for path in there]
+
+    def add_round(self, tasks: list[int]) -> Round:
+        """Told before anything is sent: whoever goes on knows what to look for."""
+        number = len(list((self.path / "rounds").glob("*.json")))
+        made = Round(name=f"{self.fleet.name}-{number:04}", tasks=tasks)
+        write_whole(self._round(made, "json"), made.model_dump_json())
+        return made
+
+    def was_sent(self, made: Round, ids: list[str]) -> None:
+        write_whole(self._round(made, "ids"), json.dumps(ids))
+
+    def ids(self, made: Round) -> list[str] | None:
+        """None: whoever was to send it did not come to say that it was sent."""
+        try:
+            found: list[str] = json.loads(self._round(made, "ids").read_text("utf-8"))
+        except FileNotFoundError:
+            return None
+        return found
+
+    def _round(self, made: Round, kind: str) -> Path:
+        return self.path / "rounds" / f"{made.name.rpartition('-')[2]}.{kind}"
+
+
+def came_to_an_end(line: str) -> bool:
+    return '"observation":"crashed"' not in line and '"observation":"timed-out"' not in line

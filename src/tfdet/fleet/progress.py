@@ -1,0 +1,99 @@
+"""How far a fleet is: what its folder and its cluster tell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tfdet.base.errors import Exit
+from tfdet.fleet.clusters import Flying
+from tfdet.fleet.folder import Ended, Folder
+from tfdet.fleet.tasks import Task
+
+FAILURES = 3  # after so many a task is given up
+KILLS = 20  # likewise, where none of so many brought a record: what ends by force each time will do so again
+_DONE = (Exit.OK, Exit.CONTRADICTED)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """done, given_up, ready: numbers of tasks; ready ones wait to be sent.  flying: None while the cluster is silent.
+
+    failed_on: {task: machines on which it failed}.  attempts: {task: how many began}.
+    """
+
+    tasks: Sequence[Task]
+    done: frozenset[int]
+    given_up: dict[int, str]
+    ready: list[int]
+    flying: Flying | None
+    failed_on: dict[int, tuple[str, ...]]
+    attempts: dict[int, int]
+    seconds_left: float | None
+
+    @property
+    def complete(self) -> bool:
+        return len(self.done) + len(self.given_up) == len(self.tasks)
+
+    def as_json(self) -> dict[str, Any]:
+        flying = self.flying
+        return {
+            "tasks": len(self.tasks), "done": len(self.done), "given_up": len(self.given_up),
+            "running": None if flying is None else len(flying.running - self.done),
+            "waiting": None if flying is None else len(flying.waiting - self.done),
+            "attempts": sum(self.attempts.values()),
+            "seconds_left": None if self.seconds_left is None else round(self.seconds_left),
+        }  # fmt: skip
+
+
+def look(folder: Folder, flying: Flying | None) -> Progress:
+    ended, begun, tasks = folder.ended(), folder.begun(), folder.fleet.tasks
+    done = frozenset(task for task, some in ended.items() if any(one.code in _DONE for one in some))
+    sent = Counter(task for made in folder.rounds() if folder.ids(made) is not None for task in made.tasks)
+    given_up = {}
+    for task in range(len(tasks)):
+        why = None if task in done else _hopeless(folder, ended.get(task, []), begun.get(task, []), sent[task])
+        if why is not None:
+            given_up[task] = why
+    under_way = flying.all if flying else frozenset()
+    return Progress(
+        tasks=tasks,
+        done=done,
+        given_up=given_up,
+        ready=[task for task in range(len(tasks)) if task not in done | under_way and task not in given_up],
+        flying=flying,
+        failed_on={task: tuple(sorted({one.node for one in _failures(some)})) for task, some in ended.items()},
+        attempts={task: len(some) for task, some in begun.items()},
+        seconds_left=_left(tasks, done, given_up, ended, flying),
+    )
+
+
+def _failures(ended: list[Ended]) -> list[Ended]:
+    return [one for one in ended if one.code not in (*_DONE, Exit.INTERRUPTED)]
+
+
+def _hopeless(folder: Folder, ended: list[Ended], names: list[str], sent: int) -> str | None:
+    """Why a task is not tried again; None where it is."""
+    failures, begun = _failures(ended), len(names)
+    if any(one.code == Exit.USAGE for one in failures) or len(failures) >= FAILURES:
+        return failures[-1].told or f"the suite ended with {failures[-1].code}"
+    if begun - len(failures) >= KILLS and not folder.brought_more(names, KILLS):
+        return f"ended by force {begun - len(failures)} times"
+    if sent - begun >= KILLS:
+        return f"sent {sent} times, and {begun or 'none'} of them began: what its machines said lies in logs"
+    return None
+
+
+def _left(
+    tasks: Sequence[Task], done: frozenset[int], given_up: dict[int, str], ended: dict[int, list[Ended]],
+    flying: Flying | None,
+) -> float | None:  # fmt: skip
+    """What is left, in the measure of what was done, on as many machines as now."""
+    if flying is None or not flying.running:
+        return None
+    expected = sum(tasks[task].seconds for task in done)
+    took = sum(ended[task][-1].seconds for task in done)
+    rest = sum(one.seconds for task, one in enumerate(tasks) if task not in done and task not in given_up)
+    return rest * (took / expected if done else 1.0) / len(flying.running)

@@ -1,0 +1,115 @@
+"""What a fleet's tasks left, taken in environment by environment: nothing lost, nothing twice, whatever the order."""
+
+from __future__ import annotations
+
+import gc
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from tfdet.base.errors import DataError
+from tfdet.base.files import write_whole
+from tfdet.engines.run import taken
+from tfdet.fleet.folder import Folder
+from tfdet.fleet.tasks import Task
+from tfdet.matrix.load import load_matrix
+from tfdet.store import own_key
+from tfdet.store.cases import current_cases
+from tfdet.store.evidence import Added
+from tfdet.store.misfits import misfits
+from tfdet.store.records import Record, parse
+from tfdet.store.signing import by, sign_beside
+
+PARALLEL_TASKS = 1000  # from here on it pays to start processes
+
+Attempts = Mapping[int, list[str]]  # of tasks
+
+
+def records(folder: Folder, attempts: Attempts | None = None) -> list[Record]:
+    """Each once; DataError names every line that is no record."""
+    found: dict[str, Record] = {}
+    faults = []
+    for where, line in _lines(folder, folder.begun() if attempts is None else attempts):
+        try:
+            record = parse(line.encode("utf-8"))
+        except ValueError as error:
+            faults.append(f"{folder.journal(where)}: {error}")
+            continue
+        if wrong := _foreign(folder.fleet.tasks[int(where.partition("-")[0])], record):
+            faults.append(f"{folder.journal(where)}: {wrong}")
+            continue
+        found.setdefault(record.checksum, record)
+    if faults:
+        raise DataError("\n".join(faults), "Nothing was taken. Move that file away, then: --resume.")
+    return list(found.values())
+
+
+def _lines(folder: Folder, attempts: Attempts) -> Iterator[tuple[str, str]]:
+    """(attempt, line)."""
+    for _, names in sorted(attempts.items()):
+        yield from folder.named_lines(names)
+
+
+def _foreign(task: Task, record: Record) -> str:
+    """Why no run of this task gives such a record; nothing where it may."""
+    asked = record.environment == task.environment and record.source in task.sources
+    return "" if asked else f"{record.source} in {record.environment} was not its task"
+
+
+def into_store(folder: Folder) -> Added:
+    """Signed by the key of who takes them, if there is one: it is their cluster.
+
+    DataError where an environment's records fit nothing; what was taken of others stays taken.
+    """
+    begun, tasks = folder.begun(), folder.fleet.tasks
+    places: dict[str, dict[int, list[str]]] = defaultdict(dict)
+    for task, names in begun.items():
+        places[tasks[task].environment][task] = names
+    total, faults = Added(), []
+    for added in _each(partial(_take, folder.path), list(places.values()), len(begun)):
+        if isinstance(added, str):
+            faults.append(added)
+            continue
+        total.taken += added.taken
+        total.known += added.known
+        total.replaced += added.replaced
+        total.conflicts += added.conflicts
+    if faults:
+        rest = f"{total.taken + total.known} records of other environments are taken."
+        raise DataError("\n".join(faults), f"Move such files away, then: --resume. {rest}")
+    return total
+
+
+def _each(take: Callable[[Attempts], Added | str], places: list[Attempts], tasks: int) -> Iterator[Added | str]:
+    """On all cores where there is enough to pay for starting them."""
+    if tasks < PARALLEL_TASKS:
+        yield from map(take, places)
+        return
+    with ProcessPoolExecutor(initializer=gc.disable) as pool:  # no record makes a cycle
+        yield from pool.map(take, places)
+
+
+def _take(path: Path, attempts: Attempts) -> Added | str:
+    """Of one environment; or why nothing was taken of it."""
+    folder = Folder(path)
+    project = folder.fleet.project
+    matrix, cases = load_matrix(project.matrix, project.own_keys), current_cases(project)
+    try:
+        some = records(folder, attempts)
+    except DataError as error:
+        return error.cause
+    faults = dict.fromkeys(fault for record in some for fault in misfits(matrix, cases, record))
+    if faults:
+        return "\n".join(f"{folder.path}: {fault}" for fault in faults)
+    return taken(project, matrix, own_key.load(), some)
+
+
+def into_file(folder: Folder, out: Path) -> int:
+    """For `tfdet evidence add` elsewhere; how many there are."""
+    some = sorted(records(folder), key=lambda record: (record.key, record.origin, record.started))
+    write_whole(out, "".join(record.line() for record in some))
+    if some and (key := own_key.load()):
+        sign_beside(folder.fleet.project, out, some, by(key))
+    return len(some)

@@ -1,0 +1,92 @@
+"""What runs on a machine of the cluster: one attempt at one task."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import tempfile
+import time
+import uuid
+from pathlib import Path
+
+from tfdet.base.errors import Exit, Interrupted, TfdetError, from_system
+from tfdet.base.files import write_whole
+from tfdet.engines.base import Request
+from tfdet.engines.run import engine_for
+from tfdet.fleet.folder import Begun, Ended, Folder
+from tfdet.fleet.tasks import Task
+from tfdet.matrix.load import load_matrix
+from tfdet.matrix.plan import write_plan
+from tfdet.store.records import parse
+
+GPUS, SENDERS_GPUS, ALL = "CUDA_VISIBLE_DEVICES", "TFDET_SENDERS_GPUS", "all"
+
+
+def run(path: str, index: int) -> int:
+    """Run a task; its finished records stay whatever happens, and an attempt that came to an end says how."""
+    folder, started, watch = Folder(Path(path)), time.time(), time.monotonic()
+    _see_the_senders_gpus()
+    attempt = f"{index}-{time.time_ns()}-{uuid.uuid4().hex[:8]}"
+    earlier = folder.begun().get(index, [])
+    node = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+    folder.begin(attempt, Begun(node=node, started=started))
+    _stop_by_any_signal()
+    code, told = _outcome(folder, attempt, earlier, folder.fleet.tasks[index])
+    folder.end(attempt, Ended(code=code, node=node, seconds=round(time.monotonic() - watch, 1), told=told))
+    return code
+
+
+def _outcome(folder: Folder, attempt: str, earlier: list[str], task: Task) -> tuple[int, str]:
+    try:
+        return _suite(folder, attempt, earlier, task), ""
+    except (KeyboardInterrupt, Interrupted):
+        return Exit.INTERRUPTED, ""
+    except TfdetError as error:
+        return error.code, error.cause
+    except OSError as error:
+        return Exit.RUN_FAILED, from_system(error).cause
+
+
+def _suite(folder: Folder, attempt: str, earlier: list[str], task: Task) -> int:
+    fleet = folder.fleet
+    project, how = fleet.project, fleet.how
+    matrix = load_matrix(project.matrix)
+    environment = matrix.environment(task.environment)
+    journal = folder.journal(attempt)
+    write_whole(journal, "".join(f"{line}\n" for line in folder.lines(earlier) if _is_record(line)))
+    engine = engine_for(project, environment, how.engine)
+    with tempfile.TemporaryDirectory(prefix="tfdet-") as own:
+        plan = write_plan(matrix, task.environment, Path(own, "plan.json"))
+        request = Request(
+            key=task.environment, environment=environment, plan=plan,
+            journal=journal, selection=how.selection(task.sources), kind=matrix.devices.called(how.device),
+        )  # fmt: skip
+        return engine.run(request)
+
+
+def _is_record(line: str) -> bool:
+    """What is damaged is told of when records are taken; here it would stop this attempt, too."""
+    try:
+        parse(line.encode("utf-8"))
+    except ValueError:
+        return False
+    return True
+
+
+def _see_the_senders_gpus() -> None:
+    told = os.environ.pop(SENDERS_GPUS, None)
+    if told == ALL:
+        os.environ.pop(GPUS, None)
+    elif told is not None:
+        os.environ[GPUS] = told
+
+
+def _stop_by_any_signal() -> None:
+    """What a cluster sends before it ends a job by force."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGTERM, signal.SIGUSR2):
+        signal.signal(number, stop)

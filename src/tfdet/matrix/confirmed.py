@@ -1,0 +1,116 @@
+"""What people read in a framework's sources where its lists disagree: matrix/ops/<framework>/confirmed.toml.
+
+A place in the sources is a file and words of a line there.  scripts/ops looks them up in each build, which carries those
+files, and keeps the lines' numbers: a reading holds for the builds in which the first of its places was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+import tomli
+from pydantic import Field, ValidationError
+
+from tfdet.base.errors import DataError
+from tfdet.matrix.models import Model, Text
+
+Kind = Literal["tolerance", "gradient", "differs", "differs-under", "raises", "documentation"]
+
+# Where a wheel has files of the repository that are no Python.
+_PACKAGED = {"tools/autograd/": "torchgen/packaged/autograd/", "aten/src/ATen/": "torchgen/packaged/ATen/"}
+
+
+class Place(Model):
+    """A line of the sources."""
+
+    file: Text = Field(description="in the framework's repository")
+    words: Text = Field(description="which that line holds, and no line before it")
+    below: str = Field(default="", description="of a line above it: it is the first one below that")
+
+    @property
+    def key(self) -> str:
+        return " / ".join(part for part in (self.file, self.below, self.words) if part)
+
+
+class Code(Model):
+    """A line of the sources that no build carries: as it was read in a release."""
+
+    file: Text = Field(description="in the framework's repository")
+    line: int = Field(ge=1)
+    words: Text = Field(description="which that line holds")
+
+
+class Confirmed(Model):
+    """One reading."""
+
+    ops: list[Text] = Field(min_length=1, description="their keys")
+    kind: Kind = Field(description="of what does not fit")
+    finding: Text
+    places: list[Place] = Field(min_length=1)
+    code: list[Code] = Field(default=[], description="what was read besides, in the release of this file")
+
+
+class Readings(Model):
+    """confirmed.toml."""
+
+    repository: Text = Field(description="where the sources are, at the commit of a build")
+    release: str = Field(default="", description="the tag at which lines of code were read")
+    confirmed: list[Confirmed] = []
+
+
+def load(folder: Path, framework: str) -> Readings:
+    path = folder / "ops" / framework / "confirmed.toml"
+    if not path.exists():
+        return Readings(repository="none")
+    try:
+        return Readings.model_validate(tomli.loads(path.read_text("utf-8")))
+    except (ValidationError, tomli.TOMLDecodeError) as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def lines(readings: Readings, installed: Path) -> dict[str, int]:
+    """{a place's key: its line} of those that are in a build; installed: its site-packages."""
+    found = {place.key: _line(place, installed) for place in _places(readings)}
+    return {key: number for key, number in found.items() if number}
+
+
+def _places(readings: Readings) -> Iterator[Place]:
+    for one in readings.confirmed:
+        yield from one.places
+
+
+def _line(place: Place, installed: Path) -> int | None:
+    path = installed / _shipped(place.file)
+    if not path.exists():
+        return None
+    above = not place.below
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        if above and place.words in line:
+            return number
+        above = above or place.below in line
+    return None
+
+
+def _shipped(file: str) -> str:
+    for source, packaged in _PACKAGED.items():
+        if file.startswith(source):
+            return packaged + file.removeprefix(source)
+    return file
+
+
+def reading(readings: Readings, known: Mapping[str, int], op: str, kind: str) -> Confirmed | None:
+    """What was read of this op, if its first place is in that build."""
+    for one in readings.confirmed:
+        if op in one.ops and one.kind == kind and one.places[0].key in known:
+            return one
+    return None
+
+
+def faults(readings: Readings, ops: Iterable[str]) -> Iterator[str]:
+    """Readings of ops that no build has, and code that was read nobody knows where."""
+    keys = set(ops)
+    if not readings.release:
+        yield from (f"{one.ops[0]}: code of no release" for one in readings.confirmed if one.code)
+    yield from (f"{op}: no such op" for one in readings.confirmed for op in one.ops if op not in keys)

@@ -1,0 +1,63 @@
+"""What `tfdet check` found, for code hosts and CI systems: SARIF 2.1.0 and JUnit's XML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from xml.etree import ElementTree
+
+from tfdet.base.visible import visible
+from tfdet.verdicts.check import Build, Finding
+from tfdeterminism.version import __version__
+
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+
+def as_sarif(found: Mapping[Build, Sequence[Finding]]) -> dict[str, Any]:
+    """A rule a source; a result a place in the program, or one of the installation."""
+    every = [one for some in found.values() for one in some]
+    rules = [{"id": key, "name": key} for key in dict.fromkeys(_rule(one) for one in every)]
+    results = [result for one in every for result in _results(one)]
+    driver = {"name": "tfdet", "semanticVersion": __version__, "rules": rules}
+    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
+
+
+def _rule(one: Finding) -> str:
+    return one.source or "unlisted-kernels"
+
+
+def _results(one: Finding) -> list[dict[str, Any]]:
+    result = {"ruleId": _rule(one), "level": one.level, "message": {"text": visible(told(one))}}
+    places = [
+        {
+            "physicalLocation": {
+                "artifactLocation": {"uri": quote(Path(call.file).as_posix())},
+                "region": {"startLine": call.line},
+            }
+        }
+        for call in one.calls
+    ]
+    return [result | {"locations": [place]} for place in places] or [result]
+
+
+def told(one: Finding) -> str:
+    return one.text + (f" (settled by {', '.join(one.settled_by)})" if one.settled_by and one.level != "note" else "")
+
+
+def as_junit(found: Mapping[Build, Sequence[Finding]]) -> str:
+    """A suite a build, a test a finding: errors fail."""
+    suites = ElementTree.Element("testsuites", {"name": "tfdet check"})
+    for build, some in found.items():
+        name = f"{build.package} {build.version}"
+        suite = ElementTree.SubElement(suites, "testsuite", {"name": name})
+        for one in some:
+            test = ElementTree.SubElement(suite, "testcase", {"classname": name, "name": _rule(one)})
+            if one.level == "error":
+                ElementTree.SubElement(test, "failure", {"message": visible(told(one))})
+            ElementTree.SubElement(test, "system-out").text = visible(told(one))
+        suite.set("tests", str(len(some)))
+        suite.set("failures", str(sum(one.level == "error" for one in some)))
+    ElementTree.indent(suites, " ")
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suites, "unicode") + "\n"

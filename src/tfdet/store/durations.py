@@ -1,0 +1,87 @@
+"""How long cases took where they were measured: what a run of them is expected to take."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TypeVar
+
+import msgspec
+
+from tfdet.matrix.devices import Devices
+from tfdet.store.migrate import first_kind
+
+K = TypeVar("K", bound=Hashable)
+Cell = tuple[str, str, str, str]  # environment, device, source, solution
+UNKNOWN_SECONDS = 60.0  # of a source that nobody ever measured
+
+
+class _Device(msgspec.Struct, frozen=True, gc=False):
+    kind: str
+
+
+class _Timed(msgspec.Struct, frozen=True, gc=False):
+    """Of a record what its time depends on; a schema 1 record has its device as a word."""
+
+    environment: str
+    device: str | _Device
+    source: str
+    case: str
+    solution: str
+    repeats: int
+    relaunches: int
+    duration_seconds: float
+
+
+@dataclass(frozen=True)
+class Durations:
+    """Seconds of a source on a kind of device, under one solution, by repeat: those of the environment itself where it
+    was measured there, else what others took.
+    """
+
+    here: Mapping[Cell, float]
+    elsewhere: Mapping[tuple[str, str], float]
+    rest: Mapping[str, float]
+
+    def of(self, environment: str, device: str, source: str, solution: str, runs: int) -> float:
+        """device: as `--device` calls it.  runs: repeats of all relaunches."""
+        found = self.here.get((environment, device, source, solution))
+        if found is None:
+            found = self.elsewhere.get((device, source))
+        if found is None:
+            found = self.rest.get(device)
+        return UNKNOWN_SECONDS if found is None else found * runs
+
+
+def measured(files: Iterable[Path], devices: Devices) -> Durations:
+    """Of a file's lines, those that tell: what is wrong with the others is not asked here."""
+    words = {key: kind.word for key, kind in devices.kinds.items()}
+    cases: dict[Cell, dict[str, float]] = defaultdict(dict)
+    for one in _timed(files):
+        kind = one.device.kind if isinstance(one.device, _Device) else first_kind(one.device)
+        cell = one.environment, words.get(kind, kind), one.source, one.solution
+        cases[cell][one.case] = one.duration_seconds / max(1, one.repeats * one.relaunches)
+    here = {cell: sum(some.values()) for cell, some in cases.items()}
+    elsewhere = _middle(((cell[1], cell[2]), seconds) for cell, seconds in here.items())
+    return Durations(here, elsewhere, _middle((cell[1], seconds) for cell, seconds in here.items()))
+
+
+def _timed(files: Iterable[Path]) -> Iterator[_Timed]:
+    decode = msgspec.json.Decoder(_Timed).decode
+    for path in files:
+        with path.open("rb") as source:
+            for line in source:
+                try:
+                    yield decode(line)
+                except msgspec.MsgspecError:
+                    continue
+
+
+def _middle(pairs: Iterable[tuple[K, float]]) -> dict[K, float]:
+    found: dict[K, list[float]] = defaultdict(list)
+    for key, seconds in pairs:
+        found[key].append(seconds)
+    return {key: median(some) for key, some in found.items()}

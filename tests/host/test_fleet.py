@@ -1,0 +1,191 @@
+"""A fleet's plan, its folder, and what becomes of tasks that fail, are killed, or are looked at by nobody."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fleets import bare_project, environ
+
+from tfdet.base.errors import DataError, UsageError
+from tfdet.base.paths import Project, cache_dir
+from tfdet.fleet import take
+from tfdet.fleet.clusters import Flying, minutes
+from tfdet.fleet.folder import Begun, Ended, Fleet, Folder
+from tfdet.fleet.progress import FAILURES, KILLS, look
+from tfdet.fleet.tasks import How, Task, shares, tasks
+from tfdet.matrix.load import load_matrix
+from tfdet.store.durations import UNKNOWN_SECONDS, Durations, measured
+from tfdet.store.records import read_records
+
+
+def test_sources_are_shared_out_evenly() -> None:
+    groups = shares({"a": 49.0, "b": 30.0, "c": 20.0, "d": 1.0}, 51)
+    assert sorted(groups) == [(["a", "d"], 50.0), (["b", "c"], 50.0)]
+    assert sorted(shares({"a": 500.0, "b": 1.0}, 10)) == [(["a"], 500.0), (["b"], 1.0)], "no source is torn apart"
+    assert shares({}, 10) == []
+
+
+def test_a_fleet_plans_every_cell_once_and_controls_with_their_solutions(checkout: Project) -> None:
+    matrix = load_matrix(checkout.matrix)
+    planned = tasks(matrix, ["tf2.0", "tf2.21"], [], How(device="cpu"), Durations({}, {}, {}), 3600)
+    for key in ("tf2.0", "tf2.21"):
+        there = [source for task in planned if task.environment == key for source in task.sources]
+        assert len(there) == len(set(there)) > 20
+    assert [task.seconds for task in planned] == sorted((task.seconds for task in planned), reverse=True)
+
+
+def test_tasks_are_sized_by_what_was_measured(checkout: Project, tmp_path: Path, line: Callable[..., bytes]) -> None:
+    file = tmp_path / "records.jsonl"
+    file.write_bytes(b"".join(line(case=case, duration_seconds=8.0, repeats=10) for case in ("a", "b")))
+    found = measured([file], load_matrix(checkout.matrix).devices)
+    assert found.of("tf2.0", "cpu", "bias-add-backprop", "none", 20) == pytest.approx(2 * 8.0 * 2)
+    assert found.of("tf2.21", "cpu", "bias-add-backprop", "TDO", 10) == pytest.approx(16.0), "as elsewhere"
+    assert found.of("tf2.21", "cpu", "reduce-sum", "none", 10) == pytest.approx(16.0), "as others there"
+    assert found.of("tf2.0", "gpu", "bias-add-backprop", "none", 20) == UNKNOWN_SECONDS
+
+
+@pytest.fixture
+def folder(tmp_path: Path, checkout: Project) -> Folder:
+    """Of two tasks, none of which began."""
+    made = Folder(tmp_path / "fleet")
+    some = [Task(environment="tf2.0", sources=["bias-add-backprop"], seconds=100.0)] * 2
+    made.make(
+        Fleet(schema=1, name="tfdet-x", root=str(checkout.root), cluster="local", how=How(device="cpu"), tasks=some)
+    )
+    return made
+
+
+def attempt(folder: Folder, name: str, lines: bytes = b"", code: int | None = None, node: str = "n1") -> None:
+    folder.begin(name, Begun(node=node, started=0.0))
+    folder.journal(name).write_bytes(lines)
+    if code is not None:
+        folder.end(name, Ended(code=code, node=node, seconds=50.0))
+
+
+def test_a_folder_is_made_once(folder: Folder, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="lies there already"):
+        folder.make(folder.fleet)
+    with pytest.raises(UsageError, match="no fleet"):
+        _ = Folder(tmp_path / "nothing").fleet
+    (folder.path / "fleet.json").write_text("{}")
+    with pytest.raises(DataError, match="no plan of a fleet"):
+        _ = Folder(folder.path).fleet
+
+
+def test_every_finished_record_of_killed_attempts_is_taken_once(folder: Folder, line: Callable[..., bytes]) -> None:
+    first, second, third = line(case="a-eager"), line(case="b-eager"), line(case="c-eager")
+    crashed = line("crashed", case="b-eager")
+    attempt(folder, "0-1", first + crashed + third[:40])  # killed while it wrote
+    attempt(folder, "0-2", first + second, code=130)
+    attempt(folder, "0-3", first + second + third, code=0)
+    attempt(folder, "1-1", line("crashed", case="d-eager"), code=3)
+    found = [(record.case, record.observation) for record in take.records(folder)]
+    assert sorted(found) == [("a-eager", "equal"), ("b-eager", "equal"), ("c-eager", "equal"), ("d-eager", "crashed")]
+
+
+def test_a_line_that_is_no_record_is_named_and_nothing_is_taken(folder: Folder, line: Callable[..., bytes]) -> None:
+    attempt(folder, "0-1", line() + line(case="b-eager").replace(b"equal", b"differs"), code=0)
+    with pytest.raises(DataError, match=r"0-1\.jsonl: its checksum does not fit"):
+        take.records(folder)
+
+
+def test_what_is_done_waits_or_is_given_up(folder: Folder) -> None:
+    nobody = Flying(frozenset(), frozenset())
+    assert look(folder, nobody).ready == [0, 1]
+    attempt(folder, "0-1", code=1)  # contradicted: it ran
+    attempt(folder, "1-1")
+    seen = look(folder, Flying(frozenset(), frozenset({1})))
+    assert (seen.done, seen.ready, seen.complete) == ({0}, [], False)
+    assert seen.seconds_left == pytest.approx(50.0), "the first took half of what was expected"
+    for number in range(FAILURES):
+        assert look(folder, nobody).ready == [1]
+        attempt(folder, f"1-2{number}", code=3, node=f"n{number}")
+    seen = look(folder, nobody)
+    assert seen.complete and list(seen.given_up) == [1]
+    assert seen.failed_on[1] == ("n0", "n1", "n2")
+
+
+def test_what_is_killed_every_time_is_given_up_some_day(folder: Folder) -> None:
+    for number in range(KILLS):
+        attempt(folder, f"0-{number:02}", code=None if number % 2 else 130)
+    assert "by force" in look(folder, None).given_up[0]
+
+
+def test_a_task_that_was_too_long_gets_more_time() -> None:
+    assert [minutes(1200, attempts) for attempts in range(3)] == [60, 120, 240]
+    assert minutes(1, 0) == 10
+
+
+def fleet(project: Project, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tfdet", "fleet", *words], env={**os.environ, **environ(project)}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+
+
+def test_tasks_and_submitters_are_killed_and_no_record_is_lost_or_doubled(tmp_path: Path) -> None:
+    project, folder = bare_project(tmp_path / "p", sources=3, cases=4, seconds=0.2), tmp_path / "f"
+    plan = ["bare1.0", "--device", "cpu", "--cluster", "local", "--minutes", "0.001", "--repeats", "2"]
+    submitter = fleet(project, "run", *plan, "--folder", str(folder))
+    journal = _until(lambda: next((p for p in folder.glob("records/0-*.jsonl") if b"\n" in p.read_bytes()), None))
+    os.killpg(submitter.pid, signal.SIGKILL)  # and the task with it
+    submitter.communicate()
+    kept = journal.read_bytes()
+    told = json.loads(fleet(project, "status", str(folder), "--json").communicate()[0])
+    assert (told["tasks"], told["done"], told["running"]) == (3, 0, 0)
+    _, said = fleet(project, "run", "--resume", "--folder", str(folder)).communicate(timeout=120)
+    assert "3 of 3 tasks done" in said
+    (file,) = project.evidence.glob("cpu/*.jsonl")
+    found = list(read_records(file))
+    assert Counter(record.key for record in found) == Counter(
+        {("bare1.0", "cpu", f"bare-{s}", f"bare-{s}-{n}-host", key): 1
+         for s in range(3) for n in range(4) for key in ("none", "AGAIN0")}
+    )  # fmt: skip
+    whole = kept[: kept.rfind(b"\n") + 1]
+    assert all(line in file.read_bytes().splitlines() for line in whole.splitlines())
+    again = fleet(project, "cancel", str(folder)).communicate(timeout=60)[1]
+    assert "0 records taken (0 renewed), 24 known already" in again
+
+
+def test_ctrl_c_ends_what_runs_on_this_host_without_a_word_of_python(tmp_path: Path) -> None:
+    project, folder = bare_project(tmp_path / "p", sources=1, cases=4, seconds=0.5), tmp_path / "f"
+    plan = ["bare1.0", "--device", "cpu", "--cluster", "local", "--repeats", "2", "--folder", str(folder)]
+    submitter = fleet(project, "run", *plan)
+    _until(lambda: next((p for p in folder.glob("records/0-*.jsonl") if b"\n" in p.read_bytes()), None))
+    os.killpg(submitter.pid, signal.SIGINT)  # as a terminal does
+    said = "".join(submitter.communicate(timeout=60))
+    assert submitter.returncode == 130 and "Traceback" not in said, said
+    ended = _until(lambda: next(folder.glob("ended/*.json"), None))
+    assert json.loads(ended.read_text())["code"] == 130
+
+
+def test_an_environment_is_made_once_for_all_that_see_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the first of two tasks at once; or here, for machines without a network."""
+    for number, more in enumerate([[], ["--prepare"]]):
+        project, folder = bare_project(tmp_path / f"p{number}", sources=2, cases=1), tmp_path / f"f{number}"
+        monkeypatch.setenv("UV_CACHE_DIR", os.environ.get("UV_CACHE_DIR", str(cache_dir().parent / "uv")))
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / f"cache{number}"))
+        plan = ["bare1.0", "--device", "cpu", "--cluster", "local", "--minutes", "0.001", "--at-once", "2", *more]
+        _, said = fleet(project, "run", *plan, "--folder", str(folder)).communicate(timeout=120)
+        assert "4 records taken" in said, said
+        logs = "".join(path.read_text() for path in folder.glob("logs/*.err"))
+        assert (logs.count("making the environment"), said.count("making the environment")) == (1 - number, number)
+
+
+def _until(what: Callable[[], Path | None], seconds: float = 60) -> Path:
+    end = time.monotonic() + seconds
+    while (found := what()) is None:
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.02)
+    return found

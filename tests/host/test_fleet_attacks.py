@@ -1,0 +1,221 @@
+"""What befalls a fleet: others of its name, damaged journals, tasks that never begin, cancelling while it is sent."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tfdet.base.errors import DataError, RunFailed, UsageError
+from tfdet.base.paths import Project
+from tfdet.fleet import task as tasks
+from tfdet.fleet.clusters import Flying, Local, Slurm, Want
+from tfdet.fleet.folder import Begun, Ended, Fleet, Folder
+from tfdet.fleet.progress import KILLS, look
+from tfdet.fleet.take import into_store, records
+from tfdet.fleet.tasks import How, Task
+from tfdet.fleet.watch import watch
+from tfdet.store.evidence import Store
+
+NOBODY = Flying(frozenset(), frozenset())
+
+
+def made(path: Path, checkout: Project, *environments: str) -> Folder:
+    folder = Folder(path)
+    some = [Task(environment=key, sources=["bias-add-backprop"], seconds=100.0) for key in environments or ["tf2.0"]]
+    folder.make(Fleet(schema=1, name=folder.job_name, root=str(checkout.root), cluster="slurm", how=How(device="cpu"),
+                      tasks=some))  # fmt: skip
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path, checkout: Project) -> Folder:
+    return made(tmp_path / "fleet", checkout)
+
+
+def attempt(folder: Folder, name: str, lines: bytes, code: int | None = None) -> None:
+    folder.begin(name, Begun(node="n1", started=0.0))
+    folder.journal(name).write_bytes(lines)
+    if code is not None:
+        folder.end(name, Ended(code=code, node="n1", seconds=50.0))
+
+
+def test_folders_of_one_name_are_two_fleets_whatever_they_are_called(tmp_path: Path, checkout: Project) -> None:
+    """Their jobs are found by name: one would end what the other sends."""
+    names = {made(tmp_path / place / "my fl%A|t\n'x", checkout).fleet.name for place in ("here", "there")}
+    assert len(names) == 2
+    assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyzA0123456789-.") for name in names), names
+
+
+def test_of_two_who_plan_into_one_folder_at_once_one_is_refused(tmp_path: Path, checkout: Project) -> None:
+    together, ends = threading.Barrier(8), []
+
+    def make() -> None:
+        together.wait()
+        try:
+            made(tmp_path / "fleet", checkout)
+            ends.append("made")
+        except UsageError:
+            ends.append("refused")
+
+    some = [threading.Thread(target=make) for _ in range(8)]
+    for one in some:
+        one.start()
+    for one in some:
+        one.join()
+    assert sorted(ends) == ["made"] + 7 * ["refused"]
+
+
+def test_nobody_else_may_write_into_a_fleet(tmp_path: Path, checkout: Project) -> None:
+    """logs/ holds what tasks are started from; records/ what is signed."""
+    before = os.umask(0)
+    try:
+        folder = made(tmp_path / "fleet", checkout)
+    finally:
+        os.umask(before)
+    assert {stat.S_IMODE(path.stat().st_mode) & 0o022 for path in folder.path.iterdir() if path.is_dir()} == {0}
+
+
+def test_a_tail_that_is_no_text_is_left_out(folder: Folder, line: Callable[..., bytes]) -> None:
+    """Of a node that lost its power."""
+    attempt(folder, "0-1", line() + b"{\xff\x00")
+    assert len(records(folder)) == 1
+    attempt(folder, "0-2", line(case="b-eager") + b"\xff\x00\n")
+    with pytest.raises(DataError, match=r"0-2\.jsonl"):
+        records(folder)
+
+
+def test_a_damaged_line_does_not_stop_the_next_attempt(
+    folder: Folder, line: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt(folder, "0-1", line() + line(case="b-eager").replace(b"equal", b"differs"))
+
+    class Engine:
+        def run(self, request: object) -> int:
+            return 0
+
+    monkeypatch.setattr(tasks, "engine_for", lambda *_: Engine())
+    monkeypatch.setattr(tasks, "_stop_by_any_signal", lambda: None)
+    assert tasks.run(str(folder.path), 0) == 0
+    (last,) = set(folder.begun()[0]) - {"0-1"}
+    assert folder.journal(last).read_bytes() == line()
+
+
+def test_a_crash_beside_a_suite_that_was_killed_is_left_out(folder: Folder, line: Callable[..., bytes]) -> None:
+    """Its exit code is the signal: the case may have had no part in it."""
+    attempt(folder, "0-1", line() + line("crashed", case="b-eager"), code=-9)
+    assert [record.case for record in records(folder)] == [record.case for record in records(folder, {0: ["0-1"]})]
+    assert {record.observation for record in records(folder)} == {"equal"}
+
+
+def test_records_of_another_task_are_refused(folder: Folder, line: Callable[..., bytes]) -> None:
+    """Who may write there could have anything signed by who takes it."""
+    attempt(folder, "0-1", line(environment="tf2.21"), code=0)
+    with pytest.raises(DataError, match=r"bias-add-backprop in tf2.21 was not its task"):
+        records(folder)
+
+
+def test_a_damaged_journal_holds_up_its_environment_alone(
+    tmp_path: Path, copy: Project, line: Callable[..., bytes]
+) -> None:
+    folder = made(tmp_path / "fleet", copy, "tf1.15", "tf2.0")
+    attempt(folder, "0-1", line(environment="tf1.15").replace(b"equal", b"differs"), code=0)
+    attempt(folder, "1-1", line(), code=0)
+    with pytest.raises(DataError, match=r"0-1.jsonl: its checksum"):
+        into_store(folder)
+    assert sum(len(path.read_bytes().splitlines()) for path in Store.of(copy).files()) >= 1
+    assert line() in b"".join(path.read_bytes() for path in Store.of(copy).files())
+
+
+def test_what_never_begins_is_given_up(folder: Folder) -> None:
+    """No Python there, or no such folder: it would be sent for ever."""
+    for _ in range(KILLS):
+        assert look(folder, NOBODY).ready == [0]
+        folder.was_sent(folder.add_round([0]), ["7"])
+    assert "none of them began" in look(folder, NOBODY).given_up[0]
+
+
+def test_what_is_pre_empted_is_not_given_up_while_it_gets_on(folder: Folder, line: Callable[..., bytes]) -> None:
+    """On machines that others take back every few minutes."""
+    had = b""
+    for number in range(KILLS + 5):
+        had += line(case=f"c{number}-eager")
+        attempt(folder, f"0-{number:02}", had, code=130)
+    assert look(folder, NOBODY).ready == [0]
+    for number in range(KILLS):
+        assert look(folder, NOBODY).ready == [0]
+        attempt(folder, f"0-9{number:02}", had)
+    assert "by force" in look(folder, NOBODY).given_up[0]
+
+
+def test_what_was_not_taken_was_not_sent(folder: Folder) -> None:
+    for _ in range(KILLS + 1):
+        folder.add_round([0])
+    assert look(folder, NOBODY).ready == [0]
+
+
+class Cancelled(Slurm):
+    """Whom another one cancels while it sends."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder, self.ended = folder, 0
+
+    def tidy(self) -> None:
+        pass
+
+    def flying(self) -> Flying:
+        return NOBODY
+
+    def send(self, made: object, want: Want) -> list[str]:
+        self.folder.cancel(True)
+        return ["7"]
+
+    def cancel(self) -> None:
+        self.ended += 1
+
+
+def test_what_is_sent_while_a_fleet_is_cancelled_is_ended(
+    tmp_path: Path, checkout: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = made(tmp_path / "fleet", checkout, "tf2.0", "tf2.0")
+    monkeypatch.setattr("tfdet.fleet.watch.MOST", 1)
+    cluster = Cancelled(folder)
+    assert not watch(folder, cluster, lambda progress: None, 0.01).complete
+    assert cluster.ended == 1, "its jobs stayed in the queue"
+    assert len(folder.rounds()) == 1, "it went on sending"
+
+
+def test_who_cancels_is_told_that_the_controller_is_silent(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tfdet.fleet.clusters.shutil.which", lambda _: "there")
+    monkeypatch.setattr("tfdet.fleet.clusters._call", lambda *_: None)
+    with pytest.raises(RunFailed, match="does not answer"):
+        Slurm(folder).cancel()
+
+
+@pytest.mark.parametrize("senders", [None, "1,2", ""])
+def test_a_process_of_this_host_sees_the_gpus_of_its_sender(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, senders: str | None
+) -> None:
+    """submitit sets CUDA_VISIBLE_DEVICES to nothing where no number of GPUs is asked for."""
+    monkeypatch.delenv(tasks.GPUS, raising=False)
+    monkeypatch.setenv(tasks.SENDERS_GPUS, "")  # put back afterwards
+    if senders is not None:
+        monkeypatch.setenv(tasks.GPUS, senders)
+    monkeypatch.setattr("tfdet.fleet.clusters._sent", lambda *_, **__: [])
+    Local(folder).send(folder.add_round([0]), Want(10))
+    monkeypatch.setenv(tasks.GPUS, "")
+    seen: list[str | None] = []
+
+    class Engine:
+        def run(self, request: object) -> int:
+            seen.append(os.environ.get(tasks.GPUS))
+            return 0
+
+    monkeypatch.setattr(tasks, "engine_for", lambda *_: Engine())
+    monkeypatch.setattr(tasks, "_stop_by_any_signal", lambda: None)
+    tasks.run(str(folder.path), 0)
+    assert seen == [senders]

@@ -1,0 +1,133 @@
+"""What Slurm is asked for, and what is made of its answers: on stand-ins of its commands (tests/e2e has a real one)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tfdet.base.errors import RunFailed, UsageError
+from tfdet.base.paths import Project
+from tfdet.fleet.clusters import MOST, Slurm, Want
+from tfdet.fleet.folder import Begun, Ended, Fleet, Folder
+from tfdet.fleet.tasks import How, Task
+from tfdet.fleet.watch import watch
+
+SBATCH = """#!/bin/sh
+[ -e "$STAND_INS/refuses" ] && { echo "sbatch: error: no such partition" >&2; exit 1; }
+grep -q -- --exclude "$1" && [ -e "$STAND_INS/refuses-exclude" ] && { echo "no node left" >&2; exit 1; }
+cat "$1" >>"$STAND_INS/scripts"
+echo Submitted batch job 7
+"""
+SQUEUE = '#!/bin/sh\n[ -e "$STAND_INS/silent" ] && exit 1\ncat "$STAND_INS/queue" 2>/dev/null || true\n'
+SCANCEL = '#!/bin/sh\necho "$@" >>"$STAND_INS/ended"\n'
+
+
+@pytest.fixture
+def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in (("sbatch", SBATCH), ("squeue", SQUEUE), ("scancel", SCANCEL), ("srun", "#!/bin/sh\n")):
+        path = tmp_path / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("STAND_INS", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def folder(tmp_path: Path, checkout: Project) -> Folder:
+    made = Folder(tmp_path / "fleet")
+    how = How(device="gpu", gpu="h100", memory=4096)
+    some = [Task(environment="tf2.0", sources=["reduce-sum"], seconds=1200.0)] * 3
+    made.make(Fleet(schema=1, name="tfdet-x", root=str(checkout.root), cluster="slurm", how=how, tasks=some,
+                    wants={"partition": "gpu", "at-once": "2"}))  # fmt: skip
+    return made
+
+
+def queue(stand_ins: Path, *rows: str) -> None:
+    (stand_ins / "queue").write_text("".join(f"{row}\n" for row in rows))
+
+
+def test_a_round_is_an_array_that_asks_for_what_its_tasks_need(stand_ins: Path, folder: Folder) -> None:
+    made = folder.add_round([0, 2])
+    assert Slurm(folder).send(made, Want(60, ("n1", "n2"))) == ["7_0", "7_1"]
+    script = (stand_ins / "scripts").read_text()
+    for asked in ("array=0-1%2", "gres=gpu:h100:1", "mem=6144MB", "time=60", "partition=gpu", "exclude=n1,n2",
+                  "job-name=tfdet-x-0000", "requeue"):  # fmt: skip
+        assert f"#SBATCH --{asked}\n" in script.replace("'", ""), asked
+    assert "srun" not in script
+
+
+def test_a_queue_is_read(stand_ins: Path, folder: Folder) -> None:
+    cluster = Slurm(folder)
+    folder.was_sent(folder.add_round([2, 0]), ["7_0", "7_1"])
+    folder.was_sent(folder.add_round([1]), ["8"])
+    queue(stand_ins, "7_0|tfdet-x-0000|0|RUNNING|None", "7_1|tfdet-x-0000|1|PENDING|Resources",
+          "8|tfdet-x-0001|N/A|COMPLETING|None", "9|another|N/A|RUNNING|None")  # fmt: skip
+    flying = cluster.flying()
+    assert flying is not None and (flying.running, flying.waiting) == ({2}, {0})
+    assert not (stand_ins / "ended").exists()
+
+
+def test_what_nobody_knows_of_and_what_is_held_is_ended(stand_ins: Path, folder: Folder) -> None:
+    """A submitter was killed between sbatch and its note; a node failed to start a job, and Slurm holds it for ever."""
+    folder.add_round([0])
+    folder.was_sent(folder.add_round([1, 2]), ["8_0", "8_1"])
+    queue(stand_ins, "7|tfdet-x-0000|N/A|PENDING|Priority",
+          "8_0|tfdet-x-0001|0|PENDING|launch failed requeued held", "8_1|tfdet-x-0001|1|RUNNING|None")  # fmt: skip
+    flying = Slurm(folder).flying()
+    assert flying is not None and flying.all == {0, 2}
+    assert not (stand_ins / "ended").exists(), "who only looks ends nothing: it may be on its way"
+    Slurm(folder).tidy()
+    assert (stand_ins / "ended").read_text().split() == ["7", "8_0"]
+
+
+def test_a_silent_controller_is_asked_for_nothing(stand_ins: Path, folder: Folder) -> None:
+    (stand_ins / "silent").touch()
+    assert Slurm(folder).flying() is None
+
+
+def test_what_is_never_taken_is_told_at_once(stand_ins: Path, folder: Folder) -> None:
+    (stand_ins / "refuses").touch()
+    with pytest.raises(RunFailed, match="no such partition"):
+        watch(folder, Slurm(folder), lambda progress: None, 0.01)
+
+
+def test_a_task_that_failed_is_sent_elsewhere_or_where_there_is_nothing_else(stand_ins: Path, folder: Folder) -> None:
+    for task in (1, 2):
+        folder.end(f"{task}-1", Ended(code=0, node="n1", seconds=1.0))
+    folder.begin("0-1", Begun(node="n1", started=0.0))
+    folder.end("0-1", Ended(code=3, node="n1", seconds=1.0))
+    (stand_ins / "refuses-exclude").touch()
+
+    def done_when_sent(progress: object) -> None:
+        if (stand_ins / "scripts").exists():
+            folder.end("0-2", Ended(code=0, node="n1", seconds=1.0))
+
+    assert watch(folder, Slurm(folder), done_when_sent, 0.01).complete
+    script = (stand_ins / "scripts").read_text()
+    assert "--exclude" not in script and "time=120" in script.replace("'", "")
+
+
+def test_no_array_is_larger_than_slurm_allows(stand_ins: Path, folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tfdet.fleet.watch.MOST", 2)
+
+    def done_when_sent(progress: object) -> None:
+        for task in range(3) if folder.rounds() else ():
+            folder.end(f"{task}-1", Ended(code=0, node="n1", seconds=1.0))
+
+    watch(folder, Slurm(folder), done_when_sent, 0.01)
+    assert [len(made.tasks) for made in folder.rounds()[:2]] == [2, 1]
+    assert MOST <= 1000, "an array may have 1001 where nobody raised MaxArraySize"
+
+
+def test_one_watches_at_a_time_and_a_cancelled_fleet_sends_nothing(stand_ins: Path, folder: Folder) -> None:
+    def look_twice(progress: object) -> None:
+        with pytest.raises(UsageError, match="another tfdet watches"):
+            watch(folder, Slurm(folder), lambda progress: None, 0.01)
+        folder.cancel(True)
+
+    assert not watch(folder, Slurm(folder), look_twice, 0.01).complete
+    assert not (stand_ins / "scripts").exists()

@@ -1,0 +1,171 @@
+"""`pytest --tfdet` in a user's repository: what passes, what fails, and what it says."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fleets import ROOT
+
+from tfdet.base.paths import cache_dir
+from tfdet.store.records import read_records
+
+GUIDE = (ROOT / "docs" / "pytest.md").read_text("utf-8")
+MODULE = """
+import itertools
+import os
+import numpy as np
+from tfdet_probe import case
+
+drawn = itertools.count()
+
+
+@case("steady", modes=["host"], n=[1, 2])
+def test_steady(make, n):
+    return make.host(lambda: [np.arange(n)])
+
+
+@case("drifting", modes=["host"])
+def test_drifting(make):
+    return make.host(lambda: [np.float32(next(drawn) // 4)])
+
+
+@case("counting", modes=["host"])
+def test_counting(make):
+    return make.host(lambda: [np.array(["a", "b"][next(drawn) // 4 % 2])])
+
+
+@case("broken", modes=["host"])
+def test_broken(make):
+    raise LookupError("no such layer")
+
+
+def test_of_another_kind():
+    assert True
+"""
+IMPORTING = """
+import layer
+import numpy as np
+from tfdet_probe import case
+
+@case("mine", modes=["host"])
+def test_mine(make):
+    return make.host(lambda: [np.float32(layer.value())])
+"""
+ARGUMENTS = ["--tfdet", "--tfdet-framework", "bare", "--tfdet-repeats", "5"]
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, "TFDET_FRAMEWORKS": str(ROOT / "tests" / "meta" / "frameworks"), "TFDET_ROOT": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *words],
+        cwd=folder, env=environ, capture_output=True, text=True,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Path:
+    path = tmp_path / "test_mine.py"
+    path.write_text(MODULE, "utf-8")
+    return path
+
+
+def test_what_differs_or_crashes_fails_and_the_rest_passes(module: Path) -> None:
+    done = run(module.parent, *ARGUMENTS, "--tfdet-out", "records")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "3 failed, 2 passed" in done.stdout
+    assert "steady under none: not shown to differ, 0 of 20 runs differed" in done.stdout
+    assert re.search(
+        r"drifting under none: nondeterministic, \d+ of 10 runs differed \(at most by \d+ ulp\)", done.stdout
+    )
+    assert re.search(r"counting under none: nondeterministic, \d+ of 10 runs differed\n", done.stdout), "of no number"
+    assert "LookupError: no such layer" in done.stdout
+    records = list(read_records(module.parent / "records" / "test_mine.jsonl"))
+    assert {(r.environment, r.source, r.runs) for r in records if r.observation == "equal"} == {("here", "steady", 10)}
+
+
+def test_kept_records_are_of_what_is_imported_now(module: Path) -> None:
+    """A case's hash tells nothing of the modules under test."""
+    module.write_text(IMPORTING, "utf-8")
+    for value, passed in (("1", True), ("os.getpid()", False)):
+        (module.parent / "layer.py").write_text(f"import os\n\n\ndef value():\n    return {value}\n")
+        done = run(module.parent, *ARGUMENTS, "--tfdet-out", "records")
+        assert (done.returncode == 0) is passed, done.stdout
+
+
+def test_nobody_who_did_not_ask_waits_for_it(module: Path) -> None:
+    done = run(module.parent)
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout
+
+
+def test_a_module_of_no_framework_is_told(module: Path) -> None:
+    done = run(module.parent, "--tfdet", "-k", "steady")
+    assert "test_mine.py imports no framework: name one by --tfdet-framework" in done.stdout
+
+
+def test_an_unknown_solution_is_told_with_advice(module: Path) -> None:
+    done = run(module.parent, *ARGUMENTS, "--tfdet-solution", "TEODD", "-k", "steady")
+    assert "no solution is called 'TEODD'" in done.stdout and "Did you mean TEOD" in done.stdout
+
+
+def run_in(python: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Its own packages come first, as in a user's environment."""
+    ours = [str(ROOT / "src"), str(ROOT / "runtime"), *(path for path in sys.path if "site-packages" in path)]
+    start = f"import sys; sys.path += {ours!r}; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
+    return subprocess.run(
+        [python, "-c", start, "-p", "no:cacheprovider", "-rA", *words], cwd=folder,
+        env={**os.environ, "TFDET_ROOT": str(ROOT)}, capture_output=True, text=True,
+    )  # fmt: skip
+
+
+@pytest.mark.tensorflow
+def test_the_guide_is_followed_in_a_real_tensorflow(tf_python: Callable[[str], Path], tmp_path: Path) -> None:
+    """Both commands."""
+    ((name, text),) = re.findall(r"^```python file=(\S+)\n(.*?)^```", GUIDE, re.M | re.S)
+    (tmp_path / name).write_text(text, "utf-8")
+    for line in re.findall(r"^\$ pytest (.*)", GUIDE, re.M):
+        done = run_in(tf_python("tf2.21"), tmp_path, *line.split())
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "my-layer under" in done.stdout and "1 passed" in done.stdout
+
+
+ON_A_GPU = """
+import tensorflow as tf
+from tfdet_probe import case
+
+@case("segments", unplaced="a sum of ours", modes=["eager"])
+def test_segments(make):
+    ids = make.integers(0, 7, (4096,))
+    return make.forward(lambda x: tf.math.unsorted_segment_sum(x, ids, 7), [make.uniform((4096, 4))])
+
+@case("steady", unplaced="a layer of ours", modes=["eager"])
+def test_steady(make):
+    return make.forward(lambda x: tf.nn.relu(x) * 2.0, [make.uniform((64, 7))])
+"""
+
+
+@pytest.mark.tensorflow
+def test_the_virtual_gpu_shows_what_a_processor_does_not(tmp_path: Path) -> None:
+    """In a real build for GPUs, where one was made: it is too large to be brought for this alone."""
+    there = sorted(cache_dir().glob("venvs/tf2.1[6-9]-gpu-*/complete"))
+    if not there:
+        pytest.skip("no TensorFlow 2.16 to 2.19 for GPUs here: tfdet run tf2.19 --device vgpu makes one")
+    (tmp_path / "test_sums.py").write_text(ON_A_GPU, "utf-8")
+    device = ["--tfdet-device", "vgpu", "--tfdet-repeats", "3", "--tfdet-relaunches", "1"]
+    done = run_in(there[0].parent / "bin" / "python", tmp_path, "--tfdet", *device)
+    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    assert "segments under none: nondeterministic" in done.stdout
+    assert "steady under none: not shown to differ, 0 of" in done.stdout
+
+
+def test_its_table_names_options_that_there_are_with_their_defaults(module: Path) -> None:
+    told = dict(re.findall(r"^\| `--(tfdet-[a-z]+) ([^`]*)`", GUIDE, re.M))
+    helped = run(module.parent, "--help").stdout
+    assert set(told) == set(re.findall(r"--(tfdet-[a-z]+)", helped))
+    for name in ("device", "repeats", "relaunches"):
+        assert f"({told[f'tfdet-{name}']})" in helped[helped.index(f"--tfdet-{name}") :][:200]

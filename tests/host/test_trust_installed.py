@@ -1,0 +1,38 @@
+"""An installed tfdet believes its user's own keys besides those that came with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from signers import Signer
+from test_rules import known
+
+from tfdet.base.errors import DataError
+from tfdet.base.paths import Project
+from tfdet.matrix.load import load_matrix
+from tfdet.store.evidence import Store
+from tfdet.store.records import parse
+from tfdet.store.signatures import Signatures, verified
+from tfdet.verdicts.infer import CellKey
+from tfdet.verdicts.read import load_status
+
+KEY = CellKey("tf2.0", "cpu", "bias-add-backprop", "none")
+
+
+def test_a_users_key_is_believed_but_takes_no_other_ones_place(
+    copy: Project, tmp_path: Path, line: Callable[..., bytes]
+) -> None:
+    for path in copy.evidence.glob("*/*.jsonl"):
+        path.unlink()
+    installed, lab = Project(copy.root, home=tmp_path / "home"), Signer("lab")
+    installed.own_keys.mkdir(parents=True)
+    lab.believed(copy, "cpu").rename(installed.own_keys / "lab.toml")
+    records = [parse(line("differs", **known(copy), started="2026-02-01T00:00:00Z"))]
+    signatures = Signatures.of(installed, load_matrix(installed.matrix, installed.own_keys))
+    Store.of(installed).add(records, [verified(signatures, records, one) for one in lab.signs(copy, records)])
+    assert load_status(installed).cell(KEY).signed_text == "signed by lab"
+    lab.revoked(copy, "cpu")  # the next tfdet brings the key, and word of the theft
+    with pytest.raises(DataError, match=r"home/keys/lab.toml: tfdet has a key of that name"):
+        load_status(installed)

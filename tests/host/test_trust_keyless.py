@@ -1,0 +1,165 @@
+"""Signed by a workflow's identity: a bundle that sigstore's staging instance made, and others that nobody signed."""
+
+# ruff: noqa: F811
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from signers import Signer, laid, tfdet
+from sigstore.verify import Verifier
+from test_trust import KEY, batch, project  # noqa: F401
+
+from tfdet.base.errors import Exit
+from tfdet.base.paths import Project
+from tfdet.matrix.keys import GITHUB, Keys, PublicKey
+from tfdet.matrix.load import load_matrix
+from tfdet.store import keyless, statement
+from tfdet.store.envelope import PAYLOAD_TYPE
+from tfdet.store.evidence import Store
+from tfdet.store.records import Record
+from tfdet.store.signatures import Signatures, verified
+from tfdet.verdicts.read import load_status
+
+BUNDLE = json.loads((Path(__file__).parent / "sigstore" / "staging.json").read_text("utf-8"))
+WORKFLOW = (
+    "https://github.com/sigstore-conformance/extremely-dangerous-public-oidc-beacon/.github/workflows/"
+    "extremely-dangerous-oidc-beacon.yml@refs/heads/main"
+)
+FILE = """
+signer = "conformance"
+since = 2026-01-01
+[workflow]
+identity = "{identity}"
+[[believed]]
+device = "nvidia"
+"""
+
+
+def believed(identity: str = WORKFLOW, issuer: str = GITHUB) -> Keys:
+    content = {"signer": "conformance", "since": "2026-01-01", "believed": [{"device": "nvidia"}]}
+    workflow = {"identity": identity, "issuer": issuer}
+    return Keys({"conformance": PublicKey.model_validate_json(json.dumps({**content, "workflow": workflow}))})
+
+
+def changed(*path: str | int, to: Any) -> str:
+    content: Any = json.loads(json.dumps(BUNDLE))
+    place = content
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = to(place[path[-1]])
+    return json.dumps(content)
+
+
+def flipped(text: str) -> str:
+    """One bit of the first byte."""
+    content = bytearray(base64.b64decode(text))
+    content[0] ^= 1
+    return base64.b64encode(content).decode()
+
+
+@pytest.fixture
+def staging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What the staging instance vouches for is believed in this test alone."""
+    monkeypatch.setattr(keyless, "_verifier", lambda: Verifier.staging(offline=True))
+    yield
+
+
+def test_what_a_workflow_signed_is_read(staging: None) -> None:
+    name, key, body = keyless.opened(json.dumps(BUNDLE), believed())
+    assert (name, key.id) == ("conformance", WORKFLOW)
+    assert json.loads(body)["subject"][0]["name"] == "a.txt"
+
+
+def test_who_is_not_believed_is_no_signer(staging: None) -> None:
+    with pytest.raises(ValueError, match="an identity that matrix/keys does not hold"):
+        keyless.opened(json.dumps(BUNDLE), believed(WORKFLOW.replace("refs/heads/main", "refs/heads/other")))
+
+
+def test_another_issuer_says_nothing_of_an_identity(staging: None) -> None:
+    with pytest.raises(ValueError, match="OIDCIssuer does not match"):
+        keyless.opened(json.dumps(BUNDLE), believed(issuer="https://accounts.example.org"))
+
+
+def test_the_staging_instance_is_nobody() -> None:
+    with pytest.raises(ValueError, match="not that of conformance"):
+        keyless.opened(json.dumps(BUNDLE), believed())
+
+
+DAMAGED = {
+    "payload": changed("dsseEnvelope", "payload", to=lambda text: base64.b64encode(b"{}").decode()),
+    "type": changed("dsseEnvelope", "payloadType", to=lambda text: "text/plain"),
+    "signature": changed("dsseEnvelope", "signatures", 0, "sig", to=lambda text: text[:20] + "AAAA" + text[24:]),
+    "certificate": changed("verificationMaterial", "certificate", "rawBytes", to=flipped),
+    "log": changed("verificationMaterial", "tlogEntries", to=lambda entries: []),
+    "time": changed("verificationMaterial", "timestampVerificationData", to=lambda data: {}),
+    "no envelope": changed("dsseEnvelope", to=lambda envelope: None),
+    "no certificate": changed("verificationMaterial", "certificate", to=lambda certificate: None),
+    "cut": json.dumps(BUNDLE)[:-40],
+    "a word": f'"{keyless.MEDIA_TYPE}"',
+}
+
+
+@pytest.mark.parametrize("what", DAMAGED)
+def test_what_was_changed_is_refused(staging: None, what: str) -> None:
+    with pytest.raises(ValueError):
+        keyless.opened(DAMAGED[what], believed())
+
+
+def test_records_of_a_believed_workflow_count(
+    project: Project,
+    batch: Callable[..., list[Record]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By a stand-in for the authority: none of its certificates can be had here for a statement of ours."""
+    records = batch()
+    said = statement.written(project, records)
+    mine = changed("dsseEnvelope", "payload", to=lambda text: base64.b64encode(said).decode())
+    (project.matrix / "keys" / "conformance.toml").write_text(FILE.format(identity=WORKFLOW))
+
+    class Vouches:
+        def verify_dsse(self, bundle: Any, policy: Any) -> tuple[str, bytes]:
+            return PAYLOAD_TYPE, said
+
+    monkeypatch.setattr(keyless, "_verifier", Vouches)
+    matrix = load_matrix(project.matrix)
+    Store.of(project).add(records, [verified(Signatures.of(project, matrix), records, mine)])
+    assert load_status(project).cell(KEY).cell.runs
+    monkeypatch.setattr(keyless, "_verifier", lambda: Verifier.staging(offline=True))
+    assert not load_status(project).cell(KEY).cell.runs  # the true verifier sees that the payload was changed
+
+
+def test_a_forged_bundle_changes_no_cell(project: Project, batch: Callable[..., list[Record]]) -> None:
+    records = batch()
+    said = base64.b64encode(statement.written(project, records)).decode()
+    (project.matrix / "keys" / "conformance.toml").write_text(FILE.format(identity=WORKFLOW))
+    path = laid(project, "records.jsonl", records, [changed("dsseEnvelope", "payload", to=lambda text: said) + "\n"])
+    done = tfdet(project, "evidence", "add", "--yes", str(path))
+    assert done.returncode == Exit.USAGE and "not that of conformance" in done.stderr
+    assert not load_status(project).cell(KEY).cell.runs
+
+
+def test_outside_of_ci_nothing_proves_who_signs(project: Project, batch: Callable[..., list[Record]]) -> None:
+    path = laid(project, "records.jsonl", batch())
+    done = tfdet(project, "evidence", "sign", "--keyless", str(path), GITHUB_ACTIONS="", CI="")
+    assert done.returncode == Exit.RUN_FAILED
+    assert "nothing here proves who this is" in done.stderr
+
+
+def test_a_file_has_a_key_or_an_identity(project: Project) -> None:
+    both = Signer("both").believed(project)
+    both.write_text(both.read_text() + f'[workflow]\nidentity = "{WORKFLOW}"\n')
+    done = tfdet(project, "status", "--check")
+    assert done.returncode == Exit.USAGE
+    assert "both.toml" in done.stderr and "and not both" in " ".join(done.stderr.split())
+
+
+def test_without_the_library_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sigstore.errors", None)
+    with pytest.raises(ValueError, match=r"tfdet\[keyless\]"):
+        keyless.opened(json.dumps(BUNDLE), believed())

@@ -1,0 +1,47 @@
+"""What another machine of a fleet finished is not run again, but a control is never parted from its solutions."""
+
+import json
+
+SUITE = """
+import numpy as np
+from tfdet_probe import case
+
+
+@case("one", modes=["host"])
+def one(make):
+    return make.host(lambda: [np.arange(3)])
+
+
+@case("two", modes=["host"])
+def two(make):
+    return make.host(lambda: [np.arange(4)])
+"""
+FIRST, SECOND = "a" * 12, "b" * 12
+
+
+def test_a_case_is_left_out_where_a_machine_finished_all_of_it(probe):
+    probe.plan("one", ("one", "TDO", None), "two", ("two", "TDO", None))
+    suite = probe.suite(SUITE)
+    probe(suite, "--repeats", 1, TFDET_MACHINE=FIRST)
+    records = probe.out.read_text().splitlines(keepends=True)
+    assert len(records) == 4
+    # The first machine was killed before the last of its records: a case under TDO whose control it had finished.
+    probe.out.write_text("".join(records[:3]))
+    found = probe(suite, "--repeats", 1, "--anywhere", TFDET_MACHINE=SECOND)
+    assert found.code == 0, found.err
+    cut = {key: json.loads(records[3])[key] for key in ("source", "solution")}
+    (whole,) = {"one", "two"} - {cut["source"]}
+    by_machine = {
+        machine: sorted((r["source"], r["solution"]) for r in found.records if r["machine"] == machine)
+        for machine in (FIRST, SECOND)
+    }
+    assert by_machine[SECOND] == [(cut["source"], "TDO"), (cut["source"], "none")]
+    assert [one for one in by_machine[FIRST] if one[0] == whole] == [(whole, "TDO"), (whole, "none")]
+
+
+def test_another_machine_has_its_own_say_where_nobody_asks_for_less(probe):
+    probe.plan("one")
+    suite = probe.suite(SUITE)
+    probe(suite, "--repeats", 1, TFDET_MACHINE=FIRST)
+    found = probe(suite, "--repeats", 1, TFDET_MACHINE=SECOND)
+    assert [record["machine"] for record in found.records] == [FIRST, SECOND]

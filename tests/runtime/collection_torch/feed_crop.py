@@ -1,0 +1,20 @@
+"""Where a picture is cropped is drawn by Python.
+
+form: numbers
+expect: Python | Python feed | step=0
+"""
+
+import random
+
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Conv2d(3, 2, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+pictures = torch.randn(4, 3, 32, 32)
+for _ in range(3):
+    start = random.randint(0, 1 << 20) % 23
+    loss = model(pictures[:, :, start : start + 8]).square().mean()  # <- culprit
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()

@@ -1,0 +1,23 @@
+"""A loop turns until a value is small; the value begins with noise of a generator that nobody seeded.
+
+form: while
+expect: aten.rand.generator | seed or state
+"""
+
+import torch
+
+torch.manual_seed(0)
+own = torch.Generator()
+own.seed()
+model = torch.nn.Linear(8, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(6):
+    far = torch.rand((), generator=own) * 64  # <- culprit
+    outputs = model(torch.ones(16, 8))
+    while far > 1:
+        far = far / 2
+        outputs = torch.tanh(outputs)
+    loss = (outputs - 0.1).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()

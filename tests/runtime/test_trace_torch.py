@@ -1,0 +1,100 @@
+"""PyTorch: each program of its collection recorded twice and compared; whole searches of some; what replay refuses.
+
+All of them searched whole: python benchmarks/trace_collection.py torch2.13.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from collection import TORCH_ENVIRONMENTS, Program, faults, programs
+from forks import Forks, environ, traced
+
+from tfdeterminism.trace.analyse import diff
+from tfdeterminism.trace.analyse.reader import load
+
+ENVIRONMENT = TORCH_ENVIRONMENTS[0]
+RACE = 4  # runs of a race, which may come out alike
+SEARCHED = ("clean_numpy_memory", "feed_numpy_late")
+
+
+@pytest.fixture(scope="session")
+def torch_forks(torch_python: Path, forks: Callable[[str], Forks]) -> Forks:
+    return forks(ENVIRONMENT)
+
+
+def test_each_program_says_what_is_true_of_it() -> None:
+    every = programs(ENVIRONMENT)
+    assert len({one.form for one in every}) >= 8
+    for one in every:
+        assert one.name.startswith("clean_") == (not one.expected), one.name
+        assert len(one.lines) == len(one.expected), one.name
+
+
+@pytest.mark.tensorflow
+def test_each_is_right_of_two_runs(torch_forks: Forks, tmp_path: Path) -> None:
+    every = programs(ENVIRONMENT)
+    runs = {one.name: [tmp_path / f"{one.name}-{run}" for run in range(RACE if one.fresh else 2)] for one in every}
+    done = torch_forks.run([traced(out, one.path, fresh=one.fresh) for one in every for out in runs[one.name]])
+    assert not [said.stderr for said in done if said.returncode]
+    wrong = {one.name: one.faults(compared(*runs[one.name])) for one in every}
+    assert not {name: found for name, found in wrong.items() if found}
+
+
+def compared(first: Path, *others: Path) -> dict[str, object]:
+    """What the first pair that differs says."""
+    pairs = (diff.compare([str(first), str(other)]) for other in others)
+    found = next((one for one in pairs if one.result != "same"), None) or diff.compare([str(first), str(others[0])])
+    return {"result": found.result, "culprits": found.culprits, "verdict": found.culprits or found.result}
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("name", SEARCHED)
+def test_some_are_searched_whole(name: str, torch_forks: Forks, tmp_path: Path) -> None:
+    (program,) = [one for one in programs(ENVIRONMENT) if one.name == name]
+    assert faults(program, torch_forks, tmp_path) == []
+
+
+@pytest.mark.tensorflow
+def test_what_is_trained_is_named_as_the_model_names_it(torch_forks: Forks, tmp_path: Path) -> None:
+    program = program_of("clean_training")
+    (done,) = torch_forks.run([traced(tmp_path / "A", program.path, options=["--level", "weights"])])
+    assert done.returncode == 0, done.stderr
+    end = load(str(tmp_path / "A" / "trace-0.tfdt")).end
+    assert sorted(end["variables"]) == [f"Sequential.{n}.{kind}" for n in (0, 3) for kind in ("bias", "weight")]
+    assert end["steps"] == 4
+
+
+@pytest.mark.tensorflow
+def test_probes_change_nothing(torch_forks: Forks, tmp_path: Path) -> None:
+    program = program_of("clean_training")
+    levels = ("none", "weights", "layers", "ops")
+    done = torch_forks.run([traced(tmp_path / one, program.path, options=["--level", one]) for one in levels])
+    assert {said.stdout for said in done} == {done[0].stdout}
+    assert len({load(str(tmp_path / one / "trace-0.tfdt")).end["weights"] for one in levels}) == 1
+
+
+@pytest.mark.tensorflow
+def test_replay_runs_no_op_that_does_more_than_compute(torch_python: Path) -> None:
+    asked = ["aten.index_put.default", "aten.from_file.default", "c10d.broadcast_.default", "aten.nothing.default",
+             "prims.add.default", "aten.set_.source_Storage"]  # fmt: skip
+    words = f"from tfdeterminism.trace.capture.torch.again import is_harmless; print([is_harmless(x) for x in {asked}])"
+    done = subprocess.run([torch_python, "-c", words], env=environ(), capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str([True, False, False, False, False, False])
+
+
+@pytest.mark.tensorflow
+def test_advice_is_applied_without_a_change_of_the_program(torch_forks: Forks, tmp_path: Path) -> None:
+    program = program_of("seed_of_initial_weights").path
+    options = ["--level", "none", "--apply", "SEED,UDA"]
+    outs = [tmp_path / run for run in "AB"]
+    done = torch_forks.run([traced(out, program, options=options, fresh=True) for out in outs])
+    assert [said.returncode for said in done] == [0, 0], done[0].stderr
+    assert len({load(str(out / "trace-0.tfdt")).end["weights"] for out in outs}) == 1
+
+
+def program_of(name: str) -> Program:
+    return next(one for one in programs(ENVIRONMENT) if one.name == name)

@@ -1,0 +1,189 @@
+"""Loops that turn more often in one step than in another: records are brought together by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from traces import Hand
+
+from tfdeterminism.trace.analyse import diff
+
+
+def loops(hand: Hand, turns: Sequence[int], decides: Sequence[object] = (), **fields: str) -> None:
+    """A step draws a number, turns so often, and sums up; decides: what is drawn, always the same if nothing."""
+    drawn = hand.eager("train.py:2#0", "RandomUniform", kind="random", line=2, **fields)
+    start = hand.eager("train.py:3#0", "Const", line=3, **fields)
+    turned = [start]
+    for number in range(max(turns)):
+        turned.append(hand.eager(f"train.py:5#{number}", "Tanh", (turned[-1],), line=5, **fields))
+    total = hand.eager("train.py:7#0", "Sum", tuple(turned[1:]), line=7, **fields)
+    for step, often in enumerate(turns):
+        hand.record(drawn, decides[step] if decides else 0, step)
+        hand.record(start, step, step)
+        for number in range(often):
+            hand.record(turned[number + 1], (step, number), step)
+        hand.record(total, (step, often), step)
+
+
+@pytest.mark.parametrize("turns", [([2, 3, 2], [3, 2, 2]), ([1, 4, 2], [2, 1, 4]), ([3, 1], [2, 3])])
+def test_other_turns_are_structure(compare: Callable[..., diff.Difference], turns: tuple[list[int], ...]) -> None:
+    found = compare(lambda hand, run: loops(hand, turns[run]))
+    assert [(one["op_type"], one["class"], one["line"], one["step"]) for one in found.culprits] == [
+        ("Tanh", "structure", 5, 0)]  # fmt: skip
+    assert (found.result, found.first_step) == ("structure", 0)
+
+
+@pytest.mark.parametrize(
+    ("turns", "expected"),
+    [(([2, 4, 3], [2, 3, 4]), ("A", 1, 0)), (([4, 2, 3, 4], [4, 2, 4, 3]), ("B", 2, 1))],
+)
+def test_the_turn_that_one_run_has_is_counted(
+    compare: Callable[..., diff.Difference], turns: tuple[list[int], ...], expected: tuple[str, int, int]
+) -> None:
+    (culprit,) = compare(lambda hand, run: loops(hand, turns[run])).culprits
+    assert culprit["op_name"] == "Tanh@train.py:5#3"
+    assert (culprit["run"], culprit["step"], culprit["occurrence"]) == expected
+
+
+def test_turns_that_both_have_alike_are_the_same(compare: Callable[..., diff.Difference]) -> None:
+    assert compare(lambda hand, run: loops(hand, [3, 1, 4, 1, 5])).result == "same"
+
+
+def test_the_value_that_decides_how_often_is_the_cause(compare: Callable[..., diff.Difference]) -> None:
+    turns = [3, 2, 4], [3, 4, 2]
+    found = compare(lambda hand, run: loops(hand, turns[run], decides=turns[run]))
+    (culprit,) = found.culprits
+    assert (culprit["op_type"], culprit["class"], culprit["step"]) == ("RandomUniform", "seed or state", 1)
+
+
+def test_what_is_alike_in_other_steps_is_the_same(compare: Callable[..., diff.Difference]) -> None:
+    """Another thread ends the steps: where they end is chance."""
+
+    def build(hand: Hand, run: int) -> None:
+        op = hand.eager("train.py:4#0", "Sum", line=4)
+        for number, step in enumerate(([0, 0, 1, 2], [0, 1, 1, 1])[run]):
+            hand.record(op, number, step)
+        last = hand.eager("train.py:9#0", "Sum", line=9)
+        hand.record(last, 1, 2)
+
+    assert compare(build).result == "same"
+
+
+def test_threads_make_steps_chance(compare: Callable[..., diff.Difference]) -> None:
+    """What a thread of the program does stands in the step that is just under way: only how often it did it counts."""
+
+    def build(hand: Hand, run: int) -> None:
+        noise = hand.eager("train.py:4#0", "PyFunc", kind="feed", line=4, thread="worker-0")
+        work = hand.eager("train.py:5#0", "Sum", (noise,), line=5, thread="worker-0")
+        for number, step in enumerate(([0, 0, 1, 2], [0, 1, 1, 1])[run]):
+            hand.record(noise, (number, run if number > 1 else 0), step)
+            hand.record(work, (number, run if number > 1 else 0), step)
+        last = hand.eager("train.py:9#0", "Sum", line=9)
+        hand.record(last, 1, 2)
+
+    found = compare(build)
+    assert [(one["op_type"], one["class"]) for one in found.culprits] == [("PyFunc", "Python feed")]
+
+
+def test_what_feeds_a_queue_has_no_step(compare: Callable[..., diff.Difference]) -> None:
+    def build(hand: Hand, run: int) -> None:
+        row = hand.op("row", "Square", function="session", attrs={"ahead": True})
+        for number, step in enumerate(([0, 0, 1, 2, 2], [0, 1, 1, 1])[run]):
+            hand.record(row, number, step)
+        last = hand.op("Sum", "Sum", function="session")
+        hand.record(last, 1, 2)
+
+    assert compare(build).result == "same"
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(turns=st.lists(st.lists(st.integers(1, 5), min_size=4, max_size=4), min_size=2, max_size=2))
+def test_any_turns(turns: list[list[int]], tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The first step with other turns is named, and nothing else."""
+    paths = []
+    for run in range(2):
+        hand = Hand(tmp_path_factory.mktemp("t") / "x.tfdt")
+        loops(hand, turns[run])
+        paths.append(str(hand.end(steps=4)))
+    found = diff.compare(paths)
+    unlike = [step for step in range(4) if turns[0][step] != turns[1][step]]
+    assert found.result == ("structure" if unlike else "same")
+    assert [(one["op_type"], one["step"]) for one in found.culprits] == [("Tanh", step) for step in unlike[:1]]
+    assert found.first_step == (unlike[0] if unlike else None)
+    assert found.missing == sum(abs(one - other) for one, other in zip(*turns, strict=True))
+
+
+def test_a_stranger_s_steps_need_not_rise(make: Callable[..., Path]) -> None:
+    """They are numbers of a file like any others."""
+    steps = [2, 0, 1, 0], [0, 2, 0, 7]
+
+    def build(hand: Hand, run: int) -> None:
+        op = hand.eager("train.py:4#0", "Sum", line=4)
+        for number, step in enumerate(steps[run]):
+            hand.record(op, (run, number), step)
+
+    assert diff.compare([str(make(build, run)) for run in (0, 1)]).result in ("structure", "diverged")
+
+
+def two_in_one_step(hand: Hand, turns: Sequence[int], noise: object = None) -> None:
+    """Without an optimizer a step may hold two turns of the program's own loop: its lines' numbers go on counting."""
+    passes, counted, line = len(turns), 0, [hand.eager(f"train.py:5#{n}", "Tanh", line=5) for n in range(sum(turns))]
+    sums = [hand.eager(f"train.py:7#{n}", "Sum", tuple(line), line=7) for n in range(passes)]
+    drawn = hand.eager("train.py:1#0", "RandomUniform", kind="random", line=1)
+    hand.record(drawn, noise)
+    for number, often in enumerate(turns):
+        for turn in range(often):
+            hand.record(line[counted], (number, turn))
+            counted += 1
+        hand.record(sums[number], (number, often))
+
+
+@pytest.mark.parametrize("turns", [([2, 4], [4, 4]), ([2, 3], [3, 2]), ([3, 1, 1], [3, 2, 4]), ([3, 2], [3])])
+def test_other_turns_within_a_step_are_structure(
+    compare: Callable[..., diff.Difference], turns: tuple[list[int], ...]
+) -> None:
+    found = compare(lambda hand, run: two_in_one_step(hand, turns[run]))
+    assert [(one["op_type"], one["class"], one["line"]) for one in found.culprits] == [("Tanh", "structure", 5)]
+    assert found.culprits[0]["why"].endswith("has it") or "goes on without" in found.culprits[0]["why"]
+
+
+def test_noise_before_other_turns_is_their_cause(compare: Callable[..., diff.Difference]) -> None:
+    found = compare(lambda hand, run: two_in_one_step(hand, ([2, 4], [4, 4])[run], noise=run))
+    assert [one["op_type"] for one in found.culprits] == ["RandomUniform"]
+
+
+@pytest.mark.parametrize("matters", [False, True])
+def test_another_order_parts_runs_only_where_it_matters(compare: Callable[..., diff.Difference], matters: bool) -> None:
+    """Python goes through a set: lines come in another order, and what differs comes after them."""
+
+    def build(hand: Hand, run: int) -> None:
+        ops = [hand.eager(f"train.py:{line}#0", op, line=line) for line, op in ((3, "Square"), (4, "Tanh"), (5, "Exp"))]
+        drawn = hand.eager("train.py:9#0", "RandomUniform", kind="random", line=9)
+        for at in ([0, 1, 2], [2, 0, 1])[run]:
+            hand.record(ops[at], (at, run if matters and at else 0))
+        hand.record(drawn, run)
+
+    found = compare(build)
+    expected = [("Exp", "structure")] if matters else [("RandomUniform", "seed or state")]
+    assert [(one["op_type"], one["class"]) for one in found.culprits] == expected
+
+
+def test_a_number_that_python_is_told_decides(compare: Callable[..., diff.Difference]) -> None:
+    """The noise is compared with something: it leads nowhere in step 0, and in step 1 to another turn."""
+
+    def build(hand: Hand, run: int) -> None:
+        noise = hand.eager("train.py:2#0", "rand", kind="random", line=2, dtype="float32")
+        told = [hand.eager(f"train.py:3#{n}", "is_nonzero", (noise,), line=3) for n in range(3)]
+        turned = [hand.eager(f"train.py:4#{n}", "Tanh", tuple(told), line=4, dtype="float32") for n in range(2)]
+        for step, often in enumerate(([1, 1], [1, 2])[run]):
+            hand.record(noise, (run, step), step)
+            for turn in range(often):
+                hand.record(told[turn], True, step)
+                hand.record(turned[turn], turn, step)
+            hand.record(told[often], False, step)
+
+    assert [one["op_type"] for one in compare(build).culprits] == ["rand"]
