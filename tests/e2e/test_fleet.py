@@ -80,11 +80,15 @@ def test_killed_daemons_change_no_evidence(slurm: Slurm, tmp_path: Path, device:
     assert f"{len(SELECTION[device])} of {len(SELECTION[device])} tasks done" in said
     assert cells(alone) == cells(together)
     assert set(cells(together).values()) == {1}, "a case is there twice"
-    assert verdicts(alone) == verdicts(together)
+    assert verdicts(alone) == verdicts(together), ended_badly(together)
 
 
 def cells(path: Path) -> Counter[tuple[str, ...]]:
     return Counter(found.key for found in read_records(path))
+
+
+def ended_badly(path: Path) -> list[tuple[str, object]]:
+    return [(found.case, found.error) for found in read_records(path) if found.error]
 
 
 def verdicts(path: Path) -> dict[tuple[str, ...], str]:
