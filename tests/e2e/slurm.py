@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 NEEDED = ("slurmctld", "slurmd", "sbatch", "squeue")
@@ -115,17 +115,25 @@ class Slurm:
         except (FileNotFoundError, ValueError):
             return None
 
-    def _on_node(self, name: str) -> list[int]:
-        """What runs for jobs there: Slurm tells each its node, and where its settings lie."""
+    def _on_node(self, name: str) -> set[int]:
+        """What runs for jobs there: Slurm tells each its node, and where its settings lie; and what these started."""
         ours = {f"SLURMD_NODENAME={name}".encode(), f"SLURM_CONF={self.environ['SLURM_CONF']}".encode()}
-        found = []
-        for entry in Path("/proc").iterdir():
-            try:
-                if entry.name.isdigit() and ours <= set((entry / "environ").read_bytes().split(b"\0")):
-                    found.append(int(entry.name))
-            except OSError:  # gone
-                continue
+        there = dict(_processes())
+        found = {process for process, (_, environ) in there.items() if ours <= environ}
+        while more := {process for process, (parent, _) in there.items() if parent in found} - found:
+            found |= more
         return found
+
+
+def _processes() -> Iterator[tuple[int, tuple[int, set[bytes]]]]:
+    """(process, (its parent, its environment))."""
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit():
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                yield int(entry.name), (parent, set((entry / "environ").read_bytes().split(b"\0")))
+        except OSError:  # gone
+            continue
 
 
 def wait_for(what: Callable[[], bool], name: str, seconds: float) -> None:

@@ -62,14 +62,15 @@ def gone(pid):
         return True
 
 
-def test_who_is_killed_after_its_case_calls_that_no_crash(probe):
-    """Slurm and Kubernetes end a job by force, one process after another."""
+@pytest.mark.parametrize("told", [signal.SIGKILL, signal.SIGTERM])
+def test_who_is_ended_after_its_case_calls_that_no_crash(probe, told):
+    """Slurm and Kubernetes end a job, in peace or by force, one process after another."""
     probe.plan("slow")
     process = probe.start(probe.suite(SUITE.replace("SECONDS", "600")), *FAST)
     wait_for(lambda: started(probe))
-    os.kill(int(started(probe)[0][1]), signal.SIGKILL)
+    os.kill(int(started(probe)[0][1]), told)
     time.sleep(0.3)
-    os.kill(process.pid, signal.SIGKILL)
+    os.kill(process.pid, told)
     process.communicate()
     assert lines(probe) == 0
 

@@ -154,7 +154,7 @@ def _watch(pid, limits):
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             _kill_group(pid)  # what the case left running; its own number may be another's by now
-            if fault is None and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
+            if fault is None and os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGKILL, signal.SIGTERM):
                 time.sleep(ALL_KILLED_SECONDS)  # a machine that is taken away is no crash of the case
             return fault or _death(status)
         if fault is None and time.monotonic() > deadline:
