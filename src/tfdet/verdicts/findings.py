@@ -163,7 +163,8 @@ class Audited:
         """None where the source has no kernel to look for."""
         if not audit.kernels:
             return None
-        rows = tuple(row for row in self.rows if _matches(audit.kernels, row.signature))
+        kernels = _any_of(audit.kernels)
+        rows = tuple(row for row in self.rows if _match(kernels, row.signature))
         heads = [_compiled(head) for pattern in audit.kernels if (head := _family_of(pattern))]
         kept = [*heads, *([_compiled(audit.family)] if audit.family else [])]
         return Finding(
@@ -182,8 +183,8 @@ class Audited:
 
     def unclaimed(self, sources: Iterable[Source]) -> list[Row]:
         """Kernels that depend on order, or may, and that no source's pattern matches."""
-        patterns = [pattern for source in sources if source.audit for pattern in source.audit.kernels]
-        return [row for row in self.rows if row.kernel.verdict != "no" and not _matches(patterns, row.signature)]
+        claimed = _any_of([pattern for source in sources if source.audit for pattern in source.audit.kernels])
+        return [row for row in self.rows if row.kernel.verdict != "no" and not _match(claimed, row.signature)]
 
 
 def prepare(stored: StoredAudit) -> Audited:
@@ -218,8 +219,9 @@ def _match(pattern: str, signature: str) -> bool:
     return _compiled(pattern).match(signature) is not None
 
 
-def _matches(patterns: list[str], signature: str) -> bool:
-    return any(_match(pattern, signature) for pattern in patterns)
+def _any_of(patterns: list[str]) -> str:
+    """One pattern that matches what one of these does; none of them: nothing."""
+    return "|".join(f"(?:{pattern})" for pattern in patterns) or r"(?!)"
 
 
 def _family_of(pattern: str) -> str | None:

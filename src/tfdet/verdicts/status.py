@@ -127,11 +127,17 @@ class Status:
     audits: Mapping[str, Audited] = field(default_factory=dict)
     stale_audits: tuple[str, ...] = ()
     _findings: dict[tuple[str, str], Finding | None] = field(default_factory=dict, repr=False, compare=False)
+    _cells: dict[CellKey, StatusCell] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     def verdict(self, key: CellKey) -> Cell:
         return self.verdicts.get(key, Cell(Verdict.BLANK))
 
     def cell(self, key: CellKey) -> StatusCell:
+        if key not in self._cells:
+            self._cells[key] = self._cell(key)
+        return self._cells[key]
+
+    def _cell(self, key: CellKey) -> StatusCell:
         source, environment = self.matrix.source(key.source), self.matrix.environment(key.environment)
         device = self.matrix.devices.claimed_as(key.device)
         claims = claims_of(source, environment, device, key.solution)
