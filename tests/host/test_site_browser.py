@@ -99,6 +99,32 @@ def state(page: Page) -> dict[str, Any]:
             "count": page.locator("#count").inner_text(), "rows": rows[:5]}  # fmt: skip
 
 
+KNOWN = {
+    "environments": ["jax0.10", "jax0.12", "ngc19.06-py3", "tf2.0", "torch2.13"],
+    "solutions": [],
+    "sources": [["jax-sum", "a sum", "", [0, 1]], ["gather", "tf.gather", "", [2, 3]], ["torch-sum", "sum", "", [4]]],
+}
+
+
+def test_a_search_knows_each_framework(site: Path, window: Callable[..., BrowserContext]) -> None:
+    context = window(WIDTHS[-1])
+    context.route("**/search-data.js", lambda route: route.fulfill(body=f"window.tfdetSearch = {json.dumps(KNOWN)}"))
+    start = show(context, site / "index.html")
+    for query, results in {
+        "jax": ["environment jax0.10", "environment jax0.12"],
+        "jax 0.12": ["environment jax0.12"],
+        "PyTorch 2.13": ["environment torch2.13"],
+        "torch2.13 sum": ["sum in torch2.13"],
+        "tensorflow gather": ["tf.gather"],
+        "gather 2.0": ["tf.gather in tf2.0"],
+        "19.06-py3": ["environment ngc19.06-py3"],
+        "jax sum": ["a sum"],
+        "sum": ["a sum", "sum"],
+    }.items():
+        start.locator("#q").fill(query)
+        expect(start.locator("#found a"), query).to_have_text([*results, "look in the table"])
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_from_a_search_to_a_record(site: Path, window: Callable[..., BrowserContext], width: int) -> None:
     context = window(width)

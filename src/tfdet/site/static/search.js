@@ -4,25 +4,30 @@
   const { environments, solutions, sources } = window.tfdetSearch;
   const field = document.getElementById("q"), found = document.getElementById("found");
   const most = 12;
-  const version = (word) => word.match(/^(tf|ngc|torch)?\d+(\.\d+)*(-.*)?$/);
+  const kindOf = (text) => text.match(/^[a-z]*/)[0];
+  const kinds = [...new Set(environments.map(kindOf))];
+  const meant = { tensorflow: "tf", pytorch: "torch" };
+  const version = (word) => /^[a-z]*\d+(\.\d+)*(-.*)?$/.test(word) && ["", ...kinds].includes(kindOf(word));
   const environmentsOf = (word) => {
-    const names = [word, "tf" + word, "torch" + word];
+    const names = ["", ...kinds].map((kind) => kind + word);
     const exact = environments.filter((key) => names.includes(key) || key.startsWith("ngc" + word));
     return exact.length ? exact : environments.filter((key) => key.includes(word));
   };
   const texts = sources.map((source) => source.slice(0, 3).join(" ").toLowerCase());
   const results = (query) => {
-    const words = query.toLowerCase().split(/[\s,]+/).filter((word) => word && !["tf", "tensorflow", "pytorch"].includes(word));
-    const versions = words.filter(version), others = words.filter((word) => !version(word));
-    const places = versions.length ? environmentsOf(versions[0]) : [];
-    const keys = others.length ? sources.filter((source, at) => others.every((word) => texts[at].includes(word))) : [];
+    const words = query.toLowerCase().split(/[\s,]+/).filter(Boolean).map((word) => meant[word] || word);
+    const asked = words.filter((word) => kinds.includes(word)), rest = words.filter((word) => !kinds.includes(word));
+    const versions = rest.filter(version), others = rest.filter((word) => !version(word));
+    const fits = (key) => !asked.length || asked.includes(kindOf(key)) || (asked.includes("tf") && kindOf(key) === "ngc");
+    const places = versions.length || asked.length ? (versions.length ? environmentsOf(versions[0]) : environments).filter(fits) : [];
     const list = [];
-    for (const [key, title, , cells] of keys) {
-      for (const place of places)
-        if (cells.includes(environments.indexOf(place))) list.push([`cells/${place}/${key}.html`, `${title} in ${place}`]);
-      if (!places.length) list.push([`sources/${key}.html`, title]);
-    }
     if (!others.length) for (const place of places) list.push([`environments/${place}.html`, `environment ${place}`]);
+    for (const [at, [key, title, , cells]] of sources.entries()) {
+      if (!others.length || !others.every((word) => texts[at].includes(word))) continue;
+      const there = places.filter((place) => cells.includes(environments.indexOf(place)));
+      if (versions.length) for (const place of there) list.push([`cells/${place}/${key}.html`, `${title} in ${place}`]);
+      else if (!asked.length || there.length) list.push([`sources/${key}.html`, title]);
+    }
     for (const [key, name] of solutions)
       if (others.length && others.every((word) => `${key} ${name}`.toLowerCase().includes(word)))
         list.push([`solutions/${key}.html`, `solution ${key}: ${name}`]);
