@@ -39,7 +39,8 @@ def run(project: Project, out: Path, *arguments: str) -> dict[tuple[str, str, st
 
 @pytest.mark.tensorflow
 def test_an_op_of_the_samples_is_a_source(torch_python: Path, checkout: Project, tmp_path: Path) -> None:
-    chosen = ["--source", "torch-put", "--source", "torch-eq", "--solution", "UDA"]
+    ops_of = ("torch-put", "torch-eq", "torch-jiterator-unary")
+    chosen = [word for op in ops_of for word in ("--source", op)] + ["--solution", "UDA"]
     found = run(checkout, tmp_path / "records.jsonl", *chosen)
     observed = {key: record.observation for key, record in found.items()}
     forward, backward = "samples-forward-eager", "samples-backward-eager"
@@ -52,7 +53,7 @@ def test_an_op_of_the_samples_is_a_source(torch_python: Path, checkout: Project,
         ("torch-eq", forward, "UDA"): "equal",
         ("torch-eq", backward, "none"): "unsupported",
         ("torch-eq", backward, "UDA"): "unsupported",
-    }
+    } | {("torch-jiterator-unary", way, key): "unsupported" for way in (forward, backward) for key in ("none", "UDA")}
     record = found["torch-put", forward, "none"]
     assert (record.framework.name, record.framework.version, tuple(record.ran_on)) == ("torch", "2.13.0", ("CPU:0",))
     error = found["torch-eq", backward, "none"].error

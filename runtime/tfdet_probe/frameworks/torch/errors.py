@@ -7,7 +7,7 @@ from tfdet_probe.frameworks.base import by_words
 # Its own refusals, and cuBLAS's where its workspace is not set.
 _DETERMINISM = re.compile(r"does not have a deterministic implementation|[Dd]eterministic behavior was enabled")
 _NO_KERNEL = re.compile(r"not implemented for '|has no attribute '|[Nn]ot (currently |yet )?(implemented|supported)"
-                        r"|[Cc]ould not run '")
+                        r"|[Cc]ould not run '|only supported on (CUDA|GPU)")
 
 
 def classify(error):
