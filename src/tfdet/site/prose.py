@@ -46,6 +46,7 @@ class Run(Model):
 class Myth(Model):
     key: Text
     claim: Text
+    framework: Text | None = Field(default=None, description="whose users say so; none: the talk's own list")
     truth: list[Text] = Field(min_length=1)
     shown: list[Shown] = Field(default=[])
     run: list[Run] = Field(default=[])
@@ -69,7 +70,7 @@ def pages(facts: Facts) -> Iterator[Page]:
 
 
 def _myths(facts: Facts) -> Page:
-    told = [{"key": myth.key, "claim": myth.claim, "truth": myth.truth,
+    told = [{"key": myth.key, "claim": myth.claim, "framework": myth.framework, "truth": myth.truth,
              "shown": [_shown(facts, one) for one in myth.shown],
              "run": [one.model_dump() for one in myth.run]} for myth in myths()]  # fmt: skip
     return Page(
