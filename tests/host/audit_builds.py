@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import struct
+import subprocess
+import sys
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from tfdet.base.paths import Project
 
 X86_64, AARCH64, CUDA = 62, 183, 190
 FLOAT_ADD = (0x98E, 3 << 9)  # RED.ADD.F32, low and high half, as nvdisasm of sm_70 reads it
@@ -76,17 +81,33 @@ def one_kernel(name: str = CROP, instruction: tuple[int, int] = FLOAT_ADD, archs
     return fatbin(*(element(cubin({name: [instruction, NOP]}), arch) for arch in archs))
 
 
-def wheel(folder: Path, members: Mapping[str, bytes], version: str = "9.9.9") -> Path:
-    """A wheel that pip takes for CPython 3.11."""
-    path = folder / f"tensorflow-{version}-cp311-cp311-manylinux_2_27_x86_64.whl"
-    info = f"tensorflow-{version}.dist-info"
+def tfdet_audit(project: Project, folder: Path, *arguments: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """`tfdet audit`, run in `folder`, with a cache of its own there."""
+    return subprocess.run(
+        [sys.executable, "-m", "tfdet", "audit", *map(str, arguments)],
+        cwd=folder,
+        env={**os.environ, "TFDET_ROOT": str(project.root), "XDG_CACHE_HOME": str(folder / "cache"), **env},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def wheel(
+    folder: Path,
+    members: Mapping[str, bytes],
+    version: str = "9.9.9",
+    name: str = "tensorflow",
+    tag: str = "cp311-cp311-manylinux_2_27_x86_64",
+) -> Path:
+    """A wheel that pip takes, if nothing else is said for CPython 3.11."""
+    path = folder / f"{name}-{version}-{tag}.whl"
+    info = f"{name}-{version}.dist-info"
     folder.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: tensorflow\nVersion: {version}\n")
-        archive.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp311-cp311-manylinux_2_27_x86_64\n"
-        )
-        for name, content in members.items():
-            archive.writestr(name, content)
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        archive.writestr(f"{info}/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {tag}\n")
+        for member, content in members.items():
+            archive.writestr(member, content)
         archive.writestr(f"{info}/RECORD", "")
     return path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,20 @@ def test_what_the_kernels_of_an_op_hold_stands_in_its_row(checkout: Project, sta
     ops = ("nn-functional-adaptive-max-pool3d", "nn-functional-avg-pool1d", "cumsum", "abs")
     assert [held[op] for op in ops] == ["8°", "0", "not seen", ""]
     assert set(found[KEY].values()) == {""}, "its build for CUDA is not audited"
+    attention = [found[key]["nn-functional-scaled-dot-product-attention"] for key in ("torch2.0", "torch2.4")]
+    assert attention == ["102°", "404°"]
+
+
+def test_an_op_that_no_list_names_has_a_row_where_its_kernels_add_in_the_order_of_threads(
+    checkout: Project, status: Status
+) -> None:
+    join = next(join for join in joins(checkout.matrix, status, "torch") if join.environment == "torch2.8")
+    rows = {row.op.key: row for row in join.rows}
+    attention = rows["nn-functional-scaled-dot-product-attention"]
+    assert not attention.listed
+    assert attention in join.told
+    held = {binary: replace(attention, binary=binary).told for binary in ("380°", "8", "8×", "(8)", "0", "?", "–", "")}
+    assert [binary for binary, told in held.items() if told] == ["380°", "8"]
 
 
 def test_kernels_of_no_op_are_named(copy: Project) -> None:

@@ -12,7 +12,16 @@ from tfdet.audit.sass import INSTRUCTION
 
 _PREFIX = b".text."
 _SYMBOL_FUNC = 2
+_ABI_VERSION = 8  # where in an ELF file it stands
 _CUDA_ENTRY = 0x10  # STO_CUDA_ENTRY in a symbol's `other`: a kernel, not a device function
+
+
+def built_for(elf: Elf) -> int:
+    """The architecture that a cubin names in its header: 90.
+
+    Up to ABI version 7 it is the lowest byte of the flags; from 8 on, which CUDA 13 writes, the one above.
+    """
+    return elf.flags >> (8 if elf.data[_ABI_VERSION] >= 8 else 0) & 0xFF
 
 
 @dataclass(frozen=True)

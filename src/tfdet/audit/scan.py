@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfdet.audit import classify, fatbin, sass
+from tfdet.audit import classify, fatbin, loose, sass
 from tfdet.audit.cubin import Cubin, read_cubin
 from tfdet.audit.elf import MACHINE_X86_64, ElfError, read_elf
 from tfdet.audit.fatbin import Element, PayloadError, iter_elements, read_payload
@@ -151,9 +151,18 @@ def _audit(shown: str, findings: _Findings) -> LibraryAudit:
 
 
 def _elements(data: memoryview, findings: _Findings) -> Iterator[Element]:
-    """All elements of the library's fatbins."""
+    """All elements of the library's fatbins, or of what is GPU code by itself."""
+    bare = False
+    for element in loose.elements_without_elf(data, findings.faults.append):
+        bare = True
+        yield element
+    if bare:
+        return
     try:
         elf = read_elf(data)
+        if cubin := loose.elements_of_cubin(elf):
+            yield from cubin
+            return
         if elf.machine != MACHINE_X86_64:
             raise ElfError(18, f"an ELF file for machine {elf.machine}, not x86-64 ({MACHINE_X86_64})")
     except ElfError as error:

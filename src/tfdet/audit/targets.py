@@ -1,13 +1,15 @@
-"""What `tfdet audit` is asked to read: environments, wheels, folders and libraries, to files on disk."""
+"""What `tfdet audit` is asked to read, to files on disk: environments, versions of packages, wheels, folders, files."""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfdet.audit import wheels
+from tfdet.audit import index, wheels
+from tfdet.audit.loose import worth_reading
 from tfdet.audit.wheels import Wheel
 from tfdet.base.errors import TfdetError, UsageError, unknown
 from tfdet.base.paths import Project
@@ -34,7 +36,7 @@ class Target:
 
 
 def resolve(project: Project, matrix: Matrix, arguments: Iterable[str]) -> tuple[list[Target], list[TfdetError]]:
-    """A target for each environment, wheel and folder; all libraries that are named by themselves are one target.
+    """A target for each environment, package, wheel and folder; all files that are named by themselves are one target.
 
     UsageError, before anything is brought, where an argument is nothing that exists; what fails later is returned
     beside the targets that did not.
@@ -59,23 +61,32 @@ def resolve(project: Project, matrix: Matrix, arguments: Iterable[str]) -> tuple
 def _check(matrix: Matrix, argument: str) -> None:
     if argument in matrix.environments or Path(argument).exists():
         return
+    if _is_requirement(argument):
+        index.requirement(argument)
+        return
     if "/" in argument or ".so" in argument or argument.endswith(".whl"):
         folder = Path(argument).parent
         names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
         near = difflib.get_close_matches(Path(argument).name, names, n=3, cutoff=0.5)
         advice = f"Did you mean {' or '.join(str(folder / name) for name in near)}?" if near else "Give its path."
         raise UsageError(f"no such file: {argument}", advice)
-    raise unknown("environment, wheel, folder or library", argument, matrix.environments)
+    raise unknown("environment, wheel, folder, library or package==version", argument, matrix.environments)
 
 
 def _resolve(project: Project, matrix: Matrix, argument: str) -> Target:
     if argument in matrix.environments:
-        wheel = wheels.environment_wheel(project, argument, matrix.environment(argument))
+        wheel = index.environment_wheel(project, argument, matrix.environment(argument))
         return _from_wheel(argument, wheel, argument)
     path = Path(argument)
+    if not path.exists() and _is_requirement(argument):
+        return _from_wheel(argument, index.any_wheel(index.requirement(argument)), None)
     if path.is_dir():
         return _from_folder(path)
     return _from_wheel(argument, Wheel(path, wheels.sha256(path)), None)
+
+
+def _is_requirement(argument: str) -> bool:
+    return re.search("[=<>~!]=|[<>]", argument) is not None
 
 
 def _is_wheel(argument: str) -> bool:
@@ -85,16 +96,23 @@ def _is_wheel(argument: str) -> bool:
 def _from_wheel(name: str, wheel: Wheel, environment: str | None) -> Target:
     found = wheels.unpack(wheel)
     if not found.libraries and not found.faults:
-        raise UsageError(f"{wheel.path}: no shared library in it", "Give the wheel of a build for Linux.")
+        advice = "Give the wheel of a build for Linux; what is Python alone has its GPU code in packages it requires."
+        raise UsageError(f"{wheel.path}: no shared library in it", advice)
     return Target(name, found.libraries, environment, wheel, faults=tuple(found.faults))
 
 
+def _may_hold_code(path: Path) -> bool:
+    return wheels.is_library(path.name) and path.is_file()
+
+
 def _from_folder(folder: Path) -> Target:
-    """Every shared library below a folder, each once, however many links lead to it."""
+    """Every shared library and file of GPU code below a folder, each once, however many links lead to it."""
     found: dict[Path, str] = {}
-    for path in sorted(folder.rglob("*.so*")):
-        if wheels.is_library(path.name) and path.is_file():
-            found.setdefault(path.resolve(), str(path.relative_to(folder)))
+    for name in worth_reading(str(path.relative_to(folder)) for path in folder.rglob("*") if _may_hold_code(path)):
+        found.setdefault((folder / name).resolve(), name)
     if not found:
-        raise UsageError(f"{folder}: no shared library below it", "Give the folder of an installed TensorFlow.")
+        raise UsageError(
+            f"{folder}: no shared library or cubin below it",
+            "Give the folder of an installed package, or one in which a compiler keeps its cubins.",
+        )
     return Target(str(folder), {name: path for path, name in found.items()})

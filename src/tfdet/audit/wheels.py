@@ -1,6 +1,6 @@
-"""Wheels: bring the one that an environment's GPU lock names, and take its shared libraries out of it.
+"""Wheels: take the shared libraries, and what is GPU code by itself, out of one.
 
-Both are kept in the cache, under the wheel's own name and checksum; nothing half made is ever found there.
+They are kept in the cache, under the wheel's own name and checksum; nothing half made is ever found there.
 """
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import sys
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -20,17 +18,13 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from filelock import FileLock
-from packaging.requirements import Requirement
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from tfdet.audit.loose import SUFFIXES, worth_reading
 from tfdet.base import console
-from tfdet.base.errors import DataError, RunFailed, TfdetError, UsageError
-from tfdet.base.paths import Project, cache_dir
-from tfdet.matrix.models import Environment
+from tfdet.base.errors import DataError, RunFailed
+from tfdet.base.paths import cache_dir
 
-# pip takes a wheel of any of these; the lock's hashes say which one it has to be.
-_PLATFORMS = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014", "manylinux_2_12",
-              "manylinux2010", "manylinux1")  # fmt: skip
 _LIBRARY = re.compile(r"\.so(\.\d+)*$")
 _DATA = re.compile(r"^[^/]+\.data/(purelib|platlib)/")  # where old wheels keep what is installed
 _MOST_MEMBERS = 200_000
@@ -53,96 +47,6 @@ class Unpacked:
     faults: list[str] = field(default_factory=list)
 
 
-def environment_wheel(project: Project, key: str, environment: Environment) -> Wheel:
-    """The GPU build that `key` installs, from the cache or from the package index.
-
-    UsageError: the environment is an image only.  RunFailed: no network, no such wheel, no space.
-    """
-    if environment.pip is None:
-        raise UsageError(
-            f"{key} is an image, not a wheel",
-            "Copy its TensorFlow out of the image and give its folder: tfdet audit DIRECTORY.",
-        )
-    requirement = Requirement(environment.pip.gpu)
-    hashes = _locked_hashes(project.lock(key, "gpu"), requirement.name, str(requirement.specifier))
-    folder = cache_dir() / "wheels"
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / f".{key}.lock"):
-        found = _cached(folder, requirement, environment.pip.python, hashes)
-        return found or _download(folder, requirement, environment.pip.python, hashes)
-
-
-def _locked_hashes(lock: Path, name: str, pin: str) -> list[str]:
-    """The SHA-256 of every wheel of this version, as the lock file has them."""
-    try:
-        text = lock.read_text("utf-8")
-    except OSError as error:
-        raise DataError(f"{lock}: {error.strerror}", "Make it: scripts/lock.") from error
-    entry = re.search(rf"^{re.escape(name + pin)} \\\n((?:    --hash=sha256:[0-9a-f]{{64}}(?: \\)?\n)+)", text, re.M)
-    if entry is None:
-        raise DataError(f"{lock}: {name}{pin} is not pinned there", "Make it anew: scripts/lock.")
-    return re.findall(r"sha256:([0-9a-f]{64})", entry[1])
-
-
-def _cached(folder: Path, requirement: Requirement, python: str, hashes: list[str]) -> Wheel | None:
-    version = str(requirement.specifier).removeprefix("==")
-    tag = f"cp{python.replace('.', '')}"
-    for path in folder.glob(f"{requirement.name.replace('-', '_')}-{version}-{tag}-*.whl"):
-        digest = sha256(path)
-        if digest in hashes:
-            return Wheel(path, digest)
-        path.unlink()  # it was brought whole: since then somebody changed it
-    return None
-
-
-def _download(folder: Path, requirement: Requirement, python: str, hashes: list[str]) -> Wheel:
-    pinned = f"{requirement.name}{requirement.specifier}"
-    console.note(f"bringing {pinned} for CPython {python} (once, 0.3 to 0.6 GiB)")
-    with tempfile.TemporaryDirectory(prefix=".part-", dir=folder) as part:
-        wanted = Path(part, "requirement.txt")
-        wanted.write_text(" ".join([pinned, *(f"--hash=sha256:{digest}" for digest in hashes)]) + "\n", "utf-8")
-        _pip_download(wanted, python, Path(part))
-        wheel = next(Path(part).glob("*.whl"))
-        wheel.replace(folder / wheel.name)
-    path = folder / wheel.name
-    return Wheel(path, sha256(path))
-
-
-def _pip_download(wanted: Path, python: str, into: Path) -> None:
-    """pip checks the hash, shows its progress on our standard error, and resumes a connection that was cut."""
-    version = python.replace(".", "")
-    abi = f"cp{version}m" if int(version) < 38 else f"cp{version}"
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir"]
-    command += ["--disable-pip-version-check", "--require-hashes", "--resume-retries", "5", "--retries", "2"]
-    command += ["--requirement", str(wanted), "--dest", str(into)]
-    command += ["--implementation", "cp", "--python-version", version, "--abi", abi]
-    for platform in _PLATFORMS:
-        command += ["--platform", f"{platform}_x86_64"]
-    environ = {**os.environ, "PIP_CONSTRAINT": os.devnull}  # the lock says which; what bounds a user's own pip does not
-    process = subprocess.Popen(command, env=environ, stdout=sys.stderr, stderr=subprocess.PIPE, text=True)
-    said: list[str] = []
-    assert process.stderr is not None
-    for line in process.stderr:
-        said.append(line)
-    if process.wait():
-        raise _why("".join(said), wanted.read_text("utf-8").split(" ")[0])
-
-
-def _why(said: str, pinned: str) -> TfdetError:
-    """What pip's messages mean."""
-    if "No space left" in said:
-        return RunFailed("the disk is full", f"Free a gigabyte or two for {cache_dir()}.")
-    if "HASHES" in said:
-        return DataError(f"{pinned}: what was brought is not what the lock file names", "Nothing was kept. Try again.")
-    if re.search(r"connection|timed out|name resolution|network|proxy", said, re.I):
-        return RunFailed(
-            f"{pinned} cannot be brought: no connection to the package index",
-            "Carry the wheel here and give its path: tfdet audit WHEEL.",
-        )
-    cause = next((line for line in said.splitlines() if line.startswith("ERROR")), "pip failed")
-    return RunFailed(f"{pinned}: {cause.removeprefix('ERROR: ')}", "Give a wheel's path instead: tfdet audit WHEEL.")
-
-
 def sha256(path: Path) -> str:
     with path.open("rb") as source:
         return hashlib.file_digest(source, "sha256").hexdigest()
@@ -159,6 +63,7 @@ def unpack(wheel: Wheel) -> Unpacked:
             for member in archive.infolist()
             if not member.is_dir() and is_library(member.filename)
         }
+        members = {name: members[name] for name in worth_reading(members)}
         _refuse_bomb(wheel.path, members)
         folder = cache_dir() / "libraries" / f"{wheel.path.stem}-{wheel.sha256[:12]}"
         folder.mkdir(parents=True, exist_ok=True)
@@ -179,7 +84,8 @@ def _opened(path: Path) -> zipfile.ZipFile:
 
 
 def is_library(name: str) -> bool:
-    return _LIBRARY.search(name) is not None
+    """Can it hold GPU code?"""
+    return _LIBRARY.search(name) is not None or name.endswith(SUFFIXES)
 
 
 def installed(name: str) -> str:

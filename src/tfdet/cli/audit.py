@@ -15,7 +15,9 @@ from tfdet.cli.options import Json, environments
 def audit(
     targets: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ENV|WHEEL|DIRECTORY|LIBRARY...", help="what to read", autocompletion=environments),
+        typer.Argument(
+            metavar="ENV|NAME==VERSION|WHEEL|DIRECTORY|LIBRARY...", help="what to read", autocompletion=environments
+        ),
     ] = None,
     arch: Annotated[
         list[str] | None, typer.Option(metavar="sm_70", help="only this architecture (again: several)")
@@ -25,7 +27,11 @@ def audit(
         bool, typer.Option("--registrations", help="ask that TensorFlow for its kernels too (environments only)")
     ] = False,
     diff: Annotated[
-        tuple[str, str] | None, typer.Option(metavar="OLD NEW", help="compare the stored audits of two environments")
+        tuple[str, str] | None, typer.Option(metavar="OLD NEW", help="compare two; of environments the stored audits")
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="OLD", help="say of each what changed since OLD, too", autocompletion=environments),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -35,7 +41,7 @@ def audit(
 
     project, matrix = load()
     if diff:
-        if targets or arch or write or registrations:
+        if targets or arch or write or registrations or against:
             raise UsageError("--diff goes with --json alone", "tfdet audit --diff tf2.4 tf2.8")
         found = auditing.compare(project, matrix, *diff)
         if as_json:
@@ -45,5 +51,7 @@ def audit(
                 console.out().print(part)
         return
     if not targets:
-        raise UsageError("nothing to audit", "Name an environment, a wheel, a folder or libraries: tfdet audit tf2.0.")
-    raise typer.Exit(auditing.run(project, matrix, auditing.Asked(targets, arch or (), as_json, write, registrations)))
+        advice = "Name an environment, a version, a wheel, a folder or libraries: tfdet audit tf2.0 torch==2.14.1."
+        raise UsageError("nothing to audit", advice)
+    asked = auditing.Asked(targets, arch or (), as_json, write, registrations, against)
+    raise typer.Exit(auditing.run(project, matrix, asked))

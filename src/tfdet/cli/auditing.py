@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tfdet.audit import keep
 from tfdet.audit.registrations import FRAMEWORK, Registrations, registrations
@@ -27,6 +28,7 @@ class Asked:
     as_json: bool = False
     write: bool = False
     registrations: bool = False
+    against: str | None = None
 
 
 def run(project: Project, matrix: Matrix, asked: Asked) -> Exit:
@@ -34,6 +36,7 @@ def run(project: Project, matrix: Matrix, asked: Asked) -> Exit:
     _check(matrix, asked)
     if asked.write:
         project.need_checkout("--write")
+    old = _side(project, matrix, asked.against) if asked.against else None
     targets, failed = resolve(project, matrix, asked.targets)
     several = len(targets) + len(failed) > 1
     documents = []
@@ -45,18 +48,27 @@ def run(project: Project, matrix: Matrix, asked: Asked) -> Exit:
             continue
         for fault in found.faults:
             failed.append(DataError(fault))
-        if asked.as_json:
-            documents.append(found.as_json())
-        elif asked.write:
-            console.note(f"wrote {stored.write(project, keep.to_stored(found))}")
-        else:
-            for part in show.audit(found, prepare(keep.to_stored(found)), matrix.sources):
-                console.out().print(part)
+        documents += _show(project, matrix, found, asked, old)
     if asked.as_json and documents:
         console.write(json.dumps(documents if several else documents[0]) + "\n")
     for problem in failed:
         console.complain(problem)
     return max((problem.code for problem in failed), default=Exit.OK)
+
+
+def _show(project: Project, matrix: Matrix, found: Audit, asked: Asked, old: Audited | None) -> list[dict[str, Any]]:
+    """For people, or kept; for machines it is returned, to be shown together with the others."""
+    kept = keep.to_stored(found)
+    new = prepare(kept)
+    changed = difference(old, new, matrix.sources) if old else None
+    if asked.as_json:
+        return [{**found.as_json(), **({"difference": changed.as_json()} if changed else {})}]
+    if asked.write:
+        console.note(f"wrote {stored.write(project, kept)}")
+    parts = [] if asked.write else show.audit(found, new, matrix.sources)
+    for part in [*parts, *(["", *show.difference(changed)] if changed else [])]:
+        console.out().print(part)
+    return []
 
 
 def _check(matrix: Matrix, asked: Asked) -> None:
@@ -95,12 +107,23 @@ def _registrations(project: Project, matrix: Matrix, target: Target) -> Registra
 
 
 def compare(project: Project, matrix: Matrix, old: str, new: str) -> Difference:
-    """Of two environments whose audits are stored."""
-    return difference(_stored(project, matrix, old), _stored(project, matrix, new), matrix.sources)
+    """Of two builds: environments by their stored audits, all else is read now."""
+    return difference(_side(project, matrix, old), _side(project, matrix, new), matrix.sources)
+
+
+def _side(project: Project, matrix: Matrix, name: str) -> Audited:
+    if name in matrix.environments:
+        return _stored(project, matrix, name)
+    targets, failed = resolve(project, matrix, [name])
+    if failed:
+        raise failed[0]
+    found = _audit(project, matrix, targets[0], Asked([name]))
+    if found.faults:
+        raise DataError("\n".join(found.faults), "What is not read whole is not compared.")
+    return prepare(keep.to_stored(found))
 
 
 def _stored(project: Project, matrix: Matrix, key: str) -> Audited:
-    matrix.environment(key)
     path = stored.path_of(project, key)
     if not path.exists():
         have = ", ".join(sorted(p.stem for p in project.audits.glob("*.json")))

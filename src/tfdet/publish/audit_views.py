@@ -16,16 +16,19 @@ from tfdet.publish.views import BLIND
 from tfdet.verdicts.difference import Difference
 from tfdet.verdicts.findings import Audited, families
 
+_WIDEST = 120  # of a kernel's name; some that stay mangled have thousands of characters, which --json tells
 _HOW = {"native": "natively", "jit": "by JIT", "no": "not at all"}
 
 
 def audit(found: Audit, audited: Audited, sources: Mapping[str, Source]) -> list[RenderableType]:
     """One target: what it is built for, what its kernels do, what it reads and how it refuses."""
     target = found.target
-    title = f"{target.environment}: {target.wheel.path.name}" if target.environment and target.wheel else target.name
+    wheel = target.wheel.path.name if target.wheel else None
+    title = f"{target.name}: {wheel}" if wheel and not target.name.endswith(wheel) else target.name
     parts: list[RenderableType] = [Text("\n" + title, style="bold")]
     parts += [_architectures(found), Text(""), capability(found.capabilities)]
-    parts += [Text("\nsources", style="bold"), _sources(audited, sources)]
+    if not (known := _sources(audited, sources)).empty:
+        parts += [Text("\nsources", style="bold"), known]
     if unclaimed := families(audited.unclaimed(sources.values())):
         parts += [Text("\nkernels that no source claims", style="bold"), _families(unclaimed)]
     parts += _list("environment variables that it reads", sorted(found.strings.variables))
@@ -69,7 +72,7 @@ def _sources(audited: Audited, sources: Mapping[str, Source]) -> Facts:
 def _families(found: Mapping[str, int]) -> Facts:
     made = Facts("kernel", "variants")
     for name, count in found.items():
-        made.add(name, str(count))
+        made.add(name if len(name) <= _WIDEST else f"{name[:_WIDEST]} ...", str(count))
     return made
 
 

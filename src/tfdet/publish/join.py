@@ -34,9 +34,15 @@ class Row:
         return bool(self.documented or self.op.tags or self.op.tolerance)
 
     @property
+    def adds(self) -> bool:
+        """Do its kernels of the build for CUDA, that it may reach, add floats in the order of threads?"""
+        return self.binary not in ("", "0") and self.binary.removesuffix("°").isdigit()
+
+    @property
     def told(self) -> bool:
         return (
             self.listed
+            or self.adds
             or Verdict.NONDETERMINISTIC in self.verdicts.values()
             or Verdict.RAISES in self.verdicts.values()
         )

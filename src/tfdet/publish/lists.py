@@ -37,6 +37,10 @@ class Facts:
         """Facts as they are: what looks like rich's markup in a record or a claim is text."""
         self._rows.append([Text(visible(cell)) if isinstance(cell, str) else cell for cell in row])
 
+    @property
+    def empty(self) -> bool:
+        return not self._rows
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         rows = [self._header, *self._rows] if any(self._header) else self._rows
         widths = [max(map(_widest, column)) for column in zip(self._header, *self._rows, strict=True)]

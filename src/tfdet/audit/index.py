@@ -1,0 +1,228 @@
+"""Wheels from the package index, by pip and its settings: those that environments lock, and any NAME==VERSION.
+
+They are kept in the cache, under their own names; nothing half made is ever found there.  Nothing is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from filelock import FileLock
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
+
+from tfdet.audit.wheels import Wheel, sha256
+from tfdet.base import console
+from tfdet.base.errors import DataError, RunFailed, TfdetError, UsageError
+from tfdet.base.paths import Project, cache_dir
+from tfdet.matrix.models import Environment
+
+# pip takes a wheel of any of these, newest first; the scanner reads libraries of x86-64 Linux only.
+_PLATFORMS = (*(f"manylinux_2_{minor}" for minor in range(50, 4, -1)), "manylinux2014", "manylinux2010", "manylinux1",
+              "linux")  # fmt: skip
+_HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
+_PYTHONS = (_HERE, *(python for python in ("3.13", "3.12", "3.11", "3.10", "3.9", "3.8", "3.7", "3.6", "3.14")
+                     if python != _HERE))  # fmt: skip
+"""Whose wheels are looked for: the GPU code is the same in all, and any that there is will do."""
+_TOLD = 6  # versions that an error names
+
+
+class _NoSuchWheel(TfdetError):
+    """The index has none for this Python; `versions` are those that it has one of."""
+
+    def __init__(self, versions: list[str]) -> None:
+        super().__init__("no such wheel")
+        self.versions = versions
+
+
+def environment_wheel(project: Project, key: str, environment: Environment) -> Wheel:
+    """The GPU build that `key` installs, from the cache or from the package index.
+
+    UsageError: the environment is an image only.  RunFailed: no network, no such wheel, no space.
+    """
+    if environment.pip is None:
+        raise UsageError(
+            f"{key} is an image, not a wheel",
+            "Copy its TensorFlow out of the image and give its folder: tfdet audit DIRECTORY.",
+        )
+    requirement = Requirement(environment.pip.gpu)
+    hashes = _locked_hashes(project.lock(key, "gpu"), requirement.name, str(requirement.specifier))
+    folder = _folder()
+    with FileLock(folder / f".{key}.lock"):
+        found = _cached(folder, requirement, environment.pip.python, hashes)
+        return found or _locked(folder, requirement, environment.pip.python, hashes)
+
+
+def requirement(text: str) -> Requirement:
+    """NAME==VERSION; UsageError where it is anything else, for two versions are two builds."""
+    try:
+        asked = Requirement(text)
+        (pin,) = asked.specifier
+        Version(pin.version)
+    except (InvalidRequirement, InvalidVersion, ValueError) as error:
+        raise UsageError(f"{text}: not one version of one package", "Name it as in torch==2.14.1.") from error
+    if pin.operator != "==" or asked.url or asked.marker:
+        raise UsageError(f"{text}: not one version of one package", "Name it as in torch==2.14.1.")
+    return asked
+
+
+def any_wheel(asked: Requirement) -> Wheel:
+    """A wheel of this version for x86-64 Linux, from the cache or from where pip's settings say.
+
+    RunFailed: no network, no such version, no space.
+    """
+    folder = _folder()
+    pinned = f"{asked.name}{asked.specifier}"
+    with FileLock(folder / f".{canonicalize_name(asked.name)}{asked.specifier}.lock"):
+        if found := _kept(folder, asked):
+            console.note(f"taking {found.path.name} from {folder}")
+            return found
+        console.note(f"bringing {pinned} (once; nothing is installed)")
+        versions: dict[str, None] = {}
+        for python in _PYTHONS:
+            try:
+                return _download(folder, pinned, [pinned], python)
+            except _NoSuchWheel as error:
+                versions.update(dict.fromkeys(error.versions))
+    raise _not_there(asked, list(versions))
+
+
+def _folder() -> Path:
+    folder = cache_dir() / "wheels"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _kept(folder: Path, asked: Requirement) -> Wheel | None:
+    """What was brought before.  It was moved here whole; a local version (+cu126) has to be asked for as such."""
+    (pin,) = asked.specifier
+    wanted = canonicalize_name(asked.name), Version(pin.version)
+    return next(
+        (Wheel(path, sha256(path)) for path in sorted(folder.glob("*.whl")) if _speaks_of(path) == wanted), None
+    )
+
+
+def _speaks_of(path: Path) -> tuple[str, Version] | None:
+    try:
+        name, version, *_ = parse_wheel_filename(path.name)
+    except InvalidWheelFilename:
+        return None
+    return name, version
+
+
+def _not_there(asked: Requirement, versions: list[str]) -> RunFailed:
+    pinned = f"{asked.name}{asked.specifier}"
+    if versions:
+        newest = sorted(versions, key=Version, reverse=True)
+        more = " ..." if len(newest) > _TOLD else ""
+        return RunFailed(
+            f"{pinned}: no such version has a wheel for x86-64 Linux where pip looks",
+            f"There are {', '.join(newest[:_TOLD])}{more}. A build from another index is found where pip's settings "
+            "name it: PIP_EXTRA_INDEX_URL, PIP_FIND_LINKS.",
+        )
+    return RunFailed(
+        f"{pinned}: no wheel of {asked.name} for x86-64 Linux where pip looks",
+        "Is the name right? Of some packages the index has the sources alone: build its wheel, or bring the one that "
+        "its authors publish elsewhere, and give the path: tfdet audit WHEEL.",
+    )
+
+
+def _locked_hashes(lock: Path, name: str, pin: str) -> list[str]:
+    """The SHA-256 of every wheel of this version, as the lock file has them."""
+    try:
+        text = lock.read_text("utf-8")
+    except OSError as error:
+        raise DataError(f"{lock}: {error.strerror}", "Make it: scripts/lock.") from error
+    entry = re.search(rf"^{re.escape(name + pin)} \\\n((?:    --hash=sha256:[0-9a-f]{{64}}(?: \\)?\n)+)", text, re.M)
+    if entry is None:
+        raise DataError(f"{lock}: {name}{pin} is not pinned there", "Make it anew: scripts/lock.")
+    return re.findall(r"sha256:([0-9a-f]{64})", entry[1])
+
+
+def _cached(folder: Path, requirement: Requirement, python: str, hashes: list[str]) -> Wheel | None:
+    version = str(requirement.specifier).removeprefix("==")
+    tag = f"cp{python.replace('.', '')}"
+    for path in folder.glob(f"{requirement.name.replace('-', '_')}-{version}-{tag}-*.whl"):
+        digest = sha256(path)
+        if digest in hashes:
+            return Wheel(path, digest)
+        path.unlink()  # it was brought whole: since then somebody changed it
+    return None
+
+
+def _locked(folder: Path, requirement: Requirement, python: str, hashes: list[str]) -> Wheel:
+    pinned = f"{requirement.name}{requirement.specifier}"
+    console.note(f"bringing {pinned} for CPython {python} (once, 0.3 to 0.9 GiB)")
+    with tempfile.TemporaryDirectory(prefix=".part-", dir=folder) as part:
+        wanted = Path(part, "requirement.txt")
+        wanted.write_text(" ".join([pinned, *(f"--hash=sha256:{digest}" for digest in hashes)]) + "\n", "utf-8")
+        # The lock says which; what bounds a user's own pip does not.
+        unbound = {"PIP_CONSTRAINT": os.devnull}
+        try:
+            return _download(folder, pinned, ["--require-hashes", "--requirement", str(wanted)], python, unbound)
+        except _NoSuchWheel as error:
+            advice = "Give a wheel's path instead: tfdet audit WHEEL."
+            raise RunFailed(f"{pinned}: the package index has no such wheel", advice) from error
+
+
+def _download(folder: Path, pinned: str, wanted: Sequence[str], python: str, environ: Mapping[str, str] = {}) -> Wheel:
+    with tempfile.TemporaryDirectory(prefix=".part-", dir=folder) as part:
+        _pip_download(pinned, wanted, python, Path(part), environ)
+        wheel = next(Path(part).glob("*.whl"))
+        wheel.replace(folder / wheel.name)
+    path = folder / wheel.name
+    return Wheel(path, sha256(path))
+
+
+def _pip_download(pinned: str, wanted: Sequence[str], python: str, into: Path, environ: Mapping[str, str]) -> None:
+    """pip checks hashes, shows its progress on our standard error, and resumes a connection that was cut."""
+    version = python.replace(".", "")
+    abi = f"cp{version}m" if int(version) < 38 else f"cp{version}"
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir"]
+    command += ["--disable-pip-version-check", "--resume-retries", "5", "--retries", "2", *wanted, "--dest", str(into)]
+    command += ["--implementation", "cp", "--python-version", python, "--abi", abi]
+    for platform in _PLATFORMS:
+        command += ["--platform", f"{platform}_x86_64"]
+    # Where the wheel is to be is room for it; the folder for temporary files is often memory.
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, "TMPDIR": str(into), **environ},
+        stdout=sys.stderr,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    said: list[str] = []
+    assert process.stderr is not None
+    for line in process.stderr:
+        said.append(line)
+    if process.wait():
+        raise _why("".join(said), pinned)
+
+
+def _why(said: str, pinned: str) -> TfdetError:
+    """What pip's messages mean."""
+    if "No space left" in said:
+        return RunFailed("the disk is full", f"Free a gigabyte or two for {cache_dir()}.")
+    if "HASHES" in said:
+        return DataError(f"{pinned}: what was brought is not what the lock file names", "Nothing was kept. Try again.")
+    if re.search(r"connection|timed out|name resolution|network|proxy", said, re.I):
+        return RunFailed(
+            f"{pinned} cannot be brought: no connection to the package index",
+            "Carry the wheel here and give its path: tfdet audit WHEEL.",
+        )
+    if "conflicting dependencies" in said:  # of one package without what it depends on
+        return RunFailed(
+            f"{pinned}: a constraint of pip's settings forbids it",
+            "See pip config list; with PIP_CONSTRAINT=/dev/null in the environment none holds.",
+        )
+    if found := re.search(r"\(from versions: ([^)]*)\)", said):
+        return _NoSuchWheel([version for version in found[1].split(", ") if version != "none"])
+    cause = next((line for line in said.splitlines() if line.startswith("ERROR")), "pip failed")
+    return RunFailed(f"{pinned}: {cause.removeprefix('ERROR: ')}", "Give a wheel's path instead: tfdet audit WHEEL.")

@@ -1,0 +1,189 @@
+"""`tfdet audit` of what is no environment: any version of any package, cubins that a compiler keeps; what changed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import audit_builds as make
+import pytest
+from audit_files import DATA, cubin
+
+from tfdet.audit.cubin import built_for
+from tfdet.audit.elf import read_elf
+from tfdet.base.errors import Exit
+from tfdet.base.paths import Project
+
+TRITON = DATA / "triton"
+"""What Triton 3.9.0 kept (TRITON_DISABLE_LINE_INFO=1, sm_90, four warps, BLOCK=256) of two kernels:
+
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(out, tl.sum(tl.load(x + i, mask=i < n, other=0.0)))            # total_by_atomics
+    tl.store(out + i, 2.0 * tl.load(x + i, mask=i < n), mask=i < n)              # twice
+"""
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(checkout: Project, tmp_path: Path) -> Run:
+    """run(arguments): `tfdet audit`, where pip finds what lies in tmp_path/index, and nothing else."""
+
+    def call(*arguments: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
+        index = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "index"), "PIP_CONSTRAINT": ""}
+        return make.tfdet_audit(checkout, tmp_path, *arguments, **{**index, **env})
+
+    (tmp_path / "index").mkdir()
+    return call
+
+
+@pytest.fixture
+def published(tmp_path: Path) -> Path:
+    """fast_kernels 1.0 and 2.0, for CPython 3.8 alone; 2.0 has one more kernel."""
+    one = make.library(tmp_path / "one.so", make.one_kernel()).read_bytes()
+    two = make.library(tmp_path / "two.so", make.one_kernel(make.STRANGER)).read_bytes()
+    tag = "cp38-cp38-manylinux_2_24_x86_64"
+    old = make.wheel(tmp_path / "index", {"fast/one.so": one}, "1.0", "fast_kernels", tag)
+    make.wheel(tmp_path / "index", {"fast/one.so": one, "fast/two.so": two}, "2.0", "fast_kernels", tag)
+    return old
+
+
+def test_a_version_of_a_package_is_brought_once_and_nothing_is_installed(
+    run: Run, published: Path, tmp_path: Path
+) -> None:
+    done = run("fast-kernels==1.0", "--json")
+    assert done.returncode == Exit.OK, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["target"], found["environment"], found["faults"]) == ("fast-kernels==1.0", None, [])
+    assert found["wheel"]["file"] == published.name
+    assert [kernel["name"] for kernel in found["kernels"]] == [make.CROP]
+    again = run("fast-kernels==1.0", "--json", PIP_FIND_LINKS=str(tmp_path / "nothing"))
+    assert again.stdout == done.stdout, again.stderr
+    assert not list((tmp_path / "cache" / "tfdet" / "wheels").glob(".part-*"))
+    assert not list(tmp_path.rglob("site-packages"))
+    assert f"fast-kernels==1.0: {published.name}" in run("fast-kernels==1.0").stdout
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "said"),
+    [
+        ("fast-kernels==3.0", Exit.RUN_FAILED, "There are 2.0, 1.0."),
+        ("fast-kernel==1.0", Exit.RUN_FAILED, "Is the name right?"),
+        ("fast-kernels>=1.0", Exit.USAGE, "Name it as in torch==2.14.1"),
+        ("fast-kernels==1.*", Exit.USAGE, "Name it as in torch==2.14.1"),
+        ("fast-kernels=1.0", Exit.USAGE, "or package==version is called"),
+    ],
+)
+def test_a_version_that_cannot_be_had_is_told(run: Run, published: Path, asked: str, code: Exit, said: str) -> None:
+    done = run(asked)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_without_a_network_it_says_what_to_do(run: Run) -> None:
+    nowhere = {"PIP_NO_INDEX": "0", "PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_FIND_LINKS": ""}
+    done = run("fast-kernels==1.0", **nowhere)
+    assert done.returncode == Exit.RUN_FAILED
+    assert "no connection to the package index" in done.stderr
+
+
+def test_the_constraints_of_pips_settings_hold_and_are_named(run: Run, published: Path, tmp_path: Path) -> None:
+    (tmp_path / "bounds.txt").write_text("fast-kernels<2\n")
+    done = run("fast-kernels==2.0", PIP_CONSTRAINT=str(tmp_path / "bounds.txt"))
+    assert done.returncode == Exit.RUN_FAILED
+    assert "a constraint of pip's settings forbids it" in done.stderr
+    assert run("fast-kernels==2.0").returncode == Exit.OK
+
+
+def test_a_package_without_gpu_code_is_told(run: Run, tmp_path: Path) -> None:
+    host = make.library(tmp_path / "host.so", None).read_bytes()
+    make.wheel(tmp_path / "index", {"slow/host.so": host}, "1.0", "slow")
+    make.wheel(tmp_path / "index", {"pure/__init__.py": b""}, "1.0", "pure", "py3-none-any")
+    slow, pure = run("slow==1.0"), run("pure==1.0")
+    assert (slow.returncode, pure.returncode) == (Exit.USAGE, Exit.USAGE)
+    assert "slow==1.0: no GPU code in any of its 1 libraries: a CPU build" in slow.stderr
+    assert "no shared library in it" in pure.stderr
+    assert "in packages it requires" in pure.stderr
+
+
+@pytest.mark.parametrize("arch", [70, 80, 90])
+def test_a_cubin_says_what_it_is_built_for(arch: int) -> None:
+    assert built_for(read_elf(memoryview(cubin(arch)))) == arch
+
+
+def test_a_cubin_of_cuda_13_says_it_elsewhere() -> None:
+    content = (TRITON / "twice.cubin").read_bytes()
+    assert content[8] == 8  # the version of the format
+    assert built_for(read_elf(memoryview(content))) == 90
+
+
+def judged(done: subprocess.CompletedProcess[str]) -> dict[tuple[str, str, str], str]:
+    assert done.returncode == Exit.OK, done.stderr
+    return {(k["library"], k["arch"], k["name"]): k["order_dependent"] for k in json.loads(done.stdout)["kernels"]}
+
+
+def test_a_cache_folder_of_triton(run: Run, tmp_path: Path) -> None:
+    for name in ("total_by_atomics", "twice"):
+        folder = tmp_path / "cache-of-triton" / name.upper()
+        folder.mkdir(parents=True)
+        for suffix in (".cubin", ".ptx"):
+            shutil.copy(TRITON / f"{name}{suffix}", folder)
+        (folder / f"{name}.ttir").write_text("module {}\n")
+    done = run("cache-of-triton", "--json")
+    assert judged(done) == {("TOTAL_BY_ATOMICS/total_by_atomics.cubin", "sm_90", "total_by_atomics"): "yes"}
+    found = json.loads(done.stdout)
+    assert found["architectures"] == {"sass": ["sm_90"], "ptx": []}  # the PTX beside them is what they are made of
+    assert [*found["kernel_counts"].values()] == [{"sm_90": 1}, {"sm_90": 1}]
+    shown = run("cache-of-triton").stdout
+    assert "total_by_atomics" in shown
+    assert "twice" not in shown
+
+
+def test_gpu_code_that_is_a_file_by_itself(run: Run, tmp_path: Path) -> None:
+    assert judged(run(TRITON / "total_by_atomics.ptx", "--json")) == {
+        (str(TRITON / "total_by_atomics.ptx"), "compute_90", "total_by_atomics"): "yes"
+    }
+    assert judged(run(TRITON / "total_by_atomics.cubin", TRITON / "twice.cubin", "--json")) == {
+        (str(TRITON / "total_by_atomics.cubin"), "sm_90", "total_by_atomics"): "yes"
+    }
+    assert "yes" in judged(run(DATA / "golden" / "tf2.21.fatbin", "--json")).values()
+    cut = tmp_path / "cut.cubin"
+    cut.write_bytes((TRITON / "twice.cubin").read_bytes()[:2000])
+    done = run(cut)
+    assert done.returncode == Exit.USAGE
+    assert "cut.cubin: at offset " in done.stderr
+
+
+def test_cubins_in_a_wheel(run: Run, tmp_path: Path) -> None:
+    members = {f"compiled/{path.name}": path.read_bytes() for path in TRITON.iterdir()}
+    make.wheel(tmp_path / "index", members, "1.0", "compiled", "py3-none-any")
+    assert judged(run("compiled==1.0", "--json")) == {
+        ("compiled/total_by_atomics.cubin", "sm_90", "total_by_atomics"): "yes"
+    }
+
+
+def test_what_changed_since_another_version_in_one_command(run: Run, published: Path) -> None:
+    done = run("fast-kernels==2.0", "--against", "fast-kernels==1.0", "--json")
+    assert done.returncode == Exit.OK, done.stderr
+    found = json.loads(done.stdout)
+    assert len(found["kernels"]) == 2
+    assert found["difference"]["appeared"] == {"tensorflow::NobodyKnowsIt": 1}
+    assert json.loads(run("--diff", published, "fast-kernels==2.0", "--json").stdout)["went"] == {}
+    shown = run("fast-kernels==1.0", "--against", "fast-kernels==2.0").stdout
+    assert "fast-kernels==2.0 → fast-kernels==1.0" in shown
+    assert "order-dependent kernels that went\n  tensorflow::NobodyKnowsIt (1)" in shown
+    assert "architecture" in shown  # the audit itself, too
+    stored = run("fast-kernels==1.0", "--against", "torch2.8")
+    assert "torch2.8 → fast-kernels==1.0" in stored.stdout, stored.stderr
+
+
+def test_nothing_is_compared_with_what_could_not_be_read(run: Run, published: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.so").write_bytes(b"\x7fELF")
+    for done in (run(published, "--against", "bad.so"), run("--diff", "bad.so", published)):
+        assert done.returncode == Exit.USAGE
+        assert "bad.so: at offset 0: not an ELF file" in done.stderr
+        assert "not compared" in done.stderr
+        assert not done.stdout
