@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from test_trace_locate import Scripted
+from traces import Hand
+
 from tfdeterminism.trace.analyse.schedules import Schedules
 
 
@@ -28,3 +31,31 @@ def test_runs_are_told_apart_by_what_varies(tmp_path: Path) -> None:
     assert line.startswith("kernel UnsortedSegmentCustomKernel: 16,384 atomics of line 4865 of its PTX at 32 addresses")
     assert line.endswith("rounding (a sum of floats)")
     assert Schedules().environment(3) is None
+
+
+def test_a_difference_that_never_reaches_the_weights_is_found(tmp_path: Path) -> None:
+    """The gradient's last bit goes with the order of the atomics, and the update rounds it away."""
+
+    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
+        hand.weights = "abcd"  # type: ignore[attr-defined]
+        if level == "none":
+            return
+        keys = [hand.op("weight", "weight", function="", kind=level.rstrip("s"))]
+        if level == "ops":
+            keys = [hand.op("MatMul"), hand.op("atomics", "CropAndResizeGradImage")]
+            keys.append(hand.op("rounded", "AssignSubVariableOp", tuple(keys)))
+        for key in keys:
+            hand.record(key, (key, run if [key] == keys[1:-1] else 0), 0)
+
+    def searched(name: str, **options: Any) -> Scripted:
+        (tmp_path / name).mkdir()
+        search = Scripted(tmp_path / name, script, runs=3, **options)
+        search.search()
+        return search
+
+    found = searched("schedules", schedules=Schedules("VGPU_SCHEDULE", ["serial", "reverse", "random:1"])).found
+    assert (found.code, [one["op_type"] for one in found.culprits]) == (1, ["CropAndResizeGradImage"])
+    assert found.findings[0].startswith("weights and losses agree")
+    assert found.findings[-1] == "final weights: bit-identical to those of an untraced run"
+    without = searched("without")
+    assert (without.found.code, "ops" in dict(without.asked)) == (0, False)

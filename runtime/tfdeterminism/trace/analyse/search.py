@@ -101,6 +101,9 @@ class Search(object):
             return self._among_ops(self._steps)
         if weights is None and not self._digests("none"):  # no weights: a loss alone tells little
             return self._among_ops(self._steps)
+        if weights is None and self._schedules:
+            self._found("weights and losses agree: a small difference may round away before it reaches them")
+            return self._among_ops(self._steps)
         if weights is None or weights.reach and not weights.culprits:
             return weights
         return self._descend(weights) or weights

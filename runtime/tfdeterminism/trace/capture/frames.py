@@ -11,6 +11,7 @@ _HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 _PACKAGES = ("tensorflow", "tensorflow_core", "keras", "tf_keras", "tensorflow_estimator", "numpy", "horovod", "torch",
              "torchvision")
 _known = {}
+_folders = {}
 
 
 def is_user(path):
@@ -27,12 +28,13 @@ def _generated(path):
 
 
 def _foreign():
-    folders = [_HERE] + [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    for name in _PACKAGES:
-        path = getattr(sys.modules.get(name), "__file__", None)
-        if path:
-            folders.append(os.path.dirname(os.path.abspath(path)))
-    return tuple(folder + os.sep for folder in folders + [os.path.realpath(one) for one in folders])
+    """Folders of what is not the program's, by which of the packages have been imported so far."""
+    files = tuple(getattr(sys.modules.get(name), "__file__", None) for name in _PACKAGES)
+    if files not in _folders:
+        folders = [_HERE] + [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+        folders += [os.path.dirname(os.path.abspath(path)) for path in files if path]
+        _folders[files] = tuple(folder + os.sep for folder in folders + [os.path.realpath(one) for one in folders])
+    return _folders[files]
 
 
 def of_op(op):

@@ -1,0 +1,23 @@
+"""Whose a file is: the user's program's, or a package's that may be imported at any time."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tfdeterminism.trace.capture import frames
+
+
+def test_a_package_is_known_from_its_import_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "horovod", raising=False)
+    package = tmp_path / "horovod"
+    assert frames.is_user(str(package / "early.py"))
+    late = ModuleType("horovod")
+    late.__file__ = str(package / "__init__.py")
+    monkeypatch.setitem(sys.modules, "horovod", late)
+    assert not frames.is_user(str(package / "late.py"))
+    assert frames.is_user(str(tmp_path / "train.py"))
+    assert not frames.is_user(pytest.__file__)
