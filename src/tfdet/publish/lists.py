@@ -37,13 +37,18 @@ class Facts:
         """Facts as they are: what looks like rich's markup in a record or a claim is text."""
         self._rows.append([Text(visible(cell)) if isinstance(cell, str) else cell for cell in row])
 
+    def head(self, title: str) -> None:
+        """Of the rows below it: on a line of its own, whatever the columns' widths."""
+        self._rows.append([Text(visible(title), "bold")])
+
     @property
     def empty(self) -> bool:
         return not self._rows
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         rows = [self._header, *self._rows] if any(self._header) else self._rows
-        widths = [max(map(_widest, column)) for column in zip(self._header, *self._rows, strict=True)]
+        whole = [row for row in self._rows if len(row) == len(self._header)]
+        widths = [max(map(_widest, column)) for column in zip(self._header, *whole, strict=True)]
         room = options.max_width - _GAP * (len(widths) - 1)
         if sum(widths) - max(widths) + min(max(widths), _FOLDED) > room:
             yield from self._one_by_one()
@@ -51,11 +56,15 @@ class Facts:
         while sum(widths) > room:
             widths[widths.index(max(widths))] -= 1
         for row in rows:
-            yield from _lines(console, row, widths)
+            yield from _lines(console, row, widths if len(row) == len(widths) else [options.max_width])
 
     def _one_by_one(self) -> Iterator[RenderableType]:
         names = [column.plain.strip() for column in self._header]
-        for first, second, *others in self._rows:
+        for row in self._rows:
+            if len(row) < len(names):
+                yield row[0]
+                continue
+            first, second, *others = row
             named = zip(names[2:], others, strict=True)
             told = [Text.assemble((f"{name}: " if name else "", "dim"), cell) for name, cell in named if cell]
             yield Text.assemble((first.plain, "bold"), "  ", second)

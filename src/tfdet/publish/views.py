@@ -139,7 +139,7 @@ def _by_mark(found: Status, measured: Sequence[StatusCell]) -> Facts:
     before = ""
     for (source, solution, device), mine in rows.items():
         if source != before:
-            table.add(Text(source, style="bold"), "", "")
+            table.head(source)
             before = source
         said = Text()
         for verdict in dict.fromkeys(c.cell.verdict for c in mine):

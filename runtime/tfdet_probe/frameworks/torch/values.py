@@ -38,6 +38,8 @@ def _arrays(leaf):
     if tensor.is_quantized:
         return arrays(tensor.int_repr())
     tensor = tensor.cpu().resolve_conj().resolve_neg()
+    if hasattr(torch, "_efficientzerotensor") and tensor._is_zerotensor():  # zeros that nobody stored
+        tensor = tensor.clone()
     if tensor.dtype in _AS_INTEGERS:
         return [tensor.contiguous().view(_AS_INTEGERS[tensor.dtype]).numpy()]
     return [tensor.numpy()]
