@@ -69,7 +69,7 @@ PATCHES = collections.OrderedDict([
     _patch("tensor-scatter-nd", ["tensor-scatter-nd-add", "tensor-scatter-nd-sub", "tensor-scatter-nd-update"],
            scatter.install_tensor_scatter, before=(2, 7),
            note="of several updates of one place the last wins; minima and maxima have no order"),
-    _patch("resource-scatter", ["resource-scatter-ops"], variables.install_resource, before=(2, 7),
+    _patch("resource-scatter", ["resource-scatter-ops"], variables.install_resource, before=(2, 8),
            note="repeated indices are made one first, for sparse optimizers too; of several values the last wins"),
     _patch("ref-scatter", ["scatter-ref-ops"], variables.install_ref, before=(2, 8),
            note="as with resource variables; from 2.8 on TensorFlow refuses these ops"),
