@@ -239,8 +239,8 @@ class PtxFlow:
         return _MEMORY.get(name, "")
 
     def _unread(self, at: int) -> bool:
-        """Does nothing use what the instruction writes?"""
-        result = _WORD.search(self._operands(at)[0])
+        """Does nothing use what the instruction writes?  Damaged code may name no operand at all."""
+        result = _WORD.search(b"".join(self._operands(at)[:1]))
         return result is None or len(re.findall(re.escape(result[0]) + rb"(?![\w$])", self.body)) == 1
 
     def sources(self, at: int) -> list[bytes]:
@@ -256,8 +256,8 @@ class PtxFlow:
         return _ROLES.get(name, "unknown")
 
     def condition(self, at: int) -> bytes | None:
-        if self.opcodes[at].startswith(b"selp."):
-            return self._operands(at)[-1]
+        if self.opcodes[at].startswith(b"selp.") and (operands := self._operands(at)):
+            return operands[-1]
         guard = _GUARD.search(self.body, max(0, self.offsets[at] - _GUARD_LENGTH), self.offsets[at])
         return guard[1] if guard else None
 
