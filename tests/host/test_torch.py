@@ -163,6 +163,19 @@ def test_other_inputs_never_pass_for_a_difference(torch_python: Path, copy: Proj
     assert error is not None and error.message.startswith("its inputs are not those of the first process")
 
 
+ZEROS = """
+import torch
+from tfdet_probe.frameworks.torch import values
+print(values.arrays([torch._efficientzerotensor((2,))])[0].tolist())
+"""
+
+
+@pytest.mark.tensorflow
+def test_zeros_that_nobody_stored_have_bytes(torch_python: Path, checkout: Project) -> None:
+    """The gradient of sgn is made of them."""
+    assert inside(torch_python, checkout, ZEROS) == "[0.0, 0.0]"
+
+
 STARTED = """
 import tfdet_probe.frameworks as frameworks
 adapter = frameworks.find("torch")
