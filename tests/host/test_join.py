@@ -13,8 +13,9 @@ import pytest
 from tfdet.base.paths import Project
 from tfdet.engines.venv import as_pip_is_told
 from tfdet.matrix.confirmed import Readings, faults, lines, reading
+from tfdet.matrix.devices import CPU
 from tfdet.matrix.ops import Entry, Op, load_ops
-from tfdet.publish.join import Row, joins
+from tfdet.publish.join import Place, Row, joins
 from tfdet.publish.recipe import recipe_text, remaining_rows
 from tfdet.verdicts.infer import Verdict
 from tfdet.verdicts.read import load_status
@@ -28,12 +29,24 @@ def status(checkout: Project) -> Status:
     return load_status(checkout)
 
 
-def row(documented: list[Entry], none: Verdict, uda: Verdict, tolerance: float = 0.0) -> Row:
+H100 = "nvidia-h100"
+
+
+def row(
+    documented: list[Entry],
+    none: Verdict,
+    uda: Verdict,
+    tolerance: float = 0.0,
+    on_gpu: tuple[Verdict, Verdict] | None = None,
+) -> Row:
     op = Op(
         key="an-op", name="an_op", variant="", samples=1, dtype="float32", backward=True, tolerance=tolerance,
         reached=["an_op"], tags=[],
     )  # fmt: skip
-    return Row(op, "torch-an-op", documented, [], {"none": none, "UDA": uda})
+    verdicts = {Place(CPU, "none"): none, Place(CPU, "UDA"): uda}
+    if on_gpu:
+        verdicts |= {Place(H100, "none"): on_gpu[0], Place(H100, "UDA"): on_gpu[1]}
+    return Row(op, "torch-an-op", documented, [], verdicts)
 
 
 CUDA = Entry(api="torch.an_op", says="raises", devices=["gpu"], backward=True, modes=[])
@@ -63,12 +76,57 @@ def test_what_does_not_fit(made: Row, words: list[str]) -> None:
     assert all(word in text for word, (_, text) in zip(words, found, strict=True))
 
 
+CARD_CALM = CALM.model_copy(update={"backward": False})
+
+
+@pytest.mark.parametrize(
+    ("documented", "on_gpu", "kind", "words"),
+    [
+        ([], (DIFFERS, EQUAL), "gpu-differs", "it differs on nvidia-h100; the documentation names it for no GPU"),
+        ([CUDA], (DIFFERS, RAISES), None, ""),
+        ([CARD_CALM], (DIFFERS, Verdict.DETERMINISTIC), None, ""),
+        ([CARD_CALM], (EQUAL, EQUAL), None, ""),
+        (
+            [CARD_CALM],
+            (DIFFERS, DIFFERS),
+            "gpu-differs-under",
+            "it differs on nvidia-h100 under UDA; the documentation says deterministic",
+        ),
+        (
+            [CARD_CALM],
+            (EQUAL, RAISES),
+            "gpu-raises",
+            "it raises on nvidia-h100 under UDA; the documentation says deterministic",
+        ),
+        (
+            [],
+            (EQUAL, RAISES),
+            "gpu-raises",
+            "it raises on nvidia-h100 under UDA; the documentation names it for no GPU",
+        ),
+        (
+            [CUDA],
+            (DIFFERS, Verdict.TOO_FEW),
+            "gpu-no-error",
+            "it does not raise on nvidia-h100 under UDA; the documentation says raises",
+        ),
+        ([CUDA], (Verdict.UNSUPPORTED, Verdict.UNSUPPORTED), None, ""),
+    ],
+)
+def test_what_a_gpu_shows_is_held_against_what_the_lists_say_of_gpus(
+    documented: list[Entry], on_gpu: tuple[Verdict, Verdict], kind: str | None, words: str
+) -> None:
+    found = row(documented, EQUAL, EQUAL, 1e-12 if documented else 0.0, on_gpu)
+    assert list(found.disagreements("UDA")) == ([(kind, words)] if kind else [])
+    assert found.told == bool(documented or on_gpu[0] is DIFFERS or on_gpu[1] in (DIFFERS, RAISES))
+
+
 def test_every_op_has_its_row(checkout: Project, status: Status) -> None:
     found = {join.environment: join for join in joins(checkout.matrix, status, "torch")}
-    assert {"torch2.0", KEY, "torch2.15"} <= found.keys()
+    assert {"torch2.0", "torch2.11", KEY, "torch2.15"} <= found.keys()
     join = found[KEY]
-    assert (join.environment, len(join.rows), sum(number for _, number in join.coverage)) == (KEY, 702, 702)
-    assert join.solutions == ["none", "UDA", "ONETHREAD"]
+    assert (join.environment, len(join.rows), sum(number for _, number in join.coverage[CPU])) == (KEY, 702, 702)
+    assert join.places == [Place(CPU, solution) for solution in ("none", "UDA", "ONETHREAD")]
     rows = {row.op.key: row for row in join.told}
     assert rows["cumsum"].words == "raises (CUDA)"
     assert rows["scatter-reduce-prod"].words == "raises (CUDA, reduce='prod')"
@@ -84,9 +142,12 @@ def test_each_environment_has_a_table_of_its_own(checkout: Project) -> None:
 
 
 def test_every_disagreement_was_looked_up_in_the_sources(checkout: Project, status: Status) -> None:
+    """Those of the lists and of processors; what a card showed may stand there before anybody could read why."""
     for join in joins(checkout.matrix, status, "torch"):
-        assert join.unread == [], f"{join.environment}: add what its sources say to confirmed.toml, then scripts/ops"
-        assert all(found.places and len(found.read) > 40 for found in join.disagreements)
+        found = [one for one in join.disagreements if not one.kind.startswith("gpu-")]
+        unread = [one.row.op.key for one in found if not one.read]
+        assert unread == [], f"{join.environment}: add what its sources say to confirmed.toml, then scripts/ops"
+        assert all(one.places and len(one.read) > 40 for one in found)
 
 
 def test_a_place_is_the_first_line_below_another(tmp_path: Path) -> None:

@@ -16,7 +16,11 @@ from pydantic import Field, ValidationError
 from tfdet.base.errors import DataError
 from tfdet.matrix.models import Model, Text
 
-Kind = Literal["tolerance", "gradient", "differs", "differs-under", "raises", "documentation"]
+Kind = Literal[
+    "tolerance", "gradient", "documentation",
+    "differs", "differs-under", "raises", "no-error",
+    "gpu-differs", "gpu-differs-under", "gpu-raises", "gpu-no-error",
+]  # fmt: skip
 
 # Where a wheel has files of the repository that are no Python.
 _PACKAGED = {"tools/autograd/": "torchgen/packaged/autograd/", "aten/src/ATen/": "torchgen/packaged/ATen/"}

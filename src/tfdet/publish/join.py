@@ -3,30 +3,48 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 from tfdet.matrix import confirmed, ops
 from tfdet.matrix.confirmed import Kind
-from tfdet.matrix.devices import CPU
-from tfdet.matrix.models import NONE
+from tfdet.matrix.devices import CPU, GPU
+from tfdet.matrix.models import NONE, Device
 from tfdet.publish import audit_tables
 from tfdet.publish.marks import with_numbers
 from tfdet.verdicts.infer import CellKey, Verdict
 from tfdet.verdicts.status import Status
 
 
+class Place(NamedTuple):
+    """Where something was measured.  device: `cpu`, or the model of a GPU."""
+
+    device: str
+    solution: str
+
+    @property
+    def word(self) -> Device:
+        """Under which the documentation speaks of the device."""
+        return CPU if self.device == CPU else GPU
+
+    @property
+    def title(self) -> str:
+        """CPU, none; nvidia-h200, UDA."""
+        return f"{'CPU' if self.device == CPU else self.device}, {self.solution}"
+
+
 @dataclass(frozen=True)
 class Row:
-    """documented: the entries that mean it.  measured: on a CPU, a mark a solution.  binary: what its kernels hold."""
+    """documented: the entries that mean it.  measured: a mark a place.  binary: what its kernels hold."""
 
     op: ops.Op
     source: str
     documented: list[ops.Entry]
     measured: list[str]
-    verdicts: dict[str, Verdict]
+    verdicts: dict[Place, Verdict]
     binary: str = ""
 
     @property
@@ -53,8 +71,7 @@ class Row:
         return "; ".join(dict.fromkeys(_words(entry) for entry in self.documented))
 
     def disagreements(self, solution: str) -> Iterator[tuple[Kind, str]]:
-        """Where two lists, or a list and what was measured, say different things."""
-        on_cpu = [entry for entry in self.documented if CPU in entry.devices]
+        """Where two lists, or a list and what was measured, say different things.  solution: of which they speak."""
         if self.op.tolerance and not self.documented:
             yield (
                 "tolerance",
@@ -62,17 +79,47 @@ class Row:
             )
         if self.op.backward and not self.op.tolerance and any(entry.backward for entry in self.documented):
             yield "gradient", "the documentation names its gradient; its gradient tests let no two runs differ"
-        if self.verdicts[NONE] is Verdict.NONDETERMINISTIC and not on_cpu:
-            yield "differs", "it differs on a CPU; the documentation names it for none"
-        if self.verdicts[solution] is Verdict.NONDETERMINISTIC:
-            yield "differs-under", f"it differs on a CPU under {solution}"
-        if self.verdicts[solution] is Verdict.RAISES and not on_cpu:
-            yield "raises", f"it raises on a CPU under {solution}; the documentation names it for none"
+        for device in dict.fromkeys(place.device for place in self.verdicts):
+            yield from self._unlike(device, solution)
         if any(_apart(one, other) for one in self.documented for other in self.documented):
             yield (
                 "documentation",
                 "one entry of the documentation says that it is deterministic, another that it raises",
             )
+
+    def _unlike(self, device: str, solution: str) -> Iterator[tuple[Kind, str]]:
+        """Where the documentation and what a device showed do not fit; what it says of one kind goes for no other."""
+        at, under = Place(device, NONE), Place(device, solution)
+        says = {entry.says for entry in self.documented if at.word in entry.devices}
+        where, nowhere = (f"on {device}", "no GPU") if at.word == GPU else ("on a CPU", "none")
+        first, second = self.verdicts.get(at), self.verdicts.get(under)
+        if first is Verdict.NONDETERMINISTIC and not says:
+            yield _kind(at, "differs"), f"it differs {where}; the documentation names it for {nowhere}"
+        if second is Verdict.NONDETERMINISTIC:
+            against = f"; the documentation says {' and '.join(sorted(says))}" if says else ""
+            yield _kind(at, "differs-under"), f"it differs {where} under {solution}{against}"
+        if second is Verdict.RAISES and "raises" not in says:
+            told = "says deterministic" if says else f"names it for {nowhere}"
+            yield _kind(at, "raises"), f"it raises {where} under {solution}; the documentation {told}"
+        if second in _NO_ERROR and says == {"raises"}:
+            yield _kind(at, "no-error"), f"it does not raise {where} under {solution}; the documentation says raises"
+
+
+# Verdicts of a device on which an op ran under the lists' solution, and never raised.
+_NO_ERROR = (Verdict.DETERMINISTIC, Verdict.TOO_FEW, Verdict.NOT_SHOWN)
+
+
+def _kind(place: Place, what: Literal["differs", "differs-under", "raises", "no-error"]) -> Kind:
+    """A reading of a processor's kernel explains nothing of a GPU's: it has kinds of its own."""
+    return _OF_GPU[what] if place.word == GPU else what
+
+
+_OF_GPU: dict[str, Kind] = {
+    "differs": "gpu-differs",
+    "differs-under": "gpu-differs-under",
+    "raises": "gpu-raises",
+    "no-error": "gpu-no-error",
+}
 
 
 def _apart(one: ops.Entry, other: ops.Entry) -> bool:
@@ -98,6 +145,7 @@ class Disagreement:
     """read: what PyTorch's sources say of it, by people; empty where nobody looked.  places: (file:line, address)."""
 
     row: Row
+    kind: Kind
     text: str
     read: str
     places: list[tuple[str, str]]
@@ -109,7 +157,7 @@ class Join:
 
     environment: str
     solution: str
-    solutions: list[str]
+    places: list[Place]
     rows: list[Row] = field(repr=False)
     ops: ops.Ops = field(repr=False)
     readings: confirmed.Readings = field(repr=False)
@@ -122,28 +170,28 @@ class Join:
     def disagreements(self) -> list[Disagreement]:
         return [self._read(row, *found) for row in self.rows for found in row.disagreements(self.solution)]
 
-    @property
-    def unread(self) -> list[str]:
-        """The ops with a disagreement of which nobody looked into the sources."""
-        return [found.row.op.key for found in self.disagreements if not found.read]
-
     def _read(self, row: Row, kind: Kind, text: str) -> Disagreement:
         known = self.ops.lines
         found = confirmed.reading(self.readings, known, row.op.key, kind)
         if found is None:
-            return Disagreement(row, text, "", [])
+            return Disagreement(row, kind, text, "", [])
         root = f"{self.readings.repository}/blob/{self.ops.commit}"
         places = [(place.file, known[place.key]) for place in found.places if place.key in known]
         shown = [(f"{file}:{line}", f"{root}/{file}#L{line}") for file, line in places]
         release = self.readings.release
         root = f"{self.readings.repository}/blob/{release}"
         shown += [(f"{c.file}:{c.line} ({release})", f"{root}/{c.file}#L{c.line}") for c in found.code]
-        return Disagreement(row, text, found.finding, shown)
+        return Disagreement(row, kind, text, found.finding, shown)
 
     @cached_property
-    def coverage(self) -> list[tuple[str, int]]:
-        """Of the ops that have samples: how many ran, and why the others did not."""
-        return Counter(_why(row) for row in self.rows).most_common()
+    def devices(self) -> list[str]:
+        """On which its ops ran; the processor is always there, and comes first."""
+        return list(dict.fromkeys(place.device for place in self.places))
+
+    @cached_property
+    def coverage(self) -> dict[str, list[tuple[str, int]]]:
+        """By device, of the ops that have samples: how many ran, and why the others did not."""
+        return {device: Counter(_why(row, device) for row in self.rows).most_common() for device in self.devices}
 
     @property
     def tagged(self) -> int:
@@ -158,15 +206,13 @@ def _binary(status: Status, environment: str, source: str) -> str:
     return audit_tables.held(status.finding(environment, source)) or "not seen"
 
 
-def _why(row: Row) -> str:
-    if not row.op.samples:
+def _why(row: Row, device: str) -> str:
+    verdict = row.verdicts.get(Place(device, NONE), Verdict.BLANK)
+    if not row.op.samples and verdict in (Verdict.BLANK, Verdict.UNSUPPORTED):
         return "no samples in the dtypes that are tried"
-    verdict = row.verdicts[NONE]
     if verdict is Verdict.BLANK:
         return "not run yet"
-    return {Verdict.UNSUPPORTED: "unsupported on a CPU", Verdict.FAILED: "failed", Verdict.STALE: "stale"}.get(
-        verdict, "ran"
-    )
+    return {Verdict.UNSUPPORTED: "unsupported", Verdict.FAILED: "failed", Verdict.STALE: "stale"}.get(verdict, "ran")
 
 
 def joins(folder: Path, status: Status, framework: str) -> list[Join]:
@@ -185,19 +231,32 @@ def _in_order(found: dict[str, ops.Ops]) -> list[tuple[str, ops.Ops]]:
 
 def _join(status: Status, names: ops.Names, readings: confirmed.Readings, key: str, some: ops.Ops) -> Join:
     meant = {id(entry): ops.meant(names, entry) for entry in some.documented}
-    solutions = [s for s, solution in status.matrix.solutions.items() if solution.general and CPU in solution.devices]
-    solutions.sort(key=lambda s: status.matrix.solutions[s].order)
+    sources = {names.prefix + op.key for op in some.ops}
+    places = list(_places(status, key, sources))
 
     def row(op: ops.Op) -> Row:
         source = names.prefix + op.key
-        cells = {s: status.verdict(CellKey(key, CPU, source, s)) for s in solutions}
+        cells = {place: status.verdict(CellKey(key, place.device, source, place.solution)) for place in places}
         return Row(
             op,
             source,
             [entry for entry in some.documented if op.key in meant[id(entry)]],
             [with_numbers(cell) for cell in cells.values()],
-            {s: cell.verdict for s, cell in cells.items()},
+            {place: cell.verdict for place, cell in cells.items()},
             _binary(status, key, source),
         )
 
-    return Join(key, names.solution, solutions, [row(op) for op in some.ops], some, readings)
+    return Join(key, names.solution, places, [row(op) for op in some.ops], some, readings)
+
+
+def _places(status: Status, environment: str, sources: Set[str]) -> Iterator[Place]:
+    """The columns: the general solutions of a processor, and those of each GPU under which one of the ops counts."""
+    known = status.matrix.solutions
+    general = sorted((s for s, solution in known.items() if solution.general), key=lambda s: known[s].order)
+    yield from (Place(CPU, solution) for solution in general if CPU in known[solution].devices)
+    ran = {
+        Place(key.device, key.solution)
+        for key in status.verdicts
+        if key.environment == environment and key.source in sources
+    }
+    yield from (Place(gpu, s) for gpu in status.gpus for s in general if Place(gpu, s) in ran)

@@ -131,6 +131,8 @@ def _blocks(project: Project, status: Status, joins: Sequence[join.Join] = ()) -
         finalize=lambda value: visible(value) if isinstance(value, str) else value,
         keep_trailing_newline=True,
     )
+    # Of a card that ran another framework alone there is nothing to show.
+    shown = {device: tables.measured(status, device) for device in (*status.measuring, *status.emulated)}
     context = {
         "joins": joins,
         "title": ops.title,
@@ -140,7 +142,7 @@ def _blocks(project: Project, status: Status, joins: Sequence[join.Join] = ()) -
         "solutions": status.matrix.solutions,
         "sources": status.matrix.sources,
         "cpu": tables.measured(status, CPU),
-        "devices": {device: tables.measured(status, device) for device in (*status.measuring, *status.emulated)},
+        "devices": {device: table for device, table in shown.items() if table.environments},
         "audits": audit_tables.Tables(status),
         "provenance": provenance(project),
         "recipes": recipes.RECIPES,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tfdet.matrix import ops
+from tfdet.matrix.devices import CPU
 from tfdet.publish.join import Disagreement, Join, Row
 from tfdet.site.facts import Facts
 from tfdet.site.page import Page
@@ -20,7 +21,7 @@ def pages(facts: Facts) -> Iterator[Page]:
 def _index(facts: Facts) -> Page:
     rows = [
         {"environment": key, "framework": facts.names(key), "ops": len(join.rows),
-         "ran": dict(join.coverage).get("ran", 0), "told": len(join.told), "disagreements": len(join.disagreements)}
+         "ran": _ran(join)[CPU], "ran_on": _ran(join), "told": len(join.told), "disagreements": len(join.disagreements)}
         for key, join in facts.joins.items()
     ]  # fmt: skip
     return Page(
@@ -35,14 +36,21 @@ def _index(facts: Facts) -> Page:
 def _page(facts: Facts, join: Join) -> Page:
     environment = facts.matrix.environments[join.environment]
     name = f"{facts.names(join.environment)} {environment.framework_version}"
+    coverage = {
+        device: [{"what": what, "ops": number} for what, number in counts] for device, counts in join.coverage.items()
+    }
     data = {
         "environment": join.environment,
         "framework": name,
         "commit": join.ops.commit,
-        "coverage": [{"what": what, "ops": number} for what, number in join.coverage],
-        "solutions": join.solutions,
+        "coverage": coverage[CPU],
+        "coverage_on": coverage,
+        "solutions": [place.solution for place in join.places if place.device == CPU],
+        "columns": [
+            {"device": place.device, "solution": place.solution, "title": place.title} for place in join.places
+        ],
         "tagged": join.tagged,
-        "rows": [_row(row) for row in join.told],
+        "rows": [_row(join, row) for row in join.told],
         "disagreements": [{**_at(found.row), **data_of(found)} for found in join.disagreements],
     }
     return Page(
@@ -59,8 +67,15 @@ def _at(row: Row) -> dict[str, Any]:
     return {"op": ops.title(row.op), "source": row.source, "address": f"sources/{row.source}.html"}
 
 
-def _row(row: Row) -> dict[str, Any]:
-    return {**_at(row), **_said(row), "measured": row.measured, "binary": row.binary}
+def _ran(join: Join) -> dict[str, int]:
+    """By device: how many ops."""
+    return {device: dict(counts).get("ran", 0) for device, counts in join.coverage.items()}
+
+
+def _row(join: Join, row: Row) -> dict[str, Any]:
+    """measured: of the processor, a mark a solution; marks: of all columns."""
+    measured = [mark for place, mark in zip(join.places, row.measured, strict=True) if place.device == CPU]
+    return {**_at(row), **_said(row), "measured": measured, "marks": row.measured, "binary": row.binary}
 
 
 def _said(row: Row) -> dict[str, Any]:

@@ -1,0 +1,182 @@
+"""What a GPU showed of a framework's ops, on its page and on the site: by signed records that these tests make."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from records import make_record
+from signers import Signer, laid, tfdet
+from sites import ROOT, Read, small_project
+
+from tfdet.base.errors import Exit
+from tfdet.base.paths import Project
+from tfdet.matrix.devices import CPU
+from tfdet.publish.join import Place, joins
+from tfdet.site.build import build
+from tfdet.store.cases import current_cases
+from tfdet.store.records import Record, parse
+from tfdet.verdicts.read import load_status
+from tfdet_common import journal
+from tfdet_common.machine import device_key
+
+KEY, CARD = "torch2.11", "NVIDIA H100 80GB HBM3"
+MODEL = device_key(CARD)
+ENVIRON = {"none": {}, "UDA": {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}}
+# By op: what it does with nothing set, and under the switch.
+SIGNED = {
+    "torch-abs": ("differs", "equal"),  # of which no list says anything
+    "torch-index-add": ("differs", "differs"),  # which is promised to repeat itself under the switch
+    "torch-cumsum": ("differs", "raises"),
+    "torch-histc": ("equal", "equal"),  # which is said to raise
+}
+UNSIGNED = {"torch-eq": ("differs", "differs")}
+
+
+def records(project: Project, shown: dict[str, tuple[str, str]]) -> list[Record]:
+    cases = {source: (code, cases) for (source, code), cases in current_cases(project).by_hash.items() if cases}
+    return [
+        one(source, *cases[source], solution, observation)
+        for source, observations in shown.items()
+        for solution, observation in zip(ENVIRON, observations, strict=True)
+    ]
+
+
+def one(source: str, code: str, cases: frozenset[tuple[str, str]], solution: str, observation: str) -> Record:
+    case, mode = min(cases)
+    made = make_record(
+        observation, environment=KEY, device=MODEL, source=source, case=case, mode=mode, solution=solution,
+        case_hash=code, framework={"name": "torch", "version": "2.11.0"}, relaunches=2,
+        determinism_environment=ENVIRON[solution],
+    )  # fmt: skip
+    made["stack"] = {**made["stack"], "gpu": CARD, "driver": "580.95", "compute_capability": "9.0"}
+    made["ran_on"] = ["GPU:0"] if observation in ("equal", "differs") else []
+    made["checksum"] = journal.checksum(made)
+    return parse((journal.dump(made) + "\n").encode())
+
+
+def measure(project: Project) -> None:
+    """A believed lab's records of the card into the store, and some that nobody signed."""
+    for batch, signers in ((records(project, SIGNED), [Signer("lab")]), (records(project, UNSIGNED), [])):
+        for signer in signers:
+            signer.believed(project)
+        envelopes = [line for signer in signers for line in signer.signs(project, batch)]
+        done = tfdet(project, "evidence", "add", "--yes", laid(project, "batch.jsonl", batch, envelopes))
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    made = small_project(tmp_path_factory.mktemp("carded"))
+    for name in (f"environments/torch/{KEY}.toml", f"ops/torch/{KEY}.json"):
+        shutil.copy(ROOT / "matrix" / name, made.matrix / name)
+    measure(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def site(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(project, tmp_path_factory.mktemp("built") / "site").folder
+
+
+def data(page: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(page.with_suffix(".json").read_text("utf-8"))["data"]
+    return found
+
+
+def test_a_card_has_columns_where_signed_records_of_it_are(project: Project) -> None:
+    found = {join.environment: join for join in joins(project.matrix, load_status(project), "torch")}
+    on_cpu = [Place(CPU, solution) for solution in ("none", "UDA", "ONETHREAD")]
+    assert found["torch2.13"].places == on_cpu, "the card ran another build"
+    join = found[KEY]
+    assert join.places == [*on_cpu, Place(MODEL, "none"), Place(MODEL, "UDA")]
+    marks = {row.source: row.measured[len(on_cpu) :] for row in join.told}
+    assert {source: marks.get(source) for source in (*SIGNED, *UNSIGNED)} == {
+        "torch-abs": ["✗ 20/20", "✓ 0/20 (≤ 14%)"],
+        "torch-index-add": ["✗ 20/20", "✗ 20/20"],
+        "torch-cumsum": ["✗ 20/20", "raises"],
+        "torch-histc": ["≈", "≈"],
+        "torch-eq": None,
+    }
+    assert dict(join.coverage[MODEL])["ran"] == len(SIGNED)
+    assert "ran" not in dict(join.coverage[CPU])
+    unlike = [(found.row.source, found.text) for found in join.disagreements if found.kind.startswith("gpu-")]
+    assert sorted(unlike) == [
+        ("torch-abs", f"it differs on {MODEL}; the documentation names it for no GPU"),
+        ("torch-histc", f"it does not raise on {MODEL} under UDA; the documentation says raises"),
+        ("torch-index-add", f"it differs on {MODEL} under UDA; the documentation says deterministic"),
+    ]
+
+
+def test_without_its_signature_a_card_has_no_column(project: Project) -> None:
+    (path,) = project.matrix.glob("keys/lab.toml")
+    text = path.read_text("utf-8")
+    try:
+        path.unlink()
+        (join,) = (join for join in joins(project.matrix, load_status(project), "torch") if join.environment == KEY)
+    finally:
+        path.write_text(text, "utf-8")
+    assert {place.device for place in join.places} == {CPU}
+    assert list(join.coverage) == [CPU]
+
+
+def test_the_site_shows_a_card(site: Path) -> None:
+    lists = data(site / "lists" / f"{KEY}.html")
+    assert [column["title"] for column in lists["columns"]][3:] == [f"{MODEL}, none", f"{MODEL}, UDA"]
+    (row,) = (row for row in lists["rows"] if row["source"] == "torch-index-add")
+    assert (len(row["measured"]), row["marks"][3:]) == (3, ["✗ 20/20", "✗ 20/20"])
+    text = (site / "lists" / f"{KEY}.html").read_text("utf-8")
+    assert f"<th>{MODEL}, UDA</th>" in text
+    assert f"on {MODEL}: " in text
+    header, first = (text.split(tag)[2].count(cell) for tag, cell in (("<thead>", "<th>"), ("<tbody>", "<td>")))
+    assert first % header == 0, "a cell a column"
+    (build,) = (one for one in data(site / "lists" / "index.html")["environments"] if one["environment"] == KEY)
+    assert (build["ran"], build["ran_on"]) == (0, {CPU: 0, MODEL: len(SIGNED)})
+    assert f"4 on {MODEL}" in (site / "lists" / "index.html").read_text("utf-8")
+
+
+def test_the_pages_of_an_op_and_of_the_build_name_the_card(site: Path) -> None:
+    op = data(site / "sources" / "torch-abs.html")
+    strips = {(row["device"], row["solution"]): row["cells"] for row in op["strips"]}
+    says = {cell["environment"]: cell["says"] for cell in strips[MODEL, "none"]}
+    assert says[KEY] == "nondeterministic 20/20, measured"
+    assert says["torch2.13"] == "nothing is known"
+    assert any(f"differs on {MODEL}" in found["text"] for one in op["lists"] for found in one["disagreements"])
+    build = data(site / "environments" / f"{KEY}.html")
+    (row,) = (row for row in build["rows"] if row["source"] == "torch-index-add")
+    shown = {(cell["device"], cell["solution"]): cell["symbol"] for cell in row["cells"]}
+    assert shown[MODEL, "none"] == shown[MODEL, "UDA"] == "✗"
+    (left,) = (one for one in build["remaining"] if one["source"] == "torch-index-add")
+    assert (left["measured"], left["says"]) == (True, f"differs (measured on {MODEL})")
+    page = site / "cells" / KEY / "torch-abs.html"
+    assert {record["device"]["model"] for record in data(page)["records"]} == {MODEL}
+    assert f"{MODEL}.none" in Read(page).ids()
+    assert not (site / "cells" / KEY / "torch-eq.html").exists(), "nobody signed it"
+
+
+def test_the_page_of_the_framework_tells_of_a_card_and_no_other_does(copy: Project) -> None:
+    before = {path: path.read_text("utf-8") for path in copy.root.glob("docs/**/*.md")}
+    measure(copy)
+    page = copy.root / "docs" / "pytorch.md"
+    done = tfdet(copy, "status", "--write")
+    assert done.returncode == Exit.CONTRADICTED, "what a list promises and a card breaks is named, and written"
+    for source, claim in (("torch-index-add", "deterministic"), ("torch-histc", "raises")):
+        assert f"{source} under UDA in {KEY} on {MODEL}: claimed {claim}" in done.stderr
+    text = page.read_text("utf-8")
+    (section,) = (part for part in text.split("\n### ") if part.startswith(f"{KEY}\n"))
+    header, _, *rows = [line for line in section.splitlines() if line.startswith("|")]
+    assert [cell.strip() for cell in header.split("|")][8:10] == [f"{MODEL}, none", f"{MODEL}, UDA"]
+    assert [cell.strip() for cell in next(row for row in rows if "`abs`" in row).split("|")][8:10] == [
+        "✗ 20/20",
+        "✓ 0/20 (≤ 14%)",
+    ]
+    assert all(row.count("|") == header.count("|") for row in rows)
+    assert f"- {KEY}, 697 ops on {MODEL}: " in text
+    assert text.count(f"| {MODEL}, none |") == 1
+    others = [path for path in before if path != page and MODEL in path.read_text("utf-8")]
+    assert others == [], "nothing of TensorFlow ran on it"
+    left = json.loads((copy.runtime / "tfdeterminism" / "pytorch" / "known.json").read_text("utf-8"))["2.11"]
+    assert {"title": "`index_add`", "says": f"differs (measured on {MODEL})", "measured": True} in left
