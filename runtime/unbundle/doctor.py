@@ -9,6 +9,7 @@ from unbundle.check import missing, ok
 from unbundle.gpu import check_driver, check_gpu
 from unbundle.host import check_libc, check_memory, check_processor, check_python
 from unbundle.libraries import check_host_libraries
+from unbundle.packages import check_host_packages
 from unbundle.stop import GIB, Stop
 from unbundle.unpack import check_room, is_unpacked
 
@@ -19,6 +20,7 @@ def checks(bundle, device):
     yield check_libc(bundle)
     yield check_python(bundle)
     yield check_memory(device)
+    yield check_host_packages(bundle)
     if device == "gpu":
         nvidia = survey()
         yield check_driver(bundle, nvidia)

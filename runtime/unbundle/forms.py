@@ -53,6 +53,7 @@ FIELDS = {
     "compute_capability": maybe(matches(r"\d{1,2}\.\d")),
     "brings_cuda": flag,
     "host_libraries": many(matches(r"lib[A-Za-z0-9_+-]{1,99}\.so(\." + VERSION + ")?")),
+    "host_packages": many(matches(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}==[A-Za-z0-9][A-Za-z0-9.!_-]{0,99}")),
     "trimmed": many(text(600)),
     "stubbed": many(text(600)),
     "left_out": many(text(600)),

@@ -12,22 +12,26 @@ import time
 from tfdet_common.defaults import CARRIED_TO_GPU, RUN
 from tfdet_common.interpreters import find_python
 from unbundle.libraries import host_links
+from unbundle.packages import host_packages, said_of_packages
 from unbundle.stop import Stop
 
 # What of the caller's shell the suite may see.
 PASSED = ("PATH", "HOME", "LANG", "TMPDIR", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "TF_ENABLE_ONEDNN_OPTS")
 
-# Without the host's site-packages: what runs is what the bundle holds.  TensorFlow 1.x asks where packages lie.
-START = ("import runpy, site, sys; site.USER_SITE = sys.argv.pop(1); "
+# A folder called jax where somebody happens to stand is not JAX.
+START = ("import runpy, sys; sys.path[:] = [folder for folder in sys.path if folder]; {}"
          "runpy.run_module('tfdet_probe', run_name='__main__', alter_sys=True)")
+# Without the host's site-packages: what runs is what the bundle holds.  TensorFlow 1.x asks where packages lie.
+OWN_SITE = START.format("import site; site.USER_SITE = sys.argv.pop(1); ")
 
 
 def run(bundle, into, options, started):
     """The suite in the unpacked bundle; the probe's exit code."""
-    python = find_python(bundle["python"])
+    python, site = find_python(bundle["python"]), os.path.join(into, "site")
+    packages = host_packages(bundle)
     with host_links(bundle, options.device) as (links, from_host):
-        with facts_file(bundle, from_host) as facts:
-            command = [python, "-S", "-s", "-c", START, os.path.join(into, "site")]
+        with facts_file(bundle, from_host + said_of_packages(packages)) as facts:
+            command = [python, "-s", "-c", START.format("")] if packages else [python, "-S", "-s", "-c", OWN_SITE, site]
             command += ["--plan", os.path.join(into, "plan.json"), "--suite", os.path.join(into, "suite")]
             command += ["--out", os.path.abspath(options.out)]
             command += probe_arguments(options, started) + ["--parent", str(os.getpid())]

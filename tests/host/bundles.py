@@ -18,8 +18,8 @@ RUNTIME = Path(__file__).resolve().parents[2] / "runtime"
 PART = 2048
 FACTS = {
     "schema": 1, "environment": "tf2.21", "device": "gpu", "python": f"3.{sys.version_info.minor}", "glibc": "2.17",
-    "min_driver": "525.60.13", "compute_capability": "9.0", "brings_cuda": True, "host_libraries": [], "trimmed": [],
-    "stubbed": [], "left_out": [], "from_host": [], "disk": 1 << 20,
+    "min_driver": "525.60.13", "compute_capability": "9.0", "brings_cuda": True, "host_libraries": [],
+    "host_packages": [], "trimmed": [], "stubbed": [], "left_out": [], "from_host": [], "disk": 1 << 20,
 }  # fmt: skip
 
 

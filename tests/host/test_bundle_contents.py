@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +14,10 @@ import pytest
 
 from tfdet.base.errors import UsageError
 from tfdet.base.paths import Project
-from tfdet.bundle import stub
+from tfdet.bundle import build, stub
 from tfdet.bundle.build import parse_capability, parse_size
 from tfdet.bundle.contents import Choice, Entry, site_contents
+from tfdet.engines.locks import only
 from tfdet.matrix.load import load_matrix
 from tfdet.matrix.plan import make_plan
 
@@ -148,3 +150,29 @@ def test_the_most_valuable_cells_come_first(checkout: Project) -> None:
     assert order[: 2 * len(confirmed)] == [(s, key) for s in confirmed for key in ("none", "TEOD")]
     assert order[2 * len(confirmed)] == ("block-lstm-grad", "none")
     assert all("rank" not in c for c in make_plan(matrix, "tf2.21")["cells"])
+
+
+def test_the_runtime_goes_along_whole(checkout: Project) -> None:
+    """Without known.json enable_determinism() could not start where the bundle was carried to."""
+    order = build.Order("tf2.21")
+    carried = {entry.path for entry in build._own(checkout, load_matrix(checkout.matrix), order)}
+    assert "runtime/tfdeterminism/known.json" in carried
+    assert "runtime/tfdeterminism/pytorch/known.json" in carried
+    assert "runtime/tfdet_probe/__main__.py" in carried
+
+
+@pytest.mark.parametrize("option", [{"capability": (9, 0)}, {"stubs": ("cufft",)}, {"host_libraries": ("cublas",)}])
+def test_a_host_with_the_framework_needs_no_library(option: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="the bundle brings no library"):
+        Choice(host_packages=True, **option)
+
+
+def test_what_a_host_has_itself_is_named_and_stays(checkout: Project) -> None:
+    environment = load_matrix(checkout.matrix).environment("torch2.11")
+    order = build.Order("torch2.11", choice=Choice(host_packages=True))
+    named = build._locked(checkout, environment, order)
+    assert named[0] == "torch==2.11.0"
+    assert any(one.startswith("numpy==") for one in named)
+    carried = only(checkout.lock("torch2.11", "gpu").read_text("utf-8"), build._carried(environment))
+    assert not set(re.findall(r"^([\w.-]+==[\w.]+)", carried, re.M)) & set(named)
+    assert "expecttest==" in carried

@@ -119,3 +119,23 @@ def test_the_hosts_own_libraries(gpu_host: Any, tmp_path: Path, monkeypatch: pyt
         assert Path(folders[0], "libcublas.so.12").resolve() == (folder / "libcublas.so.13.1.0").resolve()
         assert folders[1:] == [str(folder)]
     assert not Path(folders[0]).exists()
+
+
+def test_the_hosts_own_packages(gpu_host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The framework has to be the one that the environment means; what else is not as locked, records tell."""
+    wanted = ["torch==2.11.0", "numpy==2.5.5", "sympy==1.14.0"]
+    bundle = gpu_host.Bundle(str(make(tmp_path, host_packages=wanted)))
+    found = {"torch": "2.10.0+cu130", "numpy": "2.5.2"}
+    monkeypatch.setattr(gpu_host, "host_packages", lambda bundle: found)
+    check = gpu_host.check_host_packages(bundle)
+    assert (check.code, check.detail) == (3, "torch 2.10.0+cu130 here, the environment has 2.11.0")
+    found["torch"] = "2.11.0+cu130"
+    assert gpu_host.check_host_packages(bundle).state == "ok"
+    assert gpu_host.said_of_packages(found) == ["numpy 2.5.2", "torch 2.11.0+cu130"]
+    found.clear()
+    assert gpu_host.check_host_packages(bundle).detail == "torch is not here, the environment has 2.11.0"
+
+
+def test_the_host_is_asked_for_its_packages(gpu_host: Any, tmp_path: Path) -> None:
+    bundle = gpu_host.Bundle(str(make(tmp_path, host_packages=["pytest==1.0", "no-such-package==1.0"])))
+    assert gpu_host.host_packages(bundle) == {"pytest": pytest.__version__}

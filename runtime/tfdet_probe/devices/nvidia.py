@@ -25,7 +25,11 @@ class Nvidia(Device):
     def __init__(self, cuda=None):
         """cuda: the driver's library, where it is not the machine's."""
         self._cuda = cuda
-        self._nvml, self._asked = None, False
+        self._nvml = None
+
+    def enter(self):
+        """NVML begins here: the threads that it starts must not pass for the framework's."""
+        self._nvml = nvml.connect()
 
     def installed(self):
         return {"driver": _driver(), "gpu": None, "compute_capability": None, "gpu_uuid_hash": None}
@@ -44,8 +48,6 @@ class Nvidia(Device):
         }
 
     def state(self):
-        if not self._asked:
-            self._nvml, self._asked = nvml.connect(), True
         return None if self._nvml is None else self._nvml.state()
 
     def work(self):

@@ -15,6 +15,10 @@ if TYPE_CHECKING:  # for type comments alone: the host has no use for what these
     from tfdet_probe.core.settings import Settings  # noqa: F401
 
 
+_MOST_KERNELS = 12  # names that a record keeps
+_LONGEST = 200  # characters of one
+
+
 class Framework(object):
     """One framework in this process.
 
@@ -104,6 +108,13 @@ class Runner(object):
         # type: () -> bool
         """Do the outputs come, and only their gradient does not?"""
         return False
+
+
+def launched(names):
+    # type: (Iterable[str]) -> list[str]
+    """What a record keeps of what a profiler saw: kernels, sorted, without what only moved memory."""
+    kernels = {name for name in names if name and not name.lower().startswith(("memcpy", "memset"))}
+    return sorted("".join(c if c.isprintable() else "?" for c in name)[:_LONGEST] for name in kernels)[:_MOST_KERNELS]
 
 
 def by_words(error, refusal, no_kernel):

@@ -16,11 +16,11 @@ from tfdet.base.errors import DataError, UsageError
 from tfdet.base.paths import Project, cache_dir
 from tfdet.bundle import pack, script
 from tfdet.bundle.contents import Choice, Contents, Entry, folder_contents, glibc, site_contents
-from tfdet.engines.locks import check_lock, framework_of
+from tfdet.engines.locks import check_lock, framework_of, only
 from tfdet.engines.venv import one_at_a_time, run_uv
 from tfdet.matrix.devices import GPU
 from tfdet.matrix.load import Matrix
-from tfdet.matrix.models import UNKNOWN, Device, Environment
+from tfdet.matrix.models import UNKNOWN, Device, Environment, Pip
 from tfdet.matrix.plan import make_plan
 from tfdet_common import bundles
 
@@ -60,7 +60,9 @@ def make_bundle(project: Project, matrix: Matrix, order: Order, out: Path, say: 
     site = install(project, environment, order, say)
     say("looking for what the host does not need")
     contents = site_contents(site, order.choice)
-    if matrix.devices.called(order.device).needs_driver and not _brings_cuda(contents):
+    if order.choice.host_packages:
+        contents.left_out.append("packages that the host has itself")
+    elif matrix.devices.called(order.device).needs_driver and not _brings_cuda(contents):
         contents.from_host.append(f"CUDA {environment.cuda}, cuDNN {environment.cudnn}")
     contents.entries += _own(project, matrix, order)
     total = sum(entry.size for entry in contents.entries)
@@ -69,7 +71,7 @@ def make_bundle(project: Project, matrix: Matrix, order: Order, out: Path, say: 
     out.mkdir(parents=True, exist_ok=True)
     (out / "manifest.json").unlink(missing_ok=True)  # it must never stand beside parts that it does not fit
     parts = pack.write_parts(packed, out, _stem(order), order.part_size)
-    content = pack.manifest(contents.entries, packed, parts, _facts(environment, order, contents, glibc(site)))
+    content = pack.manifest(contents.entries, packed, parts, _facts(project, environment, order, contents, glibc(site)))
     (out / script.NAME).write_text(script.build(project.runtime), "utf-8")
     _write(out, content, {part["name"] for part in parts})
     return Made(out, [part["size"] for part in parts], content)
@@ -85,25 +87,35 @@ def install(project: Project, environment: Environment, order: Order, say: Calla
     if not lock.exists():
         raise DataError(f"{lock} is not there", f"Make it: scripts/lock {order.key}")
     check_lock(lock, framework=framework_of(project, environment))
-    python = order.python or _pip_python(environment)
-    digest = hashlib.sha256(lock.read_bytes()).hexdigest()[:10]
+    python = order.python or _pip(environment).python
+    pinned = lock.read_text("utf-8")
+    if order.choice.host_packages:
+        pinned = only(pinned, _carried(environment))
+    digest = hashlib.sha256(pinned.encode()).hexdigest()[:10]
     folder = cache_dir() / "bundles" / f"{order.key}-{order.device}-py{python}-{digest}"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with one_at_a_time(folder):
         if not (folder / "complete").exists():
             say(f"bringing the packages of {lock.name} for CPython {python} (once; a GPU build has up to 2.5 GiB)")
             shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            (folder / "requirements.txt").write_text(pinned, "utf-8")
             command = ["pip", "install", "--no-config", "--no-deps", "--require-hashes"]
-            command += ["--target", str(folder / "site"), "--requirement", str(lock)]
+            command += ["--target", str(folder / "site"), "--requirement", str(folder / "requirements.txt")]
             command += ["--python", sys.executable, "--python-version", python, "--python-platform", PLATFORM]
             run_uv(command, python)
             (folder / "complete").touch()
     return folder / "site"
 
 
-def _pip_python(environment: Environment) -> str:
+def _pip(environment: Environment) -> Pip:
     assert environment.pip is not None  # _check has refused the others
-    return environment.pip.python
+    return environment.pip
+
+
+def _carried(environment: Environment) -> tuple[str, ...]:
+    """What goes along to a host that has the framework itself: what the suite is run by, and imports beside it."""
+    return ("pytest", "pluggy", "iniconfig", "packaging", "pygments", *_pip(environment).beside)
 
 
 def _check(matrix: Matrix, environment: Environment, order: Order) -> None:
@@ -144,7 +156,7 @@ def _ours(name: str) -> bool:
 def _own(project: Project, matrix: Matrix, order: Order) -> list[Entry]:
     """What is not a package: the runtime, the suite, the plan."""
     plan = json.dumps(make_plan(matrix, order.key, ordered=True), indent=1, sort_keys=True) + "\n"
-    runtime = folder_contents(project.runtime, "runtime", "*/*.py")
+    runtime = folder_contents(project.runtime, "runtime", "*/*.py", "*/*.json")
     return [
         Entry("plan.json", plan.encode("utf-8")),
         *(entry for entry in runtime if not entry.path.startswith("runtime/unbundle/")),  # it lies beside the parts
@@ -161,7 +173,9 @@ def _stem(order: Order) -> str:
     return f"{order.key}-{order.device}" + ("-sm{}{}".format(*capability) if capability else "")
 
 
-def _facts(environment: Environment, order: Order, contents: Contents, least_glibc: str) -> dict[str, Any]:
+def _facts(
+    project: Project, environment: Environment, order: Order, contents: Contents, least_glibc: str
+) -> dict[str, Any]:
     capability = order.choice.capability
     leading = re.match(r"\d+(\.\d+)*", environment.min_driver)
     brings = _brings_cuda(contents)
@@ -169,18 +183,28 @@ def _facts(environment: Environment, order: Order, contents: Contents, least_gli
         "schema": bundles.SCHEMA,
         "environment": order.key,
         "device": order.device,
-        "python": order.python or _pip_python(environment),
+        "python": order.python or _pip(environment).python,
         "glibc": least_glibc,
         "min_driver": leading.group() if leading and environment.min_driver != UNKNOWN else None,
         "compute_capability": "{}.{}".format(*capability) if capability else None,
         "brings_cuda": brings,
         "host_libraries": sorted(contents.from_host) if brings else [],
+        "host_packages": _locked(project, environment, order) if order.choice.host_packages else [],
         "trimmed": contents.trimmed,
         "stubbed": contents.stubbed,
         "left_out": contents.left_out,
         "from_host": contents.from_host,
         "disk": sum(map(_disk, contents.entries)),
     }
+
+
+def _locked(project: Project, environment: Environment, order: Order) -> list[str]:
+    """NAME==VERSION of every package that the host is to have itself, the framework first."""
+    lock = project.lock(order.key, order.device).read_text("utf-8")
+    pinned = re.findall(r"^([A-Za-z0-9][\w.-]*)==([^\s;+]+)", lock, re.M)
+    framework = re.split(r"[=\[]", _pip(environment).gpu if order.device == GPU else _pip(environment).cpu)[0]
+    wanted = [one for one in pinned if one[0] not in _carried(environment)]
+    return [f"{name}=={version}" for name, version in sorted(wanted, key=lambda one: one[0] != framework)]
 
 
 def _disk(entry: Entry) -> int:

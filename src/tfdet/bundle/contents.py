@@ -55,11 +55,15 @@ _JIT_LINKER = "nvidia/nvjitlink/*"  # only cuSOLVER and cuSPARSE link against it
 
 @dataclass(frozen=True)
 class Choice:
-    """What the user asked to leave out.  capability: of the host's GPUs; None keeps the code for all."""
+    """What the user asked to leave out.
+
+    capability: of the host's GPUs; None keeps the code for all.  host_packages: the host has the framework itself.
+    """
 
     capability: tuple[int, int] | None = None
     stubs: tuple[str, ...] = ()
     host_libraries: tuple[str, ...] = ()
+    host_packages: bool = False
 
     def __post_init__(self) -> None:
         for name in self.stubs:
@@ -70,6 +74,11 @@ class Choice:
                 raise unknown("library that a host can bring", name, HOST_LIBRARIES)
         if twice := sorted(set(self.stubs) & set(self.host_libraries)):
             raise UsageError(f"{twice[0]}: a stub, or the host's own?", "Give one of --stub and --use-host-libs.")
+        if self.host_packages and (self.capability or self.stubs or self.host_libraries):
+            raise UsageError(
+                "with the host's packages the bundle brings no library",
+                "Leave out --compute-capability, --use-host-libs and --stub, or --host-packages.",
+            )
 
 
 @dataclass(frozen=True)
@@ -132,9 +141,10 @@ def site_contents(site: Path, choice: Choice) -> Contents:
     return found
 
 
-def folder_contents(folder: Path, name: str, pattern: str) -> list[Entry]:
+def folder_contents(folder: Path, name: str, *patterns: str) -> list[Entry]:
     """The files of a folder that go along as they are now, under `name`: while we pack, somebody may work on them."""
-    files = sorted(p for p in folder.rglob(pattern) if p.is_file() and "__pycache__" not in p.parts)
+    found = {path for pattern in patterns for path in folder.rglob(pattern)}
+    files = sorted(path for path in found if path.is_file() and "__pycache__" not in path.parts)
     return [Entry(f"{name}/{path.relative_to(folder).as_posix()}", path.read_bytes()) for path in files]
 
 

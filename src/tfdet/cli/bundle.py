@@ -29,6 +29,9 @@ def bundle(
     use_host_libs: Annotated[
         str, typer.Option(metavar="NAMES", help="CUDA libraries that the host has, such as cublas,cudnn")
     ] = "",
+    host_packages: Annotated[
+        bool, typer.Option("--host-packages", help="the host has the framework and its packages itself")
+    ] = False,
     stub: Annotated[str, typer.Option(metavar="NAMES", help="CUDA libraries to leave out, such as cufft")] = "",
 ) -> None:
     """Pack an environment into small parts for a host without network."""
@@ -37,7 +40,10 @@ def bundle(
 
     project, matrix = load()
     choice = Choice(
-        parse_capability(compute_capability) if compute_capability else None, _names(stub), _names(use_host_libs)
+        parse_capability(compute_capability) if compute_capability else None,
+        _names(stub),
+        _names(use_host_libs),
+        host_packages,
     )
     order = Order(env, device, python, parse_size(part_size), preset, choice)
     made = make_bundle(project, matrix, order, out, console.note)

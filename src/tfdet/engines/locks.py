@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from pathlib import Path
 
 from tfdet.base.errors import DataError
@@ -21,8 +22,16 @@ def framework_of(project: Project, environment: Environment) -> Framework:
 
 def without_nvidia(lock: str) -> str:
     """A lock without the packages of NVIDIA's libraries."""
-    entries = re.split(r"(?m)^(?=[A-Za-z0-9])", lock)
-    return "".join(entry for entry in entries if not entry.startswith("nvidia-"))
+    return "".join(entry for entry in _entries(lock) if not entry.startswith("nvidia-"))
+
+
+def only(lock: str, names: Container[str]) -> str:
+    """A lock of these packages alone."""
+    return "".join(entry for entry in _entries(lock) if entry.partition("==")[0] in names)
+
+
+def _entries(lock: str) -> list[str]:
+    return re.split(r"(?m)^(?=[A-Za-z0-9])", lock)
 
 
 def check_lock(path: Path, *, framework: Framework | None = None) -> None:

@@ -1,5 +1,7 @@
 """JAX, 0.10 to the newest.  Its own modules are imported on use: the host asks for the modes only."""
 
+import os
+
 from tfdet_probe.frameworks.base import Framework
 
 from . import errors
@@ -10,6 +12,10 @@ class Adapter(Framework):
 
     name, title = "jax", "JAX"
     modes = ("eager", "jit")
+
+    def before_import(self):
+        """Three quarters of a GPU's memory at once would leave others nothing."""
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
     def started(self):
         """Its import starts a thread that waits; what computes comes with the first device that is asked for."""

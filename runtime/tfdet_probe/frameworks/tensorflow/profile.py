@@ -5,8 +5,7 @@ import os
 import shutil
 import tempfile
 
-MOST = 12  # names that a record keeps
-LONGEST = 200
+from tfdet_probe.frameworks.base import launched
 
 
 def kernels(tf, run):
@@ -27,12 +26,7 @@ def names(space):
         streams = [line for line in plane.lines if line.name.lower().startswith("stream")]
         for line in streams:
             found.update(plane.event_metadata[event.metadata_id].name for event in line.events)
-    launched = sorted(_short(name) for name in found if name and not name.lower().startswith(("memcpy", "memset")))
-    return launched[:MOST]
-
-
-def _short(name):
-    return "".join(c if c.isprintable() else "?" for c in name)[:LONGEST]
+    return launched(found)
 
 
 def _space(tf, run):

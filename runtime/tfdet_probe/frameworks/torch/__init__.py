@@ -6,6 +6,9 @@ from tfdet_probe.frameworks.base import Framework
 
 from . import errors, solutions
 
+# By NVML's word PyTorch counts GPUs without starting CUDA; its test code asks Numba, too.
+_NO_GPU = {"CUDA_VISIBLE_DEVICES": "", "PYTORCH_NVML_BASED_CUDA_CHECK": "1", "NUMBA_DISABLE_CUDA": "1"}
+
 
 class Adapter(Framework):
     name, title = "torch", "PyTorch"
@@ -13,10 +16,20 @@ class Adapter(Framework):
 
     def __init__(self):
         self._threads = _threads()
+        self._hidden = {}  # type: dict[str, str | None]
 
     def before_import(self):
-        """Imported here, so that the threads of its pools can be told from those that its import starts."""
+        """Imported here, so that the threads of its pools can be told from those that its import starts.
+
+        Its test code asks for GPUs when imported; no child could use one that was asked for before the fork.
+        """
+        self._hidden = {name: os.environ.get(name) for name in _NO_GPU}
+        os.environ.update(_NO_GPU)
         import torch  # noqa: F401
+        try:
+            import torch.testing._internal.common_methods_invocations  # noqa: F401  (SciPy has threads of its own)
+        except ImportError:
+            pass
         self._threads = _threads()
 
     def started(self):
@@ -28,7 +41,13 @@ class Adapter(Framework):
         # Its label (+cpu, +cu130) says of which CUDA it is built: so does cuda.
         return {"version": torch.__version__.split("+")[0], "cuda": torch.version.cuda}
 
+    def _show_gpus(self):
+        """Called in a child."""
+        for name, value in self._hidden.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
     def visible(self, placement):
+        self._show_gpus()
         import torch
         if placement != "GPU" or not torch.cuda.is_available():
             return []
@@ -36,6 +55,7 @@ class Adapter(Framework):
         return [{"name": found.name, "compute_capability": "{}.{}".format(found.major, found.minor)}]
 
     def prepare(self, computation, mode, device, settings):
+        self._show_gpus()
         from . import modes
         return modes.prepare(computation, mode, device, settings)
 
@@ -44,6 +64,10 @@ class Adapter(Framework):
 
     def seed(self, call, seed):
         solutions.seed(seed)
+
+    def kernels(self, run):
+        from . import profile
+        return profile.kernels(run)
 
     def classify(self, error):
         return errors.classify(error)

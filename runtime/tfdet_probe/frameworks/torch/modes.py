@@ -56,6 +56,7 @@ class _Samples(Runner):
 
     def __init__(self, computation, device, settings):
         self._computation, self._device, self._settings = computation, device, settings
+        self._asked = placement.name(device)
         self._made, self._digest = None, ""
 
     def run(self):
@@ -75,8 +76,10 @@ class _Samples(Runner):
         return self._digest
 
     def placed(self):
+        """What samples hold beside tensors (a number, a shape) becomes a tensor of the processor on its way."""
         samples = self._samples()
-        return placement.of(lambda: self._computation.function(samples))
+        seen = placement.of(lambda: self._computation.function(samples))
+        return [(name, where) for name, where in seen if where == self._asked] or seen
 
 
 def _parts(samples):
@@ -91,6 +94,7 @@ def _digest(samples):
 def _generated(generate, device):
     """The same samples in each process; the generators stay as they were, for the op may draw from them."""
     before = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    on_gpu = torch.cuda.get_rng_state_all() if device.type == "cuda" else []
     solutions.seed(_SEED)
     try:
         return list(generate(str(device)))
@@ -98,3 +102,5 @@ def _generated(generate, device):
         random.setstate(before[0])
         np.random.set_state(before[1])
         torch.set_rng_state(before[2])
+        if on_gpu:
+            torch.cuda.set_rng_state_all(on_gpu)

@@ -13,7 +13,7 @@ def of(run):
             result = function(*args, **(kwargs or {}))
             # An op without a tensor to give ran where what it took is.
             tensors = values.tensors(result) or values.tensors([args, kwargs or {}])
-            seen.extend((function.overloadpacket.__name__, _short(tensor.device)) for tensor in tensors)
+            seen.extend((function.overloadpacket.__name__, name(tensor.device)) for tensor in tensors)
             return result
 
     with Watching():
@@ -21,5 +21,6 @@ def of(run):
     return seen
 
 
-def _short(device):
+def name(device):
+    """A torch.device as records call it."""
     return "CPU:0" if device.type == "cpu" else "GPU:{}".format(device.index or 0)
