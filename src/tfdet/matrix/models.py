@@ -135,6 +135,7 @@ class Claim(Where):
     solutions: list[Text] = Field(min_length=1, description="each of them by itself")
     says: Literal["deterministic", "nondeterministic", "raises", "no-solution"]
     apart_from: list[Text] = Field(default=[], description="cases of which it does not speak")
+    partly: bool = Field(default=False, description="that it raises is said of some calls: others may be deterministic")
     note: str = ""
     cite: list[Text] = Field(min_length=1)
 

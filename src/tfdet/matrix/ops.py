@@ -193,6 +193,7 @@ def _claim(names: Names, environment: Environment, device: Device, says: set[str
         device=device,
         solutions=[names.solution],
         says="raises" if "raises" in says else "deterministic",
+        partly="raises" in says,
         cite=names.cite,
     )
 

@@ -64,8 +64,8 @@ def claims_of(source: Source, environment: Environment, device: Device | None, s
 
 
 def expected(source: Source, environment: Environment, device: Device, solution: str) -> str | None:
-    """What documents say of a cell."""
-    return said(claims_of(source, environment, device, solution))
+    """What documents say of every case of a cell."""
+    return said([claim for claim in claims_of(source, environment, device, solution) if not claim.partly])
 
 
 def said(claims: Sequence[Claim]) -> str | None:

@@ -83,6 +83,8 @@ class StatusCell:
         """How the evidence contradicts the claim, if it does."""
         if self.says is None or self.cell.verdict not in _AGAINST.get(self.says, ()):
             return None
+        if self.cell.verdict is not Verdict.NONDETERMINISTIC and any(claim.partly for claim in self.claims):
+            return None
         return self._against(f"{self.backing} {self.cell.verdict}")
 
     def _against(self, found: str) -> str:
