@@ -110,7 +110,7 @@ def test_what_is_emulated_is_marked_so_and_changes_no_other_cell(copy: Project, 
         ("vgpu-sm70", "bias-add-backprop", "none"): ("nondeterministic", "emulated", None),
         ("vgpu-sm70", "bias-add-backprop", "TDO"): ("deterministic", "emulated", "deterministic"),
     }
-    assert "TDO<sup>e</sup> (TF 2.1)" in row(project) and "<sup>m</sup>" not in row(project)
+    assert "TDO<sup>e</sup> (TF 2.1)" in row(project) and "<sup>m</sup> (TF 2.1)" not in row(project)
     assert project.advice.read_bytes() == advice, "only cards speak to the users of cards"
     assert tfdet(project, "status", "--check").returncode == 0
     shown = tfdet(project, "show", "tf2.1", "bias-add-backprop").stdout
