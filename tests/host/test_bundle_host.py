@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -139,3 +141,17 @@ def test_the_hosts_own_packages(gpu_host: Any, tmp_path: Path, monkeypatch: pyte
 def test_the_host_is_asked_for_its_packages(gpu_host: Any, tmp_path: Path) -> None:
     bundle = gpu_host.Bundle(str(make(tmp_path, host_packages=["pytest==1.0", "no-such-package==1.0"])))
     assert gpu_host.host_packages(bundle) == {"pytest": pytest.__version__}
+
+
+@pytest.mark.parametrize("start", ["START", "OWN_SITE"])
+def test_folders_where_somebody_stands_are_no_packages(script: Any, tmp_path: Path, start: str) -> None:
+    """TensorFlow asks whether there is a jax; a folder of that name would be one."""
+    (tmp_path / "runtime").mkdir()
+    (tmp_path / "runtime" / "tfdet_probe.py").write_text("import importlib.util as u; print(u.find_spec('a_folder'))\n")
+    (tmp_path / "here" / "a_folder").mkdir(parents=True)
+    code = {"START": script.START.format(""), "OWN_SITE": script.OWN_SITE}[start]
+    done = subprocess.run(
+        [sys.executable, "-s", "-c", code, "site"], cwd=tmp_path / "here", capture_output=True, text=True,
+        env={"PYTHONPATH": str(tmp_path / "runtime")}, check=False,
+    )  # fmt: skip
+    assert done.stdout == "None\n", done.stderr

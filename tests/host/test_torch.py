@@ -54,10 +54,32 @@ def test_an_op_of_the_samples_is_a_source(torch_python: Path, checkout: Project,
         ("torch-eq", backward, "none"): "unsupported",
         ("torch-eq", backward, "UDA"): "unsupported",
     } | {("torch-jiterator-unary", way, key): "unsupported" for way in (forward, backward) for key in ("none", "UDA")}
+    assert found.keys() - observed.keys() == {("torch-put", "large-put-eager", key) for key in ("none", "UDA")}
     record = found["torch-put", forward, "none"]
     assert (record.framework.name, record.framework.version, tuple(record.ran_on)) == ("torch", "2.13.0", ("CPU:0",))
     error = found["torch-eq", backward, "none"].error
     assert error is not None and error.message == "it has no gradient for torch.float32"
+
+
+HIDDEN = """
+import os
+names = ("CUDA_VISIBLE_DEVICES", "NUMBA_DISABLE_CUDA", "PYTORCH_NVML_BASED_CUDA_CHECK")
+os.environ["CUDA_VISIBLE_DEVICES"] = "3"
+from tfdet_probe import frameworks
+framework = frameworks.find("torch")
+framework.before_import()
+import test_opinfo
+assert not framework.started()
+hidden = [os.environ.get(name) for name in names]
+framework.visible("GPU")
+print(hidden, [os.environ.get(name) for name in names])
+"""
+
+
+@pytest.mark.tensorflow
+def test_gpus_are_hidden_until_the_fork(torch_python: Path, checkout: Project) -> None:
+    """PyTorch's test code asks for them when it is imported, and no child could use one that was asked for before."""
+    assert inside(torch_python, checkout, HIDDEN) == "['', '1', '1'] ['3', None, None]"
 
 
 @pytest.mark.tensorflow

@@ -68,6 +68,15 @@ def test_the_state_of_a_gpu():
     assert nvml.Nvml(FakeNvml()).state() == STATE
 
 
+def test_nvml_is_connected_before_the_framework_is_there(monkeypatch):
+    """It starts threads: later ones would pass for the framework's, and no case could be forked any more."""
+    monkeypatch.setattr(nvml, "connect", lambda: nvml.Nvml(FakeNvml()))
+    card = Nvidia()
+    card.enter()
+    monkeypatch.setattr(nvml, "connect", lambda: pytest.fail("too late"))
+    assert card.state() == STATE
+
+
 def test_what_an_older_driver_does_not_know_is_none():
     lacks = ("nvmlDeviceGetCurrentClocksThrottleReasons", "nvmlDeviceGetMigMode")
     assert nvml.Nvml(FakeNvml(lacks=lacks)).state() == dict(STATE, throttle_reasons=None)

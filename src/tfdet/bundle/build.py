@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from packaging.requirements import Requirement
+
 from tfdet.base.errors import DataError, UsageError
 from tfdet.base.paths import Project, cache_dir
 from tfdet.bundle import pack, script
 from tfdet.bundle.contents import Choice, Contents, Entry, folder_contents, glibc, site_contents
-from tfdet.engines.locks import check_lock, framework_of, only
+from tfdet.engines.locks import check_lock, framework_of, only, pins
 from tfdet.engines.venv import one_at_a_time, run_uv
 from tfdet.matrix.devices import GPU
 from tfdet.matrix.load import Matrix
@@ -199,12 +201,12 @@ def _facts(
 
 
 def _locked(project: Project, environment: Environment, order: Order) -> list[str]:
-    """NAME==VERSION of every package that the host is to have itself, the framework first."""
-    lock = project.lock(order.key, order.device).read_text("utf-8")
-    pinned = re.findall(r"^([A-Za-z0-9][\w.-]*)==([^\s;+]+)", lock, re.M)
-    framework = re.split(r"[=\[]", _pip(environment).gpu if order.device == GPU else _pip(environment).cpu)[0]
-    wanted = [one for one in pinned if one[0] not in _carried(environment)]
-    return [f"{name}=={version}" for name, version in sorted(wanted, key=lambda one: one[0] != framework)]
+    """NAME==VERSION, without a build's label, of each package that the host is to have itself, the framework first."""
+    requirement = _pip(environment).gpu if order.device == GPU else _pip(environment).cpu
+    framework = Requirement(requirement).name
+    pinned = pins(project.lock(order.key, order.device).read_text("utf-8"))
+    wanted = sorted(pinned.keys() - set(_carried(environment)), key=lambda name: (name != framework, name))
+    return [f"{name}=={pinned[name].partition('+')[0]}" for name in wanted]
 
 
 def _disk(entry: Entry) -> int:

@@ -11,7 +11,7 @@ from tfdet.base.paths import Project
 from tfdet.matrix.load import load_frameworks
 from tfdet.matrix.models import Environment, Framework
 
-_PINNED = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*)(\[[\w,.-]+\])?==[\w.!+-]+( ?;[^\\]*)? \\$")
+_PINNED = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*)(\[[\w,.-]+\])?==(?P<version>[\w.!+-]+)( ?;[^\\]*)? \\$")
 _ADVICE = "Make it anew with scripts/lock; nothing was installed."
 _HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}( \\)?$")
 
@@ -28,6 +28,11 @@ def without_nvidia(lock: str) -> str:
 def only(lock: str, names: Container[str]) -> str:
     """A lock of these packages alone."""
     return "".join(entry for entry in _entries(lock) if entry.partition("==")[0] in names)
+
+
+def pins(lock: str) -> dict[str, str]:
+    """{package: version}."""
+    return {pin["name"]: pin["version"] for line in lock.splitlines() if (pin := _PINNED.match(line))}
 
 
 def _entries(lock: str) -> list[str]:

@@ -44,7 +44,9 @@ class Adapter(Framework):
     def _show_gpus(self):
         """Called in a child."""
         for name, value in self._hidden.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
     def visible(self, placement):
         self._show_gpus()
