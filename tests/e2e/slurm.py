@@ -106,6 +106,21 @@ class Slurm:
         done = self.call("sinfo", "--noheader", "--Node", "--format=%N %t")
         return dict(line.split() for line in done.splitlines() if len(line.split()) == 2)
 
+    def resume_drained(self) -> None:
+        """What Slurm leaves to an operator.
+
+        A controller that dies before it wrote down what it started starts it again, and drains nodes that know the job.
+        """
+        for name, state in self.states().items():
+            if state.startswith("dr"):
+                self.call("scontrol", "update", f"nodename={name}", "state=resume")
+
+    def told(self) -> str:
+        """What it knows of its nodes and jobs, and the ends of its logs: for whoever has to explain a failure."""
+        known = [self.call("scontrol", "show", what) for what in ("nodes", "jobs")]
+        logs = [self.folder / f"{name}.log" for name in ("slurmctld", *NODES)]
+        return "\n".join([*known, *(f"{log.name}:\n{_end(log)}" for log in logs)])
+
     def call(self, *command: str) -> str:
         return subprocess.run(command, env=self.environ, capture_output=True, text=True, timeout=60).stdout
 
@@ -123,6 +138,10 @@ class Slurm:
         while more := {process for process, (parent, _) in there.items() if parent in found} - found:
             found |= more
         return found
+
+
+def _end(log: Path, lines: int = 40) -> str:
+    return "\n".join(log.read_text("utf-8", "replace").splitlines()[-lines:]) if log.exists() else "none"
 
 
 def _processes() -> Iterator[tuple[int, tuple[int, set[bytes]]]]:

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,8 +53,20 @@ def tfdet(environ: dict[str, str], *words: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-def finished(process: subprocess.Popen[str]) -> str:
-    said, _ = process.communicate(timeout=300)
+def finished(process: subprocess.Popen[str], cluster: Slurm | None = None) -> str:
+    """What it said.  cluster: its operator is at work meanwhile."""
+    end = time.monotonic() + 300
+    while True:
+        try:
+            said, _ = process.communicate(timeout=2)
+            break
+        except subprocess.TimeoutExpired:
+            if cluster is not None:
+                cluster.resume_drained()
+            if time.monotonic() > end:
+                process.kill()
+                said, _ = process.communicate()
+                pytest.fail("\n".join([said, "it did not end", cluster.told() if cluster else ""]))
     assert process.returncode == 0, said
     return said
 
@@ -76,7 +89,7 @@ def test_killed_daemons_change_no_evidence(slurm: Slurm, tmp_path: Path, device:
     os.kill(submitter.pid, signal.SIGKILL)
     slurm.bring_up("slurmctld")
     slurm.bring_up("n1")
-    said = finished(fleet_run(slurm, folder, "--resume", "--out", str(together)))
+    said = finished(fleet_run(slurm, folder, "--resume", "--out", str(together)), slurm)
     assert f"{len(SELECTION[device])} of {len(SELECTION[device])} tasks done" in said
     assert cells(alone) == cells(together)
     assert set(cells(together).values()) == {1}, "a case is there twice"

@@ -155,3 +155,12 @@ def test_folders_where_somebody_stands_are_no_packages(script: Any, tmp_path: Pa
         env={"PYTHONPATH": str(tmp_path / "runtime")}, check=False,
     )  # fmt: skip
     assert done.stdout == "None\n", done.stderr
+
+
+def test_who_shares_a_gpu_leaves_the_busy_streams_out(script: Any) -> None:
+    """The probe's own parser takes what it is given."""
+    from tfdet_probe.__main__ import _parse
+
+    for more, contention in (([], None), (["--no-contention"], False)):
+        options = script.parse(["run", "--device", "gpu", *more])
+        assert _parse(script.probe_arguments(options, 0.0)).contention is contention

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tfdet.base.errors import RunFailed, UsageError
 from tfdet.base.paths import Project
-from tfdet.fleet.clusters import MOST, Slurm, Want
+from tfdet.fleet.clusters import MOST, Flying, Slurm, Want
 from tfdet.fleet.folder import Begun, Ended, Fleet, Folder
 from tfdet.fleet.tasks import How, Task
 from tfdet.fleet.watch import watch
@@ -67,7 +69,7 @@ def test_a_queue_is_read(stand_ins: Path, folder: Folder) -> None:
     queue(stand_ins, "7_0|tfdet-x-0000|0|RUNNING|None", "7_1|tfdet-x-0000|1|PENDING|Resources",
           "8|tfdet-x-0001|N/A|COMPLETING|None", "9|another|N/A|RUNNING|None")  # fmt: skip
     flying = cluster.flying()
-    assert flying is not None and (flying.running, flying.waiting) == ({2}, {0})
+    assert flying == Flying(running=frozenset({2}), waiting=frozenset({0}), why="Resources")
     assert not (stand_ins / "ended").exists()
 
 
@@ -131,3 +133,18 @@ def test_one_watches_at_a_time_and_a_cancelled_fleet_sends_nothing(stand_ins: Pa
 
     assert not watch(folder, Slurm(folder), look_twice, 0.01).complete
     assert not (stand_ins / "scripts").exists()
+
+
+def test_why_tasks_wait_is_told_where_none_runs(stand_ins: Path, folder: Folder) -> None:
+    """Without a word it looks as if all went well, while a drained node waits for its operator."""
+    folder.was_sent(folder.add_round([0, 1]), ["7_0", "7_1"])
+    drained = "7_0|tfdet-x-0000|0|PENDING|Nodes required for job are DOWN, DRAINED or reserved"
+    queue(stand_ins, drained)
+    assert "1 waiting (Nodes required for job are DOWN, DRAINED or reserved)" in status(folder)
+    queue(stand_ins, drained, "7_1|tfdet-x-0000|1|RUNNING|None")
+    assert "1 running, 1 waiting" in status(folder) and "DRAINED" not in status(folder)
+
+
+def status(folder: Folder) -> str:
+    command = [sys.executable, "-m", "tfdet", "fleet", "status", str(folder.path)]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout

@@ -210,7 +210,9 @@ def _line(progress: Progress) -> str:
     if progress.flying is None:
         words.append("the cluster does not answer")
     else:
-        words += [f"{told['running']} running", f"{told['waiting']} waiting"]
+        stuck = told["waiting"] and not told["running"]  # as where a node's operator has to act
+        why = f" ({told['waiting_for']})" if stuck and told["waiting_for"] else ""
+        words += [f"{told['running']} running", f"{told['waiting']} waiting{why}"]
     if told["given_up"]:
         words.append(f"{told['given_up']} given up")
     if told["seconds_left"] is not None and not progress.complete:

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,10 +34,11 @@ class Want:
 
 @dataclass(frozen=True)
 class Flying:
-    """Tasks that were sent and did not end yet."""
+    """Tasks that were sent and did not end yet.  why: most of them wait for this, in the cluster's words."""
 
     waiting: frozenset[int]
     running: frozenset[int]
+    why: str = ""
 
     @property
     def all(self) -> frozenset[int]:
@@ -124,9 +126,12 @@ class Slurm:
         if jobs is None:
             return None
         there = [one for one in jobs if one.state not in _GONE and "held" not in one.reason]
+        waiting = [one for one in there if one.state != "RUNNING"]
+        reasons = Counter(one.reason for one in waiting if one.reason != "None").most_common(1)
         return Flying(
-            frozenset(one.task for one in there if one.state != "RUNNING"),
+            frozenset(one.task for one in waiting),
             frozenset(one.task for one in there if one.state == "RUNNING"),
+            reasons[0][0] if reasons else "",
         )
 
     def tidy(self) -> None:

@@ -43,6 +43,7 @@ class Progress:
             "tasks": len(self.tasks), "done": len(self.done), "given_up": len(self.given_up),
             "running": None if flying is None else len(flying.running - self.done),
             "waiting": None if flying is None else len(flying.waiting - self.done),
+            "waiting_for": (flying.why or None) if flying else None,
             "attempts": sum(self.attempts.values()),
             "seconds_left": None if self.seconds_left is None else round(self.seconds_left),
         }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -90,12 +90,11 @@ def _vouch(project: Project, status: Status) -> None:
 def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
     """(file, its text, what its text should be) of each target."""
     whole, status = status, replace(status, matrix=status.matrix.published)
-    blocks = _blocks(project, status)
+    blocks = _Blocks(project, status)
     texts = []
     pages = {f"docs/{f.page}": key for key, f in whole.matrix.frameworks.items() if f.page}
     for name, expected in {**_TARGETS, **dict.fromkeys(pages, _PAGE)}.items():
-        if name in pages:
-            blocks = _blocks(project, status, join.joins(project.matrix, whole, pages[name]))
+        joins = join.joins(project.matrix, whole, pages[name]) if name in pages else ()
         path = project.root / name
         old = path.read_bytes().decode("utf-8")
         found = [match["name"] for match in _BLOCK.finditer(old)]
@@ -104,7 +103,7 @@ def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
                 f"{path}: its markers are not those of {', '.join(expected)}, each once",
                 "Restore the lines <!-- tfdet:begin NAME --> and <!-- tfdet:end NAME -->.",
             )
-        texts.append((path, old, _filled(old, blocks)))
+        texts.append((path, old, blocks.fill(old, joins)))
     generated = {project.known: known.text(status), project.advice: advice.text(status)}
     for key, framework in whole.matrix.frameworks.items():
         if framework.library:
@@ -114,27 +113,35 @@ def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
     return texts
 
 
-def _filled(text: str, blocks: Mapping[str, str]) -> str:
-    return _BLOCK.sub(lambda match: match[1] + blocks[match["name"]] + match[4], text)
+class _Blocks:
+    """The templates of the blocks, and what they show."""
+
+    def __init__(self, project: Project, status: Status) -> None:
+        folder = files("tfdet.publish") / "templates"
+        sources = {item.name: item.read_text("utf-8") for item in folder.iterdir() if item.name.endswith(".md.j2")}
+        self._context = _context(project, status)
+        self._engine = Environment(
+            loader=DictLoader(sources),
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            autoescape=False,
+            finalize=lambda value: visible(value) if isinstance(value, str) else value,
+            keep_trailing_newline=True,
+        )
+
+    def fill(self, text: str, joins: Sequence[join.Join] = ()) -> str:
+        """A file's text with each of its blocks as it should be."""
+        return _BLOCK.sub(lambda match: match[1] + self._text(match["name"], joins) + match[4], text)
+
+    def _text(self, name: str, joins: Sequence[join.Join]) -> str:
+        return self._engine.get_template(f"{name}.md.j2").render(self._context, joins=joins)
 
 
-def _blocks(project: Project, status: Status, joins: Sequence[join.Join] = ()) -> dict[str, str]:
-    """Every block's text, by name."""
-    folder = files("tfdet.publish") / "templates"
-    sources = {item.name: item.read_text("utf-8") for item in folder.iterdir() if item.name.endswith(".md.j2")}
-    engine = Environment(
-        loader=DictLoader(sources),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,
-        finalize=lambda value: visible(value) if isinstance(value, str) else value,
-        keep_trailing_newline=True,
-    )
+def _context(project: Project, status: Status) -> dict[str, object]:
     # Of a card that ran another framework alone there is nothing to show.
     shown = {device: tables.measured(status, device) for device in (*status.measuring, *status.emulated)}
-    context = {
-        "joins": joins,
+    return {
         "title": ops.title,
         "columns": tables.columns(status),
         "cell": lambda key, column: tables.claim_cell(status, key, column),
@@ -149,7 +156,6 @@ def _blocks(project: Project, status: Status, joins: Sequence[join.Join] = ()) -
         "newest": known.newest(status.matrix),
         "patches": [(patch, tables.patch_span(status.matrix, patch)) for patch in recipes.PATCHES.values()],
     }
-    return {name.removesuffix(".md.j2"): engine.get_template(name).render(context) for name in sources}
 
 
 def _group(status: Status, group: Group) -> list[str]:

@@ -165,13 +165,13 @@ class Audited:
             return None
         kernels = _any_of(audit.kernels)
         rows = tuple(row for row in self.rows if _match(kernels, row.signature))
-        heads = [_compiled(head) for pattern in audit.kernels if (head := _family_of(pattern))]
-        kept = [*heads, *([_compiled(audit.family)] if audit.family else [])]
+        heads = [head for pattern in audit.kernels if (head := _family_of(pattern))]
+        named, kept = _any_of(heads), _any_of([*heads, *([audit.family] if audit.family else [])])
         return Finding(
             rows,
             own=tuple(row for row in rows if audit.own is None or _match(audit.own, row.signature)),
-            orderless=sum(count for name, count in self.orderless.items() if _is_one(heads, name)),
-            plain=tuple(sorted(name for name in self.plain if _is_one(kept, name))),
+            orderless=sum(count for name, count in self.orderless.items() if _is(named, name)),
+            plain=tuple(sorted(name for name in self.plain if _is(kept, name))),
             reach=self.reach(audit),
         )
 
@@ -230,5 +230,7 @@ def _family_of(pattern: str) -> str | None:
     return head if rest in ("", "?") else None
 
 
-def _is_one(heads: list[re.Pattern[str]], name: str) -> bool:
-    return any(head.fullmatch(name) for head in heads)
+@cache
+def _is(pattern: str, family_: str) -> bool:
+    """Likewise."""
+    return _compiled(pattern).fullmatch(family_) is not None
