@@ -36,6 +36,10 @@ def run_options(parser):
         "--timeout", type=positive, default=RUN.seconds, help="seconds for one process of a case (%(default)g)"
     )
     parser.add_argument("--memory", type=int, help=usually("MiB for one process of a case", "mebibytes"))
+    parser.add_argument(
+        "--no-contention", action="store_true",
+        help="leave the device alone: for several suites on one GPU, which are each other's company"
+    )
     parser.add_argument("--out", default="records.jsonl", help="file for the records (default: records.jsonl)")
 
 

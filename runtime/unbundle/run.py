@@ -57,6 +57,8 @@ def probe_arguments(options, started):
         arguments += ["--source", source]
     for solution in options.solution or []:
         arguments += ["--solution", solution]
+    if options.no_contention:
+        arguments.append("--no-contention")
     if options.minutes:
         arguments += ["--minutes", "{:.3f}".format(max(0.001, options.minutes - (time.time() - started) / 60))]
     return arguments
