@@ -57,6 +57,10 @@ class Real:
             made = self.infinite - 1 if stays else self.infinite
         return self.sign * negative | made
 
+    @property
+    def least_normal(self):
+        return Fraction(1, 1 << self.bias - 1)
+
     def flushed(self, bits):
         return bits if bits & self.infinite else bits & self.sign
 
@@ -124,9 +128,9 @@ def result(type, op, mode, operands, ftz=False, sat=False, relu=False):
     negative, magnitude = OPERATIONS[op](mode, *(real.value(one) for one in operands))
     if sat and magnitude == NOT:
         return 0
+    if ftz and magnitude not in (NOT, INFINITE) and magnitude < real.least_normal:
+        magnitude = 0  # before it is rounded, as an H100 does
     made = real.bits(negative, magnitude, mode)
-    if ftz:
-        made = real.flushed(made)
     if relu and not real.is_nan(made) and made & real.sign:
         return 0
     if sat:

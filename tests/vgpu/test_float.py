@@ -75,11 +75,24 @@ def test_signs(device, type):
     same(made, (y & ~sign) | (x & sign), x, y)
 
 
-def test_absolute_value_of_a_double_nan_is_that_nan(device):
+def test_absolute_value_of_a_double_nan_is_that_nan_made_quiet(device):
     (x,) = tuples("f64", 1)
     x = x[[Real("f64").is_nan(one) for one in x.tolist()]]
     made = device.results("abs.f64 %d, %x;", [np.uint64], x)
-    same(made, x, x)
+    same(made, x | np.uint64(1 << 51), x)
+
+
+def test_what_only_rounding_makes_normal_is_flushed(device):
+    """As an H100 does; each of these was in its log."""
+    least, under_one, over_one, sign = 0x800000, 0x3F7FFFFF, 0x3F800001, 1 << 31
+    rows = {
+        "mul.rn.ftz": (least, under_one, 0), "mul.rp.ftz": (least, under_one, 0), "mul.rn": (least, under_one, least),
+        "mul.rm.ftz": (least, under_one | sign, sign), "div.rp.ftz": (least, over_one, 0),
+        "div.rm.ftz": (least, over_one | sign, sign), "div.rp": (least, over_one, least),
+    }  # fmt: skip
+    for op, (x, y, wanted) in rows.items():
+        made = device.results(f"{op}.f32 %d, %x, %y;", [np.uint32], *(np.array([one], np.uint32) for one in (x, y)))
+        assert made.tolist() == [wanted], op
 
 
 KINDS = {

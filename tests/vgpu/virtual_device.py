@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "vgpu"))
 import build as builder
 
 NAMES = "xyzwuv"  # the operands' registers
-HEAD = ".version 7.8\n.target sm_80\n.address_size 64\n"
+HEAD = ".version 8.6\n.target sm_90\n.address_size 64\n"
 LOAD = """.reg .b32 %r9, %n; ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %i, 4; add.u64 %l0, %l0, %l1;
 ld.global.u32 %n, [%l0];"""  # the thread's own word
 STORE = "ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %i, 4; add.u64 %l0, %l0, %l1; st.global.u32 [%l0], %r9;"

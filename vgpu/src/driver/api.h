@@ -38,7 +38,7 @@ void call_later(void (*f)(void*), void* data);
 
 }  // namespace vgpu
 
-// Of the driver, what the runtime calls.
+// Of the driver, what other files call.
 extern "C" {
 int cuGetErrorName(int, const char**);
 int cuGetErrorString(int, const char**);
@@ -47,6 +47,16 @@ int cuDeviceGetPCIBusId(char*, int, int);
 int cuMemAlloc_v2(uint64_t*, size_t);
 int cuMemAllocManaged(uint64_t*, size_t, unsigned);
 int cuMemFree_v2(uint64_t);
+int cuModuleLoadData(void**, const void*);
+int cuModuleUnload(void*);
+int cuModuleGetFunction(void**, void*, const char*);
+int cuModuleGetFunctionCount(unsigned*, void*);
+int cuModuleEnumerateFunctions(void**, unsigned, void*);
+int cuModuleGetGlobal_v2(uint64_t*, size_t*, void*, const char*);
+int cuFuncGetModule(void**, void*);
+int cuFuncGetName(const char**, void*);
+int cuFuncGetAttribute(int*, int, void*);
+int cuFuncSetAttribute(void*, int, int);
 int cuMemHostAlloc(void**, size_t, unsigned);
 int cuMemFreeHost(void*);
 int cuMemHostRegister_v2(void*, size_t, unsigned);

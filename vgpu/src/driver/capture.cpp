@@ -13,6 +13,10 @@ API int cuStreamGetCaptureInfo_v3(void*, int* state, uint64_t*, void*, void*, vo
 API int cuStreamBeginCapture_v2(void*, int) { return kNotSupported; }
 API int cuStreamEndCapture(void*, void** graph) { return *graph = nullptr, kNotSupported; }
 API int cuThreadExchangeStreamCaptureMode(int*) { return kSuccess; }
+API int cuStreamGetDevice(void*, int* device) { return *device = 0, kSuccess; }
+API int cuStreamGetCtx_v2(void*, void** found, void** green) { return *found = context(), *green = nullptr, kSuccess; }
+API int cuStreamCopyAttributes(void*, void*) { return kSuccess; }
+API int cuStreamSetAttribute(void*, int, const void*) { return kSuccess; }
 API int cuStreamGetId(void* stream, uint64_t* id) { return *id = address(stream), kSuccess; }
 API int cuEventElapsedTime_v2(float* milliseconds, void* from, void* to) { return cuEventElapsedTime(milliseconds, from, to); }
 

@@ -88,6 +88,8 @@ API int cuDevicePrimaryCtxSetFlags(int, unsigned) { return kSuccess; }
 API int cuDevicePrimaryCtxSetFlags_v2(int, unsigned) { return kSuccess; }
 
 API int cuCtxCreate_v2(void** made, unsigned, int) { return stack.push_back(*made = handle()), kSuccess; }
+API int cuCtxCreate_v3(void** made, const void*, int, unsigned flags, int device) { return cuCtxCreate_v2(made, flags, device); }
+API int cuCtxCreate_v4(void** made, const void*, unsigned flags, int device) { return cuCtxCreate_v2(made, flags, device); }
 API int cuCtxDestroy_v2(void* which) {
   if (current_context() == which) stack.pop_back();
   return kSuccess;
@@ -105,9 +107,11 @@ API int cuCtxPopCurrent_v2(void** found) {
   return stack.pop_back(), kSuccess;
 }
 API int cuCtxGetDevice(int* device) { return *device = 0, kSuccess; }
+API int cuCtxGetDevice_v2(int* device, void*) { return cuCtxGetDevice(device); }
 API int cuCtxGetFlags(unsigned* flags) { return *flags = 0, kSuccess; }
 API int cuCtxGetApiVersion(void*, unsigned* version) { return *version = 3020, kSuccess; }
 API int cuCtxSynchronize() { return Device::get().sticky(); }
+API int cuCtxSynchronize_v2(void*) { return cuCtxSynchronize(); }
 API int cuCtxGetSharedMemConfig(int* config) { return *config = 1, kSuccess; }
 API int cuCtxSetSharedMemConfig(int) { return kSuccess; }
 API int cuCtxEnablePeerAccess(void*, unsigned) { return kNotSupported; }
@@ -120,7 +124,7 @@ API int cuProfilerStart() { return kSuccess; }
 API int cuProfilerStop() { return kSuccess; }
 API int cuCtxGetLimit(size_t* value, int) { return *value = 0, kSuccess; }
 API int cuCtxSetLimit(int, size_t) { return kSuccess; }
-
+API int cuCtxResetPersistingL2Cache() { return kSuccess; }
 
 API int cuGetErrorName(int error, const char** text) {
   thread_local char words[40];

@@ -24,6 +24,21 @@ struct Side {
 };
 struct Rectangle { Side from, to; size_t width, height; };
 
+// CUDA_MEMCPY3D: the same, and the slices that `rows` rows make.
+struct Slices {
+  size_t x, y, z, level;
+  unsigned kind;
+  const void* host;
+  uint64_t device;
+  void *array, *reserved;
+  size_t pitch, rows;
+  Side slice(size_t number) const {
+    size_t skipped = (z + number) * rows * pitch;
+    return {x, y, kind, pointer(address(host) + skipped), device + skipped, array, pitch};
+  }
+};
+struct Box { Slices from, to; size_t width, height, depth; };
+
 }  // namespace
 
 API int cuMemcpyPeer(uint64_t to, void*, uint64_t from, void*, size_t n) { return cuMemcpy(to, from, n); }
@@ -39,6 +54,15 @@ API int cuMemcpy2D_v2(const Rectangle* what) {
 }
 API int cuMemcpy2DUnaligned_v2(const Rectangle* what) { return cuMemcpy2D_v2(what); }
 API int cuMemcpy2DAsync_v2(const Rectangle* what, void*) { return cuMemcpy2D_v2(what); }
+
+API int cuMemcpy3D_v2(const Box* what) {
+  for (size_t k = 0; k < what->depth; k++) {
+    const Rectangle one{what->from.slice(k), what->to.slice(k), what->width, what->height};
+    if (int error = cuMemcpy2D_v2(&one)) return error;
+  }
+  return kSuccess;
+}
+API int cuMemcpy3DAsync_v2(const Box* what, void*) { return cuMemcpy3D_v2(what); }
 
 API int cuMemsetD2D8_v2(uint64_t at, size_t pitch, uint8_t value, size_t w, size_t h) {
   return fill_rows(at, pitch, value, w, h);

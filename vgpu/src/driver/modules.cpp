@@ -6,6 +6,7 @@
 #include "../error.h"
 #include "../fatbin.h"
 #include "api.h"
+#include "refused.h"
 
 using namespace vgpu;
 
@@ -88,6 +89,9 @@ API int cuFuncSetSharedMemConfig(void*, int) { return kSuccess; }
 API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int threads, size_t) {
   return *blocks = std::clamp(2048 / std::max(threads, 1), 1, 32), kSuccess;
 }
+API int cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, void*, int blocks, int) {
+  return *bytes = static_cast<size_t>(attribute(81) / std::max(blocks, 1)), kSuccess;
+}
 API int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, void* f, int threads, size_t shared, unsigned) {
   return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, f, threads, shared);
 }
@@ -116,10 +120,26 @@ API int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, un
   std::lock_guard<std::mutex> hold(device.lock());
   return device.launch(*static_cast<Kernel*>(function), grid, block, shared, arguments, packed, bytes);
 }
+// CUlaunchConfig and CUlaunchAttribute.
+struct LaunchAttribute { int id, padding; unsigned value[16]; };
+struct LaunchConfig { unsigned grid[3], block[3], shared; void* stream; const LaunchAttribute* attributes; unsigned count; };
+constexpr int kClusterDimension = 4;
+
+API int cuLaunchKernelEx(const LaunchConfig* how, void* f, void** arguments, void** extra) {
+  for (unsigned k = 0; k < how->count; k++) {
+    const LaunchAttribute& one = how->attributes[k];
+    if (one.id != kClusterDimension || (one.value[0] <= 1 && one.value[1] <= 1 && one.value[2] <= 1)) continue;
+    note_refused("clusters of blocks");
+    return kNotSupported;
+  }
+  const unsigned *grid = how->grid, *block = how->block;
+  return cuLaunchKernel(f, grid[0], grid[1], grid[2], block[0], block[1], block[2], how->shared, how->stream, arguments, extra);
+}
 API int cuLaunchCooperativeKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                                   unsigned shared, void* stream, void** arguments) {
   return cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream, arguments, nullptr);
 }
 
 PER_THREAD(cuLaunchKernel, _ptsz);
+PER_THREAD(cuLaunchKernelEx, _ptsz);
 PER_THREAD(cuLaunchCooperativeKernel, _ptsz);

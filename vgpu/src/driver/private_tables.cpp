@@ -6,6 +6,7 @@
 #include <map>
 
 #include "api.h"
+#include "refused.h"
 
 using namespace vgpu;
 
@@ -80,5 +81,8 @@ API int cuGetExportTable(const void** table, const unsigned char* id) {
       {{0xc6, 0x93, 0x33, 0x6e, 0x11, 0x21, 0xdf, 0x11, 0xa8, 0xc3, 0x68, 0xf3, 0x55, 0xd8, 0x95, 0x93}, storage}};
   for (const auto& one : known)
     if (std::memcmp(id, one.id, 16) == 0) return *table = one.table, kSuccess;
+  static constexpr unsigned char kIntegrity[] = {0xd4, 0x08, 0x20, 0x55, 0xbd, 0xe6, 0x70, 0x4b};
+  if (std::memcmp(id, kIntegrity, sizeof kIntegrity) == 0)
+    note_refused("NVIDIA's runtime library of CUDA 11 or newer, linked into a program: it wants NVIDIA's own driver");
   return kNotFound;
 }

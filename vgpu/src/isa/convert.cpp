@@ -60,6 +60,8 @@ template <class D, class S> struct Convert {
 
   static D from_real(S s, uint8_t how, Round to) {
     if constexpr (std::is_same_v<S, float>) if (how & kFlush) s = flush(s);
+    if constexpr (std::is_same_v<S, Bfloat> && std::is_same_v<D, float>)
+      if (!how) return bfloat_to_float(s.bits);  // a shift: NaNs stay what they are
     double x = value(s);
     if constexpr (std::is_integral_v<D>) {
       return x != x ? of_nan<D>(sizeof(S)) : to_integer<D>(whole(x, to));
@@ -70,6 +72,14 @@ template <class D, class S> struct Convert {
       if constexpr (is_half<D>) if (how & kRelu) made.bits = not_negative(made.bits);
       return made;
     }
+  }
+  // Of double precision, with its sign and what fits of its payload.
+  static D quiet(double x) {
+    uint64_t bits = bits_of<uint64_t>(x);
+    uint32_t sign = uint32_t(bits >> 63), payload = uint32_t(bits >> 20);
+    if constexpr (std::is_same_v<D, Half>) return {uint16_t(sign << 15 | 0x7e00u | (payload >> 22 & 0x1ffu))};
+    else if constexpr (std::is_same_v<D, Bfloat>) return {uint16_t(sign << 15 | 0x7fc0u | (payload >> 25 & 0x3fu))};
+    else return bits_of<float>(sign << 31 | 0x7fc00000u | (payload >> 9 & 0x3fffffu));
   }
   static D from_integer(S s, uint8_t how, Round to) {
     if constexpr (std::is_integral_v<D>) {
@@ -86,6 +96,7 @@ template <class D, class S> struct Convert {
     }
   }
   static D real(double x, uint8_t how, Round to) {
+    if constexpr (std::is_same_v<S, double> && !std::is_same_v<D, double>) if (x != x) return quiet(x);
     if constexpr (std::is_same_v<D, Half>) return {to_half(x, to)};
     else if constexpr (std::is_same_v<D, Bfloat>) return {to_bfloat(x, to)};
     else if constexpr (std::is_same_v<D, double>) return canonical(x);

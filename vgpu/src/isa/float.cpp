@@ -28,8 +28,8 @@ struct Sin { template <class T> static T of(T a) { return canonical(static_cast<
 struct Cos { template <class T> static T of(T a) { return canonical(static_cast<T>(cos_of(double(a)))); } };
 struct Tanh { template <class T> static T of(T a) { return canonical(static_cast<T>(tanh_of(double(a)))); } };
 struct Neg { template <class T> static T of(T a) { return -a; } };
-struct Abs {  // a NaN of double precision passes through, its sign too
-  template <class T> static T of(T a) { return sizeof(T) == 8 && a != a ? a : std::fabs(a); }
+struct Abs {  // a NaN of double precision becomes quiet, and keeps its sign
+  template <class T> static T of(T a) { return sizeof(T) == 8 && a != a ? a + a : std::fabs(a); }
 };
 struct CopySign { template <class T> static T of(T a, T b) { return std::copysign(b, a); } };  // a's sign, b's value
 struct Min { template <class T> static T of(T a, T b) { return least(a, b); } };
@@ -46,11 +46,18 @@ template <class Op> struct Gross {
   static double of(double a) { return upper(Op::of(upper(a))); }
 };
 
-// The same with subnormals flushed, and with results held to [0, 1].
+// The same with subnormals flushed, and with results held to [0, 1].  A card looks at what is to be rounded: what becomes
+// normal by that alone is flushed, too.
 template <class Op> struct Flushed {
-  template <class T> static T of(T a) { return flush(Op::of(flush(a))); }
-  template <class T> static T of(T a, T b) { return flush(Op::of(flush(a), flush(b))); }
-  template <class T> static T of(T a, T b, T c) { return flush(Op::of(flush(a), flush(b), flush(c))); }
+  template <class... T> static float of(T... a) {
+    float made = Op::of(flush(a)...);
+    return flush(__builtin_expect(std::fabs(made) == kLeastNormal, 0) ? cut(flush(a)...) : made);
+  }
+  template <class... T> __attribute__((noinline)) static float cut(T... a) {
+    Rounding to(Round::Zero);
+    volatile float made = Op::of(*const_cast<volatile T*>(&a)...);
+    return made;
+  }
 };
 template <class Op> struct Saturated {
   template <class T> static T hold(T x) { return x > T(0) ? (x > T(1) ? T(1) : x) : T(0); }  // a NaN is 0

@@ -11,12 +11,13 @@ namespace vgpu {
 inline float canonical(float x) { return x != x ? bits_of<float>(0x7fffffffu) : x; }
 inline double canonical(double x) { return x != x ? bits_of<double>(0x7ff8000000000000ull) : x; }
 
+constexpr float kLeastNormal = 0x1p-126f;
+
 // A subnormal becomes a zero of its sign.
 inline float flush(float x) {
   uint32_t bits = bits_of<uint32_t>(x);
   return bits & 0x7f800000u ? x : bits_of<float>(bits & 0x80000000u);
 }
-inline double flush(double x) { return x; }
 
 // Of two, the one that is a number; of two zeros the negative, or the positive, one.
 template <class T>

@@ -43,9 +43,10 @@ template <class H, int kOp> uint16_t of(uint16_t a, uint16_t b, uint16_t c, uint
     default: made = tanh_of(x); break;
   }
   if ((mode & kSaturate) && !(made > 0 && made < 1)) made = made >= 1 ? 1 : 0;
+  // What only its rounding makes normal is flushed, too.
+  if ((mode & kFlush) && std::fabs(made) < H::kLeastNormal) made = std::copysign(0.0, made);
   uint16_t bits = H::out(made);
-  if (mode & kRelu) bits = not_negative(bits);
-  return mode & kFlush ? H::flushed(bits) : bits;
+  return mode & kRelu ? not_negative(bits) : bits;
 }
 
 template <class H, int kOp> void single(Lanes& w, const Instruction& i) {

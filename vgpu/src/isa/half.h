@@ -63,11 +63,13 @@ struct HalfFormat {
   static double in(uint16_t x) { return half_to_float(x); }
   static uint16_t out(double x) { return to_half(x); }
   static uint16_t flushed(uint16_t x) { return x & 0x7c00 ? x : x & 0x8000; }
+  static constexpr double kLeastNormal = 0x1p-14;
 };
 struct BfloatFormat {
   static double in(uint16_t x) { return bfloat_to_float(x); }
   static uint16_t out(double x) { return to_bfloat(x); }
   static uint16_t flushed(uint16_t x) { return x & 0x7f80 ? x : x & 0x8000; }
+  static constexpr double kLeastNormal = 0x1p-126;
 };
 
 }  // namespace vgpu

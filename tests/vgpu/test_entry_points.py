@@ -1,0 +1,135 @@
+"""What programs of CUDA 11 to 13 ask the driver: entry points by version, libraries, launches by a structure, pools."""
+
+import ctypes
+
+import numpy as np
+import pytest
+from virtual_device import kernel
+
+ADD_ONE = kernel("ld.param.u64 %l0, [p0]; red.global.add.u32 [%l0], 1;", ["p0"])
+
+
+def entry_point(device, name, version, flags=0):
+    """(its address, the status of the search)."""
+    at, status = ctypes.c_void_p(), ctypes.c_int(7)
+    ask = device.cuda.cuGetProcAddress_v2
+    assert ask(name.encode(), ctypes.byref(at), version, ctypes.c_uint64(flags), ctypes.byref(status)) == 0
+    return at.value, status.value
+
+
+def address(device, name):
+    return ctypes.cast(getattr(device.cuda, name), ctypes.c_void_p).value
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "form"),
+    [
+        ("cuInit", 2000, "cuInit"),
+        ("cuMemAlloc", 3020, "cuMemAlloc_v2"),
+        ("cuCtxCreate", 10020, "cuCtxCreate_v2"),
+        ("cuCtxCreate", 12040, "cuCtxCreate_v3"),
+        ("cuCtxCreate", 13000, "cuCtxCreate_v4"),
+        ("cuCtxSynchronize", 12090, "cuCtxSynchronize"),
+        ("cuCtxSynchronize", 13000, "cuCtxSynchronize_v2"),
+        ("cuStreamGetCaptureInfo", 10010, "cuStreamGetCaptureInfo"),
+        ("cuStreamGetCaptureInfo", 12000, "cuStreamGetCaptureInfo_v2"),
+        ("cuStreamGetCaptureInfo", 12030, "cuStreamGetCaptureInfo_v3"),
+        ("cuGraphInstantiate", 12000, "cuGraphInstantiateWithFlags"),
+        ("cuMemPrefetchAsync", 12010, "cuMemPrefetchAsync"),
+        ("cuGetProcAddress", 12000, "cuGetProcAddress_v2"),
+    ],
+)
+def test_a_call_has_the_form_of_the_callers_version(device, name, version, form):
+    assert entry_point(device, name, version) == (address(device, form), 0)
+
+
+def test_the_default_stream_of_each_thread_has_forms_of_its_own(device):
+    assert entry_point(device, "cuLaunchKernel", 12000, flags=2)[0] == address(device, "cuLaunchKernel_ptsz")
+    assert entry_point(device, "cuMemcpyHtoD", 12000, flags=2)[0] == address(device, "cuMemcpyHtoD_v2_ptds")
+    assert entry_point(device, "cuMemAlloc", 12000, flags=2)[0] == address(device, "cuMemAlloc_v2")
+
+
+@pytest.mark.parametrize("name", ["cuNoSuchCall", "cudaMalloc", "cublasCreate_v2", "vgpu_set_schedule", ""])
+def test_what_is_no_call_of_the_driver_is_not_found(device, name):
+    assert entry_point(device, name, 12000) == (None, 1)
+
+
+class Config(ctypes.Structure):
+    """CUlaunchConfig."""
+
+    _fields_ = (
+        ("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("shared", ctypes.c_uint),
+        ("stream", ctypes.c_void_p), ("attributes", ctypes.c_void_p), ("count", ctypes.c_uint),
+    )  # fmt: skip
+
+
+class Attribute(ctypes.Structure):
+    """CUlaunchAttribute."""
+
+    _fields_ = (("id", ctypes.c_int), ("padding", ctypes.c_int), ("value", ctypes.c_uint * 16))
+
+
+def test_a_librarys_kernel_is_launched_by_a_structure(device):
+    cuda, library, function = device.cuda, ctypes.c_void_p(), ctypes.c_void_p()
+    text = ADD_ONE.encode() + b"\0"
+    assert cuda.cuLibraryLoadData(ctypes.byref(library), text, None, None, 0, None, None, 0) == 0
+    assert cuda.cuLibraryGetKernel(ctypes.byref(function), library, b"nowhere") == 500
+    assert cuda.cuLibraryGetKernel(ctypes.byref(function), library, b"k") == 0
+    offset, size = ctypes.c_size_t(7), ctypes.c_size_t()
+    assert cuda.cuKernelGetParamInfo(function, ctypes.c_size_t(0), ctypes.byref(offset), ctypes.byref(size)) == 0
+    assert (offset.value, size.value) == (0, 8)
+    assert cuda.cuKernelGetParamInfo(function, ctypes.c_size_t(1), ctypes.byref(offset), ctypes.byref(size)) == 1
+    at, made = device.allocate(4), np.zeros(1, np.uint32)
+    cuda.cuMemsetD32_v2(at, 0, ctypes.c_size_t(1))
+    one, cooperative = Attribute(4), Attribute(2)
+    one.value[:3], cooperative.value[0] = (1, 1, 1), 1
+    asked = (Attribute * 2)(one, cooperative)
+    how = Config((3, 1, 1), (32, 2, 1), 0, None, ctypes.addressof(asked), 2)
+    given = (ctypes.c_void_p * 1)(ctypes.addressof(at))
+    assert cuda.cuLaunchKernelEx(ctypes.byref(how), function, given, None) == 0
+    cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(made.ctypes.data), at, ctypes.c_size_t(4))
+    assert made[0] == 3 * 64
+    asked[0].value[0] = 2
+    assert cuda.cuLaunchKernelEx(ctypes.byref(how), function, given, None) == 801, "clusters are not here"
+    cuda.cuMemFree_v2(at)
+    assert cuda.cuLibraryUnload(library) == 0
+
+
+def test_a_module_is_read_from_a_file(device, tmp_path):
+    module, path = ctypes.c_void_p(), tmp_path / "k.ptx"
+    assert device.cuda.cuModuleLoad(ctypes.byref(module), str(path).encode()) == 301
+    path.write_text(ADD_ONE)
+    assert device.cuda.cuModuleLoad(ctypes.byref(module), str(path).encode()) == 0
+    assert device.function(module)[0] == 0
+    device.cuda.cuModuleUnload(module)
+
+
+def test_pools_give_memory_and_rows_begin_where_textures_want_them(device):
+    cuda, pool, at, pitch = device.cuda, ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_size_t()
+    assert cuda.cuDeviceGetDefaultMemPool(ctypes.byref(pool), 0) == 0
+    assert cuda.cuMemAllocFromPoolAsync(ctypes.byref(at), ctypes.c_size_t(4096), pool, None) == 0
+    used = ctypes.c_uint64()
+    assert cuda.cuMemPoolGetAttribute(pool, 7, ctypes.byref(used)) == 0 and used.value >= 4096
+    assert cuda.cuMemFreeAsync(at, None) == 0
+    assert (
+        cuda.cuMemAllocPitch_v2(ctypes.byref(at), ctypes.byref(pitch), ctypes.c_size_t(700), ctypes.c_size_t(3), 4) == 0
+    )
+    assert pitch.value == 1024
+    assert cuda.cuMemsetD8_v2(at, 1, ctypes.c_size_t(3 * 1024)) == 0 and cuda.cuMemFree_v2(at) == 0
+    huge = ctypes.c_size_t(1 << 62)
+    assert cuda.cuMemAllocPitch_v2(ctypes.byref(at), ctypes.byref(pitch), huge, huge, 4) == 1
+
+
+def test_a_box_is_copied(device):
+    """CUDA_MEMCPY3D: from the second slice of the host's box to the first of the device's, and back."""
+    depth, rows, width, pitch = 2, 3, 5, 8
+    source = np.arange(4 * 4 * 8, dtype=np.uint8).reshape(4, 4, 8)
+    at, made = device.allocate(depth * rows * pitch), np.zeros((depth, rows, width), np.uint8)
+    zeros = [0, 0, 0, 0]  # x, y, z, level
+    there = [*zeros, 2, 0, at.value, 0, 0, pitch, rows]
+    into = [1, 0, 1, 0, 1, source.ctypes.data, 0, 0, 0, 8, 4, *there, width, rows, depth]
+    back = [*there, *zeros, 1, made.ctypes.data, 0, 0, 0, width, rows, width, rows, depth]
+    for words in (into, back):
+        assert device.cuda.cuMemcpy3D_v2((ctypes.c_uint64 * len(words))(*words)) == 0
+    assert (made == source[1:3, :rows, 1 : 1 + width]).all()
+    device.cuda.cuMemFree_v2(at)
