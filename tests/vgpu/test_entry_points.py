@@ -133,3 +133,20 @@ def test_a_box_is_copied(device):
         assert device.cuda.cuMemcpy3D_v2((ctypes.c_uint64 * len(words))(*words)) == 0
     assert (made == source[1:3, :rows, 1 : 1 + width]).all()
     device.cuda.cuMemFree_v2(at)
+
+
+@pytest.mark.parametrize(
+    ("error", "driver", "runtime"),
+    [
+        (0, b"CUDA_SUCCESS", b"cudaSuccess"),
+        (1, b"CUDA_ERROR_INVALID_VALUE", b"cudaErrorInvalidValue"),
+        (700, b"CUDA_ERROR_ILLEGAL_ADDRESS", b"cudaErrorIllegalAddress"),
+        (801, b"CUDA_ERROR_NOT_SUPPORTED", b"cudaErrorNotSupported"),
+        (12345, None, b"unrecognized error code"),
+    ],
+)
+def test_errors_have_the_names_that_programs_compare(device, error, driver, runtime):
+    text = ctypes.c_char_p()
+    assert device.cuda.cuGetErrorName(error, ctypes.byref(text)) == (0 if driver else 1)
+    device.cuda.cudaGetErrorName.restype = ctypes.c_char_p
+    assert (text.value, device.cuda.cudaGetErrorName(error)) == (driver, runtime)

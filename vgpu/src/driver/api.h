@@ -40,8 +40,6 @@ void call_later(void (*f)(void*), void* data);
 
 // Of the driver, what other files call.
 extern "C" {
-int cuGetErrorName(int, const char**);
-int cuGetErrorString(int, const char**);
 int cuDriverGetVersion(int*);
 int cuDeviceGetPCIBusId(char*, int, int);
 int cuMemAlloc_v2(uint64_t*, size_t);

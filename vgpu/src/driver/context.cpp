@@ -125,15 +125,3 @@ API int cuProfilerStop() { return kSuccess; }
 API int cuCtxGetLimit(size_t* value, int) { return *value = 0, kSuccess; }
 API int cuCtxSetLimit(int, size_t) { return kSuccess; }
 API int cuCtxResetPersistingL2Cache() { return kSuccess; }
-
-API int cuGetErrorName(int error, const char** text) {
-  thread_local char words[40];
-  std::snprintf(words, sizeof words, error ? "CUDA_ERROR_%d" : "CUDA_SUCCESS", error);
-  return *text = words, kSuccess;
-}
-API int cuGetErrorString(int error, const char** text) {
-  thread_local char words[400];
-  if (!error) std::snprintf(words, sizeof words, "no error");
-  else std::snprintf(words, sizeof words, "virtual GPU, error %d: %.300s", error, Device::get().last_fault().c_str());
-  return *text = words, kSuccess;
-}

@@ -98,13 +98,3 @@ API int cudaGetLastError() {
   return last_error = 0, error;
 }
 API int cudaPeekAtLastError() { return last_error; }
-API const char* cudaGetErrorString(int error) {
-  const char* text = nullptr;
-  cuGetErrorString(error, &text);
-  return text;
-}
-API const char* cudaGetErrorName(int error) {
-  const char* text = nullptr;
-  cuGetErrorName(error, &text);
-  return text;
-}
