@@ -41,6 +41,8 @@ void call_later(void (*f)(void*), void* data);
 // Of the driver, what other files call.
 extern "C" {
 int cuDriverGetVersion(int*);
+int cuCtxGetLimit(size_t*, int);
+int cuCtxSetLimit(int, size_t);
 int cuDeviceGetPCIBusId(char*, int, int);
 int cuMemAlloc_v2(uint64_t*, size_t);
 int cuMemAllocManaged(uint64_t*, size_t, unsigned);

@@ -122,6 +122,11 @@ API int cuCtxSetCacheConfig(int) { return kSuccess; }
 API int cuCtxGetId(void*, uint64_t* id) { return *id = 1, kSuccess; }
 API int cuProfilerStart() { return kSuccess; }
 API int cuProfilerStop() { return kSuccess; }
-API int cuCtxGetLimit(size_t* value, int) { return *value = 0, kSuccess; }
-API int cuCtxSetLimit(int, size_t) { return kSuccess; }
+// CUlimit: 0 the stack, 1 what printf holds, 2 the heap of malloc; of these the heap alone is one here.
+API int cuCtxGetLimit(size_t* value, int which) {
+  return *value = which == 0 ? 1024 : which == 1 ? 1 << 20 : which == 2 ? Device::get().heap().bytes() : 0, kSuccess;
+}
+API int cuCtxSetLimit(int which, size_t bytes) {
+  return which != 2 || Device::get().heap().resize(bytes) ? kSuccess : kInvalidValue;
+}
 API int cuCtxResetPersistingL2Cache() { return kSuccess; }

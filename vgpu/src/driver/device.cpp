@@ -155,6 +155,7 @@ Result Device::run_kernel(Kernel& kernel, const uint32_t grid[3], const uint32_t
     std::memcpy(launch.parameters.data(), packed, std::min(packed_bytes, launch.parameters.size()));
   }
   launch.number = scheduled_;
+  launch.heap = &heap_;
   launch.observer = observers_.none() ? nullptr : &observers_;
   schedule_.begin(scheduled_++);
   launches_++;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../error.h"
+#include "../machine/heap.h"
 #include "../machine/launch.h"
 
 namespace vgpu {
@@ -38,6 +39,7 @@ class Device {
   static Device& get();
 
   Memory& memory() { return memory_; }
+  Heap& heap() { return heap_; }
   // 70 for 7.0; once told it stays.
   int capability() { return asked_ = true, capability_; }
   // A program brings PTX for this architecture: the device is the newest that it was built for.
@@ -71,6 +73,7 @@ class Device {
 
   std::mutex lock_;
   Memory memory_;
+  Heap heap_{memory_};
   Schedule schedule_;
   Observers observers_;
   int capability_;

@@ -1,9 +1,11 @@
-// vprintf and __assertfail: what a kernel says goes to standard output at once, lane by lane as the schedule has them.
+// vprintf and __assertfail: what a kernel says goes to standard output at once, lane by lane as the schedule has them.  And
+// malloc and free, in the same order.
 #include "system.h"
 
 #include <cstdio>
 #include <cstring>
 
+#include "../machine/heap.h"
 #include "../machine/schedule.h"
 #include "address.h"
 
@@ -79,12 +81,15 @@ std::string field(const std::string& format, size_t& at, Reader& arguments, Lane
   return what == '%' ? "%" : how + what;
 }
 
-// a: where the format's address lies in the scratch space; b: that of the arguments' address; d: the result's.
-void print(Lanes& w, const Instruction& i) {
+template <class F> void in_order(Lanes& w, F f) {
   uint8_t order[kLanes];
   uint32_t n = w.schedule->lane_order(w.mask, order);
-  for (uint32_t k = 0; k < n && w.fault == Fault::None; k++) {
-    uint32_t lane = order[k];
+  for (uint32_t k = 0; k < n && w.fault == Fault::None; k++) f(order[k]);
+}
+
+// a: where the format's address lies in the scratch space; b: that of the arguments' address; d: the result's.
+void print(Lanes& w, const Instruction& i) {
+  in_order(w, [&](uint32_t lane) {
     std::string format = Reader(w, lane, scratch<uint64_t>(w, lane, i.a)).text(), said;
     Reader arguments(w, lane, scratch<uint64_t>(w, lane, i.b));
     int32_t fields = 0;
@@ -94,7 +99,7 @@ void print(Lanes& w, const Instruction& i) {
     }
     std::fwrite(said.data(), 1, said.size(), stdout);
     if (i.count) std::memcpy(w.scratch + size_t(lane) * w.scratch_bytes + i.d, &fields, sizeof fields);
-  }
+  });
   std::fflush(stdout);
 }
 
@@ -105,6 +110,20 @@ void fail_assertion(Lanes& w, const Instruction& i) {
   std::string message = text(i.a), file = text(i.b);
   std::fprintf(stderr, "%s:%u: assertion `%s` failed\n", file.c_str(), scratch<uint32_t>(w, lane, i.c), message.c_str());
   w.fail(Fault::Trap, 0);
+}
+
+// a: where the number of bytes lies in the scratch space; d: the address.
+void take_memory(Lanes& w, const Instruction& i) {
+  in_order(w, [&](uint32_t lane) {
+    uint64_t at = w.heap->allocate(scratch<uint64_t>(w, lane, i.a));
+    if (i.count) std::memcpy(w.scratch + size_t(lane) * w.scratch_bytes + i.d, &at, sizeof at);
+  });
+}
+void give_back(Lanes& w, const Instruction& i) {
+  in_order(w, [&](uint32_t lane) {
+    uint64_t at = scratch<uint64_t>(w, lane, i.a);
+    if (at && !w.heap->release(at)) w.fail(Fault::OutOfBounds, at);
+  });
 }
 
 }  // namespace
@@ -120,6 +139,10 @@ bool decode_system_call(const std::string& name, const std::vector<uint32_t>& ar
   }
   if (name == "__assertfail" && arguments.size() == 5) {
     i.run = fail_assertion, i.a = arguments[0], i.b = arguments[1], i.c = arguments[2];
+    return true;
+  }
+  if ((name == "malloc" || name == "free") && arguments.size() == 1) {
+    i.run = name == "free" ? give_back : take_memory, i.a = arguments[0];
     return true;
   }
   return false;

@@ -1,4 +1,4 @@
-// Functions that a module declares and nobody defines, because they are a device's own: vprintf and the like.
+// Functions that a module declares and nobody defines, because they are a device's own: vprintf, malloc and the like.
 #pragma once
 #include "decoder.h"
 

@@ -34,6 +34,7 @@ Block::Block(const Launch& launch, Schedule& schedule, const Memory& memory, uin
   lanes_.shared = sixteen(shared_);
   lanes_.shared_bytes = dynamic_at_ + launch.dynamic_shared;
   lanes_.memory = &memory;
+  lanes_.heap = launch.heap;
   lanes_.schedule = &schedule;
   lanes_.writes = &writes;
   lanes_.holding = holding;

@@ -18,6 +18,7 @@
 
 namespace vgpu {
 
+class Heap;
 class Holding;
 class Observer;
 class Schedule;
@@ -43,6 +44,7 @@ struct Lanes {
   uint8_t* shared = nullptr;
   uint32_t shared_bytes = 0;
   const Memory* memory = nullptr;
+  Heap* heap = nullptr;
   Extent recent[2];  // where accesses lay last
   uint64_t generation = 0;
   Schedule* schedule = nullptr;

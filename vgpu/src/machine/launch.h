@@ -20,6 +20,7 @@ struct Launch {
   uint64_t most_instructions = 0;    // of all lanes together; 0: no limit
   uint64_t number = 0;               // since the schedule was set
   Observer* observer = nullptr;
+  Heap* heap = nullptr;              // from which the kernel may take memory
 
   uint32_t threads() const { return block[0] * block[1] * block[2]; }  // of a block
 };

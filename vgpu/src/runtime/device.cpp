@@ -60,12 +60,12 @@ API int cudaDeviceCanAccessPeer(int* can, int, int) { return *can = 0, kSuccess;
 API int cudaDeviceGetStreamPriorityRange(int* least, int* greatest) { return *least = 0, *greatest = -1, kSuccess; }
 API int cudaDeviceGetByPCIBusId(int* device, const char*) { return *device = 0, kSuccess; }
 API int cudaDeviceGetP2PAttribute(int* value, int, int, int) { return *value = 0, kSuccess; }
-API int cudaDeviceGetLimit(size_t* value, int) { return *value = 0, kSuccess; }
+API int cudaDeviceGetLimit(size_t* value, int which) { return cuCtxGetLimit(value, which); }
 API int cudaDeviceGetCacheConfig(int* config) { return *config = 0, kSuccess; }
 API int cudaDeviceSetCacheConfig(int) { return kSuccess; }
 API int cudaDeviceGetSharedMemConfig(int* config) { return *config = 1, kSuccess; }
 API int cudaProfilerStart() { return kSuccess; }
 API int cudaProfilerStop() { return kSuccess; }
-API int cudaDeviceSetLimit(int, size_t) { return kSuccess; }
+API int cudaDeviceSetLimit(int which, size_t bytes) { return remember(cuCtxSetLimit(which, bytes)); }
 API int cudaDeviceSetSharedMemConfig(int) { return kSuccess; }
 API int cudaDriverGetVersion(int* version) { return cuDriverGetVersion(version); }

@@ -1,0 +1,28 @@
+// The memory from which kernels themselves take some, by malloc: a piece of the device's, made when it is first used.
+#pragma once
+#include <cstdint>
+#include <map>
+
+#include "memory.h"
+
+namespace vgpu {
+
+class Heap {
+ public:
+  explicit Heap(Memory& memory) : memory_(memory) {}
+
+  uint64_t bytes() const { return bytes_; }
+  bool resize(uint64_t bytes);  // false: it is in use
+
+  // 0 where there is no room; else the first place that fits, so that the same calls give the same addresses.
+  uint64_t allocate(uint64_t bytes);
+  bool release(uint64_t at);  // false: nothing begins there
+
+ private:
+  Memory& memory_;
+  uint64_t bytes_ = 8 << 20;  // as on a card where nobody says otherwise
+  bool made_ = false;
+  std::map<uint64_t, uint64_t> free_, taken_;  // address: bytes
+};
+
+}  // namespace vgpu
