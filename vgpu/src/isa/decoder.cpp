@@ -138,6 +138,8 @@ void Decoder::variable(const ptx::Declaration& one) {
   if (uint64_t(*bytes) + one.align + one.size > kMostBytes)
     throw Unsupported(function_.name + ": a variable that is too large: " + one.name);
   *bytes = align_up(*bytes, std::max(one.align, 8u));
+  if (one.space == ptx::Space::Local) program_.local_align = std::max(program_.local_align, one.align);
+  if (one.space == ptx::Space::Shared) program_.shared_align = std::max(program_.shared_align, one.align);
   // A parameter that a body declares lies in the scratch space: `dynamic` tells it from the function's own.
   scopes_.back().variables[one.name] = {one.space, *bytes, one.size, one.align, one.space == ptx::Space::Param};
   *bytes += one.size;
@@ -254,7 +256,9 @@ const Symbol* Decoder::symbol(const std::string& name) {
     if (found != scopes_[k].variables.end()) return &found->second;
   }
   const Symbol* found = symbols_.find(name);
-  if (!found || found->space != ptx::Space::Shared || found->dynamic) return found;
+  if (!found || found->space != ptx::Space::Shared) return found;
+  program_.shared_align = std::max(program_.shared_align, found->align);
+  if (found->dynamic) return found;
   // A kernel has only the shared variables that it names.
   if (uint64_t(program_.shared_bytes) + found->align + found->size > kMostBytes)
     throw Unsupported(function_.name + ": too much shared memory: " + name);
@@ -314,6 +318,7 @@ void Decoder::resolve() {
       program_.tables[number].push_back(static_cast<uint32_t>(place_of(label, 0)));
   }
   program_.register_bytes = align_up(registers_end_, 64);
+  program_.local_bytes = align_up(program_.local_bytes, program_.local_align);  // one lane's lie behind another's
   auto settle = [this](uint32_t& offset) {
     if (offset >= kConstants) offset = offset - kConstants + program_.register_bytes;
   };

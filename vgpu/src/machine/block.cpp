@@ -16,10 +16,6 @@ void fill(uint8_t* registers, Special which, uint32_t value) {
   std::fill_n(reinterpret_cast<uint32_t*>(registers + special_offset(which)), kLanes, value);
 }
 
-uint8_t* sixteen(std::vector<uint8_t>& bytes) {
-  return reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(bytes.data()) + 63) & ~uintptr_t(63));
-}
-
 }  // namespace
 
 Block::Block(const Launch& launch, Schedule& schedule, const Memory& memory, uint64_t& writes,
@@ -27,11 +23,12 @@ Block::Block(const Launch& launch, Schedule& schedule, const Memory& memory, uin
     : launch_(launch), schedule_(schedule), parameters_(launch.parameters.size() + 64) {
   threads_ = launch.threads();
   warps_.resize((threads_ + kLanes - 1) / kLanes);
-  dynamic_at_ = align_up(launch.program->shared_bytes, 16);
+  dynamic_at_ = align_up(launch.program->shared_bytes, launch.program->shared_align);
   charge_.set(sizeof *this + dynamic_at_ + launch.dynamic_shared + launch.parameters.size() + warps_.size() * sizeof(Warp));
-  shared_.resize(dynamic_at_ + launch.dynamic_shared + 64);
-  std::copy(launch.parameters.begin(), launch.parameters.end(), sixteen(parameters_));
-  lanes_.shared = sixteen(shared_);
+  const uint32_t align = std::max(launch.program->shared_align, 64u);
+  shared_.resize(dynamic_at_ + launch.dynamic_shared + align);
+  std::copy(launch.parameters.begin(), launch.parameters.end(), aligned_in(parameters_, 64));
+  lanes_.shared = aligned_in(shared_, align);
   lanes_.shared_bytes = dynamic_at_ + launch.dynamic_shared;
   lanes_.memory = &memory;
   lanes_.heap = launch.heap;
@@ -99,14 +96,14 @@ void Block::special_registers(const Warp& warp, uint8_t* registers) const {
 void Block::bind(Frame* frame) {
   lanes_.frame = frame->aligned();
   lanes_.own_parameters = frame->caller != nullptr;
-  lanes_.parameters = lanes_.own_parameters ? frame->parameters.data() : sixteen(parameters_);
+  lanes_.parameters = lanes_.own_parameters ? frame->parameters.data() : aligned_in(parameters_, 64);
   lanes_.parameter_bytes = lanes_.own_parameters ? frame->program->parameter_bytes
                                                  : static_cast<uint32_t>(launch_.parameters.size());
-  lanes_.local = frame->local.data(), lanes_.local_bytes = frame->program->local_bytes;
+  lanes_.local = frame->local_variables(), lanes_.local_bytes = frame->program->local_bytes;
   lanes_.scratch = frame->scratch.data(), lanes_.scratch_bytes = frame->program->scratch_bytes;
   lanes_.shares.clear();
   for (Frame* one = frame; one; one = one->caller) {
-    if (one->program->local_bytes) lanes_.shares.push_back({one->local.data(), one->program->local_bytes});
+    if (one->program->local_bytes) lanes_.shares.push_back({one->local_variables(), one->program->local_bytes});
     if (one->program->scratch_bytes) lanes_.shares.push_back({one->scratch.data(), one->program->scratch_bytes});
     if (one->caller) lanes_.shares.push_back({one->parameters.data(), one->program->parameter_bytes});
   }

@@ -4,9 +4,9 @@
 
 namespace vgpu {
 
-uint8_t* Frame::aligned() {
-  return reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(registers.data()) + 63) & ~uintptr_t(63));
-}
+uint8_t* Frame::aligned() { return aligned_in(registers, 64); }
+
+uint8_t* Frame::local_variables() { return aligned_in(local, program->local_align); }
 
 void Frame::prepare(const Program& p) {
   if (program != &p) {
@@ -14,7 +14,7 @@ void Frame::prepare(const Program& p) {
     charge.set(p.register_bytes + p.constants.size() + uint64_t(kLanes) * (p.local_bytes + p.scratch_bytes + p.parameter_bytes));
     registers.assign(p.register_bytes + p.constants.size() + 64, 0);
     std::copy(p.constants.begin(), p.constants.end(), aligned() + p.register_bytes);
-    local.assign(size_t(p.local_bytes) * kLanes, 0);
+    local.assign(size_t(p.local_bytes) * kLanes + p.local_align, 0);
     scratch.assign(size_t(p.scratch_bytes) * kLanes, 0);
   } else {
     std::fill_n(aligned(), p.register_bytes, 0);

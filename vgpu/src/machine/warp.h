@@ -24,7 +24,13 @@ struct Frame {
 
   void prepare(const Program& p);  // registers zero, constants in place
   uint8_t* aligned();              // where the registers begin
+  uint8_t* local_variables();      // likewise, those of the first lane
 };
+
+// Where `bytes`, which are so many more than needed, are aligned to a power of two.
+inline uint8_t* aligned_in(std::vector<uint8_t>& bytes, uintptr_t to) {
+  return reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(bytes.data()) + to - 1) & ~(to - 1));
+}
 
 // Held: its one lane's atomic lets others go first (holding.h).
 enum class State : uint8_t { Ready, Barrier, Meeting, Held };

@@ -211,7 +211,10 @@ std::vector<Declaration> declarations(const std::vector<Token>& tokens, size_t a
     Space space = space_of(word, is_space);
     if (is_space && spaced) continue;  // `.param .u64 .ptr .global`: the parameter's own space came first
     if (is_space) common.space = space, spaced = true;
-    else if (word == ".align") common.align = k + 1 < end ? number(tokens[++k]) : 1;
+    else if (word == ".align") {
+      common.align = k + 1 < end ? number(tokens[++k]) : 1;
+      if (!common.align || (common.align & (common.align - 1))) refuse(tokens[k], "an alignment that is no power of two");
+    }
     else if (word == ".v2") vector = 2;
     else if (word == ".v4") vector = 4;
     else if (uint32_t size = size_of(word.substr(1))) common.type = word.substr(1), common.element = size;
