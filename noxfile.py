@@ -19,7 +19,7 @@ os.environ["PATH"] = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
 # What runs inside old environments: Python 3.5 has to read it.
 OLD = ["runtime", "tests/suite", "tests/runtime/programs", "tests/runtime/recorded", "tests/runtime/forking.py"]
 TRACE = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/runtime/test_trace_*.py"))
-TWO_AT_A_TIME = ["-n", "2"]  # each worker with its own TensorFlows
+SIDE_BY_SIDE = ["-n", "3", "--dist", "worksteal"]  # more than CI has cores: many wait for an index or a process
 
 
 def pytest(session: nox.Session, *arguments: str) -> None:
@@ -77,7 +77,7 @@ def host(session: nox.Session) -> None:
     """The host's own tests; they leave what `coverage` adds up."""
     session.run("coverage", "erase")
     told_later = ["--cov", "--cov-report=", "--cov-fail-under=0"]  # some of the tests reach less
-    pytest(session, *TWO_AT_A_TIME, *told_later, "tests/host")
+    pytest(session, *SIDE_BY_SIDE, *told_later, "tests/host")
 
 
 @nox.session(tags=["tests"], requires=["host"])
@@ -89,13 +89,13 @@ def coverage(session: nox.Session) -> None:
 @nox.session(tags=["tests"])
 def runtime(session: nox.Session) -> None:
     """tfdeterminism and both wheels, in real old TensorFlows."""
-    pytest(session, *TWO_AT_A_TIME, "tests/runtime", "--ignore-glob=*/test_trace_*")
+    pytest(session, *SIDE_BY_SIDE, "tests/runtime", "--ignore-glob=*/test_trace_*")
 
 
 @nox.session(tags=["tests"])
 def vgpu(session: nox.Session) -> None:
     """The virtual GPU: each instruction against an independent reference.  Needs a C++ compiler."""
-    pytest(session, *TWO_AT_A_TIME, "tests/vgpu")
+    pytest(session, *SIDE_BY_SIDE, "tests/vgpu")
 
 
 # Races, deadlines and Docker get the machine to themselves.

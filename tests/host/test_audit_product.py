@@ -202,15 +202,15 @@ def test_a_cpu_build_is_told(run: Run, two: dict[str, bytes], tmp_path: Path) ->
 
 
 @pytest.fixture
-def built(copy: Project, two: dict[str, bytes], tmp_path: Path) -> Project:
+def built(lean: Project, two: dict[str, bytes], tmp_path: Path) -> Project:
     """A project with one more environment, tf9.9, whose wheel lies in tmp_path/index."""
     path = make.wheel(tmp_path / "index", two)
-    environment = (copy.matrix / "environments" / "tensorflow" / "tf2.21.toml").read_text("utf-8")
+    environment = (lean.matrix / "environments" / "tensorflow" / "tf2.21.toml").read_text("utf-8")
     environment = environment.replace('version = "2.21"', 'version = "9.9"').replace("==2.21.0", "==9.9.9")
-    (copy.matrix / "environments" / "tensorflow" / "tf9.9.toml").write_text(environment)
+    (lean.matrix / "environments" / "tensorflow" / "tf9.9.toml").write_text(environment)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    copy.lock("tf9.9", "gpu").write_text(f"tensorflow==9.9.9 \\\n    --hash=sha256:{digest}\n")
-    return copy
+    lean.lock("tf9.9", "gpu").write_text(f"tensorflow==9.9.9 \\\n    --hash=sha256:{digest}\n")
+    return lean
 
 
 def offline(tmp_path: Path, folder: str) -> dict[str, str]:
@@ -301,10 +301,10 @@ def test_a_tensorflow_that_does_not_import_is_told(checkout: Project, tmp_path: 
     assert "--registrations" in caught.value.advice
 
 
-def test_a_stored_audit_that_was_edited_is_refused(run: Run, copy: Project) -> None:
-    path = copy.audits / "tf2.0.json"
+def test_a_stored_audit_that_was_edited_is_refused(run: Run, lean: Project) -> None:
+    path = lean.audits / "tf2.0.json"
     path.write_text(path.read_text().replace('"order_dependent": "yes"', '"order_dependent": "maybe"', 1))
-    done = run("--diff", "tf2.0", "tf2.21", project=copy)
+    done = run("--diff", "tf2.0", "tf2.21", project=lean)
     assert done.returncode == Exit.USAGE
     assert f"{path}: " in done.stderr
     assert "order_dependent" in done.stderr
