@@ -163,7 +163,7 @@ def provenance(project: Project) -> dict[str, object]:
     records = 0
     evidence, signatures = project.evidence.glob("*/*.jsonl"), folder_of(project.evidence).glob(f"*/*{SUFFIX}")
     files_read = [*project.matrix.rglob("*.toml"), *evidence, *signatures, *project.audits.glob("*.json")]
-    files_read += (project.matrix / "ops").glob("*/*.json")
+    files_read += [*(project.matrix / "ops").glob("*/*.json"), *(project.matrix / "alerts").glob("*.json")]
     for path in sorted(files_read):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(project.matrix)}\n{len(content)}\n".encode() + content)

@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+from tfdet.matrix.alerts import Alerts, Meanings
 from tfdet.matrix.confirmed import Readings
 from tfdet.matrix.devices import Kind
 from tfdet.matrix.keys import PublicKey
@@ -29,6 +30,8 @@ def schemas() -> dict[str, str]:
         "names": Names,
         "confirmed": Readings,
         "kernels": AllKernels,
+        "alerts": Alerts,
+        "alert-names": Meanings,
         "record": Record,
         "audit": StoredAudit,
         "cost": Cost,
