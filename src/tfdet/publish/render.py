@@ -19,7 +19,8 @@ from tfdet.base.visible import visible
 from tfdet.matrix import ops
 from tfdet.matrix.devices import CPU
 from tfdet.matrix.models import Group
-from tfdet.publish import advice, audit_tables, join, recipe, tables
+from tfdet.publish import advice, audit_tables, batches, join, recipe, tables
+from tfdet.store.batches import folder
 from tfdet.store.cases import current_cases
 from tfdet.store.evidence import Store
 from tfdet.store.misfits import misfits
@@ -45,6 +46,7 @@ _TARGETS = {
     "docs/status/others.md": ("others", "provenance"),
     "docs/status/claims.md": ("claims", "provenance"),
     "docs/status/measured.md": ("measured", "provenance"),
+    "docs/batch-invariance.md": ("batches", "provenance"),
     "docs/audit-findings.md": ("found", "apart", "unclaimed", "variables", "messages", "provenance"),
 }
 # And those of a framework's page.
@@ -144,6 +146,7 @@ def _blocks(project: Project, status: Status, joins: Sequence[join.Join] = ()) -
         "cpu": tables.measured(status, CPU),
         "devices": {device: table for device, table in shown.items() if table.environments},
         "audits": audit_tables.Tables(status),
+        "batches": batches.tables(project),
         "provenance": provenance(project),
         "recipes": recipes.RECIPES,
         "newest": known.newest(status.matrix),
@@ -164,8 +167,10 @@ def provenance(project: Project) -> dict[str, object]:
     evidence, signatures = project.evidence.glob("*/*.jsonl"), folder_of(project.evidence).glob(f"*/*{SUFFIX}")
     files_read = [*project.matrix.rglob("*.toml"), *evidence, *signatures, *project.audits.glob("*.json")]
     files_read += [*(project.matrix / "ops").glob("*/*.json"), *(project.matrix / "alerts").glob("*.json")]
+    files_read += folder(project).glob("*/*.jsonl")
     for path in sorted(files_read):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(project.matrix)}\n{len(content)}\n".encode() + content)
-        records += content.count(b"\n") if path.suffix == ".jsonl" and not path.name.endswith(SUFFIX) else 0
+        of_evidence = path.is_relative_to(project.evidence) and path.suffix == ".jsonl"
+        records += content.count(b"\n") if of_evidence and not path.name.endswith(SUFFIX) else 0
     return {"records": records, "fingerprint": digest.hexdigest()[:16]}

@@ -13,6 +13,7 @@ from tfdet.matrix.keys import PublicKey
 from tfdet.matrix.models import Environment, Framework, Model, Solution, Source
 from tfdet.matrix.ops import AllKernels, Names, Ops
 from tfdet.store.audits import StoredAudit
+from tfdet.store.batches import Batch
 from tfdet.store.costs import Cost
 from tfdet.store.records import Record
 
@@ -35,6 +36,7 @@ def schemas() -> dict[str, str]:
         "record": Record,
         "audit": StoredAudit,
         "cost": Cost,
+        "batch": Batch,
     }
     return {
         f"{name}.json": json.dumps(model.model_json_schema(by_alias=True), indent=1, sort_keys=True) + "\n"
