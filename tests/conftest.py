@@ -60,7 +60,7 @@ def torch_python(checkout: Project) -> Path:
 def copy(checkout: Project, tmp_path: Path) -> Project:
     """A copy of the checkout's data, to be changed by hand."""
     root = tmp_path / "project"
-    for folder in ("matrix", "tests/suite", "docs", "runtime", "docker", "vgpu"):
+    for folder in ("matrix", "tests/suite", "tests/runtime/upstream", "docs", "runtime", "docker", "vgpu"):
         shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__", "*.lock"))
     shutil.copy(ROOT / "README.md", root / "README.md")
     return Project(root)

@@ -10,16 +10,13 @@ from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
-from jinja2 import DictLoader, Environment, StrictUndefined
-
 from tfdet.base.errors import DataError, Exit, TfdetError
 from tfdet.base.files import write_whole
 from tfdet.base.paths import Project
-from tfdet.base.visible import visible
 from tfdet.matrix import ops
 from tfdet.matrix.devices import CPU
 from tfdet.matrix.models import Group
-from tfdet.publish import advice, audit_tables, batches, join, recipe, tables
+from tfdet.publish import advice, audit_tables, batches, join, markdown, recipe, tables, upstream
 from tfdet.store.batches import folder
 from tfdet.store.cases import current_cases
 from tfdet.store.evidence import Store
@@ -94,10 +91,13 @@ def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
     whole, status = status, replace(status, matrix=status.matrix.published)
     blocks = _blocks(project, status)
     texts = []
+    generated: dict[Path, str] = {}
     pages = {f"docs/{f.page}": key for key, f in whole.matrix.frameworks.items() if f.page}
     for name, expected in {**_TARGETS, **dict.fromkeys(pages, _PAGE)}.items():
         if name in pages:
-            blocks = _blocks(project, status, join.joins(project.matrix, whole, pages[name]))
+            found_there = join.joins(project.matrix, whole, pages[name])
+            blocks = _blocks(project, status, found_there)
+            generated.update(upstream.texts(project, pages[name], found_there))
         path = project.root / name
         old = path.read_bytes().decode("utf-8")
         found = [match["name"] for match in _BLOCK.finditer(old)]
@@ -107,7 +107,7 @@ def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
                 "Restore the lines <!-- tfdet:begin NAME --> and <!-- tfdet:end NAME -->.",
             )
         texts.append((path, old, _filled(old, blocks)))
-    generated = {project.known: known.text(status), project.advice: advice.text(status)}
+    generated |= {project.known: known.text(status), project.advice: advice.text(status)}
     for key, framework in whole.matrix.frameworks.items():
         if framework.library:
             generated[project.known_of(framework.library)] = recipe.left_text(whole, key)
@@ -124,15 +124,7 @@ def _blocks(project: Project, status: Status, joins: Sequence[join.Join] = ()) -
     """Every block's text, by name."""
     folder = files("tfdet.publish") / "templates"
     sources = {item.name: item.read_text("utf-8") for item in folder.iterdir() if item.name.endswith(".md.j2")}
-    engine = Environment(
-        loader=DictLoader(sources),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,
-        finalize=lambda value: visible(value) if isinstance(value, str) else value,
-        keep_trailing_newline=True,
-    )
+    engine = markdown.engine(sources)
     # Of a card that ran another framework alone there is nothing to show.
     shown = {device: tables.measured(status, device) for device in (*status.measuring, *status.emulated)}
     context = {

@@ -12,6 +12,7 @@ from tfdet.matrix.devices import Kind
 from tfdet.matrix.keys import PublicKey
 from tfdet.matrix.models import Environment, Framework, Model, Solution, Source
 from tfdet.matrix.ops import AllKernels, Names, Ops
+from tfdet.matrix.upstream import Upstream
 from tfdet.store.audits import StoredAudit
 from tfdet.store.batches import Batch
 from tfdet.store.costs import Cost
@@ -33,6 +34,7 @@ def schemas() -> dict[str, str]:
         "kernels": AllKernels,
         "alerts": Alerts,
         "alert-names": Meanings,
+        "upstream": Upstream,
         "record": Record,
         "audit": StoredAudit,
         "cost": Cost,
