@@ -120,7 +120,7 @@ def record(module, key, asked):
 def main(arguments):
     parser = argparse.ArgumentParser(prog="python -m tfdet_probe.core.batches", description=__doc__.split("\n")[0])
     parser.add_argument("suite", metavar="SUITE")
-    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--device", help="as the framework calls it; its first one where none is named")
     parser.add_argument("--threads", type=int, default=0, help="1: on one thread")
     parser.add_argument("--environment", default="unknown")
     parser.add_argument("--case", default=".*", help="of the names of cases")
@@ -128,6 +128,7 @@ def main(arguments):
     asked = parser.parse_args(arguments)
     sys.path.insert(0, asked.suite)
     module = importlib.import_module("batches")
+    asked.device = asked.device or module.DEVICE
     try:
         module.told(asked.device)
     except Exception as error:

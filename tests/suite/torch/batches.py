@@ -10,6 +10,7 @@ from torch.nn import functional
 
 DTYPES = ("float32", "float64", "bfloat16", "float16")
 CASES = {}
+DEVICE = "cpu"  # where none is named
 _PARAMETERS = 77  # a seed
 
 
