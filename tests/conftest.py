@@ -79,7 +79,8 @@ def tensorflow_alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for path in folder.glob("*.toml"):
                 _remove_data_of(project, path.stem)
             shutil.rmtree(folder)
-    shutil.rmtree(project.matrix / "ops")
+    for name in ("ops", "alerts", "batches"):
+        shutil.rmtree(project.matrix / name)
     write(project, load_status(project))
     return project.root
 
@@ -91,7 +92,7 @@ def _remove_data_of(project: Project, environment: str) -> None:
 
 
 def _copied(of: Path, root: Path) -> Project:
-    for folder in ("matrix", "tests/suite", "docs", "runtime", "docker", "vgpu"):
+    for folder in ("matrix", "tests/suite", "tests/runtime/upstream", "docs", "runtime", "docker", "vgpu"):
         shutil.copytree(of / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__", "*.lock"))
     shutil.copy(of / "README.md", root / "README.md")
     return Project(root)

@@ -186,7 +186,7 @@ def test_uv_looks_where_pip_does() -> None:
     assert as_pip_is_told({"HOME": "/home"}) == {"HOME": "/home"}
 
 
-@pytest.mark.parametrize("name", ["lock", "ops"])
+@pytest.mark.parametrize("name", ["lock", "ops", "alerts", "batches"])
 def test_a_chore_calls_itself_once(checkout: Project, tmp_path: Path, name: str) -> None:
     """By a Python without packages, which also comes first on PATH: the one of .venv is named by its path."""
     (tmp_path / "python").symlink_to(Path(sys.executable).resolve())

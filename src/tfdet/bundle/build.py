@@ -162,7 +162,7 @@ def _own(project: Project, matrix: Matrix, order: Order) -> list[Entry]:
     return [
         Entry("plan.json", plan.encode("utf-8")),
         *(entry for entry in runtime if not entry.path.startswith("runtime/unbundle/")),  # it lies beside the parts
-        *folder_contents(project.suite(matrix.environment(order.key).framework), "suite", "test_*.py"),
+        *folder_contents(project.suite(matrix.environment(order.key).framework), "suite", "test_*.py", "batches.py"),
     ]
 
 

@@ -18,7 +18,7 @@ from tfdet.matrix.models import Model, Text
 
 Kind = Literal[
     "tolerance", "gradient", "documentation",
-    "differs", "differs-under", "raises", "no-error",
+    "differs", "differs-under", "raises", "no-error", "alert-unlisted", "alert-against", "alert-missing",
     "gpu-differs", "gpu-differs-under", "gpu-raises", "gpu-no-error",
 ]  # fmt: skip
 
@@ -78,6 +78,11 @@ def lines(readings: Readings, installed: Path) -> dict[str, int]:
     """{a place's key: its line} of those that are in a build; installed: its site-packages."""
     found = {place.key: _line(place, installed) for place in _places(readings)}
     return {key: number for key, number in found.items() if number}
+
+
+def files(readings: Readings) -> set[str]:
+    """Those of a build in which places are looked up."""
+    return {_shipped(place.file) for place in _places(readings)}
 
 
 def _places(readings: Readings) -> Iterator[Place]:

@@ -16,7 +16,7 @@ import tomli
 from pydantic import Field, ValidationError
 
 from tfdet.base.errors import DataError
-from tfdet.matrix import confirmed
+from tfdet.matrix import alerts, confirmed
 from tfdet.matrix.models import Claim, Device, Environment, Model, Source, SourceAudit, Text
 
 
@@ -207,6 +207,8 @@ def faults(folder: Path) -> Iterator[str]:
         keys = {op.key for ops in known.values() for op in ops.ops}
         readings = confirmed.load(folder, path.name)
         yield from (f"{path}/confirmed.toml: {fault}" for fault in confirmed.faults(readings, keys))
+        meanings = alerts.load_meanings(folder, path.name)
+        yield from (f"{path}/alerts.toml: {fault}" for fault in alerts.faults(folder, meanings, known, keys))
         strange = sorted(load_kernels(folder, path.name).keys() - keys)
         yield from (f"{path}/kernels.toml: no op {key}" for key in strange)
         yield from (f"{path}/names.toml: {name.api}: no op {key}" for name in names.names for key in name.ops if key not in keys)

@@ -9,11 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from tfdet.matrix import confirmed, ops
+from tfdet.matrix import alerts, confirmed, ops
 from tfdet.matrix.confirmed import Kind
 from tfdet.matrix.devices import CPU, GPU
 from tfdet.matrix.models import NONE, Device
-from tfdet.publish import audit_tables
+from tfdet.publish import audit_tables, refusals
 from tfdet.publish.marks import with_numbers
 from tfdet.verdicts.infer import CellKey, Verdict
 from tfdet.verdicts.status import Status
@@ -38,7 +38,10 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """documented: the entries that mean it.  measured: a mark a place.  binary: what its kernels hold."""
+    """documented: the entries that mean it.  measured: a mark a place.  binary: what its kernels hold.
+    refuses: by which names its code does.  held: the entries that some name of that build makes true; None: nobody
+    read that build.
+    """
 
     op: ops.Op
     source: str
@@ -46,6 +49,8 @@ class Row:
     measured: list[str]
     verdicts: dict[Place, Verdict]
     binary: str = ""
+    refuses: list[alerts.Meaning] = field(default_factory=list)
+    held: frozenset[str] | None = None
 
     @property
     def listed(self) -> bool:
@@ -61,9 +66,15 @@ class Row:
         return (
             self.listed
             or self.adds
+            or bool(self.refuses)
             or Verdict.NONDETERMINISTIC in self.verdicts.values()
             or Verdict.RAISES in self.verdicts.values()
         )
+
+    @property
+    def refusals(self) -> str:
+        """By which names its code refuses, where: `_histc_cuda` (CUDA)."""
+        return refusals.shown(self.refuses)
 
     @property
     def words(self) -> str:
@@ -81,6 +92,8 @@ class Row:
             yield "gradient", "the documentation names its gradient; its gradient tests let no two runs differ"
         for device in dict.fromkeys(place.device for place in self.verdicts):
             yield from self._unlike(device, solution)
+        if self.held is not None:
+            yield from refusals.disagreements(self.documented, self.refuses, self.held)
         if any(_apart(one, other) for one in self.documented for other in self.documented):
             yield (
                 "documentation",
@@ -218,10 +231,31 @@ def _why(row: Row, device: str) -> str:
 def joins(folder: Path, status: Status, framework: str) -> list[Join]:
     """folder: matrix/."""
     readings = confirmed.load(folder, framework)
+    meanings = alerts.load_meanings(folder, framework)
     names, status = ops.load_names(folder, framework), replace(status, matrix=status.matrix.of(framework))
     if names is None:
         return []
-    return [_join(status, names, readings, key, some) for key, some in _in_order(ops.load_ops(folder, framework))]
+    return [
+        _join(status, names, _Read(readings, meanings, alerts.load(folder, key)), key, some)
+        for key, some in _in_order(ops.load_ops(folder, framework))
+    ]
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What people read in the sources, and a program in that build's code."""
+
+    readings: confirmed.Readings
+    meanings: alerts.Meanings | None
+    found: alerts.Alerts | None
+
+    @cached_property
+    def refusing(self) -> list[alerts.Meaning]:
+        return alerts.meant(self.meanings, self.found)
+
+    @cached_property
+    def held(self) -> frozenset[str] | None:
+        return frozenset(api for one in self.refusing for api in one.apis) if self.found else None
 
 
 def _in_order(found: dict[str, ops.Ops]) -> list[tuple[str, ops.Ops]]:
@@ -229,7 +263,7 @@ def _in_order(found: dict[str, ops.Ops]) -> list[tuple[str, ops.Ops]]:
     return sorted(found.items(), key=lambda item: [int(part) for part in item[1].framework_version.split(".")[:2]])
 
 
-def _join(status: Status, names: ops.Names, readings: confirmed.Readings, key: str, some: ops.Ops) -> Join:
+def _join(status: Status, names: ops.Names, read: _Read, key: str, some: ops.Ops) -> Join:
     meant = {id(entry): ops.meant(names, entry) for entry in some.documented}
     sources = {names.prefix + op.key for op in some.ops}
     places = list(_places(status, key, sources))
@@ -244,9 +278,11 @@ def _join(status: Status, names: ops.Names, readings: confirmed.Readings, key: s
             [with_numbers(cell) for cell in cells.values()],
             {place: cell.verdict for place, cell in cells.items()},
             _binary(status, key, source),
+            [one for one in read.refusing if op.key in one.ops],
+            read.held,
         )
 
-    return Join(key, names.solution, places, [row(op) for op in some.ops], some, readings)
+    return Join(key, names.solution, places, [row(op) for op in some.ops], some, read.readings)
 
 
 def _places(status: Status, environment: str, sources: Set[str]) -> Iterator[Place]:

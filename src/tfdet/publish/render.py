@@ -10,16 +10,14 @@ from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
-from jinja2 import DictLoader, Environment, StrictUndefined
-
 from tfdet.base.errors import DataError, Exit, TfdetError
 from tfdet.base.files import write_whole
 from tfdet.base.paths import Project
-from tfdet.base.visible import visible
 from tfdet.matrix import ops
 from tfdet.matrix.devices import CPU
 from tfdet.matrix.models import Group
-from tfdet.publish import advice, audit_tables, join, recipe, tables
+from tfdet.publish import advice, audit_tables, batches, join, markdown, recipe, tables, upstream
+from tfdet.store.batches import folder
 from tfdet.store.cases import current_cases
 from tfdet.store.evidence import Store
 from tfdet.store.misfits import misfits
@@ -45,6 +43,7 @@ _TARGETS = {
     "docs/status/others.md": ("others", "provenance"),
     "docs/status/claims.md": ("claims", "provenance"),
     "docs/status/measured.md": ("measured", "provenance"),
+    "docs/batch-invariance.md": ("batches", "provenance"),
     "docs/audit-findings.md": ("found", "apart", "unclaimed", "variables", "messages", "provenance"),
 }
 # And those of a framework's page.
@@ -92,9 +91,13 @@ def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
     whole, status = status, replace(status, matrix=status.matrix.published)
     blocks = _Blocks(project, status)
     texts = []
+    generated: dict[Path, str] = {}
     pages = {f"docs/{f.page}": key for key, f in whole.matrix.frameworks.items() if f.page}
     for name, expected in {**_TARGETS, **dict.fromkeys(pages, _PAGE)}.items():
-        joins = join.joins(project.matrix, whole, pages[name]) if name in pages else ()
+        joins: list[join.Join] = []
+        if name in pages:
+            joins = join.joins(project.matrix, whole, pages[name])
+            generated.update(upstream.texts(project, pages[name], joins))
         path = project.root / name
         old = path.read_bytes().decode("utf-8")
         found = [match["name"] for match in _BLOCK.finditer(old)]
@@ -104,7 +107,7 @@ def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
                 "Restore the lines <!-- tfdet:begin NAME --> and <!-- tfdet:end NAME -->.",
             )
         texts.append((path, old, blocks.fill(old, joins)))
-    generated = {project.known: known.text(status), project.advice: advice.text(status)}
+    generated |= {project.known: known.text(status), project.advice: advice.text(status)}
     for key, framework in whole.matrix.frameworks.items():
         if framework.library:
             generated[project.known_of(framework.library)] = recipe.left_text(whole, key)
@@ -120,15 +123,7 @@ class _Blocks:
         folder = files("tfdet.publish") / "templates"
         sources = {item.name: item.read_text("utf-8") for item in folder.iterdir() if item.name.endswith(".md.j2")}
         self._context = _context(project, status)
-        self._engine = Environment(
-            loader=DictLoader(sources),
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            autoescape=False,
-            finalize=lambda value: visible(value) if isinstance(value, str) else value,
-            keep_trailing_newline=True,
-        )
+        self._engine = markdown.engine(sources)
 
     def fill(self, text: str, joins: Sequence[join.Join] = ()) -> str:
         """A file's text with each of its blocks as it should be."""
@@ -151,6 +146,7 @@ def _context(project: Project, status: Status) -> dict[str, object]:
         "cpu": tables.measured(status, CPU),
         "devices": {device: table for device, table in shown.items() if table.environments},
         "audits": audit_tables.Tables(status),
+        "batches": batches.tables(project),
         "provenance": provenance(project),
         "recipes": recipes.RECIPES,
         "newest": known.newest(status.matrix),
@@ -169,9 +165,11 @@ def provenance(project: Project) -> dict[str, object]:
     records = 0
     evidence, signatures = project.evidence.glob("*/*.jsonl"), folder_of(project.evidence).glob(f"*/*{SUFFIX}")
     files_read = [*project.matrix.rglob("*.toml"), *evidence, *signatures, *project.audits.glob("*.json")]
-    files_read += (project.matrix / "ops").glob("*/*.json")
+    files_read += [*(project.matrix / "ops").glob("*/*.json"), *(project.matrix / "alerts").glob("*.json")]
+    files_read += folder(project).glob("*/*.jsonl")
     for path in sorted(files_read):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(project.matrix)}\n{len(content)}\n".encode() + content)
-        records += content.count(b"\n") if path.suffix == ".jsonl" and not path.name.endswith(SUFFIX) else 0
+        of_evidence = path.is_relative_to(project.evidence) and path.suffix == ".jsonl"
+        records += content.count(b"\n") if of_evidence and not path.name.endswith(SUFFIX) else 0
     return {"records": records, "fingerprint": digest.hexdigest()[:16]}

@@ -6,12 +6,15 @@ import json
 import sys
 from pathlib import Path
 
+from tfdet.matrix.alerts import Alerts, Meanings
 from tfdet.matrix.confirmed import Readings
 from tfdet.matrix.devices import Kind
 from tfdet.matrix.keys import PublicKey
 from tfdet.matrix.models import Environment, Framework, Model, Solution, Source
 from tfdet.matrix.ops import AllKernels, Names, Ops
+from tfdet.matrix.upstream import Upstream
 from tfdet.store.audits import StoredAudit
+from tfdet.store.batches import Batch
 from tfdet.store.costs import Cost
 from tfdet.store.records import Record
 
@@ -29,9 +32,13 @@ def schemas() -> dict[str, str]:
         "names": Names,
         "confirmed": Readings,
         "kernels": AllKernels,
+        "alerts": Alerts,
+        "alert-names": Meanings,
+        "upstream": Upstream,
         "record": Record,
         "audit": StoredAudit,
         "cost": Cost,
+        "batch": Batch,
     }
     return {
         f"{name}.json": json.dumps(model.model_json_schema(by_alias=True), indent=1, sort_keys=True) + "\n"

@@ -75,7 +75,14 @@ def _ran(join: Join) -> dict[str, int]:
 def _row(join: Join, row: Row) -> dict[str, Any]:
     """measured: of the processor, a mark a solution; marks: of all columns."""
     measured = [mark for place, mark in zip(join.places, row.measured, strict=True) if place.device == CPU]
-    return {**_at(row), **_said(row), "measured": measured, "marks": row.measured, "binary": row.binary}
+    return {
+        **_at(row),
+        **_said(row),
+        "measured": measured,
+        "marks": row.measured,
+        "binary": row.binary,
+        "refuses": row.refusals.replace("`", ""),
+    }
 
 
 def _said(row: Row) -> dict[str, Any]:

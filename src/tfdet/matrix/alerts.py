@@ -1,0 +1,113 @@
+"""By which names a build's own code refuses under the deterministic switch: matrix/alerts/<environment>.json, which a
+program reads out of its libraries (scripts/alerts), and matrix/ops/<framework>/alerts.toml, written by people, which
+says what ops these names speak of.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import tomli
+from pydantic import Field, ValidationError
+
+from tfdet.base.errors import DataError
+from tfdet.matrix.models import Device, Model, Text
+
+
+class Wheel(Model):
+    file: Text
+    sha256: Text = Field(pattern="^[0-9a-f]{64}$")
+
+
+class Alert(Model):
+    """One name, in one library."""
+
+    library: Text
+    words: Text = Field(description="with which the code calls the function that refuses")
+    calls: int = Field(ge=1, description="how many of them")
+
+
+class Alerts(Model):
+    """What scripts/alerts read out of one environment's build for GPUs."""
+
+    wheel: Wheel
+    alerts: list[Alert]
+    unread: int = Field(ge=0, description="calls whose words were not found")
+
+    @property
+    def words(self) -> set[str]:
+        return {alert.words for alert in self.alerts}
+
+
+class Meaning(Model):
+    """Which ops some of the names speak of, where, and which entries of the documentation they make true."""
+
+    words: list[Text] = Field(min_length=1)
+    ops: list[Text] = Field(description="their keys; none: no op of the samples is meant")
+    apis: list[Text] = Field(default=[], description="of the documentation, which says that they raise")
+    devices: list[Device] = Field(min_length=1)
+    backward: bool = Field(default=False, description="when it is differentiated only")
+    why: str = Field(default="", description="why none")
+
+
+class Meanings(Model):
+    """alerts.toml."""
+
+    function: Text = Field(description="part of the mangled name of the function that refuses")
+    libraries: Text = Field(description="of a wheel that are read, as a pattern of their paths")
+    alerts: list[Meaning]
+
+
+def load(folder: Path, environment: str) -> Alerts | None:
+    """folder: matrix/.  None: that build was not read."""
+    path = path_of(folder, environment)
+    if not path.exists():
+        return None
+    try:
+        return Alerts.model_validate_json(path.read_text("utf-8"))
+    except ValidationError as error:
+        raise DataError(f"{path}: {error.errors()[0]['msg']}", f"Make it anew: scripts/alerts {environment}") from error
+
+
+def path_of(folder: Path, environment: str) -> Path:
+    return folder / "alerts" / f"{environment}.json"
+
+
+def load_meanings(folder: Path, framework: str) -> Meanings | None:
+    path = folder / "ops" / framework / "alerts.toml"
+    if not path.exists():
+        return None
+    try:
+        return Meanings.model_validate(tomli.loads(path.read_text("utf-8")))
+    except (ValidationError, tomli.TOMLDecodeError) as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def meant(meanings: Meanings | None, found: Alerts | None) -> list[Meaning]:
+    """Those of which that build holds a name; each with the names that it holds."""
+    if meanings is None or found is None:
+        return []
+    held = found.words
+    some = [one.model_copy(update={"words": [word for word in one.words if word in held]}) for one in meanings.alerts]
+    return [one for one in some if one.words]
+
+
+def faults(folder: Path, meanings: Meanings | None, environments: Iterable[str], ops: Iterable[str]) -> Iterator[str]:
+    """Names of a build that alerts.toml does not know, and ops in it that no build has."""
+    if meanings is None:
+        return
+    known, keys = {word for one in meanings.alerts for word in one.words}, set(ops)
+    yield from (f"no op {key}" for one in meanings.alerts for key in one.ops if key not in keys)
+    for environment in environments:
+        found = load(folder, environment)
+        yield from (f"{environment} refuses by {word}, and no [[alerts]] knows it"
+                    for word in sorted(found.words - known if found else ()))  # fmt: skip
+
+
+def dump(content: Mapping[str, object], alerts: Iterable[Alert]) -> str:
+    """The file's text: a name a line."""
+    head = ", ".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in content.items())
+    rows = ",\n".join(json.dumps(alert.model_dump()) for alert in alerts)
+    return f'{{{head},\n"alerts": [\n{rows}\n]}}\n'

@@ -1,0 +1,43 @@
+"""What deserves an issue or a pull request at a framework: matrix/ops/<framework>/upstream.toml, written by people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import tomli
+from pydantic import Field, ValidationError
+
+from tfdet.base.errors import DataError
+from tfdet.matrix.confirmed import Kind
+from tfdet.matrix.models import Model, Text
+
+
+class Finding(Model):
+    """ops, kinds: which disagreements it is made of; of no op: that no op has the tag of what is nondeterministic."""
+
+    key: Text = Field(pattern="^[a-z0-9-]+$")
+    title: Text
+    ops: list[Text]
+    kinds: list[Kind]
+    what: Text = Field(description="is the matter")
+    ask: Text = Field(description="what is asked for")
+    sources: dict[str, str] = Field(default={}, description="file:line: address, beside those of what was read")
+    program: Text = Field(description="that shows it: a file of tests/runtime/upstream")
+    shows: Text = Field(description="what it prints on a processor, as a pattern")
+
+
+class Upstream(Model):
+    """upstream.toml."""
+
+    findings: list[Finding]
+
+
+def load(folder: Path, framework: str) -> list[Finding]:
+    """folder: matrix/."""
+    path = folder / "ops" / framework / "upstream.toml"
+    if not path.exists():
+        return []
+    try:
+        return Upstream.model_validate(tomli.loads(path.read_text("utf-8"))).findings
+    except (ValidationError, tomli.TOMLDecodeError) as error:
+        raise DataError(f"{path}: {error}") from error

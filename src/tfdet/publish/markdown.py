@@ -1,0 +1,22 @@
+"""How templates of Markdown are filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jinja2 import DictLoader, Environment, StrictUndefined
+
+from tfdet.base.visible import visible
+
+
+def engine(sources: Mapping[str, str]) -> Environment:
+    """sources: {name: a template's text}"""
+    return Environment(
+        loader=DictLoader(dict(sources)),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+        finalize=lambda value: visible(value) if isinstance(value, str) else value,
+        keep_trailing_newline=True,
+    )

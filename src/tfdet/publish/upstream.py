@@ -1,0 +1,111 @@
+"""Texts for a framework's maintainers, a file a finding: what its lists say, what was seen, where, how to see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from tfdet.base.errors import DataError
+from tfdet.base.paths import Project
+from tfdet.matrix import ops, upstream
+from tfdet.matrix.devices import GPU
+from tfdet.matrix.upstream import Finding
+from tfdet.publish import markdown
+from tfdet.publish.join import Disagreement, Join, Row
+from tfdet.verdicts.infer import Verdict
+
+PROGRAMS = Path("tests", "runtime", "upstream")
+INDEX = "README.md"
+_TEMPLATE = "upstream.j2"
+
+
+@dataclass(frozen=True)
+class Report:
+    """One finding, with the builds in which it shows; found: its disagreements there, of the newest."""
+
+    finding: Finding
+    builds: list[Join]
+    others: list[Join]
+    found: list[Disagreement]
+    program: str
+
+    @property
+    def newest(self) -> Join:
+        return self.builds[-1]
+
+    @property
+    def rows(self) -> list[Row]:
+        """Of the newest build."""
+        return [row for row in self.newest.rows if row.op.key in self.finding.ops]
+
+    @property
+    def measured(self) -> list[tuple[str, str, str, str]]:
+        """(op, build, where, mark) of all that ran, the newest build first."""
+        return [
+            (ops.title(row.op), f"{join.environment} ({join.ops.framework_version})", place.title, mark)
+            for join in reversed([*self.others, *self.builds])
+            for row in join.rows
+            if row.op.key in self.finding.ops
+            for place, mark in zip(join.places, row.measured, strict=True)
+            if mark
+        ]
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """{file:line: address}"""
+        read = {name: address for one in self.found for name, address in one.places}
+        return {**read, **self.finding.sources}
+
+    @property
+    def unrun(self) -> bool:
+        """Is it read out of code alone that it raises?"""
+        ran = [
+            (row.op.key, place)
+            for join in self.builds
+            for row in join.rows
+            for place, verdict in row.verdicts.items()
+            if row.op.key in self.finding.ops and verdict is not Verdict.BLANK
+            if place.word == GPU and place.solution == join.solution
+        ]
+        return "alert-unlisted" in self.finding.kinds and not ran
+
+    @property
+    def readings(self) -> list[str]:
+        return list(dict.fromkeys(one.read for one in self.found if one.read))
+
+
+def reports(project: Project, framework: str, joins: Sequence[Join]) -> list[Report]:
+    return [_report(project, finding, joins) for finding in upstream.load(project.matrix, framework)]
+
+
+def _report(project: Project, finding: Finding, joins: Sequence[Join]) -> Report:
+    """DataError where it has nothing to stand on: a finding of which no build shows anything any more is taken out."""
+    path = project.root / PROGRAMS / finding.program
+    if not path.is_file():
+        raise DataError(f"{finding.key}: no program {path}", "Each finding has one that shows it.")
+    found = {join.environment: list(_shown(finding, join)) for join in joins}
+    builds = [join for join in joins if (found[join.environment] if finding.ops else not join.tagged)]
+    if not builds:
+        raise DataError(f"{finding.key}: no build has such a disagreement", "Take it out of upstream.toml, or mend it.")
+    others = [join for join in joins if join not in builds]
+    return Report(finding, builds, others, found[builds[-1].environment], path.read_text("utf-8").rstrip())
+
+
+def _shown(finding: Finding, join: Join) -> Iterator[Disagreement]:
+    return (one for one in join.disagreements if one.row.op.key in finding.ops and one.kind in finding.kinds)
+
+
+def texts(project: Project, framework: str, joins: Sequence[Join]) -> dict[Path, str]:
+    """{file: its text}, an index among them; none where nobody wrote of that framework."""
+    some = reports(project, framework, joins)
+    folder = project.root / "docs" / "upstream" / framework
+    template = files("tfdet.publish") / "templates" / _TEMPLATE
+    made = markdown.engine({_TEMPLATE: template.read_text("utf-8")}).get_template(_TEMPLATE)
+    pages: dict[str, Report | None] = {INDEX: None, **{f"{report.finding.key}.md": report for report in some}}
+    return {
+        folder / name: made.render(report=report, reports=some, title=ops.title)
+        for name, report in pages.items()
+        if some
+    }

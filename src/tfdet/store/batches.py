@@ -1,0 +1,131 @@
+"""What the bytes of a row depend on, among the rows of its batch: matrix/batches/<device>/<environment>.jsonl.
+
+It is no evidence of determinism, and no verdict rests on it: a row that is another one in another company may be the
+same in every run.  scripts/batches writes these files, and takes in those of other machines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from tfdet.base.errors import DataError
+from tfdet.base.files import write_whole
+from tfdet.base.paths import Project
+from tfdet.matrix.models import Model, Text
+from tfdet_probe.core import batches as probe
+
+AGAIN = "scripts/batches ENV"
+
+Answer = Literal["invariant", "depends", "unsteady", "not run", "stale"]
+
+
+class Framework(Model):
+    name: Text
+    version: Text
+
+
+class Machine(Model):
+    """What decides which kernels are taken."""
+
+    processor: Text
+    capability: Text = Field(description="of the processor, as the framework uses it")
+    libraries: str
+    cores: int = Field(ge=1)
+    threads: int = Field(ge=1)
+
+
+class Batch(Model):
+    """One case: an op, a shape and a dtype, in batches of these sizes."""
+
+    schema_: Literal[1] = Field(alias="schema")
+    environment: Text
+    framework: Framework
+    device: Text = Field(description="cpu, or the name of a GPU")
+    machine: Machine
+    threads: Literal["default", "one"]
+    case: Text
+    op: Text
+    shape: Text
+    dtype: Text
+    control: bool = Field(description="made to depend on the batch: it has to be seen to")
+    sizes: list[int] = Field(description="of the batches that were tried")
+    differs: list[int] = Field(description="those in which some row was another one than alone")
+    depends_on: list[Literal["size", "position", "others", "unsteady"]] = Field(
+        description="unsteady: the same batch was another one when it ran again, and nothing is said"
+    )
+    max_absolute: float = Field(ge=0, description="the largest difference from the row alone")
+    digest: str = Field(description="of the row alone")
+    runs: int = Field(ge=0)
+    error: str = Field(description="why it did not run; empty: it did")
+    method: Text = Field(description="hash of the code that it comes from")
+    started: Text = Field(description="UTC")
+    duration_seconds: float = Field(ge=0)
+
+    def answer(self, method: str) -> Answer:
+        """method: that of today's code."""
+        if self.method != method:
+            return "stale"
+        if self.error:
+            return "not run"
+        if "unsteady" in self.depends_on:
+            return "unsteady"
+        return "depends" if self.depends_on else "invariant"
+
+    @property
+    def place(self) -> tuple[str, str, str, str]:
+        """Where it ran: environment, device, processor and what of it is used."""
+        return self.environment, self.device, self.machine.processor, self.machine.capability
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """A record that is made again takes the place of the one before."""
+        return *self.place, self.case, self.threads
+
+
+def method(project: Project, framework: str) -> str:
+    """The hash of today's code."""
+    return str(probe.method(probe.__file__, str(project.suite(framework) / "batches.py")))
+
+
+def load_all(project: Project) -> list[Batch]:
+    return [batch for path in sorted(folder(project).glob("*/*.jsonl")) for batch in load(path)]
+
+
+def load(path: Path) -> list[Batch]:
+    """DataError names the line."""
+    found = []
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        try:
+            found.append(Batch.model_validate_json(line))
+        except ValidationError as error:
+            fault = error.errors()[0]
+            reason = f"{'.'.join(map(str, fault['loc'])) or 'line'}: {fault['msg']}"
+            raise DataError(f"{path}:{number}: {reason}", f"Measure again: {AGAIN}") from error
+    return found
+
+
+def folder(project: Project) -> Path:
+    return project.matrix / "batches"
+
+
+def add(project: Project, new: Iterable[Batch]) -> list[Path]:
+    """Beside those that are there, or in their place; the files that were written."""
+    known = {batch.key: batch for batch in load_all(project)}
+    added = {batch.key: batch for batch in new}
+    known.update(added)
+    changed = sorted({_file(project, batch) for batch in added.values()})
+    for path in changed:
+        rows = sorted((batch for batch in known.values() if _file(project, batch) == path), key=lambda batch: batch.key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, "".join(batch.model_dump_json(by_alias=True) + "\n" for batch in rows))
+    return changed
+
+
+def _file(project: Project, batch: Batch) -> Path:
+    device = re.sub(r"[^a-z0-9]+", "-", batch.device.lower()).strip("-")
+    return folder(project) / device / f"{batch.environment}.jsonl"

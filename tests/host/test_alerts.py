@@ -1,0 +1,157 @@
+"""By which names a build's code refuses under the deterministic switch: out of libraries, and beside lists."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tfdet.audit.calls import calls
+from tfdet.base.errors import DataError
+from tfdet.base.paths import Project
+from tfdet.matrix import alerts
+from tfdet.matrix.alerts import Alert, Alerts, Meaning
+from tfdet.matrix.ops import Entry, faults, load_ops
+from tfdet.publish.refusals import disagreements, shown
+
+FUNCTION = "Context21alertNotDeterministic"
+
+PROGRAM = r"""
+struct View { unsigned long size; const char *text; };
+struct Context { static void alertNotDeterministic(View const &); static void other(View const &); };
+extern const char *elsewhere;
+static unsigned long counted(const char *text) { const char *end = text; while (*end) ++end; return end - text; }
+void index_reduce(int *x) { *x = 17; Context::alertNotDeterministic(View{17, "index_reduce_cuda"}); *x = 1; }
+void again(int *x) { Context::alertNotDeterministic(View{17, "index_reduce_cuda"}); *x = 2; }
+void last() { View view{9, "_histc_cu"}; Context::alertNotDeterministic(view); asm volatile("" ::: "memory"); }
+void kthvalue(int *x) {
+  const char *text = "kthvalue CUDA";
+  asm("" : "+r"(text));
+  Context::alertNotDeterministic(View{counted(text), text});
+  *x = 3;
+}
+void of_another_function() { Context::other(View{12, "nobody_calls"}); asm volatile("" ::: "memory"); }
+void not_a_constant(int *x) { Context::alertNotDeterministic(View{3, elsewhere}); *x = 4; }
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    compiler = shutil.which("g++")
+    assert compiler, "the virtual GPU needs it, too"
+    folder = tmp_path_factory.mktemp("library")
+    (folder / "some.cpp").write_text(PROGRAM, "utf-8")
+    flags = ["-O2", "-fPIC", "-shared", "-fno-builtin", "-fno-tree-loop-distribute-patterns"]
+    subprocess.run([compiler, *flags, "-o", folder / "libsome.so", folder / "some.cpp"], check=True)
+    return folder / "libsome.so"
+
+
+def test_the_texts_of_calls_are_read_out_of_machine_code(library: Path) -> None:
+    """Lengths that are given and that are counted; what is no constant is counted as unread, and nothing is guessed."""
+    found = calls(library, FUNCTION.encode())
+    assert found.texts == {"index_reduce_cuda": 2, "_histc_cu": 1, "kthvalue CUDA": 1}
+    assert found.unread == 1
+    assert calls(library, b"Context5other").texts == {"nobody_calls": 1}
+
+
+def test_what_does_not_call_it_has_no_texts(library: Path, tmp_path: Path) -> None:
+    assert not calls(library, b"alertSomethingElse").texts
+    (tmp_path / "some.so").write_bytes(b"no library" * 20)
+    assert not calls(tmp_path / "some.so", FUNCTION.encode()).texts
+    whole = library.read_bytes()
+    (tmp_path / "cut.so").write_bytes(whole[: len(whole) // 2])
+    assert not calls(tmp_path / "cut.so", FUNCTION.encode()).texts
+
+
+def test_every_build_of_which_lists_are_known_was_read_whole(checkout: Project) -> None:
+    for environment in load_ops(checkout.matrix, "torch"):
+        found = alerts.load(checkout.matrix, environment)
+        assert found is not None, f"scripts/alerts {environment}"
+        assert found.unread == 0
+        assert {Path(alert.library).name for alert in found.alerts} == {"libtorch_cpu.so", "libtorch_cuda.so"}
+        assert {"_bincount_cuda", "median CUDA with indices output"} <= found.words
+
+
+def test_what_refused_on_a_card_and_on_processors_is_among_the_names(checkout: Project) -> None:
+    """Somebody else's word for it: the messages of errors that were recorded where these builds ran."""
+    said: dict[str, set[str]] = {}
+    for path in sorted(checkout.evidence.glob("*/torch*.jsonl")):
+        for line in path.read_text("utf-8").splitlines():
+            record = json.loads(line)
+            if record["observation"] == "raises":
+                name = re.match(r"(.*?) does not have a deterministic implementation", record["error"]["message"])
+                assert name, record["error"]["message"]
+                said.setdefault(path.stem, set()).add(name[1])
+    assert len(said["torch2.11"]) >= 20
+    for environment, names in said.items():
+        found = alerts.load(checkout.matrix, environment)
+        assert found is not None
+        assert names <= found.words
+
+
+RAISES = Entry(api="torch.an_op", says="raises", devices=["gpu"], backward=False, modes=[])
+CALM = RAISES.model_copy(update={"says": "deterministic"})
+ON_CUDA = Meaning(words=["an_op_cuda"], ops=["an-op"], apis=["torch.an_op"], devices=["gpu"], backward=True)
+
+
+@pytest.mark.parametrize(
+    ("documented", "refuses", "held", "kinds"),
+    [
+        ([RAISES], [ON_CUDA], {"torch.an_op"}, []),
+        ([], [], set(), []),
+        ([], [ON_CUDA], {"torch.an_op"}, ["alert-unlisted"]),
+        ([RAISES.model_copy(update={"devices": ["cpu"]})], [ON_CUDA], {"torch.an_op"}, ["alert-unlisted"]),
+        ([CALM], [ON_CUDA], {"torch.an_op"}, ["alert-against"]),
+        ([CALM, RAISES], [ON_CUDA], {"torch.an_op"}, []),
+        ([RAISES], [], {"torch.other"}, ["alert-missing"]),
+        ([CALM], [], set(), []),
+    ],
+)
+def test_what_does_not_fit(documented: list[Entry], refuses: list[Meaning], held: set[str], kinds: list[str]) -> None:
+    found = list(disagreements(documented, refuses, frozenset(held)))
+    assert [kind for kind, _ in found] == kinds
+    assert all("an_op" in text for _, text in found)
+
+
+def test_how_a_row_has_it() -> None:
+    both = Meaning(words=["put_"], ops=["put"], devices=["cpu", "gpu"])
+    assert shown([ON_CUDA, both]) == "`an_op_cuda` (CUDA, backward); `put_` (CPU, CUDA)"
+
+
+def test_names_that_nobody_knows_are_named(copy: Project) -> None:
+    path = alerts.path_of(copy.matrix, "torch2.14")
+    path.write_text(path.read_text("utf-8").replace('"_bincount_cuda"', '"a_new_kernel"'), "utf-8")
+    listed = copy.matrix / "ops" / "torch" / "alerts.toml"
+    listed.write_text(listed.read_text("utf-8").replace('ops = ["histc"]', 'ops = ["histic"]'), "utf-8")
+    found = "\n".join(faults(copy.matrix))
+    assert "alerts.toml: torch2.14 refuses by a_new_kernel, and no [[alerts]] knows it" in found
+    assert "alerts.toml: no op histic" in found
+
+
+def test_a_file_is_what_was_read(checkout: Project, tmp_path: Path) -> None:
+    path = alerts.path_of(checkout.matrix, "torch2.14")
+    known = alerts.load(checkout.matrix, "torch2.14")
+    assert known is not None
+    head = {"wheel": known.wheel.model_dump(), "unread": known.unread}
+    assert alerts.dump(head, known.alerts) == path.read_text("utf-8")
+    assert alerts.load(tmp_path, "torch2.14") is None
+    (tmp_path / "alerts").mkdir()
+    alerts.path_of(tmp_path, "torch2.14").write_text("{}", "utf-8")
+    with pytest.raises(DataError) as caught:
+        alerts.load(tmp_path, "torch2.14")
+    assert "scripts/alerts torch2.14" in caught.value.advice
+
+
+def test_only_what_a_build_holds_is_meant() -> None:
+    meanings = alerts.Meanings(
+        function="f", libraries="l", alerts=[ON_CUDA, ON_CUDA.model_copy(update={"words": ["x", "y"]})]
+    )
+    held = Alerts(
+        wheel=alerts.Wheel(file="w.whl", sha256="0" * 64), unread=0, alerts=[Alert(library="l", words="y", calls=1)]
+    )
+    assert [one.words for one in alerts.meant(meanings, held)] == [["y"]]
+    assert alerts.meant(meanings, None) == []

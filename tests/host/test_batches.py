@@ -1,0 +1,182 @@
+"""Does a row depend on its batch?  What is planted is found, what is not there is not; records, marks, files."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tfdet.base.errors import DataError
+from tfdet.base.paths import Project
+from tfdet.bundle import build
+from tfdet.matrix.load import load_matrix
+from tfdet.publish.batches import mark, tables
+from tfdet.store import batches
+from tfdet.store.batches import Batch
+from tfdet_probe.core.batches import SIZES, measure, method, record
+
+
+class Planted:
+    """A case whose row depends on what `run` makes it depend on."""
+
+    def __init__(self, run: Any) -> None:
+        self.run = lambda batch: run(batch).astype(np.float32)
+
+    def rows(self, count: int, seed: int) -> Any:
+        return np.random.RandomState(seed).rand(count, 5).astype(np.float32)
+
+    def first(self, some: Any, count: int) -> Any:
+        return some[:count]
+
+    def joined(self, others: Any, row: Any, at: int) -> Any:
+        return np.concatenate([others[:at], row, others[at:]])
+
+    def part(self, out: Any, at: int) -> Any:
+        return out[at].copy()
+
+    def bytes_of(self, part: Any) -> bytes:
+        return bytes(part.tobytes())
+
+    def apart(self, one: Any, other: Any) -> float:
+        return float(abs(one - other).max())
+
+
+RUNS = itertools.count()
+
+
+def weary(batch: Any) -> Any:
+    """Another one at each run."""
+    return batch + next(RUNS)
+
+
+@pytest.mark.parametrize(
+    ("run", "depends_on", "first"),
+    [
+        (lambda batch: batch * 2, [], None),
+        (lambda batch: batch + (len(batch) >= 16), ["size"], 16),
+        (lambda batch: batch + (len(batch) == 17), ["size"], 17),
+        (lambda batch: batch + (np.arange(len(batch))[:, None] >= 64), ["size", "position"], 128),
+        (lambda batch: batch - batch.max(0), ["size", "others"], 2),
+        (weary, ["unsteady"], 2),
+    ],
+    ids=["invariant", "from a size on", "in one size", "by its position", "by the others", "another one each time"],
+)
+def test_what_is_planted_is_found(run: Any, depends_on: list[str], first: int | None) -> None:
+    found = measure(Planted(run))
+    assert found["depends_on"] == depends_on
+    assert min(found["differs"], default=None) == first
+    assert found["sizes"] == sorted(SIZES)
+    assert (found["max_absolute"] > 0) == bool(depends_on)
+
+
+def test_negative_zero_is_another_row() -> None:
+    found = measure(Planted(lambda batch: batch * 0 * (-1 if len(batch) > 2 else 1)), sizes=(2, 3))
+    assert (found["differs"], found["max_absolute"]) == ([3], 0.0)
+
+
+def test_what_does_not_run_is_told_and_the_others_go_on() -> None:
+    class Lacking:
+        op, shape, dtype, control = "sum", "7", "float16", False
+
+        def on(self, device: str) -> None:
+            raise NotImplementedError(f"no kernel on {device}\nand a long story")
+
+    told = {"framework": {"name": "torch", "version": "2.13.0"}, "device": "cpu"}
+    machine = {"capability": "AVX2", "libraries": "MKL", "threads": 2}
+    module = SimpleNamespace(
+        CASES={"a": Lacking()}, told=lambda device: {**told, "machine": dict(machine)}, __file__=__file__
+    )
+    asked = SimpleNamespace(device="cpu", threads=1, environment="torch2.13", sizes=None)
+    found = Batch.model_validate(record(module, "a", asked))
+    assert (found.error, found.threads) == ("NotImplementedError: no kernel on cpu", "one")
+    assert found.answer(found.method) == "not run"
+
+
+def test_a_comment_makes_no_other_method(tmp_path: Path) -> None:
+    one, other, changed = tmp_path / "one.py", tmp_path / "other.py", tmp_path / "changed.py"
+    one.write_text("a = 1\n", "utf-8")
+    other.write_text("# why\na = 1  # so\n\n", "utf-8")
+    changed.write_text("a = 2\n", "utf-8")
+    assert method(str(one)) == method(str(other)) != method(str(changed))
+
+
+def batch(**changes: Any) -> Batch:
+    machine = {"processor": "a CPU", "capability": "AVX2", "libraries": "MKL", "cores": 2, "threads": 2}
+    made: dict[str, Any] = {
+        "schema": 1, "environment": "torch2.13", "framework": {"name": "torch", "version": "2.13.0"}, "device": "cpu",
+        "machine": machine, "threads": "default", "case": "sum-7-float32", "op": "sum", "shape": "7",
+        "dtype": "float32", "control": False, "sizes": [2, 4, 8], "differs": [], "depends_on": [], "max_absolute": 0.0,
+        "digest": "d", "runs": 9, "error": "", "method": "now", "started": "2026-11-23", "duration_seconds": 1,
+    }  # fmt: skip
+    return Batch.model_validate({**made, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({}, "✓"),
+        ({"depends_on": ["size"], "differs": [4, 8]}, "from 4"),
+        ({"depends_on": ["size"], "differs": [2, 4]}, "in 2, 4"),
+        ({"depends_on": ["size", "position", "others"], "differs": [2, 4, 8]}, "from 2 po"),
+        ({"depends_on": ["unsteady"], "differs": [8]}, "unsteady"),
+        ({"error": "NotImplementedError: no kernel"}, "–"),
+        ({"method": "earlier"}, "stale"),
+    ],
+)
+def test_marks(changes: dict[str, Any], text: str) -> None:
+    assert mark(batch(**changes), "now") == text
+
+
+def test_a_record_that_is_made_again_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    (path,) = batches.add(project, [batch(), batch(threads="one")])
+    assert path == tmp_path / "matrix" / "batches" / "cpu" / "torch2.13.jsonl"
+    batches.add(project, [batch(started="2026-11-24")])
+    assert sorted(one.started[8:10] for one in batches.load_all(project)) == ["23", "24"]
+    other = batch().model_copy(update={"machine": batch().machine.model_copy(update={"processor": "another CPU"})})
+    batches.add(project, [other, batch(device="NVIDIA H100 80GB HBM3")])
+    assert len(batches.load_all(project)) == 4
+    assert len(tables_of(project)) == 3, "one a processor and device"
+    path.write_text(path.read_text("utf-8").replace('"runs":9', '"runs":-9'), "utf-8")
+    with pytest.raises(DataError) as caught:
+        batches.load_all(project)
+    assert "torch2.13.jsonl:1" in caught.value.cause
+
+
+def tables_of(project: Project) -> Any:
+    suite = project.suite("torch")
+    suite.mkdir(parents=True, exist_ok=True)
+    (suite / "batches.py").write_text("a = 1\n", "utf-8")
+    return tables(project)
+
+
+def test_what_is_kept_is_of_todays_code_and_its_controls_depend(checkout: Project) -> None:
+    found = batches.load_all(checkout)
+    today = batches.method(checkout, "torch")
+    assert {one.method for one in found} == {today}, "measure again: scripts/batches torch2.13"
+    assert {one.answer(today) for one in found if one.control} == {"depends"}
+    assert {one.threads for one in found} == {"default", "one"}
+    assert len({one.op for one in found}) >= 24
+    answers = [one.answer(today) for one in found if not one.control]
+    assert min(answers.count("invariant"), answers.count("depends")) > 20
+
+
+def test_the_page_has_every_case(checkout: Project) -> None:
+    text = (checkout.root / "docs" / "batch-invariance.md").read_text("utf-8")
+    for table in tables(checkout):
+        assert f"### {table.title}" in text
+        for row in table.rows:
+            assert re.search(rf"^\| {re.escape(row.op)} \| {re.escape(row.shape)} \|.* [✓fion–su]", text, re.M)
+        assert all(cell.startswith("from 2") for row in table.controls for cell in row.cells)
+
+
+def test_a_bundle_carries_them(checkout: Project) -> None:
+    matrix = load_matrix(checkout.matrix)
+    order = build.Order("torch2.13", "cpu")
+    carried = {entry.path for entry in build._own(checkout, matrix, order)}
+    assert {"suite/batches.py", "suite/test_opinfo.py", "runtime/tfdet_probe/core/batches.py"} <= carried

@@ -1,0 +1,87 @@
+"""Texts for a framework's maintainers: each has what it needs, and stands on something that the matrix holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tfdet.base.errors import DataError
+from tfdet.base.paths import Project
+from tfdet.matrix import upstream
+from tfdet.publish.join import Join, joins
+from tfdet.publish.upstream import INDEX, PROGRAMS, reports, texts
+from tfdet.verdicts.read import load_status
+
+
+@pytest.fixture(scope="module")
+def found(checkout: Project) -> list[Join]:
+    return joins(checkout.matrix, load_status(checkout), "torch")
+
+
+def test_each_has_what_a_maintainer_needs(checkout: Project, found: list[Join]) -> None:
+    some = reports(checkout, "torch", found)
+    made = texts(checkout, "torch", found)
+    assert len(some) >= 12
+    for report in some:
+        path = checkout.root / "docs" / "upstream" / "torch" / f"{report.finding.key}.md"
+        text = made[path]
+        assert text == path.read_text("utf-8")
+        assert text.startswith(f"# {report.finding.title}\n")
+        assert f"**Asked for:** {report.finding.ask}" in text
+        assert f"Builds in which it is so: {report.builds[0].ops.framework_version}" in text
+        assert "## What the documentation" in text
+        assert f"```python\n{report.program}\n```" in text
+        assert all(
+            address.startswith("https://github.com/pytorch/pytorch/blob/") for address in report.sources.values()
+        )
+        assert report.sources, f"{report.finding.key}: no file and line"
+        assert all(f"[{name}]({address})" in text for name, address in report.sources.items())
+        assert all(one.text in text for one in report.found)
+        assert bool(report.found) == bool(report.finding.ops)
+
+
+def test_what_was_read_alone_is_not_called_run(checkout: Project, found: list[Join]) -> None:
+    """The gradient of take raised on a card; index_reduce was not run there under the flag."""
+    unrun = {report.finding.key: report.unrun for report in reports(checkout, "torch", found)}
+    assert (unrun["index-reduce"], unrun["take-backward"], unrun["lstsq-pivots"]) == (True, False, False)
+    made = {path.stem: text for path, text in texts(checkout, "torch", found).items()}
+    assert "did not run on a GPU yet" in made["index-reduce"]
+    assert "did not run on a GPU yet" not in made["take-backward"]
+    assert "| `take` | torch2.11 (2.11.0) | nvidia-h100-80gb-hbm3, UDA | raises |" in made["take-backward"]
+
+
+def test_nothing_else_lies_there(checkout: Project, found: list[Join]) -> None:
+    folder = checkout.root / "docs" / "upstream" / "torch"
+    made = texts(checkout, "torch", found)
+    assert set(folder.iterdir()) == set(made)
+    findings = upstream.load(checkout.matrix, "torch")
+    assert {path.name for path in (checkout.root / PROGRAMS).glob("*.py")} == {one.program for one in findings}
+    assert all(f"]({one.key}.md) |" in made[folder / INDEX] for one in findings)
+    assert texts(checkout, "jax", []) == {}
+
+
+def write(copy: Project, old: str, new: str) -> Path:
+    path = copy.matrix / "ops" / "torch" / "upstream.toml"
+    text = path.read_text("utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), "utf-8")
+    return path
+
+
+def test_a_finding_that_no_build_shows_is_refused(copy: Project, found: list[Join]) -> None:
+    write(copy, 'ops = ["logcumsumexp"]', 'ops = ["abs"]')
+    with pytest.raises(DataError, match="logcumsumexp: no build has such a disagreement"):
+        reports(copy, "torch", found)
+
+
+def test_a_finding_without_a_program_is_refused(copy: Project, found: list[Join]) -> None:
+    write(copy, 'program = "tags.py"', 'program = "tag.py"')
+    with pytest.raises(DataError, match="tags: no program"):
+        reports(copy, "torch", found)
+
+
+def test_a_file_that_cannot_be_read_is_named(copy: Project) -> None:
+    path = write(copy, 'kinds = ["differs"]', 'kinds = ["seems"]')
+    with pytest.raises(DataError, match=str(path)):
+        upstream.load(copy.matrix, "torch")
