@@ -8,6 +8,7 @@ from .culprit import Suspects
 from .flow import Flow, calls_python, hands_on, tells_python
 from .reach import Reach
 from .root import Root, in_graph
+from .writes import OVERWRITES
 
 ROOTS = 32  # listed at most
 
@@ -176,7 +177,26 @@ def _differences(pair):
     groups = pair.groups_of(slots)
     ahead = [group for group in numpy.unique(groups).tolist() if _runs_ahead(pair, group)]
     missing[slots[numpy.isin(groups, ahead)]] = False
+    for group, edge in _edges(pair):
+        missing[pair.slots(group)] = False  # when a variable that nobody needs is gone is chance
+        differs[pair.slots(group)] &= edge
     return differs, missing
+
+
+def _edges(pair):
+    """(group, does it tell something?) of what is read at the edges of what is recorded. Where a variable is but given
+    its value, that it has become another says nothing of what was recorded."""
+    edges, changed, given = [], set(), {}
+    for side in (0, 1):
+        for number in pair.runs[side].ids():
+            one, group = pair.runs[side].definition(number), int(pair.group[side][number])
+            if one["attrs"].get("edge"):
+                edges.append((group, one))
+            elif one["kind"] == "write" and pair.counts[side][group]:
+                given.setdefault(one["variable"], set()).add(group)
+                changed.update([] if one["op"] in OVERWRITES else [one["variable"]])
+    changed.update(variable for variable, groups in given.items() if len(groups) > 1)  # which came last?
+    return [(group, one["attrs"]["edge"] == "begin" or one["variable"] in changed) for group, one in edges]
 
 
 def _runs_ahead(pair, group):

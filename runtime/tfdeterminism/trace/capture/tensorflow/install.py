@@ -6,6 +6,7 @@ from ....wrap import Wrappers
 from ..inputs import Capture
 from . import exports, xla
 from .eager import Eager
+from .edges import Edges
 from .functions import Functions
 from .gradients import Gradients
 from .graphs import hide_additions
@@ -39,5 +40,7 @@ def install(recording):
         PythonCalls(recorder, keys, eager, wrappers)
         closers.append(Gradients(recorder).close)
         wanted = Levels(recorder, keys, labels, weights, wrappers).modules()
+    if recorder.level == "ops":
+        recording.at_exit(Edges(recorder, labels).exit)
     wrappers.wrap(os, "_exit", lambda original, status: recording.exit(original, status))
     recording.installed(labels, wrappers, closers, wanted)
