@@ -265,6 +265,19 @@ def test_an_ops_inputs_are_kept_and_replayed(tensorflow: Environment) -> None:
     assert replayed.returncode == 0, replayed.stderr[-3000:]
     answer = json.loads(replayed.stdout)
     assert (answer["op"], answer["times"], answer["distinct"]) == ("MatMul", 3, [1])
+    replayed = tensorflow.run(Job([*TRACE, "replay", kept_on("/device:GPU:0", kept)]))
+    assert (replayed.returncode, replayed.stdout) == (2, "")
+    assert "it ran on a GPU, which is not here" in replayed.stderr
+
+
+def kept_on(device: str, kept: str) -> str:
+    """The same inputs, as if the op had run elsewhere."""
+    with numpy.load(kept) as arrays:
+        parts = dict(arrays)
+    meta = {**json.loads(parts["meta"].tobytes()), "device": device}
+    parts["meta"] = numpy.frombuffer(json.dumps(meta).encode(), numpy.uint8)
+    numpy.savez(kept, **parts)
+    return kept
 
 
 def test_a_programs_traceback_shows_nothing_of_ours(tensorflow: Environment) -> None:

@@ -133,7 +133,7 @@ class Eager(object):
         if op_type == "MakeIterator" and len(fed) == 2:  # it puts out nothing, and the iterator is over the dataset
             self._recorder.eager.feed(fed[1], fed[0])
         if made and self._capture is not None and not called:
-            self._keep(made, op_type, inputs, attrs)
+            self._keep(made, op_type, inputs, attrs, outputs)
         if body is not None:
             body.made(made)
 
@@ -148,11 +148,11 @@ class Eager(object):
         counter = self._recorder.eager if body is None else body
         return counter.nth(who, source, tuple(stack[0][:2]) if stack else ())
 
-    def _keep(self, made, op_type, inputs, attrs):
+    def _keep(self, made, op_type, inputs, attrs, outputs):
         name = self._recorder.eager.named(made[0])
         if self._capture.wants(*name):
             values = [None if one.dtype in _SKIPPED else one.numpy() for one in inputs]
-            self._capture.eager(made[0], name, op_type, inputs, attrs, len(made), values)
+            self._capture.eager(made[0], name, op_type, inputs, attrs, list(outputs or ())[:len(made)], values)
 
     def _input(self, tensor, stack, who, body, written):
         """The key of an op's input; a value that no op made came from Python, and is recorded here. written: the

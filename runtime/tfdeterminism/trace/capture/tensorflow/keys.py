@@ -161,7 +161,7 @@ class Keys(object):
         elif reads_reference(op):
             kind, variable = "read", self._labels.of(op.inputs[0])
         forward = _forward(op)
-        fields = dict(op=op.type, node=op.name, function=function, trace=trace, device=op.device or _likely_device(op),
+        fields = dict(op=op.type, node=op.name, function=function, trace=trace, device=likely_device(op),
                       file=stack[0][0] if stack else None, line=stack[0][1] if stack else 0, stack=stack,
                       forward=forward.name if forward is not None else None,
                       forward_stack=frames.of_op(forward) if forward is not None else [],
@@ -237,9 +237,10 @@ def is_probed(op, tensor):
                 or classes.writes(op.type))
 
 
-def _likely_device(op):
-    """Where TensorFlow places what the program does not: on a GPU, if there is one and it is no state of the host's."""
-    return "/device:GPU:0" if tf.use_sum() and classes.kind(op.type) == "op" else ""
+def likely_device(op):
+    """Where an op is placed; where the program does not say it: on a GPU, if there is one and it is no state of the
+    host's."""
+    return op.device or ("/device:GPU:0" if tf.use_sum() and classes.kind(op.type) == "op" else "")
 
 
 def reads_reference(op):
