@@ -16,11 +16,11 @@ _NO_VALUE = tuple(one.name for one in _SKIPPED)
 class Eager(object):
     """Records the outputs of eager ops, and the values that come to them from Python."""
 
-    def __init__(self, recorder, keys, labels, capture, wrappers):
+    def __init__(self, recorder, keys, labels, capture, gradients, wrappers):
         self._recorder = recorder
         self._keys = keys
         self._labels = labels
-        self._capture = capture
+        self._capture, self._gradients = capture, gradients
         self._stop = None
         if tf.op_callbacks is not None:
             self._stop = _op_callbacks(self._callback, wrappers)
@@ -132,6 +132,8 @@ class Eager(object):
             self._labels.wait(inputs[0], made)
         if op_type == "MakeIterator" and len(fed) == 2:  # it puts out nothing, and the iterator is over the dataset
             self._recorder.eager.feed(fed[1], fed[0])
+        if made:
+            self._gradients.ran(attrs, made[0])
         if made and self._capture is not None and not called:
             self._keep(made, op_type, inputs, attrs, outputs)
         if body is not None:

@@ -35,10 +35,11 @@ def install(recording):
     if recorder.level != "none":
         exports.hide_saving(recorder, wrappers)
         Functions(recorder, keys, capture, wrappers)
-        eager = Eager(recorder, keys, labels, capture, wrappers)
+        gradients = Gradients(recorder, wrappers)
+        eager = Eager(recorder, keys, labels, capture, gradients, wrappers)
         closers.append(eager.close)
         PythonCalls(recorder, keys, eager, wrappers)
-        closers.append(Gradients(recorder).close)
+        closers.append(gradients.close)
         wanted = Levels(recorder, keys, labels, weights, wrappers).modules()
     if recorder.level == "ops":
         recording.at_exit(Edges(recorder, labels).exit)

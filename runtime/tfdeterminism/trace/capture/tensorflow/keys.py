@@ -148,6 +148,9 @@ class Keys(object):
             attrs["loss"] = True
         if getattr(op, "_tfdet_open", None):
             attrs["open"] = op._tfdet_open
+        forward = _forward(op)
+        if forward is not None:
+            attrs["of"] = forward.type
         inputs = self._ids(_inputs(op))
         if op.type == "Placeholder" and isinstance(op.graph, tf.func_graph.FuncGraph):
             kind = "argument"
@@ -160,7 +163,6 @@ class Keys(object):
             variable = of_node(op)
         elif reads_reference(op):
             kind, variable = "read", self._labels.of(op.inputs[0])
-        forward = _forward(op)
         fields = dict(op=op.type, node=op.name, function=function, trace=trace, device=likely_device(op),
                       file=stack[0][0] if stack else None, line=stack[0][1] if stack else 0, stack=stack,
                       forward=forward.name if forward is not None else None,
