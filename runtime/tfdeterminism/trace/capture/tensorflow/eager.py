@@ -22,6 +22,7 @@ class Eager(object):
         self._labels = labels
         self._capture, self._gradients = capture, gradients
         self._stop = None
+        wrappers.wrap(tf.constant_op, "convert_to_eager_tensor", self._converted)
         if tf.op_callbacks is not None:
             self._stop = _op_callbacks(self._callback, wrappers)
         else:
@@ -66,6 +67,14 @@ class Eager(object):
             self._emit(key, value)
         else:
             self._recorder.emit_one(key, digest.of_array(value), digest.of_shape(value.shape))
+
+    def _converted(self, original, value, *args, **kwargs):
+        """A tensor of a value from Python is made by no op: it is recorded where one gets it, but is from here."""
+        made, recorder = original(value, *args, **kwargs), self._recorder
+        if recorder.level == "ops" and (recorder.wants() or recorder.steps.ahead(1)) and tf.is_eager(made) \
+                and not getattr(recorder.local, "busy", False) and not hasattr(made, "_tfdet_given"):
+            made._tfdet_given = frames.of_caller()
+        return made
 
     def _context(self, original, context, *args, **kwargs):
         original(context, *args, **kwargs)
@@ -185,7 +194,7 @@ class Eager(object):
             made = node.partition("@")[0], made_by
         if made is not None and made[0] != "Python":
             return made[0], made[1], {"kind": "op", "attrs": {"earlier": True}}
-        stack = made[1] if made is not None else stack
+        stack = getattr(tensor, "_tfdet_given", None) or (made[1] if made is not None else stack)
         return "Python", stack, {"kind": "feed", "attrs": {"by": "keras"} if frames.in_keras() else {}}
 
     def _remember(self, op_type, inputs, outputs):
