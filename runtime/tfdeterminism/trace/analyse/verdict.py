@@ -171,6 +171,7 @@ class Verdict(object):
         """Had the variable another value, the same in both runs, before anybody read what was written eagerly?"""
         if write["kind"] != "write" or in_graph(write):
             return False
+        self._flow = self._flow or Flow(self.pair.runs[0])
         order, first = self.pair.order[0], None
         written = self._slots_of(write)
         since = min([int(order[slot]) for slot in written if self.pair.step[0][slot] == step] or [int(MISSING)])
