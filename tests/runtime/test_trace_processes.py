@@ -44,12 +44,13 @@ def test_the_first_cause_of_all_processes_is_named(tmp_path: Path) -> None:
     assert any(note.startswith("process 0: differs as well") for note in found.notes)
 
 
-def test_what_comes_from_another_process_is_no_cause(tmp_path: Path) -> None:
+@pytest.mark.parametrize("op", ["CollectiveReduceV2", "c10d.allreduce_.default"])
+def test_what_comes_from_another_process_is_no_cause(tmp_path: Path, op: str) -> None:
     """An all-reduce hands on what another worker put in, though it is recorded before."""
     for run in (0, 1):
         receives = process(tmp_path / str(run), "worker0")
         receives._writer.time(101.0)
-        receives.record(receives.op("reduce", "CollectiveReduceV2"), run)
+        receives.record(receives.op("reduce", op), run)
         receives.end()
         draws = process(tmp_path / str(run), "worker1")
         draws._writer.time(102.0)

@@ -11,7 +11,9 @@ import numpy
 import pytest
 from forks import TRACE, Forks, Job, traced
 
+from tfdeterminism.trace.analyse.align import Pair, Run
 from tfdeterminism.trace.analyse.format import key_of
+from tfdeterminism.trace.analyse.forwards import Forwards
 from tfdeterminism.trace.analyse.reader import Trace, load
 
 PROGRAMS = Path(__file__).resolve().parent / "recorded"
@@ -265,6 +267,19 @@ def test_an_ops_inputs_are_kept_and_replayed(tensorflow: Environment) -> None:
     assert replayed.returncode == 0, replayed.stderr[-3000:]
     answer = json.loads(replayed.stdout)
     assert (answer["op"], answer["times"], answer["distinct"]) == ("MatMul", 3, [1])
+    replayed = tensorflow.run(Job([*TRACE, "replay", kept_on("/device:GPU:0", kept)]))
+    assert (replayed.returncode, replayed.stdout) == (2, "")
+    assert "it ran on a GPU, which is not here" in replayed.stderr
+
+
+def kept_on(device: str, kept: str) -> str:
+    """The same inputs, as if the op had run elsewhere."""
+    with numpy.load(kept) as arrays:
+        parts = dict(arrays)
+    meta = {**json.loads(parts["meta"].tobytes()), "device": device}
+    parts["meta"] = numpy.frombuffer(json.dumps(meta).encode(), numpy.uint8)
+    numpy.savez(kept, **parts)
+    return kept
 
 
 def test_a_programs_traceback_shows_nothing_of_ours(tensorflow: Environment) -> None:
@@ -331,3 +346,17 @@ def test_no_mutation_is_missed_by_a_digest_in_tensorflow(tensorflow: Environment
     found = json.loads(done.stdout)
     assert (found["missed"], found["wrong"]) == (0, 0)
     assert found["tried"] > 300
+
+
+@pytest.mark.parametrize("how", ["eager", "function"])
+def test_each_gradient_knows_its_forward_op(tensorflow: Environment, how: str) -> None:
+    """Though TensorFlow keeps nothing of an op whose gradient needs nothing of it, and adds up rows far from it."""
+    out = tensorflow.folder / f"gradients-{how}"
+    done = tensorflow.run(traced(out, PROGRAMS / "gradients.py", how))
+    assert done.returncode == 0, done.stderr[-3000:]
+    runs = [Run(str(out / "trace-0.tfdt")) for _ in "AB"]
+    forwards = Forwards(Pair(*runs))
+    for op in ("BiasAddGrad", "UnsortedSegmentSum"):
+        found = [one for one in map(runs[0].definition, runs[0].ids()) if one["op"] == op]
+        lines = {(forwards.of(one, 0) or one)["line"] for one in found}
+        assert lines == {line_of("gradients.py", op)}, op

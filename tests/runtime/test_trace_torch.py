@@ -5,10 +5,13 @@ All of them searched whole: python benchmarks/trace_collection.py torch2.13.
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy
 import pytest
 from collection import TORCH_ENVIRONMENTS, Program, faults, programs
 from forks import Forks, environ, traced
@@ -94,6 +97,48 @@ def test_replay_runs_no_op_that_does_more_than_compute(torch_python: Path) -> No
     words = f"from tfdeterminism.trace.capture.torch.again import is_harmless; print([is_harmless(x) for x in {asked}])"
     done = subprocess.run([torch_python, "-c", words], env=environ(), capture_output=True, text=True, check=True)
     assert done.stdout.strip() == str([True, False, False, False, False, False])
+
+
+@pytest.fixture(scope="module")
+def kept_file(torch_forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The inputs of a matrix product, in the folder of its trace."""
+    folder = tmp_path_factory.mktemp("kept")
+    program = folder / "train.py"
+    program.write_text("import torch\nx = torch.ones(3, 3)\ny = torch.mm(x, x.t())\n")
+    node = {"node": f"aten.mm.default@{program}:3#0"}
+    (done,) = torch_forks.run([traced(folder / "A", program, options=["--capture", json.dumps(node)])])
+    assert done.returncode == 0, done.stderr
+    (kept,) = (folder / "A").glob("capture-*.npz")
+    return kept
+
+
+def replayed_on(device: str, kept: Path, python: Path) -> subprocess.CompletedProcess[str]:
+    """Its replay, told that all inputs were on this device."""
+    with numpy.load(kept) as arrays:
+        parts = dict(arrays)
+    meta = json.loads(parts["meta"].tobytes())
+    assert meta["devices"] == ["cpu", "cpu"]
+    said = json.dumps({**meta, "devices": [device] * 2}).encode()
+    changed = kept.parent.parent / device.partition(":")[0]
+    shutil.copytree(kept.parent, changed)
+    numpy.savez(changed / kept.name, **{**parts, "meta": numpy.frombuffer(said, numpy.uint8)})
+    return subprocess.run([python, "-m", "tfdeterminism.trace", "replay", str(changed / kept.name), "--times", "2"],
+                          env=environ(), capture_output=True, text=True, check=False)  # fmt: skip
+
+
+@pytest.mark.tensorflow
+def test_an_op_is_replayed_where_it_ran(kept_file: Path, torch_python: Path) -> None:
+    done = replayed_on("cpu", kept_file, torch_python)
+    assert json.loads(done.stdout)["distinct"] == [1], done.stderr
+    done = replayed_on("meta", kept_file, torch_python)  # there is no value there, as it would have on a CPU
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+@pytest.mark.tensorflow
+def test_no_other_device_is_asked_instead(kept_file: Path, torch_python: Path) -> None:
+    done = replayed_on("cuda:77", kept_file, torch_python)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "it ran on cuda:77, which is not here" in done.stderr
 
 
 @pytest.mark.tensorflow

@@ -1,9 +1,8 @@
 """A cause in the words of its user: class, place in the program, row of the matrix, what to change."""
 
-import re
-
 from . import advice
 from .flow import Flow
+from .forwards import Forwards
 from .root import in_graph
 
 _FEED_OPS = frozenset("""Const Placeholder PlaceholderWithDefault PlaceholderV2 PyFunc EagerPyFunc PyFuncStateless _Arg
@@ -12,8 +11,6 @@ _PARALLEL = ("ParallelMap", "ParallelInterleave", "ParallelBatch", "MapAndBatch"
              "ExperimentalParallelInterleave", "NumaMapAndBatch", "ExperimentalNumaMapAndBatch")
 _SEED_ARITHMETIC = frozenset("Cast FloorMod Mod AddV2 Add Mul Pack ConcatV2 Reshape Identity BitwiseXor".split())
 _HOPS = 10
-_GRADIENT = re.compile(r"(\w+?)(?:Grad|Backprop)(?:Grad|Image|Boxes|Filter|Input|WithArgmax|V\d)*$")
-_VARIANT = re.compile(r"(WithArgmax)?(V\d+)?$")
 _DRAWS = ("StatefulUniform", "StatefulStandardNormal", "StatefulTruncatedNormal", "RngSkip", "RngReadAndSkip")
 _RACES_OF_WRITES = ("Assign", "AssignAdd", "AssignSub")  # of reference variables, in a session
 _FILES = ("Restore", "ReadFile", "WholeFileRead", "ReaderRead", "MatchingFiles")
@@ -29,13 +26,8 @@ class Describer(object):
     def __init__(self, pair):
         self._pair = pair
         self._book = advice.Book(pair.runs[0].header)
-        self._by_node = {}
+        self._forwards = Forwards(pair)
         self._flows = {}
-        for side in (1, 0):  # where both have it, the first run's
-            run = pair.runs[side]
-            for number in run.ids():
-                one = run.definition(number)
-                self._by_node.setdefault(one["node"], []).append((side, one))
 
     def culprit(self, root):
         """The dict that `diff --json` gives for a root."""
@@ -64,22 +56,8 @@ class Describer(object):
         return None if root.slot is None else int((made < root.order).sum())
 
     def _forward(self, root):
-        """The definition of the op whose gradient it is: of the same function if that has it."""
-        name = root.definition["forward"]
-        found = [one for side, one in self._by_node.get(name, ()) if side == root.side] if name else []
-        mine = [one for one in found if one["function"] == root.definition["function"]]
-        return (mine or found or self._forward_by_inputs(root) or [None])[0]
-
-    def _forward_by_inputs(self, root):
-        """Of an eager gradient: the latest op before it that its own type names, with an input in common."""
-        base = _GRADIENT.match(root.definition["op"])
-        if not base:
-            return []
-        run, mine = self._pair.runs[root.side], set(root.definition["inputs"])
-        before = (run.definition(number) for number in range(root.definition["id"] - 1, -1, -1))
-        return [one for one in before
-                if one["op"] != root.definition["op"] and base.group(1) == _VARIANT.sub("", one["op"])
-                and mine & set(one["inputs"])][:1]
+        """The definition of the op whose gradient it is, or None."""
+        return self._forwards.of(root.definition, root.side)
 
     def _place(self, root, forward):
         """Whose file, line and stack the user should look at."""

@@ -10,7 +10,7 @@ from .format import BadTrace, key_of, trace_files
 from .reader import Reader
 
 # What hands on what another process sent: no cause while another process has one.
-_RECEIVES = re.compile(r"^(_?Collective|_?Nccl|_?Horovod|_?(Host)?Recv|_?XlaRecv|RemoteCall|Barrier)")
+_RECEIVES = re.compile(r"^(_?Collective|_?Nccl|_?Horovod|_?(Host)?Recv|_?XlaRecv|RemoteCall|Barrier|_?c10d)")
 _TICK = 0.05  # seconds; what came from Python may have come from another process just before
 
 

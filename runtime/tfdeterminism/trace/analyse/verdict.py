@@ -8,8 +8,10 @@ from .culprit import Suspects
 from .flow import Flow, calls_python, hands_on, tells_python
 from .reach import Reach
 from .root import Root, in_graph
+from .writes import OVERWRITES
 
 ROOTS = 32  # listed at most
+_WHOLE_READS = ("ReadVariableOp", "Variable")  # not those of some rows
 
 
 class Verdict(object):
@@ -93,7 +95,8 @@ class Verdict(object):
                 break
         if not self.roots and self.before is None and not structural:
             self.roots = masked
-        if structural and any(_is_before(root, structural[0]) for root in self.roots):
+        if structural and any(_is_before(root, structural[0]) or self._handed_to(root, structural[0])
+                              for root in self.roots):
             structural = []  # a consequence; `missing` tells of it
         if structural:  # what is only wired otherwise is so because of what one run lacks
             self.roots = [root for root in self.roots if root.kind not in ("structure", "unexplained")]
@@ -115,6 +118,18 @@ class Verdict(object):
                                  and root.order < parted.orders[root.side] for root in found):
             return found, self.differs
         return [parted.root], self.differs & ~parted.behind(self.pair)
+
+    def _handed_to(self, root, other):
+        """Is it a value that a call gets in whose function the runs part? It is recorded when the call has ended."""
+        if root.kind != "value" or root.step != other.step or root.side or not in_graph(other.definition):
+            return False
+        self._flow = self._flow or Flow(self.pair.runs[0])
+
+        def passes(one):
+            return not one["recorded"] or hands_on(one) or self._differs_at(one, root.step)
+
+        body = [other.definition["function"], other.definition["trace"]]
+        return any(body in one["calls"] for one in self._flow.behind(root.definition, passes))
 
     def _only_names(self, root):
         """Is it a string from which no number comes that differs: a temporary file's name, a handle?"""
@@ -140,7 +155,8 @@ class Verdict(object):
         walk, seen = [root.definition], {root.definition["id"]}
         while walk:
             consumers = self._flow.of(walk.pop())
-            if not consumers or any(one["kind"] == "write" for one in consumers):
+            consumers = [one for one in consumers if not self._overwritten(one, root.step)] if consumers else [None]
+            if any(one is None or one["kind"] == "write" for one in consumers):
                 return False
             for one in consumers:
                 if decided and tells_python(one) and self._differs_at(one, root.step):
@@ -150,6 +166,25 @@ class Verdict(object):
                     walk.append(one)
                 seen.add(one["id"])
         return True
+
+    def _overwritten(self, write, step):
+        """Had the variable another value, the same in both runs, before anybody read what was written eagerly?"""
+        if write["kind"] != "write" or in_graph(write):
+            return False
+        self._flow = self._flow or Flow(self.pair.runs[0])
+        order, first = self.pair.order[0], None
+        written = self._slots_of(write)
+        since = min([int(order[slot]) for slot in written if self.pair.step[0][slot] == step] or [int(MISSING)])
+        for one in self._flow.of(write):
+            slots = self._slots_of(one)
+            slots = slots[(order[slots] > since) & (order[slots] != MISSING)]
+            if len(slots) and (first is None or order[slots[0]] < first[0]):
+                first = order[slots[0]], one, slots[0]
+        return first is not None and first[1]["op"] in _WHOLE_READS and not self.differs[first[2]]
+
+    def _slots_of(self, one):
+        part = self.pair.slots(int(self.pair.group[0][one["id"]]))
+        return numpy.arange(part.start, part.stop)
 
     def _differs_at(self, one, step):
         slots = self.pair.slots(int(self.pair.group[0][one["id"]]))
@@ -176,7 +211,26 @@ def _differences(pair):
     groups = pair.groups_of(slots)
     ahead = [group for group in numpy.unique(groups).tolist() if _runs_ahead(pair, group)]
     missing[slots[numpy.isin(groups, ahead)]] = False
+    for group, edge in _edges(pair):
+        missing[pair.slots(group)] = False  # when a variable that nobody needs is gone is chance
+        differs[pair.slots(group)] &= edge
     return differs, missing
+
+
+def _edges(pair):
+    """(group, does it tell something?) of what is read at the edges of what is recorded. Where a variable is but given
+    its value, that it has become another says nothing of what was recorded."""
+    edges, changed, given = [], set(), {}
+    for side in (0, 1):
+        for number in pair.runs[side].ids():
+            one, group = pair.runs[side].definition(number), int(pair.group[side][number])
+            if one["attrs"].get("edge"):
+                edges.append((group, one))
+            elif one["kind"] == "write" and pair.counts[side][group]:
+                given.setdefault(one["variable"], set()).add(group)
+                changed.update([] if one["op"] in OVERWRITES else [one["variable"]])
+    changed.update(variable for variable, groups in given.items() if len(groups) > 1)  # which came last?
+    return [(group, one["attrs"]["edge"] == "begin" or one["variable"] in changed) for group, one in edges]
 
 
 def _runs_ahead(pair, group):

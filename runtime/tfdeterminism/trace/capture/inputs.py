@@ -43,18 +43,18 @@ class Capture(object):
     def eager(self, key, name, op_type, inputs, attrs, outputs, values):
         """An eager op has run. name: (function, trace, node); values: inputs as arrays, None for what has none."""
         if self.wants(*name):
-            self._of_tensorflow(key, {"op": op_type, "outputs": outputs,
+            device = outputs[0].device if outputs else ""
+            self._of_tensorflow(key, {"op": op_type, "outputs": len(outputs), "device": device,
                                       "eager_attrs": [_plain(one) for one in attrs or ()]}, inputs, values)
 
-    def graph(self, key, op, values):
-        """A graph op is about to run, or has. values: arrays of all its inputs."""
+    def graph(self, key, op, device, values):
+        """A graph op is about to run, or has. device: where, as far as is known; values: arrays of all its inputs."""
         if not self.done:
-            self._of_tensorflow(key, {"op": op.type, "outputs": len(op.outputs),
+            self._of_tensorflow(key, {"op": op.type, "outputs": len(op.outputs), "device": device,
                                       "node_def": op.node_def.SerializeToString().hex()}, list(op.inputs), values)
 
     def _of_tensorflow(self, key, meta, tensors, values):
-        self.ran(key, dict(meta, dtypes=[tensor.dtype.base_dtype.name for tensor in tensors],
-                           device=getattr(tensors[0], "device", "") if tensors else ""), values)
+        self.ran(key, dict(meta, dtypes=[tensor.dtype.base_dtype.name for tensor in tensors]), values)
 
     def ran(self, key, meta, values):
         """The wanted op has run once more. meta: what is kept of it as JSON, with dtypes and device of its inputs;

@@ -59,6 +59,7 @@ class Recording(object):
         self._imports = AfterImport()
         self._wrappers = None
         self._closers = []
+        self._at_exit = []
         self._pid = os.getpid()
         # None until a framework has been imported; labels stays so where its probes could not be put in.
         self.recorder = None  # type: Recorder | None
@@ -105,6 +106,8 @@ class Recording(object):
         if self.recorder.values is not None and self.labels is not None:
             self.recorder.values.final_weights(self.labels.values())
         weights = self.labels.all_final() if self.labels is not None else {}
+        for function in self._at_exit:
+            function(weights)
         self.recorder.end(clean, exit_status, digest.of_parts(weights) if weights else None,
                           {label: "{:016x}".format(value) for label, value in weights.items()})
         for close in self._closers:
@@ -226,6 +229,10 @@ class Recording(object):
         if not self.capture:
             return False
         return self.capture["rank"] == self.identity.name or (self.capture["rank"] is None and not self._is_child)
+
+    def at_exit(self, function):
+        """function({label: digest}) is told what has been trained, before the trace ends."""
+        self._at_exit.append(function)
 
     def installed(self, labels, wrappers, closers, wanted):
         """Called back by a framework's install. labels: what is trained, and how it is called."""

@@ -9,6 +9,7 @@ class Steps(object):
         self.window = window
         self._lock = lock
         self._ended = ended
+        self._at_edge = []
         self.begin_again()
 
     def begin_again(self):
@@ -23,6 +24,10 @@ class Steps(object):
         """Does the window that is recorded only begin later? steps: in at most so many."""
         left = 0 if self.window is None else self.window[0] - self.number
         return left > 0 and (steps is None or left <= steps)
+
+    def at_edge(self, function):
+        """function(begins) is called when the first step of the window begins, and when its last has ended."""
+        self._at_edge.append(function)
 
     def next(self):
         """trace.step(): from now on the program says where a step ends, and nobody guesses."""
@@ -63,5 +68,13 @@ class Steps(object):
             self.applied()
 
     def _advance(self):
+        if self.window is not None and self.number == self.window[1] - 1:
+            self._reached_edge(False)
         self._ended()
         self.number += 1
+        if self.window is not None and self.number == self.window[0]:
+            self._reached_edge(True)
+
+    def _reached_edge(self, begins):
+        for function in self._at_edge:
+            function(begins)

@@ -2,6 +2,7 @@
 
 import tensorflow
 
+from ... import errors
 from .. import digest
 from . import internals as tf
 
@@ -33,6 +34,9 @@ def run(meta, arrays, times):
         raise ValueError("its parts speak of different ops")
     if set(meta["dtypes"]) & set(_NUMBERS_ONLY):
         raise ValueError("it has other inputs than numbers")
+    if "GPU" in meta.get("device", "") and not tf.gpus():
+        raise errors.BadUsage("it ran on a GPU, which is not here, and another device says nothing of it",
+                              "replay it on the machine that recorded it")
     return (_in_graph if "node_def" in meta else _eagerly)(meta, arrays, times)
 
 
@@ -75,12 +79,12 @@ def _eagerly(meta, arrays, times):
     if hasattr(tensorflow.compat.v1, "enable_eager_execution"):
         tensorflow.compat.v1.enable_eager_execution()
     attrs = tuple(_unplain(one) for one in meta["eager_attrs"])
-    inputs = [tf.constant(value) if name != "string" else tf.constant(value.tolist(), tf.dtypes.string)
-              for name, value in zip(meta["dtypes"], _typed(meta, arrays))]
     results = []
-    for _ in range(times):
-        outputs = tf.execute.quick_execute(meta["op"], meta["outputs"], inputs, attrs, tf.context.context())
-        results.append([digest.of_array(one.numpy()) for one in outputs])
+    with tensorflow.device(meta.get("device") or None):
+        inputs = [tf.constant(value) for value in _typed(meta, arrays)]
+        for _ in range(times):
+            outputs = tf.execute.quick_execute(meta["op"], meta["outputs"], inputs, attrs, tf.context.context())
+            results.append([digest.of_array(one.numpy()) for one in outputs])
     return list(zip(*results))
 
 

@@ -16,12 +16,13 @@ _NO_VALUE = tuple(one.name for one in _SKIPPED)
 class Eager(object):
     """Records the outputs of eager ops, and the values that come to them from Python."""
 
-    def __init__(self, recorder, keys, labels, capture, wrappers):
+    def __init__(self, recorder, keys, labels, capture, gradients, wrappers):
         self._recorder = recorder
         self._keys = keys
         self._labels = labels
-        self._capture = capture
+        self._capture, self._gradients = capture, gradients
         self._stop = None
+        wrappers.wrap(tf.constant_op, "convert_to_eager_tensor", self._converted)
         if tf.op_callbacks is not None:
             self._stop = _op_callbacks(self._callback, wrappers)
         else:
@@ -66,6 +67,14 @@ class Eager(object):
             self._emit(key, value)
         else:
             self._recorder.emit_one(key, digest.of_array(value), digest.of_shape(value.shape))
+
+    def _converted(self, original, value, *args, **kwargs):
+        """A tensor of a value from Python is made by no op: it is recorded where one gets it, but is from here."""
+        made, recorder = original(value, *args, **kwargs), self._recorder
+        if recorder.level == "ops" and (recorder.wants() or recorder.steps.ahead(1)) and tf.is_eager(made) \
+                and not getattr(recorder.local, "busy", False) and not hasattr(made, "_tfdet_given"):
+            made._tfdet_given = frames.of_caller()
+        return made
 
     def _context(self, original, context, *args, **kwargs):
         original(context, *args, **kwargs)
@@ -132,8 +141,10 @@ class Eager(object):
             self._labels.wait(inputs[0], made)
         if op_type == "MakeIterator" and len(fed) == 2:  # it puts out nothing, and the iterator is over the dataset
             self._recorder.eager.feed(fed[1], fed[0])
+        if made:
+            self._gradients.ran(attrs, made[0])
         if made and self._capture is not None and not called:
-            self._keep(made, op_type, inputs, attrs)
+            self._keep(made, op_type, inputs, attrs, outputs)
         if body is not None:
             body.made(made)
 
@@ -148,11 +159,11 @@ class Eager(object):
         counter = self._recorder.eager if body is None else body
         return counter.nth(who, source, tuple(stack[0][:2]) if stack else ())
 
-    def _keep(self, made, op_type, inputs, attrs):
+    def _keep(self, made, op_type, inputs, attrs, outputs):
         name = self._recorder.eager.named(made[0])
         if self._capture.wants(*name):
             values = [None if one.dtype in _SKIPPED else one.numpy() for one in inputs]
-            self._capture.eager(made[0], name, op_type, inputs, attrs, len(made), values)
+            self._capture.eager(made[0], name, op_type, inputs, attrs, list(outputs or ())[:len(made)], values)
 
     def _input(self, tensor, stack, who, body, written):
         """The key of an op's input; a value that no op made came from Python, and is recorded here. written: the
@@ -183,7 +194,7 @@ class Eager(object):
             made = node.partition("@")[0], made_by
         if made is not None and made[0] != "Python":
             return made[0], made[1], {"kind": "op", "attrs": {"earlier": True}}
-        stack = made[1] if made is not None else stack
+        stack = getattr(tensor, "_tfdet_given", None) or (made[1] if made is not None else stack)
         return "Python", stack, {"kind": "feed", "attrs": {"by": "keras"} if frames.in_keras() else {}}
 
     def _remember(self, op_type, inputs, outputs):

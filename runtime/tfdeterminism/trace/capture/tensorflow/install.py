@@ -6,6 +6,7 @@ from ....wrap import Wrappers
 from ..inputs import Capture
 from . import exports, xla
 from .eager import Eager
+from .edges import Edges
 from .functions import Functions
 from .gradients import Gradients
 from .graphs import hide_additions
@@ -34,10 +35,13 @@ def install(recording):
     if recorder.level != "none":
         exports.hide_saving(recorder, wrappers)
         Functions(recorder, keys, capture, wrappers)
-        eager = Eager(recorder, keys, labels, capture, wrappers)
+        gradients = Gradients(recorder, wrappers)
+        eager = Eager(recorder, keys, labels, capture, gradients, wrappers)
         closers.append(eager.close)
         PythonCalls(recorder, keys, eager, wrappers)
-        closers.append(Gradients(recorder).close)
+        closers.append(gradients.close)
         wanted = Levels(recorder, keys, labels, weights, wrappers).modules()
+    if recorder.level == "ops":
+        recording.at_exit(Edges(recorder, labels).exit)
     wrappers.wrap(os, "_exit", lambda original, status: recording.exit(original, status))
     recording.installed(labels, wrappers, closers, wanted)

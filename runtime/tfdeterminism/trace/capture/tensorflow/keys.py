@@ -148,6 +148,9 @@ class Keys(object):
             attrs["loss"] = True
         if getattr(op, "_tfdet_open", None):
             attrs["open"] = op._tfdet_open
+        forward = _forward(op)
+        if forward is not None:
+            attrs["of"] = forward.type
         inputs = self._ids(_inputs(op))
         if op.type == "Placeholder" and isinstance(op.graph, tf.func_graph.FuncGraph):
             kind = "argument"
@@ -160,8 +163,7 @@ class Keys(object):
             variable = of_node(op)
         elif reads_reference(op):
             kind, variable = "read", self._labels.of(op.inputs[0])
-        forward = _forward(op)
-        fields = dict(op=op.type, node=op.name, function=function, trace=trace, device=op.device or _likely_device(op),
+        fields = dict(op=op.type, node=op.name, function=function, trace=trace, device=likely_device(op),
                       file=stack[0][0] if stack else None, line=stack[0][1] if stack else 0, stack=stack,
                       forward=forward.name if forward is not None else None,
                       forward_stack=frames.of_op(forward) if forward is not None else [],
@@ -237,9 +239,10 @@ def is_probed(op, tensor):
                 or classes.writes(op.type))
 
 
-def _likely_device(op):
-    """Where TensorFlow places what the program does not: on a GPU, if there is one and it is no state of the host's."""
-    return "/device:GPU:0" if tf.use_sum() and classes.kind(op.type) == "op" else ""
+def likely_device(op):
+    """Where an op is placed; where the program does not say it: on a GPU, if there is one and it is no state of the
+    host's."""
+    return op.device or ("/device:GPU:0" if tf.use_sum() and classes.kind(op.type) == "op" else "")
 
 
 def reads_reference(op):

@@ -95,7 +95,7 @@ class Labels(object):
         return None
 
     def _shares(self, tensor, variable):
-        if tf.is_on_cpu(tensor):
+        if tf.is_on_cpu(tensor) and tensor.shape.ndims != 0:  # NumPy copies a single number
             return tf.address(tensor) is not None and tf.address(tensor) == self._address(variable)
         with self._recorder.unseen():
             return self._digest(variable._handle, variable.dtype) == digest.of_array(tensor.numpy())

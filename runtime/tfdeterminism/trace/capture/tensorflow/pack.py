@@ -5,7 +5,7 @@ import numpy
 from .. import digest
 from . import classes, digests
 from . import internals as tf
-from .keys import is_probed
+from .keys import is_probed, likely_device
 
 _ALIVE = -1  # no key
 _TOGETHER = 1 << 15  # bytes; tensors up to this size are copied side by side, and digested by one op
@@ -164,7 +164,7 @@ def _keep(capture, key, op, kept):
 
     def keep(*values):
         arrays = iter(values)
-        capture.graph(key, op, [next(arrays) if one else None for one in there])
+        capture.graph(key, op, likely_device(op), [next(arrays) if one else None for one in there])
         return []
 
     return hand_over(keep, tensors, kept)

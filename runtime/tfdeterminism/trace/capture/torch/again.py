@@ -2,6 +2,7 @@
 
 import torch
 
+from ... import errors
 from . import digests, kept, ops
 
 
@@ -11,15 +12,29 @@ def is_harmless(name):
 
 
 def run(meta, arrays, times):
-    """[per output: [digest of each run]]. meta, arrays: as replay.load() gives them; of a harmless op."""
+    """[per output: [digest of each run]]. meta, arrays: as replay.load() gives them; of a harmless op. It runs where it
+    has run: that it repeats itself elsewhere would say nothing. Raises BadUsage where that device is not here."""
+    for device in sorted(set(meta["devices"])):
+        _check_here(device)
     function = ops.found(meta["op"])
     op = ops.Op(function)
     results = []
     with torch.no_grad():
         for _ in range(times):
-            tensors = [kept.tensor_of(data, dtype, shape, stride)
-                       for (data, shape), dtype, stride in zip(arrays, meta["dtypes"], meta["strides"])]
+            tensors = [kept.tensor_of(data, dtype, shape, stride, device) for (data, shape), dtype, stride, device
+                       in zip(arrays, meta["dtypes"], meta["strides"], meta["devices"])]
             args, kwargs = kept.rebuilt(meta["args"], tensors), kept.rebuilt(meta["kwargs"], tensors)
             given = op.given(args, kwargs, function(*args, **kwargs))
             results.append([digests.of(one) for one in given])
+    if any(None in one for one in results):
+        raise ValueError("what it gives has no value that could be compared")
     return [list(one) for one in zip(*results)]
+
+
+def _check_here(device):
+    """BadUsage unless this machine has that device. PyTorch says in many ways that it has not."""
+    try:
+        torch.empty(1, device=device)
+    except Exception as error:
+        raise errors.BadUsage("it ran on {}, which is not here ({}), and another device says nothing of it".format(
+            device, str(error).splitlines()[0]), "replay it on the machine that recorded it")

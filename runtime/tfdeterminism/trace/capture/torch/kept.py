@@ -28,6 +28,7 @@ class Kept(object):
         arrays = [None if one is None else one.reshape(-1).view(torch.uint8).numpy() for one in values]
         self._capture.ran(key, dict(meta, dtypes=[digests.dtype_of(one) for one in tensors],
                                     shapes=[list(one.shape) for one in tensors],
+                                    devices=[str(one.device) for one in tensors],
                                     device=str(tensors[0].device) if tensors else ""), arrays)
 
 
@@ -66,12 +67,12 @@ def rebuilt(value, tensors):
     raise ValueError("an argument is not kept: {}".format(value))
 
 
-def tensor_of(data, dtype, shape, stride):
-    """Of raw bytes. dtype: its name."""
+def tensor_of(data, dtype, shape, stride, device):
+    """Of raw bytes, on the device that had it. dtype: its name."""
     kind = getattr(torch, dtype, None)
     if not isinstance(kind, torch.dtype):
         raise ValueError("no type of numbers: {}".format(dtype))
     made = torch.from_numpy(data.copy()).view(kind).reshape(shape)
-    laid = torch.empty_strided(shape, stride, dtype=kind) if 0 not in stride else torch.empty(shape, dtype=kind)
-    return laid.copy_(made)
-
+    if 0 in stride:
+        return torch.empty(shape, dtype=kind, device=device).copy_(made)
+    return torch.empty_strided(shape, stride, dtype=kind, device=device).copy_(made)

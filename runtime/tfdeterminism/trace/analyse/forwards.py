@@ -1,0 +1,82 @@
+"""Whose gradient an op is: what the recorder was told, what its rows came from, or what its type says."""
+
+import collections
+import re
+
+_GRADIENT = re.compile(r"(\w+?)(?:Grad|Backprop)(?:Grad|Image|Boxes|Filter|Input|WithArgmax|V\d)*$")
+_VARIANT = re.compile(r"(WithArgmax)?(V\d+)?$")
+_SUMS_OF_ROWS = ("UnsortedSegmentSum",)
+# What lies between the gradient that gives the rows of a sparse one, and who adds them up.
+_ROWS = frozenset("ConcatV2 Concat Identity Reshape Unique UniqueV2 Cast ExpandDims Squeeze".split())
+
+
+class Forwards(object):
+    """Of the definitions of a pair of runs."""
+
+    def __init__(self, pair):
+        self._pair = pair
+        self._by_node = {}
+        for side in (1, 0):  # where both have it, the first run's
+            run = pair.runs[side]
+            for number in run.ids():
+                one = run.definition(number)
+                self._by_node.setdefault(one["node"], []).append((side, one))
+
+    def of(self, definition, side):
+        """The definition of the forward op, or None: of the same function if that has it."""
+        run = self._pair.runs[side]
+        told = self._of_rows(definition, run) or definition
+        found = [one for mine, one in self._by_node.get(told["forward"], ()) if mine == side] if told["forward"] else []
+        mine = [one for one in found if one["function"] == definition["function"]]
+        return (mine or found or _unrecorded(told) or _by_inputs(definition, run) or [None])[0]
+
+    def _of_rows(self, definition, run):
+        """The rows of a sparse gradient are added up by whoever needs it whole, in the gradient of an op before, in an
+        optimizer: it is the gradient of who gave rows and their places, of several the first. A definition that names
+        this one, or None."""
+        if definition["op"] not in _SUMS_OF_ROWS:
+            return None
+        given = [_givers(number, run) for number in definition["inputs"]]
+        count = collections.Counter(name for names in given for name in names)
+        both = [name for name in count if count[name] > 1]
+        if not both or definition["forward"] in both:
+            return None
+        first = min(both, key=lambda name: min([one["id"] for _, one in self._by_node.get(name, ())] or [float("inf")]))
+        return next(names[first] for names in given if first in names)
+
+
+def _givers(number, run):
+    """{name of a forward op: a definition of its gradient} of those that have given this."""
+    walk, seen, found = [number], set(), {}
+    while walk:
+        number = walk.pop()
+        one = run.definition(number)
+        if number in seen:
+            continue
+        seen.add(number)
+        if one["forward"]:
+            found[one["forward"]] = one
+        elif one["op"] in _ROWS:
+            walk.extend(one["inputs"])
+    return found
+
+
+def _unrecorded(told):
+    """The forward op where nobody needs its value, so that it never ran: what its gradient's op knows of it."""
+    if not told["forward"] or not told["forward_stack"]:
+        return []
+    stack = told["forward_stack"]
+    return [dict(told, op=str(told["attrs"].get("of") or "an op"), node=told["forward"], stack=stack, file=stack[0][0],
+                 line=stack[0][1])]
+
+
+def _by_inputs(definition, run):
+    """Of an eager gradient: the latest op before it that its own type names, with an input in common."""
+    base = _GRADIENT.match(definition["op"])
+    if not base:
+        return []
+    mine = set(definition["inputs"])
+    before = (run.definition(number) for number in range(definition["id"] - 1, -1, -1))
+    return [one for one in before
+            if one["op"] != definition["op"] and base.group(1) == _VARIANT.sub("", one["op"])
+            and mine & set(one["inputs"])][:1]

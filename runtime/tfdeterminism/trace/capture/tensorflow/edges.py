@@ -1,0 +1,38 @@
+"""What is trained, read where the steps that are recorded begin and end, and where the program does.
+
+A write puts out nothing: what it has done is seen by whoever reads the variable, and after the last step nobody does.
+"""
+
+from .. import digest
+
+BEGIN, END, EXIT = "begin", "end", "exit"
+
+
+class Edges(object):
+    """labels: a labels.Labels."""
+
+    def __init__(self, recorder, labels):
+        self._recorder, self._labels = recorder, labels
+        self._keys = {}
+        recorder.steps.at_edge(self._reached)
+
+    def _reached(self, begins):
+        """The first of the steps that are recorded begins, or the last has ended."""
+        with self._recorder.unseen():
+            values = self._labels.values()
+        self._record(BEGIN if begins else END, {label: digest.of_array(value) for label, value in values.items()})
+
+    def exit(self, digests):
+        """The program ends. digests: {label: digest} of what it has trained."""
+        self._record(EXIT, digests)
+
+    def _record(self, edge, digests):
+        for label in sorted(digests):
+            self._recorder.emit_one(self._key(edge, label), digests[label])
+
+    def _key(self, edge, label):
+        if (edge, label) not in self._keys:
+            node = "Variable@{}:{}#0".format(edge, label.replace("/", "."))
+            self._keys[edge, label] = self._recorder.definitions.new_key(
+                op="Variable", node=node, kind="read", variable=label, attrs={"edge": edge})
+        return self._keys[edge, label]

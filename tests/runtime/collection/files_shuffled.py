@@ -1,0 +1,24 @@
+"""list_files shuffles, and nobody gave it a seed.
+
+form: tf.data
+in: tf2.21 tf2.0
+expect: IteratorGetNext | input pipeline
+"""
+import os
+import tempfile
+
+import tensorflow as tf
+
+folder = tempfile.mkdtemp()
+for number in range(10):
+    with open(os.path.join(folder, "{}.txt".format(number)), "w") as target:
+        target.write("\n".join(str(number + turn / 7) for turn in range(6)))
+os.chdir(folder)
+data = tf.data.Dataset.list_files("*.txt")
+data = data.interleave(tf.data.TextLineDataset, cycle_length=2).map(tf.strings.to_number).batch(6)
+weight = tf.Variable(0.5)
+for x in data:  # <- culprit
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(tf.sin(x * weight) - 0.2))
+    weight.assign_sub(0.01 * tape.gradient(loss, weight))
+print(float(weight.numpy()))

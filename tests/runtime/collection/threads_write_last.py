@@ -1,0 +1,32 @@
+"""Threads of Python add to a variable in the last step, and nothing reads it any more: what was written tells of it.
+
+form: threads in Python
+expect: AssignSubVariableOp | order only/open order | step=2
+"""
+import os
+import threading
+import time
+
+import tensorflow as tf
+
+tf.compat.v1.enable_eager_execution()
+weights = tf.Variable(tf.ones([64]))
+
+
+def update(rate):
+    time.sleep(os.urandom(1)[0] / 1e4)
+    weights.assign_sub(tf.constant([7.0 ** rate / (3 + number) for number in range(64)]))  # <- culprit
+
+
+for step in range(3):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.square(weights))
+    tape.gradient(loss, weights)
+    if step < 2:
+        weights.assign_sub(0.1 * tf.ones([64]))
+    else:
+        threads = [threading.Thread(target=update, args=[rate], name="worker-{}".format(rate)) for rate in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()

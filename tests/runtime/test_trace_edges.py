@@ -1,0 +1,72 @@
+"""What is trained is read where recording begins and ends: a write whose effect nobody sees any more is named."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from traces import Hand
+
+from tfdeterminism.trace.analyse import diff
+from tfdeterminism.trace.capture.steps import Steps
+
+UPDATE = "ResourceScatterSub"
+
+
+def last_step(
+    path: Path, end: object, begin: object = 0, written: str = UPDATE, edge: str = "exit", **more: Any
+) -> str:
+    """A gradient goes into one write, and nothing reads the variable but the tool. end: what it then holds."""
+    hand = Hand(path)
+    state = hand.op("Variable@begin:w#0", "Variable", kind="read", variable="w", attrs={"edge": "begin"}, function="")
+    gradient = hand.op("gradient", "Mul")
+    write = hand.op("write", written, (gradient,), kind="write", variable="w", output=-1, line=7)
+    read = hand.op(f"Variable@{edge}:w#0", "Variable", kind="read", variable="w", attrs={"edge": edge}, function="")
+    hand.record(state, begin, 3)
+    hand.record(gradient, more.get("gradient", 0), 3)
+    hand.write(write, 3)
+    if end is not None:
+        hand.record(read, end, 4 if edge == "exit" else 3)
+    return str(hand.end(steps=4))
+
+
+@pytest.mark.parametrize("edge", ["exit", "end"])
+def test_the_last_write_is_named(tmp_path: Path, edge: str) -> None:
+    found = diff.compare([last_step(tmp_path / name, name, edge=edge) for name in "ab"])
+    assert [(one["op_type"], one["class"], one["step"], one["line"]) for one in found.culprits] == [
+        (UPDATE, "kernel race", 3, 7)
+    ]
+
+
+def test_what_goes_into_the_last_write_is_named_instead(tmp_path: Path) -> None:
+    found = diff.compare([last_step(tmp_path / name, name, gradient=name, edge="end") for name in "ab"])
+    assert [one["op_type"] for one in found.culprits] == ["Mul"]
+
+
+def test_a_state_that_differs_before_is_not_the_last_writes_doing(tmp_path: Path) -> None:
+    found = diff.compare([last_step(tmp_path / name, name, begin=name) for name in "ab"])
+    assert not found.culprits
+    assert any("differs already when recording begins" in note for note in found.notes)
+
+
+def test_a_variable_that_is_but_given_its_value_accuses_nobody(tmp_path: Path) -> None:
+    """What made it another was not recorded: a pipeline's own function, say."""
+    found = diff.compare([last_step(tmp_path / name, name, written="AssignVariableOp") for name in "ab"])
+    assert (found.result, found.culprits) == ("same", [])
+
+
+def test_a_variable_that_is_gone_in_one_run_is_no_structure(tmp_path: Path) -> None:
+    found = diff.compare([last_step(tmp_path / name, end) for name, end in (("a", 1), ("b", None))])
+    assert (found.result, found.missing) == ("same", 0)
+
+
+@pytest.mark.parametrize(("window", "said"), [((2, 4), [(2, True), (3, False)]), ((0, 1), [(0, False)]), (None, [])])
+def test_where_the_edges_of_a_window_are(window: tuple[int, int] | None, said: list[tuple[int, bool]]) -> None:
+    seen = []
+    steps = Steps(threading.RLock(), window, lambda: None)
+    steps.at_edge(lambda begins: seen.append((steps.number, begins)))
+    for _ in range(6):
+        steps.next()
+    assert seen == said
