@@ -11,7 +11,6 @@ _LIMIT = 1 << 22  # ops looked at, of one graph: who writes what is asked for ea
 
 LOOP = "turns of a parallel loop may reach it in any order, and they share its state"
 WRITES = "nothing says whether it comes before or after another use of the same variable"
-QUEUE = "several threads put into its queue, and nothing says which is first"
 PYTHON = "two functions of Python may share a state, and nothing says which is first"
 
 
@@ -41,14 +40,6 @@ def mark_session(ops, labels):
         if len(found) > 1 and changing and left > 0:
             for op in _unordered(found, changing):
                 op._tfdet_open = PYTHON if name is None else WRITES
-
-
-def mark_queue(runner):
-    """Mark what takes from a queue that several threads of a QueueRunner fill."""
-    if len(runner.enqueue_ops or ()) > 1:
-        for op in runner.queue.queue_ref.consumers():
-            if "Dequeue" in op.type:
-                op._tfdet_open = QUEUE
 
 
 def probed(ops, level):

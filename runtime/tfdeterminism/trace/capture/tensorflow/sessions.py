@@ -4,7 +4,6 @@ What is fetched for one run is said by its plan: see the plans module.
 """
 
 from . import internals as tf
-from . import open_order
 from .graphs import ancestors
 from .plans import Plans
 
@@ -51,7 +50,6 @@ class Sessions(object):
         """How far the threads of a queue get before the program ends is chance."""
         for op in ancestors(runner.enqueue_ops):
             op._tfdet_ahead = True
-        open_order.mark_queue(runner)
         return original(runner, *args, **kwargs)
 
     def _callable(self, original, session, fetches, feed_list=None, accept_options=False):
