@@ -11,9 +11,7 @@ import numpy
 import pytest
 from forks import TRACE, Forks, Job, traced
 
-from tfdeterminism.trace.analyse.align import Pair, Run
 from tfdeterminism.trace.analyse.format import key_of
-from tfdeterminism.trace.analyse.forwards import Forwards
 from tfdeterminism.trace.analyse.reader import Trace, load
 
 PROGRAMS = Path(__file__).resolve().parent / "recorded"
@@ -346,17 +344,3 @@ def test_no_mutation_is_missed_by_a_digest_in_tensorflow(tensorflow: Environment
     found = json.loads(done.stdout)
     assert (found["missed"], found["wrong"]) == (0, 0)
     assert found["tried"] > 300
-
-
-@pytest.mark.parametrize("how", ["eager", "function"])
-def test_each_gradient_knows_its_forward_op(tensorflow: Environment, how: str) -> None:
-    """Though TensorFlow keeps nothing of an op whose gradient needs nothing of it, and adds up rows far from it."""
-    out = tensorflow.folder / f"gradients-{how}"
-    done = tensorflow.run(traced(out, PROGRAMS / "gradients.py", how))
-    assert done.returncode == 0, done.stderr[-3000:]
-    runs = [Run(str(out / "trace-0.tfdt")) for _ in "AB"]
-    forwards = Forwards(Pair(*runs))
-    for op in ("BiasAddGrad", "UnsortedSegmentSum"):
-        found = [one for one in map(runs[0].definition, runs[0].ids()) if one["op"] == op]
-        lines = {(forwards.of(one, 0) or one)["line"] for one in found}
-        assert lines == {line_of("gradients.py", op)}, op

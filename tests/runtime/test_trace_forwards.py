@@ -1,0 +1,34 @@
+"""Each op of a gradient leads to the line of its forward op, in real TensorFlows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from forks import Forks, traced
+
+from tfdeterminism.trace.analyse.align import Pair, Run
+from tfdeterminism.trace.analyse.forwards import Forwards
+
+PROGRAM = Path(__file__).resolve().parent / "recorded" / "gradients.py"
+
+
+def line_of(op: str) -> int:
+    lines = PROGRAM.read_text("utf-8").splitlines()
+    return next(number for number, line in enumerate(lines, 1) if line.endswith(f"# line: {op}"))
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("how", ["eager", "function"])
+@pytest.mark.parametrize("key", ["tf2.21", "tf2.0", "tf1.14"])
+def test_each_gradient_knows_its_forward_op(forks: Callable[[str], Forks], tmp_path: Path, key: str, how: str) -> None:
+    """Though TensorFlow keeps nothing of an op whose gradient needs nothing of it, and adds up rows far from it."""
+    (done,) = forks(key).run([traced(tmp_path / "A", PROGRAM, how)])
+    assert done.returncode == 0, done.stderr[-3000:]
+    runs = [Run(str(tmp_path / "A" / "trace-0.tfdt")) for _ in "AB"]
+    forwards = Forwards(Pair(*runs))
+    for op in ("BiasAddGrad", "UnsortedSegmentSum"):
+        found = [one for one in map(runs[0].definition, runs[0].ids()) if one["op"] == op]
+        lines = {(forwards.of(one, 0) or one)["line"] for one in found}
+        assert lines == {line_of(op)}, op
