@@ -23,7 +23,7 @@ _TEMPLATE = "upstream.j2"
 
 @dataclass(frozen=True)
 class Report:
-    """One finding, with the builds in which it shows; found: its disagreements there, of the newest."""
+    """One finding, with the builds in which it shows, if any; found: its disagreements there, of the newest."""
 
     finding: Finding
     builds: list[Join]
@@ -81,16 +81,15 @@ def reports(project: Project, framework: str, joins: Sequence[Join]) -> list[Rep
 
 
 def _report(project: Project, finding: Finding, joins: Sequence[Join]) -> Report:
-    """DataError where it has nothing to stand on: a finding of which no build shows anything any more is taken out."""
+    """Where the evidence at hand shows it in no build, `builds` is empty, and its text says so."""
     path = project.root / PROGRAMS / finding.program
     if not path.is_file():
         raise DataError(f"{finding.key}: no program {path}", "Each finding has one that shows it.")
     found = {join.environment: list(_shown(finding, join)) for join in joins}
     builds = [join for join in joins if (found[join.environment] if finding.ops else not join.tagged)]
-    if not builds:
-        raise DataError(f"{finding.key}: no build has such a disagreement", "Take it out of upstream.toml, or mend it.")
     others = [join for join in joins if join not in builds]
-    return Report(finding, builds, others, found[builds[-1].environment], path.read_text("utf-8").rstrip())
+    newest = found[builds[-1].environment] if builds else []
+    return Report(finding, builds, others, newest, path.read_text("utf-8").rstrip())
 
 
 def _shown(finding: Finding, join: Join) -> Iterator[Disagreement]:
