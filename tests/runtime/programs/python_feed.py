@@ -15,12 +15,12 @@ kernel = tf.Variable(tf.ones([8, 1]))
 
 def train_step(x, y):
     with tf.GradientTape() as tape:
-        loss = tf.reduce_mean(tf.square(tf.matmul(x, kernel) - y))  # <- culprit
+        loss = tf.reduce_mean(tf.square(tf.matmul(x, kernel) - y))
     kernel.assign_sub(0.01 * tape.gradient(loss, kernel))
     return loss
 
 
 for step in range(3):
     rows = slice(8 * step, 8 * step + 8)
-    loss = train_step(tf.constant(x[rows]), tf.constant(y[rows]))
+    loss = train_step(tf.constant(x[rows]), tf.constant(y[rows]))  # <- culprit
 print("loss", float(loss))
