@@ -30,6 +30,18 @@ Result copied(uint64_t to, uint64_t from, size_t bytes, bool to_device, bool fro
 Result filled(uint64_t at, const void* value, size_t size, size_t count);
 Result filled_rows(uint64_t at, size_t pitch, const void* value, size_t size, size_t width, size_t height);
 
+// CUDA_MEMCPY3D: each side's offsets and level, kind of memory (1 host, 2 device), addresses, array, pitch and the rows of a
+// slice; then width, height and depth.
+struct BoxSide {
+  size_t x, y, z, level;
+  unsigned kind;
+  const void* host;
+  uint64_t device;
+  void *array, *reserved;
+  size_t pitch, rows;
+};
+struct Box { BoxSide from, to; size_t width, height, depth; };
+
 // Loads a module from a container, PTX or what wraps one; the reason stands in vgpu_last_fault() where it is refused.
 Result load(Module*& module, const void* image);
 
@@ -63,6 +75,7 @@ int cuMemHostRegister_v2(void*, size_t, unsigned);
 int cuMemHostUnregister(void*);
 int cuMemGetInfo_v2(size_t*, size_t*);
 int cuMemcpy(uint64_t, uint64_t, size_t);
+int cuMemcpy3D_v2(const vgpu::Box*);
 int cuStreamAddCallback(void*, void (*)(void*, int, void*), void*, unsigned);
 int cuEventElapsedTime(float*, void*, void*);
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int*, void*, int, size_t);

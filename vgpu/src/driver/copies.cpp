@@ -24,20 +24,11 @@ struct Side {
 };
 struct Rectangle { Side from, to; size_t width, height; };
 
-// CUDA_MEMCPY3D: the same, and the slices that `rows` rows make.
-struct Slices {
-  size_t x, y, z, level;
-  unsigned kind;
-  const void* host;
-  uint64_t device;
-  void *array, *reserved;
-  size_t pitch, rows;
-  Side slice(size_t number) const {
-    size_t skipped = (z + number) * rows * pitch;
-    return {x, y, kind, pointer(address(host) + skipped), device + skipped, array, pitch};
-  }
-};
-struct Box { Slices from, to; size_t width, height, depth; };
+// A slice of a box.
+Side slice(const BoxSide& of, size_t number) {
+  size_t skipped = (of.z + number) * of.rows * of.pitch;
+  return {of.x, of.y, of.kind, pointer(address(of.host) + skipped), of.device + skipped, of.array, of.pitch};
+}
 
 }  // namespace
 
@@ -57,7 +48,7 @@ API int cuMemcpy2DAsync_v2(const Rectangle* what, void*) { return cuMemcpy2D_v2(
 
 API int cuMemcpy3D_v2(const Box* what) {
   for (size_t k = 0; k < what->depth; k++) {
-    const Rectangle one{what->from.slice(k), what->to.slice(k), what->width, what->height};
+    const Rectangle one{slice(what->from, k), slice(what->to, k), what->width, what->height};
     if (int error = cuMemcpy2D_v2(&one)) return error;
   }
   return kSuccess;

@@ -47,18 +47,6 @@ struct FillParameters {  // CUDA_MEMSET_NODE_PARAMS
   uint32_t value, element;
   size_t width, height;
 };
-struct CopyParameters {  // CUDA_MEMCPY3D
-  struct Side {
-    size_t x, y, z, level;
-    unsigned kind;
-    const void* host;
-    uint64_t device;
-    void *array, *reserved;
-    size_t pitch, height;
-    uint64_t first() const { return (kind == 1 ? address(host) : device) + x; }
-  } from, to;
-  size_t width, height, depth;
-};
 
 // The arguments are the caller's: they are copied as the kernel declares them.
 Step step_of(const KernelParameters& given) {
@@ -80,8 +68,8 @@ Step step_of(const FillParameters& given) {
     return error ? error : Device::get().sticky();
   };
 }
-Step step_of(const CopyParameters& given) {
-  return [given] { return cuMemcpy(given.to.first(), given.from.first(), given.width); };
+Step step_of(const Box& given) {
+  return [given] { return cuMemcpy3D_v2(&given); };
 }
 Step step_of(const Graph& child) {
   auto whole = std::make_shared<Executable>();
@@ -91,7 +79,7 @@ Step step_of(const Graph& child) {
 
 bool known(const KernelParameters& p) { return p.kernel && !p.extra; }
 bool known(const FillParameters& p) { return p.element == 1 || p.element == 2 || p.element == 4; }
-bool known(const CopyParameters& p) { return p.height == 1 && p.depth == 1 && p.from.kind <= 2 && p.to.kind <= 2; }
+bool known(const Box& p) { return p.height == 1 && p.depth == 1 && p.from.kind <= 2 && p.to.kind <= 2; }
 
 int add(Node** made, Graph* graph, Step step) {
   graph->nodes.push_back(std::make_unique<Node>(Node{std::move(step)}));
@@ -124,7 +112,7 @@ API int cuGraphAddKernelNode(Node** made, Graph* graph, Node* const*, size_t, co
 API int cuGraphAddMemsetNode(Node** made, Graph* graph, Node* const*, size_t, const FillParameters* p, void*) {
   return add_known(made, graph, p);
 }
-API int cuGraphAddMemcpyNode(Node** made, Graph* graph, Node* const*, size_t, const CopyParameters* p, void*) {
+API int cuGraphAddMemcpyNode(Node** made, Graph* graph, Node* const*, size_t, const Box* p, void*) {
   return add_known(made, graph, p);
 }
 API int cuGraphAddChildGraphNode(Node** made, Graph* graph, Node* const*, size_t, const Graph* child) {
@@ -154,7 +142,7 @@ API int cuGraphExecKernelNodeSetParams(Executable* in, Node* node, const KernelP
 API int cuGraphExecMemsetNodeSetParams(Executable* in, Node* node, const FillParameters* p, void*) {
   return exchange_known(in, node, p);
 }
-API int cuGraphExecMemcpyNodeSetParams(Executable* in, Node* node, const CopyParameters* p, void*) {
+API int cuGraphExecMemcpyNodeSetParams(Executable* in, Node* node, const Box* p, void*) {
   return exchange_known(in, node, p);
 }
 API int cuGraphExecChildGraphNodeSetParams(Executable* in, Node* node, const Graph* child) {

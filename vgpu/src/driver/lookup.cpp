@@ -2,7 +2,6 @@
 #include <dlfcn.h>
 
 #include <cctype>
-#include <cstring>
 #include <string>
 
 #include "api.h"
@@ -11,35 +10,42 @@ using namespace vgpu;
 
 namespace {
 
-// Since when a call has its second form, its third and its fourth, where that is later than CUDA 6.5 (cudaTypedefs.h); a
-// form that is not here is older, and taken wherever it is there.
-struct Forms { const char* name; int since[3]; };
-constexpr int kNever = 1 << 30;
-constexpr Forms kForms[] = {
-    {"cuCtxCreate", {0, 11040, 12050}},
-    {"cuCtxGetDevice", {13000, kNever, kNever}},
-    {"cuCtxSynchronize", {13000, kNever, kNever}},
-    {"cuDeviceGetUuid", {11040, kNever, kNever}},
-    {"cuDevicePrimaryCtxRelease", {11000, kNever, kNever}},
-    {"cuDevicePrimaryCtxReset", {11000, kNever, kNever}},
-    {"cuDevicePrimaryCtxSetFlags", {11000, kNever, kNever}},
-    {"cuEventElapsedTime", {12080, kNever, kNever}},
-    {"cuGetProcAddress", {12000, kNever, kNever}},
-    {"cuGraphAddDependencies", {12030, kNever, kNever}},
-    {"cuGraphAddKernelNode", {12000, kNever, kNever}},
-    {"cuGraphExecKernelNodeSetParams", {12000, kNever, kNever}},
-    {"cuGraphExecUpdate", {12000, kNever, kNever}},
-    {"cuGraphGetEdges", {12030, kNever, kNever}},
-    {"cuGraphInstantiate", {11000, kNever, kNever}},
-    {"cuGraphKernelNodeGetParams", {12000, kNever, kNever}},
-    {"cuGraphKernelNodeSetParams", {12000, kNever, kNever}},
-    {"cuIpcOpenMemHandle", {11000, kNever, kNever}},
-    {"cuMemAdvise", {12020, kNever, kNever}},
-    {"cuMemPrefetchAsync", {12020, kNever, kNever}},
-    {"cuStreamBeginCapture", {10010, kNever, kNever}},
-    {"cuStreamGetCaptureInfo", {11030, 12030, kNever}},
-    {"cuStreamGetCtx", {12050, kNever, kNever}},
+// The CUDA that brought a call's newer form, where that is later than 6.5 (cudaTypedefs.h): any other one is older than all
+// who ask.
+struct Form { const char* name; int since; };
+constexpr Form kForms[] = {
+    {"cuCtxCreate_v3", 11040},
+    {"cuCtxCreate_v4", 12050},
+    {"cuCtxGetDevice_v2", 13000},
+    {"cuCtxSynchronize_v2", 13000},
+    {"cuDeviceGetUuid_v2", 11040},
+    {"cuDevicePrimaryCtxRelease_v2", 11000},
+    {"cuDevicePrimaryCtxReset_v2", 11000},
+    {"cuDevicePrimaryCtxSetFlags_v2", 11000},
+    {"cuEventElapsedTime_v2", 12080},
+    {"cuGetProcAddress_v2", 12000},
+    {"cuGraphAddDependencies_v2", 12030},
+    {"cuGraphAddKernelNode_v2", 12000},
+    {"cuGraphExecKernelNodeSetParams_v2", 12000},
+    {"cuGraphExecUpdate_v2", 12000},
+    {"cuGraphGetEdges_v2", 12030},
+    {"cuGraphInstantiate_v2", 11000},
+    {"cuGraphKernelNodeGetParams_v2", 12000},
+    {"cuGraphKernelNodeSetParams_v2", 12000},
+    {"cuIpcOpenMemHandle_v2", 11000},
+    {"cuMemAdvise_v2", 12020},
+    {"cuMemPrefetchAsync_v2", 12020},
+    {"cuStreamBeginCapture_v2", 10010},
+    {"cuStreamGetCaptureInfo_v2", 11030},
+    {"cuStreamGetCaptureInfo_v3", 12030},
+    {"cuStreamGetCtx_v2", 12050},
 };
+
+bool has(int version, const std::string& name) {
+  for (const Form& one : kForms)
+    if (name == one.name) return version >= one.since;
+  return true;
+}
 
 // The library that this lies in; whoever opened it may have kept it to himself.
 void* own_library() {
@@ -62,12 +68,10 @@ void* form(const std::string& name, bool per_thread) {
 void* found(const std::string& name, int version, bool per_thread) {
   if (name.compare(0, 2, "cu") != 0 || name.size() < 3 || !std::isupper(static_cast<unsigned char>(name[2]))) return nullptr;
   if (name == "cuGraphInstantiate" && version >= 12000) return exported("cuGraphInstantiateWithFlags");
-  const Forms* forms = nullptr;
-  for (const Forms& one : kForms)
-    if (name == one.name) forms = &one;
-  for (int k = 4; k >= 2; k--)
-    if (!forms ? k == 2 : version >= forms->since[k - 2])
-      if (void* at = form(name + "_v" + std::to_string(k), per_thread)) return at;
+  for (int k = 4; k >= 2; k--) {
+    const std::string newer = name + "_v" + std::to_string(k);
+    if (void* at = has(version, newer) ? form(newer, per_thread) : nullptr) return at;
+  }
   return form(name, per_thread);
 }
 

@@ -120,10 +120,14 @@ API int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, un
   std::lock_guard<std::mutex> hold(device.lock());
   return device.launch(*static_cast<Kernel*>(function), grid, block, shared, arguments, packed, bytes);
 }
+namespace {
+
 // CUlaunchConfig and CUlaunchAttribute.
 struct LaunchAttribute { int id, padding; unsigned value[16]; };
 struct LaunchConfig { unsigned grid[3], block[3], shared; void* stream; const LaunchAttribute* attributes; unsigned count; };
 constexpr int kClusterDimension = 4;
+
+}  // namespace
 
 API int cuLaunchKernelEx(const LaunchConfig* how, void* f, void** arguments, void** extra) {
   for (unsigned k = 0; k < how->count; k++) {

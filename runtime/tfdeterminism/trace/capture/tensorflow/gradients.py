@@ -8,7 +8,6 @@ from . import internals as tf
 
 _REGISTRY = tf.optional("tensorflow.python.pywrap_tfe") or tf.optional("tensorflow.python.pywrap_tensorflow")
 
-
 _LIMIT = 1 << 16  # eager ops whose gradient may be asked for
 
 

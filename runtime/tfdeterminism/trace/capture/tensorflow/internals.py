@@ -23,8 +23,7 @@ from tensorflow.python.ops import (
 from tensorflow.python.util import nest, tf_decorator
 
 __all__ = ["array_ops", "attr_value", "auto_control_deps", "backprop", "bitwise_ops", "constant", "constant_op",
-           "context",
-           "control_flow_ops", "dtypes", "execute", "func_graph", "function_def_to_graph", "gen_array_ops",
+           "context", "control_flow_ops", "dtypes", "execute", "func_graph", "function_def_to_graph", "gen_array_ops",
            "gen_script_ops", "gen_state_ops", "math_ops", "nest", "ops", "resource_variable_ops", "script_ops",
            "stop_recording", "tf_decorator", "variables", "while_v2"]
 
