@@ -98,17 +98,17 @@ def vgpu(session: nox.Session) -> None:
     pytest(session, *SIDE_BY_SIDE, "tests/vgpu")
 
 
-# Races, deadlines and Docker get the machine to themselves.
+@nox.session(tags=["tests"])
+def trace(session: nox.Session) -> None:
+    """The debug tool, in real TensorFlows; what a file's tests record is recorded once."""
+    pytest(session, "-n", "2", "--dist", "loadfile", *TRACE)
+
+
+# Deadlines and Docker get the machine to themselves.
 @nox.session(tags=["tests"])
 def meta(session: nox.Session) -> None:
     """Planted faults that the suite must catch."""
     pytest(session, "tests/meta")
-
-
-@nox.session(tags=["tests"])
-def trace(session: nox.Session) -> None:
-    """The debug tool, in real TensorFlows."""
-    pytest(session, *TRACE)
 
 
 @nox.session(tags=["tests"])

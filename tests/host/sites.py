@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
+from copies import IMAGES, ROOT, STOCK
+
 from tfdet.base.paths import Project
 
-ROOT = Path(__file__).resolve().parents[2]
-STOCK = ("tf1.13.1", "tf1.14", "tf1.15", "tf2.0", "tf2.1", "tf2.6", "tf2.8", "tf2.21")
-IMAGES = ("ngc19.06-py3", "ngc20.03-tf2", "ngc23.03-tf1")
 AUDITED = ("tf2.0", "tf2.1", "tf2.21")
 OPS = "torch2.13"  # of a framework whose ops are sources
 RAN = ("torch-index-put", "torch-cumsum", "torch-empty", "torch-linalg-lstsq")  # of these

@@ -122,12 +122,12 @@ def test_how_a_row_has_it() -> None:
     assert shown([ON_CUDA, both]) == "`an_op_cuda` (CUDA, backward); `put_` (CPU, CUDA)"
 
 
-def test_names_that_nobody_knows_are_named(copy: Project) -> None:
-    path = alerts.path_of(copy.matrix, "torch2.14")
+def test_names_that_nobody_knows_are_named(whole_copy: Project) -> None:
+    path = alerts.path_of(whole_copy.matrix, "torch2.14")
     path.write_text(path.read_text("utf-8").replace('"_bincount_cuda"', '"a_new_kernel"'), "utf-8")
-    listed = copy.matrix / "ops" / "torch" / "alerts.toml"
+    listed = whole_copy.matrix / "ops" / "torch" / "alerts.toml"
     listed.write_text(listed.read_text("utf-8").replace('ops = ["histc"]', 'ops = ["histic"]'), "utf-8")
-    found = "\n".join(faults(copy.matrix))
+    found = "\n".join(faults(whole_copy.matrix))
     assert "alerts.toml: torch2.14 refuses by a_new_kernel, and no [[alerts]] knows it" in found
     assert "alerts.toml: no op histic" in found
 

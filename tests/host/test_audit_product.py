@@ -202,15 +202,15 @@ def test_a_cpu_build_is_told(run: Run, two: dict[str, bytes], tmp_path: Path) ->
 
 
 @pytest.fixture
-def built(lean: Project, two: dict[str, bytes], tmp_path: Path) -> Project:
+def built(copy: Project, two: dict[str, bytes], tmp_path: Path) -> Project:
     """A project with one more environment, tf9.9, whose wheel lies in tmp_path/index."""
     path = make.wheel(tmp_path / "index", two)
-    environment = (lean.matrix / "environments" / "tensorflow" / "tf2.21.toml").read_text("utf-8")
+    environment = (copy.matrix / "environments" / "tensorflow" / "tf2.21.toml").read_text("utf-8")
     environment = environment.replace('version = "2.21"', 'version = "9.9"').replace("==2.21.0", "==9.9.9")
-    (lean.matrix / "environments" / "tensorflow" / "tf9.9.toml").write_text(environment)
+    (copy.matrix / "environments" / "tensorflow" / "tf9.9.toml").write_text(environment)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    lean.lock("tf9.9", "gpu").write_text(f"tensorflow==9.9.9 \\\n    --hash=sha256:{digest}\n")
-    return lean
+    copy.lock("tf9.9", "gpu").write_text(f"tensorflow==9.9.9 \\\n    --hash=sha256:{digest}\n")
+    return copy
 
 
 def offline(tmp_path: Path, folder: str) -> dict[str, str]:
@@ -224,6 +224,23 @@ def test_an_environment_is_brought_once_and_kept(run: Run, built: Project, tmp_p
     again = run("tf9.9", "--json", project=built, **offline(tmp_path, "nothing"))
     assert again.stdout == done.stdout, again.stderr
     assert not list((tmp_path / "cache" / "tfdet" / "wheels").glob(".part-*"))
+
+
+def test_the_package_that_holds_the_code_may_be_another(
+    run: Run, built: Project, two: dict[str, bytes], tmp_path: Path
+) -> None:
+    """As JAX's plugin, which is for every Python, and which the framework's package only asks for."""
+    path = make.wheel(tmp_path / "other", two, name="held", tag="py3-none-any")
+    environment = built.matrix / "environments" / "tensorflow" / "tf9.9.toml"
+    environment.write_text(environment.read_text("utf-8").replace("[pip]\n", '[pip]\ncode = "held==9.9.9"\n'), "utf-8")
+    lock = built.lock("tf9.9", "gpu")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    lock.write_text(lock.read_text() + f"held==9.9.9 \\\n    --hash=sha256:{digest}\n")
+    done = run("tf9.9", "--json", project=built, **offline(tmp_path, "other"))
+    assert done.returncode == Exit.OK, done.stderr
+    assert json.loads(done.stdout)["wheel"]["file"] == path.name
+    again = run("tf9.9", "--json", project=built, **offline(tmp_path, "nothing"))
+    assert again.stdout == done.stdout, again.stderr
 
 
 def test_what_the_index_lacks_or_falsifies_is_told(run: Run, built: Project, tmp_path: Path) -> None:
@@ -301,10 +318,10 @@ def test_a_tensorflow_that_does_not_import_is_told(checkout: Project, tmp_path: 
     assert "--registrations" in caught.value.advice
 
 
-def test_a_stored_audit_that_was_edited_is_refused(run: Run, lean: Project) -> None:
-    path = lean.audits / "tf2.0.json"
+def test_a_stored_audit_that_was_edited_is_refused(run: Run, copy: Project) -> None:
+    path = copy.audits / "tf2.0.json"
     path.write_text(path.read_text().replace('"order_dependent": "yes"', '"order_dependent": "maybe"', 1))
-    done = run("--diff", "tf2.0", "tf2.21", project=lean)
+    done = run("--diff", "tf2.0", "tf2.21", project=copy)
     assert done.returncode == Exit.USAGE
     assert f"{path}: " in done.stderr
     assert "order_dependent" in done.stderr

@@ -61,11 +61,11 @@ def test_a_case_that_stands_in_no_file_is_refused() -> None:
         exec('@case("some-source", unplaced="why")\ndef one(make): pass', {"case": case, "__name__": "typed"})
 
 
-def test_a_changed_case_changes_its_hash_and_no_other(lean: Project) -> None:
-    before = current_hashes(lean)
-    path = lean.suite("tensorflow") / "test_bias.py"
+def test_a_changed_case_changes_its_hash_and_no_other(copy: Project) -> None:
+    before = current_hashes(copy)
+    path = copy.suite("tensorflow") / "test_bias.py"
     path.write_text(path.read_text("utf-8").replace("(8,)", "(9,)"), "utf-8")
-    after = current_hashes(lean)
+    after = current_hashes(copy)
     assert {source for source in before if before[source] != after[source]} == {"bias-add-backprop"}
 
 
@@ -127,18 +127,18 @@ def test_what_stands_elsewhere_in_the_module_is_the_same() -> None:
     assert texts(SUITE.replace(helper, "") + "\n\n" + helper) == texts(SUITE)
 
 
-def test_a_comment_leaves_every_cell_as_it_was(lean: Project) -> None:
+def test_a_comment_leaves_every_cell_as_it_was(copy: Project) -> None:
     """Under today's hashes and under those that earlier records have, until the case itself changes."""
-    before = current_hashes(lean)
-    for path in lean.suite("tensorflow").glob("test_*.py"):
+    before = current_hashes(copy)
+    for path in copy.suite("tensorflow").glob("test_*.py"):
         path.write_text("# The shared suite.\n" + path.read_text("utf-8").replace(":\n    ", ":  # so\n    "), "utf-8")
-    assert current_hashes(lean) == before
-    assert any(code in before["bias-add-backprop"] for code in earlier_hashes(lean.evidence))
-    test_a_changed_case_changes_its_hash_and_no_other(lean)
-    assert not set(earlier_hashes(lean.evidence)) & current_hashes(lean)["bias-add-backprop"]
+    assert current_hashes(copy) == before
+    assert any(code in before["bias-add-backprop"] for code in earlier_hashes(copy.evidence))
+    test_a_changed_case_changes_its_hash_and_no_other(copy)
+    assert not set(earlier_hashes(copy.evidence)) & current_hashes(copy)["bias-add-backprop"]
 
 
-def test_a_suite_file_that_is_no_python_is_told_with_its_line(lean: Project) -> None:
-    (lean.suite("tensorflow") / "test_broken.py").write_text("def f(:\n", "utf-8")
+def test_a_suite_file_that_is_no_python_is_told_with_its_line(copy: Project) -> None:
+    (copy.suite("tensorflow") / "test_broken.py").write_text("def f(:\n", "utf-8")
     with pytest.raises(DataError, match=r"test_broken\.py:1:"):
-        current_hashes(lean)
+        current_hashes(copy)

@@ -94,9 +94,9 @@ def test_a_poor_encoding(checkout: Project) -> None:
     assert json.loads(poor) == json.loads(rich)
 
 
-def test_markup_in_a_record_is_text(lean: Project, line: Callable[..., bytes]) -> None:
-    store(lean, line(ran_on=["CPU:[/nope]", "CPU:[bold]"]))
-    done = tfdet(lean, "show", "tf2.0", "bias-add-backprop")
+def test_markup_in_a_record_is_text(copy: Project, line: Callable[..., bytes]) -> None:
+    store(copy, line(ran_on=["CPU:[/nope]", "CPU:[bold]"]))
+    done = tfdet(copy, "show", "tf2.0", "bias-add-backprop")
     assert done.returncode == 0, done.stderr
     assert "CPU:[/nope] CPU:[bold]" in done.stdout
 
@@ -147,14 +147,14 @@ def test_a_failed_environment_does_not_keep_the_next_from_running(
     assert CliRunner().invoke(app, ["run", "tf2.0", "--json", "--out", out]).exit_code == Exit.CONTRADICTED
 
 
-def test_status_of_one_file_alone(lean: Project, line: Callable[..., bytes], tmp_path: Path) -> None:
-    code = min(current_hashes(lean)["bias-add-backprop"])
-    store(lean, line("differs", case_hash=code))
+def test_status_of_one_file_alone(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> None:
+    code = min(current_hashes(copy)["bias-add-backprop"])
+    store(copy, line("differs", case_hash=code))
     mine = tmp_path / "mine.jsonl"
     mine.write_bytes(line(case_hash=code, machine="1" * 12))
 
     def verdict(*arguments: str | Path) -> str:
-        cells = json.loads(tfdet(lean, "status", "--json", "--with", mine, *arguments).stdout)["cells"]
+        cells = json.loads(tfdet(copy, "status", "--json", "--with", mine, *arguments).stdout)["cells"]
         (cell,) = [c for c in cells if (c["environment"], c["device"]) == ("tf2.0", "cpu")
                    and c["source"] == "bias-add-backprop" and c["solution"] == "none"]  # fmt: skip
         return str(cell["verdict"])
@@ -164,19 +164,19 @@ def test_status_of_one_file_alone(lean: Project, line: Callable[..., bytes], tmp
 
 
 @pytest.mark.parametrize("arguments", [["--only"], ["--env", "tf2.0", "--check"], ["--env", "tf2.0", "--write"]])
-def test_options_of_status_that_do_not_go_together(lean: Project, arguments: list[str]) -> None:
-    done = tfdet(lean, "status", *arguments)
+def test_options_of_status_that_do_not_go_together(copy: Project, arguments: list[str]) -> None:
+    done = tfdet(copy, "status", *arguments)
     assert done.returncode == Exit.USAGE, done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_contradictions_are_told_although_a_table_is_out_of_date(lean: Project, line: Callable[..., bytes]) -> None:
-    code = min(current_hashes(lean)["bias-add-backprop"])
-    path = lean.matrix / "sources" / "tensorflow" / "bias-add-backprop.toml"
+def test_contradictions_are_told_although_a_table_is_out_of_date(copy: Project, line: Callable[..., bytes]) -> None:
+    code = min(current_hashes(copy)["bias-add-backprop"])
+    path = copy.matrix / "sources" / "tensorflow" / "bias-add-backprop.toml"
     claim = 'stock = "==2.0"\ndevice = "cpu"\nsolutions = ["none"]\nsays = "deterministic"\ncite = ["x"]\n'
     path.write_text(f"{path.read_text('utf-8')}\n[[claims]]\n{claim}", "utf-8")
-    store(lean, line("differs", case_hash=code))
-    done = tfdet(lean, "status", "--check")
+    store(copy, line("differs", case_hash=code))
+    done = tfdet(copy, "status", "--check")
     assert done.returncode == Exit.CONTRADICTED
     assert "contradiction: bias-add-backprop under none in tf2.0 on cpu" in done.stderr
     assert "--write" in done.stderr

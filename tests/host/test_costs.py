@@ -41,9 +41,9 @@ def test_a_damaged_line_is_named(tmp_path: Path, change: dict[str, object] | Non
         load(path)
 
 
-def test_show_tells_what_replacing_costs(lean: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(lean, "cpu", "tf2.0", [Cost.model_validate(CROP)])
-    monkeypatch.setenv("TFDET_ROOT", str(lean.root))
+def test_show_tells_what_replacing_costs(copy: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(copy, "cpu", "tf2.0", [Cost.model_validate(CROP)])
+    monkeypatch.setenv("TFDET_ROOT", str(copy.root))
     monkeypatch.setenv("COLUMNS", "200")
     shown = CliRunner().invoke(app, ["show", "tf2.0", "crop-and-resize-backprop"]).output
     assert "what replacing the op costs" in shown

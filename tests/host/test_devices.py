@@ -96,8 +96,8 @@ def without_emulation(project: Project) -> Project:
     return project
 
 
-def test_what_is_emulated_is_marked_so_and_changes_no_other_cell(lean: Project, line: Callable[..., bytes]) -> None:
-    project = without_emulation(lean)
+def test_what_is_emulated_is_marked_so_and_changes_no_other_cell(copy: Project, line: Callable[..., bytes]) -> None:
+    project = without_emulation(copy)
     before, advice = cells(project), project.advice.read_bytes()
     told = row(project)
     assert "<sup>e</sup>" not in told
@@ -119,8 +119,8 @@ def test_what_is_emulated_is_marked_so_and_changes_no_other_cell(lean: Project, 
     assert "vgpu-sm70" in shown and "emulated" in shown
 
 
-def test_a_claim_that_the_emulation_contradicts_is_named(lean: Project, line: Callable[..., bytes]) -> None:
-    project = without_emulation(lean)
+def test_a_claim_that_the_emulation_contradicts_is_named(copy: Project, line: Callable[..., bytes]) -> None:
+    project = without_emulation(copy)
     take(project, records_of(project, line, ("differs", "none"), ("differs", "TDO")))
     assert "TDO<sup>✗</sup> (TF 2.1)" in row(project)
     done = tfdet(project, "status", "--check")
@@ -130,9 +130,9 @@ def test_a_claim_that_the_emulation_contradicts_is_named(lean: Project, line: Ca
 
 @pytest.mark.parametrize(("card", "apart"), [("equal", False), ("differs", True)])
 def test_a_card_that_disagrees_with_its_emulation_is_named(
-    lean: Project, line: Callable[..., bytes], card: str, apart: bool
+    copy: Project, line: Callable[..., bytes], card: str, apart: bool
 ) -> None:
-    project = without_emulation(lean)
+    project = without_emulation(copy)
     take(project, records_of(project, line, ("differs", "none"), ("equal", "TDO")))
     h200 = {"kind": "nvidia", "model": "nvidia-h200"}
     stack = {**STACK, "gpu": "NVIDIA H200"}
@@ -157,20 +157,20 @@ def test_a_card_that_disagrees_with_its_emulation_is_named(
     ],
 )
 def test_what_the_kind_does_not_say_is_refused(
-    lean: Project, line: Callable[..., bytes], changes: dict[str, Any], fault: str
+    copy: Project, line: Callable[..., bytes], changes: dict[str, Any], fault: str
 ) -> None:
-    path = lean.root / "records.jsonl"
+    path = copy.root / "records.jsonl"
     path.write_bytes(line(**{"device": SM70, "ran_on": ["GPU:0"], **changes}))
-    done = tfdet(lean, "evidence", "add", "--yes", path)
+    done = tfdet(copy, "evidence", "add", "--yes", path)
     assert (done.returncode, fault in done.stderr) == (Exit.USAGE, True), done.stderr
 
 
-def test_a_kind_that_the_matrix_does_not_know_is_refused(lean: Project, line: Callable[..., bytes]) -> None:
-    path = lean.root / "records.jsonl"
+def test_a_kind_that_the_matrix_does_not_know_is_refused(copy: Project, line: Callable[..., bytes]) -> None:
+    path = copy.root / "records.jsonl"
     path.write_bytes(line(device={"kind": "tpu", "model": "tpu-v3"}, ran_on=["GPU:0"]))
-    done = tfdet(lean, "evidence", "add", "--yes", path)
+    done = tfdet(copy, "evidence", "add", "--yes", path)
     assert (done.returncode, "'tpu' is no kind of device" in done.stderr) == (Exit.USAGE, True), done.stderr
-    stored = lean.evidence / "tpu-v3" / "tf2.0.jsonl"
+    stored = copy.evidence / "tpu-v3" / "tf2.0.jsonl"
     stored.parent.mkdir()
     stored.write_bytes(path.read_bytes())
-    assert "'tpu' is no kind of device" in tfdet(lean, "status").stderr
+    assert "'tpu' is no kind of device" in tfdet(copy, "status").stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -67,8 +68,8 @@ def test_the_claims_of_one_say_nothing_of_the_other(both: Project) -> None:
     assert "other-sum" not in {cell.source for cell in cells(matrix, "tf2.0")}
 
 
-def test_the_cells_and_tables_of_the_first_stay(both: Project, checkout: Project) -> None:
-    before, after = load_status(checkout), load_status(both)
+def test_the_cells_and_tables_of_the_first_stay(both: Project, few: Path) -> None:
+    before, after = load_status(Project(few)), load_status(both)
     known = [cell.as_json() for cell in after.cells if cell.key.environment != "other2.0"]
     assert known == [cell.as_json() for cell in before.cells]
     assert {cell.key.source for cell in after.cells if cell.key.environment == "other2.0"} == {"other-sum"}

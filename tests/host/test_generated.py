@@ -29,17 +29,17 @@ cite = ["made up for this test"]
 """
 
 
-def test_a_new_source_is_one_new_line_of_the_advice(lean: Project) -> None:
-    before = advice.text(load_status(lean)).splitlines()
-    (lean.matrix / "sources" / "tensorflow" / "an-early-one.toml").write_text(EARLY, "utf-8")
-    after = advice.text(load_status(lean)).splitlines()
+def test_a_new_source_is_one_new_line_of_the_advice(copy: Project) -> None:
+    before = advice.text(load_status(copy)).splitlines()
+    (copy.matrix / "sources" / "tensorflow" / "an-early-one.toml").write_text(EARLY, "utf-8")
+    after = advice.text(load_status(copy)).splitlines()
     difference = [line for line in difflib.ndiff(before, after) if line[0] in "-+"]
     assert [line[:20] for line in difference] == ['+ "an-early-one": {"']
 
 
-def test_a_new_list_of_what_remains_renumbers_no_other_place(lean: Project) -> None:
+def test_a_new_list_of_what_remains_renumbers_no_other_place(copy: Project) -> None:
     """A claim about 1.15 alone gives it a list of its own; every later place says what it said."""
-    before = known.content(load_status(lean))["places"]
-    (lean.matrix / "sources" / "tensorflow" / "an-early-one.toml").write_text(EARLY, "utf-8")
-    after = known.content(load_status(lean))["places"]
+    before = known.content(load_status(copy))["places"]
+    (copy.matrix / "sources" / "tensorflow" / "an-early-one.toml").write_text(EARLY, "utf-8")
+    after = known.content(load_status(copy))["places"]
     assert {place for place in before if before[place] != after[place]} == {"stock 1.15"}

@@ -242,12 +242,12 @@ def test_an_op_that_no_list_names_has_a_row_where_its_kernels_add_in_the_order_o
     assert [binary for binary, told in held.items() if told] == ["380°", "8"]
 
 
-def test_kernels_of_no_op_are_named(copy: Project) -> None:
-    path = copy.matrix / "ops" / "torch" / "kernels.toml"
+def test_kernels_of_no_op_are_named(whole_copy: Project) -> None:
+    path = whole_copy.matrix / "ops" / "torch" / "kernels.toml"
     path.write_text(path.read_text("utf-8").replace('"index-add"', '"index-ad"'), "utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "tfdet", "show", KEY, "torch-cumsum"],
-        env={**os.environ, "TFDET_ROOT": str(copy.root)}, capture_output=True, text=True,
+        env={**os.environ, "TFDET_ROOT": str(whole_copy.root)}, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 2
     assert "kernels.toml: no op index-ad" in done.stderr

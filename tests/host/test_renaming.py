@@ -34,21 +34,21 @@ def rename(package: Path, old: str, new: str) -> None:
         path.write_text(re.sub(rf"(tfdet\.audit\.|tfdet\.audit import .*?){old}\b", rf"\1{new}", text), "utf-8")
 
 
-def test_no_cell_changes(lean: Project, checkout: Project) -> None:
-    shutil.copytree(checkout.root / "src", lean.root / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    before = cells(lean)
-    rename(lean.root / "src" / "tfdet", "capability", "abilities")
-    for path in lean.suite("tensorflow").glob("test_*.py"):
+def test_no_cell_changes(copy: Project, checkout: Project) -> None:
+    shutil.copytree(checkout.root / "src", copy.root / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    before = cells(copy)
+    rename(copy.root / "src" / "tfdet", "capability", "abilities")
+    for path in copy.suite("tensorflow").glob("test_*.py"):
         text = path.read_text("utf-8").replace("\n@case(", "\n\n# what the next one is for\n@case(")
         path.write_text(re.sub(r"^    (return .*)$", r"    # and so\n    \1  # at last", text, flags=re.M), "utf-8")
     assert '"backing": "audited"' in before and '"measured"' in before
-    assert cells(lean) == before
+    assert cells(copy) == before
 
 
-def test_a_changed_case_is_noticed(lean: Project, checkout: Project) -> None:
+def test_a_changed_case_is_noticed(copy: Project, checkout: Project) -> None:
     """The control of the test above."""
-    shutil.copytree(checkout.root / "src", lean.root / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    before = cells(lean)
-    path = lean.suite("tensorflow") / "test_bias.py"
+    shutil.copytree(checkout.root / "src", copy.root / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    before = cells(copy)
+    path = copy.suite("tensorflow") / "test_bias.py"
     path.write_text(re.sub(r"^    return ", "    pass\n    return ", path.read_text("utf-8"), flags=re.M), "utf-8")
-    assert cells(lean) != before
+    assert cells(copy) != before

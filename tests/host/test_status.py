@@ -39,47 +39,47 @@ def test_green_as_committed(checkout: Project) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_red_when_a_record_is_changed(lean: Project) -> None:
-    path = first_record(lean)
+def test_red_when_a_record_is_changed(copy: Project) -> None:
+    path = first_record(copy)
     path.write_text(path.read_text().replace('"observation":"equal"', '"observation":"differs"', 1))
-    done = tfdet(lean, "status", "--check")
+    done = tfdet(copy, "status", "--check")
     assert done.returncode == Exit.USAGE
     assert f"{path.name}:" in done.stderr
     assert "checksum" in done.stderr
 
 
-def test_red_when_a_record_is_removed(lean: Project) -> None:
-    path = first_record(lean)
+def test_red_when_a_record_is_removed(copy: Project) -> None:
+    path = first_record(copy)
     path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
-    assert tfdet(lean, "status", "--check").returncode == Exit.CONTRADICTED
+    assert tfdet(copy, "status", "--check").returncode == Exit.CONTRADICTED
 
 
-def test_red_when_a_claim_is_changed(lean: Project) -> None:
-    path = lean.matrix / "sources" / "tensorflow" / "bias-add-backprop.toml"
+def test_red_when_a_claim_is_changed(copy: Project) -> None:
+    path = copy.matrix / "sources" / "tensorflow" / "bias-add-backprop.toml"
     path.write_text(path.read_text().replace('solutions = ["TDP"]', 'solutions = ["TCD"]', 1))
-    assert tfdet(lean, "status", "--check").returncode == Exit.CONTRADICTED
+    assert tfdet(copy, "status", "--check").returncode == Exit.CONTRADICTED
 
 
-def test_red_when_a_cell_is_changed(lean: Project) -> None:
-    path = lean.root / "docs" / "status" / "cpu.md"
+def test_red_when_a_cell_is_changed(copy: Project) -> None:
+    path = copy.root / "docs" / "status" / "cpu.md"
     text = path.read_text()
     changed = re.sub(r"✗ \d+/\d+", "✓ 0/60", text, count=1)
     assert changed != text
     path.write_text(changed)
-    done = tfdet(lean, "status", "--check")
+    done = tfdet(copy, "status", "--check")
     assert done.returncode == Exit.CONTRADICTED
     assert "cpu.md" in done.stderr
     assert "--write" in done.stderr
 
 
-def test_red_when_the_evidence_contradicts_a_claim(lean: Project) -> None:
-    path = lean.matrix / "sources" / "tensorflow" / "crop-and-resize-backprop.toml"
+def test_red_when_the_evidence_contradicts_a_claim(copy: Project) -> None:
+    path = copy.matrix / "sources" / "tensorflow" / "crop-and-resize-backprop.toml"
     text = path.read_text()
     claim = re.search(r'stock = ">=2.6"\nsolutions = \["TDO"\]\nsays = "deterministic"', text)
     assert claim, "the claim that this test widens"
     path.write_text(text.replace(claim[0], claim[0].replace(">=2.6", ">=2.0")))
-    tfdet(lean, "status", "--write")
-    done = tfdet(lean, "status", "--check")
+    tfdet(copy, "status", "--write")
+    done = tfdet(copy, "status", "--check")
     assert done.returncode == Exit.CONTRADICTED, done.stderr
     assert "crop-and-resize-backprop under TDO in tf2.0 on cpu: claimed deterministic" in done.stderr
 
@@ -93,46 +93,46 @@ def test_red_when_the_evidence_contradicts_a_claim(lean: Project) -> None:
         ("\n", "\r\n"),
     ],
 )
-def test_red_when_a_marker_a_gpu_cell_or_the_line_ends_are_changed(lean: Project, before: str, after: str) -> None:
-    path = lean.root / "README.md"
+def test_red_when_a_marker_a_gpu_cell_or_the_line_ends_are_changed(copy: Project, before: str, after: str) -> None:
+    path = copy.root / "README.md"
     old = path.read_bytes()
     path.write_bytes(old.replace(before.encode(), after.encode()))
     assert path.read_bytes() != old
-    assert tfdet(lean, "status", "--check").returncode in (Exit.CONTRADICTED, Exit.USAGE)
+    assert tfdet(copy, "status", "--check").returncode in (Exit.CONTRADICTED, Exit.USAGE)
 
 
-def test_red_when_docs_status_is_changed(lean: Project) -> None:
-    path = lean.root / "docs" / "status" / "measured.md"
+def test_red_when_docs_status_is_changed(copy: Project) -> None:
+    path = copy.root / "docs" / "status" / "measured.md"
     path.write_text(path.read_text().replace("≈ |", "✓ |", 1))
-    assert tfdet(lean, "status", "--check").returncode == Exit.CONTRADICTED
+    assert tfdet(copy, "status", "--check").returncode == Exit.CONTRADICTED
 
 
 @pytest.mark.parametrize(
     "change", [lambda text: text.replace('"measured": false', '"measured": true', 1), lambda _: ""]
 )
-def test_red_when_what_the_package_tells_is_changed(lean: Project, change: Callable[[str], str]) -> None:
-    lean.known.write_text(change(lean.known.read_text()))
-    done = tfdet(lean, "status", "--check")
+def test_red_when_what_the_package_tells_is_changed(copy: Project, change: Callable[[str], str]) -> None:
+    copy.known.write_text(change(copy.known.read_text()))
+    done = tfdet(copy, "status", "--check")
     assert done.returncode == Exit.CONTRADICTED
     assert "known.json" in done.stderr
-    assert tfdet(lean, "status", "--write").returncode == 0
-    assert tfdet(lean, "status", "--check").returncode == 0
+    assert tfdet(copy, "status", "--write").returncode == 0
+    assert tfdet(copy, "status", "--check").returncode == 0
 
 
-def test_red_when_a_solution_does_something_else_than_when_it_was_measured(lean: Project) -> None:
-    path = lean.matrix / "solutions" / "tensorflow" / "TDO.toml"
+def test_red_when_a_solution_does_something_else_than_when_it_was_measured(copy: Project) -> None:
+    path = copy.matrix / "solutions" / "tensorflow" / "TDO.toml"
     path.write_text(path.read_text().replace('TF_DETERMINISTIC_OPS = "1"', 'TF_DETERMINISTIC_OPS = "0"'))
-    tfdet(lean, "status", "--write")
-    done = tfdet(lean, "status", "--check")
+    tfdet(copy, "status", "--write")
+    done = tfdet(copy, "status", "--check")
     assert done.returncode == Exit.USAGE
     assert "made with another TDO" in done.stderr
 
 
-def test_write_then_check_is_green(lean: Project) -> None:
-    path = lean.root / "docs" / "status" / "cpu.md"
+def test_write_then_check_is_green(copy: Project) -> None:
+    path = copy.root / "docs" / "status" / "cpu.md"
     path.write_text(path.read_text().replace("✗", "?"))
-    assert tfdet(lean, "status", "--write").returncode == 0
-    assert tfdet(lean, "status", "--check").returncode == 0
+    assert tfdet(copy, "status", "--write").returncode == 0
+    assert tfdet(copy, "status", "--check").returncode == 0
 
 
 def test_json_is_the_documented_shape(checkout: Project) -> None:
@@ -151,18 +151,18 @@ def test_a_gpu_claim_is_never_backed_by_a_cpu(checkout: Project) -> None:
 
 
 @pytest.fixture
-def mark_on_a_gpu(lean: Project, line: Callable[..., bytes], tmp_path: Path) -> Callable[..., str]:
+def mark_on_a_gpu(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> Callable[..., str]:
     """What the GPU page says of a source for TF 2.1 after a GPU gave (observation, solution) records for it."""
     from tfdet.store.cases import current_cases
 
-    for emulated in lean.evidence.glob("vgpu-*"):
+    for emulated in copy.evidence.glob("vgpu-*"):
         shutil.rmtree(emulated)
-    by_hash, lab = current_cases(lean).by_hash, Signer("lab")
+    by_hash, lab = current_cases(copy).by_hash, Signer("lab")
     stack = {**STACK, "gpu": "NVIDIA H200"}
     told = {"TDO": {"TF_DETERMINISTIC_OPS": "1"}, "ED": {}, "none": {}}
 
     def mark(source: str, row: str, *showed: tuple[str, str]) -> str:
-        shutil.rmtree(lean.evidence / "nvidia-h200", ignore_errors=True)
+        shutil.rmtree(copy.evidence / "nvidia-h200", ignore_errors=True)
         case_hash, cases = next((code, cases) for (name, code), cases in by_hash.items() if name == source)
         case, mode = sorted(cases or ())[0]
         gpu = {
@@ -188,10 +188,10 @@ def mark_on_a_gpu(lean: Project, line: Callable[..., bytes], tmp_path: Path) -> 
         ]
         path = tmp_path / "records.jsonl"
         path.write_bytes(b"".join(records))
-        vouched_for(lean, path, lab)
-        assert tfdet(lean, "evidence", "add", "--yes", path).returncode == 0
-        tfdet(lean, "status", "--write")
-        page = (lean.root / "docs" / "status" / "gpu.md").read_text()
+        vouched_for(copy, path, lab)
+        assert tfdet(copy, "evidence", "add", "--yes", path).returncode == 0
+        tfdet(copy, "status", "--write")
+        page = (copy.root / "docs" / "status" / "gpu.md").read_text()
         (found,) = re.findall(rf"^.*{re.escape(row)}.*$", page, re.M)
         return found.split(row)[1].split("|")[1]
 
@@ -293,20 +293,20 @@ def test_wrong_usage_is_exit_2_with_advice(checkout: Project, arguments: list[st
     assert "Traceback" not in done.stderr
 
 
-def test_evidence_of_another_machine_is_taken(lean: Project, tmp_path: Path, line: Callable[..., bytes]) -> None:
+def test_evidence_of_another_machine_is_taken(copy: Project, tmp_path: Path, line: Callable[..., bytes]) -> None:
     path = tmp_path / "records.jsonl"
     path.write_bytes(line(machine="f" * 12))
-    done = tfdet(lean, "evidence", "add", path)
+    done = tfdet(copy, "evidence", "add", path)
     assert done.returncode == 0, done.stderr
     assert "1 records taken" in done.stderr
-    assert line(machine="f" * 12).decode() in (lean.evidence / "cpu" / "tf2.0.jsonl").read_text()
+    assert line(machine="f" * 12).decode() in (copy.evidence / "cpu" / "tf2.0.jsonl").read_text()
 
 
-def test_evidence_of_unknown_things_is_refused_whole(lean: Project, tmp_path: Path, line: Callable[..., bytes]) -> None:
+def test_evidence_of_unknown_things_is_refused_whole(copy: Project, tmp_path: Path, line: Callable[..., bytes]) -> None:
     path = tmp_path / "records.jsonl"
     path.write_bytes(line(machine="f" * 12) + line(environment="tf9.9"))
-    before = {p: p.read_bytes() for p in lean.evidence.rglob("*.jsonl")}
-    done = tfdet(lean, "evidence", "add", path)
+    before = {p: p.read_bytes() for p in copy.evidence.rglob("*.jsonl")}
+    done = tfdet(copy, "evidence", "add", path)
     assert done.returncode == Exit.USAGE
     assert "tf9.9" in done.stderr
-    assert before == {p: p.read_bytes() for p in lean.evidence.rglob("*.jsonl")}
+    assert before == {p: p.read_bytes() for p in copy.evidence.rglob("*.jsonl")}

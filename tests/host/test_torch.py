@@ -169,14 +169,14 @@ def changing_untold(make):
 
 
 @pytest.mark.tensorflow
-def test_other_inputs_never_pass_for_a_difference(torch_python: Path, copy: Project, tmp_path: Path) -> None:
+def test_other_inputs_never_pass_for_a_difference(torch_python: Path, whole_copy: Project, tmp_path: Path) -> None:
     """Of another process, or left by the run before: what an op changed is made anew."""
-    shutil.rmtree(copy.suite("torch"), ignore_errors=True)
-    copy.suite("torch").mkdir()
-    (copy.suite("torch") / "test_others.py").write_text(OTHERS, "utf-8")
+    shutil.rmtree(whole_copy.suite("torch"), ignore_errors=True)
+    whole_copy.suite("torch").mkdir()
+    (whole_copy.suite("torch") / "test_others.py").write_text(OTHERS, "utf-8")
     out = tmp_path / "records.jsonl"
-    done = tfdet(copy, "run", KEY, "--device", "cpu", "--repeats", "3", "--source", "torch-abs", "--solution", "none",
-                 "--out", str(out))  # fmt: skip
+    selection = ("--repeats", "3", "--source", "torch-abs", "--solution", "none")
+    done = tfdet(whole_copy, "run", KEY, "--device", "cpu", *selection, "--out", str(out))
     assert done.returncode == 3
     found = {record.case: record for record in read_records(out)}
     assert {found[case].observation for case in ("changing-eager", "changing-untold-eager")} == {"equal"}
@@ -215,10 +215,10 @@ def test_no_pool_runs_before_the_fork(torch_python: Path, checkout: Project) -> 
     assert inside(torch_python, checkout, STARTED).split() == ["False", "True"]
 
 
-def test_an_entry_that_nobody_explained_is_named(copy: Project) -> None:
-    path = copy.matrix / "ops" / "torch" / "names.toml"
+def test_an_entry_that_nobody_explained_is_named(whole_copy: Project) -> None:
+    path = whole_copy.matrix / "ops" / "torch" / "names.toml"
     path.write_text(path.read_text("utf-8").replace('api = "torch.cumsum"', 'api = "torch.cumsun"'), "utf-8")
-    done = tfdet(copy, "show", KEY, "torch-cumsum")
+    done = tfdet(whole_copy, "show", KEY, "torch-cumsum")
     assert done.returncode == 2
     assert f"{KEY}'s documentation speaks of torch.cumsum" in done.stderr
 

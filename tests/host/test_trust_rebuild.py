@@ -26,14 +26,14 @@ KEY = CellKey("tf2.0", "cpu", "bias-add-backprop", "none")
 
 
 @pytest.fixture
-def others(copy: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+def others(whole_copy: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """What others measured in one environment on processors."""
-    for path in copy.evidence.glob("*/*.jsonl"):
+    for path in whole_copy.evidence.glob("*/*.jsonl"):
         if (path.parent.name, path.stem) != ("cpu", "tf2.0"):
             path.unlink()
-    monkeypatch.setenv("TFDET_ROOT", str(copy.root))
-    monkeypatch.chdir(copy.root)
-    return copy
+    monkeypatch.setenv("TFDET_ROOT", str(whole_copy.root))
+    monkeypatch.chdir(whole_copy.root)
+    return whole_copy
 
 
 def as_ours(record: Record, **changes: Any) -> bytes:

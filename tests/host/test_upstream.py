@@ -62,30 +62,30 @@ def test_nothing_else_lies_there(checkout: Project, found: list[Join]) -> None:
     assert texts(checkout, "jax", []) == {}
 
 
-def write(copy: Project, old: str, new: str) -> Path:
-    path = copy.matrix / "ops" / "torch" / "upstream.toml"
+def write(whole_copy: Project, old: str, new: str) -> Path:
+    path = whole_copy.matrix / "ops" / "torch" / "upstream.toml"
     text = path.read_text("utf-8")
     assert old in text
     path.write_text(text.replace(old, new, 1), "utf-8")
     return path
 
 
-def test_a_finding_that_no_build_shows_says_so(copy: Project, found: list[Join]) -> None:
+def test_a_finding_that_no_build_shows_says_so(whole_copy: Project, found: list[Join]) -> None:
     """Other evidence, or none, does not keep tables from being written."""
-    write(copy, 'ops = ["logcumsumexp"]', 'ops = ["abs"]')
-    made = {path.stem: text for path, text in texts(copy, "torch", found).items()}
+    write(whole_copy, 'ops = ["logcumsumexp"]', 'ops = ["abs"]')
+    made = {path.stem: text for path, text in texts(whole_copy, "torch", found).items()}
     assert "shows it in no build: there is nothing to send" in made["logcumsumexp"]
     assert "(logcumsumexp.md) | none |" in made["README"]
-    assert texts(copy, "torch", [])
+    assert texts(whole_copy, "torch", [])
 
 
-def test_a_finding_without_a_program_is_refused(copy: Project, found: list[Join]) -> None:
-    write(copy, 'program = "tags.py"', 'program = "tag.py"')
+def test_a_finding_without_a_program_is_refused(whole_copy: Project, found: list[Join]) -> None:
+    write(whole_copy, 'program = "tags.py"', 'program = "tag.py"')
     with pytest.raises(DataError, match="tags: no program"):
-        reports(copy, "torch", found)
+        reports(whole_copy, "torch", found)
 
 
-def test_a_file_that_cannot_be_read_is_named(copy: Project) -> None:
-    path = write(copy, 'kinds = ["differs"]', 'kinds = ["seems"]')
+def test_a_file_that_cannot_be_read_is_named(whole_copy: Project) -> None:
+    path = write(whole_copy, 'kinds = ["differs"]', 'kinds = ["seems"]')
     with pytest.raises(DataError, match=str(path)):
-        upstream.load(copy.matrix, "torch")
+        upstream.load(whole_copy.matrix, "torch")

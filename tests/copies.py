@@ -1,0 +1,47 @@
+"""Copies of the checkout's data, for tests to break."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from tfdet.base.paths import Project
+from tfdet.publish.render import write
+from tfdet.verdicts.read import load_status
+
+ROOT = Path(__file__).resolve().parent.parent
+PARTS = ("matrix", "tests/suite", "tests/runtime/upstream", "docs", "runtime", "docker", "vgpu")
+# Of TensorFlow's environments the seeds' own, and one of each kind.
+STOCK = ("tf1.13.1", "tf1.14", "tf1.15", "tf2.0", "tf2.1", "tf2.6", "tf2.8", "tf2.21")
+IMAGES = ("ngc19.06-py3", "ngc20.03-tf2", "ngc23.03-tf1")
+
+
+def copied(of: Path, root: Path) -> Project:
+    """The data of a checkout in a folder of its own."""
+    for folder in PARTS:
+        shutil.copytree(of / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__", "*.lock"))
+    shutil.copy(of / "README.md", root / "README.md")
+    return Project(root)
+
+
+def few_environments(root: Path) -> Project:
+    """The checkout's data of `STOCK` and `IMAGES` alone, and the tables that are right then."""
+    project = copied(ROOT, root)
+    for path in project.matrix.glob("environments/*/*.toml"):
+        if path.stem not in STOCK + IMAGES:
+            _remove_data_of(project, path.stem)
+            path.unlink()
+    for folder in project.matrix.glob("environments/*"):
+        if not any(folder.iterdir()):
+            folder.rmdir()
+    for name in ("ops", "alerts", "batches"):
+        shutil.rmtree(project.matrix / name)
+    write(project, load_status(project))
+    return project
+
+
+def _remove_data_of(project: Project, environment: str) -> None:
+    for kind in ("evidence/*", "audits", "costs/*", "signatures/*"):
+        for suffix in ("json", "jsonl", "intoto.jsonl"):
+            for path in project.matrix.glob(f"{kind}/{environment}.{suffix}"):
+                path.unlink()
