@@ -43,7 +43,7 @@ class _NoSuchWheel(TfdetError):
 
 
 def environment_wheel(project: Project, key: str, environment: Environment) -> Wheel:
-    """The GPU build that `key` installs, from the cache or from the package index.
+    """The wheel with the GPU code that `key` installs, from the cache or from the package index.
 
     UsageError: the environment is an image only.  RunFailed: no network, no such wheel, no space.
     """
@@ -52,7 +52,7 @@ def environment_wheel(project: Project, key: str, environment: Environment) -> W
             f"{key} is an image, not a wheel",
             "Copy its TensorFlow out of the image and give its folder: tfdet audit DIRECTORY.",
         )
-    requirement = Requirement(environment.pip.gpu)
+    requirement = Requirement(environment.pip.code or environment.pip.gpu)
     hashes = _locked_hashes(project.lock(key, "gpu"), requirement.name, str(requirement.specifier))
     folder = _folder()
     with FileLock(folder / f".{key}.lock"):
@@ -148,8 +148,10 @@ def _locked_hashes(lock: Path, name: str, pin: str) -> list[str]:
 
 def _cached(folder: Path, requirement: Requirement, python: str, hashes: list[str]) -> Wheel | None:
     version = str(requirement.specifier).removeprefix("==")
-    tag = f"cp{python.replace('.', '')}"
-    for path in folder.glob(f"{requirement.name.replace('-', '_')}-{version}-{tag}-*.whl"):
+    served = {f"cp{python.replace('.', '')}", "py3"}
+    for path in folder.glob(f"{requirement.name.replace('-', '_')}-{version}-*.whl"):
+        if served.isdisjoint(tag.interpreter for tag in parse_wheel_filename(path.name)[3]):
+            continue
         digest = sha256(path)
         if digest in hashes:
             return Wheel(path, digest)

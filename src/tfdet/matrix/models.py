@@ -78,6 +78,7 @@ class Pip(Model):
     python: Text = Field(description="CPython minor that the environment is built with")
     cpu: Text = Field(description="requirement of the CPU build")
     gpu: Text = Field(description="requirement of the GPU build")
+    code: Text = Field(default="", description="of the package that holds the GPU code, if `gpu` only brings it")
     constraints: list[Text] = Field(default=[], description="bounds without which it does not import or work")
     beside: list[Text] = Field(default=[], description="what the suite imports beside the framework, NumPy and pytest")
 
