@@ -13,7 +13,9 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent / "src"
@@ -98,6 +100,14 @@ def link_named(command: list[str], name: str, folder: Path) -> None:
     subprocess.run([*command, *FLAGS, *what, *whole], check=True)
 
 
+def sweep(folder: Path) -> None:
+    """Remove what builds that were killed have left there: none takes a day."""
+    for left in [*folder.glob("*.part"), *folder.glob("objects/*.[0-9]*")]:
+        with suppress(FileNotFoundError):  # another build sweeps, too
+            if left.stat().st_mtime < time.time() - 86_400:
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+
+
 def build(folder: Path, portable: bool = False, options: tuple[str, ...] = ()) -> Path:
     """The folder with the library under all its names.  NoCompiler; CalledProcessError: a source does not compile."""
     command = [*compiler(portable), *options]
@@ -108,6 +118,7 @@ def build(folder: Path, portable: bool = False, options: tuple[str, ...] = ()) -
     if made.exists():
         return made
     (folder / "objects").mkdir(parents=True, exist_ok=True)
+    sweep(folder)
     part = folder / f"{made.name}.{os.getpid()}.part"
     part.mkdir()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
