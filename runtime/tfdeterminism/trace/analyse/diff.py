@@ -57,6 +57,10 @@ class Difference(object):
             self.notes.append("{} strings differ, and no number that comes from them: names of files, handles".format(
                 text.count(verdict.strings)))
             self.differing -= verdict.strings
+        if verdict.unwritten:
+            self.notes.append("{} differ that are of memory which nobody had written, and nothing computed of it"
+                              .format(text.count(verdict.unwritten)))
+            self.differing -= verdict.unwritten
         self._tell_of(verdict)
         self.culprits = _lines_once([dict(describer.culprit(root), rank=rank, key=_key_of(root))
                                      for root in verdict.roots])

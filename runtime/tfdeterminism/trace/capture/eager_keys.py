@@ -45,6 +45,8 @@ class EagerKeys(object):
         """What has this key gets what has the other, from now on."""
         with self._lock:
             definition, known = self._fed[key]
+            if other in known:
+                return
             known.add(other)
             definition["inputs"] = sorted(known)
             self._definitions.renew(definition)

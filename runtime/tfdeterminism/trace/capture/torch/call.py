@@ -34,8 +34,7 @@ class Call(object):
 
     def _fed(self):
         """Keys of all that goes in."""
-        written = self._op.written(self._args, self._kwargs) if self._op.overwrites else ()
-        unread = {id(one) for one in written}
+        unread = {id(one) for one in self._op.unread(self._args, self._kwargs)}
         given = [one for one in self._tensors() if id(one) not in unread]
         found = [key for tensor in given for key in self._keys(tensor)]
         if self._told_by_python(given):
@@ -74,9 +73,9 @@ class Call(object):
         return self._key(source, 0, [], tensor, stack=stack, kind=kind, attrs=attrs)
 
     def _look(self, tensor, memory):
-        value = memory.changed(tensor)
-        if value is not None:
-            self._emit(memory.keys[-1], tensor, value)
+        read = memory.read(tensor, self._recorder.eager)
+        if read is not None:
+            self._emit(read[0], tensor, read[1])
 
     def _numbers(self, fed):
         """The key of what Python tells this op beside its tensors. It may come of what Python was told before."""
@@ -99,13 +98,15 @@ class Call(object):
         keys = []
         for number, tensor in enumerate(made):
             memory = self._probe.memories.of(tensor)
-            key = self._key(self._op.name, number, self._inputs, tensor)
+            key = self._key(self._op.name, number, self._inputs, tensor,
+                            attrs={"unwritten": True} if self._op.is_empty else None)
             keys.append(key)
             if memory is None:
                 tensor._tfdet_key = self._recorder, key
             else:
-                memory.written(key, is_whole(tensor))
-                memory.unwatched = self._op.is_later or memory.unwatched
+                memory.written(key, is_whole(tensor), self._op)
+                if memory.unwritten is not None and self._op.is_later:  # what is read here may be nobody's
+                    self._recorder.eager.mark(key, unwritten=True)
             if memory is None or not self._op.is_later:
                 self._emit(key, tensor, digests.of(tensor), number)
         if not made and isinstance(result, (bool, int, float, complex)):
