@@ -212,7 +212,8 @@ class Verdict(object):
 
 def _is_before(root, other):
     """Until `other`, the first record that one run lacks, both runs count their records alike."""
-    return root.step < other.step or root.step == other.step and root.kind == "value" and root.order < other.order
+    return root.step < other.step or (root.step == other.step and root.kind in ("value", "open")
+                                      and root.order < other.order)
 
 
 def _differences(pair):

@@ -2,6 +2,8 @@
 
 import collections
 
+from . import tasks
+
 # Which thread and replica it is, and which call of a Python function by a graph: "" and 0 for none.
 Who = collections.namedtuple("Who", "thread replica function trace")
 
@@ -82,10 +84,12 @@ class EagerKeys(object):
                 self._definitions.renew(definition)
 
     def nth(self, *name):
-        """How often this name was asked for in this step, from 0."""
+        """How often this name was asked for in this step, or in this task, from 0."""
+        task = tasks.current()
+        counts = self._nth if task is None else task.counts
         with self._lock:
-            count = self._nth.get(name, 0)
-            self._nth[name] = count + 1
+            count = counts.get(name, 0)
+            counts[name] = count + 1
             return min(count, _NTH_LIMIT)
 
     def step_ended(self):

@@ -1,10 +1,8 @@
 """One op, as it runs: what goes into it, and what it gives."""
 
-import threading
-
 import torch
 
-from .. import digest, frames
+from .. import digest, frames, tasks
 from ..eager_keys import Who
 from . import digests, ops
 from . import internals as pt
@@ -159,7 +157,5 @@ def _form(tensor):
 
 
 def who():
-    """The Who of this thread; those of autograd's devices have no name, as the main one."""
-    thread = threading.current_thread()
-    plain = thread is threading.main_thread() or isinstance(thread, threading._DummyThread)
-    return Who("" if plain else thread.name, 0, "", 0)
+    """The Who of this thread."""
+    return Who(tasks.thread_name(), 0, "", 0)
