@@ -291,6 +291,7 @@ def _check(runs):
             ("programs", program, "trace the same program twice"),
             ("TensorFlow versions", [h.get("tensorflow") for h in (left, right)], "other versions round differently"),
             ("PyTorch versions", [h.get("torch") for h in (left, right)], "other versions round differently"),
+            ("digests", [h.get("probe") for h in (left, right)], "record both with the same tfdeterminism"),
             ("devices", [h.get("devices") for h in (left, right)], "other devices round differently: use the same"),
             ("levels", [h.get("level") for h in (left, right)], "record both with the same --level"),
             ("steps", [h.get("steps") for h in (left, right)], "record both with the same --steps")):

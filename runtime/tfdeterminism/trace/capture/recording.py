@@ -203,7 +203,7 @@ class Recording(object):
                 "started": time.time(), "devices": [],
                 "xla": "as the program asks" if self.xla else "switched off where the program asks",
                 "environment": {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
-                "probe": "farmhash64 on CPU, weighted integer sum on GPU"}
+                "probe": digest.NAME}
 
     def _install(self, framework):
         if self.recorder is not None:
