@@ -1,4 +1,6 @@
-"""Threads of two pools make batches and losses, and end in any order; what they give has the order of its tasks.
+"""Threads of two pools make batches and gradients, and end in any order; what they give has the order of its tasks.
+
+A graph that several threads had made would not be clean: autograd adds up its gradients by which thread made what.
 
 form: threads in Python
 expect: same
@@ -17,10 +19,10 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 rows = torch.randn(6, 16, 6)
 
 
-def loss_of(shard):
+def gradient(shard):
     time.sleep(os.urandom(1)[0] / 5e3)
     loss = model(shard).square().mean()
-    return loss, loss.item()
+    return torch.autograd.grad(loss, list(model.parameters())), loss.item()
 
 
 def moved(shard, by):
@@ -31,8 +33,9 @@ def moved(shard, by):
 with concurrent.futures.ThreadPoolExecutor(3) as pool, multiprocessing.pool.ThreadPool(3) as others:
     for _ in range(4):
         shards = list(others.imap(lambda shard: moved(shard, 0.5), rows, 2))
-        losses = [one.result() for one in [pool.submit(loss_of, shard) for shard in shards]]
-        total = sum(loss for loss, _ in losses) * max(number for _, number in losses)
+        found = [one.result() for one in [pool.submit(gradient, shard) for shard in shards]]
+        largest = max(loss for _, loss in found)
         optimizer.zero_grad()
-        total.backward()
+        for parameter, *parts in zip(model.parameters(), *[gradients for gradients, _ in found]):
+            parameter.grad = sum(parts) * largest
         optimizer.step()

@@ -21,7 +21,7 @@ SMALL = 8192  # bytes; above, TensorFlow's own Fingerprint is faster than hashli
 # Of the weights of bytes, as signed integers of 64 bits.
 FIRST_FACTOR = 0x9e3779b97f4a7c15 - (1 << 64)
 SECOND_FACTOR = 0xbf58476d1ce4e5b9 - (1 << 64)
-_BLOCK = 1 << 15  # words: with their numbers and what is made of them they fit into a core's cache
+_BLOCK = 1 << 14  # words: with their numbers and what is made of them they fit into a core's cache
 _FACTOR, _HALF = numpy.uint64(FIRST_FACTOR & 0xffffffffffffffff), numpy.uint64(32)
 _local = threading.local()
 _weights = []  # two numbers for each place of a block, when they are made

@@ -21,17 +21,19 @@ class EagerKeys(object):
         self._by_inputs = {}  # (op, ids of inputs): (node, stack)
         self._nth = {}
 
-    def key(self, op, stack, output, who, inputs, nth, **fields):
-        """The id of an op's output: by type, the user's line, and how many such came in this step. who: a Who."""
-        place = "{}:{}".format(stack[0][0], stack[0][1]) if stack else "?"
-        name = (who, op, place, nth, output)
+    def key(self, op, stack, output, who, inputs, nth, more=None, **fields):
+        """The id of an op's output: by type, the user's line, and how many such came in this step. who: a Who; more():
+        more fields, which are asked for once."""
+        name = (who, op, stack[0][0], stack[0][1], nth, output) if stack else (who, op, "?", 0, nth, output)
         with self._lock:
             number = self._ids.get(name)
             if number is None:
+                place = "{}:{}".format(stack[0][0], stack[0][1]) if stack else "?"
+                fields = dict(who._asdict(), **dict(fields, **(more() if more is not None else {})))
                 made = self._definitions.add(op=op, node="{}@{}#{}".format(op, place, nth), output=output,
                                              stack=stack, file=stack[0][0] if stack else None,
                                              line=stack[0][1] if stack else 0,
-                                             inputs=sorted(set(inputs)), **dict(who._asdict(), **fields))
+                                             inputs=sorted(set(inputs)), **fields)
                 number = self._ids[name] = made["id"]
                 self._fed[number] = (made, set(inputs))
                 self._by_inputs[op, tuple(inputs)] = self.described(number)

@@ -15,6 +15,7 @@ class Call(object):
     def __init__(self, probe, op, args, kwargs):
         self._probe, self._recorder, self._op = probe, probe.recorder, op
         self._args, self._kwargs = args, kwargs
+        self._tensors = list(pt.tensors_in([args, kwargs]))
         self._stack = frames.of_caller()
         self._who = who()
         self._place = tuple(self._stack[0][:2]) if self._stack else ()
@@ -33,15 +34,12 @@ class Call(object):
     def _fed(self):
         """Keys of all that goes in."""
         unread = {id(one) for one in self._op.unread(self._args, self._kwargs)}
-        given = [one for one in self._tensors() if id(one) not in unread]
+        given = [one for one in self._tensors if id(one) not in unread]
         found = [key for tensor in given for key in self._keys(tensor)]
         if self._told_by_python(given):
             self._told = self._numbers(found)
             found.append(self._told)
         return found
-
-    def _tensors(self):
-        return pt.tensors_in([self._args, self._kwargs])
 
     def _told_by_python(self, given):
         return ops.has_numbers([list(self._args), list(self._kwargs.values())]) or not all(map(_is_plain, given))
@@ -77,16 +75,15 @@ class Call(object):
 
     def _numbers(self, fed):
         """The key of what Python tells this op beside its tensors. It may come of what Python was told before."""
-        given = list(self._tensors())
         key = self._key("Python", 0, sorted(set(fed + self._probe.told.keys())), None, kind="feed")
-        parts = [ops.plain_in(self._args), ops.plain_in(self._kwargs), [_form(one) for one in given]]
+        parts = [ops.plain_in(self._args), ops.plain_in(self._kwargs), [_form(one) for one in self._tensors]]
         self._recorder.emit_one(key, digest.of_bytes(repr(parts).encode("utf-8", "backslashreplace")))
         return key
 
     def _seen_through(self, result):
         """A view: what uses it knows by which numbers it was made."""
         told = [] if self._told is None else [self._told]
-        inherited = [one._tfdet_view[1] for one in self._tensors()
+        inherited = [one._tfdet_view[1] for one in self._tensors
                      if hasattr(one, "_tfdet_view") and one._tfdet_view[0] is self._recorder]
         for key in (told + inherited)[:1]:
             for tensor in pt.tensors_in(result):
@@ -124,15 +121,17 @@ class Call(object):
         return self._probe.capture.before(node, self._op.name, self._args, self._kwargs)
 
     def _key(self, op, output, inputs, tensor, stack=None, kind=None, attrs=None):
-        probed = tensor is not None
         stack = self._stack if stack is None else stack
         mine = op == self._op.name
         nth = self._nth if mine else self._recorder.eager.nth(self._who, op, tuple(stack[0][:2]) if stack else ())
-        return self._recorder.eager.key(
-            op, stack, output, self._who, inputs, nth,
-            kind=kind or self._op.kind, attrs=attrs or {}, dtype=digests.dtype_of(tensor) if probed else "",
-            device=str(tensor.device) if probed else "", layer=self._probe.modules.path(),
-            forward=self._forward, forward_stack=self._forward_stack)
+
+        def more():
+            probed = tensor is not None
+            return dict(kind=kind or self._op.kind, attrs=attrs or {}, dtype=digests.dtype_of(tensor) if probed else "",
+                        device=str(tensor.device) if probed else "", layer=self._probe.modules.path(),
+                        forward=self._forward, forward_stack=self._forward_stack)
+
+        return self._recorder.eager.key(op, stack, output, self._who, inputs, nth, more)
 
     def _emit(self, key, tensor, value, output=0):
         if value is None:

@@ -55,15 +55,20 @@ class Op(object):
     def given(self, args, kwargs, result):
         """The tensors that it has given: what it has written in place, then what is new."""
         written = self.written(args, kwargs)
+        new = pt.tensors_in(result)
+        if not written:
+            return new
         mine = {id(one) for one in written}
-        return written + [one for one in pt.tensors_in(result) if id(one) not in mine]
+        return written + [one for one in new if id(one) not in mine]
 
 
 def _at(places, args, kwargs):
     """The tensors among these arguments."""
+    if not places:
+        return []
     found = [kwargs.get(name) if name in kwargs else args[number] if number < len(args) and not kwarg else None
              for number, name, kwarg in places]
-    return list(pt.tensors_in(found))
+    return pt.tensors_in(found)
 
 
 class Ops(object):
