@@ -20,9 +20,10 @@ FORMS = {
 }  # fmt: skip
 # One of each class of fault that the debug tool had, and clean ones of the same kinds.
 QUICK = {
-    "tf2.21": ["clean_inference", "clean_late", "data_slices_from_python", "late_constant", "late_variable",
-               "map_fn_random", "no_optimizer_statistics", "runs_until_a_time", "session_initializer",
-               "threads_race_on_variable", "threads_write_last", "turns_by_chance", "two_at_different_steps"],
+    "tf2.21": ["clean_inference", "clean_late", "clean_pool_of_threads", "data_slices_from_python", "late_constant",
+               "late_variable", "map_fn_random", "no_optimizer_statistics", "runs_until_a_time", "session_initializer",
+               "sum_as_completed", "threads_race_on_variable", "threads_write_last", "turns_by_chance",
+               "two_at_different_steps"],
     "tf2.0": ["clean_session_while", "late_feed", "session_dataset_fed", "turns_by_chance"],
     "tf1.14": ["clean_histogram", "map_fn_random_session", "no_optimizer_session"],
 }  # fmt: skip

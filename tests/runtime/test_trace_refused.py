@@ -26,6 +26,12 @@ def _two_steps(hand: Hand, run: int) -> None:
         hand.record(key, step, step)
 
 
+def test_values_that_were_digested_otherwise_are_not_compared(make: Callable[..., Path]) -> None:
+    runs = [str(make(_one, 0, probe="SHA-1")), str(make(_one, 1))]
+    with pytest.raises(trace_format.BadTrace, match="traces of different digests: SHA-1 and by hand"):
+        diff.compare(runs)
+
+
 def test_a_killed_run_is_not_the_same(make: Callable[..., Path]) -> None:
     """What it did not reach is no culprit: it is said how far each went, and that all of both agrees."""
     for runs in ((0, 1), (1, 0)):

@@ -22,8 +22,6 @@ from tfdeterminism.trace.analyse.reader import load
 ENVIRONMENT = TORCH_ENVIRONMENTS[0]
 RACE = 20  # runs of a race at most: where its threads were not side by side, it came out alike
 SEARCHED = ("clean_numpy_memory", "feed_numpy_late")
-# Of two runs that nobody searched, memory that gloo is to fill is accused: docs/trace.md says so.
-OVER_GLOO = ("clean_ranks", "ranks_noise")
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +39,7 @@ def test_each_program_says_what_is_true_of_it() -> None:
 
 @pytest.mark.tensorflow
 def test_each_is_right_of_two_runs(torch_forks: Forks, tmp_path: Path) -> None:
-    every = [one for one in programs(ENVIRONMENT) if not one.fresh and one.name not in OVER_GLOO]
+    every = [one for one in programs(ENVIRONMENT) if not one.fresh]
     runs = {one.name: [tmp_path / f"{one.name}-{run}" for run in range(2)] for one in every}
     done = torch_forks.run([traced(out, one.path) for one in every for out in runs[one.name]])
     assert not [said.stderr for said in done if said.returncode]
@@ -50,9 +48,7 @@ def test_each_is_right_of_two_runs(torch_forks: Forks, tmp_path: Path) -> None:
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize(
-    "race", [one for one in programs(ENVIRONMENT) if one.fresh and one.name not in OVER_GLOO], ids=lambda one: one.name
-)
+@pytest.mark.parametrize("race", [one for one in programs(ENVIRONMENT) if one.fresh], ids=lambda one: one.name)
 def test_a_race_is_right_of_two_runs_that_differ(race: Program, torch_forks: Forks, tmp_path: Path) -> None:
     outs = [tmp_path / str(run) for run in range(RACE)]
     for number, out in enumerate(outs):

@@ -27,5 +27,5 @@ with concurrent.futures.ThreadPoolExecutor(4) as pool:
         total = tf.zeros([6, 1])
         for one in concurrent.futures.as_completed([pool.submit(gradient, tf.constant(shard)) for shard in rows]):
             total = total + one.result()  # <- culprit
-        weights.assign_sub(1e-4 * total)
+        weights.assign_sub(3e-3 * total)
 print(float(tf.reduce_sum(weights)))

@@ -24,7 +24,8 @@ _CLASS_LINES = {
                "generator = numpy.random.default_rng(1)  # in what from_generator or numpy_function draws from"],
     STRUCTURE: ["# find what decides here, for example a branch on the time, a set's order, a file or a random number"],
     OPEN: ["# give it an order: parallel_iterations=1 for a loop, tf.control_dependencies for two updates,",
-           "# a lock or one thread in Python; or draw by tf.random.stateless_* with a seed of each turn's own"],
+           "# a lock or one thread in Python, what a pool gives in the order of its tasks (pool.map, say);",
+           "# or draw by tf.random.stateless_* with a seed of each turn's own"],
     FILE: ["# begin each run from the same file: what was read differs"],
     ORDER: ["for item in sorted(items):  # go through it in an order that does not change"],
 }
@@ -38,7 +39,8 @@ _TORCH_LINES = {
              "os.environ['CUBLAS_WORKSPACE_CONFIG'] = ':4096:8'  # before CUDA starts",
              "torch.use_deterministic_algorithms(True)  # an op that has no deterministic form raises then"],
     STRUCTURE: _CLASS_LINES[STRUCTURE],
-    OPEN: ["# give it an order: a lock, one thread, or a generator of each turn's own"],
+    OPEN: ["# give it an order: a lock, one thread, a generator of each turn's own, what a pool gives in the order of",
+           "# its tasks (pool.map, a list of futures)"],
     FILE: _CLASS_LINES[FILE],
     ORDER: _CLASS_LINES[ORDER],
 }

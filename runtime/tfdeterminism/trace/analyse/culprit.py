@@ -17,7 +17,7 @@ from .align import MISSING
 from .feeds import Feeds
 from .flow import calls_python
 from .reordered import Reordered
-from .root import Root, in_graph, place
+from .root import Root, in_graph, is_of_task, place
 from .writes import Writes
 
 RECORDS_LOOKED_AT = 200000  # of the differing ones of a step
@@ -29,6 +29,9 @@ _PASSES_ON = frozenset("""Identity IdentityN Merge RefMerge Switch RefSwitch Ent
     QueueDequeueManyV2 QueueDequeueUpToV2 OptionalGetValue Transpose Slice
     StridedSlice ConcatV2 Split Cast While StatelessWhile If StatelessIf Case StatelessCase PartitionedCall
     StatefulPartitionedCall""".split())
+
+
+_AS_THEY_END = "it takes what tasks of a pool give as they end, and which of them is first is chance"
 
 
 class Suspects(object):
@@ -60,6 +63,8 @@ class Suspects(object):
             found = [self._root("unexplained", slot, group)]
         if found and reordered and all(in_graph(root.definition) for root in reordered):
             reordered = []  # a loop's iterations overtook each other: no cause beside a real one
+        if any(root.kind == "open" for root in found):
+            reordered = []  # it comes of that
         return sorted(found + reordered, key=lambda root: root.order)
 
     def _cause(self, slot, group):
@@ -81,7 +86,18 @@ class Suspects(object):
             return None if explained else self._root("order", slot, group)
         if explained == "order" and not in_graph(definition):
             return None
+        if self._takes_as_they_end(group, definition):
+            return self._root("open", slot, group, _AS_THEY_END)
         return self._seen_outside(definition) or self._root("value", slot, group)
+
+    def _takes_as_they_end(self, group, definition):
+        """Does it get what tasks of a pool give, here of the one and there of another? What Python gives an op is not
+        known of each record: all that it has got is looked at."""
+        if in_graph(definition) or is_of_task(definition):
+            return False
+        given = [run.definition(up) for run, ids in zip(self._pair.runs, self._pair.ids) if ids[group] >= 0
+                 for up in run.definition(int(ids[group]))["inputs"]]
+        return len({one["thread"] for one in given if is_of_task(one)}) > 1
 
     def _seen_outside(self, definition):
         """Of a value that Python makes in a function that a graph calls: that call, where it puts out what differs."""
@@ -174,8 +190,11 @@ class Suspects(object):
             bodies[body] = min(bodies.get(body, MISSING), self._feeds.order(slot))
         return bodies
 
-    def _root(self, kind, slot, group):
+    def _root(self, kind, slot, group, open_by=None):
+        """open_by: why its order is open, in words."""
         side, definition = self._feeds.definition(slot, group)
+        if open_by:
+            definition = dict(definition, attrs=dict(definition["attrs"], open=open_by))
         step = int(self._pair.step[0][slot])
         return Root(kind, side, definition, step, self._feeds.order(slot), group, slot)
 

@@ -202,6 +202,8 @@ class Describer(object):
             return UNEXPLAINED
         if root.definition["kind"] == "read":
             return BEFORE
+        if one["attrs"].get("unwritten"):
+            return "it is read, and nobody has written all of it"
         if root.definition["kind"] == "write":
             return "what it writes differs, what goes in agrees"
         if kind == advice.UNKNOWN:

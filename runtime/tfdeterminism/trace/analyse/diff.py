@@ -57,6 +57,10 @@ class Difference(object):
             self.notes.append("{} strings differ, and no number that comes from them: names of files, handles".format(
                 text.count(verdict.strings)))
             self.differing -= verdict.strings
+        if verdict.unwritten:
+            self.notes.append("{} differ that are of memory which nobody had written, and nothing computed of it"
+                              .format(text.count(verdict.unwritten)))
+            self.differing -= verdict.unwritten
         self._tell_of(verdict)
         self.culprits = _lines_once([dict(describer.culprit(root), rank=rank, key=_key_of(root))
                                      for root in verdict.roots])
@@ -287,6 +291,7 @@ def _check(runs):
             ("programs", program, "trace the same program twice"),
             ("TensorFlow versions", [h.get("tensorflow") for h in (left, right)], "other versions round differently"),
             ("PyTorch versions", [h.get("torch") for h in (left, right)], "other versions round differently"),
+            ("digests", [h.get("probe") for h in (left, right)], "record both with the same tfdeterminism"),
             ("devices", [h.get("devices") for h in (left, right)], "other devices round differently: use the same"),
             ("levels", [h.get("level") for h in (left, right)], "record both with the same --level"),
             ("steps", [h.get("steps") for h in (left, right)], "record both with the same --steps")):

@@ -23,7 +23,7 @@ _FIELDS = {"id": int, "function": str, "trace": int, "node": str, "op": str, "ou
            "calls": list, "attrs": dict, "replica": int, "thread": str, "recorded": bool}
 _WORD, _WHOLE, _NUMBER = (str, type(None)), (int, type(None)), (int, float, type(None))
 _SAYS = {b"HEAD": {"tensorflow": _WORD, "torch": _WORD, "numpy": _WORD, "python": _WORD, "argv": [str],
-                   "cwd": _WORD, "level": _WORD,
+                   "probe": _WORD, "cwd": _WORD, "level": _WORD,
                    "steps": [int], "devices": [str], "xla": _WORD, "environment": {}, "rank": _WORD, "pid": _WHOLE,
                    "parent": _WORD, "started": _NUMBER},
          b"NOTE": {"kind": _WORD, "text": _WORD},

@@ -3,11 +3,13 @@
 import re
 
 _NUMBER = re.compile(r"#\d+$")
+_TASK = re.compile(r"task [\d.]+ of ")
 
 
 class Root(object):
     """A cause. group, slot: its record (slot None: it has none of its own, a write); side: the run
-    whose definition it is; kind: why it is one: "value", "structure", "order", "unexplained"."""
+    whose definition it is; kind: why it is one: "value", "structure", "order", "open" (the definition's attrs say by
+    what), "unexplained"."""
 
     def __init__(self, kind, side, definition, step, order, group, slot=None):
         self.kind = kind
@@ -28,6 +30,11 @@ class Root(object):
 def in_graph(definition):
     """Is it an op of a graph, whose wiring is fixed, and not one that ran eagerly?"""
     return not ("@" in definition["node"] and _NUMBER.search(definition["node"]))
+
+
+def is_of_task(definition):
+    """Was it made in a task of a pool of threads?"""
+    return bool(_TASK.match(definition["thread"]))
 
 
 def line_of(definition):

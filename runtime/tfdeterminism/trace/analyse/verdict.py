@@ -5,7 +5,7 @@ import numpy
 from . import parting
 from .align import MISSING
 from .culprit import Suspects
-from .flow import Flow, calls_python, hands_on, tells_python
+from .flow import Flow, calls_python, copies, hands_on, tells_python
 from .reach import Reach
 from .root import Root, in_graph
 from .writes import OVERWRITES
@@ -20,15 +20,15 @@ class Verdict(object):
     before: the first read of a state that differs already when recording begins, where nothing else is found.
     first_step: the earliest that differs, or None. differing, missing: numbers of records.
     reordered: keys whose values are the same in another order. strings: records of strings that differ
-    and are no cause: see _only_names. steps: array of (step, records,
-    differing). front: slots of the first differing step in the first run's order.
+    and are no cause: see _only_names. unwritten: the same of memory that nobody had written. steps: array of (step,
+    records, differing). front: slots of the first differing step in the first run's order.
     """
 
     def __init__(self, pair):
         self.pair = pair
         self.roots = []
         self.first_step = self.before = None
-        self.reordered = self.strings = 0
+        self.reordered = self.strings = self.unwritten = 0
         self._flow = None
         self.reach = Reach(pair)
         self.differs, missing = _differences(pair)
@@ -78,8 +78,12 @@ class Verdict(object):
                 break
             found = Suspects(self.pair, self.differs, step, slots).roots()
             names = [root for root in found if self._only_names(root)]
-            self.strings += len(names) and self._count_strings(slots)
-            found = [root for root in found if root not in names]
+            self.strings += len(names) and self._count(slots, lambda one: one["dtype"] == "string")
+            nobodys = [root for root in found
+                       if root.definition["attrs"].get("unwritten") and self._comes_to_nothing(root)]
+            self.unwritten += len(nobodys) and self._count(
+                slots, lambda one: one["attrs"].get("unwritten") or copies(one))
+            found = [root for root in found if root not in names + nobodys]
             decided = bool(structural) and structural[0].step == step
             without = [root for root in found if self._leads_nowhere(root, decided)]
             masked = masked or without
@@ -146,6 +150,16 @@ class Verdict(object):
         return not any(differs(one) and one["dtype"] != "string"
                        for one in self._flow.behind(root.definition, passes))
 
+    def _comes_to_nothing(self, root):
+        """Does nothing differ that is computed of memory which nobody had written? Copies of it are but copies."""
+        flow = Flow(self.pair.runs[root.side])
+
+        def differs(one):
+            return self.pair.ever_differs(one["id"], root.side)
+
+        return not any(differs(one) and not copies(one)
+                       for one in flow.behind(root.definition, lambda one: copies(one) and differs(one)))
+
     def _leads_nowhere(self, root, decided):
         """Is what it feeds the same in this step: masked, rounded away, compared with something large? decided: do the
         runs part in this step? Then a number that Python is told leads there."""
@@ -190,15 +204,16 @@ class Verdict(object):
         slots = self.pair.slots(int(self.pair.group[0][one["id"]]))
         return bool((self.differs[slots] & (self.pair.step[0][slots] == step)).any())
 
-    def _count_strings(self, slots):
+    def _count(self, slots, wanted):
         groups, counts = numpy.unique(self.pair.groups_of(slots), return_counts=True)
         return sum(count for group, count in zip(groups.tolist(), counts.tolist())
-                   if self.pair.definition(group)[1]["dtype"] == "string")
+                   if wanted(self.pair.definition(group)[1]))
 
 
 def _is_before(root, other):
     """Until `other`, the first record that one run lacks, both runs count their records alike."""
-    return root.step < other.step or root.step == other.step and root.kind == "value" and root.order < other.order
+    return root.step < other.step or (root.step == other.step and root.kind in ("value", "open")
+                                      and root.order < other.order)
 
 
 def _differences(pair):

@@ -2,6 +2,8 @@
 
 import collections
 
+from . import tasks
+
 # Which thread and replica it is, and which call of a Python function by a graph: "" and 0 for none.
 Who = collections.namedtuple("Who", "thread replica function trace")
 
@@ -19,17 +21,19 @@ class EagerKeys(object):
         self._by_inputs = {}  # (op, ids of inputs): (node, stack)
         self._nth = {}
 
-    def key(self, op, stack, output, who, inputs, nth, **fields):
-        """The id of an op's output: by type, the user's line, and how many such came in this step. who: a Who."""
-        place = "{}:{}".format(stack[0][0], stack[0][1]) if stack else "?"
-        name = (who, op, place, nth, output)
+    def key(self, op, stack, output, who, inputs, nth, more=None, **fields):
+        """The id of an op's output: by type, the user's line, and how many such came in this step. who: a Who; more():
+        more fields, which are asked for once."""
+        name = (who, op, stack[0][0], stack[0][1], nth, output) if stack else (who, op, "?", 0, nth, output)
         with self._lock:
             number = self._ids.get(name)
             if number is None:
+                place = "{}:{}".format(stack[0][0], stack[0][1]) if stack else "?"
+                fields = dict(who._asdict(), **dict(fields, **(more() if more is not None else {})))
                 made = self._definitions.add(op=op, node="{}@{}#{}".format(op, place, nth), output=output,
                                              stack=stack, file=stack[0][0] if stack else None,
                                              line=stack[0][1] if stack else 0,
-                                             inputs=sorted(set(inputs)), **dict(who._asdict(), **fields))
+                                             inputs=sorted(set(inputs)), **fields)
                 number = self._ids[name] = made["id"]
                 self._fed[number] = (made, set(inputs))
                 self._by_inputs[op, tuple(inputs)] = self.described(number)
@@ -45,6 +49,8 @@ class EagerKeys(object):
         """What has this key gets what has the other, from now on."""
         with self._lock:
             definition, known = self._fed[key]
+            if other in known:
+                return
             known.add(other)
             definition["inputs"] = sorted(known)
             self._definitions.renew(definition)
@@ -80,10 +86,12 @@ class EagerKeys(object):
                 self._definitions.renew(definition)
 
     def nth(self, *name):
-        """How often this name was asked for in this step, from 0."""
+        """How often this name was asked for in this step, or in this task, from 0."""
+        task = tasks.current()
+        counts = self._nth if task is None else task.counts
         with self._lock:
-            count = self._nth.get(name, 0)
-            self._nth[name] = count + 1
+            count = counts.get(name, 0)
+            counts[name] = count + 1
             return min(count, _NTH_LIMIT)
 
     def step_ended(self):

@@ -35,7 +35,7 @@ class Recorder(object):
         self.steps = Steps(self._lock, window, self._step_ended)
         self.definitions = Definitions(self._lock)
         self.eager = EagerKeys(self._lock, self.definitions)
-        self.values = None if values is None else Values(self, values)
+        self.values = None if values is None else Values(self, values, self._lock)
         self._pid = os.getpid()
         self.inherited = 0  # ids below this are of what the parent of a fork has made
         self._writer = writer

@@ -19,6 +19,7 @@ from .identity import Identity
 from .imports import AfterImport
 from .late_writer import LateWriter
 from .recorder import Recorder
+from .tasks import Tasks
 
 _ENVIRONMENT = ("TF_DETERMINISTIC_OPS", "TF_CUDNN_DETERMINISTIC", "TF_CUDNN_USE_AUTOTUNE", "TF_ENABLE_ONEDNN_OPTS",
                 "TF_XLA_FLAGS", "XLA_FLAGS", "PYTHONHASHSEED", "OMP_NUM_THREADS", "TF_NUM_INTEROP_THREADS",
@@ -67,6 +68,7 @@ class Recording(object):
         self.identity = identity or Identity()
         self._is_child = identity is not None
         self._out = os.path.abspath(out)
+        self._tasks = Tasks(self)
         self._children = Children(self) if with_children or self._is_child else None
         if not self._is_child:
             _check_new(out, self._path())
@@ -85,6 +87,7 @@ class Recording(object):
         _current.append(self)
         self._imports.open()
         self._imports.add({name: self._install for name in FRAMEWORKS})
+        self._imports.add(self._tasks.wanted())
         if self._children is not None:
             self._children.open()
             self._imports.add({"multiprocessing.connection": self._children.watch})
@@ -95,6 +98,7 @@ class Recording(object):
             return
         _current.remove(self)
         self._imports.close()
+        self._tasks.close()
         if self._children is not None:
             self._children.close()
         if os.getpid() != self._pid:
@@ -199,7 +203,7 @@ class Recording(object):
                 "started": time.time(), "devices": [],
                 "xla": "as the program asks" if self.xla else "switched off where the program asks",
                 "environment": {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
-                "probe": "farmhash64 on CPU, weighted integer sum on GPU"}
+                "probe": digest.NAME}
 
     def _install(self, framework):
         if self.recorder is not None:

@@ -1,5 +1,7 @@
 """Where a training step ends: where the program says so, or else where its optimizers and gradients do."""
 
+from . import tasks
+
 
 class Steps(object):
     """window: (first, end) of the steps to record, or None for all. lock: the recorder's; ended(): called with it
@@ -46,7 +48,10 @@ class Steps(object):
                 self._advance()
 
     def gradient(self):
-        """A gradient is about to be computed: without an optimizer this is what separates steps."""
+        """A gradient is about to be computed: without an optimizer this is what separates steps. Not in a task of a
+        pool, as when those come to it is chance."""
+        if tasks.current() is not None:
+            return
         with self._lock:
             if self._gradient and not self._applied and not self._manual:
                 self._advance()

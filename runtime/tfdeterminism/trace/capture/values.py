@@ -8,12 +8,12 @@ import io
 import json
 import math
 import os
-import threading
 
 import numpy
 
 from .. import errors
 from ..analyse import values as form
+from . import tasks
 
 OP_LIMIT = 1 << 16      # elements of a named op's output
 SERIES_LIMIT = 1 << 10  # elements of a loss or a weight, which are kept again and again
@@ -46,16 +46,16 @@ def _wanted(one, order):
 
 
 class Values(object):
-    """wanted: as parse() gives it. Thread-safe as the recorder is."""
+    """wanted: as parse() gives it; lock: the recorder's, as what ends a step holds it and keeps values. Thread-safe."""
 
-    def __init__(self, recorder, wanted):
+    def __init__(self, recorder, wanted, lock):
         self._recorder = recorder
         self._wanted = {}
         for one in wanted:
             self._wanted.setdefault(tuple(one[name] for name in _NAMES), []).append(one)
         self._left = TOTAL_LIMIT
         self._counts, self._names = {}, {}
-        self._lock = threading.Lock()
+        self._lock = lock
         self._last = None  # the step whose weights were kept last
 
     def of(self, function, trace, node):
@@ -64,6 +64,8 @@ class Values(object):
 
     def loss_name(self, *where):
         """A name for a loss: the first of a program is "loss"."""
+        if tasks.current() is not None and len(where) == 1:  # a graph's may be made in whatever task is first
+            return tasks.named("loss#{}".format(*where))
         number = self._names.setdefault(where, len(self._names))
         return "loss#{}".format(number) if number else "loss"
 

@@ -3,7 +3,7 @@
 import contextlib
 import threading
 
-from .. import digest, frames
+from .. import digest, frames, tasks
 from ..eager_keys import Who
 from . import classes, digests, pipelines
 from . import internals as tf
@@ -257,11 +257,8 @@ def _who(body):
     """The Who of this thread; the main thread, those of a strategy's replicas and TensorFlow's own have no name."""
     if body is not None:
         return Who("", 0, *body.identity)
-    thread = threading.current_thread()
-    replica = getattr(thread, "replica_id", None)
-    if replica is not None:
-        return Who("", int(replica), "", 0)
-    return Who("" if thread is threading.main_thread() else thread.name, 0, "", 0)
+    replica = getattr(threading.current_thread(), "replica_id", None)
+    return Who(tasks.thread_name(), 0, "", 0) if replica is None else Who("", int(replica), "", 0)
 
 
 def _seeds(attrs):

@@ -2,7 +2,7 @@
 
 import threading
 
-from .. import digest
+from .. import digest, tasks
 from ..coarse import Coarse
 from . import internals as tf
 from .taps import mark_loss
@@ -132,7 +132,8 @@ class Levels(object):
             tensor.graph._tfdet_extras = getattr(tensor.graph, "_tfdet_extras", []) + [(key, tensor)]
         elif tf.is_eager(tensor) and tensor.dtype not in (tf.dtypes.resource, tf.dtypes.variant):
             nth = self._recorder.eager.nth("value", kind, name, number)
-            self._coarse.record(kind, "{}#{}".format(name, nth), number, digest.of_array(tensor.numpy()), name)
+            node = tasks.named("{}#{}".format(name, nth))
+            self._coarse.record(kind, node, number, digest.of_array(tensor.numpy()), name)
 
     def _weights(self):
         digested = self._recorder.level in ("weights", "layers")

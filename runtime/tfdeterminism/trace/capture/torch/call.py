@@ -1,10 +1,8 @@
 """One op, as it runs: what goes into it, and what it gives."""
 
-import threading
-
 import torch
 
-from .. import digest, frames
+from .. import digest, frames, tasks
 from ..eager_keys import Who
 from . import digests, ops
 from . import internals as pt
@@ -17,6 +15,7 @@ class Call(object):
     def __init__(self, probe, op, args, kwargs):
         self._probe, self._recorder, self._op = probe, probe.recorder, op
         self._args, self._kwargs = args, kwargs
+        self._tensors = list(pt.tensors_in([args, kwargs]))
         self._stack = frames.of_caller()
         self._who = who()
         self._place = tuple(self._stack[0][:2]) if self._stack else ()
@@ -34,17 +33,13 @@ class Call(object):
 
     def _fed(self):
         """Keys of all that goes in."""
-        written = self._op.written(self._args, self._kwargs) if self._op.overwrites else ()
-        unread = {id(one) for one in written}
-        given = [one for one in self._tensors() if id(one) not in unread]
+        unread = {id(one) for one in self._op.unread(self._args, self._kwargs)}
+        given = [one for one in self._tensors if id(one) not in unread]
         found = [key for tensor in given for key in self._keys(tensor)]
         if self._told_by_python(given):
             self._told = self._numbers(found)
             found.append(self._told)
         return found
-
-    def _tensors(self):
-        return pt.tensors_in([self._args, self._kwargs])
 
     def _told_by_python(self, given):
         return ops.has_numbers([list(self._args), list(self._kwargs.values())]) or not all(map(_is_plain, given))
@@ -74,22 +69,21 @@ class Call(object):
         return self._key(source, 0, [], tensor, stack=stack, kind=kind, attrs=attrs)
 
     def _look(self, tensor, memory):
-        value = memory.changed(tensor)
-        if value is not None:
-            self._emit(memory.keys[-1], tensor, value)
+        read = memory.read(tensor, self._recorder.eager)
+        if read is not None:
+            self._emit(read[0], tensor, read[1])
 
     def _numbers(self, fed):
         """The key of what Python tells this op beside its tensors. It may come of what Python was told before."""
-        given = list(self._tensors())
         key = self._key("Python", 0, sorted(set(fed + self._probe.told.keys())), None, kind="feed")
-        parts = [ops.plain_in(self._args), ops.plain_in(self._kwargs), [_form(one) for one in given]]
+        parts = [ops.plain_in(self._args), ops.plain_in(self._kwargs), [_form(one) for one in self._tensors]]
         self._recorder.emit_one(key, digest.of_bytes(repr(parts).encode("utf-8", "backslashreplace")))
         return key
 
     def _seen_through(self, result):
         """A view: what uses it knows by which numbers it was made."""
         told = [] if self._told is None else [self._told]
-        inherited = [one._tfdet_view[1] for one in self._tensors()
+        inherited = [one._tfdet_view[1] for one in self._tensors
                      if hasattr(one, "_tfdet_view") and one._tfdet_view[0] is self._recorder]
         for key in (told + inherited)[:1]:
             for tensor in pt.tensors_in(result):
@@ -99,13 +93,15 @@ class Call(object):
         keys = []
         for number, tensor in enumerate(made):
             memory = self._probe.memories.of(tensor)
-            key = self._key(self._op.name, number, self._inputs, tensor)
+            key = self._key(self._op.name, number, self._inputs, tensor,
+                            attrs={"unwritten": True} if self._op.is_empty else None)
             keys.append(key)
             if memory is None:
                 tensor._tfdet_key = self._recorder, key
             else:
-                memory.written(key, is_whole(tensor))
-                memory.unwatched = self._op.is_later or memory.unwatched
+                memory.written(key, is_whole(tensor), self._op)
+                if memory.unwritten is not None and self._op.is_later:  # what is read here may be nobody's
+                    self._recorder.eager.mark(key, unwritten=True)
             if memory is None or not self._op.is_later:
                 self._emit(key, tensor, digests.of(tensor), number)
         if not made and isinstance(result, (bool, int, float, complex)):
@@ -125,15 +121,17 @@ class Call(object):
         return self._probe.capture.before(node, self._op.name, self._args, self._kwargs)
 
     def _key(self, op, output, inputs, tensor, stack=None, kind=None, attrs=None):
-        probed = tensor is not None
         stack = self._stack if stack is None else stack
         mine = op == self._op.name
         nth = self._nth if mine else self._recorder.eager.nth(self._who, op, tuple(stack[0][:2]) if stack else ())
-        return self._recorder.eager.key(
-            op, stack, output, self._who, inputs, nth,
-            kind=kind or self._op.kind, attrs=attrs or {}, dtype=digests.dtype_of(tensor) if probed else "",
-            device=str(tensor.device) if probed else "", layer=self._probe.modules.path(),
-            forward=self._forward, forward_stack=self._forward_stack)
+
+        def more():
+            probed = tensor is not None
+            return dict(kind=kind or self._op.kind, attrs=attrs or {}, dtype=digests.dtype_of(tensor) if probed else "",
+                        device=str(tensor.device) if probed else "", layer=self._probe.modules.path(),
+                        forward=self._forward, forward_stack=self._forward_stack)
+
+        return self._recorder.eager.key(op, stack, output, self._who, inputs, nth, more)
 
     def _emit(self, key, tensor, value, output=0):
         if value is None:
@@ -158,7 +156,5 @@ def _form(tensor):
 
 
 def who():
-    """The Who of this thread; those of autograd's devices have no name, as the main one."""
-    thread = threading.current_thread()
-    plain = thread is threading.main_thread() or isinstance(thread, threading._DummyThread)
-    return Who("" if plain else thread.name, 0, "", 0)
+    """The Who of this thread."""
+    return Who(tasks.thread_name(), 0, "", 0)

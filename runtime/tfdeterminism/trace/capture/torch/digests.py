@@ -15,9 +15,8 @@ def of(tensor):
         return _of_sparse(tensor)
     plain = laid_out(tensor)
     size = plain.numel() * plain.element_size()
-    if not size:
-        return digest.of_bytes(b"")
-    return digest.of_bytes((ctypes.c_char * size).from_address(plain.data_ptr()))
+    data = (ctypes.c_char * size).from_address(plain.data_ptr()) if size else b""
+    return digest.of_bytes(data, dtype_of(tensor))
 
 
 def laid_out(tensor):

@@ -27,13 +27,17 @@ def last_number():
 
 def tensors_in(value):
     """All tensors of nested lists, tuples and dicts, in a fixed order."""
+    found = []
+    _collect(value, found)
+    return found
+
+
+def _collect(value, found):
     if isinstance(value, torch.Tensor):
-        yield value
+        found.append(value)
     elif isinstance(value, (list, tuple)):
         for one in value:
-            for tensor in tensors_in(one):
-                yield tensor
+            _collect(one, found)
     elif isinstance(value, dict):
         for name in value:
-            for tensor in tensors_in(value[name]):
-                yield tensor
+            _collect(value[name], found)

@@ -11,24 +11,48 @@ _FEWEST = 4096        # memories that are known before the dead are looked for
 
 class Memory(object):
     """keys: ids of the outputs that lie here. origin: (op, stack) of what made it before recording began, or None.
-    unwatched: may it change without an op that is seen? Then each read looks at it again; seen: what was read."""
+    unwatched: may it change without an op that is seen? Then each read looks at it again; seen: what was read.
+    unwritten: that of the keys which gave memory that nobody had written, of which there may be some left, or None."""
 
-    __slots__ = ("keys", "origin", "unwatched", "seen", "_alive")
+    __slots__ = ("keys", "origin", "unwatched", "seen", "unwritten", "_sent", "_alive")
 
     def __init__(self, storage):
         self._alive = pt.StorageWeakRef(storage)
         self.keys, self.origin, self.unwatched, self.seen = [], None, False, {}
+        self.unwritten, self._sent = None, False
 
     @property
     def is_gone(self):
         return self._alive.expired()
 
-    def written(self, key, whole):
-        """An op has written it. whole: nothing else is left in it."""
-        self.keys = [key] if whole else [one for one in self.keys if one != key][-_KEYS_LIMIT:] + [key]
-        self.origin = None
+    def written(self, key, whole, op):
+        """An op (an ops.Op) has written it. whole: nothing else is left in it."""
         if whole:
-            self.unwatched, self.seen = False, {}
+            self.keys, self.unwatched, self.seen, self.unwritten = [key], False, {}, None
+        else:
+            rest = [one for one in self.keys if one not in (key, self.unwritten)]
+            self.keys = [one for one in (self.unwritten,) if one not in (None, key)] + rest[-_KEYS_LIMIT:] + [key]
+        self.origin = None
+        self.unwatched = op.is_later or self.unwatched
+        self.unwritten = key if op.is_empty else self.unwritten
+        self._sent = op.is_later
+
+    @property
+    def is_nobodys(self):
+        """Has no op written anything of it?"""
+        return self.keys == [self.unwritten]
+
+    def read(self, tensor, eager):
+        """(key, digest): how what is read of this part is to be recorded, under the name of who may have written it
+        unseen; None if it is what was read last. eager: the recorder's eager_keys.EagerKeys."""
+        value = self.changed(tensor)
+        if value is None:
+            return None
+        key = self.keys[-1] if self._sent or self.unwritten is None else self.unwritten
+        for other in self.keys:
+            if self.unwritten is not None and other != key:
+                eager.feed(key, other)
+        return key, value
 
     def changed(self, tensor):
         """The digest of this part of a memory that is not watched; None if it is what was read last."""

@@ -2,11 +2,12 @@
 
 import torch
 
+from . import collectives
 from . import internals as pt
 
-# They give memory that nobody has written yet.
-_EMPTY = frozenset("""empty empty_like empty_strided empty_permuted new_empty new_empty_strided resize_
-    resize_as_""".split())
+# They give memory that nobody has written yet, and ask of what they get its form alone; and those that keep some of it.
+_EMPTY = frozenset("empty empty_like empty_strided empty_permuted new_empty new_empty_strided".split())
+_RESIZE = frozenset(("resize_", "resize_as_"))
 # They write what they are given without reading it; so does whatever writes into an `out`.
 _OVERWRITES = frozenset("""copy_ fill_ zero_ uniform_ normal_ random_ bernoulli_ exponential_ geometric_ cauchy_
     log_normal_ _foreach_zero_ _foreach_copy_""".split())
@@ -17,33 +18,57 @@ _NOT_ALONE = ("from_file", "record_stream", "set_", "print")
 
 
 class Op(object):
-    """name; kind, as definitions have it; is_view: are its results other views of what it gets; overwrites; is_later:
-    is what it gives there only later, when somebody has written it, or other processes have sent it?"""
+    """name; kind, as definitions have it; is_view: are its results other views of what it gets; is_empty: does it give
+    memory that nobody has written; is_later: is what it gives there only later, when somebody has written it, or other
+    processes have sent it?"""
 
     def __init__(self, function):
         schema = function._schema
         self.name = str(function)
         base = schema.name.partition("::")[2]
         self.kind = "random" if torch.Tag.nondeterministic_seeded in function.tags else "op"
-        self.is_later = base in _EMPTY or schema.name.startswith("c10d")
-        self._written = [(number, one.name, bool(one.kwarg_only)) for number, one in enumerate(schema.arguments)
+        self.is_empty = base in _EMPTY | _RESIZE
+        self.is_later = self.is_empty or collectives.is_one(schema)
+        places = [(number, one.name, bool(one.kwarg_only)) for number, one in enumerate(schema.arguments)]
+        self._written = [place for place, one in zip(places, schema.arguments)
                          if one.alias_info is not None and one.alias_info.is_write]
         if base == "set_":  # it shows other memory through the same tensor
             self._written = []
-        self.overwrites = base in _OVERWRITES | _EMPTY or any(kwarg for _, _, kwarg in self._written)
+        self._unread = self._written if base in _OVERWRITES or any(kwarg for _, _, kwarg in self._written) else \
+            places if base in _EMPTY else []
+        if collectives.is_one(schema):
+            self._written = [one for one in places if collectives.writes(base, one[1])]
+            self._unread = [one for one in places if collectives.leaves_unread(base, one[1])]
+        self._from_root = base == "broadcast_"
         self.is_view = not self._written and any(one.alias_info is not None for one in schema.returns)
 
     def written(self, args, kwargs):
         """The tensors that it writes in place."""
-        found = [kwargs.get(name) if name in kwargs else args[number] if number < len(args) and not kwarg else None
-                 for number, name, kwarg in self._written]
-        return list(pt.tensors_in(found))
+        return _at(self._written, args, kwargs)
+
+    def unread(self, args, kwargs):
+        """The tensors that it gets, and whose content it does not ask for."""
+        if self._from_root and not collectives.is_root(args):
+            return self.written(args, kwargs)
+        return _at(self._unread, args, kwargs)
 
     def given(self, args, kwargs, result):
         """The tensors that it has given: what it has written in place, then what is new."""
         written = self.written(args, kwargs)
+        new = pt.tensors_in(result)
+        if not written:
+            return new
         mine = {id(one) for one in written}
-        return written + [one for one in pt.tensors_in(result) if id(one) not in mine]
+        return written + [one for one in new if id(one) not in mine]
+
+
+def _at(places, args, kwargs):
+    """The tensors among these arguments."""
+    if not places:
+        return []
+    found = [kwargs.get(name) if name in kwargs else args[number] if number < len(args) and not kwarg else None
+             for number, name, kwarg in places]
+    return pt.tensors_in(found)
 
 
 class Ops(object):

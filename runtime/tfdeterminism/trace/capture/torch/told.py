@@ -2,37 +2,60 @@
 
 import torch
 
-from .. import digest, frames
+from .. import digest, frames, tasks
 from ..eager_keys import Who
 from . import digests
 
+_ASIDE = 32  # keys
+
+
+class _Chain(object):
+    """What was told in a step. last: key of the latest, or none; aside: keys of what stands beside the chain."""
+
+    def __init__(self, step):
+        self.step, self.last, self.digest, self.aside = step, [], 0, []
+
 
 class Told(object):
-    """All of one step is one chain: each record holds what was told before it, too."""
+    """All of one step is one chain, and all of one task: each record holds what was told before it, too."""
 
     def __init__(self, recorder, memories, wrappers):
         self._recorder, self._memories = recorder, memories
-        self._step, self._last, self._digest = -1, [], 0
+        self._main = _Chain(-1)
         for name in ("numpy", "tolist", "__array__"):
             wrappers.wrap(torch.Tensor, name, self._handed_out)
 
     def keys(self):
         """Of the latest that was told in this step."""
-        return list(self._last) if self._step == self._recorder.steps.number else []
+        mine, own = self._of_step(), self._chain()
+        return mine.last + mine.aside + (own.last + own.aside if own is not mine else [])
 
     def number(self, key, value):
         """An op has given a number. key: its output's id."""
         self._emit(key, digest.of_bytes(repr(value).encode("utf-8")))
 
     def _emit(self, key, value):
-        if self._step != self._recorder.steps.number:
-            self._step, self._last, self._digest = self._recorder.steps.number, [], 0
-        for before in self._last:
+        chain = self._chain()
+        for before in chain.last:
             if before != key:
                 self._recorder.eager.feed(key, before)
-        self._digest = digest.of_bytes("{:016x}{:016x}".format(self._digest, value).encode("ascii"))
-        self._recorder.emit_one(key, self._digest)
-        self._last = [key]
+        chain.digest = digest.of_bytes("{:016x}{:016x}".format(chain.digest, value).encode("ascii"))
+        self._recorder.emit_one(key, chain.digest)
+        chain.last = [key]
+        if chain is not self._main:  # who waits for the task may be given it
+            self._beside(self._of_step(), key)
+
+    def _beside(self, chain, key):
+        chain.aside = [one for one in chain.aside if one != key][-_ASIDE:] + [key]
+
+    def _chain(self):
+        task = tasks.current()
+        return self._of_step() if task is None else task.state.setdefault("told", _Chain(-1))
+
+    def _of_step(self):
+        if self._main.step != self._recorder.steps.number:
+            self._main = _Chain(self._recorder.steps.number)
+        return self._main
 
     def _handed_out(self, original, tensor, *args, **kwargs):
         """NumPy may write into this memory, too, from now on."""
@@ -47,9 +70,19 @@ class Told(object):
         value = digests.of(tensor)
         if memory is None or not memory.keys or value is None:
             return
+        if memory.is_nobodys:  # NumPy is to write it
+            memory.unwatched = True
+            return
         stack = frames.of_caller()
         nth = self._recorder.eager.nth("told", tuple(stack[0][:2]) if stack else ())
-        key = self._recorder.eager.key("Tensor.numpy", stack, 0, Who("", 0, "", 0), memory.keys, nth, kind="op")
+        key = self._recorder.eager.key("Tensor.numpy", stack, 0, Who(tasks.thread_name(), 0, "", 0),
+                                       memory.keys, nth, kind="op")
+        read = memory.read(tensor, self._recorder.eager)
         memory.unwatched = True
-        memory.changed(tensor)
-        self._emit(key, value)
+        if memory.unwritten is None:
+            self._emit(key, value)
+        else:  # what nobody has written is not to spoil what is told after it
+            if read is not None:
+                self._recorder.emit_one(read[0], read[1], digest.of_shape(tensor.shape))
+            self._recorder.emit_one(key, value)
+            self._beside(self._chain(), key)

@@ -1,0 +1,113 @@
+"""What a pool of threads is given to do. Which of its threads takes which task is chance, and so is which is done
+first: what a task does is recorded under the name of the task, by the order in which they were handed in.
+"""
+
+import threading
+
+from ...wrap import Wrappers
+
+_local = threading.local()
+
+
+class Task(object):
+    """label: its name; counts: how often what was done in it; state: what else is known of it."""
+
+    def __init__(self, label):
+        self.label = label
+        self.counts, self.state = {}, {}
+
+
+def current():
+    """The Task that this thread does, or None."""
+    return getattr(_local, "task", None)
+
+
+def thread_name():
+    """What this thread is called in a trace: as its task; the main one, and a framework's own, have no name."""
+    task, thread = current(), threading.current_thread()
+    if task is not None:
+        return task.label
+    plain = thread is threading.main_thread() or isinstance(thread, threading._DummyThread)
+    return "" if plain else thread.name
+
+
+def named(name):
+    """The name of a value that is no op's, with that of the task which has made it."""
+    task = current()
+    return name if task is None else "{} of {}".format(name, task.label)
+
+
+def _task(label, function):
+    """The function, as a task of that name; the function alone where it has none."""
+    if label is None:
+        return function
+
+    def run(*args, **kwargs):
+        before, _local.task = current(), Task(label)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _local.task = before
+
+    return run
+
+
+class Tasks(object):
+    """recording: a recording.Recording, whose recorder counts the tasks of a step."""
+
+    def __init__(self, recording):
+        self._recording = recording
+        self._wrappers = Wrappers()
+
+    def wanted(self):
+        """{module: what is to be called with it when it is imported}."""
+        return {"concurrent.futures.thread": self._watch_futures, "multiprocessing.pool": self._watch_pools}
+
+    def close(self):
+        self._wrappers.undo()
+
+    def _label(self, pool):
+        """Of the next task that is handed in to pools of this name in this step, or in this task; None where nothing is
+        recorded."""
+        recorder, above = self._recording.recorder, current()
+        if recorder is None or not recorder.active:
+            return None
+        label = "task {} of {}".format(recorder.eager.nth("task", pool), pool)
+        return label if above is None else "{} in {}".format(label, above.label)
+
+    def _watch_futures(self, module):
+        self._wrappers.wrap(module.ThreadPoolExecutor, "submit", self._submit)
+
+    def _submit(self, original, executor, *args, **kwargs):
+        if args:  # else it says by itself what is wrong
+            args = (_task(self._label(type(executor).__name__), args[0]),) + args[1:]
+        return original(executor, *args, **kwargs)
+
+    def _watch_pools(self, module):
+        def apply_async(original, pool, func, *args, **kwargs):
+            label = self._label("ThreadPool") if isinstance(pool, module.ThreadPool) else None
+            return original(pool, _task(label, func), *args, **kwargs)
+
+        def elements(original, pool, func, iterable, *args, **kwargs):
+            label = self._label("ThreadPool") if isinstance(pool, module.ThreadPool) else None
+            if label is not None:
+                func, iterable = _of_elements(label, func, module.starmapstar in args), _numbered(iterable)
+            return original(pool, func, iterable, *args, **kwargs)
+
+        self._wrappers.wrap(module.Pool, "apply_async", apply_async)
+        for name in ("_map_async", "imap", "imap_unordered"):
+            self._wrappers.wrap(module.Pool, name, elements)
+
+
+def _of_elements(label, function, unpacked):
+    """A function of an element with its number, each a task. unpacked: is an element what is to be unpacked?"""
+    def task(number):
+        return _task(label.replace(" of ", ".{} of ".format(number), 1), function)
+
+    if unpacked:
+        return lambda number, element: task(number)(*element)
+    return lambda numbered: task(numbered[0])(numbered[1])
+
+
+def _numbered(iterable):
+    return list(enumerate(iterable)) if hasattr(iterable, "__len__") else enumerate(iterable)

@@ -1,0 +1,113 @@
+"""The digest of values: whatever changes in many bytes changes it, and it is the same in every Python and NumPy."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy
+import pytest
+from forks import environ
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from numpy.typing import NDArray
+
+from tfdeterminism.trace.capture import digest
+
+BLOCK = digest._BLOCK * 8
+SIZES = (digest.SMALL - 8, digest.SMALL, digest.SMALL + 5, 3 * digest.SMALL, BLOCK - 8, BLOCK, BLOCK + 8, 2 * BLOCK + 3)
+MANY = settings(max_examples=150, deadline=None)
+seeds, places = some.integers(0, 1 << 30), some.integers(0, 1 << 30)
+
+
+def drawn(seed: int, size: int) -> bytearray:
+    """Bytes of three kinds: any, zeros, and the same again and again."""
+    kind = seed % 3
+    return bytearray(numpy.random.RandomState(seed).bytes(size) if kind == 0 else size * (b"\0", b"\7")[kind - 1])
+
+
+def of(data: bytes | bytearray) -> int:
+    return digest.of_bytes(bytes(data))
+
+
+@MANY
+@given(seeds, some.sampled_from(SIZES), places, some.integers(1, 255))
+def test_one_byte_that_changes_shows(seed: int, size: int, place: int, change: int) -> None:
+    data = drawn(seed, size)
+    before = of(data)
+    data[place % size] ^= change
+    assert of(data) != before
+
+
+@MANY
+@given(seeds, some.sampled_from(SIZES), places, places, some.sampled_from((1, 2, 4, 8, 4096)))
+def test_two_elements_that_are_exchanged_show(seed: int, size: int, one: int, other: int, width: int) -> None:
+    data = drawn(seed, size)
+    first, second = (place % (size // width) * width for place in (one, other))
+    data[first] ^= 1
+    left, right = data[first : first + width], data[second : second + width]
+    before = of(data)
+    data[first : first + width], data[second : second + width] = right, left
+    assert (of(data) != before) == (left != right)
+
+
+@MANY
+@given(seeds, some.sampled_from(SIZES), some.integers(1, 64), some.integers(1, 3000))
+def test_length_and_place_show(seed: int, size: int, more: int, by: int) -> None:
+    data = drawn(seed, size)
+    assert of(data + more * b"\0") != of(data)
+    data[size // 2] ^= 1
+    assert of(data[by:] + data[:by]) != of(data)
+
+
+@pytest.mark.parametrize("kind", ["<f8", "<f4", "<f2"])
+@pytest.mark.parametrize("value", [0.0, 1.0, 0.1])
+def test_no_two_signs_cancel_out(kind: str, value: float) -> None:
+    array = numpy.full(digest.SMALL, value, kind)
+    pairs = list(itertools.combinations([0, 1, 2, 3, 64, 65, 4096, 8190, 8191], 2))
+    assert len({digest.of_array(array), *(flipped(array, *pair) for pair in pairs)}) == len(pairs) + 1
+
+
+def flipped(array: NDArray[numpy.floating], *places: int) -> int:
+    changed = array.copy()
+    changed[list(places)] *= -1.0
+    return digest.of_array(changed)
+
+
+def test_many_sums_of_sparse_changes_are_all_different() -> None:
+    """As a linear sum with few bits would have it by the hundred: two bits anywhere, of a block of equal words."""
+    seen, random = set(), numpy.random.RandomState(1)
+    for _ in range(20_000):
+        words = numpy.zeros(1024, numpy.uint64)
+        words[random.choice(1024, 2, replace=False)] = numpy.uint64(1) << random.choice([63, 62, 31, 32], 2).astype(
+            "u8"
+        )
+        seen.add((digest._sum(words), words.tobytes()))
+    assert len({total for total, _ in seen}) == len(seen)
+
+
+def test_types_rows_and_unsound_numbers_show() -> None:
+    zeros = [numpy.zeros(digest.SMALL, kind) for kind in ("<f4", "<i4", "<u4")]
+    rows = numpy.arange(1 << 16, dtype=numpy.float32).reshape(256, 256)
+    unsound = numpy.full(1 << 14, numpy.nan, numpy.float64)
+    other = unsound.copy()
+    other.view(numpy.uint64)[77] ^= numpy.uint64(1)
+    every = [*zeros, -zeros[0], rows, rows[::-1], rows.T, numpy.roll(rows, 1, 1), unsound, other]
+    assert len({digest.of_array(one) for one in every}) == len(every)
+
+
+@pytest.mark.tensorflow
+def test_it_is_the_same_in_an_old_python_and_numpy(tf_python: Callable[[str], Path]) -> None:
+    words = (
+        "import numpy; from tfdeterminism.trace.capture import digest;"
+        " data = numpy.arange(100003, dtype='<i4') * 7777;"
+        " print([digest.of_array(data[:count]) for count in (3, 3000, 40000, 100003)])"
+    )
+    found = [
+        subprocess.run([python, "-W", "error", "-c", words], env=environ(), capture_output=True, text=True, check=True)
+        for python in (tf_python("tf1.14"), sys.executable)
+    ]
+    assert found[0].stdout == found[1].stdout

@@ -1,0 +1,79 @@
+"""Tasks of pools are called by the order in which they are handed in, whoever of the threads takes them."""
+
+from __future__ import annotations
+
+import concurrent.futures.thread
+import multiprocessing.pool
+import threading
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tfdeterminism.trace.capture import tasks
+from tfdeterminism.trace.capture.definitions import Definitions
+from tfdeterminism.trace.capture.eager_keys import EagerKeys
+
+
+@pytest.fixture
+def recorder() -> Iterator[Any]:
+    """Of a recording that watches the pools."""
+    lock = threading.RLock()
+    made = SimpleNamespace(active=True, eager=EagerKeys(lock, Definitions(lock)))
+    watched = tasks.Tasks(SimpleNamespace(recorder=made))
+    modules = {"concurrent.futures.thread": concurrent.futures.thread, "multiprocessing.pool": multiprocessing.pool}
+    for name, watch in watched.wanted().items():
+        watch(modules[name])
+    yield made
+    watched.close()
+
+
+def name_and(value: int, label: str = "", function: int = 0) -> tuple[str, int]:
+    time.sleep(0.02 * (value % 3))  # the later ones are done sooner
+    return tasks.thread_name(), value + len(label) + function
+
+
+def test_of_an_executor(recorder: Any) -> None:
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(name_and, 2 - number, label="x", function=1) for number in range(3)]
+        found = [one.result() for one in asked]
+        assert found == [(f"task {number} of ThreadPoolExecutor", 4 - number) for number in range(3)]
+        assert [name for name, _ in pool.map(name_and, range(2))] == [f"task {n} of ThreadPoolExecutor" for n in (3, 4)]
+        recorder.eager.step_ended()
+        assert pool.submit(name_and, 0).result()[0] == "task 0 of ThreadPoolExecutor"
+    assert tasks.thread_name() == ""
+
+
+def test_of_a_pool_of_threads(recorder: Any) -> None:
+    with multiprocessing.pool.ThreadPool(3) as pool:
+        every = [pool.map(name_and, [2, 1]), list(pool.imap(name_and, iter([2, 1]), 2)),
+                 sorted(pool.imap_unordered(name_and, [2, 1])), pool.starmap(name_and, [(2, "x", 1), (1, "x")]),
+                 [pool.apply(name_and, (2,), {"label": "x"}), pool.apply_async(name_and, [1]).get()]]  # fmt: skip
+    for call, found in enumerate(every[:4]):
+        assert [name for name, _ in found] == [f"task {call}.{number} of ThreadPool" for number in range(2)]
+    assert [[value for _, value in found] for found in every] == [[2, 1], [2, 1], [2, 1], [4, 2], [3, 1]]
+    assert [name for name, _ in every[4]] == ["task 4 of ThreadPool", "task 5 of ThreadPool"]
+
+
+def test_a_task_of_a_task_and_what_it_counts(recorder: Any) -> None:
+    def outer(_: int) -> list[Any]:
+        inner = [pool.submit(name_and, 0).result()[0] for _ in range(2)]
+        return [*inner, recorder.eager.nth("op"), recorder.eager.nth("op")]
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for number, found in enumerate(pool.map(outer, range(2))):
+            inside = [f"task {n} of ThreadPoolExecutor in task {number} of ThreadPoolExecutor" for n in range(2)]
+            assert found == [*inside, 0, 1]
+    assert recorder.eager.nth("op") == 0
+
+
+def test_processes_and_what_is_not_recorded_are_left_alone(recorder: Any) -> None:
+    with multiprocessing.get_context("fork").Pool(1) as processes:
+        assert processes.map(abs, [-1, -2]) == [1, 2]
+    recorder.active = False
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        assert pool.submit(tasks.current).result() is None
+        with pytest.raises(TypeError):
+            pool.submit()  # type: ignore[call-arg]
