@@ -98,9 +98,21 @@ def test_compiled_is_a_column_of_its_own_and_none_of_the_others_marks() -> None:
     assert made.compiled == "none ✗ 20/20; UDA ✓ 0/20 (≤ 14%)"
     found = [text for kind, text in made.disagreements("UDA") if kind == "compiled"]
     assert found == [
-        "compiled by torch.compile it differs on a CPU; op by op it does not",
-        "op by op it raises on a CPU under UDA; compiled by torch.compile it does not",
+        "compiled by torch.compile it differs on a CPU; op by op it was not seen to",
+        "op by op it raises on a CPU under UDA; compiled by torch.compile it was not seen to",
     ]
+
+
+def test_what_compiles_away_a_difference_is_no_disagreement() -> None:
+    made = row(cell("none", (FIRST, "none", "differs"), (COMPILED, "none", "equal")), Cell(Verdict.BLANK))
+    assert not [kind for kind, _ in made.disagreements("UDA") if kind == "compiled"]
+
+
+def test_what_only_happens_compiled_is_said_so() -> None:
+    seen = [(FIRST, "none", "equal"), (COMPILED, "none", "differs")]
+    assert ways.only_compiled(cell("none", *seen)) == " when compiled"
+    assert ways.only_compiled(cell("none", *seen, (HALF, "none", "differs"))) == ""
+    assert ways.only_compiled(cell("none", (FIRST, "none", "differs"))) == ""
 
 
 @pytest.mark.parametrize("observation", ["unsupported", "crashed", "equal"])

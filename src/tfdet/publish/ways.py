@@ -24,6 +24,11 @@ def compiled(cell: Cell | None) -> Cell:
     return cell.ways.get(COMPILED, _NOTHING) if cell else _NOTHING
 
 
+def only_compiled(cell: Cell) -> str:
+    """` when compiled`, where op by op its verdict is another."""
+    return " when compiled" if cell.verdict is compiled(cell).verdict is not eager(cell).verdict else ""
+
+
 def dtypes(op: Op, cell: Cell | None) -> dict[str, Cell]:
     """By dtype, those that ran op by op."""
     if cell is None or not cell.ways:
@@ -59,14 +64,13 @@ def apart(op: Op, cell: Cell, verdict: Verdict) -> str:
 
 
 def unlike(alone: Verdict, whole: Verdict) -> Iterator[str]:
-    """What an op does compiled (whole) and not op by op (alone), or the other way round; {where} is left open."""
+    """What an op does compiled (whole) and not op by op (alone), and where it refuses no more; {where} is left open."""
     if whole is alone or {whole, alone} & _SILENT:
         return
-    for verdict, does in DOES.items():
-        if whole is verdict:
-            yield f"compiled by torch.compile it {does} {{where}}; op by op it does not"
-        elif alone is verdict:
-            yield f"op by op it {does} {{where}}; compiled by torch.compile it does not"
+    if whole in DOES:
+        yield f"compiled by torch.compile it {DOES[whole]} {{where}}; op by op it was not seen to"
+    elif alone is Verdict.RAISES:
+        yield "op by op it raises {where}; compiled by torch.compile it was not seen to"
 
 
 def coverage(rows: Sequence[tuple[Op, Cell | None]]) -> Iterator[tuple[str, int, list[tuple[str, int]]]]:
