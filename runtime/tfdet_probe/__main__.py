@@ -76,7 +76,8 @@ def _run(plan, place, journal, arguments):
     from .core.plugin import CaseFailed, Options, Suite
     often = Run(arguments.repeats, arguments.relaunches, arguments.timeout, arguments.memory)
     options = Options(often, arguments.source, arguments.solution, arguments.minutes,
-                      device.in_company if arguments.contention is None else arguments.contention, arguments.anywhere)
+                      device.in_company if arguments.contention is None else arguments.contention, arguments.anywhere,
+                      arguments.case)
     progress = report.Progress(sys.stderr)
     suite = Suite(plan, place, options, journal, progress)
     try:
@@ -127,6 +128,8 @@ def _parse(argv):
     parser.add_argument("--source", action="append", help="only this source; may be given again")
     parser.add_argument("--solution", action="append",
                         help="only this solution and its control; may be given again")
+    parser.add_argument("--case", action="append", metavar="PATTERN",
+                        help="only cases of such a name, * for anything: *-compiled; may be given again")
     parser.add_argument("--repeats", type=_times, default=RUN.repeats,
                         help="repeats in one process (default %(default)s)")
     parser.add_argument("--relaunches", type=_times, default=RUN.relaunches,

@@ -29,6 +29,10 @@ def run_options(parser):
     parser.add_argument(
         "--solution", action="append", metavar="KEY", help="only this solution, and its control; may be given again"
     )
+    parser.add_argument(
+        "--case", action="append", metavar="PATTERN",
+        help="only cases of such a name, * for anything: '*-compiled'; may be given again"
+    )
     parser.add_argument("--minutes", type=positive, help="begin no case after so many minutes; run again to go on")
     parser.add_argument("--repeats", type=int, help=usually("repeats in one process", "repeats"))
     parser.add_argument("--relaunches", type=int, help=usually("fresh processes", "relaunches"))

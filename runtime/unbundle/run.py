@@ -57,6 +57,8 @@ def probe_arguments(options, started):
         arguments += ["--source", source]
     for solution in options.solution or []:
         arguments += ["--solution", solution]
+    for case in options.case or []:
+        arguments += ["--case", case]
     if options.no_contention:
         arguments.append("--no-contention")
     if options.minutes:

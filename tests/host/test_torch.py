@@ -41,6 +41,7 @@ def run(project: Project, out: Path, *arguments: str) -> dict[tuple[str, str, st
 def test_an_op_of_the_samples_is_a_source(torch_python: Path, checkout: Project, tmp_path: Path) -> None:
     ops_of = ("torch-put", "torch-eq", "torch-jiterator-unary")
     chosen = [word for op in ops_of for word in ("--source", op)] + ["--solution", "UDA"]
+    chosen += ["--case", "samples-?*ward-eager", "--case", "large-*-eager"]
     found = run(checkout, tmp_path / "records.jsonl", *chosen)
     forward, backward = "samples-forward-eager", "samples-backward-eager"
     observed = {key: record.observation for key, record in found.items() if key[1] in (forward, backward)}
@@ -86,7 +87,8 @@ def test_gpus_are_hidden_until_the_fork(torch_python: Path, checkout: Project) -
 def test_a_sum_that_threads_share_is_deterministic_by_the_switch(
     torch_python: Path, checkout: Project, tmp_path: Path
 ) -> None:
-    found = run(checkout, tmp_path / "records.jsonl", "--source", "torch-dunder-getitem", "--solution", "UDA")
+    found = run(checkout, tmp_path / "records.jsonl", "--source", "torch-dunder-getitem", "--solution", "UDA",
+                "--case", "large-*-eager")  # fmt: skip
     assert found["torch-dunder-getitem", "large-getitem-backward-eager", "UDA"].observation == "equal"
     assert found["torch-dunder-getitem", "large-getitem-backward-eager", "none"].observation in ("equal", "differs")
 
@@ -135,10 +137,14 @@ def test_the_data_agree_with_the_wheel(torch_python: Path, checkout: Project) ->
 def test_host_and_environment_call_the_cases_alike(checkout: Project) -> None:
     """The host reads the names from data, and never imports a framework."""
     cases = current_cases(checkout).by_hash
-    found = {source: keys for (source, _), keys in cases.items() if source == "torch-t" and keys}
-    assert found == {"torch-t": frozenset({("samples-backward-eager", "eager")})} or found == {
-        "torch-t": frozenset({("samples-forward-eager", "eager")})
-    }
+    found = {case for (source, _), keys in cases.items() if source == "torch-t" for case in keys or ()}
+    dtypes = ("float64", "bfloat16", "float16", "complex64", "int64")
+    small = {(case, mode) for case, mode in found if not case.startswith("large-")}
+    assert small == {
+        ("samples-forward-eager", "eager"), ("samples-backward-eager", "eager"),
+        ("largest-sample-compiled", "compiled"),
+        *((f"samples-in-{dtype}-eager", "eager") for dtype in dtypes),
+    }  # fmt: skip
     sources = load_matrix(checkout.matrix).of("torch").sources
     assert {source for source, _ in cases if source.startswith("torch-")} == set(sources)
 
@@ -190,6 +196,82 @@ import torch
 from tfdet_probe.frameworks.torch import values
 print(values.arrays([torch._efficientzerotensor((2,))])[0].tolist())
 """
+
+
+@pytest.mark.tensorflow
+def test_an_op_runs_in_other_dtypes_and_compiled(torch_python: Path, checkout: Project, tmp_path: Path) -> None:
+    """Those that it takes alone; compiled means whole: what torch.compile cannot take is unsupported, and why."""
+    ops_of = ("torch-bitwise-not", "torch-index-put", "torch-jiterator-unary")
+    chosen = [word for op in ops_of for word in ("--source", op)] + ["--solution", "none"]
+    found = run(checkout, tmp_path / "records.jsonl", *chosen, "--case", "samples-in-*", "--case", "largest-*")
+    observed = {(source, case): record.observation for (source, case, _), record in found.items()}
+    dtypes = {case: observation for (source, case), observation in observed.items() if source == "torch-index-put"}
+    taken = next(op.dtypes for op in ops.load_ops(checkout.matrix, "torch")[KEY].ops if op.key == "index-put")
+    assert set(taken) == {"float64", "bfloat16", "float16", "complex64", "int64"}
+    cases = ["largest-sample-compiled", *(f"samples-in-{dtype}-eager" for dtype in taken)]
+    assert dtypes == dict.fromkeys(cases, "equal")
+    assert not [case for source, case in observed if source == "torch-bitwise-not" and "float" in case]
+    lame = found["torch-jiterator-unary", "largest-sample-compiled", "none"]
+    assert lame.observation == "unsupported"
+    assert lame.error is not None and lame.error.message.startswith("torch.compile cannot take it: ")
+    whole = found["torch-index-put", "largest-sample-compiled", "none"]
+    assert (whole.mode, whole.runs, whole.ran_on) == ("compiled", 4, ["CPU:0"])
+
+
+COMPILER = """
+import os, sys, torch
+from tfdet_probe.frameworks.torch import compiled, errors
+os.environ["PATH"] = sys.argv[1]
+try:
+    compiled.start(torch.device(sys.argv[2]))
+except Exception as error:
+    print(type(error).__name__, error)
+else:
+    print("it starts")
+"""
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(
+    ("path", "device", "said"),
+    [
+        ("/usr/bin:/bin", "cpu", "it starts"),
+        ("/nowhere", "cpu", "Unsupported torch.compile needs a C++ compiler, and there is none"),
+        ("/usr/bin:/bin", "cuda", "Unsupported torch.compile needs Triton, and there is none"),
+    ],
+)
+def test_where_nothing_can_be_compiled_it_says_why(
+    torch_python: Path, checkout: Project, path: str, device: str, said: str
+) -> None:
+    if said == "it starts" and not shutil.which("g++", path=path):
+        pytest.skip("no C++ compiler here")
+    assert inside(torch_python, checkout, COMPILER, path, device) == said
+
+
+ANEW = """
+import os, torch
+from tfdet_probe.frameworks.torch import compiled
+folder = compiled.load()
+seen = []
+for _ in range(2):
+    read, write = os.pipe()
+    if not os.fork():
+        told = compiled.start(torch.device("cpu"))
+        torch.compile(lambda x: (x * 2).sum(), fullgraph=True)(torch.ones(40, 40))
+        os.write(write, repr(sorted(set(told))).encode())
+        os._exit(0)
+    os.wait()
+    seen.append(os.read(read, 1000).decode())
+print(seen)
+"""
+
+
+@pytest.mark.tensorflow
+def test_each_process_compiles_anew(torch_python: Path, checkout: Project) -> None:
+    """What the first one decided is not handed to the second: it would be no fresh process."""
+    if not shutil.which("g++"):
+        pytest.skip("no C++ compiler here")
+    assert inside(torch_python, checkout, ANEW) == str(["[('mul', 'CPU:0'), ('sum', 'CPU:0')]"] * 2)
 
 
 @pytest.mark.tensorflow

@@ -1,5 +1,6 @@
 """The pytest plugin: @case functions become test items, test items become records."""
 
+import fnmatch
 import os
 import shutil
 import tempfile
@@ -51,9 +52,11 @@ class Options(object):
 
     often: see defaults.Run.  minutes: after which no case is begun, None for no end.  contention: see launch.run_case.
     anywhere: a case that another machine has run under all of its solutions is not run again.
+    cases: patterns, of which the name of a case has to match one; none: each does.
     """
 
-    def __init__(self, often=RUN, sources=None, solutions=None, minutes=None, contention=False, anywhere=False):
+    def __init__(self, often=RUN, sources=None, solutions=None, minutes=None, contention=False, anywhere=False,
+                 cases=None):
         self.repeats = often.repeats
         self.relaunches = often.relaunches
         self.limits = launch.Limits(often.seconds, often.mebibytes)
@@ -62,6 +65,7 @@ class Options(object):
         self.minutes = minutes
         self.contention = contention
         self.anywhere = anywhere
+        self.cases = cases or ["*"]
 
 
 class Suite(object):
@@ -155,6 +159,8 @@ class Suite(object):
 
     def _items(self, collector, family):
         for case in family.cases(self.place.framework.modes):
+            if not any(fnmatch.fnmatchcase(case.key, pattern) for pattern in self.options.cases):
+                continue
             for cell in self._cells.get(case.source, []):
                 yield CaseItem.from_parent(collector, name="{}[{}]".format(case.key, cell["solution"]), suite=self,
                                            case=case, cell=cell)
@@ -180,6 +186,7 @@ class Suite(object):
                 self._judge_again(found, item.cell)
         items[:] = sorted((item for item in items if item not in done), key=_rank)
         self.total = len(items)
+        self.place.framework.before_fork({item.case.mode for item in items if isinstance(item, CaseItem)})
         if done:
             config.hook.pytest_deselected(items=done)
 

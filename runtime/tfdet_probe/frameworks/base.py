@@ -33,6 +33,10 @@ class Framework(object):
         # type: () -> None
         """Called once before anybody imports the framework, in the process that the cases are forked from."""
 
+    def before_fork(self, modes):
+        # type: (Iterable[str]) -> None
+        """Called once after the import, with the modes of all cases that are to run."""
+
     def started(self):
         # type: () -> bool
         """Does its runtime run in this process?  Whatever starts before the fork is shared by all cases."""

@@ -34,6 +34,10 @@ def run(
         list[str] | None,
         typer.Option(metavar="KEY", help="only this solution, and its control", autocompletion=solutions),
     ] = None,
+    case: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="only cases of such a name, such as '*-compiled' (again: several)"),
+    ] = None,
     repeats: Annotated[int, typer.Option(min=1, max=MOST, help="repeats in one process")] = RUN.repeats,
     relaunches: Annotated[int, typer.Option(min=1, max=MOST, help="fresh processes")] = RUN.relaunches,
     timeout: Annotated[float, typer.Option(min=1, max=LONGEST, help="seconds for one process of a case")] = RUN.seconds,
@@ -51,8 +55,8 @@ def run(
     for key in env:
         matrix.environment(key)
     selection = Selection(
-        device=device, sources=tuple(source or ()), solutions=tuple(solution or ()), repeats=repeats,
-        relaunches=relaunches, timeout=timeout, memory=memory,
+        device=device, sources=tuple(source or ()), solutions=tuple(solution or ()), cases=tuple(case or ()),
+        repeats=repeats, relaunches=relaunches, timeout=timeout, memory=memory,
     )  # fmt: skip
     codes = []
     for key in env:

@@ -22,13 +22,14 @@ from tfdet_common.variables import CALLERS
 class Selection:
     """What of the suite to run, where, and how often.
 
-    sources, solutions: none named means all.  timeout: seconds, memory: MiB, both for one process
-    of one case.  anywhere: what another machine finished in the same journal is not run again.
+    sources, solutions, cases: none named means all; cases are patterns of names.  timeout: seconds, memory: MiB, both
+    for one process of one case.  anywhere: what another machine finished in the same journal is not run again.
     """
 
     device: str = GPU  # as `--device` calls it
     sources: tuple[str, ...] = ()
     solutions: tuple[str, ...] = ()
+    cases: tuple[str, ...] = ()
     repeats: int = RUN.repeats
     relaunches: int = RUN.relaunches
     timeout: float = RUN.seconds
@@ -44,6 +45,8 @@ class Selection:
             arguments += ["--source", source]
         for solution in self.solutions:
             arguments += ["--solution", solution]
+        for case in self.cases:
+            arguments += ["--case", case]
         return arguments
 
 

@@ -19,7 +19,7 @@ from tfdet.matrix.models import Model, Text
 Kind = Literal[
     "tolerance", "gradient", "documentation",
     "differs", "differs-under", "raises", "no-error", "alert-unlisted", "alert-against", "alert-missing",
-    "gpu-differs", "gpu-differs-under", "gpu-raises", "gpu-no-error",
+    "gpu-differs", "gpu-differs-under", "gpu-raises", "gpu-no-error", "compiled",
 ]  # fmt: skip
 
 # Where a wheel has files of the repository that are no Python.

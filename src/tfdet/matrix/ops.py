@@ -28,6 +28,7 @@ class Op(Model):
     variant: str = Field(description="which of the entries of that name")
     samples: int = Field(ge=0, description="that the suite takes of it on a processor; 0: there are none")
     dtype: Text
+    dtypes: list[Text] = Field(default_factory=list, description="beside it, those that the suite runs it in; none: nobody asked")
     backward: bool = Field(description="has it a gradient?")
     tolerance: float = Field(ge=0, description="by how much the framework's own gradient tests let two runs differ")
     reached: list[Text] = Field(description="ops of the dispatcher that its first sample runs; none: it raised")

@@ -13,9 +13,9 @@ from tfdet.matrix import alerts, confirmed, ops
 from tfdet.matrix.confirmed import Kind
 from tfdet.matrix.devices import CPU, GPU
 from tfdet.matrix.models import NONE, Device
-from tfdet.publish import audit_tables, refusals
+from tfdet.publish import audit_tables, refusals, ways
 from tfdet.publish.marks import with_numbers
-from tfdet.verdicts.infer import CellKey, Verdict
+from tfdet.verdicts.infer import Cell, CellKey, Verdict
 from tfdet.verdicts.status import Status
 
 
@@ -38,7 +38,8 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """documented: the entries that mean it.  measured: a mark a place.  binary: what its kernels hold.
+    """documented: the entries that mean it.  measured: a mark a place, compiled by nobody, as are the verdicts; cells:
+    all of a place, in each way that it ran.  binary: what its kernels hold.
     refuses: by which names its code does.  held: the entries that some name of that build makes true; None: nobody
     read that build.
     """
@@ -51,6 +52,7 @@ class Row:
     binary: str = ""
     refuses: list[alerts.Meaning] = field(default_factory=list)
     held: frozenset[str] | None = None
+    cells: dict[Place, Cell] = field(default_factory=dict)
 
     @property
     def listed(self) -> bool:
@@ -69,7 +71,18 @@ class Row:
             or bool(self.refuses)
             or Verdict.NONDETERMINISTIC in self.verdicts.values()
             or Verdict.RAISES in self.verdicts.values()
+            or any(ways.compiled(cell).verdict in ways.DOES for cell in self.cells.values())
         )
+
+    @property
+    def dtypes(self) -> str:
+        """Of which the marks of a processor speak, and what each of them showed without any solution."""
+        return ways.shown(ways.dtypes(self.op, self.cells.get(Place(CPU, NONE))))
+
+    @property
+    def compiled(self) -> str:
+        """What it showed on a processor when torch.compile had taken it, under each solution."""
+        return ways.shown({at.solution: ways.compiled(cell) for at, cell in self.cells.items() if at.device == CPU})
 
     @property
     def refusals(self) -> str:
@@ -92,6 +105,7 @@ class Row:
             yield "gradient", "the documentation names its gradient; its gradient tests let no two runs differ"
         for device in dict.fromkeys(place.device for place in self.verdicts):
             yield from self._unlike(device, solution)
+            yield from self._compiled(device, solution)
         if self.held is not None:
             yield from refusals.disagreements(self.documented, self.refuses, self.held)
         if any(_apart(one, other) for one in self.documented for other in self.documented):
@@ -107,15 +121,29 @@ class Row:
         where, nowhere = (f"on {device}", "no GPU") if at.word == GPU else ("on a CPU", "none")
         first, second = self.verdicts.get(at), self.verdicts.get(under)
         if first is Verdict.NONDETERMINISTIC and not says:
-            yield _kind(at, "differs"), f"it differs {where}; the documentation names it for {nowhere}"
+            dtypes = self._dtypes(at, first)
+            yield _kind(at, "differs"), f"it differs {where}{dtypes}; the documentation names it for {nowhere}"
         if second is Verdict.NONDETERMINISTIC:
             against = f"; the documentation says {' and '.join(sorted(says))}" if says else ""
-            yield _kind(at, "differs-under"), f"it differs {where} under {solution}{against}"
+            dtypes = self._dtypes(under, second)
+            yield _kind(at, "differs-under"), f"it differs {where} under {solution}{dtypes}{against}"
         if second is Verdict.RAISES and "raises" not in says:
             told = "says deterministic" if says else f"names it for {nowhere}"
-            yield _kind(at, "raises"), f"it raises {where} under {solution}; the documentation {told}"
+            dtypes = self._dtypes(under, second)
+            yield _kind(at, "raises"), f"it raises {where} under {solution}{dtypes}; the documentation {told}"
         if second in _NO_ERROR and says == {"raises"}:
             yield _kind(at, "no-error"), f"it does not raise {where} under {solution}; the documentation says raises"
+
+    def _dtypes(self, place: Place, verdict: Verdict) -> str:
+        return ways.apart(self.op, self.cells[place], verdict) if place in self.cells else ""
+
+    def _compiled(self, device: str, solution: str) -> Iterator[tuple[Kind, str]]:
+        """Where torch.compile makes another op of it."""
+        for place in (Place(device, NONE), Place(device, solution)):
+            alone, whole = self.verdicts.get(place, Verdict.BLANK), ways.compiled(self.cells.get(place)).verdict
+            for does in ways.unlike(alone, whole):
+                under = f" under {place.solution}" if place.solution != NONE else ""
+                yield "compiled", does.format(where=f"{'on a CPU' if device == CPU else f'on {device}'}{under}")
 
 
 # Verdicts of a device on which an op ran under the lists' solution, and never raised.
@@ -206,6 +234,17 @@ class Join:
         """By device, of the ops that have samples: how many ran, and why the others did not."""
         return {device: Counter(_why(row, device) for row in self.rows).most_common() for device in self.devices}
 
+    @cached_property
+    def more(self) -> list[tuple[str, str, int, list[tuple[str, int]]]]:
+        """Coverage by device and way, beside each op's first dtype: (device, in bfloat16, ops, how many ran, and why
+        the others did not).
+        """
+        return [
+            (device, *found)
+            for device in self.devices
+            for found in ways.coverage([(row.op, row.cells.get(Place(device, NONE))) for row in self.rows])
+        ]
+
     @property
     def tagged(self) -> int:
         return sum("nondeterministic_bitwise" in row.op.tags for row in self.rows)
@@ -223,9 +262,7 @@ def _why(row: Row, device: str) -> str:
     verdict = row.verdicts.get(Place(device, NONE), Verdict.BLANK)
     if not row.op.samples and verdict in (Verdict.BLANK, Verdict.UNSUPPORTED):
         return "no samples in the dtypes that are tried"
-    if verdict is Verdict.BLANK:
-        return "not run yet"
-    return {Verdict.UNSUPPORTED: "unsupported", Verdict.FAILED: "failed", Verdict.STALE: "stale"}.get(verdict, "ran")
+    return ways.ran(verdict)
 
 
 def joins(folder: Path, status: Status, framework: str) -> list[Join]:
@@ -271,15 +308,17 @@ def _join(status: Status, names: ops.Names, read: _Read, key: str, some: ops.Ops
     def row(op: ops.Op) -> Row:
         source = names.prefix + op.key
         cells = {place: status.verdict(CellKey(key, place.device, source, place.solution)) for place in places}
+        alone = {place: ways.eager(cell) for place, cell in cells.items()}
         return Row(
             op,
             source,
             [entry for entry in some.documented if op.key in meant[id(entry)]],
-            [with_numbers(cell) for cell in cells.values()],
-            {place: cell.verdict for place, cell in cells.items()},
+            [with_numbers(cell) for cell in alone.values()],
+            {place: cell.verdict for place, cell in alone.items()},
             _binary(status, key, source),
             [one for one in read.refusing if op.key in one.ops],
             read.held,
+            cells,
         )
 
     return Join(key, names.solution, places, [row(op) for op in some.ops], some, read.readings)

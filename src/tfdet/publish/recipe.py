@@ -8,6 +8,7 @@ from typing import Any
 
 from tfdet.matrix.devices import GPU
 from tfdet.matrix.models import Environment
+from tfdet.publish import ways
 from tfdet.verdicts import known
 from tfdet.verdicts.infer import CellKey, Verdict
 from tfdet.verdicts.status import Status
@@ -87,7 +88,8 @@ def _left(status: Status, key: str) -> Iterator[tuple[str, str, bool]]:
         seen = next((cell for cell in cells if cell.cell.verdict in words), None)
         refused = [cell.key.device for cell in cells if cell.says == "raises"]
         if seen:
-            yield source, f"{words[seen.cell.verdict]} (measured on {seen.key.device})", True
+            does = words[seen.cell.verdict] + ways.only_compiled(seen.cell)
+            yield source, f"{does} (measured on {seen.key.device})", True
         elif refused:
             yield source, f"raises an error on a {refused[0].upper()} (documented)", False
 

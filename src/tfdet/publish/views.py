@@ -11,6 +11,7 @@ from rich.text import Text
 from tfdet.matrix.devices import GPU
 from tfdet.matrix.models import NONE, Environment
 from tfdet.matrix.plan import cells as plan_cells
+from tfdet.publish import ways
 from tfdet.publish.lists import Facts
 from tfdet.publish.marks import SYMBOL
 from tfdet.publish.tables import span
@@ -52,6 +53,7 @@ def verdict_text(cell: Cell) -> Text:
         words += f" 0/{cell.runs} (≤ {cell.bound95:.1%})"
     if cell.verdict in (Verdict.DETERMINISTIC, Verdict.TOO_FEW):
         words += f", {cell.proven} of {cell.cases} cases' control differed"
+    words += ways.beside(cell)
     return Text(words, style=_STYLE.get(cell.verdict, ""))
 
 

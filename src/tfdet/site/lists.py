@@ -80,6 +80,8 @@ def _row(join: Join, row: Row) -> dict[str, Any]:
         **_said(row),
         "measured": measured,
         "marks": row.measured,
+        "dtypes": row.dtypes,
+        "compiled": row.compiled,
         "binary": row.binary,
         "refuses": row.refusals.replace("`", ""),
     }

@@ -117,7 +117,7 @@ class Record(Model):
     device: Device
     source: Key
     case: Key
-    mode: Literal["eager", "function", "session", "jit", "xla", "host"]
+    mode: Literal["eager", "function", "session", "jit", "xla", "compiled", "host"]
     solution: Key
     case_hash: Hash
     observation: Observation

@@ -6,8 +6,8 @@ A cell is (environment, device, source, solution).  Its verdict gathers its sour
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import combinations
 from statistics import median
@@ -17,6 +17,7 @@ import msgspec
 
 from tfdet.matrix.models import NONE
 from tfdet.store.records import Observation
+from tfdet.verdicts.ways import EAGER, FIRST, ways_of
 
 ENOUGH = 20  # equal runs: fewer leave a chance of more than 14 % that the next one differs
 
@@ -98,6 +99,8 @@ class Cell:
     proven, cases: how many cases' own control differed, of how many that ran (a case counts once a machine).
     machines: how many the verdict rests on; agreeing: how many of these say the same by themselves.
     sides: by signer; without any, nobody signed what the verdict rests on.
+    ways: of an op that is run in several dtypes, or compiled, what each of those that ran showed, by its name (see
+    verdicts.ways).  Of no other does the verdict speak.
     """
 
     verdict: Verdict
@@ -109,6 +112,7 @@ class Cell:
     machines: int = 0
     agreeing: int = 0
     sides: tuple[Side, ...] = ()
+    ways: Mapping[str, Cell] = field(default_factory=dict)
 
     @property
     def signed(self) -> bool:
@@ -215,7 +219,8 @@ class Evidence:
             for name, part in sorted(signers.items())
             if name
         )
-        return replace(whole, agreeing=min(agreeing, whole.machines), sides=sides)
+        ways = dict(_ways(key.solution, cases, controls))
+        return replace(whole, agreeing=min(agreeing, whole.machines), sides=sides, ways=ways)
 
 
 _Cases = Mapping[_Place, _Case]
@@ -231,6 +236,16 @@ def _parts(whole: Cell, solution: str, cases: _Cases, controls: _Cases, by: int)
     if len(names) == 1:
         return {names.pop(): whole}
     return {name: _infer(solution, own(cases, name), own(controls, name)) for name in names}
+
+
+def _ways(solution: str, cases: _Cases, controls: _Cases) -> Iterator[tuple[str, Cell]]:
+    """None where all cases were run in the same way: op by op, in the first dtype."""
+    names = {case: ways_of(case) for case, _, _ in cases}
+    found = dict.fromkeys(name for some in names.values() for name in some)
+    if found.keys() <= {EAGER, FIRST}:
+        return
+    for way in found:
+        yield way, _infer(solution, {place: case for place, case in cases.items() if way in names[place[0]]}, controls)
 
 
 def _infer(solution: str, cases: _Cases, controls: _Cases) -> Cell:

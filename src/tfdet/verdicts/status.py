@@ -110,6 +110,10 @@ class StatusCell:
             "signed": self.cell.signed,
             "signers_agreeing": [side.signer for side in self.cell.signers],
             "verified": self.cell.verified,
+            "ways": {
+                way: {"verdict": str(part.verdict), "runs": part.runs, "differed": part.differed}
+                for way, part in self.cell.ways.items()
+            },
             "disagreement": [side.as_json() for side in self.cell.sides] if self.cell.apart else [],
             "audit": self.finding.as_json() if self.finding else None,
         }

@@ -76,3 +76,101 @@ def samples_backward(make, op):
     info = OPS[op]
     return make.samples(lambda device: samples_of(info, device, True),
                         lambda samples: [backward(make, info, sample) for sample in samples])
+
+
+# Beside the first: an op is run in each of these that it takes, forward and, where that has one, its gradient.
+OTHER_DTYPES = ("float64", "bfloat16", "float16", "complex64", "int64")
+
+
+def taking(dtype):
+    """The ops that take it on some device, and are not run in it anyway."""
+    wanted = getattr(torch, dtype)
+    kinds = {key: info.supported_dtypes("cpu") | info.supported_dtypes("cuda") for key, info in OPS.items()}
+    return [key for key in sorted(OPS) if wanted in kinds[key] and dtype_of(OPS[key], "cpu") != wanted]
+
+
+def samples_in(info, device, dtype):
+    kind = torch.device(device).type
+    if dtype not in info.supported_dtypes(kind):
+        raise NotImplementedError("it does not take {} here".format(dtype))
+    found = list(info.sample_inputs(device, dtype, requires_grad=has_gradient(info, kind, dtype)))
+    if not found:
+        raise NotImplementedError("PyTorch ships no sample inputs of it")
+    return found
+
+
+def has_gradient(info, kind, dtype):
+    return info.supports_autograd and dtype in info.supported_backward_dtypes(kind)
+
+
+def both_ways(make, info, call, sample):
+    """What call(input, ...) gives, and its gradient where it has one."""
+    called = call(sample.input, *sample.args, **sample.kwargs)
+    outputs = [tensor for tensor in tensors(sample.output_process_fn_grad(called)) if tensor.requires_grad]
+    inputs = [tensor for tensor in tensors([sample.input, sample.args, sample.kwargs]) if tensor.requires_grad]
+    if not outputs or not inputs:
+        return [called]
+    upstream = [upstream_of(make, tensor) for tensor in outputs]
+    return [called, torch.autograd.grad(outputs, inputs, upstream, allow_unused=True)]
+
+
+def in_dtype(make, op, dtype):
+    info = OPS[op]
+
+    def call(*args, **kwargs):
+        return info.gradcheck_wrapper(info.op, *args, **kwargs)
+
+    def some(device):
+        found = samples_in(info, device, dtype)
+        return found[::1 + (len(found) - 1) // MOST]
+
+    return make.samples(some, lambda samples: [both_ways(make, info, call, sample) for sample in samples])
+
+
+@case("torch-{op}", ops=[".*"], modes=["eager"], op=taking("float64"))
+def samples_in_float64(make, op):
+    return in_dtype(make, op, torch.float64)
+
+
+@case("torch-{op}", ops=[".*"], modes=["eager"], op=taking("bfloat16"))
+def samples_in_bfloat16(make, op):
+    return in_dtype(make, op, torch.bfloat16)
+
+
+@case("torch-{op}", ops=[".*"], modes=["eager"], op=taking("float16"))
+def samples_in_float16(make, op):
+    return in_dtype(make, op, torch.float16)
+
+
+@case("torch-{op}", ops=[".*"], modes=["eager"], op=taking("complex64"))
+def samples_in_complex64(make, op):
+    return in_dtype(make, op, torch.complex64)
+
+
+@case("torch-{op}", ops=[".*"], modes=["eager"], op=taking("int64"))
+def samples_in_int64(make, op):
+    return in_dtype(make, op, torch.int64)
+
+
+@case("torch-{op}", ops=[".*"], modes=["compiled"], op=sorted(OPS))
+def largest_sample(make, op):
+    """To compile takes seconds: of its samples the one with the most elements, in the dtype that the others have."""
+    info = OPS[op]
+    wrapper, function = info.gradcheck_wrapper, info.op
+
+    def call(*args, **kwargs):
+        return wrapper(function, *args, **kwargs)
+
+    whole = torch.compile(call, fullgraph=True)
+
+    def largest(device):
+        dtype = dtype_of(info, torch.device(device).type)
+        if dtype is None:
+            raise NotImplementedError("it takes none of the dtypes that are tried")
+        return [max(samples_in(info, device, dtype), key=elements)]
+
+    return make.samples(largest, lambda samples: [both_ways(make, info, whole, sample) for sample in samples])
+
+
+def elements(sample):
+    return sum(tensor.numel() for tensor in tensors([sample.input, sample.args, sample.kwargs]))

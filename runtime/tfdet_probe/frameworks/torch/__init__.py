@@ -12,11 +12,12 @@ _NO_GPU = {"CUDA_VISIBLE_DEVICES": "", "PYTORCH_NVML_BASED_CUDA_CHECK": "1", "NU
 
 class Adapter(Framework):
     name, title = "torch", "PyTorch"
-    modes = ("eager",)
+    modes = ("eager", "compiled")
 
     def __init__(self):
         self._threads = _threads()
         self._hidden = {}  # type: dict[str, str | None]
+        self._code = None
 
     def before_import(self):
         """Imported here, so that the threads of its pools can be told from those that its import starts.
@@ -35,6 +36,11 @@ class Adapter(Framework):
     def started(self):
         import torch
         return bool(_threads() - self._threads) or torch.cuda.is_initialized()
+
+    def before_fork(self, modes):
+        if "compiled" in modes:
+            from . import compiled
+            self._code = compiled.load()
 
     def describe(self):
         import torch
@@ -73,6 +79,9 @@ class Adapter(Framework):
 
     def classify(self, error):
         return errors.classify(error)
+
+    def said(self, error):
+        return errors.said(error)
 
 
 def _threads():

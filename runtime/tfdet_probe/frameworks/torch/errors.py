@@ -11,4 +11,14 @@ _NO_KERNEL = re.compile(r"not implemented for '|has no attribute '|[Nn]ot (curre
 
 
 def classify(error):
-    return by_words(error, _DETERMINISM, _NO_KERNEL)
+    found = by_words(error, _DETERMINISM, _NO_KERNEL)
+    return "unsupported" if found == "crashed" and _of_compiler(error) else found
+
+
+def said(error):
+    return "torch.compile cannot take it: {}".format(error) if _of_compiler(error) else str(error)
+
+
+def _of_compiler(error):
+    """Is it what torch.compile says of what it cannot take?"""
+    return any(kind.__module__.startswith(("torch._dynamo.", "torch._inductor.")) for kind in type(error).__mro__)

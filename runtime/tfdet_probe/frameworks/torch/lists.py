@@ -20,7 +20,9 @@ _ELSEWHERE = re.compile(r"\A(?!.*(?:CUDA|CPU)).*\b(?:MPS|XPU)\b", re.S)  # devic
 def main(suite):
     sys.path.insert(0, suite)
     ops = importlib.import_module("test_opinfo")
-    found = [_op(ops, key, ops.OPS[key]) for key in sorted(ops.OPS)]
+    taking = {dtype: ops.taking(dtype) for dtype in ops.OTHER_DTYPES}
+    found = [dict(_op(ops, key, ops.OPS[key]), dtypes=[dtype for dtype in ops.OTHER_DTYPES if key in taking[dtype]])
+             for key in sorted(ops.OPS)]
     return {"framework_version": torch.__version__.split("+")[0], "commit": torch.version.git_version, "ops": found,
             "documented": documented(torch.use_deterministic_algorithms.__doc__)}
 

@@ -5,10 +5,11 @@ import random
 import numpy as np
 import torch
 
+from tfdet_probe.core.errors import Unsupported
 from tfdet_probe.core.snapshot import Snapshot
 from tfdet_probe.frameworks.base import Runner
 
-from . import placement, solutions, values
+from . import compiled, placement, solutions, values
 
 _SEED = 20191024  # of samples
 
@@ -17,17 +18,15 @@ def prepare(computation, mode, device, settings):
     """A Runner for this computation in this mode.  device: such as GPU:0.  settings: see core.settings.Settings."""
     if settings.threads:
         torch.set_num_threads(settings.threads)
-    return {"eager": _runner}[mode](computation, device, settings)
-
-
-def _runner(computation, device, settings):
-    runner = _Samples if computation.kind == "samples" else _Eager
-    return runner(computation, torch.device({"CPU": "cpu", "GPU": "cuda"}[device.split(":")[0]]), settings)
+    device = torch.device({"CPU": "cpu", "GPU": "cuda"}[device.split(":")[0]])
+    runner = (_Samples if computation.kind == "samples" else _Eager)(computation, device, settings)
+    return {"eager": lambda runner, device: runner, "compiled": _Compiled}[mode](runner, device)
 
 
 class _Eager(Runner):
     def __init__(self, computation, device, settings):
         self._computation, self._device, self._settings = computation, device, settings
+        self._function = computation.function
         self._inputs = [torch.from_numpy(value).to(device) for value in computation.inputs]
         for number in computation.wrt:
             self._inputs[number].requires_grad_()
@@ -37,7 +36,7 @@ class _Eager(Runner):
         return values.arrays(self._outputs())
 
     def _outputs(self):
-        outputs = values.leaves(self._computation.function(*self._inputs))
+        outputs = values.leaves(self._function(*self._inputs))
         if self._computation.kind != "gradient":
             return outputs
         upstream = [self._upstream(tensor) for tensor in outputs]
@@ -47,8 +46,33 @@ class _Eager(Runner):
         given = self._computation.upstream(tuple(tensor.shape), str(tensor.dtype).replace("torch.", ""))
         return torch.from_numpy(given).to(self._device)
 
+    def compile(self):
+        self._function = torch.compile(self._function, fullgraph=True)
+
     def placed(self):
+        self._function = self._computation.function
         return placement.of(self._outputs)
+
+
+class _Compiled(Runner):
+    """Another runner whose function torch.compile takes, whole; a case of samples says itself what of it."""
+
+    def __init__(self, runner, device):
+        self._compiled, self._runner = compiled.start(device), runner
+        if isinstance(runner, _Eager):
+            runner.compile()
+
+    def run(self):
+        return self._runner.run()
+
+    def inputs(self):
+        return self._runner.inputs()
+
+    def placed(self):
+        """What was compiled; and of ops that the compiler takes apart first, what runs where nothing is compiled."""
+        if not self._compiled:
+            raise Unsupported("torch.compile found nothing in it to compile")
+        return self._compiled + (self._runner.placed() if isinstance(self._runner, _Eager) else [])
 
 
 class _Samples(Runner):

@@ -1,0 +1,95 @@
+"""What an op showed in each dtype, and compiled: a column each, so that no mark speaks for what was not run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from tfdet.matrix.ops import Op
+from tfdet.publish.marks import with_numbers
+from tfdet.verdicts.infer import Cell, Verdict
+from tfdet.verdicts.ways import COMPILED, EAGER, FIRST
+
+_NOTHING = Cell(Verdict.BLANK)
+DOES = {Verdict.NONDETERMINISTIC: "differs", Verdict.RAISES: "raises"}
+_SILENT = {Verdict.BLANK, Verdict.UNSUPPORTED, Verdict.FAILED, Verdict.STALE}  # of what it does nothing is known
+
+
+def eager(cell: Cell) -> Cell:
+    """What it says of the op as it is called, compiled by nobody."""
+    return cell.ways.get(EAGER, _NOTHING) if cell.ways else cell
+
+
+def compiled(cell: Cell | None) -> Cell:
+    return cell.ways.get(COMPILED, _NOTHING) if cell else _NOTHING
+
+
+def only_compiled(cell: Cell) -> str:
+    """` when compiled`, where op by op its verdict is another."""
+    return " when compiled" if cell.verdict is compiled(cell).verdict is not eager(cell).verdict else ""
+
+
+def dtypes(op: Op, cell: Cell | None) -> dict[str, Cell]:
+    """By dtype, those that ran op by op."""
+    if cell is None or not cell.ways:
+        return {op.dtype: cell} if cell else {}
+    parts = {op.dtype if way == FIRST else way: part for way, part in cell.ways.items()}
+    return {way: part for way, part in parts.items() if way not in (EAGER, COMPILED)}
+
+
+def shown(cells: Mapping[str, Cell]) -> str:
+    """float32 ≈, float16 ✗ 3/20; those of one mark together."""
+    marks: dict[str, list[str]] = {}
+    for name, cell in cells.items():
+        if mark := with_numbers(cell):
+            marks.setdefault(mark, []).append(name)
+    return "; ".join(f"{' '.join(names)} {mark}" for mark, names in marks.items())
+
+
+def beside(cell: Cell) -> str:
+    """; in float64 bfloat16, compiled: nondeterministic 3/20.  What of a cell speaks of more than its first dtype."""
+    named = {way if way == COMPILED else f"in {way}": part for way, part in cell.ways.items() if way != EAGER}
+    same = [name for name, part in named.items() if part.verdict is cell.verdict]
+    others = [f"{name}: {part.verdict}" for name, part in named.items() if name not in same]
+    return "".join(f"; {text}" for text in (", ".join(same), *others) if text)
+
+
+def apart(op: Op, cell: Cell, verdict: Verdict) -> str:
+    """` in float16`, where some of the dtypes showed this verdict, and the first did not."""
+    found = dtypes(op, cell)
+    if op.dtype not in found or found[op.dtype].verdict is verdict:
+        return ""
+    names = [name for name, part in found.items() if part.verdict is verdict]
+    return f" in {' and '.join(names)}" if names else ""
+
+
+def unlike(alone: Verdict, whole: Verdict) -> Iterator[str]:
+    """What an op does compiled (whole) and not op by op (alone), and where it refuses no more; {where} is left open."""
+    if whole is alone or {whole, alone} & _SILENT:
+        return
+    if whole in DOES:
+        yield f"compiled by torch.compile it {DOES[whole]} {{where}}; op by op it was not seen to"
+    elif alone is Verdict.RAISES:
+        yield "op by op it raises {where}; compiled by torch.compile it was not seen to"
+
+
+def coverage(rows: Sequence[tuple[Op, Cell | None]]) -> Iterator[tuple[str, int, list[tuple[str, int]]]]:
+    """(in bfloat16, ops that take it, how many ran and why the others did not): of dtypes beside each op's first, and
+    compiled; none of what nothing was run of.
+    """
+    known = dict.fromkeys(dtype for op, _ in rows for dtype in op.dtypes)
+    parts: dict[str, list[Cell]] = {
+        f"in {dtype}": [dtypes(op, cell).get(dtype, _NOTHING) for op, cell in rows if dtype in op.dtypes]
+        for dtype in known
+    }
+    parts["compiled"] = [compiled(cell) for op, cell in rows if op.samples]
+    for name, cells in parts.items():
+        if any(cell.verdict is not Verdict.BLANK for cell in cells):
+            yield name, len(cells), Counter(ran(cell.verdict) for cell in cells).most_common()
+
+
+def ran(verdict: Verdict) -> str:
+    """Whether it did, and else why not."""
+    if verdict is Verdict.BLANK:
+        return "not run yet"
+    return {Verdict.UNSUPPORTED: "unsupported", Verdict.FAILED: "failed", Verdict.STALE: "stale"}.get(verdict, "ran")
