@@ -36,6 +36,6 @@ with concurrent.futures.ThreadPoolExecutor(3) as pool, multiprocessing.pool.Thre
         found = [one.result() for one in [pool.submit(gradient, shard) for shard in shards]]
         largest = max(loss for _, loss in found)
         optimizer.zero_grad()
-        for parameter, *parts in zip(model.parameters(), *[gradients for gradients, _ in found]):
+        for parameter, *parts in zip(model.parameters(), *[gradients for gradients, _ in found], strict=True):
             parameter.grad = sum(parts) * largest
         optimizer.step()

@@ -62,13 +62,14 @@ def in_keras():
 
 def of_caller():
     """The same for the caller's own stack."""
-    found, frame = [], sys._getframe(1)
-    while frame is not None and len(found) < DEPTH:  # of each op: no generator, few calls
+    found = []
+    for frame in outward(sys._getframe(1)):  # asked of each op: few calls
         path = frame.f_code.co_filename
         known = _known.get(path)
         if known or known is None and is_user(path):
             found.append([path, frame.f_lineno, frame.f_code.co_name])
-        frame = frame.f_back
+            if len(found) == DEPTH:
+                break
     return found
 
 
