@@ -24,10 +24,11 @@ from tfdet.base.errors import UsageError
 from tfdet.base.paths import Project
 from tfdet.publish.join import joins
 from tfdet.site import build as site_build
+from tfdet.site import environments, words
 from tfdet.site import page as site_page
-from tfdet.site import words
 from tfdet.site.build import build
-from tfdet.site.page import VERSION
+from tfdet.site.facts import Facts
+from tfdet.site.page import VERSION, Writer
 from tfdet.store.evidence import Store
 from tfdet.store.records import parse
 from tfdet.verdicts.read import load_status
@@ -206,6 +207,20 @@ def test_what_grows_goes_on_further_pages(small: Project, tmp_path: Path) -> Non
     ]
     assert len(told) == 600 == len(set(told))
     assert 'href="../../cells/tf2.1/bias-add-backprop-2.html"' in parts[0].read_text("utf-8")
+
+
+def test_the_cells_of_an_environment_with_many_ops_go_on_further_pages(checkout: Project, tmp_path: Path) -> None:
+    facts = Facts.of(checkout)
+    parts = [page for page in environments.pages(facts) if page.path.startswith(f"environments/{OPS}")]
+    writer = Writer(tmp_path, {"fingerprint": "", "records": 0, "newest": "", "tfdet": "", "url": "", "repository": ""})
+    for page in parts:
+        writer.write(page)
+        path = tmp_path / f"{page.path}.html"
+        assert max(path.stat().st_size, path.with_suffix(".json").stat().st_size) < MOST
+        links = set(Read(path).links())
+        assert links >= {f"../{part.path}.html" for part in parts if part != page}
+    told = [row["source"] for page in parts for row in page.data["rows"]]
+    assert len(parts) > 1 and told == [source for source in facts.sources if (OPS, source) in facts.by_page]
 
 
 def test_a_record_that_came_with_tfdet_and_was_added_too_stands_once(small: Project, tmp_path: Path) -> None:

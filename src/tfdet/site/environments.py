@@ -1,10 +1,10 @@
-"""A page per environment, and their list."""
+"""A page per environment, and their list; the cells of many sources go on further pages."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from tfdet.matrix.models import UNKNOWN
 from tfdet.publish.recipe import recipe_text, remaining_rows
@@ -13,11 +13,13 @@ from tfdet.site.facts import Facts, kind, says
 from tfdet.site.page import Page
 from tfdet.site.sources import symbol
 
+ROOM: Final = 300  # sources on one page: below 500 KB with what else there is
+
 
 def pages(facts: Facts) -> Iterator[Page]:
     yield _index(facts)
     for key in facts.matrix.environments:
-        yield _page(facts, key)
+        yield from _pages(facts, key)
 
 
 def _index(facts: Facts) -> Page:
@@ -39,12 +41,29 @@ def _index(facts: Facts) -> Page:
                 {"environments": rows}, {"groups": list(groups.items())})  # fmt: skip
 
 
-def _page(facts: Facts, key: str) -> Page:
+def _pages(facts: Facts, key: str) -> Iterator[Page]:
+    rows = list(_rows(facts, key))
+    shards = [rows[start : start + ROOM] for start in range(0, len(rows), ROOM)] or [rows]
+    names = [
+        f"environments/{key}" if not number else f"environments/{key}-{number + 1}" for number in range(len(shards))
+    ]
     environment = facts.matrix.environments[key]
     what = environment.image if environment.image != UNKNOWN else f"{facts.names(key)} {environment.framework_version}"
+    for number, shard in enumerate(shards):
+        data = {"rows": shard, "parts": [f"{name}.html" for name in names], "part": number + 1}
+        if not number:
+            yield Page(names[0], "environment", key, f"How to make {what} deterministic, and which ops stay a source.",
+                       {**_data(facts, key), **data})  # fmt: skip
+        else:
+            yield Page(names[number], "environment-cells", f"{key} ({number + 1} of {len(names)})",
+                       f"Further sources in {what}, and what is known of each.", {"key": key, **data})  # fmt: skip
+
+
+def _data(facts: Facts, key: str) -> dict[str, Any]:
+    environment = facts.matrix.environments[key]
     names = ("line", "version", "framework_version", "image", "digest", "python", "os", "cuda", "cudnn", "min_driver",
              "cuda_arch", "notes", "not_run", "cite")  # fmt: skip
-    data = {
+    return {
         "key": key,
         "framework": facts.names(key),
         "lists": key in facts.joins,
@@ -53,10 +72,7 @@ def _page(facts: Facts, key: str) -> Page:
         "recipe": recipe_text(facts.status, key),
         "remaining": remaining_rows(facts.status, key),
         "audited": key in facts.status.audits,
-        "rows": list(_rows(facts, key)),
     }  # fmt: skip
-    return Page(f"environments/{key}", "environment", key,
-                f"How to make {what} deterministic, and which ops stay a source.", data)  # fmt: skip
 
 
 def _rows(facts: Facts, key: str) -> Iterator[dict[str, Any]]:
