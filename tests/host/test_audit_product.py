@@ -218,12 +218,15 @@ def offline(tmp_path: Path, folder: str) -> dict[str, str]:
 
 
 def test_an_environment_is_brought_once_and_kept(run: Run, built: Project, tmp_path: Path) -> None:
+    cache = tmp_path / "cache" / "tfdet" / "wheels"
+    cache.mkdir(parents=True)
+    (cache / "tensorflow-9.9.9-mine.whl").touch()  # no wheel is called so
     done = run("tf9.9", "--json", project=built, **offline(tmp_path, "index"))
     assert done.returncode == Exit.OK, done.stderr
     assert json.loads(done.stdout)["environment"] == "tf9.9"
     again = run("tf9.9", "--json", project=built, **offline(tmp_path, "nothing"))
     assert again.stdout == done.stdout, again.stderr
-    assert not list((tmp_path / "cache" / "tfdet" / "wheels").glob(".part-*"))
+    assert not list(cache.glob(".part-*"))
 
 
 def test_the_package_that_holds_the_code_may_be_another(

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from filelock import FileLock
@@ -103,18 +103,19 @@ def _folder() -> Path:
 def _kept(folder: Path, asked: Requirement) -> Wheel | None:
     """What was brought before.  It was moved here whole; a local version (+cu126) has to be asked for as such."""
     (pin,) = asked.specifier
-    wanted = canonicalize_name(asked.name), Version(pin.version)
-    return next(
-        (Wheel(path, sha256(path)) for path in sorted(folder.glob("*.whl")) if _speaks_of(path) == wanted), None
-    )
+    return next((Wheel(path, sha256(path)) for path, _ in _of(folder, asked.name, pin.version)), None)
 
 
-def _speaks_of(path: Path) -> tuple[str, Version] | None:
-    try:
-        name, version, *_ = parse_wheel_filename(path.name)
-    except InvalidWheelFilename:
-        return None
-    return name, version
+def _of(folder: Path, name: str, version: str) -> Iterator[tuple[Path, set[str]]]:
+    """The wheels there whose names say so, each with the interpreters that it is for: cp311, py3."""
+    wanted = canonicalize_name(name), Version(version)
+    for path in sorted(folder.glob("*.whl")):
+        try:
+            found, its, _, tags = parse_wheel_filename(path.name)
+        except InvalidWheelFilename:  # somebody else's
+            continue
+        if (found, its) == wanted:
+            yield path, {tag.interpreter for tag in tags}
 
 
 def _not_there(asked: Requirement, versions: list[str]) -> RunFailed:
@@ -147,10 +148,10 @@ def _locked_hashes(lock: Path, name: str, pin: str) -> list[str]:
 
 
 def _cached(folder: Path, requirement: Requirement, python: str, hashes: list[str]) -> Wheel | None:
-    version = str(requirement.specifier).removeprefix("==")
+    (pin,) = requirement.specifier
     served = {f"cp{python.replace('.', '')}", "py3"}
-    for path in folder.glob(f"{requirement.name.replace('-', '_')}-{version}-*.whl"):
-        if served.isdisjoint(tag.interpreter for tag in parse_wheel_filename(path.name)[3]):
+    for path, interpreters in _of(folder, requirement.name, pin.version):
+        if served.isdisjoint(interpreters):
             continue
         digest = sha256(path)
         if digest in hashes:
