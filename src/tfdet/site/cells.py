@@ -16,7 +16,7 @@ from tfdet.matrix.plan import cells as plan_cells
 from tfdet.publish.views import BLIND
 from tfdet.site.addresses import address
 from tfdet.site.facts import Facts, cell_data
-from tfdet.site.page import Page, fragment
+from tfdet.site.page import Page, fragment, turns
 from tfdet.store.records import Record
 from tfdet.verdicts.findings import Finding
 from tfdet.verdicts.status import StatusCell
@@ -43,21 +43,19 @@ def _pages(
     environment, source = cells[0].key.environment, cells[0].key.source
     title = facts.matrix.sources[source].title
     shards = list(_shards(facts, records))
-    base = f"cells/{environment}/{source}"
-    names = [base if not number else f"{base}-{number + 1}" for number in range(len(shards))]
     whole = _data(facts, environment, source, cells, reasons)
-    for number, (kept, shown) in enumerate(shards):
-        data: dict[str, Any] = {**(whole if not number else _head(environment, source, title)),
+    for turn, (kept, shown) in zip(turns(f"cells/{environment}/{source}", len(shards)), shards, strict=True):
+        first = turn.data["part"] == 1
+        data: dict[str, Any] = {**(whole if first else _head(environment, source, title)),
                                 "records": [msgspec.Raw(record.line().strip().encode("ascii")) for record in kept],
-                                "parts": [f"{name}.html" for name in names], "part": number + 1}  # fmt: skip
-        part = f" ({number + 1} of {len(names)})" if len(names) > 1 else ""
+                                **turn.data}  # fmt: skip
         yield Page(
-            names[number],
-            "cell" if not number else "records",
-            f"{title} in {environment}{part}",
+            turn.path,
+            "cell" if first else "records",
+            f"{title} in {environment}{turn.suffix}",
             f"Is {title} deterministic in {environment}? Every record, claim and audit behind the answer.",
             data,
-            {"shown": shown, "blind": BLIND} if not number else {"shown": shown},
+            {"shown": shown, "blind": BLIND} if first else {"shown": shown},
         )
 
 

@@ -10,7 +10,7 @@ from tfdet.matrix.models import UNKNOWN
 from tfdet.publish.recipe import recipe_text, remaining_rows
 from tfdet.site.addresses import address, page
 from tfdet.site.facts import Facts, kind, says
-from tfdet.site.page import Page
+from tfdet.site.page import Page, turns
 from tfdet.site.sources import symbol
 
 ROOM: Final = 300  # sources on one page: below 500 KB with what else there is
@@ -44,19 +44,16 @@ def _index(facts: Facts) -> Page:
 def _pages(facts: Facts, key: str) -> Iterator[Page]:
     rows = list(_rows(facts, key))
     shards = [rows[start : start + ROOM] for start in range(0, len(rows), ROOM)] or [rows]
-    names = [
-        f"environments/{key}" if not number else f"environments/{key}-{number + 1}" for number in range(len(shards))
-    ]
     environment = facts.matrix.environments[key]
     what = environment.image if environment.image != UNKNOWN else f"{facts.names(key)} {environment.framework_version}"
-    for number, shard in enumerate(shards):
-        data = {"rows": shard, "parts": [f"{name}.html" for name in names], "part": number + 1}
-        if not number:
-            yield Page(names[0], "environment", key, f"How to make {what} deterministic, and which ops stay a source.",
-                       {**_data(facts, key), **data})  # fmt: skip
-        else:
-            yield Page(names[number], "environment-cells", f"{key} ({number + 1} of {len(names)})",
-                       f"Further sources in {what}, and what is known of each.", {"key": key, **data})  # fmt: skip
+    (first, *further) = zip(turns(f"environments/{key}", len(shards)), shards, strict=True)
+    turn, shard = first
+    yield Page(turn.path, "environment", key, f"How to make {what} deterministic, and which ops stay a source.",
+               {**_data(facts, key), "rows": shard, **turn.data})  # fmt: skip
+    for turn, shard in further:
+        yield Page(turn.path, "environment-cells", f"{key}{turn.suffix}",
+                   f"Further sources in {what}, and what is known of each.",
+                   {"key": key, "rows": shard, **turn.data})  # fmt: skip
 
 
 def _data(facts: Facts, key: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from jinja2 import DictLoader, Environment, StrictUndefined
@@ -40,6 +40,24 @@ class Page:
     def root(self) -> str:
         """The way up to the site's folder: links must hold wherever that lies, on a disk too."""
         return "../" * self.path.count("/")
+
+
+class Turn(NamedTuple):
+    """One of the pages that something long takes.  suffix: of its title.  data: what page and twin say of the rest."""
+
+    path: str
+    suffix: str
+    data: dict[str, Any]
+
+
+def turns(base: str, count: int) -> list[Turn]:
+    """The first has the plain path."""
+    paths = [base, *(f"{base}-{number}" for number in range(2, count + 1))]
+    parts = [f"{path}.html" for path in paths]
+    return [
+        Turn(path, f" ({number} of {count})" if count > 1 else "", {"parts": parts, "part": number})
+        for number, path in enumerate(paths, 1)
+    ]
 
 
 def twin(page: Page) -> str:
