@@ -1,8 +1,9 @@
 """Build the virtual GPU: python vgpu/build.py [--portable] [--sanitize] [FOLDER]     default: the user's cache.
 
 Prints the folder that a program's LD_LIBRARY_PATH has to begin with.  Needs a C++17 compiler: CXX, or g++, c++,
-clang++, or the one that `pip install ziglang` brings.  --portable: for any Linux, which takes the last.  --sanitize:
-every access of the library itself is watched; a program then needs LD_PRELOAD=$(g++ -print-file-name=libasan.so), too.
+clang++, or the one that `pip install ziglang` brings.  --portable: for any Linux, which takes the last, as does
+VGPU_COMPILER=zig.  --sanitize: every access of the library itself is watched; a program then needs
+LD_PRELOAD=$(g++ -print-file-name=libasan.so), too.
 """
 
 from __future__ import annotations
@@ -53,20 +54,24 @@ class NoCompiler(Exception):
 
 def compiler(portable: bool = False) -> list[str]:
     """The command that compiles; NoCompiler with advice where there is none."""
-    for name in [] if portable else filter(None, [os.environ.get("CXX"), "g++", "c++", "clang++"]):
+    zig = portable or os.environ.get("VGPU_COMPILER") == "zig"
+    for name in [] if zig else filter(None, [os.environ.get("CXX"), "g++", "c++", "clang++"]):
         if found := shutil.which(name):
             return [found, "-march=x86-64-v3"]
     try:
         subprocess.run([sys.executable, "-m", "ziglang", "version"], check=True, capture_output=True)
     except subprocess.CalledProcessError:
-        others = "" if portable else "install g++, name one (CXX=...), or "
+        others = "" if zig else "install g++, name one (CXX=...), or "
         raise NoCompiler(f"no C++ compiler: {others}pip install ziglang") from None
     return PORTABLE
 
 
 def fingerprint(command: list[str], *sources: Path) -> str:
-    """Of sources and how they are compiled; every header counts for every source, a list for those beside it."""
-    digest = hashlib.sha256(" ".join([*command, *FLAGS]).encode())
+    """Of sources and how they are compiled; every header counts for every source, a list for those beside it.
+
+    Of which environment ziglang is does not count: all of a user's share one build.
+    """
+    digest = hashlib.sha256(" ".join([part for part in command if part != sys.executable] + FLAGS).encode())
     lists = sorted({one for source in sources for one in source.parent.glob("*.def")})
     for path in [*sorted(SOURCES.rglob("*.h")), *lists, *sources]:
         digest.update(path.relative_to(SOURCES).as_posix().encode() + b"\0" + path.read_bytes())

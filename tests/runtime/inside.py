@@ -11,7 +11,7 @@ from typing import Any
 from tfdet.base.paths import Project
 
 HERE = Path(__file__).resolve().parent
-PASSED = ("TFDET_SAVED_CHECKS",)  # what a caller asks the checks themselves for
+PASSED = ("TFDET_TESTS",)  # what a caller asks the checks themselves for
 
 
 def environment(checkout: Project) -> dict[str, str]:

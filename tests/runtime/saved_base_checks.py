@@ -15,7 +15,7 @@ tf1 = tf.compat.v1
 tf1.logging.set_verbosity("ERROR")
 VERSION = tuple(int(part) for part in tf.__version__.split(".")[:2])
 WHAT, FOLDER = sys.argv[1:3]
-ALL = os.environ.get("TFDET_SAVED_CHECKS") == "all"
+ALL = os.environ.get("TFDET_TESTS") == "all"
 TWICE = ("scatter_nd", "softmax_xent", "sparse_dense_matmul", "in a branch", "model")
 
 

@@ -7,7 +7,7 @@
     python saved_checks.py save-add FOLDER      under it, one op, first of all
     python saved_checks.py load-add FOLDER      under it, where the opposite op was the first of all
 
-With TFDET_SAVED_CHECKS=all in the environment of all of them: more cases of each kind of op, and twice differentiated.
+With TFDET_TESTS=all in the environment of all of them: more cases of each kind of op, and twice differentiated.
 Loading prints one JSON object: {"faults": [...], "compared": {format: n}}, of one op {"gradient": [...]}.
 """
 

@@ -7,7 +7,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -120,12 +122,23 @@ def virtual_gpu(tfdet: Installed, **environ: str) -> Path:
     return Path(where)
 
 
-def test_it_builds_the_virtual_gpu_of_its_checkout(tfdet: Installed, checkout: Project) -> None:
-    """In the user's cache; here in this one's, where the objects may be already."""
-    where = virtual_gpu(tfdet, XDG_CACHE_HOME=str(cache_dir().parent))
-    assert cache_dir() / "vgpu" in where.parents
-    made = subprocess.check_output([sys.executable, checkout.vgpu / "build.py"], text=True).strip()
-    assert (where.parent / "sources").read_text() == Path(made, "sources").read_text()
+@contextmanager
+def installed(venv: Path, name: str, *what: str | Path) -> Iterator[None]:
+    """One more distribution, for a while; what: as pip is told, if not by its name."""
+    uv, python = [find_uv_bin(), "pip"], ["--quiet", "--python", str(venv / "bin" / "python")]
+    subprocess.run([*uv, "install", *python, *(what or [name])], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run([*uv, "uninstall", *python, name], check=True)
+
+
+def test_it_builds_the_virtual_gpu_of_its_checkout(venv: Path, tfdet: Installed, checkout: Project) -> None:
+    """In the user's cache; here in this one's, where it may be already: of which environment ziglang is is the same."""
+    with installed(venv, "ziglang", f"ziglang=={metadata.version('ziglang')}"):
+        where = virtual_gpu(tfdet, XDG_CACHE_HOME=str(cache_dir().parent), VGPU_COMPILER="zig")
+    made = subprocess.check_output([sys.executable, checkout.vgpu / "build.py", "--portable"], text=True).strip()
+    assert where.parent == Path(made)
 
 
 def test_without_a_compiler_the_compiled_wheel_is_named_and_serves(
@@ -135,16 +148,10 @@ def test_without_a_compiler_the_compiled_wheel_is_named_and_serves(
     refused = tfdet("vgpu", "--", str(venv / "bin" / "python"), "-c", NAME, **bare)
     assert refused.returncode == 3 and "pip install tfdet-vgpu" in refused.stderr, refused.stderr
 
-    wheel = build(checkout.vgpu, tmp_path / "dist")
-    uv = [find_uv_bin(), "pip"]
-    python = ["--quiet", "--python", str(venv / "bin" / "python")]
-    subprocess.run([*uv, "install", *python, "--no-index", wheel], check=True)
-    try:
+    with installed(venv, "tfdet-vgpu", "--no-index", build(checkout.vgpu, tmp_path / "dist")):
         where = virtual_gpu(tfdet, **bare)
         assert where.parent.name == "lib" and where.parent.parent.name == "tfdet_vgpu"
         assert os.access(where.parent / "ptxas", os.X_OK)
-    finally:
-        subprocess.run([*uv, "uninstall", *python, "tfdet-vgpu"], check=True)
 
 
 @pytest.mark.tensorflow

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from inside import objects
+from versions import versions
 
 from tfdet.base.paths import Project
 from tfdet.matrix.load import Matrix, load_matrix
@@ -16,11 +17,10 @@ from tfdet.verdicts import known
 from tfdet.verdicts.ops import order_dependent_ops
 from tfdeterminism.patches import PATCHES, Patch
 
-ENVIRONMENTS = ("tf1.14", "tf1.15", "tf2.0", "tf2.4", "tf2.6", "tf2.8", "tf2.15", "tf2.21")
+OF_KERAS_2 = ("tf1.14", "tf1.15", "tf2.0", "tf2.4", "tf2.6", "tf2.8", "tf2.15")
+ENVIRONMENTS = versions("tf1.14", "tf2.0", "tf2.6", "tf2.21", of=(*OF_KERAS_2, "tf2.21"))
 # Ops of served sources that compute each output by itself: the order dependence is in their gradients.
 ORDERLESS = {"GatherV2", "ResizeBilinear"}
-# Keras 3 makes nearest up-sampling and frozen batch normalization of other ops than these.
-OF_KERAS_2 = {"tf1.14", "tf1.15", "tf2.0", "tf2.4", "tf2.6", "tf2.8", "tf2.15"}
 
 
 def patches(key: str) -> list[Patch]:
@@ -67,7 +67,7 @@ def test_the_same_mathematics(checkout: Project, tf_python: Callable[[str], Path
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("key", ("tf2.0", "tf2.4", "tf2.21"))
+@pytest.mark.parametrize("key", versions("tf2.0", "tf2.21", of=("tf2.0", "tf2.4", "tf2.21")))
 def test_loops_functions_jacobians_and_forward_mode(
     checkout: Project, tf_python: Callable[[str], Path], key: str
 ) -> None:
@@ -77,7 +77,7 @@ def test_loops_functions_jacobians_and_forward_mode(
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("key", ("tf1.14", "tf2.0", "tf2.6"))
+@pytest.mark.parametrize("key", versions("tf1.14", "tf2.6", of=("tf1.14", "tf2.0", "tf2.6")))
 def test_additions_are_exact(checkout: Project, tf_python: Callable[[str], Path], key: str) -> None:
     """Any order of the addends gives the same bits, of adversarial numbers too; added one by one they differ."""
     [found] = objects(checkout, tf_python(key), "exact_checks.py")
@@ -101,7 +101,7 @@ def test_no_order_dependent_op_is_left(checkout: Project, tf_python: Callable[[s
     ops = order_dependent(checkout, key)
     [unpatched] = objects(checkout, tf_python(key), "patches_checks.py", asked(ops, patched=False))
     assert unpatched["structure"] and all(unpatched["structure"].values())
-    if key in OF_KERAS_2:
+    if key in OF_KERAS_2:  # Keras 3 makes nearest up-sampling and frozen batch normalization of other ops
         assert unpatched["reach"] and all(unpatched["reach"].values())
     [patched] = objects(checkout, tf_python(key), "patches_checks.py", asked(ops, patched=True))
     assert patched["structure"] == {scenario: [] for scenario in unpatched["structure"]}

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from inside import objects
+from versions import versions
 
 from tfdet.base.paths import Project
 
 SCRIPT = "saved_checks.py"
 GRAPHS = {"frozen", "meta graph", "scope", "served"}
 FUNCTIONS = {"function", "signature", "frozen function", "keras h5"}
-# With TFDET_SAVED_CHECKS=all every version, else those at which something changes.
-ALL = ["tf1.14", "tf1.15", *(f"tf2.{minor}" for minor in range(22))]
-KEYS = ALL if os.environ.get("TFDET_SAVED_CHECKS") == "all" else ["tf1.14", "tf2.0", "tf2.6", "tf2.21"]
+KEYS = versions("tf1.14", "tf2.0", "tf2.6", "tf2.21", of=["tf1.14", "tf1.15", *(f"tf2.{n}" for n in range(22))])
 
 
 def version(key: str) -> tuple[int, ...]:
