@@ -9,14 +9,15 @@ LD_PRELOAD=$(g++ -print-file-name=libasan.so), too.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent / "src"
@@ -105,12 +106,15 @@ def link_named(command: list[str], name: str, folder: Path) -> None:
     subprocess.run([*command, *FLAGS, *what, *whole], check=True)
 
 
-def sweep(folder: Path) -> None:
-    """Remove what builds that were killed have left there: none takes a day."""
-    for left in [*folder.glob("*.part"), *folder.glob("objects/*.[0-9]*")]:
-        with suppress(FileNotFoundError):  # another build sweeps, too
-            if left.stat().st_mtime < time.time() - 86_400:
-                shutil.rmtree(left) if left.is_dir() else left.unlink()
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """One build at a time: compiling takes minutes, and who waits finds what the first has made."""
+    (folder / "objects").mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for left in [*folder.glob("*.part"), *folder.glob("objects/*.[0-9]*")]:  # by builds that were killed
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+        yield
 
 
 def build(folder: Path, portable: bool = False, options: tuple[str, ...] = ()) -> Path:
@@ -120,10 +124,16 @@ def build(folder: Path, portable: bool = False, options: tuple[str, ...] = ()) -
     sources = sorted(set(SOURCES.rglob("*.cpp")) - set(named))
     # Of all that lies in it, and of this file, which says so.
     made = folder / fingerprint([*command, Path(__file__).read_text("utf-8")], *sources, *named)
-    if made.exists():
-        return made
-    (folder / "objects").mkdir(parents=True, exist_ok=True)
-    sweep(folder)
+    if not made.exists():
+        with alone(folder):
+            if not made.exists():
+                make(command, sources, named, made)
+    return made
+
+
+def make(command: list[str], sources: list[Path], named: list[Path], made: Path) -> None:
+    """Compile and link into a folder that is there whole or not at all."""
+    folder = made.parent
     part = folder / f"{made.name}.{os.getpid()}.part"
     part.mkdir()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -135,11 +145,7 @@ def build(folder: Path, portable: bool = False, options: tuple[str, ...] = ()) -
     state = fingerprint([], *sources, *named)[:12]
     (part / "sources").write_text(state + "\n")  # for records: which state of this folder ran
     shutil.copy(SOURCES / "named" / "ptxas", part)
-    try:
-        part.rename(made)
-    except OSError:  # somebody else was sooner
-        shutil.rmtree(part)
-    return made
+    part.rename(made)
 
 
 def cache() -> Path:

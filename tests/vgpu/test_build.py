@@ -1,21 +1,45 @@
 """The folder that builds are kept in."""
 
 import os
-import time
+import subprocess
+import sys
+from pathlib import Path
 
 from virtual_device import builder
 
+# Stands for a compiler: it notes what it compiles, and takes a while to make it.
+COMPILER = """#!{python}
+import pathlib, sys, time
+words = sys.argv[1:]
+if "-c" in words:
+    with open({log!r}, "a") as log:
+        log.write(words[words.index("-c") + 1] + "\\n")
+    time.sleep(0.05)
+pathlib.Path(words[words.index("-o") + 1]).touch()
+"""
 
-def test_what_a_killed_build_left_goes_after_a_day(tmp_path):
+
+def test_two_builds_at_once_compile_each_source_once(tmp_path):
+    compiler, log, folder = tmp_path / "c++", tmp_path / "log", tmp_path / "folder"
+    compiler.write_text(COMPILER.format(python=sys.executable, log=str(log)))
+    compiler.chmod(0o755)
+    command = [sys.executable, Path(builder.__file__), folder]
+    environ = {**os.environ, "CXX": str(compiler), "VGPU_COMPILER": ""}
+    both = [subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    first, second = (Path(build.communicate(timeout=120)[0].strip()) for build in both)
+    compiled = log.read_text().split()
+    assert len(compiled) == len(set(compiled)) > 50
+    assert first == second and set(builder.NAMED) < {path.name for path in first.iterdir()}
+    assert {path.name for path in folder.iterdir()} == {"lock", "objects", first.name}
+
+
+def test_what_a_killed_build_left_goes_and_nothing_else(tmp_path):
     objects = tmp_path / "objects"
     left = [tmp_path / "0123.77.part", objects / "float-0123.77"]
-    running = [tmp_path / "0123.78.part", objects / "float-0123.78"]
     made = [tmp_path / "0123", objects / "float-0123.o"]
-    for folder in (objects, left[0], running[0], made[0]):
+    for folder in (objects, left[0], made[0]):
         folder.mkdir()
-    for path in (left[1], running[1], made[1]):
+    for path in (left[1], made[1]):
         path.touch()
-    for path in (*left, *made):
-        os.utime(path, (time.time() - 90_000,) * 2)
-    builder.sweep(tmp_path)
-    assert sorted(tmp_path.rglob("*")) == sorted([objects, *running, *made])
+    with builder.alone(tmp_path):
+        assert sorted(tmp_path.rglob("*")) == sorted([objects, *made, tmp_path / "lock"])
