@@ -112,7 +112,9 @@ def test_checks_are_what_the_repository_runs_in_ci() -> None:
     job = load(FOLDER / "checks.yml")["jobs"]["test"]
     assert job["steps"][-1]["run"] == "bash .ci/run"
     assert (FOLDER.parents[1] / ".ci" / "run").is_file()
-    assert job["timeout-minutes"] == 60
+    weekly = "${{ github.event_name == 'schedule' && "
+    assert job["timeout-minutes"] == weekly + "120 || 60 }}"
+    assert job["env"]["TFDET_TESTS"] == weekly + "'all' || '' }}"
 
 
 def test_what_is_published_before_is_told_not_skipped() -> None:
