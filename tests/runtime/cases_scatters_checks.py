@@ -44,7 +44,8 @@ def scatters(tf, tf1, m, version):
 
 def _tensor_scatter(tf, name):
     def call(*args):
-        return getattr(tf, "tensor_scatter_nd_" + name)(*args)
+        of_1_13 = getattr(tf, "tensor_scatter_" + name, None)
+        return getattr(tf, "tensor_scatter_nd_" + name, of_1_13)(*args)
     return call
 
 

@@ -65,7 +65,10 @@ def reshape(value, sizes):
 
 def constant(value):
     """The value as a NumPy array if it is known now, else None."""
+    import numpy as np
     from tensorflow.python.framework import tensor_util
+    if isinstance(value, (int, np.integer, np.ndarray)):  # 1.13 takes tensors alone
+        return value
     return tensor_util.constant_value(value)
 
 

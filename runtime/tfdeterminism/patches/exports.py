@@ -14,7 +14,7 @@ _inlining = []  # type: list[bool]
 def make_portable():
     """From now on what is written is; harmless to repeat."""
     from tensorflow.python.eager import context
-    from tensorflow.python.framework import convert_to_constants, meta_graph, ops
+    from tensorflow.python.framework import meta_graph, ops
     from tensorflow.python.ops import control_flow_ops
     from tensorflow.python.saved_model import save
     wrap_for_good(ops.Graph, "_as_graph_def", _as_graph_def)
@@ -22,6 +22,10 @@ def make_portable():
     wrap_for_good(control_flow_ops.ControlFlowContext, "_to_values_def", _to_values_def)
     wrap_for_good(context.Context, "add_function_def", _add_function_def)
     wrap_for_good(save, "_trace_gradient_functions", _trace_gradient_functions)
+    try:
+        from tensorflow.python.framework import convert_to_constants
+    except ImportError:  # 1.13 has none
+        return
     wrap_for_good(convert_to_constants, "_run_inline_graph_optimization", _inline)
     wrap_for_good(convert_to_constants, "_construct_concrete_function", _construct)
 
