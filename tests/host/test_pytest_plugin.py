@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import ziglang
 from fleets import ROOT
 
 from tfdet.base.paths import cache_dir
@@ -117,9 +118,13 @@ def run_in(python: Path, folder: Path, *words: str) -> subprocess.CompletedProce
     """Its own packages come first, as in a user's environment."""
     ours = [str(ROOT / "src"), str(ROOT / "runtime"), *(path for path in sys.path if "site-packages" in path)]
     start = f"import sys; sys.path += {ours!r}; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
+    compiler = folder / "compiler"
+    if not compiler.exists():  # what `pip install ziglang` gives the interpreter that builds the virtual GPU
+        compiler.mkdir()
+        (compiler / "ziglang").symlink_to(Path(ziglang.__file__).parent)
     return subprocess.run(
         [python, "-c", start, "-p", "no:cacheprovider", "-rA", *words], cwd=folder,
-        env={**os.environ, "TFDET_ROOT": str(ROOT)}, capture_output=True, text=True,
+        env={**os.environ, "TFDET_ROOT": str(ROOT), "PYTHONPATH": str(compiler)}, capture_output=True, text=True,
     )  # fmt: skip
 
 
