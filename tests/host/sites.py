@@ -29,6 +29,7 @@ def small_project(root: Path) -> Project:
     for key in (*STOCK, *IMAGES):
         shutil.copy(ROOT / "matrix" / "environments" / "tensorflow" / f"{key}.toml", environments)
     _with_ops(root)
+    shutil.copytree(ROOT / "matrix" / "batches", root / "matrix" / "batches")
     parts = [f"audits/{key}.json" for key in AUDITED] + [f"evidence/{key}.jsonl" for key in EVIDENCE]
     for name in (*parts, "evidence/earlier-hashes.json", "costs/cpu/tf2.0.jsonl"):
         (root / "matrix" / name).parent.mkdir(parents=True, exist_ok=True)

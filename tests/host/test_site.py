@@ -22,6 +22,7 @@ from sites import IMAGES, OPS, Read, pages, small_project
 
 from tfdet.base.errors import UsageError
 from tfdet.base.paths import Project
+from tfdet.publish import batches
 from tfdet.publish.join import joins
 from tfdet.site import build as site_build
 from tfdet.site import environments, words
@@ -36,7 +37,7 @@ from tfdet_common import journal
 
 MOST = 500_000  # bytes of a page
 KINDS = {"index", "table", "source", "sources", "environment", "environments", "solution", "solutions", "cell", "build",
-         "builds", "change", "lists", "list", "myths", "links", "prose", "numbers"}  # fmt: skip
+         "builds", "change", "lists", "list", "batches", "myths", "links", "prose", "numbers"}  # fmt: skip
 
 
 def twin(path: Path) -> dict[str, Any]:
@@ -102,6 +103,19 @@ def test_what_the_lists_say_of_an_op_stands_on_its_pages(small: Project, site: P
     for name in ("lists", "sources", "environments", "cells"):
         for path in (site / name).rglob(f"{OPS if name != 'sources' else 'torch-*'}.html"):
             assert "TensorFlow" not in path.read_text("utf-8").replace("TensorFlow and PyTorch", ""), path
+
+
+def test_what_rows_and_batches_showed_stands_on_a_page(small: Project, site: Path) -> None:
+    """As the tables of docs/batch-invariance.md have it; the control was seen to depend."""
+    (told,) = twin(site / "batches.html")["data"]["tables"]
+    (known,) = batches.tables(small)
+    assert [(row["op"], row["shape"], row["cells"]) for row in told["rows"]] == [
+        (row.op, row.shape, row.cells) for row in known.rows
+    ]
+    assert told["counts"] == known.counts and all("from" in cell for row in told["controls"] for cell in row["cells"])
+    text = (site / "batches.html").read_text("utf-8")
+    assert f"{known.counts['depends']} depend on the batch" in text and known.title in text
+    assert 'href="../batches.html"' in (site / "lists" / "index.html").read_text("utf-8")
 
 
 def test_every_link_leads_somewhere(site: Path) -> None:

@@ -17,6 +17,7 @@ from tfdet.base.paths import Project
 from tfdet.publish.render import provenance
 from tfdet.site import (
     badges,
+    batches,
     builds,
     cells,
     environments,
@@ -168,6 +169,7 @@ def _pages(facts: Facts, changes: list[Change], apart: numbers.Apart) -> Iterato
     yield from solutions.pages(facts)
     yield from builds.pages(facts)
     yield from lists.pages(facts)
+    yield batches.page(facts)
     yield from prose.pages(facts)
     yield numbers.page(facts, apart)
 

@@ -1,0 +1,30 @@
+"""Does a row depend on the other rows of its batch?  One page: a table an environment, device and processor."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from tfdet.publish import batches
+from tfdet.site.facts import Facts
+from tfdet.site.page import Page
+
+
+def page(facts: Facts) -> Page:
+    tables = [
+        {
+            "title": table.title,
+            "dtypes": table.dtypes,
+            "counts": dict(sorted(table.counts.items())),
+            "rows": [asdict(row) for row in table.rows],
+            "controls": [asdict(row) for row in table.controls],
+            "errors": table.errors,
+        }
+        for table in batches.tables(facts.project)
+    ]
+    return Page(
+        "batches",
+        "batches",
+        "Does a row depend on its batch?",
+        "Whether the bytes of a row are those that it has alone, op by op, shape by shape and dtype by dtype.",
+        {"tables": tables},
+    )
