@@ -7,6 +7,7 @@ import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
 from tfdet.base.errors import DataError
@@ -34,6 +35,7 @@ class Cases:
 def current_cases(project: Project) -> Cases:
     """Of the suite as it is; under the hashes, too, that older records know its cases by."""
     found: dict[tuple[str, str], frozenset[tuple[str, str]] | None] = {}
+    named = cache(partial(_named, project))  # a framework's lists are long, and many of its cases are named after them
     for path in sorted(project.suite("").glob("*/test_*.py")):
         text = path.read_text("utf-8")
         tree = _parsed(path, text)
@@ -41,8 +43,8 @@ def current_cases(project: Project) -> Cases:
         constants, modes = _constants(tree), _modes(path.parent.name)
         for name, case in meaning.of_cases(text).items():
             keys = _keys(functions[name], constants, modes) if name in functions else None
-            named = _named(project, path.parent.name) if fields(case.source) else [case.source]
-            found.update({(source, code_hash(case.text)): keys for source in named})
+            sources = named(path.parent.name) if fields(case.source) else [case.source]
+            found.update({(source, code_hash(case.text)): keys for source in sources})
     for old, new in earlier_hashes(project.evidence).items():
         found.update({(source, old): keys for (source, code), keys in found.items() if code == new})
     return Cases(found)
