@@ -21,6 +21,7 @@ from tfdet.site.build import build
 from tfdet.store import audits as stored
 from tfdet.verdicts import findings
 from tfdet.verdicts.findings import Audited
+from tfdet.verdicts.read import load_status
 from tfdet.verdicts.status import Status
 from tfdet_common import journal
 
@@ -70,6 +71,12 @@ def gpu_host(script: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.fixture(scope="session")
 def audits(checkout: Project) -> dict[str, Audited]:
     return {key: findings.prepare(audit) for key, audit in stored.load_all(checkout).items()}
+
+
+@pytest.fixture(scope="session")
+def status(checkout: Project) -> Status:
+    """Matrix and evidence of this checkout: frozen, read once."""
+    return load_status(checkout)
 
 
 @pytest.fixture(scope="session")

@@ -6,24 +6,21 @@ from dataclasses import replace
 
 import pytest
 
-from tfdet.base.paths import Project
 from tfdet.matrix.models import NONE
 from tfdet.verdicts.apart import apart
 from tfdet.verdicts.infer import Cell, CellKey, Verdict
-from tfdet.verdicts.read import load_status
 from tfdet.verdicts.status import Status
 
 
-def test_where_the_emulation_shows_something_else_somebody_has_looked_why(checkout: Project) -> None:
-    found = list(apart(load_status(checkout)))
+def test_where_the_emulation_shows_something_else_somebody_has_looked_why(status: Status) -> None:
+    found = list(apart(status))
     assert [(one.source, one.environment) for one in found if not one.why] == []
     assert "scatter-nd-update" in {one.source for one in found}  # plain stores: no audit of atomics can see them
 
 
-def test_where_the_audit_leaves_the_reach_open_the_emulation_answers(checkout: Project) -> None:
+def test_where_the_audit_leaves_the_reach_open_the_emulation_answers(status: Status) -> None:
     """Reach was looked into from 1.14 on; segment sums ship the same atomics in 1.13.1."""
-    whole = load_status(checkout)
-    cells = {verdict: _of_segment_sum(whole, verdict) for verdict in (Verdict.NONDETERMINISTIC, Verdict.NOT_SHOWN)}
+    cells = {verdict: _of_segment_sum(status, verdict) for verdict in (Verdict.NONDETERMINISTIC, Verdict.NOT_SHOWN)}
     assert cells == {Verdict.NONDETERMINISTIC: [], Verdict.NOT_SHOWN: []}
 
 
@@ -42,9 +39,8 @@ def _of_segment_sum(whole: Status, verdict: Verdict) -> list[str]:
         (Verdict.UNSUPPORTED, True, []),
     ],
 )
-def test_what_is_apart(checkout: Project, verdict: Verdict, counts: bool, wanted: list[str]) -> None:
+def test_what_is_apart(status: Status, verdict: Verdict, counts: bool, wanted: list[str]) -> None:
     """Versions 2.0 and 2.4: bincount reaches its kernels' atomics from 2.3 on."""
-    whole = load_status(checkout)
     key = CellKey("tf2.4" if counts else "tf2.0", "vgpu-sm70", "bincount", NONE)
-    found = list(apart(replace(whole, verdicts={key: Cell(verdict, runs=20)})))
+    found = list(apart(replace(status, verdicts={key: Cell(verdict, runs=20)})))
     assert [one.source for one in found] == wanted

@@ -14,14 +14,12 @@ import jsonschema
 import pytest
 
 from tfdet.base.errors import DataError
-from tfdet.base.paths import Project
 from tfdet.engines.packages import installed
 from tfdet.publish import check_reports
 from tfdet.publish.check_reports import as_junit, as_sarif
 from tfdet.verdicts import check
 from tfdet.verdicts.check import Build, Finding, builds, findings, in_effect, names
 from tfdet.verdicts.programs import Call, read
-from tfdet.verdicts.read import load_status
 from tfdet.verdicts.status import Status
 
 PROGRAM = """
@@ -38,11 +36,6 @@ def model(x, indices):
     return kl.Conv2D(3, 3)(y), x.scatter_add(indices), len(x)
 """
 BUILD = Build("tensorflow", "2.21.0", "tf2.21", True)
-
-
-@pytest.fixture(scope="module")
-def status(checkout: Project) -> Status:
-    return load_status(checkout)
 
 
 def program(tmp_path: Path, more: str = "") -> Path:

@@ -18,15 +18,9 @@ from tfdet.matrix.ops import Entry, Op, load_ops
 from tfdet.publish.join import Place, Row, joins
 from tfdet.publish.recipe import recipe_text, remaining_rows
 from tfdet.verdicts.infer import Verdict
-from tfdet.verdicts.read import load_status
 from tfdet.verdicts.status import Status
 
 KEY = "torch2.13"
-
-
-@pytest.fixture(scope="module")
-def status(checkout: Project) -> Status:
-    return load_status(checkout)
 
 
 H100 = "nvidia-h100"

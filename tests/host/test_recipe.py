@@ -13,13 +13,7 @@ from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
 from tfdet.publish.recipe import recipe_text
 from tfdet.verdicts.known import recipe_of
-from tfdet.verdicts.read import load_status
 from tfdet.verdicts.status import Status
-
-
-@pytest.fixture(scope="module")
-def status(checkout: Project) -> Status:
-    return load_status(checkout)
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,13 @@ from collections import Counter
 
 from tfdet.base.paths import Project
 from tfdet.site import links, prose
-from tfdet.verdicts.read import load_status
+from tfdet.verdicts.status import Status
 
 SEED_ISSUES = {2652, 2732, 13932, 16889, 18096, 29101}
 SEED_PULLS = {10636, 24273, 24747, 25269, 25796, 29667, 31389, 31465, 32979, 33483}
 
 
-def test_each_myth_is_answered_by_cells_that_say_so(checkout: Project) -> None:
-    status = load_status(checkout)
+def test_each_myth_is_answered_by_cells_that_say_so(status: Status) -> None:
     for myth in prose.myths():
         assert myth.shown or myth.run, myth.key
         for one in myth.shown:
@@ -39,8 +38,8 @@ def test_the_catalogue_has_all_of_the_seeds(checkout: Project) -> None:
     assert set(numbers) == wanted and set(numbers.values()) == {1}
 
 
-def test_each_link_is_one_of_its_kind_and_of_known_sources(checkout: Project) -> None:
-    sources = load_status(checkout).matrix.sources
+def test_each_link_is_one_of_its_kind_and_of_known_sources(status: Status) -> None:
+    sources = status.matrix.sources
     addresses = Counter(link.address for link in links.catalogue())
     assert not [address for address, count in addresses.items() if count > 1]
     for link in links.catalogue():

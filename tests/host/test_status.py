@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from records import STACK
@@ -135,16 +136,23 @@ def test_write_then_check_is_green(copy: Project) -> None:
     assert tfdet(copy, "status", "--check").returncode == 0
 
 
-def test_json_is_the_documented_shape(checkout: Project) -> None:
-    cells = json.loads(tfdet(checkout, "status", "--json").stdout)["cells"]
+@pytest.fixture(scope="module")
+def cells(checkout: Project) -> list[dict[str, Any]]:
+    """What `tfdet status --json` tells of this checkout."""
+    told = json.loads(tfdet(checkout, "status", "--json").stdout)
+    assert set(told) == {"cells"}
+    found: list[dict[str, Any]] = told["cells"]
+    return found
+
+
+def test_json_is_the_documented_shape(cells: list[dict[str, Any]]) -> None:
     shape = {"environment", "device", "source", "solution", "verdict", "runs", "differed", "bound95", "time_ratio",
              "backing"}  # fmt: skip
     assert all(shape <= set(cell) for cell in cells)
     assert {cell["backing"] for cell in cells} <= {"measured", "emulated", "audited", "documented", ""}
 
 
-def test_a_gpu_claim_is_never_backed_by_a_cpu(checkout: Project) -> None:
-    cells = json.loads(tfdet(checkout, "status", "--json").stdout)["cells"]
+def test_a_gpu_claim_is_never_backed_by_a_cpu(cells: list[dict[str, Any]]) -> None:
     gpu = [cell for cell in cells if cell["device"] == "gpu"]
     assert gpu
     assert {(cell["backing"], cell["verdict"]) for cell in gpu} <= {("documented", ""), ("audited", "")}
@@ -224,14 +232,12 @@ def test_a_replaced_op_stands_beside_no_solution(mark_on_a_gpu: Callable[..., st
     assert "ED<sup>m</sup>" in cell(("differs", "none"), ("equal", "ED"))
 
 
-def test_a_record_looked_at_twice_counts_once(checkout: Project) -> None:
+def test_a_record_looked_at_twice_counts_once(checkout: Project, cells: list[dict[str, Any]]) -> None:
     path = checkout.evidence / "cpu" / "tf2.21.jsonl"
-    once = json.loads(tfdet(checkout, "status", "--json").stdout)
-    assert json.loads(tfdet(checkout, "status", "--json", "--with", path).stdout) == once
+    assert json.loads(tfdet(checkout, "status", "--json", "--with", path).stdout) == {"cells": cells}
 
 
-def test_the_promised_rows_of_the_cpu_table(checkout: Project) -> None:
-    cells = json.loads(tfdet(checkout, "status", "--json").stdout)["cells"]
+def test_the_promised_rows_of_the_cpu_table(cells: list[dict[str, Any]]) -> None:
     verdict = {
         (c["source"], c["environment"], c["solution"]): c["verdict"] for c in cells if c["device"] == "cpu"
     }  # fmt: skip
@@ -249,8 +255,7 @@ def test_the_promised_rows_of_the_cpu_table(checkout: Project) -> None:
         assert verdict[parallel, environment, "TDO"] == "deterministic"
 
 
-def test_enough_positives_and_negatives_and_every_verdict_occurs(checkout: Project) -> None:
-    cells = json.loads(tfdet(checkout, "status", "--json").stdout)["cells"]
+def test_enough_positives_and_negatives_and_every_verdict_occurs(cells: list[dict[str, Any]]) -> None:
     control = [c for c in cells if c["device"] == "cpu" and c["solution"] == "none"]
     assert len({c["source"] for c in control if c["verdict"] == "nondeterministic"}) >= 8
     assert len({c["source"] for c in control if c["verdict"] == "not shown to differ"}) >= 10

@@ -11,12 +11,12 @@ from tfdet.base.paths import Project
 from tfdet.matrix import upstream
 from tfdet.publish.join import Join, joins
 from tfdet.publish.upstream import INDEX, PROGRAMS, reports, texts
-from tfdet.verdicts.read import load_status
+from tfdet.verdicts.status import Status
 
 
 @pytest.fixture(scope="module")
-def found(checkout: Project) -> list[Join]:
-    return joins(checkout.matrix, load_status(checkout), "torch")
+def found(checkout: Project, status: Status) -> list[Join]:
+    return joins(checkout.matrix, status, "torch")
 
 
 def test_each_has_what_a_maintainer_needs(checkout: Project, found: list[Join]) -> None:
