@@ -38,6 +38,63 @@ def test_a_branch_that_nothing_chose_is_a_structure(compare: Callable[..., diff.
     assert [one["class"] for one in compare(build).culprits][:1] == ["structure"]
 
 
+@pytest.mark.parametrize("beside", [True, False])
+@pytest.mark.parametrize("used", ["fetched", "computed with", "written"])
+def test_a_read_that_races_with_a_write_is_no_cause_beside_another_if_it_is_only_fetched(
+    compare: Callable[..., diff.Difference], beside: bool, used: str
+) -> None:
+    """A session's run fetches a counter, and raises it: nothing that is trained depends on which came first."""
+
+    def build(hand: Hand, run: int) -> None:
+        handle = hand.op("steps", "VarHandleOp", variable="steps", dtype="resource", recorded=False)
+        begin = hand.op("steps/Assign", "AssignVariableOp", (handle,), kind="write", variable="steps", line=1)
+        read = hand.op("steps/Read", "ReadVariableOp", (handle,), kind="read", variable="steps", line=2)
+        more = hand.op("add", "AddV2", (read,), line=2)
+        attrs = {"open": "in any order"}
+        up = hand.op("up", "AssignAddVariableOp", (handle,), kind="write", variable="steps", attrs=attrs, line=3)
+        hand.write(begin)
+        if beside:
+            hand.record(hand.op("rows", "Const", line=4), run)
+        hand.record(read, run)
+        if used != "fetched":
+            hand.record(more, run)
+        if used == "written":
+            hand.write(hand.op("w/Assign", "AssignVariableOp", (more,), kind="write", variable="w", line=2))
+        hand.write(up)
+
+    found = compare(build)
+    race = [("AssignAddVariableOp", "open order", 3)] if used == "written" or not beside else []
+    assert sorted((one["op_type"], one["class"], one["line"]) for one in found.culprits) == [
+        *race, *([("Const", "Python feed", 4)] if beside else [])]  # fmt: skip
+    assert [one["op"] for one in found.open] == ["AssignAddVariableOp"], "it is told beside"
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [("input", [("RandomUniform", "seed or state")]),
+     ("itself", [("AssignVariableOp", "order only"), ("RandomUniform", "seed or state")]),
+     ("nobody", [("AssignVariableOp", "order only")])],
+)  # fmt: skip
+def test_a_read_that_no_open_write_explains(
+    compare: Callable[..., diff.Difference], by: str, expected: list[tuple[str, str]]
+) -> None:
+    """What the write that comes before or after writes differs, or it comes of the read, or its order is not open."""
+
+    def build(hand: Hand, run: int) -> None:
+        begin = hand.op("w/Assign", "AssignVariableOp", kind="write", variable="w", line=1)
+        draw = hand.op("draw", "RandomUniform", kind="random", line=2)
+        read = hand.op("w/Read", "ReadVariableOp", kind="read", variable="w", line=4)
+        inputs = (draw, read) if by == "itself" else (draw,)
+        attrs = {} if by == "nobody" else {"open": "in any order"}
+        change = hand.op("up", "AssignSubVariableOp", inputs, kind="write", variable="w", attrs=attrs, line=3)
+        hand.write(begin)
+        hand.record(draw, 1 if by == "nobody" else run)
+        hand.record(read, run)
+        hand.write(change)
+
+    assert [(one["op_type"], one["class"]) for one in compare(build).culprits] == expected
+
+
 @pytest.mark.parametrize("restored", [True, False])
 def test_what_is_overwritten_before_it_is_read_is_no_cause(
     compare: Callable[..., diff.Difference], restored: bool

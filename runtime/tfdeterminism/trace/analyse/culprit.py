@@ -81,6 +81,11 @@ class Suspects(object):
             if any(self._writes.tainted(one) for one in self._writes.before(definition, write)):
                 return None
             if write is not None and definition["kind"] == "read":
+                racing = self._writes.racing(definition)
+                if any(self._writes.tainted(one) for one in racing):
+                    return None  # it came before or after what differs itself
+                if len(racing) == 1:
+                    return self._root("open", racing[0].slot, racing[0].group)
                 return self._root("value", write.slot, write.group)  # though all that went into it agrees
         if self._reordered(group, definition):
             return None if explained else self._root("order", slot, group)

@@ -4,6 +4,7 @@ from . import advice
 from .flow import Flow
 from .forwards import Forwards
 from .root import in_graph
+from .writes import gets_one_of, written_in_any_order
 
 _FEED_OPS = frozenset("""Const Placeholder PlaceholderWithDefault PlaceholderV2 PyFunc EagerPyFunc PyFuncStateless _Arg
     _Recv""".split())
@@ -96,7 +97,7 @@ class Describer(object):
         return found or [one for one in before if "Dataset" in one["op"]]
 
     def _class(self, root):
-        one = root.definition
+        one, run = root.definition, self._pair.runs[root.side]
         if root.kind == "structure":
             return advice.STRUCTURE, None
         if root.kind == "order":
@@ -123,7 +124,7 @@ class Describer(object):
             return advice.SEED, "keras3-initializers" if by_keras else self._random_source(fed)
         if one["kind"] == "write" and one["op"].startswith("Assign"):
             return advice.ORDER, "tf1-unordered-assign" if one["op"] in _RACES_OF_WRITES else None
-        if self._reads_while_written(root):
+        if gets_one_of(one, run, written_in_any_order(run)):
             return advice.OPEN, None
         forward = self._forward(root)
         source = self._book.source_of(one["op"], forward["op"] if forward else None)
@@ -132,13 +133,6 @@ class Describer(object):
     def _ran_in_another_order(self, root):
         """At the level "open" only that is recorded, and only where all else agrees."""
         return self._pair.runs[root.side].header.get("level") == "open" and bool(root.definition["attrs"].get("open"))
-
-    def _reads_while_written(self, root):
-        """Does it get a variable whose writes may come before it or after? A reference is read when it is used."""
-        run = self._pair.runs[root.side]
-        mine = {one["variable"] for one in map(run.definition, root.definition["inputs"]) if one["kind"] == "read"}
-        return any(one["variable"] in mine and one["kind"] == "write" and one["attrs"].get("open")
-                   for one in map(run.definition, run.ids())) if mine else False
 
     def _seeds(self, root):
         """The random op whose seed this value from Python is, if it is one.

@@ -8,7 +8,7 @@ from .culprit import Suspects
 from .flow import Flow, calls_python, copies, hands_on, tells_python
 from .reach import Reach
 from .root import Root, in_graph
-from .writes import OVERWRITES
+from .writes import OVERWRITES, gets_one_of, written_in_any_order
 
 ROOTS = 32  # listed at most
 _WHOLE_READS = ("ReadVariableOp", "Variable")  # not those of some rows
@@ -29,7 +29,7 @@ class Verdict(object):
         self.roots = []
         self.first_step = self.before = None
         self.reordered = self.strings = self.unwritten = 0
-        self._flow = None
+        self._flow = self._open = None
         self.reach = Reach(pair)
         self.differs, missing = _differences(pair)
         self.reach.narrow(self.differs, missing)
@@ -90,6 +90,8 @@ class Verdict(object):
             found = [root for root in found if root not in without]
             causes = [root for root in found if root.kind != "order" or not in_graph(root.definition)]
             self.reordered += len(found) - len(causes)
+            others = [root for root in causes if len(causes) == 1 or not self._only_told(root)]
+            causes = causes if all(root.is_state for root in others) else others
             if causes and masked and all(root.kind == "unexplained" for root in causes):
                 self.roots = masked  # it was kept for later
                 break
@@ -180,6 +182,24 @@ class Verdict(object):
                     walk.append(one)
                 seen.add(one["id"])
         return True
+
+    def _only_told(self, root):
+        """Does a run of a session read and write a variable in any order, and is what comes of the read but fetched?"""
+        mine, run = root.definition, self.pair.runs[0]
+        if self._open is None:
+            self._open = written_in_any_order(run)
+        if root.side or not in_graph(mine) or not (
+                root.kind == "open" and mine["variable"] in self._open
+                or root.kind == "value" and mine["kind"] == "op" and gets_one_of(mine, run, self._open)):
+            return False
+        self._flow = self._flow or Flow(self.pair.runs[0])
+
+        def passes(one):
+            return one["dtype"] != "resource" and (
+                not one["recorded"] or one["kind"] == "call" or self._differs_at(one, root.step))
+
+        return not any(one["kind"] == "write" or calls_python(one)
+                       for one in self._flow.behind(mine, passes))
 
     def _overwritten(self, write, step):
         """Had the variable another value, the same in both runs, before anybody read what was written eagerly?"""

@@ -9,11 +9,28 @@ OVERWRITES = frozenset("Assign AssignVariableOp".split())
 Write = collections.namedtuple("Write", "order group slot")
 
 
+def leaves_open(definition):
+    """Does a graph put this write, whose result is no chance, before other uses of its variable or after them?"""
+    return definition["op"].startswith("Assign") and bool(definition["attrs"].get("open")) and in_graph(definition)
+
+
+def written_in_any_order(run):
+    """The variables of which a graph leaves open whether a write comes before other uses, or after."""
+    return {one["variable"] for one in map(run.definition, run.ids())
+            if one["kind"] == "write" and one["attrs"].get("open")}
+
+
+def gets_one_of(definition, run, variables):
+    """Does it get one of these variables? A reference is read when it is used."""
+    return any(one["kind"] == "read" and one["variable"] in variables
+               for one in map(run.definition, definition["inputs"]))
+
+
 class Writes(object):
     """feeds: the feeds.Feeds of the step; differs: a flag for each slot."""
 
     def __init__(self, pair, differs, feeds):
-        self._differs, self._feeds = differs, feeds
+        self._run, self._differs, self._feeds = pair.runs[0], differs, feeds
         self._tainted = {}
         self._groups = {}  # (variable, replica): the groups that write it; None for all replicas
         self._states = {}  # variable: the group of its state where recording begins
@@ -41,6 +58,32 @@ class Writes(object):
             if slots and in_graph(definition) != in_graph(self._feeds.definition(slots[0], group)[1]):
                 found += [Write(self._feeds.order(slot), group, slot) for slot in slots]
         return found
+
+    def racing(self, definition):
+        """The Writes of this step of which their graph leaves open whether they come before this read, or after. One
+        that what is read goes into comes after; what goes through a function is not followed."""
+        found, body = [], (definition["function"], definition["trace"])
+        for group in self._writing(definition) if in_graph(definition) else ():
+            slots = range(*self._feeds.range(group))
+            one = self._feeds.definition(slots[0], group)[1] if slots else None
+            if one and leaves_open(one):
+                write = Write(self._feeds.order(slots[0]), group, slots[0])
+                inside = (one["function"], one["trace"]) != body
+                if not (self.tainted(write) if inside else self._behind(definition, one)):
+                    found.append(write)
+        return found
+
+    def _behind(self, definition, write):
+        """Does it go into what is written?"""
+        walk, seen = [write["id"]], set()
+        while walk:
+            number = walk.pop()
+            if number == definition["id"]:
+                return True
+            if number not in seen:
+                walk.extend(self._run.definition(number)["inputs"])
+            seen.add(number)
+        return False
 
     def _writing(self, definition):
         """The groups that write what is read or written here; at the edges of what is recorded whoever wrote it."""
