@@ -12,7 +12,8 @@ import pytest
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
 from tfdet.publish.recipe import recipe_text
-from tfdet.verdicts.known import recipe_of
+from tfdet.verdicts.infer import Cell, CellKey, Verdict
+from tfdet.verdicts.known import recipe_of, remaining
 from tfdet.verdicts.status import Status
 
 
@@ -45,6 +46,18 @@ def test_what_is_not_covered_is_said(status: Status) -> None:
     assert "`tf.math.segment_sum` forward: no solution is documented" in patched
     assert "`tf.math.segment_sum`" not in new
     assert "`tf.nn.max_pool_with_argmax` backprop: raises an error" in new
+
+
+def test_what_differs_on_a_gpus_emulation_is_said_where_documents_say_nothing(status: Status) -> None:
+    """Of TensorFlow 1.13 most documents say nothing; where they speak, their words stay."""
+    before = {one.source: one for one in remaining(Status(status.matrix, {}), "tf1.15")}
+    differ = ("contrib-resampler", "dilation2d-backprop")
+    cells = {CellKey("tf1.15", "vgpu-sm70", source, "ED"): Cell(Verdict.NONDETERMINISTIC) for source in differ}
+    after = {one.source: one for one in remaining(Status(status.matrix, cells), "tf1.15")}
+    assert "contrib-resampler" not in before
+    added = after.pop("contrib-resampler")
+    assert (added.says, added.measured) == ("differs (emulated on vgpu-sm70)", False)
+    assert after == before
 
 
 @pytest.mark.tensorflow

@@ -45,6 +45,14 @@ def test_an_op_differs_by_itself_and_not_under_its_solution(tmp_path: Path) -> N
     assert [record["digests"] for record in again] == [record["digests"] for record in first]
 
 
+def test_a_replaced_product_has_its_kernels_within_a_function(tmp_path: Path) -> None:
+    """TensorFlow's optimizer makes BroadcastTo of zeros plus a number; of 64-bit integers old GPU builds have none."""
+    chosen = ["--source", "unsorted-segment-prod", "--solution", "ED", "--repeats", "3", "--relaunches", "1"]
+    records = run(tmp_path / "records.jsonl", *chosen)
+    shown = {(record["solution"], record["observation"]) for record in records}
+    assert shown == {("none", "differs"), ("ED", "equal")}
+
+
 def test_what_a_closed_library_would_compute_is_unsupported_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

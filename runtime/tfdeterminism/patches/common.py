@@ -83,6 +83,16 @@ def select(condition, yes, no):
     return gen_math_ops.select(condition, yes, no)
 
 
+def all_of(value, like):
+    """A scalar in the dtype and the shape of `like`.
+
+    Not zeros_like(like) + value: of a function's graph TensorFlow makes BroadcastTo of that, and before 2.3 a GPU has
+    no such kernel for 64-bit integers.
+    """
+    from tensorflow.python.ops import array_ops
+    return array_ops.fill(array_ops.shape(like), cast(value, like.dtype))
+
+
 def original(module, name):
     """TensorFlow's own generated function, whether a patch stands in for it or not."""
     function = getattr(module, name)

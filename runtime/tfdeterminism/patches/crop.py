@@ -5,7 +5,7 @@ To the image: every pixel of every crop gives its share to at most four pixels; 
 """
 
 from tfdeterminism.patches import exact, pieces
-from tfdeterminism.patches.common import Scope, cast, constant, dims, need, product, reshape, select, tensor
+from tfdeterminism.patches.common import Scope, all_of, cast, constant, dims, need, product, reshape, select, tensor
 
 
 def install(session):
@@ -153,7 +153,7 @@ class _Crops(object):
         from tensorflow.python.ops import array_ops, math_ops
         pixel = (self._image * self._height + array_ops.expand_dims(y, 2)) * self._width + array_ops.expand_dims(x, 1)
         known = math_ops.logical_and(self._known, math_ops.equal(pixel, pixel))  # in the shape of pixel
-        return select(known, pixel, array_ops.zeros_like(pixel) + self.pixels)
+        return select(known, pixel, all_of(self.pixels, pixel))
 
     def closest(self):
         """The number of the pixel closest to each pixel of a crop: int64 vector."""

@@ -8,7 +8,7 @@ Infinities and NaN are added as they are; every NaN comes out as the same one.
 """
 
 from tfdeterminism.patches import pieces
-from tfdeterminism.patches.common import cast, constant, dims, original, select
+from tfdeterminism.patches.common import all_of, cast, constant, dims, original, select
 from tfdeterminism.patches.release import version
 from tfdeterminism.warned import of_cost
 
@@ -282,7 +282,7 @@ def _places(keys, rows, count):
     from tensorflow.python.ops import array_ops, math_ops
     shape = array_ops.shape(rows, out_type=dtypes.int64)
     many = shape[0] * math_ops.minimum(shape[1], 1)
-    places = select(keys < 0, array_ops.zeros_like(keys) + cast(count, dtypes.int64), keys)
+    places = select(keys < 0, all_of(count, keys), keys)
     return array_ops.expand_dims(places[:many], 1), rows[:many]
 
 

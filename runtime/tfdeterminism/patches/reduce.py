@@ -7,7 +7,7 @@ Index arithmetic is 64-bit because TensorFlow keeps 32-bit integers of a GPU's g
 """
 
 from tfdeterminism.patches import exact
-from tfdeterminism.patches.common import cast, constant, select, while_loop
+from tfdeterminism.patches.common import all_of, cast, constant, select, while_loop
 
 _UNROLL = 64  # rows up to which a graph gets the halvings one by one instead of a loop
 
@@ -21,10 +21,10 @@ def by_key(rows, keys, count, combine):
 def sort(keys, count):
     """Keys in ascending order, those that take no part last, as count; and where each row came from (int64)."""
     from tensorflow.python.framework import dtypes
-    from tensorflow.python.ops import array_ops, math_ops
+    from tensorflow.python.ops import math_ops
     count = cast(count, dtypes.int64)
     outside = math_ops.logical_or(keys < 0, keys >= count)
-    keys = select(outside, array_ops.zeros_like(keys) + count, keys)
+    keys = select(outside, all_of(count, keys), keys)
     known = constant(count)
     return _ascending(keys, known is not None and known < 2 ** 31)
 
@@ -126,11 +126,11 @@ def _halved(take, keys, ranks, combine):
 def last_rows(keys, count):
     """For each key in range(count), the number of its last row; N if it has none."""
     from tensorflow.python.framework import dtypes
-    from tensorflow.python.ops import array_ops, gen_array_ops, math_ops
+    from tensorflow.python.ops import gen_array_ops, math_ops
     wanted = [math_ops.range(cast(count, dtypes.int64))]
     upper = gen_array_ops.upper_bound([keys], wanted, dtypes.int64)[0]
     lower = gen_array_ops.lower_bound([keys], wanted, dtypes.int64)[0]
-    return select(upper > lower, upper - 1, array_ops.zeros_like(upper) + _count(keys))
+    return select(upper > lower, upper - 1, all_of(_count(keys), upper))
 
 
 def positions(vector):

@@ -3,6 +3,7 @@
 from tfdeterminism.patches import exact, pieces
 from tfdeterminism.patches.common import (
     Scope,
+    all_of,
     cast,
     constant,
     dims,
@@ -47,7 +48,7 @@ def _product(indices, values, shape, b, adjoint_a, adjoint_b):
     if adjoint_b:
         b = math_ops.conj(array_ops.transpose(b))
     # A negative row is an error here, not dropped: count is refused just as well.
-    row = select(row < 0, array_ops.zeros_like(row) + count, row)
+    row = select(row < 0, all_of(count, row), row)
     values = _nan_outside(values, column, array_ops.shape(b, out_type=dtypes.int64)[0])
     columns, factors = pieces.of(column), pieces.of(array_ops.expand_dims(values, 1))
 

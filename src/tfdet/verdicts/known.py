@@ -23,7 +23,9 @@ ENABLED = "ED"  # the key of tfdeterminism.enable_determinism()
 
 @dataclass(frozen=True)
 class Remaining:
-    """measured: by a run under enable_determinism, patches and all; else documents say so of this version."""
+    """measured: by a run under enable_determinism, patches and all; else documents say so of this version, or, where
+    they say nothing, a GPU's emulation showed it.
+    """
 
     source: str
     says: str
@@ -76,6 +78,8 @@ def remaining(status: Status, key: str) -> list[Remaining]:
     solution = recipe_of(environment).solution
     found = {r.source: r for r in _documented(status, key, solution)}
     for source in status.matrix.sources:
+        if source not in found and (device := _emulated(status, key, source)):
+            found[source] = Remaining(source, f"differs (emulated on {device})", measured=False)
         for device, cell in _measured(status, key, source):
             if cell.verdict in (Verdict.NONDETERMINISTIC, Verdict.RAISES):
                 does = "raises an error" if cell.verdict is Verdict.RAISES else "differs"
@@ -89,6 +93,12 @@ def remaining(status: Status, key: str) -> list[Remaining]:
 def _measured(status: Status, key: str, source: str) -> Iterator[tuple[str, Cell]]:
     for device in status.measuring:
         yield device, status.verdict(CellKey(key, device, source, ENABLED))
+
+
+def _emulated(status: Status, key: str, source: str) -> str | None:
+    """The model on which it was seen to differ there, of those that stand for a GPU."""
+    cells = {device: status.verdict(CellKey(key, device, source, ENABLED)) for device in status.emulated}
+    return next((device for device, cell in cells.items() if cell.verdict is Verdict.NONDETERMINISTIC), None)
 
 
 def _shown_to_help(status: Status, key: str, source: str, device: str) -> str:
