@@ -25,6 +25,8 @@ FIRST_FACTOR = 0x9e3779b97f4a7c15 - (1 << 64)
 SECOND_FACTOR = 0xbf58476d1ce4e5b9 - (1 << 64)
 _BLOCK = 1 << 15  # words: with their numbers and what is made of them they fit into a core's cache
 _FACTOR, _FOLD = numpy.uint64(FIRST_FACTOR & 0xffffffffffffffff), numpy.uint64(33)
+_SHAPES_LIMIT = 1 << 14
+_shapes = {}
 _local = threading.local()
 _weights = []  # an array of a number for each place of a block, when it is made
 
@@ -40,7 +42,7 @@ def of_bytes(data, kind=""):
         sums = [_sum(words[first:first + _BLOCK]) for first in range(0, len(words), _BLOCK)]
         found.update(struct.pack("<Q{}Q".format(len(sums)), size, *sums))
         found.update(numpy.frombuffer(data, numpy.uint8)[size // 8 * 8:].tobytes())
-    return struct.unpack("<Q", found.digest()[:8])[0]
+    return int.from_bytes(found.digest()[:8], "little")
 
 
 def of_array(array):
@@ -85,7 +87,14 @@ def of_shape(shape):
     """CRC-32 of a shape (sequence of integers), never 0; 0 stands for unknown (None)."""
     if shape is None:
         return 0
-    return zlib.crc32(",".join(str(size) for size in shape).encode("ascii") + b";") & 0xffffffff or 1
+    shape = tuple(shape)
+    found = _shapes.get(shape)
+    if found is None:
+        if len(_shapes) > _SHAPES_LIMIT:
+            _shapes.clear()
+        text = ",".join(str(size) for size in shape).encode("ascii") + b";"
+        found = _shapes[shape] = zlib.crc32(text) & 0xffffffff or 1
+    return found
 
 
 def of_parts(parts):
