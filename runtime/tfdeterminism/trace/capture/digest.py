@@ -3,12 +3,12 @@
 -0.0 is not 0.0, NaN payloads count, and so do the length and the type. Values of one type and probe are
 compared only with each other, so that it does not matter that the probes differ in how they hash.
 
-Few bytes are hashed by SHA-1, which costs more than all else where they are many: of those, words of 64 bits are folded
-(the high bits are mixed into the low ones), each is multiplied by a number of its place, and the sums of blocks are
-hashed. Folding can be undone, and a number of a place is odd, so that no change of one word is lost. No two numbers, nor
-one and the negative of another, have the same low half, so that two bits that change, be they signs, do not cancel out.
-The bits are folded so that signs of a word never meet, whatever its elements are. More that changes cancels out by chance
-alone: 1 in 2 ** 31 where it is highest bits and nothing else, in 2 ** 64 where a lowest one is among them.
+Few bytes are hashed by SHA-1, which costs more than all else where they are many: of those, words of 64 bits are
+folded (high bits are mixed into low ones), each is multiplied by a number of its place, and the sums of blocks are
+hashed. Folding can be undone, and a number of a place is odd, so that no change of one word is lost. No two numbers,
+nor one and the negative of another, have the same low half, so that two bits that change, be they signs, do not cancel
+out. It is folded so that signs of a word never meet, whatever its elements are. More that changes cancels out by
+chance alone: 1 in 2 ** 31 where it is highest bits and nothing else, in 2 ** 64 where a lowest one is among them.
 """
 
 import hashlib
@@ -18,7 +18,8 @@ import zlib
 
 import numpy
 
-NAME = "SHA-1 up to 8 KiB, weighted sums of folded words above; in graphs farmhash64 on CPU, weighted integer sum on GPU"
+NAME = ("SHA-1 up to 8 KiB, weighted sums of folded words above; in graphs farmhash64 on CPU, weighted integer sum on "
+        "GPU")
 SMALL = 8192  # bytes; above, TensorFlow's own Fingerprint is faster than hashlib
 # Of the weights of bytes, as signed integers of 64 bits.
 FIRST_FACTOR = 0x9e3779b97f4a7c15 - (1 << 64)

@@ -3,6 +3,10 @@
 import os
 import sys
 import sysconfig
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # for type comments alone
+    from types import FrameType  # noqa: F401
 
 DEPTH = 8  # frames kept of a stack
 
@@ -66,7 +70,8 @@ def in_keras():
 
 def of_caller():
     """The same for the caller's own stack; not to be changed, as who asks from there again gets the same list."""
-    frame, frames, place = sys._getframe(1), [], []
+    frame = sys._getframe(1)  # type: FrameType | None
+    frames, place = [], []
     while frame is not None:  # asked of each op: few calls, and a line's number is long looked for
         code = frame.f_code
         known = _codes.get(id(code)) or _classified(code)
@@ -84,7 +89,7 @@ def of_caller():
 
 def place_of_caller():
     """(file, line) of the user's innermost frame, () for none."""
-    frame = sys._getframe(1)
+    frame = sys._getframe(1)  # type: FrameType | None
     while frame is not None:
         code = frame.f_code
         if (_codes.get(id(code)) or _classified(code))[1]:

@@ -8,7 +8,6 @@ from . import digests, ops
 from . import internals as pt
 from .memory import is_whole
 
-
 _WHOS_LIMIT = 4096
 _whos = {}  # by the names of threads
 
