@@ -71,7 +71,7 @@ SCRIPTS = [
     Script(TORCH, "mnist_rnn/main.py", "torch2.13", "order"),
     Script(TORCH, "vae/main.py", "torch2.13", "clock"),
     Script(TORCH, "regression/main.py", "torch2.13", "seeds"),
-    Script(TORCH, "word_language_model/main.py", "torch2.13", "data", ("--nhid", "32", "--emsize", "32"),
+    Script(TORCH, "word_language_model/main.py", "torch2.13", "seeds", ("--nhid", "32", "--emsize", "32"),
            ("word_language_model/data.py", "word_language_model/model.py")),
     Script(TORCH, "time_sequence_prediction/train.py", "torch2.13", "clock", ("--steps", "1")),
     Script(GPT, "projects/adder/adder.py", "torch2.13", "seeds",

@@ -4,7 +4,7 @@ import torch
 
 from .. import digest, frames, tasks
 from ..eager_keys import Who
-from . import digests, ops
+from . import digests, marks, ops
 from . import internals as pt
 from .memory import is_whole
 
@@ -102,17 +102,18 @@ class Call(object):
                      if hasattr(one, "_tfdet_view") and one._tfdet_view[0] is self._recorder]
         for key in (told + inherited)[:1]:
             for tensor in pt.tensors_in(result):
-                tensor._tfdet_view = self._recorder, key
+                tensor._tfdet_view = marks.Mark((self._recorder, key))
 
     def _given(self, made, result):
         keys = []
         for number, tensor in enumerate(made):
             memory = self._probe.memories.of(tensor)
+            nobodys = self._op.is_empty or len(made) > 1 and self._is_workspace(tensor)
             key = self._key(self._op.name, number, self._inputs, tensor,
-                            attrs={"unwritten": True} if self._op.is_empty else None)
+                            attrs={"unwritten": True} if nobodys else None)
             keys.append(key)
             if memory is None:
-                tensor._tfdet_key = self._recorder, key
+                tensor._tfdet_key = marks.Mark((self._recorder, key))
             else:
                 memory.written(key, is_whole(tensor), self._op)
                 if memory.unwritten is not None and self._op.is_later:  # what is read here may be nobody's
@@ -126,6 +127,10 @@ class Call(object):
             self._probe.gradients.ran(keys[0])
             if self._inputs_kept is not None:
                 self._probe.capture.keep(keys[0], self._inputs_kept)
+
+    def _is_workspace(self, tensor):
+        """Bytes beside other outputs, of no bytes: what a kernel keeps for its gradient, of which it fills a part."""
+        return tensor.dtype is torch.uint8 and not any(one.dtype is torch.uint8 for one in self._tensors)
 
     def _kept(self):
         """What replay needs, before the op may write into it."""
