@@ -46,14 +46,14 @@ def _module(name, **content):
 
 
 def _short():
-    """The script ends itself when it asks for one gradient more."""
+    """The script ends itself with its last gradient, which is still there: of some it tells what is trained."""
     backward, asked = torch.Tensor.backward, []
 
     def counting(tensor, *args, **kwargs):
         asked.append(True)
-        if len(asked) > GRADIENTS:
+        backward(tensor, *args, **kwargs)
+        if len(asked) >= GRADIENTS:
             raise SystemExit(0)
-        return backward(tensor, *args, **kwargs)
 
     torch.Tensor.backward = counting
 
