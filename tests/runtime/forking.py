@@ -23,7 +23,8 @@ PAUSE = 0.02
 
 
 def main():
-    importlib.import_module(sys.argv[1])  # for the children
+    for name in [sys.argv[1]] + (["torch._dynamo"] if sys.argv[1] == "torch" else []):  # that optimizers import
+        importlib.import_module(name)  # for the children
 
     for line in iter(sys.stdin.readline, ""):
         sys.stdout.write(json.dumps(_run(json.loads(line))) + "\n")

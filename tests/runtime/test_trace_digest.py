@@ -89,6 +89,37 @@ def test_many_sums_of_sparse_changes_are_all_different() -> None:
     assert len({total for total, _ in seen}) == len(seen)
 
 
+def test_no_two_bits_can_cancel_out() -> None:
+    """Proven for all places: their numbers are odd, and the low halves of them and of their negatives all differ."""
+    numbers = digest._drawn(digest._BLOCK)
+    low = numbers.astype(numpy.uint32)
+    assert (len(numbers), set((numbers & numpy.uint64(1)).tolist())) == (digest._BLOCK, {1})
+    assert len(numpy.unique(numpy.concatenate([low, ~low + numpy.uint32(1)]))) == 2 * len(low)
+
+
+@MANY
+@given(seeds, some.integers(0, 7), some.sampled_from(SIZES))
+def test_where_it_lies_in_memory_does_not_matter(seed: int, by: int, size: int) -> None:
+    data = bytes(drawn(seed, size))
+    room = numpy.frombuffer(bytes(by) + data, numpy.uint8)
+    assert digest.of_bytes(room[by:]) == of(data)
+
+
+@pytest.mark.parametrize("value", [0, 1])
+@pytest.mark.parametrize("kind", ["<f8", "<f4", "<f2", "i1"])
+def test_signs_of_whole_rows_do_not_cancel_out(kind: str, value: int) -> None:
+    """Highest bits alone change, very many of them, and as many in each row and column."""
+    rows = numpy.full((128, 256), value, kind)
+    found = {digest.of_array(rows)}
+    for count in range(2, 128, 2):
+        for axis in (0, 1):
+            changed = rows.copy()
+            chosen = changed.swapaxes(0, axis).view(f"u{rows.itemsize}")[:count]
+            chosen ^= chosen.dtype.type(1 << (8 * rows.itemsize - 1))
+            found.add(digest.of_array(changed))
+    assert len(found) == 1 + 2 * 63
+
+
 def test_types_rows_and_unsound_numbers_show() -> None:
     zeros = [numpy.zeros(digest.SMALL, kind) for kind in ("<f4", "<i4", "<u4")]
     rows = numpy.arange(1 << 16, dtype=numpy.float32).reshape(256, 256)

@@ -3,10 +3,12 @@
 -0.0 is not 0.0, NaN payloads count, and so do the length and the type. Values of one type and probe are
 compared only with each other, so that it does not matter that the probes differ in how they hash.
 
-Few bytes are hashed by SHA-1, which costs more than all else where they are many: of those, words of 64 bits are mixed,
-each with numbers of its place, and added up, and the sums of blocks are hashed. Each step of the mixing can be undone,
-so that no change of one word is lost, and it spreads each bit over the whole word, so that several that change do not
-cancel out, be it two signs, exchanged elements or a shifted row.
+Few bytes are hashed by SHA-1, which costs more than all else where they are many: of those, words of 64 bits are
+folded (high bits are mixed into low ones), each is multiplied by a number of its place, and the sums of blocks are
+hashed. Folding can be undone, and a number of a place is odd, so that no change of one word is lost. No two numbers,
+nor one and the negative of another, have the same low half, so that two bits that change, be they signs, do not cancel
+out. It is folded so that signs of a word never meet, whatever its elements are. More that changes cancels out by
+chance alone: 1 in 2 ** 31 where it is highest bits and nothing else, in 2 ** 64 where a lowest one is among them.
 """
 
 import hashlib
@@ -16,15 +18,18 @@ import zlib
 
 import numpy
 
-NAME = "SHA-1 up to 8 KiB, sums of mixed words above; in graphs farmhash64 on CPU, weighted integer sum on GPU"
+NAME = ("SHA-1 up to 8 KiB, weighted sums of folded words above; in graphs farmhash64 on CPU, weighted integer sum on "
+        "GPU")
 SMALL = 8192  # bytes; above, TensorFlow's own Fingerprint is faster than hashlib
 # Of the weights of bytes, as signed integers of 64 bits.
 FIRST_FACTOR = 0x9e3779b97f4a7c15 - (1 << 64)
 SECOND_FACTOR = 0xbf58476d1ce4e5b9 - (1 << 64)
-_BLOCK = 1 << 14  # words: with their numbers and what is made of them they fit into a core's cache
-_FACTOR, _HALF = numpy.uint64(FIRST_FACTOR & 0xffffffffffffffff), numpy.uint64(32)
+_BLOCK = 1 << 15  # words: with their numbers and what is made of them they fit into a core's cache
+_FACTOR, _FOLD = numpy.uint64(FIRST_FACTOR & 0xffffffffffffffff), numpy.uint64(33)
+_SHAPES_LIMIT = 1 << 14
+_shapes = {}
 _local = threading.local()
-_weights = []  # two numbers for each place of a block, when they are made
+_weights = []  # an array of a number for each place of a block, when it is made
 
 
 def of_bytes(data, kind=""):
@@ -38,7 +43,7 @@ def of_bytes(data, kind=""):
         sums = [_sum(words[first:first + _BLOCK]) for first in range(0, len(words), _BLOCK)]
         found.update(struct.pack("<Q{}Q".format(len(sums)), size, *sums))
         found.update(numpy.frombuffer(data, numpy.uint8)[size // 8 * 8:].tobytes())
-    return struct.unpack("<Q", found.digest()[:8])[0]
+    return int.from_bytes(found.digest()[:8], "little")
 
 
 def of_array(array):
@@ -55,36 +60,42 @@ def of_array(array):
 
 
 def _sum(words):
-    """Of a block of words, each mixed with two numbers of its place."""
+    """Of a block of words, each times the number of its place."""
     if not _weights:
-        _weights.extend(_drawn(2 * _BLOCK).reshape(2, _BLOCK))
+        _weights.append(_drawn(_BLOCK))
     if not hasattr(_local, "room"):
-        _local.room = [numpy.empty(_BLOCK, numpy.uint64) for _ in range(2)]
-    mixed, high, added, factors = (one[:len(words)] for one in _local.room + _weights[:2])
-    numpy.bitwise_xor(words, added, out=mixed)
-    numpy.multiply(mixed, _FACTOR, out=mixed)
-    numpy.right_shift(mixed, _HALF, out=high)
-    numpy.bitwise_xor(mixed, high, out=mixed)
-    numpy.multiply(mixed, factors, out=mixed)
-    numpy.right_shift(mixed, _HALF, out=high)
-    numpy.bitwise_xor(mixed, high, out=mixed)
-    return int(numpy.add.reduce(mixed))
+        _local.room = numpy.empty(_BLOCK, numpy.uint64)
+    folded = _local.room[:len(words)]
+    numpy.right_shift(words, _FOLD, out=folded)
+    numpy.bitwise_xor(folded, words, out=folded)
+    return int(numpy.einsum("i,i->", folded, _weights[0][:len(words)]))
 
 
 def _drawn(count):
-    """Odd numbers of 64 bits that look drawn: splitmix64 of 1, 2, 3 and so on."""
-    mixed = numpy.arange(1, count + 1, dtype=numpy.uint64) * _FACTOR
+    """Odd numbers of 64 bits that look drawn, splitmix64 of 1, 2, 3 and so on; but none whose low half is that of one
+    before, or of its negative."""
+    mixed = numpy.arange(1, 2 * count + 1, dtype=numpy.uint64) * _FACTOR
     for bits, factor in ((30, SECOND_FACTOR & 0xffffffffffffffff), (27, 0x94d049bb133111eb), (31, 1)):
         mixed ^= mixed >> numpy.uint64(bits)
         mixed *= numpy.uint64(factor)
-    return mixed | numpy.uint64(1)
+    mixed |= numpy.uint64(1)
+    low = mixed.astype(numpy.uint32)
+    first = numpy.unique(numpy.minimum(low, ~low + numpy.uint32(1)), return_index=True)[1]
+    return mixed[numpy.sort(first)[:count]]
 
 
 def of_shape(shape):
     """CRC-32 of a shape (sequence of integers), never 0; 0 stands for unknown (None)."""
     if shape is None:
         return 0
-    return zlib.crc32(",".join(str(size) for size in shape).encode("ascii") + b";") & 0xffffffff or 1
+    shape = tuple(shape)
+    found = _shapes.get(shape)
+    if found is None:
+        if len(_shapes) > _SHAPES_LIMIT:
+            _shapes.clear()
+        text = ",".join(str(size) for size in shape).encode("ascii") + b";"
+        found = _shapes[shape] = zlib.crc32(text) & 0xffffffff or 1
+    return found
 
 
 def of_parts(parts):

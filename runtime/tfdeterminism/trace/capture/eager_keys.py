@@ -24,10 +24,15 @@ class EagerKeys(object):
     def key(self, op, stack, output, who, inputs, nth, more=None, **fields):
         """The id of an op's output: by type, the user's line, and how many such came in this step. who: a Who; more():
         more fields, which are asked for once."""
-        name = (who, op, stack[0][0], stack[0][1], nth, output) if stack else (who, op, "?", 0, nth, output)
+        return self.at(op, tuple(stack[0][:2]) if stack else (), output, who, inputs, nth, lambda: stack, more, fields)
+
+    def at(self, op, place, output, who, inputs, nth, stack, more=None, fields=None):
+        """The same by a place, (file, line) or (). stack(): what it is the innermost of, asked for once."""
+        name = who, op, place, nth, output
         with self._lock:
             number = self._ids.get(name)
             if number is None:
+                stack, fields = stack(), fields or {}
                 place = "{}:{}".format(stack[0][0], stack[0][1]) if stack else "?"
                 fields = dict(who._asdict(), **dict(fields, **(more() if more is not None else {})))
                 made = self._definitions.add(op=op, node="{}@{}#{}".format(op, place, nth), output=output,

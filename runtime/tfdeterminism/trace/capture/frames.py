@@ -3,14 +3,22 @@
 import os
 import sys
 import sysconfig
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # for type comments alone
+    from types import FrameType  # noqa: F401
 
 DEPTH = 8  # frames kept of a stack
 
 _HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _PACKAGES = ("tensorflow", "tensorflow_core", "keras", "tf_keras", "tensorflow_estimator", "numpy", "horovod", "torch",
              "torchvision")
+_KNOWN_LIMIT = 1 << 16  # codes and stacks that are known
 _known = {}
 _folders = {}
+_codes = {}   # id of a code: (the code, which keeps its id, is it the user's)
+_stacks = {}  # (id of a code, place in it, ...) of the user's frames: what of_caller() gives
+_places = {}  # (id of a code, place in it): what place_of_caller() gives
 
 
 def is_user(path):
@@ -61,15 +69,44 @@ def in_keras():
 
 
 def of_caller():
-    """The same for the caller's own stack."""
-    found = []
-    for frame in outward(sys._getframe(1)):  # asked of each op: few calls
-        path = frame.f_code.co_filename
-        known = _known.get(path)
-        if known or known is None and is_user(path):
-            found.append([path, frame.f_lineno, frame.f_code.co_name])
-            if len(found) == DEPTH:
+    """The same for the caller's own stack; not to be changed, as who asks from there again gets the same list."""
+    frame = sys._getframe(1)  # type: FrameType | None
+    frames, place = [], []
+    while frame is not None:  # asked of each op: few calls, and a line's number is long looked for
+        code = frame.f_code
+        known = _codes.get(id(code)) or _classified(code)
+        if known[1]:
+            place += id(code), frame.f_lasti
+            frames.append(frame)
+            if len(frames) == DEPTH:
                 break
+        frame = frame.f_back
+    found = _stacks.get(tuple(place))
+    if found is None:
+        found = _stacks[tuple(place)] = [[one.f_code.co_filename, one.f_lineno, one.f_code.co_name] for one in frames]
+    return found
+
+
+def place_of_caller():
+    """(file, line) of the user's innermost frame, () for none."""
+    frame = sys._getframe(1)  # type: FrameType | None
+    while frame is not None:
+        code = frame.f_code
+        if (_codes.get(id(code)) or _classified(code))[1]:
+            found = _places.get((id(code), frame.f_lasti))
+            if found is None:
+                found = _places[id(code), frame.f_lasti] = code.co_filename, frame.f_lineno
+            return found
+        frame = frame.f_back
+    return ()
+
+
+def _classified(code):
+    if len(_codes) > _KNOWN_LIMIT or len(_stacks) > _KNOWN_LIMIT:
+        _stacks.clear()  # first: they believe in ids that _codes keeps
+        _places.clear()
+        _codes.clear()
+    found = _codes[id(code)] = code, is_user(code.co_filename)
     return found
 
 

@@ -40,7 +40,7 @@ class Recorder(object):
         self.inherited = 0  # ids below this are of what the parent of a fork has made
         self._writer = writer
         self._sources = Sources()
-        self._buffer = []
+        self._buffer = []  # four numbers of each record
         self._since = self._marked = 0.0  # when the first record of the buffer came, and what was said last of time
         self._occurrences = numpy.zeros(1024, numpy.uint32)  # by key
         self._at_step = []
@@ -81,20 +81,12 @@ class Recorder(object):
         with self._lock:
             if not self.wants():
                 return
-            self._make_room()
-            self._tick()
-            self._buffer.append((value, key, self.steps.number, self._occurrences[key], shape))
-            self._occurrences[key] += 1
-            if len(self._buffer) >= _EAGER_BUFFER:
+            now = time.time()  # records that are written together have one
+            if len(self._buffer) >= 4 * _EAGER_BUFFER or self._buffer and now - self._since > _TICK:
                 self._flush_buffer()
-
-    def _tick(self):
-        """Records that are written together have one time."""
-        now = time.time()
-        if self._buffer and now - self._since > _TICK:
-            self._flush_buffer()
-        if not self._buffer:
-            self._since = now
+            if not self._buffer:
+                self._since = now
+            self._buffer += value, key, self.steps.number, shape
 
     @contextlib.contextmanager
     def held(self):
@@ -177,9 +169,25 @@ class Recorder(object):
 
     def _flush_buffer(self):
         if self._buffer:
-            records = numpy.array(self._buffer, EVENT)
+            columns = numpy.array(self._buffer, numpy.uint64).reshape(-1, 4).T
             self._buffer = []
+            records = numpy.zeros(columns.shape[1], EVENT)
+            for name, column in zip(("digest", "key", "step", "shape"), columns):
+                records[name] = column
+            self._make_room()
+            records["occurrence"] = self._counted(records["key"])
             self._write(records)
+
+    def _counted(self, keys):
+        """The occurrence of each, of which some may be the same."""
+        order = numpy.argsort(keys, kind="mergesort")  # that is stable
+        ordered = keys[order]
+        begins = numpy.flatnonzero(numpy.concatenate([[True], ordered[1:] != ordered[:-1]]))
+        counts = numpy.diff(numpy.append(begins, len(keys)))
+        found = numpy.empty(len(keys), numpy.uint32)
+        found[order] = numpy.arange(len(keys)) - numpy.repeat(begins, counts) + self._occurrences[ordered]
+        self._occurrences[ordered[begins]] += counts.astype(numpy.uint32)
+        return found
 
     def _write(self, records):
         def write():

@@ -4,26 +4,30 @@ import torch
 
 from .. import digest, frames, tasks
 from ..eager_keys import Who
-from . import digests, ops
+from . import digests, marks, ops
 from . import internals as pt
 from .memory import is_whole
+
+_WHOS_LIMIT = 4096
+_whos = {}  # by the names of threads
 
 
 class Call(object):
     """One op, which is about to run. probe: the dispatch.Dispatch that has seen it."""
 
+    __slots__ = ("_probe", "_recorder", "_op", "_args", "_kwargs", "_tensors", "_who", "_place", "_nth", "_told",
+                 "_inputs", "_inputs_kept")
+
     def __init__(self, probe, op, args, kwargs):
         self._probe, self._recorder, self._op = probe, probe.recorder, op
         self._args, self._kwargs = args, kwargs
-        self._tensors = list(pt.tensors_in([args, kwargs]))
-        self._stack = frames.of_caller()
+        self._tensors = pt.tensors_in((args, kwargs) if kwargs else args)
         self._who = who()
-        self._place = tuple(self._stack[0][:2]) if self._stack else ()
+        self._place = frames.place_of_caller()
         self._nth = self._recorder.eager.nth(self._who, op.name, self._place)
         self._told = None  # the key of what Python tells it
-        self._forward, self._forward_stack = probe.gradients.forward()
         self._inputs = self._fed()
-        self._inputs_kept = self._kept()
+        self._inputs_kept = None if probe.capture is None or op.is_view else self._kept()
 
     def ran(self, result):
         if self._op.is_view:
@@ -33,21 +37,26 @@ class Call(object):
 
     def _fed(self):
         """Keys of all that goes in."""
-        unread = {id(one) for one in self._op.unread(self._args, self._kwargs)}
-        given = [one for one in self._tensors if id(one) not in unread]
-        found = [key for tensor in given for key in self._keys(tensor)]
+        given = self._tensors
+        if not self._op.reads_all:
+            unread = {id(one) for one in self._op.unread(self._args, self._kwargs)}
+            given = [one for one in given if id(one) not in unread]
+        found = []  # type: list[int]
+        for tensor in given:
+            found += self._keys(tensor)
         if self._told_by_python(given):
             self._told = self._numbers(found)
             found.append(self._told)
         return found
 
     def _told_by_python(self, given):
-        return ops.has_numbers([list(self._args), list(self._kwargs.values())]) or not all(map(_is_plain, given))
+        return ops.has_numbers(self._args) or self._kwargs and ops.has_numbers(self._kwargs.values()) \
+            or not all(map(_is_plain, given))
 
     def _keys(self, tensor):
         """Of what has made what lies in this tensor; what nobody has made is recorded here."""
         view = getattr(tensor, "_tfdet_view", None)
-        through = [view[1]] if view is not None and view[0] is self._recorder else []
+        through = [view[1]] if view is not None and view[0] is self._recorder else []  # type: list[int]
         memory = self._probe.memories.of(tensor)
         if memory is None:
             known = getattr(tensor, "_tfdet_key", None)
@@ -58,14 +67,15 @@ class Call(object):
         if (memory.unwatched or memory.origin is not None) and not self._op.is_view:  # a view reads nothing
             self._look(tensor, memory)
             memory.unwatched = memory.origin is None
-        return memory.keys + through
+        return memory.keys + through if through else memory.keys
 
     def _found(self, tensor, memory):
         """The key of a value that no op that was recorded has made."""
         if memory.origin is not None:
             return self._key(memory.origin[0], 0, [], tensor, stack=memory.origin[1], kind="op",
                              attrs={"earlier": True})
-        source, kind, stack, attrs = getattr(tensor, "_tfdet_from", None) or ("Python", "feed", self._stack, {})
+        source, kind, stack, attrs = getattr(tensor, "_tfdet_from", None) or \
+            ("Python", "feed", frames.of_caller(), {})
         return self._key(source, 0, [], tensor, stack=stack, kind=kind, attrs=attrs)
 
     def _look(self, tensor, memory):
@@ -75,8 +85,13 @@ class Call(object):
 
     def _numbers(self, fed):
         """The key of what Python tells this op beside its tensors. It may come of what Python was told before."""
-        key = self._key("Python", 0, sorted(set(fed + self._probe.told.keys())), None, kind="feed")
-        parts = [ops.plain_in(self._args), ops.plain_in(self._kwargs), [_form(one) for one in self._tensors]]
+        told = self._probe.told.keys()
+        key = self._key("Python", 0, fed + told if told else fed, None, kind="feed")
+        parts = [ops.plain_in(one) for one in self._args]
+        if self._kwargs:
+            parts.append(ops.plain_in(self._kwargs))
+        for tensor in self._tensors:
+            parts += _form(tensor)
         self._recorder.emit_one(key, digest.of_bytes(repr(parts).encode("utf-8", "backslashreplace")))
         return key
 
@@ -87,17 +102,18 @@ class Call(object):
                      if hasattr(one, "_tfdet_view") and one._tfdet_view[0] is self._recorder]
         for key in (told + inherited)[:1]:
             for tensor in pt.tensors_in(result):
-                tensor._tfdet_view = self._recorder, key
+                tensor._tfdet_view = marks.Mark((self._recorder, key))
 
     def _given(self, made, result):
         keys = []
         for number, tensor in enumerate(made):
             memory = self._probe.memories.of(tensor)
+            nobodys = self._op.is_empty or len(made) > 1 and self._is_workspace(tensor)
             key = self._key(self._op.name, number, self._inputs, tensor,
-                            attrs={"unwritten": True} if self._op.is_empty else None)
+                            attrs={"unwritten": True} if nobodys else None)
             keys.append(key)
             if memory is None:
-                tensor._tfdet_key = self._recorder, key
+                tensor._tfdet_key = marks.Mark((self._recorder, key))
             else:
                 memory.written(key, is_whole(tensor), self._op)
                 if memory.unwritten is not None and self._op.is_later:  # what is read here may be nobody's
@@ -108,30 +124,35 @@ class Call(object):
             keys.append(self._key(self._op.name, 0, self._inputs, None))
             self._probe.told.number(keys[0], result)
         if keys:
-            self._probe.gradients.ran(self._recorder.eager.described(keys[0]))
+            self._probe.gradients.ran(keys[0])
             if self._inputs_kept is not None:
                 self._probe.capture.keep(keys[0], self._inputs_kept)
 
+    def _is_workspace(self, tensor):
+        """Bytes beside other outputs, of no bytes: what a kernel keeps for its gradient, of which it fills a part."""
+        return tensor.dtype is torch.uint8 and not any(one.dtype is torch.uint8 for one in self._tensors)
+
     def _kept(self):
         """What replay needs, before the op may write into it."""
-        if self._probe.capture is None or self._op.is_view:
-            return None
         place = "{}:{}".format(*self._place) if self._place else "?"
         node = "{}@{}#{}".format(self._op.name, place, self._nth)
         return self._probe.capture.before(node, self._op.name, self._args, self._kwargs)
 
     def _key(self, op, output, inputs, tensor, stack=None, kind=None, attrs=None):
-        stack = self._stack if stack is None else stack
-        mine = op == self._op.name
-        nth = self._nth if mine else self._recorder.eager.nth(self._who, op, tuple(stack[0][:2]) if stack else ())
+        eager, place = self._recorder.eager, self._place
+        if stack is not None:
+            place = tuple(stack[0][:2]) if stack else ()
+        nth = self._nth if op == self._op.name else eager.nth(self._who, op, place)
 
         def more():
             probed = tensor is not None
+            forward, forward_stack = self._probe.gradients.forward()
             return dict(kind=kind or self._op.kind, attrs=attrs or {}, dtype=digests.dtype_of(tensor) if probed else "",
                         device=str(tensor.device) if probed else "", layer=self._probe.modules.path(),
-                        forward=self._forward, forward_stack=self._forward_stack)
+                        forward=forward, forward_stack=forward_stack)
 
-        return self._recorder.eager.key(op, stack, output, self._who, inputs, nth, more)
+        return eager.at(op, place, output, self._who, inputs, nth,
+                        frames.of_caller if stack is None else lambda: stack, more)
 
     def _emit(self, key, tensor, value, output=0):
         if value is None:
@@ -151,10 +172,16 @@ def _is_plain(tensor):
 
 def _form(tensor):
     if tensor.layout is not torch.strided:
-        return tuple(tensor.shape)
+        return (tuple(tensor.shape),)
     return tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
 
 
 def who():
     """The Who of this thread."""
-    return Who(tasks.thread_name(), 0, "", 0)
+    name = tasks.thread_name()
+    found = _whos.get(name)
+    if found is None:
+        if len(_whos) > _WHOS_LIMIT:
+            _whos.clear()
+        found = _whos[name] = Who(name, 0, "", 0)
+    return found

@@ -6,6 +6,7 @@ import torch
 
 from .. import digest
 
+_names = {}  # of types
 
 def of(tensor):
     """An unsigned integer of 64 bits; None for a tensor without elements of its own (meta, fake)."""
@@ -13,10 +14,18 @@ def of(tensor):
         return None
     if tensor.layout is not torch.strided:
         return _of_sparse(tensor)
-    plain = laid_out(tensor)
+    plain = tensor if _lies_there(tensor) else laid_out(tensor)
     size = plain.numel() * plain.element_size()
-    data = (ctypes.c_char * size).from_address(plain.data_ptr()) if size else b""
+    if size < digest.SMALL:
+        data = ctypes.string_at(plain.data_ptr(), size) if size else b""
+    else:
+        data = (ctypes.c_char * size).from_address(plain.data_ptr())
     return digest.of_bytes(data, dtype_of(tensor))
+
+
+def _lies_there(tensor):
+    """Do its elements lie one after another in memory of the CPU, as they are? Asked of each: few calls."""
+    return tensor.is_cpu and tensor.is_contiguous() and not (tensor.is_quantized or tensor.is_conj() or tensor.is_neg())
 
 
 def laid_out(tensor):
@@ -38,7 +47,11 @@ def array_of(tensor):
 
 def dtype_of(tensor):
     """The name of its type, as NumPy's are."""
-    return str(tensor.dtype).replace("torch.", "")
+    kind = tensor.dtype
+    name = _names.get(kind)
+    if name is None:
+        name = _names[kind] = str(kind).replace("torch.", "")
+    return name
 
 
 def _of_sparse(tensor):

@@ -10,7 +10,7 @@ from . import ops
 from .call import Call
 
 
-class Dispatch(pt.TorchDispatchMode):
+class Dispatch(pt.DispatchMode):
     """memories: memory.Memories; told: told.Told; gradients: gradients.Gradients; modules: modules.Modules; capture: a
     kept.Kept or None."""
 
@@ -32,19 +32,21 @@ class Dispatch(pt.TorchDispatchMode):
             if recorder.steps.ahead():
                 self._remember(op, args, kwargs, result)
             return result
-        call = self._guarded(lambda: Call(self, op, args, kwargs))
+        try:
+            call = Call(self, op, args, kwargs)
+        except Exception as error:
+            self._fail(error)
+            return function(*args, **kwargs)
         result = function(*args, **kwargs)
-        if call is not None:
-            self._guarded(lambda: call.ran(result))
+        try:
+            call.ran(result)
+        except Exception as error:
+            self._fail(error)
         return result
 
-    def _guarded(self, look):
-        """What look() gives; an op of a kind that we do not know must not end the user's program."""
-        try:
-            return look()
-        except Exception as error:
-            self.recorder.fail("an op cannot be traced: {}: {}".format(type(error).__name__, error))
-            return None
+    def _fail(self, error):
+        """An op of a kind that we do not know must not end the user's program."""
+        self.recorder.fail("an op cannot be traced: {}: {}".format(type(error).__name__, error))
 
     def _remember(self, op, args, kwargs, result):
         """Who has made these before recording begins."""

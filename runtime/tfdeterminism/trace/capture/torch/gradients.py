@@ -18,13 +18,15 @@ class Gradients(object):
         for name in ("backward", "grad"):
             wrappers.wrap(torch.autograd, name, self._asked)
 
-    def ran(self, described):
-        """An op that can be named has run. described: (node, stack)."""
+    def ran(self, key):
+        """An op that can be named has run. key: of its first output."""
+        if not torch.is_grad_enabled():  # asked first, as it is soonest said
+            return
         number = pt.last_number()
-        if number >= 0 and not pt.in_gradient() and torch.is_grad_enabled():
+        if number >= 0 and number not in self._by_number and not pt.in_gradient():
             if len(self._by_number) >= _LIMIT:
                 self._by_number.clear()
-            self._by_number.setdefault(number, described)
+            self._by_number[number] = self._recorder.eager.described(key)
 
     def forward(self):
         """(node, stack) of the forward op whose gradient is computed now; (None, []) elsewhere."""

@@ -5,7 +5,7 @@ import threading
 
 from ....wrap import Wrappers
 from ..inputs import Capture
-from . import compiled
+from . import compiled, marks
 from .dispatch import Dispatch
 from .gradients import Gradients
 from .kept import Kept
@@ -31,6 +31,7 @@ def install(recording):
         Levels(recorder, weights, gradients, modules, closers)
         if recorder.level == "ops":
             capture = Kept(Capture(recorder, recording.capture)) if recording.captures() else None
+            marks.keep_aside(wrappers)
             told = Told(recorder, memories, wrappers)
             dispatch = Dispatch(recorder, memories, told, gradients, modules, capture)
             closers.append(_in_every_thread(dispatch, wrappers))

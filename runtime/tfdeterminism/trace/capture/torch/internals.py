@@ -1,9 +1,16 @@
 """PyTorch's own, at the places where its versions (2.0 and later) keep them."""
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef  # noqa: F401  (for memory.py)
-from torch.utils._python_dispatch import TorchDispatchMode  # noqa: F401  (for dispatch.py)
+from torch.utils._python_dispatch import TorchDispatchMode
 
+if TYPE_CHECKING:  # for type comments alone
+    from typing import Any  # noqa: F401
+
+_TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
+_NO_TENSORS = frozenset((int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout))
 _node = getattr(torch._C, "_current_autograd_node", None)
 _sequence = getattr(getattr(torch._C, "_autograd", None), "_get_sequence_nr", None)
 
@@ -25,15 +32,30 @@ def last_number():
     return _sequence() - 1 if _sequence is not None else -1
 
 
+class DispatchMode(TorchDispatchMode):
+    """What sees each op. While it is there nothing is compiled, and no compiler has to be kept away at each op."""
+
+    @classmethod
+    def _should_skip_dynamo(cls):
+        return False
+
+
 def tensors_in(value):
     """All tensors of nested lists, tuples and dicts, in a fixed order."""
-    found = []
+    if type(value) is torch.Tensor:
+        return [value]
+    found = []  # type: list[Any]
     _collect(value, found)
     return found
 
 
 def _collect(value, found):
-    if isinstance(value, torch.Tensor):
+    kind = type(value)
+    if kind in _TENSORS:
+        found.append(value)
+    elif kind in _NO_TENSORS:
+        pass
+    elif isinstance(value, torch.Tensor):
         found.append(value)
     elif isinstance(value, (list, tuple)):
         for one in value:

@@ -11,7 +11,12 @@ _RESIZE = frozenset(("resize_", "resize_as_"))
 # They write what they are given without reading it; so does whatever writes into an `out`.
 _OVERWRITES = frozenset("""copy_ fill_ zero_ uniform_ normal_ random_ bernoulli_ exponential_ geometric_ cauchy_
     log_normal_ _foreach_zero_ _foreach_copy_""".split())
-_PLAIN = (bool, int, float, complex, str)
+_KINDS = (bool, int, float, complex, str)
+_TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
+_NUMBERS = frozenset((int, float, complex))
+_PLAIN = frozenset(_KINDS + (type(None),))
+# In what there is no number.
+_NOTHING = _TENSORS | frozenset((bool, str, type(None), torch.dtype, torch.device, torch.layout))
 _HARMLESS_TYPES = ("Tensor", "number", "Scalar", "int", "float", "bool", "str", "ScalarType", "Layout", "Device",
                    "MemoryFormat", "SymInt")
 _NOT_ALONE = ("from_file", "record_stream", "set_", "print")
@@ -20,7 +25,7 @@ _NOT_ALONE = ("from_file", "record_stream", "set_", "print")
 class Op(object):
     """name; kind, as definitions have it; is_view: are its results other views of what it gets; is_empty: does it give
     memory that nobody has written; is_later: is what it gives there only later, when somebody has written it, or other
-    processes have sent it?"""
+    processes have sent it?; reads_all: does it ask for the content of all that it gets?"""
 
     def __init__(self, function):
         schema = function._schema
@@ -40,6 +45,7 @@ class Op(object):
             self._written = [one for one in places if collectives.writes(base, one[1])]
             self._unread = [one for one in places if collectives.leaves_unread(base, one[1])]
         self._from_root = base == "broadcast_"
+        self.reads_all = not self._unread and not self._from_root
         self.is_view = not self._written and any(one.alias_info is not None for one in schema.returns)
 
     def written(self, args, kwargs):
@@ -54,8 +60,10 @@ class Op(object):
 
     def given(self, args, kwargs, result):
         """The tensors that it has given: what it has written in place, then what is new."""
-        written = self.written(args, kwargs)
         new = pt.tensors_in(result)
+        if not self._written:
+            return new
+        written = self.written(args, kwargs)
         if not written:
             return new
         mine = {id(one) for one in written}
@@ -75,30 +83,41 @@ class Ops(object):
     """Each asked once."""
 
     def __init__(self):
-        self._known = {}
+        self._known = {}  # by id, as PyTorch's own hash takes a call: (function, which keeps it, Op)
 
     def of(self, function):
-        found = self._known.get(function)
+        found = self._known.get(id(function))
         if found is None:
-            found = self._known[function] = Op(function)
-        return found
+            found = self._known[id(function)] = function, Op(function)
+        return found[1]
 
 
 def plain_in(value):
     """The numbers and words among an op's arguments, with their places."""
-    if isinstance(value, _PLAIN) or value is None:
+    kind = type(value)
+    if kind in _PLAIN:
         return value
+    if kind in _TENSORS:
+        return "tensor"
     if isinstance(value, (list, tuple)):
         return [plain_in(one) for one in value]
     if isinstance(value, dict):
         return {name: plain_in(one) for name, one in value.items()}
-    return "tensor" if isinstance(value, torch.Tensor) else type(value).__name__
+    return "tensor" if isinstance(value, torch.Tensor) else value if isinstance(value, _KINDS) else kind.__name__
 
 
 def has_numbers(value):
     """Is any of it a number that Python has made?"""
-    if isinstance(value, (list, tuple)):
-        return any(has_numbers(one) for one in value)
+    for one in value:
+        kind = type(one)
+        if kind in _NUMBERS:
+            return True
+        if kind not in _NOTHING and (has_numbers(one) if isinstance(one, (list, tuple)) else _is_number(one)):
+            return True
+    return False
+
+
+def _is_number(value):
     return isinstance(value, (int, float, complex)) and not isinstance(value, bool)
 
 

@@ -27,7 +27,8 @@ class Told(object):
 
     def keys(self):
         """Of the latest that was told in this step."""
-        mine, own = self._of_step(), self._chain()
+        mine = self._of_step()
+        own = mine if tasks.current() is None else self._chain()
         return mine.last + mine.aside + (own.last + own.aside if own is not mine else [])
 
     def number(self, key, value):
