@@ -28,7 +28,10 @@ FLAGS = [
 ]
 SANITIZE = ("-g1", "-fsanitize=address", "-fno-omit-frame-pointer")
 # For a C library as old as that of the oldest image, and with C++'s own library inside.
-PORTABLE = [sys.executable, "-m", "ziglang", "c++", "-target", "x86_64-linux-gnu.2.17", "-mcpu=x86_64_v3"]
+PORTABLE = [
+    *(sys.executable, "-m", "ziglang", "c++", "-target", "x86_64-linux-gnu.2.17", "-mcpu=x86_64_v3"),
+    "-Wno-pass-failed",  # clang tells of each loop that it did not vectorize
+]
 # Under which names frameworks open what this one library provides, from CUDA 10.0 to 12: a little library each, which
 # brings the whole one.  Its source in named/, and the version that it says it is.
 WITHOUT_SYMBOL_VERSIONS = ("libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1", "libnccl.so.2")
