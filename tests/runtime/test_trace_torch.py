@@ -90,6 +90,39 @@ def test_probes_change_nothing(torch_forks: Forks, tmp_path: Path) -> None:
     assert len({load(str(tmp_path / one / "trace-0.tfdt")).end["weights"] for one in levels}) == 1
 
 
+HOLDING = """
+import torch
+torch.set_num_threads(1)
+layers = torch.nn.Sequential(*[torch.nn.Linear(256, 256) for _ in range(8)])
+optimizer = torch.optim.Adam(layers.parameters())
+x = torch.rand(256, 256)
+
+def megabytes():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) >> 8
+
+def steps(count):
+    for _ in range(count):
+        optimizer.zero_grad()
+        layers(x).square().mean().backward()
+        optimizer.step()
+
+steps(5)
+before = megabytes()
+steps(30)
+print(megabytes() - before)
+"""
+
+
+@pytest.mark.tensorflow
+def test_what_is_known_of_memory_that_is_gone_does_not_keep_it_in_pieces(torch_forks: Forks, tmp_path: Path) -> None:
+    """A few bytes that are held between large tensors, and nothing as large fits there again."""
+    program = tmp_path / "holding.py"
+    program.write_text(HOLDING)
+    (done,) = torch_forks.run([traced(tmp_path / "A", program)])
+    assert done.returncode == 0 and int(done.stdout) < 100, done.stdout + done.stderr
+
+
 @pytest.mark.tensorflow
 def test_replay_runs_no_op_that_does_more_than_compute(torch_python: Path) -> None:
     asked = ["aten.index_put.default", "aten.from_file.default", "c10d.broadcast_.default", "aten.nothing.default",

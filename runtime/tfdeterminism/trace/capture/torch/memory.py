@@ -6,7 +6,7 @@ from . import digests
 from . import internals as pt
 
 _KEYS_LIMIT = 64      # ops that have written parts of one memory
-_FEWEST = 4096        # memories that are known before the dead are looked for
+_FEWEST = 128         # memories that are known before the dead are looked for: what is known of one holds a few bytes
 
 
 class Memory(object):
