@@ -8,6 +8,7 @@ from .. import digest
 
 _names = {}  # of types
 
+
 def of(tensor):
     """An unsigned integer of 64 bits; None for a tensor without elements of its own (meta, fake)."""
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.is_meta:
