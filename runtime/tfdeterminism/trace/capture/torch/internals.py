@@ -9,7 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 if TYPE_CHECKING:  # for type comments alone
     from typing import Any  # noqa: F401
 
-_TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
+TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
 _NO_TENSORS = frozenset((int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout))
 _node = getattr(torch._C, "_current_autograd_node", None)
 _sequence = getattr(getattr(torch._C, "_autograd", None), "_get_sequence_nr", None)
@@ -51,7 +51,7 @@ def tensors_in(value):
 
 def _collect(value, found):
     kind = type(value)
-    if kind in _TENSORS:
+    if kind in TENSORS:
         found.append(value)
     elif kind in _NO_TENSORS:
         pass

@@ -12,11 +12,10 @@ _RESIZE = frozenset(("resize_", "resize_as_"))
 _OVERWRITES = frozenset("""copy_ fill_ zero_ uniform_ normal_ random_ bernoulli_ exponential_ geometric_ cauchy_
     log_normal_ _foreach_zero_ _foreach_copy_""".split())
 _KINDS = (bool, int, float, complex, str)
-_TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
 _NUMBERS = frozenset((int, float, complex))
 _PLAIN = frozenset(_KINDS + (type(None),))
 # In what there is no number.
-_NOTHING = _TENSORS | frozenset((bool, str, type(None), torch.dtype, torch.device, torch.layout))
+_NOTHING = pt.TENSORS | frozenset((bool, str, type(None), torch.dtype, torch.device, torch.layout))
 _HARMLESS_TYPES = ("Tensor", "number", "Scalar", "int", "float", "bool", "str", "ScalarType", "Layout", "Device",
                    "MemoryFormat", "SymInt")
 _NOT_ALONE = ("from_file", "record_stream", "set_", "print")
@@ -97,7 +96,7 @@ def plain_in(value):
     kind = type(value)
     if kind in _PLAIN:
         return value
-    if kind in _TENSORS:
+    if kind in pt.TENSORS:
         return "tensor"
     if isinstance(value, (list, tuple)):
         return [plain_in(one) for one in value]
