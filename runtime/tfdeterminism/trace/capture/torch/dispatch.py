@@ -8,6 +8,7 @@ from .. import frames
 from . import internals as pt
 from . import ops
 from .call import Call
+from .memory import is_plain
 
 
 class Dispatch(pt.DispatchMode):
@@ -27,6 +28,8 @@ class Dispatch(pt.DispatchMode):
             return function(*args, **kwargs)
         op = self._ops.of(function)
         recorder.seen_ops = True
+        if op.is_view and not kwargs and self._shows_all(args):
+            return function(*args)
         if not recorder.wants():
             result = function(*args, **kwargs)
             if recorder.steps.ahead():
@@ -43,6 +46,13 @@ class Dispatch(pt.DispatchMode):
         except Exception as error:
             self._fail(error)
         return result
+
+    def _shows_all(self, args):
+        """Is it all of one tensor, of which all is known, that it shows again? Then there is nothing to note."""
+        if len(args) != 1 or type(args[0]) not in pt.TENSORS:
+            return False
+        memory = self.memories.of(args[0])
+        return memory is not None and bool(memory.keys) and is_plain(args[0]) and not hasattr(args[0], "_tfdet_view")
 
     def _fail(self, error):
         """An op of a kind that we do not know must not end the user's program."""
