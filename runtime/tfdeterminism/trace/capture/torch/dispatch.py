@@ -28,28 +28,27 @@ class Dispatch(pt.DispatchMode):
             return function(*args, **kwargs)
         op = self._ops.of(function)
         recorder.seen_ops = True
-        if op.is_view and not kwargs and self._shows_all(args):
-            return function(*args)
         if not recorder.wants():
             result = function(*args, **kwargs)
             if recorder.steps.ahead():
                 self._remember(op, args, kwargs, result)
             return result
         try:
-            call = Call(self, op, args, kwargs)
+            call = None if op.is_view and self._shows_all(args, kwargs) else Call(self, op, args, kwargs)
         except Exception as error:
             self._fail(error)
             return function(*args, **kwargs)
         result = function(*args, **kwargs)
         try:
-            call.ran(result)
+            if call is not None:
+                call.ran(result)
         except Exception as error:
             self._fail(error)
         return result
 
-    def _shows_all(self, args):
+    def _shows_all(self, args, kwargs):
         """Is it all of one tensor, of which all is known, that it shows again? Then there is nothing to note."""
-        if len(args) != 1 or type(args[0]) not in pt.TENSORS:
+        if kwargs or len(args) != 1 or type(args[0]) not in pt.TENSORS:
             return False
         memory = self.memories.of(args[0])
         return memory is not None and bool(memory.keys) and is_plain(args[0]) and not hasattr(args[0], "_tfdet_view")
