@@ -320,6 +320,8 @@ def _notes(runs):
         elif run.end.get("error"):
             notes.append("{}: {}".format(name, run.end["error"]))
         notes += ["{}: {}".format(name, note.get("text", "")) for note in run.notes]
+    notes += ["{} is not the same in both runs (line {}): they ran two programs".format(os.path.basename(path), line)
+              for path, line in sorted(runs[0].lines_unlike(runs[1]).items())]
     left, right = (run.header for run in runs)
     if (left.get("argv") or [])[1:] != (right.get("argv") or [])[1:]:
         notes.append("the arguments of the programs differ")
