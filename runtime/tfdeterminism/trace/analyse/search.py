@@ -134,6 +134,8 @@ class Search(object):
                 pass  # its ops belong to another step
         if found is None or not any(_is_cause(culprit) for culprit in found.culprits):
             found = self._among_ops((0, step + 1)) or found
+        if found is not None and _is_coarse(found):
+            found = self._among_ops(self._steps) or found  # a race strikes when it may: this time later
         return found
 
     def _among_ops(self, steps):
