@@ -18,8 +18,9 @@ os.environ["PATH"] = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
 
 # What runs inside old environments: Python 3.5 has to read it.
 OLD = ["runtime", "tests/suite", "tests/runtime/programs", "tests/runtime/recorded", "tests/runtime/forking.py"]
+FLEET = "tests/e2e/test_fleet.py"
 TRACE = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/runtime/test_trace_*.py"))
-SIDE_BY_SIDE = ["-n", "3", "--dist", "worksteal"]  # more than CI has cores: many wait for an index or a process
+SIDE_BY_SIDE = ["-n", "4", "--dist", "worksteal"]  # more than CI has cores: many wait for an index or a process
 
 
 def pytest(session: nox.Session, *arguments: str) -> None:
@@ -88,8 +89,8 @@ def coverage(session: nox.Session) -> None:
 
 @nox.session(tags=["tests"])
 def runtime(session: nox.Session) -> None:
-    """tfdeterminism and both wheels, in real old TensorFlows."""
-    pytest(session, *SIDE_BY_SIDE, "tests/runtime", "--ignore-glob=*/test_trace_*")
+    """tfdeterminism and both wheels, in real old TensorFlows; beside them a real Slurm, which mostly waits."""
+    pytest(session, *SIDE_BY_SIDE, "tests/runtime", FLEET, "--ignore-glob=*/test_trace_*")
 
 
 @nox.session(tags=["tests"])
@@ -101,7 +102,7 @@ def vgpu(session: nox.Session) -> None:
 @nox.session(tags=["tests"])
 def trace(session: nox.Session) -> None:
     """The debug tool, in real TensorFlows; what a file's tests record is recorded once."""
-    pytest(session, "-n", "2", "--dist", "loadfile", *TRACE)
+    pytest(session, "-n", "3", "--dist", "loadfile", *TRACE)
 
 
 # Deadlines and Docker get the machine to themselves.
@@ -114,7 +115,7 @@ def meta(session: nox.Session) -> None:
 @nox.session(tags=["tests"])
 def e2e(session: nox.Session) -> None:
     """Real Docker; without root or Docker they are skipped, and pytest names the reason."""
-    pytest(session, "tests/e2e")
+    pytest(session, "tests/e2e", f"--ignore={FLEET}")
 
 
 @nox.session(default=False)

@@ -22,6 +22,7 @@ from tfdet.engines.run import _journal, _take_stranded
 from tfdet.store.records import parse, read_records
 
 FEW = ["--source", "reduce-sum", "--source", "bias-add-backprop", "--repeats", "3", "--relaunches", "1"]
+TWO = ["--solution", "none", "--solution", "TEOD"]  # each takes a process of its own
 
 
 def command(*arguments: str | Path) -> list[str]:
@@ -71,7 +72,7 @@ def test_json_is_records_on_standard_output_and_text_on_standard_error(
     checkout: Project, tf_python: Callable[[str], Path], tmp_path: Path
 ) -> None:
     tf_python("tf2.21")
-    done = run(checkout, "tf2.21", "--device", "cpu", *FEW, "--json", "--out", tmp_path / "r.jsonl")
+    done = run(checkout, "tf2.21", "--device", "cpu", *FEW, *TWO, "--json", "--out", tmp_path / "r.jsonl")
     assert done.returncode == 0, done.stderr
     records = [parse(line.encode()) for line in done.stdout.splitlines()]
     assert {record.source for record in records} == {"reduce-sum", "bias-add-backprop"}
@@ -103,7 +104,7 @@ def test_an_interrupted_run_keeps_finished_records_and_running_again_goes_on(
     opened = tmp_path / "open"
     # Collected after the cases of test_bias.py and before those of test_reduce.py: it waits, so the run cannot end.
     (copy.suite("tensorflow") / "test_gate.py").write_text(GATE.replace("OPEN", repr(str(opened))))
-    arguments = command("tf2.21", "--device", "cpu", *FEW)
+    arguments = command("tf2.21", "--device", "cpu", *FEW, *TWO)
     nohup = (lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) if "nohup" in how else None
     process = subprocess.Popen(
         arguments, env=environ(copy), cwd=copy.root, stderr=subprocess.PIPE, text=True, start_new_session=True,
@@ -218,7 +219,7 @@ def test_an_out_file_that_holds_something_else_is_left_alone(
     tf_python("tf2.21")
     out = tmp_path / "notes.txt"
     out.write_text("my notes\n")
-    done = run(checkout, "tf2.21", "--device", "cpu", *FEW, "--out", out)
+    done = run(checkout, "tf2.21", "--device", "cpu", *FEW, *TWO, "--out", out)
     assert done.returncode == Exit.USAGE, done.stderr
     assert out.read_text() == "my notes\n"
     assert json.dumps("notes.txt")[1:-1] in done.stderr

@@ -252,6 +252,7 @@ ANEW = """
 import os, torch
 from tfdet_probe.frameworks.torch import compiled
 folder = compiled.load()
+assert torch._inductor.config.compile_threads == 1, "in some versions an import starts the others, before the fork"
 seen = []
 for _ in range(2):
     read, write = os.pipe()

@@ -57,6 +57,29 @@ def test_a_variable_that_is_but_given_its_value_accuses_nobody(tmp_path: Path) -
     assert (found.result, found.culprits) == ("same", [])
 
 
+@pytest.mark.parametrize(
+    ("written", "again", "accused"),
+    [("AssignVariableOp", False, []), ("AssignVariableOp", True, ["AssignVariableOp"]), (UPDATE, False, [UPDATE])],
+)
+def test_nor_where_the_program_reads_it(tmp_path: Path, written: str, again: bool, accused: list[str]) -> None:
+    """again: where two give it a value, which came last may differ."""
+
+    def build(run: int) -> str:
+        hand = Hand(tmp_path / f"{run}.tfdt")
+        given = hand.eager("train.py:6#0", "Python", kind="feed")
+        more = {"kind": "write", "variable": "w", "output": -1}
+        writes = [hand.eager(f"train.py:{7 + n}#0", written, (given,), **more) for n in range(1 + again)]
+        hand.record(given, 0)
+        for write in writes:
+            hand.write(write)
+        hand.record(hand.eager("train.py:9#0", "ReadVariableOp", kind="read", variable="w"), run)
+        return str(hand.end())
+
+    found = diff.compare([build(0), build(1)])
+    assert (found.result, [one["op_type"] for one in found.culprits]) == ("diverged", accused)
+    assert bool(accused) != any("what writes it was not recorded" in note for note in found.notes)
+
+
 def test_a_variable_that_is_gone_in_one_run_is_no_structure(tmp_path: Path) -> None:
     found = diff.compare([last_step(tmp_path / name, end) for name, end in (("a", 1), ("b", None))])
     assert (found.result, found.missing) == ("same", 0)

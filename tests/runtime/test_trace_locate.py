@@ -222,6 +222,25 @@ def test_final_weights_that_no_record_tells_of_are_waited_for(tmp_path: Path) ->
     assert (found.hidden, [one["op_type"] for one in found.culprits]) == (False, ["RandomUniform"])
 
 
+def test_a_race_that_strikes_in_a_later_step_each_time_is_looked_for_in_all(tmp_path: Path) -> None:
+    """The step in which weights or layers differed first is but the step in which it struck that time."""
+
+    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
+        if level == "open":
+            raise NothingRecorded("no graph", "")
+        hand.weights = f"{run:04x}"  # type: ignore[attr-defined]
+        key = hand.op(level, level, kind=level.rstrip("s")) if level in ("weights", "layers") else hand.op("race")
+        for step in range(*(hand.steps or (0, 9))):  # type: ignore[attr-defined]
+            struck = step >= (3 if level in ("weights", "layers") else 7)
+            hand.record(key, run if struck else 0, step)
+
+    search = Scripted(tmp_path, script, runs=3)
+    found = search.search()
+    asked = [steps for level, steps in search.asked if level == "ops"]
+    assert asked[:8] == [[3, 4]] * 3 + [[0, 4]] * 3 + [None] * 2
+    assert (found.hidden, [(one["op_name"], one["step"]) for one in found.culprits]) == (False, [("race", 7)])
+
+
 def test_a_program_without_weights_is_searched_at_its_ops(tmp_path: Path) -> None:
     """At the coarse levels there is no record: that is no error."""
 

@@ -119,6 +119,20 @@ def test_several_runs(make: Callable[..., Path]) -> None:
     assert "2 of 2 comparisons differ" in found.notes
 
 
+def test_a_program_that_was_changed_between_its_runs_is_told(make: Callable[..., Path]) -> None:
+    """What runs at another line is missing there: no fault of the program's."""
+
+    def build(hand: Hand, run: int) -> None:
+        hand.record(hand.eager(f"train.py:{10 + run}#0", line=10 + run), 1)
+        hand.source({9: "x = 2" if run else "def f(x):", 10: "def f(x):" if run else "    y = x @ w", 12: ""})
+
+    alike, other = (str(make(build, run)) for run in (0, 1))
+    found = diff.compare([alike, other])
+    assert found.result == "structure"
+    assert found.notes == ["train.py is not the same in both runs (line 9): they ran two programs"]
+    assert diff.compare([alike, alike]).notes == []
+
+
 HEADERS = {
     "different programs": {"argv": ["eval.py"]},
     "different TensorFlow versions": {"tensorflow": "2.20.0"},

@@ -82,6 +82,15 @@ def test_what_is_trained_is_named_as_the_model_names_it(torch_forks: Forks, tmp_
 
 
 @pytest.mark.tensorflow
+def test_a_trace_names_its_program_where_pytorch_was_imported_before_it(torch_forks: Forks, tmp_path: Path) -> None:
+    """So that traces of two programs are not compared, and the folder that one is written to is no argument of it."""
+    program = program_of("clean_training")
+    (done,) = torch_forks.run([traced(tmp_path / "A", program.path, "3", options=["--level", "none"])])
+    assert done.returncode == 0, done.stderr
+    assert load(str(tmp_path / "A" / "trace-0.tfdt")).header["argv"] == [str(program.path), "3"]
+
+
+@pytest.mark.tensorflow
 def test_probes_change_nothing(torch_forks: Forks, tmp_path: Path) -> None:
     program = program_of("clean_training")
     levels = ("none", "weights", "layers", "ops")

@@ -67,6 +67,10 @@ class Hand:
                 "nan": nan, "inf": inf, "first": first, **head}  # fmt: skip
         self._writer.value(values.packed(made, flat[:: made["stride"]]))
 
+    def source(self, lines: dict[int, str], file: str = "train.py") -> None:
+        """Lines of the program that the trace carries."""
+        self._writer.source({file: {str(number): line for number, line in lines.items()}})
+
     def end(self, **fields: Any) -> Path:
         self._writer.end(**{"clean": True, "exit": 0, "weights": "00", "variables": {}, "steps": 1, "error": None,
                             **fields})  # fmt: skip

@@ -26,6 +26,11 @@ def load():
     """Called before the fork; what it gives holds the compiled code as long as it lives."""
     folder = tempfile.TemporaryDirectory(prefix="tfdet-compiled-")
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder.name
+    for name, values in _ANEW.items():  # first: to PyTorch 2.4 the import of others starts the compilers it is allowed
+        config = _module(name)
+        for key, value in values.items():
+            if hasattr(config, key):
+                setattr(config, key, value)
     for name in _MODULES:
         _module(name)
     return folder
@@ -40,15 +45,10 @@ def _module(name):
 
 
 def start(device):
-    """Make this process compile, for this torch.device; the list that what is compiled is told to."""
+    """Make this process compile, for this torch.device; the list that what is compiled is told to. After load()."""
     lacking = _lacking(device.type)
     if lacking:
         raise Unsupported("torch.compile needs {}, and there is none".format(lacking))
-    for name, values in _ANEW.items():
-        config = _module(name)
-        for key, value in values.items():
-            if hasattr(config, key):
-                setattr(config, key, value)
     return _watched()
 
 

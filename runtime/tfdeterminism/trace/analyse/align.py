@@ -68,6 +68,16 @@ class Run(object):
         lines = self._source.get(path, {})
         return [[at, lines[at][:160]] for at in range(number - around, number + around + 1) if at in lines]
 
+    def lines_unlike(self, other):
+        """{file: line}: where the text of a file is first another in the other run, among the lines that both carry."""
+        found = {}
+        for path in set(self._source) & set(other._source):
+            mine, theirs = self._source[path], other._source[path]
+            unlike = [line for line in set(mine) & set(theirs) if mine[line] != theirs[line]]
+            if unlike:
+                found[path] = min(unlike)
+        return found
+
     def ids(self):
         return range(len(self._history))
 

@@ -86,6 +86,8 @@ class Suspects(object):
                     return None  # it came before or after what differs itself
                 if len(racing) == 1:
                     return self._root("open", racing[0].slot, racing[0].group)
+                if self._writes.only_gives(write, definition):
+                    return self._root("unseen", slot, group)
                 return self._root("value", write.slot, write.group)  # though all that went into it agrees
         if self._reordered(group, definition):
             return None if explained else self._root("order", slot, group)

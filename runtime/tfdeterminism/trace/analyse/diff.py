@@ -76,8 +76,9 @@ class Difference(object):
     def _tell_of(self, verdict):
         """What is no culprit and makes the runs differ nevertheless."""
         if verdict.before is not None:
-            self.notes.append("a state differs already when recording begins: {}; record from an earlier step".format(
-                verdict.before.definition["variable"] or verdict.before.definition["node"]))
+            words = "a state differs, and what writes it was not recorded: {}" if verdict.before.kind == "unseen" else \
+                "a state differs already when recording begins: {}; record from an earlier step"
+            self.notes.append(words.format(verdict.before.definition["variable"] or verdict.before.definition["node"]))
         elif self.reach and self.result == "structure" and not verdict.roots:
             if self._ended_alike(verdict):
                 self.result, self.reach = "same", None
@@ -320,6 +321,8 @@ def _notes(runs):
         elif run.end.get("error"):
             notes.append("{}: {}".format(name, run.end["error"]))
         notes += ["{}: {}".format(name, note.get("text", "")) for note in run.notes]
+    notes += ["{} is not the same in both runs (line {}): they ran two programs".format(os.path.basename(path), line)
+              for path, line in sorted(runs[0].lines_unlike(runs[1]).items())]
     left, right = (run.header for run in runs)
     if (left.get("argv") or [])[1:] != (right.get("argv") or [])[1:]:
         notes.append("the arguments of the programs differ")

@@ -9,7 +9,7 @@ _TASK = re.compile(r"task [\d.]+ of ")
 class Root(object):
     """A cause. group, slot: its record (slot None: it has none of its own, a write); side: the run
     whose definition it is; kind: why it is one: "value", "structure", "order", "open" (the definition's attrs say by
-    what), "unexplained"."""
+    what), "unexplained", "unseen" (what has written the variable was not recorded)."""
 
     def __init__(self, kind, side, definition, step, order, group, slot=None):
         self.kind = kind
@@ -23,7 +23,7 @@ class Root(object):
     @property
     def is_state(self):
         """Is it only what something before it must have made, unseen?"""
-        return self.kind in ("value", "unexplained") and (
+        return self.kind in ("value", "unexplained", "unseen") and (
             self.definition["kind"] == "read" or bool(self.definition["attrs"].get("earlier")))
 
 

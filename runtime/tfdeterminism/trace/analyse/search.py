@@ -134,7 +134,10 @@ class Search(object):
                 pass  # its ops belong to another step
         if found is None or not any(_is_cause(culprit) for culprit in found.culprits):
             found = self._among_ops((0, step + 1)) or found
-        return found
+        if found is None or not _is_coarse(found):
+            return found
+        later = self._among_ops(self._steps)  # a race strikes when it may: this time later
+        return later if later is not None and any(_is_cause(culprit) for culprit in later.culprits) else found
 
     def _among_ops(self, steps):
         return self._until_different("ops", steps)

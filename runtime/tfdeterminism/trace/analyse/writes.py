@@ -73,6 +73,12 @@ class Writes(object):
                     found.append(write)
         return found
 
+    def only_gives(self, write, definition):
+        """Does this write but give the variable that is read its value, eagerly, and is no other one recorded?"""
+        _, one = self._feeds.definition(write.slot, write.group)
+        return one["op"] in OVERWRITES and not in_graph(one) and len(self._writing(definition)) == 1 \
+            and bool(self._feeds.sources(one).recorded)
+
     def _behind(self, definition, write):
         """Does it go into what is written?"""
         walk, seen = [write["id"]], set()

@@ -34,16 +34,15 @@ _weights = []  # an array of a number for each place of a block, when it is made
 
 def of_bytes(data, kind=""):
     """data: bytes, or what is contiguous and has a buffer; kind: the name of its elements' type, which counts, too."""
-    found = hashlib.sha1(kind.encode("ascii"))
     size = len(data) if isinstance(data, bytes) else memoryview(data).nbytes
     if size < SMALL:
-        found.update(data)
+        said = bytes(data)
     else:
-        words = numpy.frombuffer(data, numpy.uint64, size // 8)
-        sums = [_sum(words[first:first + _BLOCK]) for first in range(0, len(words), _BLOCK)]
-        found.update(struct.pack("<Q{}Q".format(len(sums)), size, *sums))
-        found.update(numpy.frombuffer(data, numpy.uint8)[size // 8 * 8:].tobytes())
-    return int.from_bytes(found.digest()[:8], "little")
+        sums = _sums(numpy.frombuffer(data, numpy.uint64, size // 8))
+        said = struct.pack("<Q{}Q".format(len(sums)), size, *sums)
+        if size % 8:
+            said += numpy.frombuffer(data, numpy.uint8)[size // 8 * 8:].tobytes()
+    return int.from_bytes(hashlib.sha1(kind.encode("ascii") + said).digest()[:8], "little")
 
 
 def of_array(array):
@@ -59,16 +58,21 @@ def of_array(array):
                     numpy.ascontiguousarray(array).reshape(-1).view(numpy.uint8), array.dtype.str)
 
 
-def _sum(words):
-    """Of a block of words, each times the number of its place."""
+def _sums(words):
+    """Of each block of words: of each word times the number of its place."""
     if not _weights:
         _weights.append(_drawn(_BLOCK))
     if not hasattr(_local, "room"):
         _local.room = numpy.empty(_BLOCK, numpy.uint64)
-    folded = _local.room[:len(words)]
-    numpy.right_shift(words, _FOLD, out=folded)
-    numpy.bitwise_xor(folded, words, out=folded)
-    return int(numpy.einsum("i,i->", folded, _weights[0][:len(words)]))
+    weights, folded, sums = _weights[0], _local.room, []
+    for first in range(0, len(words), _BLOCK):
+        block = words[first:first + _BLOCK]
+        if len(block) < _BLOCK:
+            weights, folded = weights[:len(block)], folded[:len(block)]
+        numpy.right_shift(block, _FOLD, out=folded)
+        numpy.bitwise_xor(folded, block, out=folded)
+        sums.append(int(numpy.einsum("i,i->", folded, weights)))
+    return sums
 
 
 def _drawn(count):

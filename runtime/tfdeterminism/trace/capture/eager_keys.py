@@ -7,6 +7,7 @@ from . import tasks
 # Which thread and replica it is, and which call of a Python function by a graph: "" and 0 for none.
 Who = collections.namedtuple("Who", "thread replica function trace")
 
+_FED_LIMIT = 64    # ids that are named as what feeds one
 _NTH_LIMIT = 4096  # ops of one line and type in one step that get keys of their own
 
 
@@ -30,6 +31,9 @@ class EagerKeys(object):
         """The same by a place, (file, line) or (). stack(): what it is the innermost of, asked for once."""
         name = who, op, place, nth, output
         with self._lock:
+            number = self.known(name, inputs)
+            if number is not None:
+                return number
             number = self._ids.get(name)
             if number is None:
                 stack, fields = stack(), fields or {}
@@ -43,12 +47,22 @@ class EagerKeys(object):
                 self._fed[number] = (made, set(inputs))
                 self._by_inputs[op, tuple(inputs)] = self.described(number)
                 return number
-            definition, known = self._fed[number]
-            if not known.issuperset(inputs) and len(known) < 64:  # it is fed from elsewhere this time
-                known.update(inputs)
-                definition["inputs"] = sorted(known)
-                self._definitions.renew(definition)
+            definition, known = self._fed[number]  # it is fed from elsewhere this time
+            known.update(inputs)
+            definition["inputs"] = sorted(known)
+            self._definitions.renew(definition)
             return number
+
+    def known(self, name, inputs):
+        """What at() gives for an output that has been there, and of which nothing new is to be said; None for any
+        other. name: (who, op, place, nth, output)."""
+        with self._lock:
+            number = self._ids.get(name)
+            if number is not None:
+                fed = self._fed[number][1]
+                if fed.issuperset(inputs) or len(fed) >= _FED_LIMIT:
+                    return number
+            return None
 
     def feed(self, key, other):
         """What has this key gets what has the other, from now on."""
@@ -97,7 +111,7 @@ class EagerKeys(object):
         with self._lock:
             count = counts.get(name, 0)
             counts[name] = count + 1
-            return min(count, _NTH_LIMIT)
+            return count if count < _NTH_LIMIT else _NTH_LIMIT
 
     def step_ended(self):
         self._nth.clear()

@@ -17,6 +17,7 @@ _KNOWN_LIMIT = 1 << 16  # codes and stacks that are known
 _known = {}
 _folders = {}
 _codes = {}   # id of a code: (the code, which keeps its id, is it the user's)
+_others = set()  # ids of the codes that are not: asked first
 _stacks = {}  # (id of a code, place in it, ...) of the user's frames: what of_caller() gives
 _places = {}  # (id of a code, place in it): what place_of_caller() gives
 
@@ -74,8 +75,7 @@ def of_caller():
     frames, place = [], []
     while frame is not None:  # asked of each op: few calls, and a line's number is long looked for
         code = frame.f_code
-        known = _codes.get(id(code)) or _classified(code)
-        if known[1]:
+        if id(code) not in _others and _is_users(code):
             place += id(code), frame.f_lasti
             frames.append(frame)
             if len(frames) == DEPTH:
@@ -92,7 +92,7 @@ def place_of_caller():
     frame = sys._getframe(1)  # type: FrameType | None
     while frame is not None:
         code = frame.f_code
-        if (_codes.get(id(code)) or _classified(code))[1]:
+        if id(code) not in _others and _is_users(code):
             found = _places.get((id(code), frame.f_lasti))
             if found is None:
                 found = _places[id(code), frame.f_lasti] = code.co_filename, frame.f_lineno
@@ -101,13 +101,16 @@ def place_of_caller():
     return ()
 
 
-def _classified(code):
-    if len(_codes) > _KNOWN_LIMIT or len(_stacks) > _KNOWN_LIMIT:
-        _stacks.clear()  # first: they believe in ids that _codes keeps
-        _places.clear()
-        _codes.clear()
-    found = _codes[id(code)] = code, is_user(code.co_filename)
-    return found
+def _is_users(code):
+    found = _codes.get(id(code))
+    if found is None:
+        if len(_codes) > _KNOWN_LIMIT or len(_stacks) > _KNOWN_LIMIT:
+            for known in (_stacks, _places, _others, _codes):  # the last keeps the ids that the others believe in
+                known.clear()
+        found = _codes[id(code)] = code, is_user(code.co_filename)
+        if not found[1]:
+            _others.add(id(code))
+    return found[1]
 
 
 def outward(frame):

@@ -26,6 +26,7 @@ def main(argv):
                               arguments.capture and inputs.parse(arguments.capture), arguments.xla,
                               values.parse(arguments.values) if arguments.values is not None else None,
                               with_children=True, apply=arguments.apply)
+        sys.argv[:] = program.argv  # before a trace begins, which tells of them
         recording.start()
         remedy.apply(arguments.apply)
     except errors.BadUsage as error:
@@ -84,7 +85,6 @@ def _execute(program, recording):
         module.__spec__, module.__package__ = program.spec, program.spec.parent
         module.__loader__ = program.spec.loader
     sys.modules["__main__"] = module
-    sys.argv[:] = program.argv
     sys.path[0] = program.imports_from
     end = _End(recording)
     atexit.register(end)  # after what the program registers, and after its threads

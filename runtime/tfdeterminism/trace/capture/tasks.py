@@ -6,7 +6,14 @@ import threading
 
 from ...wrap import Wrappers
 
-_local = threading.local()
+
+class _Local(threading.local):
+    """What no thread has set is of each."""
+
+    task = None  # type: Task | None
+
+
+_local = _Local()
 
 
 class Task(object):
@@ -19,14 +26,15 @@ class Task(object):
 
 def current():
     """The Task that this thread does, or None."""
-    return getattr(_local, "task", None)
+    return _local.task
 
 
 def thread_name():
     """What this thread is called in a trace: as its task; the main one, and a framework's own, have no name."""
-    task, thread = current(), threading.current_thread()
+    task = current()
     if task is not None:
         return task.label
+    thread = threading.current_thread()
     plain = thread is threading.main_thread() or isinstance(thread, threading._DummyThread)
     return "" if plain else thread.name
 

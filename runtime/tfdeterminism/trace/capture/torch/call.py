@@ -6,7 +6,7 @@ from .. import digest, frames, tasks
 from ..eager_keys import Who
 from . import digests, marks, ops
 from . import internals as pt
-from .memory import is_whole
+from .memory import is_plain, is_whole
 
 _WHOS_LIMIT = 4096
 _whos = {}  # by the names of threads
@@ -24,7 +24,7 @@ class Call(object):
         self._tensors = pt.tensors_in((args, kwargs) if kwargs else args)
         self._who = who()
         self._place = frames.place_of_caller()
-        self._nth = self._recorder.eager.nth(self._who, op.name, self._place)
+        self._nth = None if op.is_view else self._recorder.eager.nth(self._who, op.name, self._place)
         self._told = None  # the key of what Python tells it
         self._inputs = self._fed()
         self._inputs_kept = None if probe.capture is None or op.is_view else self._kept()
@@ -44,14 +44,13 @@ class Call(object):
         found = []  # type: list[int]
         for tensor in given:
             found += self._keys(tensor)
-        if self._told_by_python(given):
-            self._told = self._numbers(found)
+        parts = [one for one in given if not is_plain(one)]
+        if parts or ops.has_numbers(self._args) or self._kwargs and ops.has_numbers(self._kwargs.values()):
+            if given is not self._tensors:
+                parts = [one for one in self._tensors if not is_plain(one)]
+            self._told = self._numbers(found, parts)
             found.append(self._told)
         return found
-
-    def _told_by_python(self, given):
-        return ops.has_numbers(self._args) or self._kwargs and ops.has_numbers(self._kwargs.values()) \
-            or not all(map(_is_plain, given))
 
     def _keys(self, tensor):
         """Of what has made what lies in this tensor; what nobody has made is recorded here."""
@@ -83,16 +82,13 @@ class Call(object):
         if read is not None:
             self._emit(read[0], tensor, read[1])
 
-    def _numbers(self, fed):
-        """The key of what Python tells this op beside its tensors. It may come of what Python was told before."""
+    def _numbers(self, fed, parts):
+        """The key of what Python tells this op beside its tensors. It may come of what Python was told before. parts:
+        those of its tensors that show a part of a memory, as nothing else says which."""
         told = self._probe.told.keys()
         key = self._key("Python", 0, fed + told if told else fed, None, kind="feed")
-        parts = [ops.plain_in(one) for one in self._args]
-        if self._kwargs:
-            parts.append(ops.plain_in(self._kwargs))
-        for tensor in self._tensors:
-            parts += _form(tensor)
-        self._recorder.emit_one(key, digest.of_bytes(repr(parts).encode("utf-8", "backslashreplace")))
+        said = ops.plain_in(self._args), ops.plain_in(self._kwargs), list(map(_form, parts))
+        self._recorder.emit_one(key, digest.of_bytes(repr(said).encode("utf-8", "backslashreplace")))
         return key
 
     def _seen_through(self, result):
@@ -143,6 +139,9 @@ class Call(object):
         if stack is not None:
             place = tuple(stack[0][:2]) if stack else ()
         nth = self._nth if op == self._op.name else eager.nth(self._who, op, place)
+        known = eager.known((self._who, op, place, nth, output), inputs)
+        if known is not None:
+            return known
 
         def more():
             probed = tensor is not None
@@ -163,11 +162,6 @@ class Call(object):
             for entry in self._recorder.values.of("", 0, node):
                 if entry["output"] == output:
                     self._recorder.values.op(entry, key, digests.array_of(tensor))
-
-
-def _is_plain(tensor):
-    """Does it show its whole memory as it lies there?"""
-    return tensor.layout is not torch.strided or tensor.storage_offset() == 0 and is_whole(tensor)
 
 
 def _form(tensor):

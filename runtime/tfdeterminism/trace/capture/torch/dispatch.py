@@ -8,6 +8,7 @@ from .. import frames
 from . import internals as pt
 from . import ops
 from .call import Call
+from .memory import is_plain
 
 
 class Dispatch(pt.DispatchMode):
@@ -33,16 +34,24 @@ class Dispatch(pt.DispatchMode):
                 self._remember(op, args, kwargs, result)
             return result
         try:
-            call = Call(self, op, args, kwargs)
+            call = None if op.is_view and self._shows_all(args, kwargs) else Call(self, op, args, kwargs)
         except Exception as error:
             self._fail(error)
             return function(*args, **kwargs)
         result = function(*args, **kwargs)
         try:
-            call.ran(result)
+            if call is not None:
+                call.ran(result)
         except Exception as error:
             self._fail(error)
         return result
+
+    def _shows_all(self, args, kwargs):
+        """Is it all of one tensor, of which all is known, that it shows again? Then there is nothing to note."""
+        if kwargs or len(args) != 1 or type(args[0]) not in pt.TENSORS:
+            return False
+        memory = self.memories.of(args[0])
+        return memory is not None and bool(memory.keys) and is_plain(args[0]) and not hasattr(args[0], "_tfdet_view")
 
     def _fail(self, error):
         """An op of a kind that we do not know must not end the user's program."""

@@ -45,21 +45,20 @@ def tensors_in(value):
     if type(value) is torch.Tensor:
         return [value]
     found = []  # type: list[Any]
-    _collect(value, found)
+    _collect((value,), found)
     return found
 
 
-def _collect(value, found):
-    kind = type(value)
-    if kind in TENSORS:
-        found.append(value)
-    elif kind in _NO_TENSORS:
-        pass
-    elif isinstance(value, torch.Tensor):
-        found.append(value)
-    elif isinstance(value, (list, tuple)):
-        for one in value:
+def _collect(values, found):
+    for one in values:
+        kind = type(one)
+        if kind in TENSORS:
+            found.append(one)
+        elif kind in _NO_TENSORS:
+            pass
+        elif isinstance(one, torch.Tensor):
+            found.append(one)
+        elif isinstance(one, (list, tuple)):
             _collect(one, found)
-    elif isinstance(value, dict):
-        for name in value:
-            _collect(value[name], found)
+        elif isinstance(one, dict):
+            _collect(one.values(), found)

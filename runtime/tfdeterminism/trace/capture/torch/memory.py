@@ -95,3 +95,8 @@ class Memories(object):
 def is_whole(tensor):
     """Does it fill its memory?"""
     return tensor.is_contiguous() and tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes()
+
+
+def is_plain(tensor):
+    """Does it show its whole memory as it lies there?"""
+    return tensor.layout is not torch.strided or tensor.storage_offset() == 0 and is_whole(tensor)
