@@ -21,9 +21,8 @@ from tfdeterminism.trace.analyse.launch import NothingRecorded
 from tfdeterminism.trace.analyse.progress import Progress
 from tfdeterminism.trace.analyse.search import Search
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-PROGRAMS = HERE / "programs"
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / "tests" / "runtime" / "programs"
 Script = Callable[[Hand, str, int, dict[str, str]], None]  # (trace, level, number of the run, environment)
 
 
@@ -231,13 +230,11 @@ def test_a_race_that_strikes_in_a_later_step_each_time_is_looked_for_in_all(tmp_
         hand.weights = f"{run:04x}"  # type: ignore[attr-defined]
         key = hand.op(level, level, kind=level.rstrip("s")) if level in ("weights", "layers") else hand.op("race")
         for step in range(*(hand.steps or (0, 9))):  # type: ignore[attr-defined]
-            struck = step >= (3 if level in ("weights", "layers") else 7)
-            hand.record(key, run if struck else 0, step)
+            hand.record(key, run if step >= (7 if level == "ops" else 3) else 0, step)
 
     search = Scripted(tmp_path, script, runs=3)
     found = search.search()
-    asked = [steps for level, steps in search.asked if level == "ops"]
-    assert asked[:8] == [[3, 4]] * 3 + [[0, 4]] * 3 + [None] * 2
+    assert [steps for level, steps in search.asked if level == "ops"][:8] == [[3, 4]] * 3 + [[0, 4]] * 3 + [None] * 2
     assert (found.hidden, [(one["op_name"], one["step"]) for one in found.culprits]) == (False, [("race", 7)])
 
 
