@@ -19,7 +19,9 @@ os.environ["PATH"] = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
 # What runs inside old environments: Python 3.5 has to read it.
 OLD = ["runtime", "tests/suite", "tests/runtime/programs", "tests/runtime/recorded", "tests/runtime/forking.py"]
 FLEET = "tests/e2e/test_fleet.py"
-TRACE = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/runtime/test_trace_*.py"))
+LONGEST = ["locate", "fix", "collection", "culprits", "docs", "processes", "torch"]  # so they begin first
+TRACE = [f"tests/runtime/test_trace_{name}.py" for name in LONGEST]
+TRACE += sorted({path.relative_to(ROOT).as_posix() for path in ROOT.glob("tests/runtime/test_trace_*.py")} - {*TRACE})
 SIDE_BY_SIDE = ["-n", "4", "--dist", "worksteal"]  # more than CI has cores: many wait for an index or a process
 
 
@@ -102,7 +104,7 @@ def vgpu(session: nox.Session) -> None:
 @nox.session(tags=["tests"])
 def trace(session: nox.Session) -> None:
     """The debug tool, in real TensorFlows; what a file's tests record is recorded once."""
-    pytest(session, "-n", "3", "--dist", "loadfile", *TRACE)
+    pytest(session, "-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", *TRACE)
 
 
 # Deadlines and Docker get the machine to themselves.
