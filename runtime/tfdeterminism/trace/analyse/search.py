@@ -132,12 +132,12 @@ class Search(object):
                 found = self._among_ops((step, step + 1))
             except (NothingRecorded, BadTrace):
                 pass  # its ops belong to another step
-        if found is None or not any(_is_cause(culprit) for culprit in found.culprits):
+        if not _names_cause(found):
             found = self._among_ops((0, step + 1)) or found
         if found is None or not _is_coarse(found):
             return found
         later = self._among_ops(self._steps)  # a race strikes when it may: this time later
-        return later if later is not None and any(_is_cause(culprit) for culprit in later.culprits) else found
+        return later if _names_cause(later) else found
 
     def _among_ops(self, steps):
         return self._until_different("ops", steps)
@@ -296,6 +296,11 @@ class Search(object):
             self._found("final weights differ from those of an untraced run: instrumenting changed the program")
         else:
             self._found("final weights differ from run to run, traced or not")
+
+
+def _names_cause(difference):
+    """difference: a diff.Difference, or None."""
+    return difference is not None and any(map(_is_cause, difference.culprits))
 
 
 def _is_coarse(difference):

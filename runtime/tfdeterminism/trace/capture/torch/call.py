@@ -165,8 +165,6 @@ class Call(object):
 
 
 def _form(tensor):
-    if tensor.layout is not torch.strided:
-        return (tuple(tensor.shape),)
     return tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
 
 

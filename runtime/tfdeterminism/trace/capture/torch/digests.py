@@ -5,13 +5,14 @@ import ctypes
 import torch
 
 from .. import digest
+from . import internals as pt
 
 _names = {}  # of types
 
 
 def of(tensor):
     """An unsigned integer of 64 bits; None for a tensor without elements of its own (meta, fake)."""
-    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.is_meta:
+    if type(tensor) not in pt.TENSORS or tensor.is_meta:
         return None
     if tensor.layout is not torch.strided:
         return _of_sparse(tensor)
