@@ -17,7 +17,7 @@ from collection import TORCH_ENVIRONMENTS, Program, faults, programs
 from forks import Forks, environ, traced
 
 from tfdeterminism.trace.analyse import diff
-from tfdeterminism.trace.analyse.reader import load
+from tfdeterminism.trace.analyse.reader import Trace, load
 
 ENVIRONMENT = TORCH_ENVIRONMENTS[0]
 RACE = 20  # runs of a race at most: where its threads were not side by side, it came out alike
@@ -181,6 +181,34 @@ def test_no_other_device_is_asked_instead(kept_file: Path, torch_python: Path) -
     done = replayed_on("cuda:77", kept_file, torch_python)
     assert (done.returncode, done.stdout) == (2, "")
     assert "it ran on cuda:77, which is not here" in done.stderr
+
+
+PART = """
+import sys, torch
+table, weights = torch.ones(64, 8), torch.ones(8, 2, requires_grad=True)
+part = table[int(sys.argv[1]):][:4]
+for _ in range(3):
+    torch.autograd.grad((part @ weights).sum(), weights)
+"""
+
+
+@pytest.mark.tensorflow
+def test_which_part_of_a_memory_is_read_is_told_though_it_was_cut_before(torch_forks: Forks, tmp_path: Path) -> None:
+    """Its bytes are those of any other part, and the ops that cut it out were not recorded."""
+    program = tmp_path / "program.py"
+    program.write_text(PART)
+    options = ["--steps", "1:3"]
+    done = torch_forks.run([traced(tmp_path / at, program, at, options=options) for at in ("8", "16")])
+    assert [said.returncode for said in done] == [0, 0], done[0].stderr
+    told = [products(load(str(tmp_path / at / "trace-0.tfdt"))) for at in ("8", "16")]
+    assert told[0] and told[1] and told[0] != told[1]
+
+
+def products(trace: Trace) -> set[int]:
+    """Digests of what Python tells the product of matrices."""
+    line = PART.splitlines().index("    torch.autograd.grad((part @ weights).sum(), weights)") + 1
+    keys = [one["id"] for one in trace.definitions if (one["op"], one["line"]) == ("Python", line)]
+    return set(trace.records["digest"][numpy.isin(trace.records["key"], keys)].tolist())
 
 
 @pytest.mark.tensorflow
