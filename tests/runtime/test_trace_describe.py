@@ -200,6 +200,22 @@ def test_what_a_state_was_before_recording_is_no_culprit(compare: Callable[..., 
     assert any("record from an earlier step" in note for note in found.notes)
 
 
+@pytest.mark.parametrize("later", [False, True])
+def test_a_state_that_first_feeds_nothing_is_no_culprit(compare: Callable[..., diff.Difference], later: bool) -> None:
+    """What comes of it is the same in the first step; if later one differs, it is because of it."""
+
+    def build(hand: Hand, run: int) -> None:
+        tensor = hand.eager("train.py:9#0", "RandomUniform", kind="op", attrs={"earlier": True})
+        total = hand.eager("train.py:11#0", "MatMul", (tensor,))
+        hand.record(tensor, run, 1)
+        for step in (1, 2):
+            hand.record(total, run if later and step == 2 else 0, step)
+
+    found = compare(build)
+    assert (found.result, found.culprits) == ("diverged", [])
+    assert any("record from an earlier step" in note for note in found.notes)
+
+
 def test_what_the_graph_leaves_open_is_shown_beside(compare: Callable[..., diff.Difference]) -> None:
     def build(hand: Hand, run: int) -> None:
         hand.record(hand.op("draw", "RandomUniform", kind="random", attrs={"open": "in any order"}, line=7), 1)

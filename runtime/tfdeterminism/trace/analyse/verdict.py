@@ -93,14 +93,12 @@ class Verdict(object):
             others = [root for root in causes if len(causes) == 1 or not self._only_told(root)]
             causes = causes if all(root.is_state for root in others) else others
             if causes and masked and all(root.kind == "unexplained" for root in causes):
-                self.roots = masked  # it was kept for later
-                break
+                causes = masked  # it was kept for later
             if causes:
-                self.roots = [root for root in causes if not root.is_state]
-                self.before = None if self.roots else causes[0]
+                self._blame(causes)
                 break
         if not self.roots and self.before is None and not structural:
-            self.roots = masked
+            self._blame(masked)
         if structural and any(_is_before(root, structural[0]) or self._handed_to(root, structural[0])
                               for root in self.roots):
             structural = []  # a consequence; `missing` tells of it
@@ -111,6 +109,11 @@ class Verdict(object):
             self.before = None
         if self.roots or self.before:
             self.first_step = (self.roots or [self.before])[0].step
+
+    def _blame(self, causes):
+        """A state that differs already is nobody's fault, if anything else is."""
+        self.roots = [root for root in causes if not root.is_state]
+        self.before = causes[0] if causes and not self.roots else None
 
     def _structural(self):
         """The first record that one run lacks, as [cause], or [], and flags of what differs by its value: nothing does
