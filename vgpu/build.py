@@ -26,6 +26,8 @@ FLAGS = [
     # What is computed must be what the instruction says: no contraction, no assumed rounding.  Registers have any type.
     *("-ffp-contract=off", "-frounding-math", "-fno-strict-aliasing"),
 ]
+# All alike: zig makes C++'s own library, a minute's work, anew for other flags.
+LINKED = [*FLAGS, "-shared", "-s"]
 SANITIZE = ("-g1", "-fsanitize=address", "-fno-omit-frame-pointer")
 # For a C library as old as that of the oldest image, and with C++'s own library inside.
 PORTABLE = [
@@ -93,20 +95,20 @@ def compiled(command: list[str], source: Path, folder: Path) -> Path:
 
 
 def link_whole(command: list[str], objects: list[Path], made: Path) -> None:
-    link = ["-shared", "-s", "-Wl,-Bsymbolic", "-Wl,-z,defs", f"-Wl,-soname,{made.name}", "-lpthread", "-ldl"]
-    subprocess.run([*command, *map(str, objects), *link, "-o", str(made)], check=True)
+    link = ["-Wl,-Bsymbolic", "-Wl,-z,defs", f"-Wl,-soname,{made.name}", "-lpthread", "-ldl"]
+    subprocess.run([*command, *LINKED, *map(str, objects), *link, "-o", str(made)], check=True)
 
 
 def link_named(command: list[str], name: str, folder: Path) -> None:
     """A little library: another name of the whole one, which lies beside it."""
     stem, version = NAMED[name]
-    what = [f"-DVERSION={version}", "-shared", str(SOURCES / "named" / f"{stem}.cpp"), "-o", str(folder / name)]
+    what = [f"-DVERSION={version}", str(SOURCES / "named" / f"{stem}.cpp"), "-o", str(folder / name)]
     whole = [f"-Wl,-soname,{name}", str(folder / "libvgpu.so"), "-Wl,-rpath,$ORIGIN"]
     if name not in WITHOUT_SYMBOL_VERSIONS:  # what was linked with NVIDIA's library does not load without this one
         versions = folder / f"{name}.versions"
         versions.write_text(f"{name} {{ global: *; }};\n")
         whole.append(f"-Wl,--version-script={versions}")
-    subprocess.run([*command, *FLAGS, *what, *whole], check=True)
+    subprocess.run([*command, *LINKED, *what, *whole], check=True)
 
 
 @contextmanager
