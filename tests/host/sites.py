@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
-from copies import IMAGES, ROOT, STOCK
+from copies import ROOT
 
 from tfdet.base.paths import Project
 
+ENVIRONMENTS = ("tf1.15", "tf2.0", "tf2.1", "tf2.8", "tf2.21", "ngc20.03-tf2")  # of TensorFlow
 AUDITED = ("tf2.0", "tf2.1", "tf2.21")
 OPS = "torch2.13"  # of a framework whose ops are sources
 RAN = ("torch-index-put", "torch-cumsum", "torch-empty", "torch-linalg-lstsq")  # of these
@@ -26,7 +27,7 @@ def small_project(root: Path) -> Project:
         (root / name).symlink_to(ROOT / name)
     environments = root / "matrix" / "environments" / "tensorflow"
     environments.mkdir(parents=True)
-    for key in (*STOCK, *IMAGES):
+    for key in ENVIRONMENTS:
         shutil.copy(ROOT / "matrix" / "environments" / "tensorflow" / f"{key}.toml", environments)
     _with_ops(root)
     shutil.copytree(ROOT / "matrix" / "batches", root / "matrix" / "batches")

@@ -24,7 +24,7 @@ from tfdet.base.paths import Project
 from tfdet.site.build import build
 from tfdet.store.records import read_records
 
-pytestmark = needs_browser
+pytestmark = [needs_browser, pytest.mark.no_cover]  # what runs is the pages
 WIDTHS = [390, 900, 1600]
 
 

@@ -5,22 +5,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
 import stat
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from signers import H100, Signer, laid, tfdet
-from sites import small_project
 from test_rules import known
 
 from tfdet.base.errors import DataError, Exit
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
-from tfdet.site.build import build
 from tfdet.store.cases import current_cases
 from tfdet.store.envelope import pae
 from tfdet.store.evidence import Store
@@ -333,18 +329,3 @@ def test_a_disagreement_is_shown_with_both_sides(project: Project, batch: Any) -
     shown = " ".join(tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout.split())
     assert "signers disagree" in shown
     assert [one["signer"] for one in found.as_json()["disagreement"]] == ["lab", "yard"]
-
-
-def test_a_forged_batch_changes_nothing_of_the_site(small: Project, site: Path, tmp_path: Path, line: Line) -> None:
-    """But what tells of the files that it was made from."""
-    project = small_project(tmp_path / "small")
-    cases = current_cases(project).by_hash
-    code, case, mode = next((c, *sorted(some or ())[0]) for (name, c), some in cases.items() if name == KEY.source)
-    Store.of(project).add([parse(line("differs", **H100, case_hash=code, case=case, mode=mode))])
-    built = build(project, tmp_path / "site").folder
-    names = {path.relative_to(built) for path in built.rglob("*") if path.is_file()}
-    assert names == {path.relative_to(site) for path in site.rglob("*") if path.is_file()}
-    made = re.compile(r"[0-9a-f]{16}|[0-9,]+(</b>)? records|\"records\": [0-9]+")
-    for name in names:
-        before, after = ((folder / name).read_bytes().decode("utf-8", "replace") for folder in (site, built))
-        assert made.sub("", after) == made.sub("", before), name
