@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
 from tfdet.store.evidence import Store
-from tfdet.store.records import intact, parse, read_records
+from tfdet.store.records import is_intact, parse, read_records
 from tfdet.verdicts.read import _judge
 
 Line = Callable[..., bytes]
@@ -49,7 +50,7 @@ def test_a_genuine_record_is_taken_and_comes_back_byte_for_byte(store: Store, li
 def test_a_record_changed_by_hand_is_refused(line: Line, before: bytes, after: bytes) -> None:
     changed = line().replace(before, after)
     assert changed != line()
-    assert not intact(changed)
+    assert not is_intact(changed, json.loads(line())["checksum"])
     with pytest.raises(ValueError, match="checksum"):
         parse(changed)
 
@@ -161,13 +162,13 @@ def test_another_stack_of_the_same_machine_is_kept_beside(store: Store, line: Li
     assert len(lines(store)) == 2
 
 
-def test_an_old_record_of_an_older_case_never_drives_out_a_current_one(store: Store, line: Line) -> None:
+def test_an_old_record_of_an_older_case_never_drives_out_a_current_one(suite: Store, line: Line) -> None:
     current = line("differs", case_hash="1" * 16, started="2026-03-01T00:00:00Z")
     old = line("equal", case_hash="0" * 16, started="2026-01-01T00:00:00Z")
     for order in ([current, old], [old, current]):
         for each in order:
-            store.add([parse(each)])
-        assert lines(store) == [current]
+            suite.add([parse(each)])
+        assert lines(suite) == [current]
 
 
 def test_a_record_twice_in_a_file_or_out_of_order_is_told(store: Store, line: Line) -> None:
@@ -204,6 +205,8 @@ def test_all_files_or_none_are_written(store: Store, line: Line) -> None:
         ({"started": "2999-01-01T00:00:00Z"}, "no possible time"),
         ({"ran_on": ["CPU:0\x1b[31m"]}, "ran_on"),
         ({"environment": "../../etc/passwd"}, "environment"),
+        ({"median_seconds": 1e300}, "no possible time"),
+        ({"median_seconds": 1e-300}, "no possible time"),
     ],
 )
 def test_what_no_run_can_have_given_is_refused(line: Line, changes: dict[str, Any], fault: str) -> None:
@@ -213,11 +216,45 @@ def test_what_no_run_can_have_given_is_refused(line: Line, changes: dict[str, An
         parse(line(**changes))
 
 
-def test_a_changed_case_measured_anew_replaces_its_stale_record_of_that_machine_only(store: Store, line: Line) -> None:
-    store.add([parse(line(machine="a" * 12, case_hash="0" * 16)), parse(line(machine="b" * 12, case_hash="0" * 16))])
-    store.add([parse(line(machine="a" * 12, case_hash="1" * 16, started="2026-02-01T00:00:00Z"))])
-    kept = {(r.machine, r.case_hash) for path in store.files() for r in read_records(path)}
-    assert kept == {("a" * 12, "1" * 16), ("b" * 12, "0" * 16)}
+@pytest.fixture
+def suite(tmp_path: Path, line: Line) -> Store:
+    """Of a suite that has the case under one hash of ones."""
+    return Store(tmp_path / "evidence", hashes=lambda: {parse(line()).source: {"1" * 16}})
+
+
+def kept(store: Store) -> set[tuple[str, str]]:
+    return {(r.machine, r.case_hash) for path in store.files() for r in read_records(path)}
+
+
+def test_a_changed_case_measured_anew_replaces_its_stale_record_of_that_machine_only(suite: Store, line: Line) -> None:
+    suite.add([parse(line(machine="a" * 12, case_hash="0" * 16)), parse(line(machine="b" * 12, case_hash="0" * 16))])
+    suite.add([parse(line(machine="a" * 12, case_hash="1" * 16, started="2026-02-01T00:00:00Z"))])
+    assert kept(suite) == {("a" * 12, "1" * 16), ("b" * 12, "0" * 16)}
+
+
+def test_a_record_of_a_form_that_the_suite_never_had_takes_none_away(suite: Store, line: Line) -> None:
+    """Anybody may write one, of any machine, and say that it is the newest."""
+    suite.add([parse(line(case_hash="1" * 16))])
+    suite.add([parse(line(case_hash="d" * 16, started="2026-02-01T00:00:00Z"))])
+    assert ("1" * 16) in {code for _, code in kept(suite)}
+
+
+def test_in_which_order_records_come_does_not_matter(tmp_path: Path, line: Line) -> None:
+    """Runs, times, checksums alone, forms of the case, what was seen."""
+    case = parse(line()).source
+    days = [f"2026-02-0{day}T00:00:00Z" for day in (1, 2)]
+    few = {"repeats": 5, "digests": ["a" * 64], "runs": 5}
+    every = [line(started=day, case_hash=code * 16, **few) for day in days for code in "012"]
+    every += [line(started=days[0], case_hash=code * 16) for code in "012"]  # more, and earlier
+    every += [line(started=days[0], case_hash="1" * 16, duration_seconds=9.0), line("differs", case_hash="1" * 16)]
+    chance, found = random.Random(7), set()
+    for turn in range(30):
+        store = Store(tmp_path / str(turn), hashes=lambda: {case: {"1" * 16}})
+        chance.shuffle(every)
+        for one in every:
+            store.add([parse(one)])
+        found.add(b"".join(lines(store)))
+    assert len(found) == 1
 
 
 def test_a_case_under_its_earlier_hash_is_the_same_case(store: Store, line: Line) -> None:

@@ -6,8 +6,9 @@ An installed tfdet reads what it brings, and writes what its user measures into 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from filelock import FileLock
 from tfdet.base.errors import DataError
 from tfdet.base.files import write_whole
 from tfdet.base.paths import Project
-from tfdet.store.cases import earlier_hashes
+from tfdet.store.cases import current_hashes, earlier_hashes
 from tfdet.store.records import Record, checksums, read_records
 from tfdet.store.signatures import SUFFIX, UNSIGNED, Vouch, claimed, folder_of, lines
 
@@ -31,16 +32,21 @@ class Added:
     conflicts: list[str] = field(default_factory=list)
 
 
-class Store:
-    """folder: of all records that came with tfdet; own: where records are taken into, the same folder in a checkout."""
+Hashes = Callable[[], Mapping[str, set[str]]]
 
-    def __init__(self, folder: Path, own: Path | None = None) -> None:
+
+class Store:
+    """folder: of all records that came with tfdet; own: where records are taken into, the same folder in a checkout;
+    hashes: {source: those of its cases as they are}, asked for where one place has records of several."""
+
+    def __init__(self, folder: Path, own: Path | None = None, hashes: Hashes = dict) -> None:
         self.folder = folder
         self.own = own or folder
+        self._hashes = hashes
 
     @classmethod
     def of(cls, project: Project) -> Store:
-        return cls(project.evidence, project.own_evidence)
+        return cls(project.evidence, project.own_evidence, partial(current_hashes, project))
 
     def files(self) -> list[Path]:
         """Those of one device and environment: what came with tfdet before what was added."""
@@ -83,7 +89,7 @@ class Store:
         earlier = earlier_hashes(self.folder)
         kept = {}
         for path, news in by_file.items():
-            told = _Told(earlier, self._signed(path, more))
+            told = _Told(earlier, self._signed(path, more), self._hashes)
             kept[path] = _merge(self._there(path), news, added, told)
         return kept, added
 
@@ -98,7 +104,8 @@ class Store:
     def add(self, records: Iterable[Record], vouches: Iterable[Vouch] = ()) -> Added:
         """Take records in, all or none, with the envelopes that vouch for them.
 
-        None is lost: a statement gives way only to the same one of the same key, better made.
+        None is lost: a statement gives way only to the same one of the same key, better made, and what was measured of
+        a case that has changed to what the same key says of it as it is.  In which order they came does not matter.
         """
         vouches = list(vouches)
         self.own.mkdir(parents=True, exist_ok=True)
@@ -126,10 +133,12 @@ def _envelopes_of(path: Path) -> Path:
 
 
 class _Told(NamedTuple):
-    """What no record says of itself: the hash of its case as it is made today; {checksum: the key that signed it}."""
+    """What no record says of itself: the hash of its case as it is made today; {checksum: the key that signed it}; the
+    hashes of the cases that there are."""
 
     earlier: Mapping[str, str]
     signed: Mapping[str, str]
+    hashes: Hashes
 
     def case(self, record: Record) -> str:
         return self.earlier.get(record.case_hash, record.case_hash)
@@ -165,18 +174,31 @@ def _merge(olds: list[Record], news: list[Record], added: Added, told: _Told) ->
 
 
 def _better(record: Record, old: Record) -> bool:
-    """As much was run, and later: fewer runs never replace more."""
-    return record.checksum != old.checksum and record.runs >= old.runs and record.started >= old.started
+    """More was run, or as much and later: of any two it is always the same one."""
+    return _worth(record) > _worth(old)
+
+
+def _worth(record: Record) -> tuple[int, str, str]:
+    return record.runs, record.started, record.checksum
 
 
 def _without_superseded(records: list[Record], told: _Told) -> list[Record]:
-    """Where a machine measured a changed case anew, its records of the older form are needed no more."""
-    newest: dict[tuple[str, ...], Record] = {}
+    """Where a machine has measured a case as it is, its records of other forms are needed no more.
+
+    Of a form that is not the suite's nobody knows whether it is newer: it takes nothing away.
+    """
+    forms: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for record in records:
-        place = told.place(record)
-        if place not in newest or newest[place].started < record.started:
-            newest[place] = record
-    return [r for r in records if told.case(newest[told.place(r)]) == told.case(r)]
+        forms[told.place(record)].add(told.case(record))
+    if all(len(some) == 1 for some in forms.values()):
+        return records
+    known = told.hashes()
+
+    def is_current(record: Record) -> bool:
+        return told.case(record) in known.get(record.source, ())
+
+    renewed = {told.place(record) for record in records if is_current(record)}
+    return [r for r in records if is_current(r) or told.place(r) not in renewed]
 
 
 def _name_conflicts(records: list[Record], news: list[Record], added: Added) -> None:

@@ -13,7 +13,7 @@ from pydantic import Field, PrivateAttr, ValidationError, model_validator
 from tfdet.base.errors import DataError
 from tfdet.matrix.models import Model
 from tfdet.store import migrate
-from tfdet.store.rules import Facts, contradictions, is_possible
+from tfdet.store.rules import Facts, contradictions, is_possible, is_time
 from tfdet_common.journal import SCHEMA
 from tfdet_common.variables import CALLERS
 
@@ -162,6 +162,7 @@ class Record(Model):
             ("it ran somewhere, and yet no run came to its end", bool(self.ran_on) and not self.runs),
             ("a digest is there twice", len(set(self.digests)) < len(self.digests)),
             ("started at no possible time", not is_possible(self.started)),
+            ("its median is no possible time", not is_time(self.median_seconds)),
         ]
 
     @property
@@ -198,14 +199,18 @@ _FIELD = b'"checksum":"'
 _FIELD_LENGTH = len(_FIELD) + 64 + 2  # the closing quote and the comma; it is never the last field
 
 
-def intact(line: bytes) -> bool:
-    """Is this line what the probe wrote, byte for byte?  (Its checksum is over the line without it.)"""
+def is_intact(line: bytes, checksum: object) -> bool:
+    """Is this line what the probe wrote, byte for byte?  (Its checksum is over the line without it.)
+
+    checksum: what a reader took for it, who may have found another than what is left out here: a line may have two.
+    """
     start = line.find(_FIELD)
     if start < 0:
         return False
     digest = hashlib.sha256(line[:start])
     digest.update(line[start + _FIELD_LENGTH :].rstrip(b"\n"))
-    return digest.hexdigest().encode("ascii") == line[start + len(_FIELD) : start + len(_FIELD) + 64]
+    found = digest.hexdigest()
+    return found == checksum and found.encode("ascii") == line[start + len(_FIELD) : start + len(_FIELD) + 64]
 
 
 def checksums(path: Path) -> frozenset[str]:
@@ -218,7 +223,7 @@ def checksums(path: Path) -> frozenset[str]:
 def parse(line: bytes) -> Record:
     """One line as a record; ValueError says why not."""
     try:
-        content: Any = json.loads(line.decode("utf-8"))
+        content: Any = json.loads(line.decode("utf-8"), object_pairs_hook=_once)
     except UnicodeDecodeError:
         raise ValueError("no text, so no record") from None
     except json.JSONDecodeError:
@@ -228,7 +233,11 @@ def parse(line: bytes) -> Record:
     version = content.get("schema") if isinstance(content, dict) else None
     if type(version) is not int or not migrate.OLDEST <= version <= SCHEMA:
         raise ValueError(_version_advice(version))
-    faults = [] if intact(line) else ["its checksum does not fit: a record is what ran, it is never edited"]
+    faults = (
+        []
+        if is_intact(line, content.get("checksum"))
+        else ["its checksum does not fit: a record is what ran, it is never edited"]
+    )
     try:
         record = Record.model_validate(migrate.current(content))
     except ValidationError as error:
@@ -239,6 +248,15 @@ def parse(line: bytes) -> Record:
         raise ValueError("; ".join(faults))
     record._line = line.decode("ascii").strip() + "\n"
     return record
+
+
+def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, no member twice: of two readers each might take another."""
+    content = dict(members)
+    if len(content) < len(members):
+        twice = next(name for name in content if sum(name == other for other, _ in members) > 1)
+        raise ValueError(f"{twice[:40]!r} is there twice")
+    return content
 
 
 def _version_advice(version: object) -> str:

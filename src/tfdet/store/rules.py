@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from math import inf
 from typing import NamedTuple
 
 from tfdet.matrix.devices import is_model
@@ -17,6 +16,7 @@ from tfdet_common.defaults import MOST
 from tfdet_common.journal import KEPT_DIGESTS
 
 FIRST = date(2019, 2, 26)  # that day came TensorFlow 1.13.1, the oldest of the matrix (its page on PyPI)
+TENTH_OF_A_MICROSECOND, YEAR = 1e-7, 366 * 86400.0
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ")
 
 
@@ -96,7 +96,8 @@ def _device(f: Facts) -> _Rule:
 
 
 def is_time(seconds: float | None) -> bool:
-    return seconds is None or 0 <= seconds < inf
+    """A median as the probe rounds it, of what ended within a year: ratios of such are numbers."""
+    return seconds is None or seconds == 0 or TENTH_OF_A_MICROSECOND <= seconds <= YEAR
 
 
 def is_possible(started: str) -> bool:

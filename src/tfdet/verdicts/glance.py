@@ -12,7 +12,7 @@ import msgspec
 from tfdet.base.errors import DataError
 from tfdet.matrix.devices import Devices
 from tfdet.store.migrate import first_kind
-from tfdet.store.records import Record, intact, parse
+from tfdet.store.records import Record, is_intact, parse
 from tfdet.store.rules import Facts, contradictions, is_possible, is_time
 from tfdet.verdicts.infer import Seen
 
@@ -77,21 +77,30 @@ def glance(path: Path, devices: Devices, skip: Container[str] = ()) -> Iterator[
     with path.open("rb") as source:
         for number, line in enumerate(source, 1):
             try:
-                if not intact(line):
-                    parse(line)  # says what is wrong with it
                 g = _decode(line)
+                if not is_intact(line, g.checksum):
+                    parse(line)  # says what is wrong with it
                 kind = _kind(g)
                 if contradictions(_facts(g, kind)) or not (is_possible(g.started) and is_time(g.seconds)):
                     parse(line)
                 if wrong := fits(kind, g.model, g.stack.gpu):
                     raise ValueError("; ".join(wrong))
-            except (ValueError, msgspec.MsgspecError) as error:
-                faults.append(f"{path}:{number}: {error}")
+            except (ValueError, RecursionError) as error:  # msgspec's are ValueErrors
+                faults.append(f"{path}:{number}: {_why(line, error)}")
                 continue
             if g.checksum not in skip:
                 yield g
     if faults:
         raise DataError("\n".join(faults), "Nothing was taken from this file.")
+
+
+def _why(line: bytes, error: Exception) -> str:
+    """In our words, where the strict reader finds it, too."""
+    try:
+        parse(line)
+    except ValueError as said:
+        return str(said)
+    return str(error)
 
 
 def seen(r: Record) -> Seen:

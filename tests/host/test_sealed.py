@@ -1,0 +1,57 @@
+"""A record is known by its checksum, which what is signed names: it is over all that any reader reads."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from copies import ROOT
+
+from tfdet.base.errors import DataError
+from tfdet.matrix.load import load_matrix
+from tfdet.store.records import parse
+from tfdet.verdicts.glance import glance
+
+Line = Callable[..., bytes]
+
+
+def sealed(text: str) -> bytes:
+    """A line whose first checksum, which must be there, fits its other bytes."""
+    before, after = text.split('"checksum":"', 1)
+    rest = after[64 + len('",') :]
+    return f'{before}"checksum":"{hashlib.sha256((before + rest).encode()).hexdigest()}",{rest}\n'.encode()
+
+
+def forged(genuine: bytes, kind: str) -> bytes:
+    """A line that readers take for the genuine one, by its checksum, and that says something else."""
+    content = {**json.loads(genuine), "observation": "crashed", "ran_on": []}
+    if kind == "in a part":
+        part = {"checksum": "0" * 64, "more": ""}
+        content = {
+            "determinism_environment": part,
+            **{k: content[k] for k in content if k != "determinism_environment"},
+        }
+        return sealed(json.dumps(content, separators=(",", ":")))
+    text = json.dumps(content, separators=(",", ":"))
+    return sealed('{"checksum":"' + "0" * 64 + '",' + text[1:])
+
+
+@pytest.mark.parametrize("kind", ["twice", "in a part"])
+def test_one_checksum_cannot_fit_and_another_be_read(line: Line, tmp_path: Path, kind: str) -> None:
+    """What is signed is known by its checksum."""
+    false = forged(line(), kind)
+    with pytest.raises(ValueError, match=r"'checksum' is there twice|its checksum does not fit"):
+        parse(false)
+    path = tmp_path / "tf2.0.jsonl"
+    path.write_bytes(false)
+    with pytest.raises(DataError, match=r"'checksum' is there twice|its checksum does not fit"):
+        list(glance(path, load_matrix(ROOT / "matrix").devices))
+
+
+def test_no_member_of_a_record_is_there_twice(line: Line) -> None:
+    text = line().decode().strip()
+    with pytest.raises(ValueError, match="'solution' is there twice"):
+        parse(sealed(text[:-1] + ',"solution":"TDO"}'))
