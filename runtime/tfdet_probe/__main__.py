@@ -97,11 +97,14 @@ def _run(plan, place, journal, arguments):
 
 
 def _pytest_options(suite):
-    """The suite alone decides: no settings, conftest or plugins of the folders above it."""
+    """The suite alone decides: no settings, conftest or plugins of the folders above it.
+
+    Marks that skip or expect a failure are heeded by who asked: their conditions may read that pytest's settings.
+    """
     folder = os.path.abspath(suite if os.path.isdir(suite) else os.path.dirname(suite))
     options = ["-c", os.devnull, "--rootdir=" + folder, "--confcutdir=" + folder, "--capture=no",
                "--continue-on-collection-errors"]
-    for plugin in ("cacheprovider", "terminal", "warnings", "faulthandler"):
+    for plugin in ("cacheprovider", "terminal", "warnings", "faulthandler", "skipping"):
         options += ["-p", "no:" + plugin]
     return options
 

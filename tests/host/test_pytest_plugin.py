@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import ziglang
 from fleets import ROOT
+from pytest_sessions import ARGUMENTS, run
 
 from tfdet.base.paths import cache_dir
 from tfdet.store.records import read_records
@@ -58,15 +59,6 @@ from tfdet_probe import case
 def test_mine(make):
     return make.host(lambda: [np.float32(layer.value())])
 """
-ARGUMENTS = ["--tfdet", "--tfdet-framework", "bare", "--tfdet-repeats", "5"]
-
-
-def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environ = {**os.environ, "TFDET_FRAMEWORKS": str(ROOT / "tests" / "meta" / "frameworks"), "TFDET_ROOT": str(ROOT)}
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *words],
-        cwd=folder, env=environ, capture_output=True, text=True,
-    )  # fmt: skip
 
 
 @pytest.fixture

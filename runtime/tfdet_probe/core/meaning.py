@@ -8,7 +8,8 @@ import collections
 import io
 import tokenize
 
-# source: the first argument of @case.  text: the tokens of the case and of all in its module that it uses.
+# source: the first argument of @case, above which other decorators may stand.  text: the tokens of the case and of all
+# in its module that it uses.
 Meaning = collections.namedtuple("Meaning", "source text")
 
 _SKIPPED = (tokenize.COMMENT, tokenize.NL, tokenize.ENDMARKER)
@@ -85,7 +86,7 @@ class _Statement(object):
         self.names = _defined([string for _, string in tokens])
         self.uses = {string for before, (kind, string) in zip([(None, "")] + tokens, tokens)
                      if kind == tokenize.NAME and before[1] != "."}
-        self.source = _source(tokens)
+        self.source = next(filter(None, (_source(line) for depth, line in lines if depth == 0)), None)
 
 
 def _source(tokens):

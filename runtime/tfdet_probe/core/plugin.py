@@ -47,6 +47,20 @@ class CaseItem(pytest.Item):
         return str(self.fspath), None, self.name
 
 
+class Refused(pytest.Item):
+    """A case function that cannot be run: the others of its module are."""
+
+    def __init__(self, name, parent, suite, reason):
+        super(Refused, self).__init__(name, parent)
+        self._suite, self._reason = suite, reason
+
+    def runtest(self):
+        self._suite.failed.append(self.name)
+        raise CaseFailed(self._reason)
+
+    repr_failure, reportinfo = CaseItem.repr_failure, CaseItem.reportinfo
+
+
 class Options(object):
     """How to run: repeats a process, relaunches, limits of one child, and what to leave out.
 
@@ -155,7 +169,10 @@ class Suite(object):
     def pytest_pycollect_makeitem(self, collector, name, obj):
         if not isinstance(obj, CaseFunction):
             return None
-        return [item for item in self._items(collector, obj)]
+        try:
+            return list(self._items(collector, obj))
+        except ValueError as error:
+            return [Refused.from_parent(collector, name=name, suite=self, reason=str(error))]
 
     def _items(self, collector, family):
         for case in family.cases(self.place.framework.modes):
@@ -171,14 +188,17 @@ class Suite(object):
             self._starter = report.nodeid
 
     def pytest_collection_modifyitems(self, config, items):
-        """Leave out what an interrupted run has already recorded; what it found still counts."""
+        """Leave out what an interrupted run has already recorded; what it found still counts.
+
+        A module's other tests are left to others: they would start the runtime that all cases share.
+        """
         if self.place.framework.started():
             raise pytest.UsageError("{}: runs an op when imported: every case would share that runtime; build inputs "
                                     "with NumPy, inside the case".format(self._starter))
         cases = [item for item in items if isinstance(item, CaseItem)]
         self._refuse_twins(cases)
         self.collected = len(cases)
-        done = []
+        done = [item for item in items if not isinstance(item, (CaseItem, Refused))]
         for item in cases:
             found = self._finished(item)
             if found:

@@ -24,36 +24,85 @@ _OWN_GRADIENT = re.compile(r"custom_gradient|RegisterGradient|gradient_override_
 
 
 class CaseFunction(object):
-    """One @case function: a family of cases, one per combination of its parameters and mode."""
+    """One @case function: a family of cases, one per combination of its parameters and mode.
+
+    pytestmark: the marks of pytest above and below @case.
+    """
+
+    __test__ = False  # unittest would call what it finds in its classes
 
     def __init__(self, function, source, ops, modes, unplaced, parameters):
-        written = _written_beside(function)
-        if function.__name__ not in written:
-            raise ValueError('{}: write @case("{}", ...) before its def in the module itself, the source as a plain '
-                             "string first: the text alone is read for the hash".format(function.__name__, source))
         self.function = function
         self.source = source
         self.ops = tuple(ops)
-        self.modes = modes and tuple(modes)
+        self.modes = None if modes is None else tuple(modes)
         self.unplaced = unplaced
-        self.parameters = parameters
+        self.parameters = {name: list(parameters[name]) if hasattr(parameters[name], "__iter__") else []
+                           for name in parameters}
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__
-        text = written[function.__name__].text
-        self.hash = code_hash(text)
-        self.own_gradient = _OWN_GRADIENT.search(text) is not None
+        self.pytestmark = list(getattr(function, "pytestmark", ()))
+        text = _text(function)
+        self.hash = text and code_hash(text)
+        self.own_gradient = _OWN_GRADIENT.search(text or "") is not None
+
+    def __call__(self, *arguments, **named):
+        """Marks of pytest are taken by what can be called alone."""
+        return self.function(*arguments, **named)
+
+    @property
+    def fault(self):
+        # type: () -> str | None
+        """Why it cannot be run.  No error when it is written: the rest of its module would be lost with it."""
+        said = self._fault_of_writing() or self._fault_of_values()
+        return said and "{}: {}".format(self.source, said)
+
+    def _fault_of_writing(self):
+        if isinstance(self.function, CaseFunction):
+            return "{} has two @case: write a function for each".format(self.__name__)
+        within, _, _ = getattr(self.function, "__qualname__", self.__name__).rpartition(".")
+        if within and not within.endswith("<locals>"):
+            return "{} is a method of {}: write it as a function of the module".format(self.__name__, within)
+        if not self.hash:
+            return ('{}: write @case("{}", ...) before its def in the module itself, the source as a plain '
+                    "string first: the text alone is read for the hash".format(self.__name__, self.source))
+        if any(mark.name == "parametrize" for mark in self.pytestmark):
+            return "{}: give the values to @case, as in n=[1, 2]: it takes no parametrize".format(self.__name__)
+        return None
+
+    def _fault_of_values(self):
+        if self.ops and HOST in (self.modes or ()):
+            return "a host case has no ops whose placement could be checked"
+        try:
+            named_after = fields(self.source)
+        except ValueError as error:
+            return str(error)
+        empty = sorted(name for name in set(self.parameters).union(named_after) if not self.parameters.get(name))
+        if empty or self.modes is not None and not self.modes:
+            return "no values for {}: no case would run".format(", ".join(empty) or "modes")
+        return None
+
+    def sources(self):
+        # type: () -> set[str]
+        """Of all its cases: those that are named after parameters, spelled out."""
+        return {self.source.format(**values) if fields(self.source) else self.source for values in self._values()}
+
+    def _values(self):
+        names = sorted(self.parameters)
+        return [dict(zip(names, values)) for values in itertools.product(*[self.parameters[name] for name in names])]
 
     def cases(self, framework_modes):
         # type: (Sequence[str]) -> Iterator[Case]
         """framework_modes: what a case that names none runs in, and all that one may name beside `host`."""
         modes = self.modes or framework_modes
         self._check(modes, framework_modes)
-        names = sorted(self.parameters)
-        for values in itertools.product(*[self.parameters[name] for name in names]):
+        for values in self._values():
             for mode in modes:
-                yield Case(self, dict(zip(names, values)), mode)
+                yield Case(self, values, mode)
 
     def _check(self, modes, framework_modes):
+        if self.fault:
+            raise ValueError(self.fault)
         unknown = [mode for mode in modes if mode not in tuple(framework_modes) + (HOST,)]
         if unknown:
             raise ValueError("{}: unknown modes {}; known: {}".format(
@@ -63,13 +112,17 @@ class CaseFunction(object):
                 self.source))
 
 
-def _written_beside(function):
-    """What meaning.of_cases() says of the file that a function is written in; nothing where there is none."""
-    path = inspect.getsourcefile(function)
+def _text(function):
+    """What meaning.of_cases() says of it, whatever wraps it; None where it stands in no file, or is no case there."""
+    try:
+        path = inspect.getsourcefile(inspect.unwrap(function))
+    except TypeError:
+        path = None
     if path is None:
-        return {}
+        return None
     with io.open(path, encoding="utf-8") as module:
-        return meaning.of_cases(module.read())
+        written = meaning.of_cases(module.read()).get(function.__name__)
+    return written and written.text
 
 
 class Case(object):
@@ -114,13 +167,8 @@ def case(source, ops=(), modes=None, unplaced=None, **parameters):
     unplaced: why there are no ops to look for; without ops a case in a tensor mode needs such a reason.
     parameters: name=[values]; the function is called as function(make, name=value, ...).
     The function builds its inputs once and returns make.gradient(...), make.forward(...),
-    make.program(...) or make.host(...).
+    make.program(...) or make.host(...).  What is wrong is told where it would run, see CaseFunction.fault.
     """
-    if ops and HOST in (modes or ()):
-        raise ValueError("{}: a host case has no ops whose placement could be checked".format(source))
-    empty = sorted(name for name in parameters if not parameters[name])
-    if empty or modes is not None and not modes:
-        raise ValueError("{}: no values for {}: no case would run".format(source, ", ".join(empty) or "modes"))
     return lambda function: CaseFunction(function, source, ops, modes, unplaced, parameters)
 
 

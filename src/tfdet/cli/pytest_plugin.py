@@ -5,22 +5,27 @@ Each module is run by the probe in a process of its own, as an environment's sui
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
+from inspect import unwrap
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
+from unittest import TestCase
 
 import pytest
 
 if TYPE_CHECKING:
+    from tfdet.matrix.load import Matrix
     from tfdet.store.records import Record
     from tfdet.verdicts.infer import Cell
 
 ENVIRONMENT = "here"
 _RECORDS = pytest.StashKey[dict[Path, "list[Record]"]]()
+_SHARED = pytest.StashKey[Path]()  # the folder of a session's records, known to all its processes
+_WRAPPED = "write @case above all other decorators; pytest's marks alone may stand above it"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,29 +39,92 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--tfdet-out", type=Path, metavar="FOLDER", help="keep the records here, a file a module")
 
 
-def pytest_pycollect_makeitem(collector: pytest.Module, name: str, obj: object) -> list[pytest.Item] | None:
+def pytest_configure(config: pytest.Config) -> None:
+    if not config.getoption("--tfdet"):
+        return
+    shared = getattr(config, "workerinput", {}).get("tfdet")
+    if shared is None:
+        _check_out(config)
+        made = TemporaryDirectory(prefix="tfdet-", ignore_cleanup_errors=True)
+        config.add_cleanup(made.cleanup)
+        shared = made.name
+    config.stash[_SHARED] = Path(shared)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Of pytest-xdist: before a worker starts."""
+    if _SHARED in node.config.stash:
+        node.workerinput["tfdet"] = str(node.config.stash[_SHARED])
+
+
+def _check_out(config: pytest.Config) -> None:
+    out = _kept(config)
+    if out is None or config.option.collectonly:
+        return
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=out):
+            pass
+    except OSError as error:
+        where = config.getoption("--tfdet-out")
+        raise pytest.UsageError(f"--tfdet-out {where}: {error.strerror}. Name a folder of yours.") from error
+
+
+def _kept(config: pytest.Config) -> Path | None:
+    out: Path | None = config.getoption("--tfdet-out")
+    return out and config.invocation_params.dir / out
+
+
+def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> list[pytest.Item] | None:
     """Nobody who did not ask for it waits for it."""
-    if type(obj).__module__ != "tfdet_probe.core.registry" or type(obj).__name__ != "CaseFunction":
+    asked = collector.config.getoption("--tfdet")
+    if asked and isinstance(obj, type) and issubclass(obj, TestCase):
+        _warn_of_methods(collector, obj)
+    family = unwrap(obj, stop=_is_case) if isinstance(obj, FunctionType) else obj
+    if not _is_case(family):
         return None
-    if not collector.config.getoption("--tfdet"):
+    if not asked:
         return []
     solutions = collector.config.getoption("--tfdet-solution") or ["none"]
+    fault = family.fault if family is obj else f"{name}: {_WRAPPED}"  # type: ignore[attr-defined]
     return [
-        Repeats.from_parent(collector, name=f"{name}[{solution}]", family=obj, solution=solution)
+        Repeats.from_parent(collector, name=f"{name}[{solution}]", family=family, solution=solution, fault=fault)
         for solution in solutions
     ]
 
 
-class Repeats(pytest.Item):
-    """One case function under one solution."""
+def _is_case(obj: object) -> bool:
+    """Told without importing what nobody asked for."""
+    return type(obj).__module__ == "tfdet_probe.core.registry" and type(obj).__name__ == "CaseFunction"
 
-    def __init__(self, *, family: Any, solution: str, **known: Any) -> None:
+
+def _written(family: Any) -> Any:
+    return _written(family.function) if _is_case(family) else family
+
+
+def _warn_of_methods(collector: pytest.Collector, tests: type[TestCase]) -> None:
+    """unittest collects its classes itself."""
+    for name in sorted(name for name, value in vars(tests).items() if _is_case(value)):
+        collector.warn(pytest.PytestCollectionWarning(f"{tests.__name__}.{name} is not run: write it as a function"))
+
+
+class Repeats(pytest.Item):
+    """One case function under one solution.  fault: why it cannot be run, if so."""
+
+    def __init__(self, *, family: Any, solution: str, fault: str | None, **known: Any) -> None:
         super().__init__(**known)
-        self._family = family
+        self.obj = unwrap(_written(family))  # whose globals the conditions of marks may use
+        self.fault = fault
+        self.family = family
         self._solution = solution
+        self.own_markers.extend(family.pytestmark)
+        self.keywords.update((mark.name, mark) for mark in family.pytestmark)
 
     def runtest(self) -> None:
-        mine = [record for record in _records(self.config, self.path) if record.case_hash == self._family.hash]
+        if self.fault:
+            raise DoesNotRepeatItself(self.fault)
+        mine = [record for record in _records(self) if record.case_hash == self.family.hash]
         for source, cell in _cells(mine, self._solution):
             text = f"{source} under {self._solution}: {cell.verdict}, {cell.differed} of {cell.runs} runs differed"
             self.add_report_section("call", "tfdet", text)
@@ -71,8 +139,9 @@ class Repeats(pytest.Item):
             return f"{excinfo.value.cause}\n{excinfo.value.advice}"
         return str(excinfo.value) if isinstance(excinfo.value, DoesNotRepeatItself) else super().repr_failure(excinfo)
 
-    def reportinfo(self) -> tuple[Path, None, str]:
-        return self.path, None, self.name
+    def reportinfo(self) -> tuple[Path, int, str]:
+        code = getattr(self.obj, "__code__", None)
+        return self.path, code.co_firstlineno - 1 if code else 0, self.name
 
 
 class DoesNotRepeatItself(Exception):
@@ -111,52 +180,47 @@ def _why_not(cell: Cell, records: list[Record]) -> str:
     return "\n" + "\n".join(errors)
 
 
-def _records(config: pytest.Config, module: Path) -> list[Record]:
-    """Of all cases of a module, run once."""
+def _records(item: Repeats) -> list[Record]:
+    """Of all cases of its module that are to run, run once."""
+    from tfdet.cli.pytest_records import Run, place, run_once
+    from tfdet_probe.core.registry import case_key
+
+    config, module = item.config, item.path
     known = config.stash.setdefault(_RECORDS, {})
     if module not in known:
-        known[module] = _run(config, module)
+        arguments = [f"--{name}={config.getoption(f'--tfdet-{name}')}" for name in ("device", "repeats", "relaunches")]
+        families = [one.family for one in item.session.items if isinstance(one, Repeats) and _runs(one, module)]
+        arguments += ["--suite", str(module), *(f"--case={case_key(one.__name__, [], '*')}" for one in families)]
+        plan = _plan(item, {source for one in families for source in one.sources()})
+        where = place(config.rootpath, module)
+        run = Run(where, _kept(config), plan, arguments, _environ(config), config.rootpath)
+        known[module] = run_once(config.stash[_SHARED], run)
     return known[module]
 
 
-def _run(config: pytest.Config, module: Path) -> list[Record]:
-    from tempfile import TemporaryDirectory
+def _runs(item: Repeats, module: Path) -> bool:
+    """Not what marks skip: it may have been skipped because it would crash, or take hours."""
+    from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
 
-    from tfdet.store.records import read_records
-
-    with TemporaryDirectory(prefix="tfdet-") as folder:
-        kept: Path = config.getoption("--tfdet-out") or Path(folder)
-        kept.mkdir(parents=True, exist_ok=True)
-        plan, out = Path(folder, "plan.json"), kept / f"{module.stem}.jsonl"
-        out.unlink(missing_ok=True)  # what the module imports may have changed: nothing is gone on with
-        plan.write_text(json.dumps(_plan(config, module)), "utf-8")
-        done = subprocess.run(
-            [sys.executable, "-m", "tfdet_probe", "--plan", str(plan), "--suite", str(module), "--out", str(out),
-             "--device", config.getoption("--tfdet-device"), "--repeats", str(config.getoption("--tfdet-repeats")),
-             "--relaunches", str(config.getoption("--tfdet-relaunches"))],
-            env=_environ(config), cwd=config.rootpath, capture_output=True, text=True,
-        )  # fmt: skip
-        if done.returncode not in (0, 1, 3) or not out.exists() or not out.stat().st_size:
-            raise DoesNotRepeatItself(f"the suite did not run here: {(done.stderr or done.stdout).strip()[-2000:]}")
-        return list(read_records(out))
+    if item.path != module or item.fault:
+        return False
+    try:
+        expected = evaluate_xfail_marks(item)
+        return evaluate_skip_marks(item) is None and (expected is None or expected.run or item.config.option.runxfail)
+    except (Exception, pytest.fail.Exception):  # told of the item itself
+        return False
 
 
-def _plan(config: pytest.Config, module: Path) -> dict[str, Any]:
-    """The module's sources under the solutions asked for, and the control."""
+def _plan(item: Repeats, sources: set[str]) -> dict[str, Any]:
+    """These sources under the solutions asked for, and the control."""
     from tfdet.cli.app import load
-    from tfdet_probe.core import meaning
     from tfdet_probe.core.plan import SCHEMA
 
+    config = item.config
     _, matrix = load()
-    packages = {key: one.package for key, one in matrix.frameworks.items()}
-    framework = config.getoption("--tfdet-framework") or next(
-        (key for key, package in packages.items() if package in sys.modules), None
-    )
-    if framework is None:
-        raise DoesNotRepeatItself(f"{module.name} imports no framework: name one by --tfdet-framework")
+    framework = config.getoption("--tfdet-framework") or _framework(item, matrix)
     keys = dict.fromkeys(["none", *config.getoption("--tfdet-solution")])
     applied = {key: matrix.solution(key).apply for key in keys}
-    sources = {case.source for case in meaning.of_cases(module.read_text("utf-8")).values()}
     device = config.getoption("--tfdet-device")
     return {
         "schema": SCHEMA, "environment": ENVIRONMENT, "framework": framework,
@@ -165,6 +229,18 @@ def _plan(config: pytest.Config, module: Path) -> dict[str, Any]:
         "cells": [{"device": device, "source": source, "solution": key, "expect": None, "may_fail": None}
                   for source in sorted(sources) for key in keys],
     }  # fmt: skip
+
+
+def _framework(item: Repeats, matrix: Matrix) -> str:
+    from tfdet.cli.pytest_framework import used
+
+    module = item.getparent(pytest.Module)
+    assert module
+    found = used(module.obj, item.path, {key: one.package for key, one in matrix.frameworks.items()})
+    if len(found) == 1:
+        return found[0]
+    several = f"may be of {' or '.join(found)}" if found else "imports no framework"
+    raise DoesNotRepeatItself(f"{item.path.name} {several}: name one by --tfdet-framework")
 
 
 def _environ(config: pytest.Config) -> dict[str, str]:

@@ -1,0 +1,133 @@
+"""`pytest --tfdet` beside pytest's marks, classes and other tests; what cannot be run loses nothing but itself."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pytest_sessions import ARGUMENTS, run
+
+MODULE = """
+import functools
+import itertools
+import pathlib
+import unittest.mock
+
+import numpy as np
+import pytest
+from tfdet_probe import case
+
+drawn = itertools.count()
+ran = pathlib.Path(__file__).with_name("ran")
+
+
+def steady(make, name="case"):
+    with ran.open("a") as out:
+        out.write(name + "\\n")
+    return make.host(lambda: [np.arange(2)])
+
+
+def drifting(make):
+    return make.host(lambda: [np.float64(next(drawn))])
+
+
+def wrapping(function):
+    @functools.wraps(function)
+    def wrapped(*values):
+        return function(*values)
+
+    return wrapped
+"""
+ABOVE = '{mark}\n@case("mine", modes=["host"])\ndef test_mine(make):\n    return {body}(make)\n'
+BELOW = '@case("mine", modes=["host"])\n{mark}\ndef test_mine(make):\n    return {body}(make)\n'
+OTHER = "\n\ndef test_other():\n    steady(unittest.mock.Mock(), 'other')\n"
+
+
+def written(folder: Path, text: str) -> Path:
+    (folder / "test_mine.py").write_text(MODULE + text + OTHER, "utf-8")
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers = ours\naddopts = --strict-markers\n", "utf-8")
+    return folder
+
+
+def summary(said: str) -> str:
+    return re.sub(r" in [\d.]+s.*", "", said.strip().splitlines()[-1]).strip("= ")
+
+
+@pytest.mark.parametrize("where", [ABOVE, BELOW], ids=["above", "below"])
+@pytest.mark.parametrize(
+    ("mark", "body", "told"),
+    [
+        ("@pytest.mark.skip(reason='slow')", "steady", "1 passed, 1 skipped"),
+        ("@pytest.mark.skipif('np and config.getoption(\"--tfdet\")', reason='why')", "steady", "1 passed, 1 skipped"),
+        ("@pytest.mark.skipif(False, reason='why')", "drifting", "1 failed, 1 passed"),
+        ("@pytest.mark.xfail", "drifting", "1 passed, 1 xfailed"),
+        ("@pytest.mark.xfail(strict=True)", "steady", "1 failed, 1 passed"),
+        ("@pytest.mark.xfail(run=False)", "steady", "1 passed, 1 xfailed"),
+        ("@pytest.mark.parametrize('n', [1, 2])", "steady", "1 failed, 1 passed"),
+    ],
+)
+def test_marks_are_heeded_above_and_below(tmp_path: Path, where: str, mark: str, body: str, told: str) -> None:
+    done = run(written(tmp_path, where.format(mark=mark, body=body)), *ARGUMENTS)
+    assert summary(done.stdout) == told, done.stdout + done.stderr
+    if "parametrize" in mark:
+        assert "test_mine: give the values to @case" in done.stdout
+
+
+def test_what_is_skipped_or_not_chosen_is_not_run(tmp_path: Path) -> None:
+    """Nor is another kind of test run a second time, beside the cases."""
+    skipped = BELOW.format(mark="@pytest.mark.skip", body="steady").replace("mine", "slow")
+    chosen = ABOVE.format(mark="@pytest.mark.ours", body="drifting").replace("mine", "chosen")
+    left = ABOVE.format(mark="", body="steady").replace("mine", "left")
+    folder = written(tmp_path, skipped + chosen + left)
+    assert summary(run(folder, *ARGUMENTS, "-m", "ours").stdout) == "1 failed, 3 deselected"
+    assert not (folder / "ran").exists()
+    assert summary(run(folder, *ARGUMENTS, "-k", "other or slow").stdout) == "1 passed, 1 skipped, 2 deselected"
+    assert (folder / "ran").read_text("utf-8") == "other\n"
+
+
+REFUSED = {
+    "a method of TestMine: write it as a function of the module": """
+class TestMine:
+    @case("mine", modes=["host"])
+    def test_mine(self, make):
+        return steady(make)
+""",
+    "write @case above all other decorators": ABOVE.format(mark="@wrapping", body="steady"),
+    'write @case("mine", ...) before its def in the module itself': BELOW.format(mark="", body="steady").replace(
+        '@case("mine"', '@case(source="mine"'
+    ),
+    "no values for n": ABOVE.format(mark="", body="steady").replace('"]', '"], n=[]'),
+    "no values for op": ABOVE.format(mark="", body="steady").replace('"mine"', '"mine-{op}"'),
+    "two @case": ABOVE.format(mark='@case("both", modes=["host"])', body="steady"),
+}
+
+
+@pytest.mark.parametrize(("told", "text"), REFUSED.items(), ids=range(len(REFUSED)))
+def test_what_cannot_be_run_is_refused_alone(tmp_path: Path, told: str, text: str) -> None:
+    good = BELOW.format(mark="@wrapping", body="steady").replace("mine", "good")
+    folder = written(tmp_path, text + good)
+    assert summary(run(folder).stdout) == "1 passed"
+    done = run(folder, *ARGUMENTS)
+    assert summary(done.stdout) == "1 failed, 2 passed", done.stdout
+    assert told in done.stdout
+
+
+def test_a_method_in_a_class_of_unittest_is_told(tmp_path: Path) -> None:
+    method = (
+        '\nclass TestMine(unittest.TestCase):\n    @case("mine", modes=["host"])\n    def test_mine(self, make): pass\n'
+    )
+    folder = written(tmp_path, method)
+    assert summary(run(folder).stdout) == "1 passed"
+    done = run(folder, *ARGUMENTS)
+    assert summary(done.stdout) == "1 passed, 1 warning", done.stdout
+    assert "TestMine.test_mine is not run: write it as a function" in done.stdout
+
+
+def test_a_source_named_after_a_parameter_runs(tmp_path: Path) -> None:
+    text = ABOVE.format(mark="", body="steady").replace(
+        '"mine", modes=["host"]', '"mine-{op}", modes=["host"], op=["a", "b"]'
+    )
+    done = run(written(tmp_path, text.replace("(make):", "(make, op):")), *ARGUMENTS)
+    assert summary(done.stdout) == "2 passed"
+    assert "mine-a under none: not shown" in done.stdout and "mine-b under none: not shown" in done.stdout
