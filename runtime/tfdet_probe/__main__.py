@@ -86,7 +86,7 @@ def _run(plan, place, journal, arguments):
                 device.placement, framework.title, device.absent))
     except CaseFailed as error:
         return _complain(3, str(error))
-    status = pytest.main([arguments.suite] + _pytest_options(arguments.suite),
+    status = pytest.main([arguments.suite] + _pytest_options(arguments.suite, arguments.importlib),
                          plugins=[suite, report.Failures(sys.stderr)])
     progress.end()
     print(report.table(suite.journal.records))
@@ -96,14 +96,14 @@ def _run(plan, place, journal, arguments):
     return _exit_code(int(status), suite)
 
 
-def _pytest_options(suite):
+def _pytest_options(suite, importlib=None):
     """The suite alone decides: no settings, conftest or plugins of the folders above it.
 
     Marks that skip or expect a failure are heeded by who asked: their conditions may read that pytest's settings.
     """
     folder = os.path.abspath(suite if os.path.isdir(suite) else os.path.dirname(suite))
-    options = ["-c", os.devnull, "--rootdir=" + folder, "--confcutdir=" + folder, "--capture=no",
-               "--continue-on-collection-errors"]
+    options = ["-c", os.devnull, "--rootdir=" + (importlib or folder), "--confcutdir=" + folder, "--capture=no",
+               "--continue-on-collection-errors"] + (["--import-mode=importlib"] if importlib else [])
     for plugin in ("cacheprovider", "terminal", "warnings", "faulthandler", "skipping"):
         options += ["-p", "no:" + plugin]
     return options
@@ -127,6 +127,8 @@ def _parse(argv):
     parser.add_argument("--plan", default=os.environ.get("TFDET_PLAN", "/opt/tfdet/plan.json"))
     parser.add_argument("--suite", default=os.environ.get("TFDET_SUITE"),
                         help="folder or file of cases (default: that of the plan's framework in {})".format(_SUITES))
+    parser.add_argument("--importlib", metavar="ROOT", help="import the suite in pytest's mode of that name, which names "
+                        "modules by their paths below this folder")
     parser.add_argument("--device", choices=devices.WORDS, default=devices.WORDS[0])
     parser.add_argument("--source", action="append", help="only this source; may be given again")
     parser.add_argument("--solution", action="append",

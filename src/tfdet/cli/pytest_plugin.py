@@ -113,7 +113,8 @@ class Repeats(pytest.Item):
     """One case function under one solution.  fault: why it cannot be run, if so."""
 
     def __init__(self, *, family: Any, solution: str, fault: str | None, **known: Any) -> None:
-        super().__init__(**known)
+        # The text that a run stores: pytest 9.2 takes a name apart only where it is a node's whole id.
+        super().__init__(**known, nodeid=f"{known['parent'].nodeid}::{known['name']}")
         self.obj = unwrap(_written(family))  # whose globals the conditions of marks may use
         self.fault = fault
         self.family = family
@@ -191,6 +192,8 @@ def _records(item: Repeats) -> list[Record]:
         arguments = [f"--{name}={config.getoption(f'--tfdet-{name}')}" for name in ("device", "repeats", "relaunches")]
         families = [one.family for one in item.session.items if isinstance(one, Repeats) and _runs(one, module)]
         arguments += ["--suite", str(module), *(f"--case={case_key(one.__name__, [], '*')}" for one in families)]
+        if config.getoption("importmode") == "importlib":
+            arguments.append(f"--importlib={config.rootpath}")
         plan = _plan(item, {source for one in families for source in one.sources()})
         where = place(config.rootpath, module)
         run = Run(where, _kept(config), plan, arguments, _environ(config), config.rootpath)
