@@ -1,0 +1,96 @@
+"""Which framework a module's cases are of, where a session has loaded several."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pytest_sessions import run
+
+from tfdet.cli.pytest_framework import used
+
+PACKAGES = {"jax": "jax", "tensorflow": "tensorflow", "torch": "torch"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A project, and an installed package beside frameworks that compute nothing."""
+    installed = tmp_path / "site-packages"
+    for name in ("jax", "jax/numpy", "torch", "torch/nn", "keras"):
+        (installed / name).mkdir(parents=True)
+        (installed / name / "__init__.py").touch()
+    (installed / "keras" / "__init__.py").write_text("import torch as backend\n", "utf-8")
+    monkeypatch.syspath_prepend(installed)
+    monkeypatch.syspath_prepend(tmp_path)
+    before = set(sys.modules)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def framework(folder: Path, text: str, *loaded: str, **files: str) -> list[str]:
+    """Of a module of this text; by what is loaded beside it it must not be misled."""
+    for name, content in files.items():
+        path = folder / f"{name.replace('__', '/')}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content, "utf-8")
+    (folder / "test_mine.py").write_text(text, "utf-8")
+    importlib.invalidate_caches()
+    for name in loaded:
+        importlib.import_module(name)
+    return used(importlib.import_module("test_mine"), folder / "test_mine.py", PACKAGES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import torch",
+        "import torch.nn as layers",
+        "from torch import nn",
+        "from torch.nn import *",
+        "def test(make):\n    import torch",
+        "def test(make):\n    from torch.nn import functional",
+        "import importlib\nengine = importlib.import_module('torch')",
+        "def test(make):\n    import pytest\n    t = pytest.importorskip('torch')",
+        "name = 'to' + 'rch'\nimport importlib\nengine = importlib.import_module(name)",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import jax\nelse:\n    import torch",
+        "try:\n    import tensorflow\nexcept ImportError:\n    import torch",
+    ],
+)
+def test_it_is_what_the_module_imports(folder: Path, text: str) -> None:
+    assert framework(folder, text, "jax", "torch") == ["torch"]
+
+
+def test_it_is_what_the_users_modules_import_for_it(folder: Path) -> None:
+    text = "from mine.layers import layer"
+    assert framework(folder, text, "jax", mine__layers="from . import deep\nlayer = 1", mine__deep="import torch") == [
+        "torch"
+    ]
+
+
+def test_the_nearest_counts(folder: Path) -> None:
+    assert framework(folder, "import jax, layers", layers="import torch") == ["jax"]
+
+
+def test_of_an_installed_package_it_is_what_that_has_loaded(folder: Path) -> None:
+    assert framework(folder, "import keras", "jax") == ["torch"]
+
+
+def test_else_it_is_what_is_loaded_alone(folder: Path) -> None:
+    assert framework(folder, "import os") == []
+    assert framework(folder, "import os", "jax") == ["jax"]
+    assert framework(folder, "import os", "torch") == ["jax", "torch"]
+
+
+def test_two_are_told(folder: Path) -> None:
+    (folder / "conftest.py").write_text("import sys\nsys.path.insert(0, 'site-packages')\n", "utf-8")
+    (folder / "test_mine.py").write_text(
+        "import jax, torch\nfrom tfdet_probe import case\n"
+        '@case("mine", modes=["host"])\ndef test_mine(make): return make.host(lambda: [])\n'
+    )
+    done = run(folder, "--tfdet", "test_mine.py")
+    assert "test_mine.py may be of jax or torch: name one by --tfdet-framework" in done.stdout

@@ -1,0 +1,173 @@
+"""`pytest --tfdet` with other options of pytest, in several processes, and what it keeps."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from pytest_sessions import ARGUMENTS, ENVIRON, run
+
+from tfdet.store.records import read_records
+
+MODULE = """
+import os
+import pathlib
+
+import numpy as np
+from tfdet_probe import case
+
+if "TFDET_ENGINE" in os.environ:
+    with pathlib.Path("runs").open("a") as out:
+        out.write(__file__ + "\\n")
+
+
+@case("first-{name}", modes=["host"])
+def test_first(make):
+    return make.host(lambda: [np.arange(3)])
+
+
+@case("second-{name}", modes=["host"], n=[1, 2, 3])
+def test_second(make, n):
+    return make.host(lambda: [np.arange(n)])
+"""
+DRIFTING = """
+import itertools
+import pathlib
+import time
+
+import numpy as np
+from tfdet_probe import case
+
+drawn = itertools.count()
+
+
+@case("drifting", modes=["host"])
+def test_drifting(make):
+    return make.host(lambda: [np.float64(next(drawn))])
+
+
+@case("steady", modes=["host"])
+def test_steady(make):
+    if pathlib.Path("wait").exists():
+        pathlib.Path("waiting").touch()
+        time.sleep(60)
+    return make.host(lambda: [np.arange(2)])
+"""
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Path:
+    """Two modules of one name."""
+    for name in ("a", "b"):
+        folder = tmp_path / "tests" / name
+        folder.mkdir(parents=True)
+        (folder / "__init__.py").touch()
+        (folder / "test_x.py").write_text(MODULE.replace("{name}", name), "utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\n", "utf-8")
+    return tmp_path
+
+
+def kept(folder: Path) -> dict[str, set[str]]:
+    """{file: sources of its records}."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): {one.source for one in read_records(path)} for path in files}
+
+
+BOTH = {"tests/a/test_x.jsonl": {"first-a", "second-a"}, "tests/b/test_x.jsonl": {"first-b", "second-b"}}
+
+
+@pytest.mark.parametrize("words", [[], ["-n", "2"], ["-n", "2", "--dist", "loadscope"]], ids=" ".join)
+def test_each_module_runs_once_and_keeps_its_own_records(two: Path, words: list[str]) -> None:
+    done = run(two, *ARGUMENTS, "--tfdet-out", "records", *words)
+    assert done.returncode == 0 and "4 passed" in done.stdout, done.stdout + done.stderr
+    assert kept(two / "records") == BOTH
+    ran = (two / "runs").read_text("utf-8").splitlines()
+    assert sorted(ran) == [str(two / "tests" / name / "test_x.py") for name in ("a", "b")]
+
+
+def test_what_does_not_run_is_tried_once_and_told_everywhere(two: Path) -> None:
+    for name in ("a", "b"):
+        path = two / "tests" / name / "test_x.py"
+        path.write_text(path.read_text("utf-8") + "\nif 'TFDET_ENGINE' in os.environ:\n    raise LookupError('no')\n")
+    done = run(two, *ARGUMENTS, "-n", "2")
+    assert "4 failed" in done.stdout and done.stdout.count("E   LookupError: no") == 4, done.stdout
+    assert len((two / "runs").read_text("utf-8").splitlines()) == 2
+
+
+def test_the_folder_is_of_where_pytest_was_called(two: Path) -> None:
+    """Names are of the project all the same; a module of elsewhere has its whole path."""
+    beside = two / "beside"
+    beside.mkdir()
+    assert run(beside, *ARGUMENTS, "--tfdet-out", "records", "../tests/a").returncode == 0
+    assert kept(beside / "records") == {"tests/a/test_x.jsonl": {"first-a", "second-a"}}
+    out = ["--tfdet-out", "strange", "--rootdir", str(beside)]
+    assert run(beside, *ARGUMENTS, *out, "../tests/a").returncode == 0
+    assert [*kept(beside / "strange")] == [f"{two.relative_to('/')}/tests/a/test_x.jsonl"]
+
+
+def test_modules_are_imported_as_pytest_was_told(two: Path) -> None:
+    for name in ("a", "b"):
+        folder = two / "tests" / name
+        (folder / "__init__.py").unlink()
+        (folder / "layers.py").touch()
+        path = folder / "test_x.py"
+        path.write_text("from . import layers\n" + path.read_text("utf-8"), "utf-8")
+    done = run(two, *ARGUMENTS, "--tfdet-out", "records", "--import-mode=importlib")
+    assert done.returncode == 0, done.stdout
+    assert kept(two / "records") == BOTH
+
+
+@pytest.mark.parametrize("words", [[], ["-n", "2"]], ids=" ".join)
+@pytest.mark.parametrize("out", ["pytest.ini", "pytest.ini/records", "/proc/records"])
+def test_a_folder_that_cannot_be_made_is_told_at_once(two: Path, out: str, words: list[str]) -> None:
+    done = run(two, *ARGUMENTS, "--tfdet-out", out, *words)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout
+    assert f"ERROR: --tfdet-out {out}: " in done.stderr and "Name a folder of yours" in done.stderr
+    assert "Traceback" not in done.stdout + done.stderr and not (two / "runs").exists()
+
+
+def test_records_that_cannot_be_kept_fail_their_module(two: Path) -> None:
+    (two / "records" / "tests").mkdir(parents=True)
+    (two / "records" / "tests" / "a").touch()
+    done = run(two, *ARGUMENTS, "--tfdet-out", "records")
+    assert "2 failed, 2 passed" in done.stdout, done.stdout
+    assert "the records cannot be kept: " in done.stdout and "Traceback" not in done.stdout
+
+
+def test_the_last_that_failed_run_alone(tmp_path: Path) -> None:
+    (tmp_path / "test_mine.py").write_text(DRIFTING, "utf-8")
+    command = [sys.executable, "-m", "pytest", *ARGUMENTS, "--lf"]
+    for told in ("1 failed, 1 passed", "1 failed in"):
+        done = subprocess.run(command, cwd=tmp_path, env=ENVIRON, capture_output=True, text=True)
+        assert told in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupt_leaves_nothing_torn_and_nobody_behind(tmp_path: Path, number: int) -> None:
+    (tmp_path / "test_mine.py").write_text(DRIFTING, "utf-8")
+    (tmp_path / "temporary").mkdir()
+    run(tmp_path, *ARGUMENTS, "--tfdet-out", "records")
+    (tmp_path / "wait").touch()
+    command = [sys.executable, "-m", "pytest", *ARGUMENTS, "--tfdet-out", "records"]
+    environ = {**ENVIRON, "TMPDIR": str(tmp_path / "temporary")}
+    with subprocess.Popen(command, cwd=tmp_path, env=environ, stdout=subprocess.DEVNULL) as session:
+        while not (tmp_path / "waiting").exists():
+            assert session.poll() is None
+            time.sleep(0.05)
+        session.send_signal(number)
+    assert kept(tmp_path / "records") == {}
+    end = time.monotonic() + 30
+    while of_this(tmp_path):
+        assert time.monotonic() < end, "the cases still run"
+        time.sleep(0.1)
+    assert number == signal.SIGKILL or not [*(tmp_path / "temporary").iterdir()]
+
+
+def of_this(folder: Path) -> list[str]:
+    """The processes whose command line names it."""
+    commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    return [str(one) for one in commands if f"{folder}/".encode() in one]
