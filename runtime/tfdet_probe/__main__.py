@@ -127,8 +127,8 @@ def _parse(argv):
     parser.add_argument("--plan", default=os.environ.get("TFDET_PLAN", "/opt/tfdet/plan.json"))
     parser.add_argument("--suite", default=os.environ.get("TFDET_SUITE"),
                         help="folder or file of cases (default: that of the plan's framework in {})".format(_SUITES))
-    parser.add_argument("--importlib", metavar="ROOT", help="import the suite in pytest's mode of that name, which names "
-                        "modules by their paths below this folder")
+    parser.add_argument("--importlib", metavar="ROOT", help="import the suite in pytest's mode of that name, which "
+                        "names modules by their paths below this folder")
     parser.add_argument("--device", choices=devices.WORDS, default=devices.WORDS[0])
     parser.add_argument("--source", action="append", help="only this source; may be given again")
     parser.add_argument("--solution", action="append",

@@ -99,6 +99,7 @@ class TestMine:
     ),
     "no values for n": ABOVE.format(mark="", body="steady").replace('"]', '"], n=[]'),
     "no values for op": ABOVE.format(mark="", body="steady").replace('"mine"', '"mine-{op}"'),
+    "unknown modes ['graph']; known: [": ABOVE.format(mark="", body="steady").replace('"host"', '"graph"'),
     "two @case": ABOVE.format(mark='@case("both", modes=["host"])', body="steady"),
 }
 

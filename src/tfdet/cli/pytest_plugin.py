@@ -126,6 +126,8 @@ class Repeats(pytest.Item):
         if self.fault:
             raise DoesNotRepeatItself(self.fault)
         mine = [record for record in _records(self) if record.case_hash == self.family.hash]
+        if not mine:
+            raise DoesNotRepeatItself(_why_nothing(self))
         for source, cell in _cells(mine, self._solution):
             text = f"{source} under {self._solution}: {cell.verdict}, {cell.differed} of {cell.runs} runs differed"
             self.add_report_section("call", "tfdet", text)
@@ -199,6 +201,13 @@ def _records(item: Repeats) -> list[Record]:
         run = Run(where, _kept(config), plan, arguments, _environ(config), config.rootpath)
         known[module] = run_once(config.stash[_SHARED], run)
     return known[module]
+
+
+def _why_nothing(item: Repeats) -> str:
+    from tfdet.cli.pytest_records import place, refusal
+
+    where = place(item.config.rootpath, item.path)
+    return refusal(item.config.stash[_SHARED], where, item.family.source) or "nothing ran"
 
 
 def _runs(item: Repeats, module: Path) -> bool:

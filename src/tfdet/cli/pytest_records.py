@@ -56,6 +56,12 @@ def run_once(shared: Path, run: Run) -> list[Record]:
     return list(read_records(done))
 
 
+def refusal(shared: Path, where: Path, source: str) -> str | None:
+    """What the probe said of the cases of a source that it did not run."""
+    log = (shared / where).with_suffix(".log").read_text("utf-8", "replace")
+    return next((line[2:] for line in log.splitlines() if line.startswith(f"! {source}: ")), None)
+
+
 def _take(run: Run, done: Path, failed: Path) -> None:
     """`done` or `failed` is there afterwards, whole; neither after an interrupt."""
     out = done.with_suffix(f".{os.getpid()}")  # the probe of a process that was killed may still write its own
