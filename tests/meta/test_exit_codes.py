@@ -146,10 +146,10 @@ def test_2_a_file_that_holds_no_records_is_not_overwritten(probe):
         (HEAD + '@case("x", ops=["Add"], modes=["host"])\ndef x(make):\n    pass\n', "no ops whose placement"),
         (HEAD + '@case("x", modes=["host"], dtype=[])\ndef x(make):\n    pass\n', "no values for dtype"),
         (HEAD + '@case("x", modes=["hots"])\ndef x(make):\n    pass\n', "unknown modes"),
-        (HEAD + '@case(source="x", modes=["host"])\ndef x(make):\n    pass\n', "ValueError: x: write @case("),
+        (HEAD + '@case(source="x", modes=["host"])\ndef x(make):\n    pass\n', "x: write @case("),
         (
             HEAD + 'if 1:\n    @case("x", modes=["host"])\n    def x(make):\n        pass\n',
-            "ValueError: x: write @case(",
+            "x: write @case(",
         ),
     ],
 )
@@ -159,6 +159,13 @@ def test_3_a_module_that_cannot_be_imported_leaves_the_others_alone(probe, text,
     run = probe(probe.suite(EQUAL), *FAST)
     assert run.code == 3
     assert words in run.err
+    assert run.of("clean")["observation"] == "equal"
+
+
+def test_3_a_case_that_cannot_be_run_leaves_the_others_of_its_module_alone(probe):
+    probe.plan("clean")
+    run = probe(probe.suite(EQUAL + '\n@case("x", modes=["host"], dtype=[])\ndef x(make):\n    pass\n'), *FAST)
+    assert run.code == 3 and "! x: no values for dtype" in run.err and "[1/1]" in run.err
     assert run.of("clean")["observation"] == "equal"
 
 

@@ -205,8 +205,9 @@ class Suite(object):
                 done.append(item)
                 self._judge_again(found, item.cell)
         items[:] = sorted((item for item in items if item not in done), key=_rank)
-        self.total = len(items)
-        self.place.framework.before_fork({item.case.mode for item in items if isinstance(item, CaseItem)})
+        left = [item for item in items if isinstance(item, CaseItem)]
+        self.total = len(left)
+        self.place.framework.before_fork({item.case.mode for item in left})
         if done:
             config.hook.pytest_deselected(items=done)
 
