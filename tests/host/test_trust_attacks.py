@@ -81,7 +81,7 @@ def signed_by_nobody(chance: random.Random, world: World) -> Attack:
     content = json.loads(world.thief.signs(world.project, forged)[0])
     if chance.random() < 0.5:
         content["signatures"][0]["keyid"] = world.lab.id
-    if chance.random() < 0.2:
+    if forged != world.genuine and chance.random() < 0.2:
         content["signatures"].append(json.loads(world.line)["signatures"][0])
     return Attack("signed by nobody", forged, json.dumps(content))
 
@@ -166,12 +166,12 @@ def attacks(world: World) -> Iterator[Attack]:
 
 
 def is_genuine(world: World, attack: Attack) -> bool:
-    """Did nothing change that anybody signed?  (A bent character may stand where none counts.)"""
+    """Did nothing change that anybody signed?  (A bent character may stand where none counts, as in the hint.)"""
     try:
         same = unverified(attack.line)[1] == unverified(world.line)[1]
     except ValueError:
         return False
-    return same and attack.records == world.genuine and world.lab.id in attack.line
+    return same and attack.records == world.genuine
 
 
 def test_ten_thousand_attacks_and_none_is_believed(world: World) -> None:

@@ -48,6 +48,7 @@ def add(
         raise DataError("\n".join(faults), "Nothing was taken. Run the suite of this checkout to measure again.")
     vouches = [] if unsigned else _vouches(project, matrix, by_file)
     _tell_idle(matrix, records, vouches)
+    _tell_other_locks(vouches)
     found = changes(project, records, vouches)
     if found:
         console.err().print(views.changes(found))
@@ -83,6 +84,14 @@ def _tell_idle(matrix: Matrix, records: Iterable[Record], vouches: Iterable[Vouc
     )
     for model, number in idle.items():
         console.note(f"{number} unsigned records of {model}: kept, and no table counts them (docs/trust.md)")
+
+
+def _tell_other_locks(vouches: Iterable[Vouch]) -> None:
+    """A lock may be renewed after the records were made: whoever takes them looks whether it once was so."""
+    for vouch in vouches:
+        if vouch.other_lock:
+            console.note(f"{vouch.name} signed {vouch.batch.environment} on {vouch.batch.device} as "
+                         "made of another lock than this repository's (docs/trust.md)")  # fmt: skip
 
 
 def sign(

@@ -8,33 +8,44 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from typing import TYPE_CHECKING, Annotated, Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 from pydantic import Field, ValidationError
 
 from tfdet.matrix.keys import Keys, PublicKey, key_id, raw
 from tfdet.matrix.models import Model
+from tfdet.store.strict_json import strict_json
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"  # in-toto's envelope, spec/v1/envelope.md
+MOST: Final = 8  # signatures in one envelope: each may have to be tried with every key
 _Base64 = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/_-]*={0,2}$")]
 
 
-class Signature(Model):
-    """keyid: a hint, which proves nothing (protocol.md)."""
+class Signature(Model, extra="ignore"):
+    """keyid: a hint, which proves nothing and may be absent (protocol.md)."""
 
-    keyid: Annotated[str, Field(max_length=200)]
+    keyid: Annotated[str, Field(max_length=1000)] | None = None
     sig: _Base64
 
 
-class Envelope(Model):
-    """One signature each: a second signer makes an envelope of their own, which envelope.md calls equivalent."""
+class Envelope(Model, extra="ignore"):
+    """Fields that are not known are ignored: the parsing rules of envelope.md."""
 
     payload: _Base64
     payload_type: str = Field(alias="payloadType")
-    signatures: list[Signature] = Field(min_length=1, max_length=1)
+    signatures: list[Signature] = Field(min_length=1, max_length=MOST)
+
+
+class Signed(NamedTuple):
+    """A key that verifies, and the envelope with that signature alone, which envelope.md calls equivalent."""
+
+    name: str
+    key: PublicKey
+    line: str
 
 
 def pae(kind: str, body: bytes) -> bytes:
@@ -46,46 +57,84 @@ def pae(kind: str, body: bytes) -> bytes:
 def seal(body: bytes, key: Ed25519PrivateKey) -> str:
     """A line of a bundle: https://github.com/in-toto/attestation/blob/main/spec/v1/bundle.md."""
     public = key.public_key().public_bytes_raw()
-    signature = {"keyid": key_id(public), "sig": _encoded(key.sign(pae(PAYLOAD_TYPE, body)))}
-    return json.dumps({"payload": _encoded(body), "payloadType": PAYLOAD_TYPE, "signatures": [signature]}) + "\n"
+    return _written(_encoded(body), key_id(public), _encoded(key.sign(pae(PAYLOAD_TYPE, body)))) + "\n"
+
+
+def _written(payload: str, keyid: str, sig: str) -> str:
+    signature = {"keyid": keyid, "sig": sig}
+    return json.dumps({"payload": payload, "payloadType": PAYLOAD_TYPE, "signatures": [signature]})
 
 
 def parse(line: str | bytes) -> Envelope:
     """ValueError says why it is none."""
     try:
-        return Envelope.model_validate_json(line)
+        return Envelope.model_validate(strict_json(line))
     except ValidationError as error:
         fault = error.errors()[0]
         raise ValueError(f"no envelope: {'.'.join(map(str, fault['loc'])) or 'line'}: {fault['msg']}") from None
+    except ValueError as error:
+        raise ValueError(f"no envelope: {error}") from None
 
 
-def opened(line: str, keys: Keys) -> tuple[str, PublicKey, bytes]:
-    """(the key's name, the key, what it signed); ValueError where no key of matrix/keys did."""
+def opened(line: str, keys: Keys) -> tuple[list[Signed], bytes]:
+    """(the keys of matrix/keys that signed it, in the order of their signatures; what they signed).
+
+    ValueError where none did.
+    """
+    envelope = parse(line)
+    body = _decoded(envelope.payload)
+    found = []
+    for signature in envelope.signatures:
+        if signer := _signer(signature, pae(envelope.payload_type, body), keys):
+            name, key = signer
+            found.append(Signed(name, key, _written(envelope.payload, key.id, signature.sig)))
+    if not found:
+        raise ValueError(_unsigned(envelope, keys))
+    if envelope.payload_type != PAYLOAD_TYPE:
+        raise ValueError(f"holds {envelope.payload_type!r}, not {PAYLOAD_TYPE}")
+    return found, body
+
+
+def _signer(signature: Signature, signed: bytes, keys: Keys) -> tuple[str, PublicKey] | None:
+    """Whose signature it is."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    envelope = parse(line)
-    (signature,) = envelope.signatures
-    found = keys.named(signature.keyid)
-    if found is None or found[1].public is None:
-        raise ValueError(f"signed by a key that matrix/keys does not hold: {signature.keyid[:16]}")
-    name, key = found
-    sealed = _decoded(envelope.payload)
-    try:
-        Ed25519PublicKey.from_public_bytes(raw(key.public or "")).verify(
-            _decoded(signature.sig), pae(envelope.payload_type, sealed)
-        )
-    except InvalidSignature:
-        raise ValueError(f"its signature is not that of {name}") from None
-    if envelope.payload_type != PAYLOAD_TYPE:
-        raise ValueError(f"holds {envelope.payload_type!r}, not {PAYLOAD_TYPE}")
-    return name, key, sealed
+    sig = _decoded(signature.sig)
+    for name, key in _candidates(signature, keys):
+        try:
+            Ed25519PublicKey.from_public_bytes(raw(key.public or "")).verify(sig, signed)
+        except InvalidSignature:
+            continue
+        return name, key
+    return None
+
+
+def _candidates(signature: Signature, keys: Keys) -> Iterator[tuple[str, PublicKey]]:
+    """The one that its hint names, and then the others: a hint decides nothing."""
+    hinted = keys.named(signature.keyid or "")
+    first = hinted[0] if hinted else ""
+    for name in sorted(keys.by_name, key=lambda name: name != first):
+        if keys.by_name[name].public is not None:
+            yield name, keys.by_name[name]
+
+
+def _unsigned(envelope: Envelope, keys: Keys) -> str:
+    """What to say of an envelope that no key verifies."""
+    hints = [signature.keyid or "" for signature in envelope.signatures]
+    if named := next(filter(None, map(keys.named, hints)), None):
+        return f"its signature is not that of {named[0]}"
+    return f"signed by a key that matrix/keys does not hold: {hints[0][:16] or 'it names none'}"
 
 
 def unverified(line: str) -> tuple[str, bytes]:
-    """(the hint at its key, what is in it), whoever signed it."""
+    """(the hints at its keys, what is in it), whoever signed it.
+
+    Where there is no hint, the signature stands for it: never nothing, which would mean unsigned.
+    """
     envelope = parse(line)
-    return envelope.signatures[0].keyid, _decoded(envelope.payload)
+    hints = " ".join(one.keyid or f"unnamed:{one.sig}" for one in envelope.signatures)
+    return hints, _decoded(envelope.payload)
 
 
 def _encoded(content: bytes) -> str:

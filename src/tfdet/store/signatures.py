@@ -21,11 +21,15 @@ from tfdet.store.records import Record
 
 SUFFIX: Final = ".intoto.jsonl"  # spec/v1/bundle.md of in-toto
 UNSIGNED: Final = ""
+OTHER_LOCK: Final = ", made of another lock than this repository's"
 
 
 @dataclass(frozen=True)
 class Vouch:
-    """An envelope that some key of matrix/keys did sign.  refused: why that key is not believed of it, or nothing."""
+    """An envelope that some key of matrix/keys did sign.  refused: why that key is not believed of it, or nothing.
+
+    other_lock: it is of a lock file that this repository does not have now; that may be an earlier one.
+    """
 
     line: str
     name: str
@@ -33,6 +37,7 @@ class Vouch:
     batch: statement.Batch
     said: statement.Statement
     refused: str
+    other_lock: bool = False
 
     @property
     def place(self) -> tuple[str, str]:
@@ -54,32 +59,42 @@ class Standing:
 
     def of(self, checksum: str, started: str) -> str | None:
         """Who vouches for a record: the first who is believed; UNSIGNED where nobody signed it, None: set aside."""
-        vouches = self._by_checksum.get(checksum)
-        if vouches is None:
+        if checksum not in self._by_checksum:
             return UNSIGNED
-        return next((v.key.signer for v in vouches if not v.refused and v.key.spans(started)), None)
+        vouch = self._believed(checksum, started)
+        return vouch.key.signer if vouch else None
+
+    def _believed(self, checksum: str, started: str) -> Vouch | None:
+        vouches = self._by_checksum[checksum]
+        return next((v for v in vouches if not v.refused and v.key.spans(started)), None)
 
     def why(self, checksum: str, started: str) -> str:
         """The same in words."""
-        if (signer := self.of(checksum, started)) is not None:
-            return f"signed by {signer}" if signer else "unsigned"
+        if checksum not in self._by_checksum:
+            return "unsigned"
+        if believed := self._believed(checksum, started):
+            return f"signed by {believed.key.signer}{OTHER_LOCK if believed.other_lock else ''}"
         vouch = self._by_checksum[checksum][0]
         return f"set aside: {vouch.name} is {vouch.refused or f'not believed of records of {started[:10]}'}"
 
 
 @dataclass(frozen=True)
 class Signatures:
-    """folders: of the store, and of what its user added.  more: envelopes that lie beside files from elsewhere."""
+    """folders: of the store, and of what its user added.  more: envelopes that lie beside files from elsewhere.
+
+    project: whose locks are known; None: nobody's.
+    """
 
     keys: Keys
     environments: Mapping[str, Environment]
     folders: Sequence[Path] = ()
     more: Sequence[str] = ()
+    project: Project | None = None
 
     @classmethod
     def of(cls, project: Project, matrix: Matrix, more: Iterable[str] = ()) -> Signatures:
         folders = dict.fromkeys([folder_of(project.evidence), folder_of(project.own_evidence)])
-        return cls(matrix.keys, matrix.environments, tuple(folders), tuple(more))
+        return cls(matrix.keys, matrix.environments, tuple(folders), tuple(more), project)
 
     def at(self, device: str, environment: str) -> Standing:
         found, faults = [], []
@@ -102,12 +117,30 @@ class Signatures:
         yield from (("", line) for line in self.more)
 
     def opened(self, line: str) -> Vouch:
-        """ValueError says why nobody can be believed to have said this."""
-        name, key, body = (keyless if keyless.is_bundle(line) else envelope).opened(line, self.keys)
+        """By the first of its signatures that is believed, else by the first that verifies.
+
+        ValueError says why nobody can be believed to have said this.
+        """
+        if keyless.is_bundle(line):
+            name, key, body = keyless.opened(line, self.keys)
+            signers = [envelope.Signed(name, key, line)]
+        else:
+            signers, body = envelope.opened(line, self.keys)
         said = statement.read(body)
+        vouches = [self._vouch(one, said) for one in signers]
+        return next((vouch for vouch in vouches if not vouch.refused), vouches[0])
+
+    def _vouch(self, signed: envelope.Signed, said: statement.Statement) -> Vouch:
+        name, key, line = signed
         batch = said.batch
         refused = key.refuses(batch.device, self.environments.get(batch.environment))
-        return Vouch(line, name, key, batch, said, refused)
+        return Vouch(line, name, key, batch, said, refused, self._is_other_lock(said))
+
+    def _is_other_lock(self, said: statement.Statement) -> bool:
+        digest, batch = said.digest(statement.LOCK), said.batch
+        if digest is None or self.project is None:
+            return False
+        return digest != statement.lock_digest(self.project, batch.environment, batch.device)
 
     def faults(self) -> list[str]:
         """Every envelope of the store that says nothing, or of the wrong place."""
@@ -129,7 +162,7 @@ def beside(path: Path) -> Path:
 def lines(path: Path) -> list[str]:
     """Of a bundle; none where there is none."""
     try:
-        return [line for line in path.read_text("utf-8").splitlines() if line] if path.exists() else []
+        return [line for line in path.read_text("utf-8").split("\n") if line.strip()] if path.exists() else []
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: {error}", "No envelopes can be read there.") from error
 
@@ -154,9 +187,36 @@ def verified(signatures: Signatures, records: Iterable[Record], line: str) -> Vo
         raise ValueError(f"the records are not, byte for byte, what {vouch.name} signed")
     if vouch.said.digest(statement.SUITE) != statement.suite_digest(batch):
         raise ValueError(f"{vouch.name} signed them as records of another suite")
+    if vouch.said.predicate.result != statement.result(batch):
+        raise ValueError(f"{vouch.name} signed them as {vouch.said.predicate.result}, and that they are not")
+    _check_stack(signatures, vouch, batch)
     if outside := next((record for record in batch if not vouch.key.spans(record.started)), None):
         raise ValueError(f"the key {vouch.name} is not believed of records of {outside.started[:10]}")
     return vouch
+
+
+def _check_stack(signatures: Signatures, vouch: Vouch, batch: Sequence[Record]) -> None:
+    """ValueError where it was said to be made of something else than its records tell, or of nothing.
+
+    Records tell no lock file.  One that is not this repository's may be an earlier one: that is told, not refused.
+    """
+    told = statement.told_digests(batch)
+    names = (statement.IMAGE, statement.BUNDLE, statement.LOCK)
+    said = {name: digest for name in names if (digest := vouch.said.digest(name))}
+    if said != told if told else said.keys() - {statement.LOCK}:
+        raise ValueError(f"{vouch.name} signed them as made of {_stack(said)}, and they tell of {_stack(told)}")
+    if not said and not _has_no_lock(signatures, vouch.batch):
+        raise ValueError(f"{vouch.name} does not say what their environment was made of")
+
+
+def _has_no_lock(signatures: Signatures, batch: statement.Batch) -> bool:
+    """As an image of NVIDIA's: then the records alone could tell."""
+    project = signatures.project
+    return project is not None and statement.lock_digest(project, batch.environment, batch.device) is None
+
+
+def _stack(digests: Mapping[str, str]) -> str:
+    return " and ".join(f"the {name} {digest[:12]}" for name, digest in digests.items()) or "no image and no bundle"
 
 
 def claimed(told: Iterable[str]) -> dict[str, str]:

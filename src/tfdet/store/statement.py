@@ -17,11 +17,14 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tfdet.base.paths import Project
+from tfdet.matrix.devices import CPU, is_model
 from tfdet.store.records import Digest, Key, Record
+from tfdet.store.strict_json import strict_json
 
 STATEMENT: Final = "https://in-toto.io/Statement/v1"
 TEST_RESULT: Final = "https://in-toto.io/attestation/test-result/v0.1"
 RECORDS, SUITE, LOCK, IMAGE, BUNDLE = "records", "suite", "lock", "image", "bundle"
+_NAMES: Final = (RECORDS, SUITE, LOCK, IMAGE, BUNDLE)
 _DIGEST = re.compile("[0-9a-f]{64}")
 MOST: Final = 1_000_000  # records that one batch may name
 
@@ -72,18 +75,26 @@ class Statement(_Part):
 def read(body: bytes) -> Statement:
     """ValueError says why these bytes state nothing of records."""
     try:
-        statement = Statement.model_validate_json(body)
+        statement = Statement.model_validate(strict_json(body))
     except ValidationError as error:
         fault = error.errors()[0]
         raise ValueError(f"no statement of records: {'.'.join(map(str, fault['loc']))}: {fault['msg']}") from None
+    except ValueError as error:
+        raise ValueError(f"no statement of records: {error}") from None
+    _check_subjects(statement)
+    if len(set(statement.batch.checksums)) < len(statement.batch.checksums):
+        raise ValueError("it names a record twice")
+    return statement
+
+
+def _check_subjects(statement: Statement) -> None:
     names = [one.name for one in statement.subject]
     if names.count(RECORDS) != 1 or not any(one.annotations for one in statement.subject if one.name == RECORDS):
         raise ValueError("no statement of records: it names no batch of them")
     if SUITE not in names:
         raise ValueError("no statement of records: it names no suite")
-    if len(set(statement.batch.checksums)) < len(statement.batch.checksums):
-        raise ValueError("it names a record twice")
-    return statement
+    if odd := [name for name in names if name not in _NAMES or names.count(name) > 1]:
+        raise ValueError(f"no statement of records: what is its subject {odd[0]!r}?")
 
 
 def batches(records: Iterable[Record]) -> list[list[Record]]:
@@ -101,7 +112,7 @@ def written(project: Project, batch: Sequence[Record]) -> bytes:
     subjects: list[dict[str, Any]] = [_subject(RECORDS, batch_digest(batch)) | {"annotations": named}]
     subjects += [_subject(name, digest) for name, digest in stack_digests(project, batch).items()]
     subjects.append(_subject(SUITE, suite_digest(batch)))
-    predicate = {"result": _result(batch), "configuration": _configuration(project, first)}
+    predicate = {"result": result(batch), "configuration": _configuration(project, first)}
     whole = {"_type": STATEMENT, "subject": subjects, "predicateType": TEST_RESULT, "predicate": predicate}
     return json.dumps(whole, sort_keys=True, separators=(",", ":")).encode("ascii")
 
@@ -122,22 +133,33 @@ def suite_digest(batch: Iterable[Record]) -> str:
 
 def stack_digests(project: Project, batch: Sequence[Record]) -> Mapping[str, str]:
     """What the environment was made of: its image, its bundle, or its lock file as it is now."""
+    first = batch[0]
+    found = dict(told_digests(batch))
+    if not found and (lock := lock_digest(project, first.environment, first.device.model)):
+        found[LOCK] = lock
+    return found
+
+
+def told_digests(batch: Sequence[Record]) -> Mapping[str, str]:
+    """Its image or its bundle, where the records tell it.  A lock file they do not."""
     images = {(record.stack.image_digest or "").rpartition(":")[2] for record in batch}
     bundles = {record.stack.bundle.manifest for record in batch if record.stack.bundle}
     named = {IMAGE: images, BUNDLE: bundles}
     found = {name: some.copy().pop() for name, some in named.items() if len(some) == 1}
-    found = {name: digest for name, digest in found.items() if _DIGEST.fullmatch(digest)}
-    lock = project.lock(batch[0].environment, "cpu" if batch[0].device.kind == "cpu" else "gpu")
-    if not found and lock.is_file():
-        found[LOCK] = hashlib.sha256(lock.read_bytes()).hexdigest()
-    return found
+    return {name: digest for name, digest in found.items() if _DIGEST.fullmatch(digest)}
+
+
+def lock_digest(project: Project, environment: str, model: str) -> str | None:
+    """Of its lock file as it is now; None where it has none, as NVIDIA's images."""
+    lock = project.lock(environment, "cpu" if is_model(model, CPU) else "gpu")
+    return hashlib.sha256(lock.read_bytes()).hexdigest() if lock.is_file() else None
 
 
 def _subject(name: str, digest: str) -> dict[str, Any]:
     return {"name": name, "digest": {"sha256": digest}}
 
 
-def _result(batch: Iterable[Record]) -> str:
+def result(batch: Iterable[Record]) -> str:
     """FAILED: a run did not come to its end; WARNED: runs differed.  The records say which."""
     observed = {record.observation for record in batch}
     if observed & {"crashed", "timed-out"}:

@@ -1,0 +1,236 @@
+"""Envelopes as DSSE lets others write them, and statements that say something else than the records do."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+from signers import H100, Signer, laid, tfdet
+from test_trust_attacks import batch
+
+from tfdet.base.paths import Project
+from tfdet.matrix.keys import Keys, PublicKey
+from tfdet.matrix.load import load_file, load_matrix
+from tfdet.store.envelope import MOST, PAYLOAD_TYPE, pae, unverified
+from tfdet.store.evidence import Store
+from tfdet.store.records import Record
+from tfdet.store.signatures import Signatures, Vouch, beside, verified
+from tfdet.store.signing import by, sign_beside
+
+DOCKER = {**H100["stack"], "image_digest": f"tfdet@sha256:{'c' * 64}", "engine": "docker"}  # type: ignore[dict-item]
+
+
+class World(NamedTuple):
+    """lab, yard: believed of GPUs; office: of processors; thief: of nothing."""
+
+    project: Project
+    signatures: Signatures
+    lab: Signer
+    yard: Signer
+    office: Signer
+    thief: Signer
+    records: list[Record]
+
+    def verified(self, line: str, records: list[Record] | None = None) -> Vouch:
+        return verified(self.signatures, records or self.records, line)
+
+    def envelope(self, *signers: Signer) -> dict[str, Any]:
+        """One that all of them signed."""
+        some = [json.loads(signer.signs(self.project, self.records)[0]) for signer in signers]
+        return {**some[0], "signatures": [one["signatures"][0] for one in some]}
+
+
+@pytest.fixture(scope="module")
+def world(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> World:
+    lab, yard, office, thief = (Signer(name) for name in ("lab", "yard", "office", "thief"))
+    folder = Project(tmp_path_factory.mktemp("keys"))
+    folder.matrix.mkdir()
+    files = [office.believed(folder, "cpu"), lab.believed(folder), yard.believed(folder)]
+    keys = Keys({path.stem: load_file(path, PublicKey) for path in files})
+    signatures = Signatures(keys, load_matrix(checkout.matrix).environments, project=checkout)
+    return World(checkout, signatures, lab, yard, office, thief, batch(**H100))
+
+
+def signed(key: Signer, said: dict[str, Any] | bytes) -> str:
+    """By a believed key, whatever is said."""
+    body = said if isinstance(said, bytes) else json.dumps(said).encode()
+    signature = {"keyid": key.id, "sig": base64.b64encode(key.key.sign(pae(PAYLOAD_TYPE, body))).decode()}
+    payload = base64.b64encode(body).decode()
+    return json.dumps({"payload": payload, "payloadType": PAYLOAD_TYPE, "signatures": [signature]})
+
+
+def said(world: World, records: list[Record] | None = None) -> dict[str, Any]:
+    (line,) = world.lab.signs(world.project, records or world.records)
+    content: dict[str, Any] = json.loads(unverified(line)[1])
+    return content
+
+
+def without_hint(one: dict[str, Any]) -> None:
+    del one["signatures"][0]["keyid"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        without_hint,
+        lambda one: one["signatures"][0].update(keyid=""),
+        lambda one: one["signatures"][0].update(keyid=None),
+        lambda one: one["signatures"][0].update(keyid="SHA256:of/another+habit"),
+        lambda one: one["signatures"][0].update(certificate="..."),
+        lambda one: one.update(more={"of": "a later version"}),
+        lambda one: one["signatures"].insert(0, {"keyid": "x", "sig": "AAAA"}),
+        lambda one: one["signatures"].append({"sig": ""}),
+    ],
+)
+def test_what_dsse_allows_is_taken(world: World, change: Callable[[dict[str, Any]], None]) -> None:
+    """And is kept as if its signer had written it as we do."""
+    one = world.envelope(world.lab)
+    change(one)
+    found = world.verified(json.dumps(one))
+    assert (found.name, f"{found.line}\n") == ("lab", world.lab.signs(world.project, world.records)[0])
+
+
+def test_the_first_signature_that_is_believed_counts_and_no_other(world: World) -> None:
+    for signers, name in [
+        ((world.lab, world.yard), "lab"),
+        ((world.yard, world.lab), "yard"),
+        ((world.thief, world.office, world.yard, world.lab), "yard"),
+    ]:
+        found = world.verified(json.dumps(world.envelope(*signers)))
+        assert (found.name, len(json.loads(found.line)["signatures"])) == (name, 1)
+    with pytest.raises(ValueError, match="the key office is not believed of nvidia-h100"):
+        world.verified(json.dumps(world.envelope(world.thief, world.office)))
+
+
+def test_a_hint_decides_nothing(world: World) -> None:
+    one = world.envelope(world.yard)
+    one["signatures"][0]["keyid"] = world.lab.id
+    assert world.verified(json.dumps(one)).name == "yard"
+    forged = world.envelope(world.thief)
+    forged["signatures"][0].pop("keyid")
+    with pytest.raises(ValueError, match="matrix/keys does not hold: it names none"):
+        world.verified(json.dumps(forged))
+
+
+def test_an_envelope_has_no_more_signatures_than_can_be_tried(world: World) -> None:
+    one = world.envelope(world.lab)
+    one["signatures"] = MOST * one["signatures"]
+    assert world.verified(json.dumps(one)).name == "lab"
+    one["signatures"].append(one["signatures"][0])
+    with pytest.raises(ValueError, match="no envelope: signatures"):
+        world.verified(json.dumps(one))
+
+
+def test_a_field_that_is_there_twice_is_refused(world: World) -> None:
+    """Of two readers one takes the first, the other the last."""
+    (line,) = world.lab.signs(world.project, world.records)
+    for twice in (f'{{"payload": "AAAA", {line[1:]}', line.strip()[:-1] + ', "payload": "AAAA"}'):
+        with pytest.raises(ValueError, match="no envelope: a field is there twice"):
+            world.verified(twice)
+    body = json.dumps(said(world)).encode()
+    for bad in (
+        body[:-1] + b', "_type": "https://in-toto.io/Statement/v1"}',
+        body.replace(b'"name"', b'"name":1,"name"'),
+    ):
+        with pytest.raises(ValueError, match="no statement of records: a field is there twice"):
+            world.verified(signed(world.lab, bad))
+
+
+@pytest.mark.parametrize(
+    "line", ["[" * 100_000, '{"payload": NaN}', '{"payload":1' + "0" * 6000 + "}", '"\ud800"', "{"]
+)
+def test_what_is_no_json_is_refused_in_words(world: World, line: str) -> None:
+    with pytest.raises(ValueError, match="no envelope"):
+        world.verified(line)
+
+
+def test_what_names_no_key_stands_for_no_unsigned_record(world: World, copy: Project) -> None:
+    """Records of different keys, or of none, never give way to each other."""
+    one = world.envelope(world.lab)
+    without_hint(one)
+    assert unverified(json.dumps(one))[0]
+    path = laid(copy, "records.jsonl", world.records, [json.dumps(world.envelope(world.lab, world.yard)) + "\n"])
+    sign_beside(copy, path, world.records, by(world.lab.key))
+    assert len(beside(path).read_text().splitlines()) == 2, "the other's signature is gone"
+
+
+# What an environment was made of.
+
+
+def subjects(content: dict[str, Any], **digests: str | None) -> dict[str, Any]:
+    """With other digests, or without: what the records are is left as it was."""
+    kept = [one for one in content["subject"] if one["name"] not in digests]
+    more = [{"name": name, "digest": {"sha256": digest}} for name, digest in digests.items() if digest]
+    return {**content, "subject": kept + more}
+
+
+def test_a_statement_says_what_its_environment_was_made_of(world: World) -> None:
+    with pytest.raises(ValueError, match="lab does not say what their environment was made of"):
+        world.verified(signed(world.lab, subjects(said(world), lock=None)))
+
+
+@pytest.mark.parametrize(
+    "digests",
+    [{"image": "d" * 64}, {"image": None}, {"image": None, "lock": "d" * 64}, {"lock": "d" * 64}, {"bundle": "c" * 64}],
+)
+def test_an_image_is_the_one_that_the_records_tell(world: World, digests: dict[str, str | None]) -> None:
+    records = batch(**{**H100, "stack": DOCKER})
+    assert world.verified(signed(world.lab, said(world, records)), records).name == "lab"
+    with pytest.raises(ValueError, match=r"signed them as made of .*, and they tell of the image cccccccccccc"):
+        world.verified(signed(world.lab, subjects(said(world, records), **digests)), records)
+
+
+@pytest.mark.parametrize("name", ["image", "bundle"])
+def test_records_that_tell_no_image_were_made_of_none(world: World, name: str) -> None:
+    with pytest.raises(ValueError, match=f"made of the {name} dddddddddddd, and they tell of no image and no bundle"):
+        world.verified(signed(world.lab, subjects(said(world), **{name: "d" * 64, "lock": None})))
+
+
+def test_an_environment_without_a_lock_is_made_of_what_its_records_tell(world: World) -> None:
+    records = batch(**{**H100, "environment": "ngc19.06-py3"})
+    assert world.verified(signed(world.lab, said(world, records)), records).name == "lab"
+
+
+@pytest.mark.parametrize("name", ["suite", "lock", "image-of-another"])
+def test_a_statement_has_each_subject_once_and_no_other(world: World, name: str) -> None:
+    content = said(world)
+    content["subject"].append({"name": name, "digest": {"sha256": "a" * 64}})
+    with pytest.raises(ValueError, match=f"what is its subject '{name}'"):
+        world.verified(signed(world.lab, content))
+
+
+def test_a_statement_gives_the_result_that_its_records_give(world: World) -> None:
+    content = said(world)
+    content["predicate"]["result"] = "FAILED"
+    with pytest.raises(ValueError, match="signed them as FAILED"):
+        world.verified(signed(world.lab, content))
+
+
+def test_another_lock_is_taken_and_told(copy: Project, world: World) -> None:
+    """It may be an earlier one."""
+    world.lab.believed(copy)
+    content = said(world)
+    own = laid(copy, "own.jsonl", world.records, [signed(world.lab, content)])
+    assert "another lock" not in tfdet(copy, "evidence", "add", "--yes", own).stderr
+    assert "another lock" not in tfdet(copy, "show", "tf2.0", "bias-add-backprop").stdout
+    records = batch(machine="b" * 12, **H100)
+    line = signed(world.lab, subjects(said(world, records), lock="f" * 64))
+    done = tfdet(copy, "evidence", "add", "--yes", laid(copy, "other.jsonl", records, [line]))
+    told = "lab signed tf2.0 on nvidia-h100 as made of another lock than this repository's"
+    assert (done.returncode, told in " ".join(done.stderr.split())) == (0, True), done.stderr
+    shown = " ".join(tfdet(copy, "show", "tf2.0", "bias-add-backprop").stdout.split())
+    assert "signed by lab, made of another lock than this repository" in shown
+    assert tfdet(copy, "status", "--write").returncode == 0
+
+
+def test_what_is_signed_and_lies_in_this_repository_stays_valid(checkout: Project) -> None:
+    signatures = Signatures.of(checkout, load_matrix(checkout.matrix))
+    assert signatures.faults() == []
+    places = [path for path in Store.of(checkout).files() if Store.of(checkout).envelopes(path)]
+    assert len(places) >= 3
+    for path in places:
+        standing = signatures.at(path.parent.name, path.stem)
+        assert [vouch.refused for vouch in standing.vouches] == [""] * len(standing.vouches)
