@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -47,6 +48,22 @@ def _ed25519(pem: str) -> str:
     return pem
 
 
+def signer_name(text: str) -> str:
+    """One holder has one name: single blanks, none at the ends, Unicode in form C.  ValueError where it is none."""
+    name = " ".join(unicodedata.normalize("NFC", text).split())
+    if not any(map(str.isprintable, name)):
+        raise ValueError("a signer has a name")
+    if odd := next((char for char in name if unicodedata.category(char) in ("Cc", "Cs")), None):
+        raise ValueError(f"U+{ord(odd):04X} is no part of a name")
+    return name
+
+
+def _looks(name: str) -> str:
+    """What is left of a name where case, width and what nobody sees are left out."""
+    folded = unicodedata.normalize("NFKC", name).casefold()
+    return "".join(char for char in unicodedata.normalize("NFKC", folded) if char.isprintable())
+
+
 class Scope(Model):
     """What a key is believed of; what is absent narrows nothing."""
 
@@ -79,7 +96,7 @@ class Workflow(Model):
 class PublicKey(Model):
     """A key that this repository believes, or believed; or an identity in its place."""
 
-    signer: Text = Field(description="who holds it: keys of one holder are one signer where signers are counted")
+    signer: Annotated[Text, AfterValidator(signer_name)] = Field(description="who holds it: keys of one holder are one signer where signers are counted")
     public: Annotated[Text, AfterValidator(_ed25519)] | None = Field(
         default=None, description="Ed25519, in PEM, as `tfdet key show` prints it"
     )
@@ -134,9 +151,13 @@ class Keys:
     def faults(self, kinds: Mapping[str, object]) -> list[str]:
         """What no file shows by itself."""
         first: dict[str, str] = {}
+        holders: dict[str, tuple[str, str]] = {}
         told = []
         for name, key in self.by_name.items():
             if (other := first.setdefault(key.id, name)) != name:
                 told.append(f"keys/{name}.toml: public: the key of keys/{other}.toml")
+            there, other = holders.setdefault(_looks(key.signer), (key.signer, name))
+            if there != key.signer:
+                told.append(f"keys/{name}.toml: signer: {key.signer!r} is {there!r} in keys/{other}.toml: write one holder alike")
             told += [f"keys/{name}.toml: believed: {s.device!r} is no kind of device" for s in key.believed if s.device not in kinds]
         return told

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def path() -> Path:
-    """TFDET_KEY names another, as a cluster or CI hands secrets in."""
+    """TFDET_KEY names another, as a cluster or CI hands secrets in: empty where a secret is not set, and then none."""
     from platformdirs import user_config_path
 
     told = os.environ.get("TFDET_KEY")
@@ -44,7 +44,7 @@ def load() -> Ed25519PrivateKey | None:
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     where = path()
-    if not where.exists() and "TFDET_KEY" not in os.environ:
+    if not where.exists() and not os.environ.get("TFDET_KEY"):
         return None
     try:
         if stat.S_IMODE(where.stat().st_mode) & 0o077:

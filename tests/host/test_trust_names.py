@@ -1,0 +1,89 @@
+"""What a signer is called: in the file of a key, on the command line, and where signers are counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from signers import Signer, tfdet
+
+from tfdet.base.errors import DataError, Exit, UsageError
+from tfdet.base.paths import Project
+from tfdet.cli import key as command
+from tfdet.matrix.keys import PublicKey
+from tfdet.matrix.load import load_file, load_matrix
+from tfdet.store import own_key
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The key of this machine, made."""
+    monkeypatch.delenv("TFDET_KEY", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    own_key.new()
+    return own_key.path()
+
+
+@pytest.mark.parametrize("name", ["Lab 😀", 'A "lab" \\ of ours', "Ärzte", "実験室", "'''", "Lab\t#1"])
+def test_the_file_that_key_show_writes_holds_any_name(
+    own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    command.show(name, ["cpu", "cpu"])
+    file = tmp_path / "lab.toml"
+    file.write_text(capsys.readouterr().out, "utf-8")
+    key = load_file(file, PublicKey)
+    assert (key.signer, [scope.device for scope in key.believed]) == (name.replace("\t", " "), ["cpu"])
+
+
+@pytest.mark.parametrize("name", ["", "  ", "\u200b", "lab\x7f", "lab\x1b[31m", "lab\udcff"])
+def test_what_is_no_name_is_refused(own: Path, checkout: Project, name: str) -> None:
+    with pytest.raises(UsageError, match="--signer"):
+        command.show(name, None)
+    assert tfdet(checkout, "key", "show", "--signer", name).returncode == Exit.USAGE
+
+
+def test_a_kind_of_device_that_is_none_is_told_with_the_nearest(own: Path) -> None:
+    with pytest.raises(UsageError, match="no kind of device is called 'nvidai'") as caught:
+        command.show("lab", ["nvidai"])
+    assert caught.value.advice == "Did you mean nvidia?"
+    with pytest.raises(UsageError, match="--device says of what a signer is believed"):
+        command.show(None, ["cpu"])
+
+
+def test_an_empty_name_of_a_key_names_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: Path) -> None:
+    """As a secret of CI that is not set."""
+    monkeypatch.setenv("TFDET_KEY", "")
+    assert own_key.load() is not None
+    own.unlink()
+    assert own_key.load() is None
+    with pytest.raises(UsageError, match="this machine has no key"):
+        own_key.need()
+    monkeypatch.setenv("TFDET_KEY", str(tmp_path / "nowhere.pem"))
+    with pytest.raises(DataError, match="No such file"):
+        own_key.load()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("lab", "lab "), ("Example Lab", "  Example\u00a0 Lab"), ("Caf\u00e9", "Cafe\u0301")]
+)
+def test_names_that_differ_in_blanks_or_form_are_one_signer(copy: Project, one: str, other: str) -> None:
+    Signer("a").believed(copy, holder=one)
+    Signer("b").believed(copy, holder=other)
+    keys = load_matrix(copy.matrix).keys.by_name
+    assert keys["a"].signer == keys["b"].signer == one
+
+
+@pytest.mark.parametrize("other", ["LAB", "\uff4cab", "la\u200bb"])
+def test_names_that_look_alike_have_to_be_written_alike(copy: Project, other: str) -> None:
+    """Else they would be two signers who agree."""
+    Signer("a").believed(copy, holder="lab")
+    Signer("b").believed(copy, holder=other)
+    with pytest.raises(DataError, match=r"keys/b\.toml: signer: .* in keys/a\.toml: write one holder alike"):
+        load_matrix(copy.matrix)
+
+
+@pytest.mark.parametrize("name", [" ", "\\u007f", "\\u200b"])
+def test_a_key_of_nobody_is_refused(copy: Project, name: str) -> None:
+    Signer("a").believed(copy, holder=name)
+    with pytest.raises(DataError, match=r"keys/a\.toml:\d+: signer: "):
+        load_matrix(copy.matrix)
