@@ -18,7 +18,7 @@ from tfdet.cli.options import Device, Json, environments, solutions, sources
 from tfdet_common.defaults import MOST, RUN
 
 if TYPE_CHECKING:
-    from tfdet.fleet.folder import Folder
+    from tfdet.fleet.folder import Folder, Sent
     from tfdet.fleet.progress import Progress
     from tfdet.fleet.tasks import How, Task
 
@@ -162,7 +162,7 @@ def _prepare(how: How, environments: Iterable[str]) -> None:
         vgpu.library(project)
 
 
-def _make(folder: Folder, how: How, found: list[Task], cluster: str | None, wants: dict[str, str]) -> None:
+def _make(folder: Folder, how: How, found: list[Task], cluster: Sent | None, wants: dict[str, str]) -> None:
     from tfdet.fleet import clusters
     from tfdet.fleet.folder import Fleet
 

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from tfdet.base.errors import RunFailed, UsageError
 from tfdet.fleet import task
-from tfdet.fleet.folder import Folder, Round
+from tfdet.fleet.folder import Folder, Round, Sent
 
 MOST = 1000  # of one array: Slurm's MaxArraySize is 1001 where nobody raised it
 _SHORTEST = 10  # minutes
@@ -77,7 +77,7 @@ def find(name: str, folder: Folder) -> Cluster:
     return Slurm(folder) if name == "slurm" else Local(folder)
 
 
-def default() -> str:
+def default() -> Sent:
     return "slurm" if shutil.which("sbatch") else "local"
 
 
@@ -210,7 +210,7 @@ class Local:
     def _alive(self) -> Iterator[tuple[int, int]]:
         for made in self._folder.rounds():
             for job, number in zip(self._folder.ids(made) or [], made.tasks, strict=False):
-                if self._is_ours(int(job)):
+                if job.isdecimal() and self._is_ours(int(job)):
                     yield int(job), number
 
     def _is_ours(self, process: int) -> bool:

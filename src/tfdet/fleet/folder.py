@@ -18,8 +18,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
+from typing import Final, Literal, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from tfdet.base.errors import DataError, Exit, UsageError
 from tfdet.base.files import write_whole
@@ -28,6 +29,12 @@ from tfdet.fleet.tasks import How, Task
 from tfdet.matrix.models import Model, Text
 
 PLAN = "fleet.json"
+_ATTEMPT: Final = re.compile(r"([0-9]{1,9})-[^.]+\.json")
+_ROUND: Final = re.compile(r"([0-9]{4,9})\.(json|ids)")
+_AWAY: Final = "Move that file away, then go on: tfdet fleet run --resume."
+_IDS: Final = TypeAdapter(list[str])
+T = TypeVar("T")
+Sent = Literal["slurm", "local"]  # to what
 
 
 class Fleet(Model):
@@ -37,7 +44,7 @@ class Fleet(Model):
     name: Text = Field(description="of its jobs, with a round's number behind it")
     root: Text = Field(description="the checkout, or what an installed tfdet brings")
     home: Text | None = Field(default=None, description="of an installed tfdet: its user's folder")
-    cluster: Text
+    cluster: Sent
     wants: dict[str, str] = Field(default={}, description="what else is asked of the cluster, in its own words")
     how: How
     tasks: list[Task]
@@ -64,7 +71,7 @@ class Ended(Model):
 
     code: int
     node: Text
-    seconds: float
+    seconds: float = Field(ge=0, allow_inf_nan=False)
     told: str = ""
 
 
@@ -90,7 +97,11 @@ class Folder:
             self.path.mkdir(parents=True, exist_ok=True)
             (self.path / "rounds").mkdir(mode=0o755)  # of two at once one comes first
         except FileExistsError:
-            raise UsageError(f"{self.path}: a fleet lies there already", "Go on with it: --resume.") from None
+            whole = (self.path / PLAN).exists()
+            advice = (
+                "Go on with it: --resume." if whole else "Its planning was cut short, or goes on: remove it, or wait."
+            )
+            raise UsageError(f"{self.path}: a fleet lies there already", advice) from None
         for name in ("begun", "ended", "records", "logs"):
             (self.path / name).mkdir(mode=0o755, exist_ok=True)
         write_whole(self.path / PLAN, fleet.model_dump_json(by_alias=True, indent=1) + "\n")
@@ -120,13 +131,16 @@ class Folder:
         return {task: [self._ended(name) for name in names] for task, names in self._by_task("ended").items()}
 
     def _ended(self, name: str) -> Ended:
-        return Ended.model_validate_json((self.path / "ended" / f"{name}.json").read_bytes())
+        return _read(self.path / "ended" / f"{name}.json", TypeAdapter(Ended))
 
     def _by_task(self, kind: str) -> dict[int, list[str]]:
+        """Of the plan's tasks; files of other names are somebody else's."""
         found: dict[int, list[str]] = defaultdict(list)
         with os.scandir(self.path / kind) as there:
-            for name in sorted(entry.name for entry in there if entry.name.endswith(".json")):
-                found[int(name.partition("-")[0])].append(name.removesuffix(".json"))
+            names = sorted(name for entry in there if _ATTEMPT.fullmatch(name := entry.name))
+        for name in names:
+            if (task := int(name.partition("-")[0])) < len(self.fleet.tasks):
+                found[task].append(name.removesuffix(".json"))
         return found
 
     def begin(self, attempt: str, begun: Begun) -> None:
@@ -175,12 +189,14 @@ class Folder:
         return content[: content.rfind(b"\n") + 1].decode("utf-8", "replace").splitlines()
 
     def rounds(self) -> list[Round]:
-        there = sorted((self.path / "rounds").glob("*.json"))
-        return [Round.model_validate_json(path.read_bytes()) for path in there]
+        there = sorted((self.path / "rounds").iterdir())
+        found = [path for path in there if _ROUND.fullmatch(path.name) and path.suffix == ".json"]
+        return [_read(path, TypeAdapter(Round)) for path in found]
 
     def add_round(self, tasks: list[int]) -> Round:
         """Told before anything is sent: whoever goes on knows what to look for."""
-        number = len(list((self.path / "rounds").glob("*.json")))
+        there = [_ROUND.fullmatch(path.name) for path in (self.path / "rounds").iterdir()]
+        number = max((int(one[1]) + 1 for one in there if one), default=0)
         made = Round(name=f"{self.fleet.name}-{number:04}", tasks=tasks)
         write_whole(self._round(made, "json"), made.model_dump_json())
         return made
@@ -190,11 +206,8 @@ class Folder:
 
     def ids(self, made: Round) -> list[str] | None:
         """None: whoever was to send it did not come to say that it was sent."""
-        try:
-            found: list[str] = json.loads(self._round(made, "ids").read_text("utf-8"))
-        except FileNotFoundError:
-            return None
-        return found
+        where = self._round(made, "ids")
+        return _read(where, _IDS) if where.exists() else None
 
     def _round(self, made: Round, kind: str) -> Path:
         return self.path / "rounds" / f"{made.name.rpartition('-')[2]}.{kind}"
@@ -202,3 +215,12 @@ class Folder:
 
 def came_to_an_end(line: str) -> bool:
     return '"observation":"crashed"' not in line and '"observation":"timed-out"' not in line
+
+
+def _read(path: Path, shape: TypeAdapter[T]) -> T:
+    """Our own writers leave whole files: what is not whole was damaged by something else."""
+    try:
+        return shape.validate_json(path.read_bytes())
+    except ValidationError as error:
+        fault = error.errors()[0]
+        raise DataError(f"{path}: {'.'.join(map(str, fault['loc'])) or 'file'}: {fault['msg']}", _AWAY) from error
