@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -34,7 +34,15 @@ class RunUnlessNamed(TyperGroup):
 Where = Annotated[Path | None, typer.Argument(metavar="[FOLDER]", help="of the fleet; default: the newest")]
 
 
+# What each way of running has no use for: told, lest somebody takes it for done.
+_NOT_EMITTED = ("cluster", "folder", "resume", "engine", "container", "at_once", "want", "prepare", "every", "out")
+_EMITTED_ALONE = ("registry", "claim", "queue")
+_PLANNED_ALONE = ("cluster", "device", "gpu", "source", "solution", "engine", "container", "minutes", "at_once", "want",
+                  "prepare", "repeats", "relaunches", "memory")  # fmt: skip
+
+
 def run(
+    context: typer.Context,
     env: Annotated[list[str] | None, typer.Argument(metavar="[ENV]...", autocompletion=environments)] = None,
     cluster: Annotated[Literal["slurm", "local"] | None, typer.Option(help="default: Slurm where it is")] = None,
     folder: Annotated[Path | None, typer.Option(help="that all machines see; made")] = None,
@@ -76,12 +84,18 @@ def run(
     from tfdet.fleet.folder import Folder
     from tfdet.fleet.tasks import How
 
+    if emit:
+        _refuse(context, _NOT_EMITTED, "manifests know nothing of it", "Leave it out, or leave out --emit.")
+    else:
+        _refuse(context, _EMITTED_ALONE, "is for manifests", "Add --emit kubernetes, or leave it out.")
     if resume:
+        _refuse(context, _PLANNED_ALONE, "was planned already", "Leave it out: --resume goes on as it was planned.")
         if env:
             raise UsageError("--resume goes on with what was planned", "Name no environment; --folder names the fleet.")
         made = _existing(folder)
         made.cancel(False)
     else:
+        _need_words({"gpu": [gpu], "solution": solution or []})
         how = How(device=device, solutions=solution or [], repeats=repeats, relaunches=relaunches, memory=memory,
                   engine=container or engine, gpu=gpu)  # fmt: skip
         found = _planned(env or [], source or [], how, 60 * minutes)
@@ -97,6 +111,20 @@ def run(
         _make(made, how, found, cluster, wants)
     console.note(f"the fleet's folder: {made.path}")
     _watch_and_take(made, out, every)
+
+
+def _refuse(context: typer.Context, names: Iterable[str], why: str, advice: str) -> None:
+    """UsageError where one of these options was given."""
+    for name in names:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
+            raise UsageError(f"--{name.replace('_', '-')}: {why}", advice)
+
+
+def _need_words(given: Mapping[str, Sequence[str | None]]) -> None:
+    for name, words in given.items():
+        if "" in words:
+            raise UsageError(f"--{name}: nothing is named", f"Name one, or leave out --{name}.")
 
 
 def status(where: Where = None, as_json: Json = False) -> None:
@@ -241,6 +269,8 @@ def _wants(words: list[str]) -> dict[str, str]:
         name, is_there, value = word.partition("=")
         if not is_there or not name:
             raise UsageError(f"--want {word}", "Write it as sbatch has it, without the dashes: --want partition=gpu.")
+        if name == "at-once":
+            raise UsageError(f"--want {word}", "That is an option of tfdet: --at-once 8.")
         found[name] = value
     return found
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tfdet.fleet.clusters import minutes
+from tfdet.fleet.syntax import image_prefix, label_value, object_name, queue_name
 from tfdet.fleet.tasks import How, Task
 
 VERSION = "1.29"  # the first in which each index has retries of its own
@@ -25,7 +26,16 @@ TFDET_MACHINE=$(printf %s "$NODE" | sha256sum | cut -c1-12); export TFDET_MACHIN
 def manifests(
     name: str, how: How, tasks: Iterable[Task], registry: str, claim: str, queue: str | None
 ) -> dict[str, Any]:
-    """registry: what stands before tfdet:ENV.  claim: of the volume for the records.  queue: of Kueue, if any."""
+    """registry: what stands before tfdet:ENV.  claim: of the volume for the records.  queue: of Kueue, if any.
+
+    UsageError names the option that no cluster would take.
+    """
+    image_prefix("--registry", registry)
+    object_name("--claim", claim)
+    if queue is not None:
+        queue_name("--queue", queue)
+    if how.gpu is not None:
+        label_value("--gpu", how.gpu)
     places: dict[str, list[Task]] = defaultdict(list)
     for task in tasks:
         places[task.environment].append(task)
@@ -54,7 +64,7 @@ def _tasks(called: str, key: str, how: How, some: list[Task]) -> dict[str, Any]:
 
 def _job(called: str, image: str, how: How, some: list[Task], claim: str, queue: str | None) -> dict[str, Any]:
     labels = {"app.kubernetes.io/name": "tfdet"}
-    if queue:
+    if queue is not None:
         labels["kueue.x-k8s.io/queue-name"] = queue
     return {
         "apiVersion": "batch/v1",
