@@ -71,6 +71,7 @@ def test_what_a_cluster_takes_is_written(given: dict[str, Any]) -> None:
 )
 def test_an_option_that_would_be_passed_over_is_refused(checkout: Project, words: list[str], option: str) -> None:
     given = [] if "--resume" in words else ["tf2.0", "--device", "cpu", "--source", "bincount"]
-    done = tfdet(checkout, "fleet", "run", *given, *words)
+    nowhere = [] if "--emit" in words else ["--folder", "/dev/null/fleet"]
+    done = tfdet(checkout, "fleet", "run", *given, *nowhere, *words)
     assert (done.returncode, done.stdout) == (Exit.USAGE, "")
     assert f"tfdet: {option}" in done.stderr, done.stderr
