@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
@@ -14,6 +14,7 @@ from tfdet.base.errors import DataError
 from tfdet.matrix.models import Model
 from tfdet.store import migrate
 from tfdet.store.rules import Facts, contradictions, is_possible, is_time
+from tfdet.store.strict_json import strict_json
 from tfdet_common.journal import SCHEMA
 from tfdet_common.variables import CALLERS
 
@@ -220,24 +221,21 @@ def checksums(path: Path) -> frozenset[str]:
         return frozenset(line[start : start + 64].decode("ascii", "replace") for line, start in starts)
 
 
+_EDITED = "its checksum does not fit: a record is what ran, it is never edited"
+
+
 def parse(line: bytes) -> Record:
     """One line as a record; ValueError says why not."""
     try:
-        content: Any = json.loads(line.decode("utf-8"), object_pairs_hook=_once)
+        content = strict_json(line)
     except UnicodeDecodeError:
         raise ValueError("no text, so no record") from None
     except json.JSONDecodeError:
         raise ValueError("no JSON object, so no record") from None
-    except RecursionError:
-        raise ValueError("nested too deeply to be a record") from None
     version = content.get("schema") if isinstance(content, dict) else None
     if type(version) is not int or not migrate.OLDEST <= version <= SCHEMA:
         raise ValueError(_version_advice(version))
-    faults = (
-        []
-        if is_intact(line, content.get("checksum"))
-        else ["its checksum does not fit: a record is what ran, it is never edited"]
-    )
+    faults = [] if is_intact(line, content.get("checksum")) else [_EDITED]
     try:
         record = Record.model_validate(migrate.current(content))
     except ValidationError as error:
@@ -248,15 +246,6 @@ def parse(line: bytes) -> Record:
         raise ValueError("; ".join(faults))
     record._line = line.decode("ascii").strip() + "\n"
     return record
-
-
-def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object, no member twice: of two readers each might take another."""
-    content = dict(members)
-    if len(content) < len(members):
-        twice = next(name for name in content if sum(name == other for other, _ in members) > 1)
-        raise ValueError(f"{twice[:40]!r} is there twice")
-    return content
 
 
 def _version_advice(version: object) -> str:
