@@ -161,3 +161,27 @@ def test_facts_that_are_compared_are_numbers(copy: Project, old: str, new: str, 
     changed(path, old, new)
     with pytest.raises(DataError, match=words):
         load_file(path, Environment)
+
+
+def test_by_which_calls_a_program_reaches_a_source_is_written_or_plain(tmp_path: Path) -> None:
+    several = GOOD.replace('api = "tf.a"', 'api = "tf.a, or any layer"')
+    assert "calls has to say" in faults(tmp_path, several)
+    (tmp_path / "a-source.toml").write_text(several.replace("direction", 'calls = ["tf.a"]\ndirection', 1), "utf-8")
+    assert [name for name, _ in load_file(tmp_path / "a-source.toml", Source).forms] == ["tf.a"]
+    for calls in ('["tf.a/b"]', '["a"]', '[{ name = "tf.a", when = [{ argument = "b", at = 1 }] }]'):
+        assert "calls.0" in faults(tmp_path, several.replace("direction", f"calls = {calls}\ndirection", 1))
+
+
+def test_a_call_has_the_name_that_documentation_gives_it(copy: Project) -> None:
+    source = copy.matrix / "sources" / "tensorflow" / "bias-add-backprop.toml"
+    changed(source, '"tf.nn.bias_add"', '"tf.compat.v1.nn.bias_add", "torch.bmm"')
+    changed(copy.matrix / "solutions" / "tensorflow" / "TEOD.toml", '[["tf.config', '[["tensorflow.config')
+    told = cause(copy)
+    assert "bias-add-backprop.toml: calls: tf.compat.v1.nn.bias_add: documentation has it as tf.nn.bias_add" in told
+    assert "bias-add-backprop.toml: calls: torch.bmm: it is nothing that" in told
+    assert "TEOD.toml: switch: tensorflow.config.experimental.enable_op_determinism: documentation has" in told
+
+
+def test_a_solution_that_a_call_applies_says_by_which_one(copy: Project) -> None:
+    changed(copy.matrix / "solutions" / "tensorflow" / "TDP.toml", 'switch = [["tfdeterminism.patch"]]\n', "")
+    assert "switch has to say" in cause(copy)

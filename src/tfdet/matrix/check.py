@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 from tfdet.base.errors import unknown
-from tfdet.matrix.models import Environment, Solution, Source
+from tfdet.matrix.called import forms
+from tfdet.matrix.models import Environment, Framework, Solution, Source
 
 
 def line_of(text: str, location: tuple[int | str, ...]) -> int:
@@ -109,4 +110,25 @@ def disagreeing(folder: Path, sources: dict[str, Source], environments: dict[str
                         f"claimed {claim.says} here and {source.claims[earlier].says} in line "
                         f"{line_of(text, ('claims', earlier))}"
                     )
+    return faults
+
+
+def miscalled(
+    folder: Path, sources: dict[str, Source], solutions: dict[str, Solution], frameworks: dict[str, Framework]
+) -> list[str]:
+    """Names of calls that no program's call is ever told as."""
+    found = [("sources", key, one.framework, "calls", name) for key, one in sources.items() for name, _ in one.forms]
+    found += [
+        ("solutions", key, one.framework, "switch", name)
+        for key, one in solutions.items() for step in one.switch for name, _ in forms(step)
+    ]  # fmt: skip
+    faults = []
+    for what, key, framework, field, name in found:
+        naming = frameworks[framework].naming if framework in frameworks else None
+        known = naming.documented(name) if naming else name
+        wrong = f"documentation has it as {known}" if known != name else ""
+        if naming and what == "sources" and not naming.gives(name):
+            wrong = "it is nothing that programs of this framework import"
+        if wrong:
+            faults.append(f"{_path(folder, what, key, framework)}: {field}: {name}: {wrong}")
     return faults

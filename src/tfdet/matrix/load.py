@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from tfdet.base.errors import DataError, unknown
 from tfdet.matrix import ops
-from tfdet.matrix.check import dangling, disagreeing, includes, line_of, strangers
+from tfdet.matrix.check import dangling, disagreeing, includes, line_of, miscalled, strangers
 from tfdet.matrix.devices import Devices, Kind
 from tfdet.matrix.keys import Keys, PublicKey
 from tfdet.matrix.models import NONE, Environment, Framework, Model, Solution, Source
@@ -99,6 +99,7 @@ def load_matrix(folder: Path, own_keys: Path | None = None) -> Matrix:
     faults += dangling(folder, written)
     faults += includes(folder, found.solutions)
     faults += disagreeing(folder, written, environments)
+    faults += miscalled(folder, written, found.solutions, found.frameworks)
     faults += ops.faults(folder)
     return _faultless(found, faults)
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from tfdet.matrix import ranges
+from tfdet.matrix.called import Calls, Form, Naming, forms, only_name
 
 UNKNOWN = "unknown"
 NONE = "none"  # the control
@@ -65,6 +66,7 @@ class Framework(Model):
         default=None, description="the folder of tfdeterminism that switches it on, and is told what stays; absent: itself, or none"
     )
     recipe: list[Text] = Field(default=[], description="solutions whose lines, one after another, are the recipe")
+    naming: Naming | None = Field(default=None, description="how its programs call it; absent: of programs nothing is told")
     cite: list[Text] = Field(min_length=1)
 
 
@@ -248,6 +250,9 @@ class Source(Model):
     order: int = Field(description="row order within its group")
     seed_row: str = Field(default="", description="the row or file name in the seed document")
     api: Text
+    calls: Calls | None = Field(
+        default=None, description="by which a program reaches it; [] where it shows by none; absent: api is the one name"
+    )
     direction: Text
     devices: list[Device] = Field(min_length=1)
     condition: str = ""
@@ -269,6 +274,16 @@ class Source(Model):
     @classmethod
     def _of_its_framework(cls, content: Any) -> Any:
         return _told_to_parts(content, ("claims", "exclude", "known_failures"))
+
+    @model_validator(mode="after")
+    def _is_called(self) -> Source:
+        if self.calls is None and only_name(self.api) is None:
+            raise ValueError("api is not one name alone: calls has to say by which a program reaches it ([]: by none)")
+        return self
+
+    @property
+    def forms(self) -> list[tuple[str, Form]]:
+        return list(forms([self.api] if self.calls is None else self.calls))
 
     @property
     def place(self) -> tuple[int, int]:
@@ -307,6 +322,9 @@ class Solution(Model):
     available: Where = Where.model_construct(stock=">=0", ngc=">=0")  # unchecked: at import nothing is built
     apply: Apply | None = Field(default=None, description="absent: nothing to run")
     not_run: str = Field(default="", description="why it is not run although documents name it")
+    switch: list[Calls] = Field(
+        default=[], description="steps that switch it on in a program, beside its variables: of each one call or setting"
+    )
     includes: list[Text] = Field(default=[], description="solutions whose effect this one has too")
     recipe: list[Text] = Field(default=[], description="lines of Python for a user's program")
     when: str = ""
@@ -322,4 +340,6 @@ class Solution(Model):
     def _run_or_reason(self) -> Solution:
         if (self.apply is None) == (not self.not_run):
             raise ValueError("a solution has either [apply] or a reason not_run")
+        if self.apply and self.apply.call and not self.switch:
+            raise ValueError("a call applies it: switch has to say by which a program does")
         return self

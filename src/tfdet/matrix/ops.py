@@ -17,6 +17,8 @@ from pydantic import Field, ValidationError
 
 from tfdet.base.errors import DataError
 from tfdet.matrix import alerts, confirmed
+from tfdet.matrix.called import Argument, Calls, Form, Prefix, Value
+from tfdet.matrix.called import Name as CallName
 from tfdet.matrix.models import Claim, Device, Environment, Model, Source, SourceAudit, Text
 
 
@@ -64,9 +66,22 @@ class Name(Model):
     why: str = Field(default="", description="why none")
 
 
+class Variants(Model):
+    """An argument whose value says which of an op's variants runs: they are called as it is, and more may follow."""
+
+    ops: list[Text] = Field(min_length=1, description="their names")
+    argument: Text
+    at: int | None = Field(default=None, ge=0)
+    default: Value | None = Field(default=None, description="where the argument is not given")
+    suffix: str = Field(default="", description="what the variant's name has after the value")
+    classes: dict[CallName, int] = Field(default={}, description="that take it, too, and at which place")
+
+
 class Names(Model):
     """names.toml."""
 
+    module: Prefix = Field(description="under which programs call the ops: this, and the op's name")
+    variants: list[Variants] = []
     prefix: Text = Field(description="what the source of an op is called: this, and the op's key")
     solution: Text = Field(description="which the lists speak of")
     seeds: Text = Field(description="the solution that is tried on what draws random numbers")
@@ -161,6 +176,7 @@ def _source(names: Names, framework: str, op: Op, number: int, claims: list[Clai
         group="op",
         order=number,
         api=title(op),
+        calls=calls(names, op),
         direction="forward and backward" if op.backward else "forward",
         devices=["cpu", "gpu"],
         raw_ops=op.reached,
@@ -168,6 +184,35 @@ def _source(names: Names, framework: str, op: Op, number: int, claims: list[Clai
         try_solutions=[names.seeds] if "nondeterministic_seeded" in op.tags else [],
         claims=claims,
     )
+
+
+def calls(names: Names, op: Op) -> Calls:
+    """By its own name, and by those under which the documentation's lists have it."""
+    own = names.module + op.name.removeprefix(names.module)
+    variants = [one for one in names.variants if op.name in one.ops and op.variant]
+    when = [_variant(one, op.variant) for one in variants]
+    classes = [
+        Form(name=name, when=[_variant(one.model_copy(update={"at": at}), op.variant)])
+        for one in variants
+        for name, at in one.classes.items()
+    ]
+    may = f"is it {op.variant}?" if op.variant and not when else ""
+    # What differs from its own name by the module alone, Naming.alike finds.
+    last = own.rpartition(".")[2]
+    listed = [one for one in names.names if op.key in one.ops and one.api.rpartition(".")[2].rstrip("_") != last]
+    others = {one.api: Form(name=one.api, may=_several(one, op)) for one in listed}
+    return [Form(name=own, when=when, may=may), *classes, *others.values()]
+
+
+def _several(name: Name, op: Op) -> str:
+    if name.modes:
+        return f"is it {', '.join(name.modes)}?"
+    return f"is it {op.variant}?" if op.variant and len(name.ops) > 1 else ""
+
+
+def _variant(one: Variants, variant: str) -> Argument:
+    value = variant.removesuffix(one.suffix)
+    return Argument(argument=one.argument, at=one.at, values=[value], default=value == one.default)
 
 
 def title(op: Op) -> str:

@@ -1,0 +1,94 @@
+"""How programs call what the matrix speaks of: names as documentation has them, and the arguments that make the difference."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+_NAME: Final = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*(\[\])?)+"
+Name = Annotated[str, Field(pattern=rf"^{_NAME}$")]
+Prefix = Annotated[str, Field(pattern=r"^([A-Za-z_]\w*\.)+$")]
+Value = bool | int | float | str
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
+
+
+class Argument(Model):
+    """Of a call, what it has to be."""
+
+    argument: Annotated[str, Field(pattern=r"^\w+$")] = Field(description="its keyword")
+    at: int | None = Field(
+        default=None, ge=0, description="its place among those without keywords; of a method the object is the first"
+    )
+    values: list[Value] = Field(
+        default=[],
+        description="one of these: literals, or names of constants as documentation has them; a call ends with ()",
+    )
+    other_than: list[Value] = Field(default=[], description="anything but these")
+    default: bool = Field(default=False, description="it is what the condition wants where the call does not give it")
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Argument:
+        if (self.values and self.other_than) or not (self.values or self.other_than or self.default):
+            raise ValueError("a condition has values, or other_than, or wants (default) that it is not given")
+        return self
+
+
+class Form(Model):
+    """A call of that name, or of one of those, where its arguments are such."""
+
+    name: Name | Annotated[list[Name], Field(min_length=1)]
+    when: list[Argument] = []
+    may: str = Field(default="", description="what the call itself does not tell: with it, it is one")
+
+
+Calls = list[Name | Form]
+
+
+def forms(calls: Calls) -> Iterator[tuple[str, Form]]:
+    """By name."""
+    for one in calls:
+        form = Form(name=one) if isinstance(one, str) else one
+        yield from ((name, form) for name in ([form.name] if isinstance(form.name, str) else form.name))
+
+
+def only_name(prose: str) -> str | None:
+    """Where prose is one dotted name and nothing else."""
+    return prose if re.fullmatch(_NAME, prose) else None
+
+
+class Naming(Model):
+    """How programs come by what documentation calls otherwise."""
+
+    imports: dict[str, str] = Field(min_length=1, description="what they import: what documentation calls it")
+    same: dict[Prefix, Prefix] = Field(default={}, description="another beginning of the same names")
+    alike: list[Prefix] = Field(default=[], description="under each of these an op is found: its own name goes first")
+    methods: list[Prefix] = Field(default=[], description="under which documentation has the methods of its objects")
+    in_place: str = Field(default="", description="what is added to the name of an op that works in place")
+    classes: list[Prefix] = Field(default=[], description="whose classes are functions of `alike`, written otherwise")
+    aliases: dict[Name, Name] = Field(default={}, description="names for which no rule holds")
+    cite: list[str] = Field(min_length=1)
+
+    def documented(self, name: str) -> str:
+        """As the program has it: as documentation has it."""
+        for module in sorted(self.imports, key=len, reverse=True):
+            if f"{name}.".startswith(f"{module}."):
+                name = self.imports[module] + name[len(module) :]
+                break
+        for other, own in self.same.items():
+            while name.startswith(other):
+                name = own + name[len(other) :]
+        return name
+
+    def has(self, name: str) -> bool:
+        """Is a name as the program has it one of this framework?"""
+        return any(f"{name}.".startswith(f"{module}.") for module in self.imports)
+
+    def gives(self, name: str) -> bool:
+        """Is a name as documentation has it one of this framework?"""
+        return any(name.startswith(f"{own.partition('.')[0]}.") for own in self.imports.values())
