@@ -18,9 +18,11 @@ from tfdet.engines.packages import installed
 from tfdet.publish import check_reports
 from tfdet.publish.check_reports import as_junit, as_sarif
 from tfdet.verdicts import check
-from tfdet.verdicts.check import Build, Finding, builds, findings, in_effect, names
+from tfdet.verdicts.called import calls_of
+from tfdet.verdicts.check import Build, Finding, builds, findings
 from tfdet.verdicts.programs import Call, read
 from tfdet.verdicts.status import Status
+from tfdet.verdicts.switches import in_effect
 
 PROGRAM = """
 import tensorflow as tf
@@ -44,25 +46,18 @@ def program(tmp_path: Path, more: str = "") -> Path:
     return path
 
 
-def test_calls_are_named_as_their_documentation_has_them(tmp_path: Path) -> None:
+def test_calls_are_named_as_their_documentation_has_them(status: Status, tmp_path: Path) -> None:
     found = read([program(tmp_path, 'os.environ["TF_DETERMINISTIC_OPS"] = "1"')])
-    assert [call.name for call in found.calls] == [
+    naming = status.matrix.frameworks["tensorflow"].naming
+    assert naming and calls_of(naming, found) == [
         "tf.nn.bias_add", "tf.math.bincount", "tf.raw_ops.AdjustContrastv2", "tf.keras.layers.Conv2D",
     ]  # fmt: skip
     assert found.environ == {"TF_DETERMINISTIC_OPS": "1"}
-    assert found.calls[0].line == 9
+    assert found.events[0].line == 9
     broken = tmp_path / "broken.py"
     broken.write_text("def (")
     with pytest.raises(DataError, match=r"broken\.py"):
         read([broken])
-
-
-def test_a_source_names_its_calls(status: Status) -> None:
-    sources = status.matrix.sources
-    assert names(sources["cudnn-conv-backprop-filter"])[:4] == [
-        "tf.nn.conv1d", "tf.nn.conv2d", "tf.nn.conv3d", "tf.keras.layers.Conv1D",
-    ]  # fmt: skip
-    assert names(sources["crop-and-resize-backprop"]) == ["tf.image.crop_and_resize"]
 
 
 def test_an_installation_is_matched_by_its_packages_and_version(status: Status) -> None:
@@ -74,7 +69,8 @@ def test_an_installation_is_matched_by_its_packages_and_version(status: Status) 
 
 def test_what_a_program_calls_and_nothing_settles_is_an_error(status: Status, tmp_path: Path) -> None:
     text = read([program(tmp_path)])
-    found = {one.source: one for one in findings(status, BUILD, "gpu", text, in_effect(status.matrix, text, []))}
+    every = findings(status, BUILD, "gpu", text, in_effect(status.matrix, text, []))
+    found = {one.source: one for one in reversed(every)}
     assert {"bias-add-backprop", "bincount", "adjust-contrast", "cudnn-conv-backprop-filter"} <= set(found)
     assert "reduce-sum" not in found
     assert (found["bias-add-backprop"].level, found["bias-add-backprop"].calls[0].line) == ("error", 9)

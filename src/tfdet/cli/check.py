@@ -15,7 +15,7 @@ from tfdet.cli.options import Build, Json, Junit, solutions
 
 
 def check(
-    program: Annotated[list[Path] | None, typer.Argument(metavar="[PROGRAM.py]...")] = None,
+    program: Annotated[list[Path] | None, typer.Argument(metavar="[PROGRAM.py|NOTEBOOK.ipynb]...")] = None,
     python: Annotated[str | None, typer.Option(help="whose packages; default: the active one")] = None,
     device: Annotated[Build, typer.Option(help="where it runs")] = "gpu",
     solution: Annotated[
@@ -35,6 +35,7 @@ def check(
     from tfdet.verdicts import check as verdicts
     from tfdet.verdicts.programs import read
     from tfdet.verdicts.read import load_status
+    from tfdet.verdicts.switches import in_effect
 
     if as_json + sarif + junit > 1:
         raise UsageError("--json, --sarif and --junit", "Choose one of them.")
@@ -46,7 +47,7 @@ def check(
     builds = verdicts.builds(status.matrix, installed(whose))
     if not builds:
         raise UsageError(f"{whose} has no framework that the matrix knows", "Name another Python: --python PATH.")
-    switched = verdicts.in_effect(status.matrix, text, solution or [])
+    switched = in_effect(status.matrix, text, solution or [])
     found = {build: verdicts.findings(status, build, device, text, switched) for build in builds}
     if as_json:
         print_json([{"package": b.package, "version": b.version, "environment": b.environment, "same_version": b.same,
@@ -61,7 +62,7 @@ def check(
             like = build.environment if build.same else f"{build.environment}, which is another version"
             console.out().print(f"{build.package} {build.version}, as {like}", markup=False)
             for one in some:
-                console.write(_row(one.level, told(one), [f"{call.file}:{call.line}" for call in one.calls]))
+                console.write(_row(one.level, told(one), [call.where for call in one.calls]))
     worst = any(one.level == "error" for some in found.values() for one in some)
     raise typer.Exit(Exit.CONTRADICTED if worst else Exit.OK)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from xml.etree import ElementTree
 
 from tfdet.base.visible import visible
 from tfdet.verdicts.check import Build, Finding
+from tfdet.verdicts.programs import Call
 from tfdeterminism.version import __version__
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -25,21 +27,21 @@ def as_sarif(found: Mapping[Build, Sequence[Finding]]) -> dict[str, Any]:
 
 
 def _rule(one: Finding) -> str:
-    return one.source or "unlisted-kernels"
+    return one.source or one.rule
 
 
 def _results(one: Finding) -> list[dict[str, Any]]:
     result = {"ruleId": _rule(one), "level": one.level, "message": {"text": visible(told(one))}}
-    places = [
-        {
-            "physicalLocation": {
-                "artifactLocation": {"uri": quote(Path(call.file).as_posix())},
-                "region": {"startLine": call.line},
-            }
-        }
-        for call in one.calls
-    ]
+    places = [_location(call) for call in one.calls]
     return [result | {"locations": [place]} for place in places] or [result]
+
+
+def _location(call: Call) -> dict[str, Any]:
+    """A line of a cell is no line of the notebook's file."""
+    file = {"artifactLocation": {"uri": quote(os.fsencode(Path(call.file).as_posix()))}}
+    if call.cell:
+        return {"physicalLocation": file, "logicalLocations": [{"name": f"cell {call.cell}, line {call.line}"}]}
+    return {"physicalLocation": file | {"region": {"startLine": call.line}}}
 
 
 def told(one: Finding) -> str:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any, Literal
 
+from tfdet.matrix.called import forms
 from tfdet.matrix.load import Matrix
-from tfdet.matrix.models import NONE, Device, Environment, Solution, Source
+from tfdet.matrix.models import NONE, Device, Environment, Framework, Source
 from tfdet.matrix.ranges import leading_version
+from tfdet.verdicts.called import Index, Reach, calls_of
 from tfdet.verdicts.findings import families
 from tfdet.verdicts.infer import Verdict
 from tfdet.verdicts.programs import Call, Program
 from tfdet.verdicts.status import Status, StatusCell
 
 Level = Literal["error", "warning", "note"]
-_NAME = re.compile(r"\b(?:tf|tfa|torch|hvd)\.[\w.*/]+")
+_NAMED = 8  # of many names that no source speaks of, so many are told
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Build:
 class Finding:
     """error: it differs.  warning: it may.  note: a solution that is in effect settles it, or nothing is known.
 
-    settled_by: what would settle it, or does.  calls: where the program asks for it.
+    settled_by: what would settle it, or does.  calls: where the program asks for it.  rule: of what is no source's.
     """
 
     level: Level
@@ -42,11 +43,16 @@ class Finding:
     text: str
     settled_by: tuple[str, ...] = ()
     calls: tuple[Call, ...] = ()
+    rule: str = "unlisted-kernels"
 
     def as_json(self) -> dict[str, Any]:
-        calls = [{"name": call.name, "file": call.file, "line": call.line} for call in self.calls]
+        calls = [_place(call) for call in self.calls]
         return {"level": self.level, "source": self.source, "text": self.text, "settled_by": list(self.settled_by),
                 "calls": calls}  # fmt: skip
+
+
+def _place(call: Call) -> dict[str, Any]:
+    return {"name": call.name, "file": call.file, "line": call.line} | ({"cell": call.cell} if call.cell else {})
 
 
 def builds(matrix: Matrix, installed: Mapping[str, str]) -> list[Build]:
@@ -71,39 +77,48 @@ def _minor(version: str) -> str | None:
     return ".".join(known.split(".")[:2]) if known else None
 
 
-def in_effect(matrix: Matrix, program: Program | None, named: Iterable[str]) -> set[str]:
-    """Solutions that are asked for, those that the program's own lines switch on, and what these include."""
-    found = set(named)
-    for key, solution in matrix.solutions.items() if program else ():
-        found |= {key} if program and _switched_on(solution, program) else set()
-    for key in list(found):
-        found |= set(matrix.solutions[key].includes)
-    return found
-
-
-def _switched_on(solution: Solution, program: Program) -> bool:
-    if solution.apply is None or not (solution.apply.call or solution.apply.env):
-        return False
-    called = {call.name.rpartition(".")[2] for call in program.calls}
-    by_call = solution.apply.call is None or solution.apply.call in called
-    return by_call and solution.apply.env.items() <= program.environ.items()
-
-
 def findings(
     status: Status, build: Build, device: Device, program: Program | None, solutions: set[str]
 ) -> list[Finding]:
     """The worst first; of a program only what it calls.  Without one, also kernels that no source lists."""
     environment = status.matrix.environment(build.environment)
-    sources = status.matrix.of(environment.framework).sources
+    matrix = status.matrix.of(environment.framework)
     by_source = _cells(status, build.environment, device)
-    found = []
-    for key, source in sources.items():
-        calls = tuple(call for call in program.calls if _is_of(call, source)) if program else ()
-        if device in source.devices and (calls or program is None):
-            found += list(_finding(key, source, by_source.get(key, []), solutions, calls))
+    reached, found = _reached(matrix, environment.framework, program) if program else ({}, [])
+    for key, source in matrix.sources.items():
+        if device in source.devices and (key in reached or program is None):
+            found += list(_finding(key, source, by_source.get(key, []), solutions, reached.get(key, [])))
     if program is None and device == "gpu":
-        found += _unlisted(status, build.environment, sources.values())
+        found += _unlisted(status, build.environment, matrix.sources.values())
     return sorted(found, key=lambda one: ["error", "warning", "note"].index(one.level))
+
+
+def _reached(matrix: Matrix, framework: str, program: Program) -> tuple[dict[str, list[Reach]], list[Finding]]:
+    """By source; and what is to be said of calls of which nothing is known."""
+    named = matrix.frameworks[framework]
+    if named.naming is None:
+        return {}, [_untold("warning", f"how programs call {named.name} is not known: of this one nothing is told")]
+    index = Index(named.naming, matrix.sources)
+    reached: dict[str, list[Reach]] = {}
+    for reach in index.reached(program):
+        reached.setdefault(reach.source, []).append(reach)
+    switches = {name for one in matrix.solutions.values() for step in one.switch for name, _ in forms(step)}
+    called = calls_of(named.naming, program)
+    strange = [name for name in called if name not in switches and not index.of(name)]
+    return reached, list(_unknown(named, called, strange, bool(reached)))
+
+
+def _unknown(framework: Framework, called: list[str], strange: list[str], reached: bool) -> Iterator[Finding]:
+    if not called and not reached:
+        yield _untold("note", f"this program calls nothing of {framework.name} by its name")
+    elif strange:
+        some = ", ".join(strange[:_NAMED]) + (", ..." if len(strange) > _NAMED else "")
+        said = f"no source speaks of {len(strange)} of the {len(called)} names that it calls: {some}"
+        yield _untold("note" if reached else "warning", said)
+
+
+def _untold(level: Level, text: str) -> Finding:
+    return Finding(level, "", text, rule="unknown-calls")
 
 
 def _cells(status: Status, environment: str, device: Device) -> dict[str, list[StatusCell]]:
@@ -114,24 +129,8 @@ def _cells(status: Status, environment: str, device: Device) -> dict[str, list[S
     return found
 
 
-def _is_of(call: Call, source: Source) -> bool:
-    if call.name.startswith("tf.raw_ops."):
-        return call.name.rpartition(".")[2] in source.raw_ops
-    return any(fnmatchcase(call.name, name) for name in names(source))
-
-
-def names(source: Source) -> list[str]:
-    """As its `api` tells them: `tf.nn.conv1d/conv2d` are two."""
-    found = []
-    for text in _NAME.findall(source.api):
-        first, *others = text.rstrip(".").split("/")
-        parent = first.rpartition(".")[0]
-        found += [first, *(other if "." in other else f"{parent}.{other}" for other in others)]
-    return found
-
-
 def _finding(
-    key: str, source: Source, cells: list[StatusCell], solutions: set[str], calls: tuple[Call, ...]
+    key: str, source: Source, cells: list[StatusCell], solutions: set[str], reached: Sequence[Reach]
 ) -> Iterator[Finding]:
     control = [cell for cell in cells if cell.key.solution == NONE]
     differs = next((cell for cell in control if cell.cell.verdict is Verdict.NONDETERMINISTIC), None)
@@ -141,14 +140,21 @@ def _finding(
     said = next((cell for cell in control if cell.says == "nondeterministic"), None)
     settle = tuple(sorted({cell.key.solution for cell in cells if _settles(cell, cells)}))
     if not (differs or held or said):
-        if calls:
-            yield Finding("note", key, f"{source.title}: nothing here shows that it differs", settle, calls)
+        # A method of that name says too little to speak of what does not differ.
+        if named := tuple(reach.call for reach in reached if not reach.method):
+            yield Finding("note", key, f"{source.title}: nothing here shows that it differs", settle, named)
         return
-    why = _why(differs, held)
+    why = f"{source.title}: {_why(differs, held)}"
     if done := [name for name in settle if name in solutions]:
-        yield Finding("note", key, f"{source.title}: {why}; settled by {', '.join(done)}", settle, calls)
-    else:
-        yield Finding("error" if differs or held else "warning", key, f"{source.title}: {why}", settle, calls)
+        calls = tuple(reach.call for reach in reached)
+        yield Finding("note", key, f"{why}; settled by {', '.join(done)}", settle, calls)
+        return
+    sure = tuple(reach.call for reach in reached if not reach.may)
+    if sure or not reached:
+        yield Finding("error" if differs or held else "warning", key, why, settle, sure)
+    if open_to := [reach for reach in reached if reach.may]:
+        asked = " / ".join(dict.fromkeys(reach.may for reach in open_to))
+        yield Finding("warning", key, f"{why}, if it is so called: {asked}", settle, tuple(one.call for one in open_to))
 
 
 def _why(differs: StatusCell | None, held: StatusCell | None) -> str:

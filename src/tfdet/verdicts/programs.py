@@ -1,96 +1,80 @@
-"""What a Python program calls, by its text: dotted names as their documentation has them, and where."""
+"""What a Python program calls and sets, by its text, and where."""
 
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from tfdet.base.errors import DataError
+from tfdet.verdicts import notebooks
+from tfdet.verdicts.trees import Call, Names, Unit, calls, environment, in_order, settings
 
-# How programs import what documentation calls otherwise.
-_DOCUMENTED = {"tensorflow": "tf", "keras": "tf.keras", "tensorflow_addons": "tfa", "tf.python.keras": "tf.keras"}
-
-
-@dataclass(frozen=True)
-class Call:
-    """name: such as tf.nn.bias_add."""
-
-    name: str
-    file: str
-    line: int
+__all__ = ["Call", "Program", "read"]
 
 
 @dataclass(frozen=True)
 class Program:
-    """environ: what it sets in os.environ before or after whatever."""
+    """events: calls by a name, and settings, as they are read; methods: calls on objects.
+
+    environ: what it sets in os.environ before or after whatever.
+    """
 
     imports: frozenset[str]
-    calls: tuple[Call, ...]
+    events: tuple[Call, ...]
+    methods: tuple[Call, ...]
     environ: dict[str, str]
 
 
 def read(paths: list[Path]) -> Program:
     """DataError where one is no Python."""
     imports: set[str] = set()
-    calls: list[Call] = []
+    events: list[Call] = []
+    methods: list[Call] = []
     environ: dict[str, str] = {}
     for path in paths:
+        units = list(_units(path))
+        names = Names(node for unit in units for node in in_order(unit.tree))
+        imports |= set(names.imported.values())
+        for unit in units:
+            found = list(calls(unit, names))
+            methods += [call for call in found if call.name.startswith("?")]
+            named = [call for call in found if not call.name.startswith("?")]
+            events += sorted([*named, *settings(unit, names)], key=lambda call: call.line)
+            environ |= dict(environment(unit))
+    return Program(frozenset(imports), tuple(events), tuple(methods), environ)
+
+
+def _units(path: Path) -> Iterator[Unit]:
+    if path.suffix.lower() != notebooks.SUFFIX:
+        yield Unit(_parsed(_bytes(path), str(path)), str(path))
+        return
+    for number, text in notebooks.cells(path):
+        where = f"{path}: cell {number}"
         try:
-            tree = ast.parse(path.read_bytes())
-        except (OSError, SyntaxError, ValueError) as error:
-            raise DataError(f"{path}: {error}", "Name files of Python 3.") from error
-        names = dict(_imported(tree))
-        imports |= {name.partition(".")[0] for name in names.values()}
-        calls += [Call(_documented(name), str(path), line) for name, line in _called(tree, names)]
-        environ |= dict(_set(tree))
-    return Program(frozenset(imports), tuple(calls), environ)
+            tree = _parsed(text, where)
+        except DataError:
+            tree = _parsed(notebooks.python(text), where)
+        yield Unit(tree, str(path), number)
 
 
-def _imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """(name in the program, what it stands for)."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                top = alias.name.partition(".")[0]
-                yield (alias.asname, alias.name) if alias.asname else (top, top)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield from ((alias.asname or alias.name, f"{node.module}.{alias.name}") for alias in node.names)
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: {error}", "Name files of Python 3.") from error
 
 
-def _called(tree: ast.Module, names: dict[str, str]) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and (dotted := _dotted(node.func)):
-            top, _, rest = dotted.partition(".")
-            if top in names:
-                yield (f"{names[top]}.{rest}" if rest else names[top]), node.lineno
-
-
-def _dotted(node: ast.expr) -> str:
-    """Empty where it is no dotted name."""
-    parts = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
-
-
-def _documented(name: str) -> str:
-    for module, short in _DOCUMENTED.items():
-        if name == module or name.startswith(f"{module}."):
-            name = short + name[len(module) :]
-    return name
-
-
-def _set(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """os.environ["NAME"] = "VALUE"."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
-            for target in node.targets:
-                if (
-                    isinstance(target, ast.Subscript)
-                    and _dotted(target.value).endswith("environ")
-                    and isinstance(target.slice, ast.Constant)
-                ):
-                    yield str(target.slice.value), str(node.value.value)
+def _parsed(text: bytes | str, where: str) -> ast.Module:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the program's own text
+            return ast.parse(text)
+    except (RecursionError, MemoryError) as error:
+        raise DataError(
+            f"{where}: an expression is nested too deeply to be read", "Split it, or leave this file out."
+        ) from error
+    except (SyntaxError, ValueError) as error:
+        raise DataError(f"{where}: {error}", "Name files of Python 3.") from error

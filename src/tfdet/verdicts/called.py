@@ -1,0 +1,133 @@
+"""Which sources a program's calls reach: by their names, and by what they are given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from tfdet.matrix.called import Argument, Form, Naming
+from tfdet.matrix.models import Source
+from tfdet.verdicts.programs import Program
+from tfdet.verdicts.trees import UNKNOWN, Call, Told
+
+
+@dataclass(frozen=True)
+class Reach:
+    """A call, as documentation has it, that reaches a source.
+
+    may: what the call does not tell, and the source wants.  method: of an object that may be any.
+    """
+
+    call: Call
+    source: str
+    may: str = ""
+    method: bool = False
+
+
+class Index:
+    """The sources of one framework by the names that programs call."""
+
+    def __init__(self, naming: Naming, sources: Mapping[str, Source]) -> None:
+        self._naming = naming
+        self._own: dict[str, list[tuple[str, Form]]] = {}
+        for key, source in sources.items():
+            for name, form in source.forms:
+                self._own.setdefault(naming.documented(name), []).append((key, form))
+        self._functions = {_letters(name): name for area in naming.alike for name in self._own if _in(name, area)}
+
+    def of(self, name: str) -> list[tuple[str, Form]]:
+        """name: as documentation has it."""
+        return next((self._own[one] for one in self._spellings(name) if one in self._own), [])
+
+    def _spellings(self, name: str) -> Iterator[str]:
+        rules = self._naming
+        name = rules.aliases.get(name, name)
+        yield name
+        plain = name.removesuffix(rules.in_place) if rules.in_place else name
+        area = next((one for one in sorted(rules.alike, key=len, reverse=True) if _in(plain, one)), "")
+        yield from (f"{one}{plain.removeprefix(area)}" for one in rules.alike if area)
+        if any(_in(name, one) for one in rules.classes):
+            yield from (self._functions[one] for one in _shortened(_letters(name)) if one in self._functions)
+
+    def reached(self, program: Program) -> Iterator[Reach]:
+        for call in program.events:
+            if not call.sets and self._naming.has(call.name):
+                yield from self._reaches(call, self._naming.documented(call.name))
+        if any(self._naming.has(name) for name in program.imports):
+            for call in program.methods:
+                yield from self._by_method(call)
+
+    def _by_method(self, call: Call) -> Iterator[Reach]:
+        """Nobody knows the object: of what comes from another library it is no op."""
+        if UNKNOWN not in call.roots and not any(self._naming.has(root) for root in call.roots):
+            return
+        name = call.name.removeprefix(f"{UNKNOWN}.")
+        for one in self._naming.methods:
+            for reach in self._reaches(call, one + name):
+                # x.at[i].add is nobody else's.
+                whose = "" if "[]" in name else f"is its object a {one[:-1]}?"
+                yield replace(reach, may=reach.may or whose, method=True)
+
+    def _reaches(self, call: Call, name: str) -> Iterator[Reach]:
+        for key, form in self.of(name):
+            asked = [self._holds(call, argument) for argument in form.when]
+            if False not in asked:
+                open_to = [one.argument for one, said in zip(form.when, asked, strict=True) if said is None]
+                may = form.may or (f"its argument {', '.join(open_to)}" if open_to else "")
+                yield Reach(replace(call, name=name), key, may)
+
+    def _holds(self, call: Call, argument: Argument) -> bool | None:
+        return holds(call, argument, self._naming)
+
+
+def holds(call: Call, argument: Argument, naming: Naming | None = None) -> bool | None:
+    """None: the program does not tell."""
+    told = _given(call, argument)
+    if call.more and argument.argument not in call.keywords:
+        return None
+    if told is None or told == Told():
+        return argument.default
+    if not (argument.values or argument.other_than):
+        return False
+    value = _value(told, naming)
+    if value is None:
+        return None
+    return value in argument.values if argument.values else value not in argument.other_than
+
+
+def _given(call: Call, argument: Argument) -> Told | None:
+    if argument.argument in call.keywords or argument.at is None:
+        return call.keywords.get(argument.argument)
+    at = argument.at - call.name.startswith(UNKNOWN)
+    return call.places[at] if 0 <= at < len(call.places) else None
+
+
+def _value(told: Told, naming: Naming | None) -> bool | int | float | str | None:
+    """None where it cannot be told: a name that is no constant of the framework."""
+    if not told.name or told.name == "[]":
+        return (told.name or told.value) if told.known else None
+    return naming.documented(told.name) if naming and naming.has(told.name.removesuffix("()")) else None
+
+
+def calls_of(naming: Naming, program: Program) -> list[str]:
+    """The names of a framework that a program calls, as documentation has them."""
+    named = (naming.documented(call.name) for call in program.events if not call.sets and naming.has(call.name))
+    return list(dict.fromkeys(named))
+
+
+def _in(name: str, area: str) -> bool:
+    return name.startswith(area) and "." not in name[len(area) :]
+
+
+def _letters(name: str) -> str:
+    """Of MaxPool2d and max_pool2d the same."""
+    return name.rpartition(".")[2].replace("_", "").lower()
+
+
+def _shortened(name: str) -> Iterator[str]:
+    """Of a class for one number of dimensions, or for a loss."""
+    yield name
+    plain = re.sub(r"[123]d$", "", name)
+    yield plain
+    yield plain.removesuffix("loss")

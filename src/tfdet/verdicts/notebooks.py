@@ -1,0 +1,59 @@
+"""The cells of a notebook that are Python."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tfdet.base.errors import DataError
+
+SUFFIX = ".ipynb"
+_ADVICE = (
+    "Name notebooks of nbformat 4 whose language is Python, or write it as a program: jupyter nbconvert --to script."
+)
+# Of the magics of a whole cell, those after which Python comes.
+_PYTHON = ("time", "timeit", "capture", "prun")
+_SHELL = re.compile(r"^(\s*)(?:[\w., ]+=\s*)?[%!?].*$|^(\s*)[\w.%]+\?{1,2}\s*$")
+
+
+def cells(path: Path) -> Iterator[tuple[int, str]]:
+    """(which of all cells, its text)."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path}: {error}", _ADVICE) from error
+    listed = content.get("cells") if isinstance(content, dict) else None
+    if not isinstance(listed, list) or _language(content) != "python":
+        raise DataError(f"{path}: no notebook with cells of Python", _ADVICE)
+    for number, cell in enumerate(listed, 1):
+        if isinstance(cell, dict) and cell.get("cell_type") == "code":
+            yield number, _source(path, number, cell)
+
+
+def _language(content: dict[str, Any]) -> str:
+    meta = content.get("metadata")
+    for name, key in (("kernelspec", "language"), ("language_info", "name")):
+        part = meta.get(name) if isinstance(meta, dict) else None
+        if isinstance(part, dict) and isinstance(part.get(key), str):
+            return str(part[key]).lower()
+    return "python"
+
+
+def _source(path: Path, number: int, cell: dict[str, Any]) -> str:
+    source = cell.get("source", "")
+    lines = source if isinstance(source, list) else [source]
+    if not all(isinstance(line, str) for line in lines):
+        raise DataError(f"{path}: cell {number}: its source is no text", _ADVICE)
+    return "".join(lines)
+
+
+def python(source: str) -> str:
+    """Lines that only a notebook understands do nothing."""
+    lines = source.split("\n")
+    first = next((line for line in lines if line.strip()), "")
+    if first.startswith("%%") and first[2:].split(" ")[0].strip() not in _PYTHON:
+        return ""
+    return "\n".join(_SHELL.sub(lambda found: f"{found.group(1) or found.group(2) or ''}pass", line) for line in lines)

@@ -1,0 +1,45 @@
+"""Which solutions are in effect: those that are asked for, and those that a program's own lines switch on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tfdet.matrix.called import Calls, Form, Naming, forms
+from tfdet.matrix.load import Matrix
+from tfdet.matrix.models import Solution
+from tfdet.verdicts.called import holds
+from tfdet.verdicts.programs import Call, Program
+
+
+def in_effect(matrix: Matrix, program: Program | None, named: Iterable[str]) -> set[str]:
+    """And what these include."""
+    found = set(named)
+    for key, solution in matrix.solutions.items() if program else ():
+        framework = matrix.frameworks.get(solution.framework)
+        naming = framework.naming if framework else None
+        found |= {key} if program and _switched_on(solution, program, naming) else set()
+    for key in list(found):
+        found |= set(matrix.solutions[key].includes)
+    return found
+
+
+def _switched_on(solution: Solution, program: Program, naming: Naming | None) -> bool:
+    wanted = solution.apply.env if solution.apply else {}
+    if not (solution.switch or wanted) or (solution.apply and solution.apply.call and not solution.switch):
+        return False
+    return wanted.items() <= program.environ.items() and all(_done(step, program, naming) for step in solution.switch)
+
+
+def _done(step: Calls, program: Program, naming: Naming | None) -> bool:
+    """The last word counts: what was switched on may be switched off again."""
+    done = False
+    for call in program.events:
+        name = naming.documented(call.name) if naming else call.name
+        meant = [form for one, form in forms(step) if one == name]
+        if meant:
+            done = any(_as_wanted(form, call, naming) for form in meant)
+    return done
+
+
+def _as_wanted(form: Form, call: Call, naming: Naming | None) -> bool:
+    return all(holds(call, argument, naming) is True for argument in form.when)

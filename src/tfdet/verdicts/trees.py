@@ -1,0 +1,210 @@
+"""What the text of a Python program says: names, where objects come from, calls with their arguments, settings."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+UNKNOWN = "?"
+BUILTIN = "builtins"
+_LITERALS = (
+    ast.Constant, ast.JoinedStr, ast.List, ast.Tuple, ast.Dict, ast.Set,
+    ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Told:
+    """An argument.  value: of a literal.  name: as the program has it, of a constant or, with (), of a call."""
+
+    value: bool | int | float | str | None = None
+    name: str = ""
+    known: bool = True
+
+
+@dataclass(frozen=True)
+class Call:
+    """name: with the modules that the program imports; of a method "?.name".
+
+    roots: where the object of a method comes from.  more: it may have arguments that nobody sees.
+    sets: it is no call but a setting.
+    """
+
+    name: str
+    file: str
+    line: int
+    cell: int = 0
+    places: tuple[Told, ...] = ()
+    keywords: dict[str, Told] = field(default_factory=dict, hash=False)
+    more: bool = False
+    sets: bool = False
+    roots: frozenset[str] = frozenset()
+
+    @property
+    def where(self) -> str:
+        return f"{self.file}:cell {self.cell}:{self.line}" if self.cell else f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A file, or a cell of a notebook."""
+
+    tree: ast.Module
+    file: str
+    cell: int = 0
+
+
+def in_order(tree: ast.AST) -> list[ast.AST]:
+    """As one reads it: a later setting is the one that stays."""
+    placed = (node for node in ast.walk(tree) if hasattr(node, "lineno"))
+    return sorted(placed, key=lambda node: (node.lineno, node.col_offset))  # type: ignore[attr-defined]
+
+
+def dotted(node: ast.AST) -> str:
+    """Empty where it is no dotted name."""
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+class Names:
+    """What the names of a file stand for."""
+
+    def __init__(self, nodes: Iterable[ast.AST]) -> None:
+        self.imported: dict[str, str] = {}
+        self._origins: dict[str, list[ast.AST | None]] = {}
+        self._roots: dict[str, frozenset[str]] = {}
+        nodes = list(nodes)
+        for node in nodes:
+            self.imported |= dict(_imported(node))
+        for node in nodes:
+            for name, value in _bound(node):
+                self._origins.setdefault(name, []).append(value)
+        for name, values in self._origins.items():
+            only = values[0] if len(values) == 1 else None
+            if only and name not in self.imported and (full := self.full(only)):
+                self.imported[name] = full
+
+    def full(self, node: ast.AST) -> str:
+        """With the module that it is imported from; empty where it is not."""
+        top, _, rest = dotted(node).partition(".")
+        if top not in self.imported:
+            return ""
+        return f"{self.imported[top]}.{rest}" if rest else self.imported[top]
+
+    def roots(self, node: ast.AST) -> frozenset[str]:
+        """The packages that an object comes from; UNKNOWN among them where it may be any."""
+        key = dotted(node)
+        if key not in self._roots or not key:
+            self._roots[key] = frozenset(self._walk(node))
+        return self._roots[key]
+
+    def _walk(self, node: ast.AST) -> Iterator[str]:
+        ahead: list[ast.AST | None] = [node]
+        seen: set[str] = set()
+        while ahead:
+            at = ahead.pop()
+            while at is not None and (name := dotted(at)) not in self._origins and (inner := _inner(at)):
+                at = inner
+            if at is not None and name in self._origins and name not in self.imported:
+                ahead += self._origins[name] if name not in seen else []
+                seen.add(name)
+            elif isinstance(at, ast.Name) and at.id in self.imported:
+                yield self.imported[at.id].partition(".")[0]
+            else:
+                yield BUILTIN if isinstance(at, _LITERALS) else UNKNOWN
+
+
+def _inner(node: ast.AST) -> ast.AST | None:
+    if isinstance(node, ast.Attribute | ast.Subscript | ast.Await | ast.Starred):
+        return node.value
+    return node.func if isinstance(node, ast.Call) else None
+
+
+def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """(name in the program, what it stands for)."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            top = alias.name.partition(".")[0]
+            yield (alias.asname, alias.name) if alias.asname else (top, top)
+    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        yield from ((alias.asname or alias.name, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def _bound(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
+    """(name, what is assigned to it; None where that is anything)."""
+    if isinstance(node, ast.arg):
+        yield node.arg, None
+    elif isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr):
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            whole = not isinstance(target, ast.Tuple | ast.List)
+            for one in [target] if whole else target.elts:  # type: ignore[attr-defined]
+                if name := dotted(one):
+                    yield name, node.value if whole else None
+    elif isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
+        yield from ((one.id, None) for one in ast.walk(node.target) if isinstance(one, ast.Name))
+
+
+def calls(unit: Unit, names: Names) -> Iterator[Call]:
+    for node in in_order(unit.tree):
+        if isinstance(node, ast.Call):
+            if full := names.full(node.func):
+                yield _call(full, node, unit, names)
+            elif isinstance(node.func, ast.Attribute):
+                yield _call(_method(node.func), node, unit, names, names.roots(node.func.value))
+
+
+def _method(node: ast.Attribute) -> str:
+    """Of x.at[i].add: ?.at[].add."""
+    inner = node.value.value if isinstance(node.value, ast.Subscript) else None
+    return f"?.{inner.attr}[].{node.attr}" if isinstance(inner, ast.Attribute) else f"?.{node.attr}"
+
+
+def _call(name: str, node: ast.Call, unit: Unit, names: Names, roots: frozenset[str] = frozenset()) -> Call:
+    more = any(isinstance(one, ast.Starred) for one in node.args) or any(word.arg is None for word in node.keywords)
+    keywords = {word.arg: _told(word.value, names) for word in node.keywords if word.arg}
+    places = tuple(_told(one, names) for one in node.args)
+    return Call(name, unit.file, node.lineno, unit.cell, places, keywords, more, roots=roots)
+
+
+def settings(unit: Unit, names: Names) -> Iterator[Call]:
+    """package.name = value, as a call with the value."""
+    for node in in_order(unit.tree):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Attribute) and (full := names.full(target)):
+                    yield Call(full, unit.file, node.lineno, unit.cell, (_told(node.value, names),), sets=True)
+
+
+def _told(node: ast.AST, names: Names) -> Told:
+    if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float | str | None):
+        return Told(node.value)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        number = node.operand.value
+        return Told(-number) if isinstance(number, int | float) else Told(known=False)
+    if isinstance(node, _LITERALS):
+        return Told(name="[]")
+    made = isinstance(node, ast.Call)
+    if full := names.full(node.func if isinstance(node, ast.Call) else node):
+        return Told(name=f"{full}()" if made else full)
+    return Told(known=False)
+
+
+def environment(unit: Unit) -> Iterator[tuple[str, str]]:
+    """os.environ["NAME"] = "VALUE", and setdefault."""
+    for node in in_order(unit.tree):
+        pairs: list[tuple[ast.AST, ast.AST]] = []
+        if isinstance(node, ast.Assign):
+            pairs = [(one.slice, node.value) for one in node.targets if _of_environ(one)]  # type: ignore[attr-defined]
+        elif isinstance(node, ast.Call) and dotted(node.func).endswith("environ.setdefault") and len(node.args) == 2:
+            pairs = [(node.args[0], node.args[1])]
+        for key, value in pairs:
+            if isinstance(key, ast.Constant) and isinstance(value, ast.Constant):
+                yield str(key.value), str(value.value)
+
+
+def _of_environ(node: ast.AST) -> bool:
+    return isinstance(node, ast.Subscript) and dotted(node.value).endswith("environ")

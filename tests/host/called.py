@@ -1,0 +1,34 @@
+"""What `tfdet check` finds in a text: for tests of how programs are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tfdet.matrix.load import Matrix
+from tfdet.verdicts.called import Index, Reach
+from tfdet.verdicts.programs import Program, read
+from tfdet.verdicts.switches import in_effect
+
+
+def program(folder: Path, text: str, name: str = "train.py") -> Program:
+    path = folder / name
+    path.write_text(text, "utf-8")
+    return read([path])
+
+
+def reaches(matrix: Matrix, framework: str, found: Program) -> list[Reach]:
+    naming = matrix.frameworks[framework].naming
+    assert naming
+    return list(Index(naming, matrix.of(framework).sources).reached(found))
+
+
+def sure(matrix: Matrix, framework: str, found: Program) -> set[str]:
+    return {one.source for one in reaches(matrix, framework, found) if not one.may}
+
+
+def may(matrix: Matrix, framework: str, found: Program) -> set[str]:
+    return {one.source for one in reaches(matrix, framework, found) if one.may}
+
+
+def switched(matrix: Matrix, folder: Path, *lines: str) -> set[str]:
+    return in_effect(matrix, program(folder, "\n".join(lines)), [])

@@ -1,0 +1,171 @@
+"""`tfdet check`: which sources the calls of a program reach, in each framework."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from called import may, program, reaches, sure
+
+from tfdet.verdicts.check import Build, findings
+from tfdet.verdicts.status import Status
+
+TORCH = "import torch, queue\nimport numpy as np\nimport torch.nn.functional as FF\nfrom torch import nn\n"
+TENSORFLOW = "import tensorflow as tf\nimport tensorflow.compat.v1 as tf1\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "source"),
+    [
+        ("torch.index_add(x, 0, y, x)", "index-add"),
+        ("FF.nll_loss(x, y)", "nn-functional-nll-loss"),
+        ("FF.softmax(x)", "softmax"),
+        ("FF.relu_(x)", "nn-functional-relu"),
+        ("torch.Tensor.index_add_(x, 0, y, x)", "index-add"),
+        ("torch._scaled_mm(x, x)", "torch-scaled-mm"),
+        ("nn.Conv2d(1, 1, 3)", "nn-functional-conv2d"),
+        ("nn.CTCLoss()", "nn-functional-ctc-loss"),
+        ("nn.MaxPool2d(2)", "nn-functional-max-pool2d"),
+        ("nn.BatchNorm2d(3)", "nn-functional-batch-norm"),
+        ("nn.CrossEntropyLoss()", "nn-functional-cross-entropy"),
+        ("nn.BCELoss()", "nn-functional-binary-cross-entropy"),
+        ("nn.ReflectionPad2d(1)", "nn-functional-pad-reflect"),
+        ("nn.Upsample(None, 2, 'bilinear')", "nn-functional-interpolate-bilinear"),
+        ("FF.interpolate(x, scale_factor=2)", "nn-functional-interpolate-nearest"),
+        ("torch.scatter_reduce(x, 0, y, x, 'sum')", "scatter-reduce-sum"),
+        ("torch.div(x, y, rounding_mode='floor')", "div-floor-rounding"),
+    ],
+)
+def test_pytorch_ops_are_known_by_every_name(status: Status, tmp_path: Path, line: str, source: str) -> None:
+    found = sure(status.matrix, "torch", program(tmp_path, TORCH + line))
+    assert found == {f"torch-{source}"}
+
+
+def test_a_variant_that_no_argument_tells_is_a_question(status: Status, tmp_path: Path) -> None:
+    found = program(tmp_path, TORCH + "torch.addmm(x, y, z)")
+    assert sure(status.matrix, "torch", found) == {"torch-addmm"}
+    assert may(status.matrix, "torch", found) == {"torch-addmm-decomposed"}
+    assert may(status.matrix, "torch", program(tmp_path, TORCH + "FF.interpolate(x, mode=mode)")) >= {
+        "torch-nn-functional-interpolate-bilinear", "torch-nn-functional-interpolate-nearest",
+    }  # fmt: skip
+
+
+def test_a_method_is_one_of_an_object_that_may_be_any(status: Status, tmp_path: Path) -> None:
+    text = TORCH + "def f(x, y):\n  x.index_add_(0, y, x)\n  (x + y).cumsum(0)\n  x.scatter_reduce(0, y, x, 'sum')\n"
+    found = program(tmp_path, text)
+    assert sure(status.matrix, "torch", found) == set()
+    assert may(status.matrix, "torch", found) == {"torch-index-add", "torch-cumsum", "torch-scatter-reduce-sum"}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "np.zeros(3).cumsum(0)",
+        "a = np.zeros(3)\nb = a[1:]\nb.cumsum(0)",
+        "q = queue.Queue()\nq.put(1)",
+        "class M:\n  def __init__(self):\n    self.q = queue.Queue()\n  def f(self):\n    self.q.put(1)",
+        "' '.split()\n[1].index_add(2)",
+    ],
+)
+def test_what_another_library_made_has_none_of_its_methods(status: Status, tmp_path: Path, lines: str) -> None:
+    assert reaches(status.matrix, "torch", program(tmp_path, TORCH + lines)) == []
+
+
+def test_methods_are_told_only_where_the_framework_is_imported(status: Status, tmp_path: Path) -> None:
+    assert reaches(status.matrix, "torch", program(tmp_path, "def f(x):\n  x.index_add_(0, 1, 2)")) == []
+
+
+def test_jax_has_names_too(status: Status, tmp_path: Path) -> None:
+    text = "import jax, jax.numpy as jnp\ndef f(x):\n  x.at[0].add(1)\n  jnp.cumsum(x)\n  jax.ops.segment_sum(x, x)\n"
+    found = program(tmp_path, text + "  x.sum()\n  x.at[0].get()\n")
+    assert sure(status.matrix, "jax", found) == {"jax-scatter-add", "jax-cumsum", "jax-segment-sum"}
+    assert may(status.matrix, "jax", found) == {"jax-reduce-sum"}
+
+
+@pytest.mark.parametrize(
+    ("line", "sources"),
+    [
+        ("tf1.unsorted_segment_sum(x, y, 1)", {"unsorted-segment-sum"}),
+        ("tf.compat.v1.compat.v2.math.segment_sum(x, y)", {"segment-sum"}),
+        ("tf1.scatter_sub(x, y, z)", {"scatter-ref-ops"}),
+        ("tf.bincount(x)", {"bincount"}),
+        ("tf.losses.softmax_cross_entropy(x, y)", {"softmax-xent"}),
+        ("tf.losses.sparse_softmax_cross_entropy(x, y)", {"sparse-softmax-xent"}),
+        ("tf.keras.losses.SparseCategoricalCrossentropy()", {"sparse-softmax-xent"}),
+        ("tf.layers.max_pooling2d(x, 2, 2)", {"cudnn-max-pool-backprop"}),
+        ("tf.nn.max_pool2d(x)", {"cudnn-max-pool-backprop"}),
+        ("tf.keras.layers.MaxPooling3D()", {"cudnn-max-pool-backprop"}),
+        ("tf.sparse_tensor_dense_matmul(x, y)", {"sparse-dense-matmul"}),
+        ("tf.sparse.segment_mean(x)", {"sparse-segment-ops"}),
+        ("tf.reduce_sum(x)", {"reduce-sum"}),
+        ("tf.quantization.fake_quant_with_min_max_vars_per_channel(x)", {"fake-quant-min-max-vars-grad"}),
+        ("tf.image.resize_images(x, [8, 8])", {"resize-bilinear-backprop"}),
+        ("tf.raw_ops.UnsortedSegmentSum(data=x)", {"unsorted-segment-sum"}),
+        ("tf.raw_ops.GatherV2(params=x)", {"gather-backprop"}),
+    ],
+)
+def test_tensorflow_ops_are_known_by_every_name(status: Status, tmp_path: Path, line: str, sources: set[str]) -> None:
+    assert sure(status.matrix, "tensorflow", program(tmp_path, TENSORFLOW + line)) == sources
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "tf.random.set_seed(1)",
+        "tf.random.normal([1], seed=1)",
+        "tf.random.stateless_normal([1], [1, 2])",
+        "tf.convert_to_tensor([1.0, 2.0])",
+        "tf.image.resize(x, [8, 8], method='area')",
+        "tf.image.resize(x, [8, 8], tf.image.ResizeMethod.AREA)",
+        "tf.while_loop(c, b, [0], parallel_iterations=1)",
+        "tf.keras.layers.UpSampling2D(interpolation='bicubic')",
+    ],
+)
+def test_what_is_none_is_not_told(status: Status, tmp_path: Path, line: str) -> None:
+    assert reaches(status.matrix, "tensorflow", program(tmp_path, TENSORFLOW + line)) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "certain", "open_to"),
+    [
+        ("tf.random.normal([1])", "random-op-without-seed", set()),
+        ("tf.convert_to_tensor(tf.IndexedSlices(x, y))", "convert-to-tensor-indexed-slices", set()),
+        ("tf.convert_to_tensor(x)", "", {"convert-to-tensor-indexed-slices"}),
+        ("tf.image.resize(x, [8, 8])", "resize-bilinear-backprop", set()),
+        ("tf.image.resize(x, [8, 8], method=m)", "", {"resize-bilinear-backprop", "resize-nearest-backprop"}),
+        ("tf.image.resize(x, [8, 8], **more)", "", {"resize-bilinear-backprop", "resize-nearest-backprop"}),
+        ("tf.keras.layers.UpSampling2D(interpolation='bilinear')", "resize-bilinear-backprop", set()),
+        ("tf.keras.layers.UpSampling2D()", "resize-nearest-backprop", set()),
+        ("tf.keras.layers.BatchNormalization()", "", {"fused-batch-norm-inference-backprop"}),
+        ("x.map(f, num_parallel_calls=1)", "", {"dataset-map-graph-seed"}),
+        ("x.map(f, tf.data.AUTOTUNE)", "", {"dataset-map-graph-seed", "tf-data-parallel-map"}),
+    ],
+)
+def test_arguments_tell(status: Status, tmp_path: Path, line: str, certain: str, open_to: set[str]) -> None:
+    found = program(tmp_path, TENSORFLOW + line)
+    assert sure(status.matrix, "tensorflow", found) == ({certain} if certain else set())
+    assert may(status.matrix, "tensorflow", found) == open_to
+
+
+def test_what_is_not_sure_is_no_error(status: Status, tmp_path: Path) -> None:
+    build = Build("tensorflow", "2.21.0", "tf2.21", True)
+    lines = "tf.image.resize(x, [8, 8])\ntf.image.resize(x, [8, 8], method=m)\n"
+    found = findings(status, build, "gpu", program(tmp_path, TENSORFLOW + lines), set())
+    assert [(one.level, one.source, [call.line for call in one.calls]) for one in found] == [
+        ("error", "resize-bilinear-backprop", [3]),
+        ("warning", "resize-bilinear-backprop", [4]),
+        ("warning", "resize-nearest-backprop", [4]),
+    ]
+    settled = findings(status, build, "gpu", program(tmp_path, TENSORFLOW + lines), {"TEOD"})
+    assert {one.level for one in settled} == {"note"}
+
+
+def test_names_of_which_nothing_is_known_are_told(status: Status, tmp_path: Path) -> None:
+    build = Build("jax", "0.11.2", "jax0.11", True)
+    (one,) = findings(status, build, "gpu", program(tmp_path, "import jax\njax.jit(f)\njax.grad(f)"), set())
+    assert one.level == "warning" and "2 of the 2 names" in one.text and "jax.jit, jax.grad" in one.text
+    (one,) = findings(status, build, "gpu", program(tmp_path, "import torch\ntorch.bmm(x, y)"), set())
+    assert one.level == "note" and "nothing of JAX" in one.text
+    text = "import torch\nimport os\nos.getcwd()\ntorch.use_deterministic_algorithms(False)"
+    build = Build("torch", "2.13.0", "torch2.13", True)
+    assert findings(status, build, "cpu", program(tmp_path, text), set()) == [], "a switch is no stranger"

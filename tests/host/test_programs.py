@@ -1,0 +1,95 @@
+"""`tfdet check`: how the text of programs and notebooks is read, and what cannot be."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from called import program
+
+from tfdet.base.errors import DataError
+from tfdet.publish.check_reports import as_sarif
+from tfdet.verdicts.check import Build, Finding
+from tfdet.verdicts.programs import read
+from tfdet.verdicts.trees import Call
+
+BUILD = Build("tensorflow", "2.21.0", "tf2.21", True)
+
+
+def notebook(folder: Path, *cells: Any, **metadata: Any) -> Path:
+    path = folder / "a.ipynb"
+    listed = [{"cell_type": "markdown", "source": "# import torch"}]
+    listed += [{"cell_type": "code", "source": cell} for cell in cells]
+    path.write_text(json.dumps({"cells": listed, "metadata": metadata, "nbformat": 4}), "utf-8")
+    return path
+
+
+def test_names_hold_for_what_they_are_set_to(tmp_path: Path) -> None:
+    found = program(tmp_path, "import tensorflow as tf\nK = tf.keras\nL = K.layers\nL.Dense(3)\nx = 1\nx.y()\n")
+    assert [(call.name, call.line) for call in found.events] == [("tensorflow.keras.layers.Dense", 4)]
+
+
+def test_arguments_are_those_that_the_text_tells(tmp_path: Path) -> None:
+    (call,) = program(tmp_path, "import a\na.f(-1, True, x, a.B, a.g(), [1], key='k', **more)").events[:1]
+    assert [(one.value, one.name, one.known) for one in call.places] == [
+        (-1, "", True), (True, "", True), (None, "", False),
+        (None, "a.B", True), (None, "a.g()", True), (None, "[]", True),
+    ]  # fmt: skip
+    assert call.keywords["key"].value == "k" and call.more
+
+
+def test_the_cells_of_a_notebook_are_read(tmp_path: Path) -> None:
+    first = ["%matplotlib inline\n", "import tensorflow as tf\n", "!pip install x\n", "files = !ls\n", "tf.stack?\n"]
+    second = "if True:\n    !ls\n    tf.nn.bias_add(x, y)\n(x\n % y)"
+    third = "(x\n % y)\ntf.gather(x, y)"
+    found = read([notebook(tmp_path, first, second.partition("\n(")[0], "%%bash\nls", "%%time\ntf.stack(x)", third)])
+    assert [(call.name, call.cell, call.line) for call in found.events] == [
+        ("tensorflow.nn.bias_add", 3, 3), ("tensorflow.stack", 5, 2), ("tensorflow.gather", 6, 3),
+    ]  # fmt: skip
+    assert found.events[0].where == f"{tmp_path / 'a.ipynb'}:cell 3:3"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "a.ipynb"),
+        ("[]", "no notebook"),
+        ('{"worksheets": []}', "no notebook"),
+        ('{"cells": [], "metadata": {"kernelspec": {"language": "R"}}}', "no notebook"),
+        ('{"cells": [{"cell_type": "code", "source": [1]}]}', "cell 1"),
+        ('{"cells": [{"cell_type": "code", "source": "def ("}]}', "cell 1"),
+        ("[" * 100_000, "a.ipynb"),
+    ],
+)
+def test_what_is_no_notebook_of_python_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "a.ipynb"
+    path.write_text(text, "utf-8")
+    with pytest.raises(DataError, match=said) as caught:
+        read([path])
+    assert caught.value.advice
+
+
+def test_a_line_of_a_cell_is_no_line_of_the_file() -> None:
+    found = {BUILD: [Finding("error", "a", "b", (), (Call("tf.x", "a.ipynb", 2, 3),))]}
+    (place,) = as_sarif(found)["runs"][0]["results"][0]["locations"]
+    assert "region" not in place["physicalLocation"]
+    assert place["logicalLocations"] == [{"name": "cell 3, line 2"}]
+
+
+@pytest.mark.parametrize(
+    "text", ["x = " + "1+" * 20_000 + "1", "x = " + "-" * 30_000 + "1", "x = " + "a." * 100_000 + "a"]
+)
+def test_what_is_nested_too_deeply_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(DataError, match=r"train\.py.*nested too deeply") as caught:
+        program(tmp_path, text)
+    assert caught.value.advice
+
+
+def test_a_name_that_is_no_text_is_an_address_in_sarif(tmp_path: Path) -> None:
+    name = os.fsdecode(b"sur\xff.py")
+    found = {BUILD: [Finding("error", "a", "b", (), (Call("tf.x", name, 1),))]}
+    (place,) = as_sarif(found)["runs"][0]["results"][0]["locations"]
+    assert place["physicalLocation"]["artifactLocation"] == {"uri": "sur%FF.py"}

@@ -1,0 +1,64 @@
+"""`tfdet check`: what a program's own lines switch on, and off again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from called import switched
+
+from tfdet.verdicts.status import Status
+
+TORCH = ("import os, torch", "os.environ['CUBLAS_WORKSPACE_CONFIG'] = ':4096:8'")
+SEEDED = "import random, numpy as np, tensorflow as tf"
+VARIABLE = "os.environ['TF_DETERMINISTIC_OPS']"
+CUDNN = "torch.backends.cudnn"
+ON = "torch.use_deterministic_algorithms(True)"
+OFF = "torch.use_deterministic_algorithms(False)"
+
+
+@pytest.mark.parametrize(
+    ("lines", "solution"),
+    [
+        (["import tensorflow as tf", "tf.config.experimental.enable_op_determinism()"], "TEOD"),
+        (["import tensorflow.compat.v2 as tf", "tf.config.experimental.enable_op_determinism()"], "TEOD"),
+        (["from tfdeterminism import patch", "patch()"], "TDP"),
+        (["import tfdeterminism as d", "d.enable_determinism(seed=1)"], "ED"),
+        (["import keras", "keras.utils.set_random_seed(1)"], "KSEED"),
+        ([SEEDED, "random.seed(1)", "np.random.seed(1)", "tf.random.set_seed(1)"], "SEED"),
+        (["import os", "os.environ.setdefault('TF_DETERMINISTIC_OPS', '1')"], "TDO"),
+        ([*TORCH, ON], "UDA"),
+        ([*TORCH, "torch.use_deterministic_algorithms(mode=True, warn_only=False)"], "UDA"),
+        ([*TORCH, "torch.set_deterministic_debug_mode('error')"], "UDA"),
+        ([*TORCH, "torch.use_deterministic_algorithms(True, warn_only=True)"], "UDAWARN"),
+        ([*TORCH, OFF, ON], "UDA"),
+        ([*TORCH, f"{CUDNN}.deterministic = True", f"{CUDNN}.benchmark = False"], "CUDNNDET"),
+    ],
+)
+def test_a_switch_is_known_by_its_documented_name(
+    status: Status, tmp_path: Path, lines: list[str], solution: str
+) -> None:
+    assert solution in switched(status.matrix, tmp_path, *lines)
+
+
+@pytest.mark.parametrize(
+    ("lines", "solution"),
+    [
+        (["import requests", "requests.patch('http://x')"], "TDP"),
+        (["from unittest import mock", "mock.patch('x')"], "TDP"),
+        (["import os", "os.enable_op_determinism()"], "TEOD"),
+        (["import tensorflow as tf", "tf.random.set_seed(1)"], "SEED"),
+        (["import os", "if True:", f"    {VARIABLE} = '1'", f"{VARIABLE} = '0'"], "TDO"),
+        ([*TORCH, OFF], "UDA"),
+        ([*TORCH, "torch.use_deterministic_algorithms(0)"], "UDA"),
+        ([*TORCH, "torch.use_deterministic_algorithms(None)"], "UDA"),
+        ([*TORCH, "torch.use_deterministic_algorithms(mode=flag)"], "UDA"),
+        ([*TORCH, ON, OFF], "UDA"),
+        ([*TORCH, "def f():", f"    {ON}", OFF], "UDA"),
+        ([*TORCH, "torch.use_deterministic_algorithms(True, warn_only=True)"], "UDA"),
+        ([*TORCH, ON, "os.environ['CUBLAS_WORKSPACE_CONFIG'] = ''"], "UDA"),
+        ([*TORCH, f"{CUDNN}.deterministic = True", f"{CUDNN}.benchmark = True"], "CUDNNDET"),
+    ],
+)
+def test_what_is_none_or_is_switched_off_again(status: Status, tmp_path: Path, lines: list[str], solution: str) -> None:
+    assert solution not in switched(status.matrix, tmp_path, *lines)
