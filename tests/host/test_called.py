@@ -71,6 +71,20 @@ def test_what_another_library_made_has_none_of_its_methods(status: Status, tmp_p
     assert reaches(status.matrix, "torch", program(tmp_path, TORCH + lines)) == []
 
 
+@pytest.mark.parametrize(
+    "line", ["for a in x: pass", "[a for a in x]", "with x as a: pass", "def f(a): pass", "a, b = x"]
+)
+def test_a_name_that_may_be_another_thing_too_may_be_any(status: Status, tmp_path: Path, line: str) -> None:
+    found = program(tmp_path, TORCH + f"a = np.zeros(3)\n{line}\na.cumsum(0)")
+    assert may(status.matrix, "torch", found) == {"torch-cumsum"}
+
+
+def test_an_object_that_comes_from_far_may_be_any(status: Status, tmp_path: Path) -> None:
+    lines = "a0 = np.zeros(3)\n" + "".join(f"a{i} = a{i - 1}.b\n" for i in range(1, 50))
+    found = program(tmp_path, TORCH + lines + "a9.cumsum(0)\na49.cumsum(0)")
+    assert [one.call.line for one in reaches(status.matrix, "torch", found)] == [56]
+
+
 def test_methods_are_told_only_where_the_framework_is_imported(status: Status, tmp_path: Path) -> None:
     assert reaches(status.matrix, "torch", program(tmp_path, "def f(x):\n  x.index_add_(0, 1, 2)")) == []
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 UNKNOWN = "?"
 BUILTIN = "builtins"
+_FAR = 20  # what an object comes from is followed through so many names
 _LITERALS = (
     ast.Constant, ast.JoinedStr, ast.List, ast.Tuple, ast.Dict, ast.Set,
     ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
@@ -107,6 +108,9 @@ class Names:
         seen: set[str] = set()
         while ahead:
             at = ahead.pop()
+            if len(seen) > _FAR:
+                yield UNKNOWN
+                return
             while at is not None and (name := dotted(at)) not in self._origins and (inner := _inner(at)):
                 at = inner
             if at is not None and name in self._origins and name not in self.imported:
@@ -144,8 +148,19 @@ def _bound(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
             for one in [target] if whole else target.elts:  # type: ignore[attr-defined]
                 if name := dotted(one):
                     yield name, node.value if whole else None
-    elif isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
-        yield from ((one.id, None) for one in ast.walk(node.target) if isinstance(one, ast.Name))
+    else:
+        yield from (
+            (one.id, None) for target in _targets(node) for one in ast.walk(target) if isinstance(one, ast.Name)
+        )
+
+
+def _targets(node: ast.AST) -> list[ast.expr]:
+    """Of loops, comprehensions and with."""
+    if isinstance(node, ast.For | ast.AsyncFor):
+        return [node.target]
+    if isinstance(node, ast.With | ast.AsyncWith):
+        return [item.optional_vars for item in node.items if item.optional_vars]
+    return [part.target for part in getattr(node, "generators", [])]
 
 
 def calls(unit: Unit, names: Names) -> Iterator[Call]:
