@@ -158,15 +158,14 @@ def sources(folder: Path, environments: Mapping[str, Environment]) -> dict[str, 
         for key, ops in load_ops(folder, path.name).items():
             claims = _claims(names, ops, environments[key]) if key in environments else {}
             for op in ops.ops:
-                known = found.get(names.prefix + op.key)
-                source = _source(names, path.name, op, known.order if known else len(found), claims.get(op.key, []))
-                source = source.model_copy(update={"audit": kernels.get(op.key)})
-                found[names.prefix + op.key] = _joined(known, source) if known else source
+                known, more = found.get(names.prefix + op.key), claims.get(op.key, [])
+                if known:
+                    source = known.model_copy(update={"claims": [*known.claims, *more]})
+                else:
+                    source = _source(names, path.name, op, len(found), more)
+                    source = source.model_copy(update={"audit": kernels.get(op.key)})
+                found[names.prefix + op.key] = source
     return found
-
-
-def _joined(one: Source, other: Source) -> Source:
-    return one.model_copy(update={"claims": [*one.claims, *other.claims]})
 
 
 def _source(names: Names, framework: str, op: Op, number: int, claims: list[Claim]) -> Source:
