@@ -17,8 +17,8 @@ from tfdet.base.errors import TfdetError
 from tfdet.base.paths import Project
 from tfdet.engines import images
 from tfdet.engines.base import Request, Selection
+from tfdet.matrix.fields import Device
 from tfdet.matrix.load import Matrix, load_matrix
-from tfdet.matrix.models import Device
 from tfdet.matrix.plan import write_plan
 
 QUICK = ("none", "TDO", "CPU1")  # the replaced ops of ED are slow on a CPU

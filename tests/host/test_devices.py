@@ -16,8 +16,8 @@ from tfdet.base.errors import Exit
 from tfdet.base.paths import Project
 from tfdet.cli import options
 from tfdet.matrix.devices import Devices
+from tfdet.matrix.fields import Device
 from tfdet.matrix.load import load_matrix
-from tfdet.matrix.models import Device
 from tfdet.store.cases import current_cases
 from tfdet_probe import devices as probes
 

@@ -21,8 +21,9 @@ from tfdet.bundle.contents import Choice, Contents, Entry, folder_contents, glib
 from tfdet.engines.locks import check_lock, framework_of, only, pins
 from tfdet.engines.venv import one_at_a_time, run_uv
 from tfdet.matrix.devices import GPU
+from tfdet.matrix.fields import Device
 from tfdet.matrix.load import Matrix
-from tfdet.matrix.models import UNKNOWN, Device, Environment, Pip
+from tfdet.matrix.models import UNKNOWN, Environment, Pip
 from tfdet.matrix.plan import make_plan
 from tfdet_common import bundles
 

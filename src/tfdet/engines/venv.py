@@ -22,7 +22,8 @@ from tfdet.engines.base import Request, callers_choice, sigterm_as_ctrl_c
 from tfdet.engines.gpus import nvml
 from tfdet.engines.interpreters import find_python
 from tfdet.engines.locks import check_lock, framework_of, without_nvidia
-from tfdet.matrix.models import Device, Environment, Pip
+from tfdet.matrix.fields import Device
+from tfdet.matrix.models import Environment, Pip
 from tfdet_common import virtual_gpu
 from tfdet_common.lifeline import die_with
 from tfdet_common.machine import machine_name

@@ -26,7 +26,7 @@ from tfdet.base.errors import DataError, Exit, UsageError
 from tfdet.base.files import write_whole
 from tfdet.base.paths import Project
 from tfdet.fleet.tasks import How, Task
-from tfdet.matrix.models import Model, Text
+from tfdet.matrix.fields import Model, Text
 
 PLAN = "fleet.json"
 _ATTEMPT: Final = re.compile(r"([0-9]{1,9})-[^.]+\.json")

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pydantic import Field
 
 from tfdet.engines.base import Selection
+from tfdet.matrix.fields import Model, Text
 from tfdet.matrix.load import Matrix
-from tfdet.matrix.models import Model, Text
 from tfdet.matrix.plan import Cell, cells
 from tfdet.store.durations import Durations
 from tfdet_common.defaults import RUN

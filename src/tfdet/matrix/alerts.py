@@ -13,7 +13,7 @@ import tomli
 from pydantic import Field, ValidationError
 
 from tfdet.base.errors import DataError
-from tfdet.matrix.models import Device, Model, Text
+from tfdet.matrix.fields import Device, Model, Text
 
 
 class Wheel(Model):

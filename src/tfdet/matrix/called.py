@@ -1,4 +1,4 @@
-"""How programs call what the matrix speaks of: names as documentation has them, and the arguments that make the difference."""
+"""How programs call what the matrix speaks of: names as documentation has them, and the arguments that matter."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from tfdet.matrix.fields import Model
 
 _NAME: Final = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*(\[\])?)+"
 Name = Annotated[str, Field(pattern=rf"^{_NAME}$")]
 Prefix = Annotated[str, Field(pattern=r"^([A-Za-z_]\w*\.)+$")]
 Value = bool | int | float | str
-
-
-class Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 class Argument(Model):
@@ -43,7 +41,7 @@ class Form(Model):
     """A call of that name, or of one of those, where its arguments are such."""
 
     name: Name | Annotated[list[Name], Field(min_length=1)]
-    when: list[Argument] = []
+    when: list[Argument] = Field(default=[])
     may: str = Field(default="", description="what the call itself does not tell: with it, it is one")
 
 

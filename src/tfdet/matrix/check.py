@@ -20,9 +20,7 @@ def line_of(text: str, location: tuple[int | str, ...]) -> int:
             continue
         path.append(part)
         index = location[number + 1] if number + 1 < len(location) else None
-        headers = [
-            i for i, line in enumerate(lines) if re.match(rf"\s*\[\[?\s*{re.escape('.'.join(path))}\s*\]", line)
-        ]
+        headers = [i for i, line in enumerate(lines) if re.match(rf"\s*\[\[?\s*{re.escape('.'.join(path))}\s*\]", line)]
         if headers:
             at = headers[index] if isinstance(index, int) and index < len(headers) else headers[0]
             end = next((i for i in range(at + 1, len(lines)) if lines[i].startswith("[")), len(lines))
@@ -48,7 +46,10 @@ def dangling(folder: Path, sources: dict[str, Source]) -> list[str]:
     for key, source in sources.items():
         known = _defined(folder, source.framework)
         named = [s for claim in source.claims for s in claim.solutions]
-        named += [*source.try_solutions, *(rule.solution for rule in source.exclude + source.known_failures if rule.solution)]
+        named += [
+            *source.try_solutions,
+            *(rule.solution for rule in source.exclude + source.known_failures if rule.solution),
+        ]
         for name in sorted(set(named) - known):
             path = _path(folder, "sources", key, source.framework)
             lines = enumerate(path.read_text("utf-8").splitlines(), 1)

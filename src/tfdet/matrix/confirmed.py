@@ -1,6 +1,6 @@
 """What people read in a framework's sources where its lists disagree: matrix/ops/<framework>/confirmed.toml.
 
-A place in the sources is a file and words of a line there.  scripts/ops looks them up in each build, which carries those
+A place in the sources is a file and words of a line there.  scripts/ops looks them up in each build, which has those
 files, and keeps the lines' numbers: a reading holds for the builds in which the first of its places was found.
 """
 
@@ -14,7 +14,7 @@ import tomli
 from pydantic import Field, ValidationError
 
 from tfdet.base.errors import DataError
-from tfdet.matrix.models import Model, Text
+from tfdet.matrix.fields import Model, Text
 
 Kind = Literal[
     "tolerance", "gradient", "documentation",
@@ -61,7 +61,7 @@ class Readings(Model):
 
     repository: Text = Field(description="where the sources are, at the commit of a build")
     release: str = Field(default="", description="the tag at which lines of code were read")
-    confirmed: list[Confirmed] = []
+    confirmed: list[Confirmed] = Field(default=[])
 
 
 def load(folder: Path, framework: str) -> Readings:

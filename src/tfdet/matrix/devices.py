@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from tfdet.matrix.models import Device, Model, Text
+from tfdet.matrix.fields import Device, Model, Text
 from tfdet_common import virtual_gpu
 from tfdet_common.machine import device_key
 
@@ -29,13 +29,18 @@ class Kind(Model):
     placement: Text = Field(description="how frameworks begin its name where they say where an op ran, as in GPU:0")
     claimed_as: Device = Field(description="the word under which sources, solutions and claims speak of it")
     backs: Backing = Field(description="what its records are; only measured ones back a claim, or contradict it")
-    named: bool = Field(default=False, description="its records name the GPU (stack.gpu), and its model's key is made of that")
+    named: bool = Field(
+        default=False, description="its records name the GPU (stack.gpu), and its model's key is made of that"
+    )
     needs_driver: bool = Field(default=False, description="a run needs NVIDIA's driver, and in a container its runtime")
     signed: bool = Field(
-        default=False, description="its records count only under a signature that matrix/keys believes: few can run them again"
+        default=False,
+        description="its records count only under a signature that matrix/keys believes: few can run them again",
     )
     virtual: bool = Field(default=False, description="the folder vgpu/ stands for its vendor's libraries")
-    models: Text | None = Field(default=None, description="a pattern of its models' keys, where nothing else tells them")
+    models: Text | None = Field(
+        default=None, description="a pattern of its models' keys, where nothing else tells them"
+    )
     details: list[Text] = Field(default=[], description="what its records may say in device.details")
 
 
@@ -68,7 +73,7 @@ class Devices:
 
         A word of claims stands for itself: a claimed cell that no such device has measured.
         """
-        if device == CPU or device == GPU:
+        if device in (CPU, GPU):
             return CPU if device == CPU else GPU
         kind = self.kind(device)
         return kind.claimed_as if kind else None

@@ -14,7 +14,8 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from tfdet.matrix.devices import is_model
-from tfdet.matrix.models import Environment, Model, Text
+from tfdet.matrix.fields import Model, Text
+from tfdet.matrix.models import Environment
 
 GITHUB: Final = "https://token.actions.githubusercontent.com"
 _BEGIN, _END = "-----BEGIN PUBLIC KEY-----", "-----END PUBLIC KEY-----"
@@ -89,14 +90,18 @@ class Revoked(Model):
 class Workflow(Model):
     """Who signs without a key, by sigstore: what a certificate has to say of its holder."""
 
-    identity: Text = Field(description="such as https://github.com/OWNER/NAME/.github/workflows/matrix.yml@refs/heads/main")
+    identity: Text = Field(
+        description="such as https://github.com/OWNER/NAME/.github/workflows/matrix.yml@refs/heads/main"
+    )
     issuer: Text = Field(default=GITHUB, description="who says so")
 
 
 class PublicKey(Model):
     """A key that this repository believes, or believed; or an identity in its place."""
 
-    signer: Annotated[Text, AfterValidator(signer_name)] = Field(description="who holds it: keys of one holder are one signer where signers are counted")
+    signer: Annotated[Text, AfterValidator(signer_name)] = Field(
+        description="who holds it: keys of one holder are one signer where signers are counted"
+    )
     public: Annotated[Text, AfterValidator(_ed25519)] | None = Field(
         default=None, description="Ed25519, in PEM, as `tfdet key show` prints it"
     )
@@ -104,7 +109,9 @@ class PublicKey(Model):
     since: date = Field(description="records that were started before are not believed")
     until: date | None = Field(default=None, description="the last day of which records are believed")
     believed: list[Scope] = Field(min_length=1, description="of which devices and environments")
-    revoked: Revoked | None = Field(default=None, description="from then on no signature of it counts, whatever its date")
+    revoked: Revoked | None = Field(
+        default=None, description="from then on no signature of it counts, whatever its date"
+    )
     notes: str = ""
 
     @model_validator(mode="after")
@@ -158,6 +165,11 @@ class Keys:
                 told.append(f"keys/{name}.toml: public: the key of keys/{other}.toml")
             there, other = holders.setdefault(_looks(key.signer), (key.signer, name))
             if there != key.signer:
-                told.append(f"keys/{name}.toml: signer: {key.signer!r} is {there!r} in keys/{other}.toml: write one holder alike")
-            told += [f"keys/{name}.toml: believed: {s.device!r} is no kind of device" for s in key.believed if s.device not in kinds]
+                same = f"{key.signer!r} is {there!r} in keys/{other}.toml"
+                told.append(f"keys/{name}.toml: signer: {same}: write one holder alike")
+            told += [
+                f"keys/{name}.toml: believed: {s.device!r} is no kind of device"
+                for s in key.believed
+                if s.device not in kinds
+            ]
         return told

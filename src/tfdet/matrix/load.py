@@ -15,8 +15,9 @@ from tfdet.base.errors import DataError, unknown
 from tfdet.matrix import ops
 from tfdet.matrix.check import dangling, disagreeing, includes, line_of, miscalled, strangers
 from tfdet.matrix.devices import Devices, Kind
+from tfdet.matrix.fields import Model
 from tfdet.matrix.keys import Keys, PublicKey
-from tfdet.matrix.models import NONE, Environment, Framework, Model, Solution, Source
+from tfdet.matrix.models import NONE, Environment, Framework, Solution, Source
 
 M = TypeVar("M", bound=Model)
 T = TypeVar("T")

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from tfdet.matrix import ranges
 from tfdet.matrix.called import Calls, Form, Naming, forms, only_name
+from tfdet.matrix.fields import Device, Model, Pattern, Range, Text, Version
 
 UNKNOWN = "unknown"
 NONE = "none"  # the control
-
-Text = Annotated[str, Field(min_length=1)]
-Range = Annotated[str, AfterValidator(ranges.check)]
-Version = Annotated[Text, AfterValidator(ranges.check_version)]
-Device = Literal["cpu", "gpu"]
 
 
 def _driver(text: str) -> str:
@@ -24,22 +19,6 @@ def _driver(text: str) -> str:
     if text != UNKNOWN and ranges.leading_version(text) is None:
         raise ValueError(f"{text!r} begins with no number; what nobody could cite is the word {UNKNOWN!r}")
     return text
-
-
-def _pattern(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise ValueError(f"{text!r} is no regular expression: {error}") from error
-    return text
-
-
-Pattern = Annotated[Text, AfterValidator(_pattern)]
-
-
-class Model(BaseModel):
-    # What a command does not read costs it nothing: a model is built when it is first used.
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 class Column(Model):
@@ -63,15 +42,18 @@ class Framework(Model):
     columns: list[Column] = Field(default=[], description="of the GPU tables")
     page: Text | None = Field(default=None, description="the page under docs on which its ops' own lists stand")
     library: Text | None = Field(
-        default=None, description="the folder of tfdeterminism that switches it on, and is told what stays; absent: itself, or none"
+        default=None,
+        description="the folder of tfdeterminism that switches it on, and is told what stays; absent: itself, or none",
     )
     recipe: list[Text] = Field(default=[], description="solutions whose lines, one after another, are the recipe")
-    naming: Naming | None = Field(default=None, description="how its programs call it; absent: of programs nothing is told")
+    naming: Naming | None = Field(
+        default=None, description="how its programs call it; absent: of programs nothing is told"
+    )
     cite: list[Text] = Field(min_length=1)
 
 
 # Of what lies in a folder by framework: that folder's name.  Files never say it.
-FrameworkKey = Annotated[str, Field(description="the folder that the file lies in; \"\": any framework")]
+FrameworkKey = Annotated[str, Field(description='the folder that the file lies in; "": any framework')]
 
 
 class Pip(Model):
@@ -90,7 +72,9 @@ class Environment(Model):
 
     framework: FrameworkKey = ""
     line: Literal["stock", "ngc"] = Field(description="whose build")
-    version: Version = Field(description="what claims speak of: the framework's minor (stock), the image's version (ngc)")
+    version: Version = Field(
+        description="what claims speak of: the framework's minor (stock), the image's version (ngc)"
+    )
     framework_version: Text = Field(description="of the framework's package")
     image: Text = Field(description="repository:tag")
     digest: Text
@@ -180,7 +164,8 @@ class Reaches(Note):
     """How the op comes to run these kernels with the arguments of the title; checked by hand."""
 
     ops: dict[str, list[Text]] = Field(
-        min_length=1, description="op types, and the dtypes with which they run them: a build must register one for GPUs"
+        min_length=1,
+        description="op types, and the dtypes with which they run them: a build must register one for GPUs",
     )
 
 
@@ -195,11 +180,14 @@ class SourceAudit(Model):
     own: Pattern | None = Field(
         default=None, description="those of them that the op itself runs, where their file serves other ops too"
     )
-    deterministic: list[Pattern] = Field(default=[], description="families that came beside them and need no such atomics")
+    deterministic: list[Pattern] = Field(
+        default=[], description="families that came beside them and need no such atomics"
+    )
     ops: list[Text] | None = Field(default=None, description="op types whose kernels they are; absent: all of raw_ops")
     messages: Pattern | None = Field(default=None, description="found anywhere in a message by which the ops refuse")
     family: Pattern | None = Field(
-        default=None, description="the family under which builds keep those that hold no atomics, if kernels names variants"
+        default=None,
+        description="the family under which builds keep those that hold no atomics, if kernels names variants",
     )
     blind: str = Field(default="", description="what the audit cannot see of this source")
     reaches: list[Reaches] = Field(default=[], description="absent: whether the op reaches the kernels is not known")
@@ -222,7 +210,9 @@ class SourceAudit(Model):
         return self
 
 
-Group = Literal["gpu-confirmed", "gpu-historic", "gpu-possible", "gpu-later", "gpu-candidate", "not-gpu", "beyond", "op"]
+Group = Literal[
+    "gpu-confirmed", "gpu-historic", "gpu-possible", "gpu-later", "gpu-candidate", "not-gpu", "beyond", "op"
+]
 _GROUPS: Final[tuple[Group, ...]] = get_args(Group)
 
 
@@ -251,20 +241,23 @@ class Source(Model):
     seed_row: str = Field(default="", description="the row or file name in the seed document")
     api: Text
     calls: Calls | None = Field(
-        default=None, description="by which a program reaches it; [] where it shows by none; absent: api is the one name"
+        default=None,
+        description="by which a program reaches it; [] where it shows by none; absent: api is the one name",
     )
     direction: Text
     devices: list[Device] = Field(min_length=1)
     condition: str = ""
-    raw_ops: list[Text] = []
-    kernels: list[Text] = []
+    raw_ops: list[Text] = Field(default=[])
+    kernels: list[Text] = Field(default=[])
     notes: str = ""
     workaround: str = ""
     cite: list[Text] = Field(min_length=1)
     try_solutions: list[Text] = Field(default=[], description="solutions to run beside the general ones")
     audit: SourceAudit | None = None
-    emulation: list[Note] = Field(default=[], description="why the virtual GPU shows what the audit does not, or not what it does")
-    claims: list[Claim] = []
+    emulation: list[Note] = Field(
+        default=[], description="why the virtual GPU shows what the audit does not, or not what it does"
+    )
+    claims: list[Claim] = Field(default=[])
     exclude: list[Rule] = Field(default=[], description="cells that are not run")
     known_failures: list[Rule] = Field(
         default=[], description="cells in which the framework is known to crash: recorded, but no failure of the run"
@@ -301,7 +294,7 @@ Call = Literal[
 class Apply(Model):
     """How the probe applies a solution inside a fresh process."""
 
-    env: dict[str, str] = {}
+    env: dict[str, str] = Field(default={})
     call: Call | None = None
     seed: int | None = None
     threads: int | None = Field(default=None, ge=1)
@@ -318,12 +311,13 @@ class Solution(Model):
     seed: bool = Field(default=False, description="in the key of the seed documents")
     general: bool = Field(default=False, description="tried on every source")
     own: bool = Field(default=False, description="made by this project: documents of others do not know it")
-    devices: list[Device] = ["gpu", "cpu"]
+    devices: list[Device] = Field(default=["gpu", "cpu"])
     available: Where = Where.model_construct(stock=">=0", ngc=">=0")  # unchecked: at import nothing is built
     apply: Apply | None = Field(default=None, description="absent: nothing to run")
     not_run: str = Field(default="", description="why it is not run although documents name it")
     switch: list[Calls] = Field(
-        default=[], description="steps that switch it on in a program, beside its variables: of each one call or setting"
+        default=[],
+        description="steps that switch it on in a program, beside its variables: of each one call or setting",
     )
     includes: list[Text] = Field(default=[], description="solutions whose effect this one has too")
     recipe: list[Text] = Field(default=[], description="lines of Python for a user's program")

@@ -19,7 +19,8 @@ from tfdet.base.errors import DataError
 from tfdet.matrix import alerts, confirmed
 from tfdet.matrix.called import Argument, Calls, Form, Prefix, Value
 from tfdet.matrix.called import Name as CallName
-from tfdet.matrix.models import Claim, Device, Environment, Model, Source, SourceAudit, Text
+from tfdet.matrix.fields import Device, Model, Text
+from tfdet.matrix.models import Claim, Environment, Source, SourceAudit
 
 
 class Op(Model):
@@ -30,7 +31,9 @@ class Op(Model):
     variant: str = Field(description="which of the entries of that name")
     samples: int = Field(ge=0, description="that the suite takes of it on a processor; 0: there are none")
     dtype: Text
-    dtypes: list[Text] = Field(default_factory=list, description="beside it, those that the suite runs it in; none: nobody asked")
+    dtypes: list[Text] = Field(
+        default_factory=list, description="beside it, those that the suite runs it in; none: nobody asked"
+    )
     backward: bool = Field(description="has it a gradient?")
     tolerance: float = Field(ge=0, description="by how much the framework's own gradient tests let two runs differ")
     reached: list[Text] = Field(description="ops of the dispatcher that its first sample runs; none: it raised")
@@ -81,12 +84,12 @@ class Names(Model):
     """names.toml."""
 
     module: Prefix = Field(description="under which programs call the ops: this, and the op's name")
-    variants: list[Variants] = []
+    variants: list[Variants] = Field(default=[])
     prefix: Text = Field(description="what the source of an op is called: this, and the op's key")
     solution: Text = Field(description="which the lists speak of")
     seeds: Text = Field(description="the solution that is tried on what draws random numbers")
     cite: list[Text] = Field(min_length=1)
-    names: list[Name] = []
+    names: list[Name] = Field(default=[])
 
 
 class Kernels(Model):
@@ -99,7 +102,7 @@ class Kernels(Model):
 class AllKernels(Model):
     """kernels.toml."""
 
-    kernels: list[Kernels] = []
+    kernels: list[Kernels] = Field(default=[])
 
 
 def load_ops(folder: Path, framework: str) -> dict[str, Ops]:
@@ -256,16 +259,21 @@ def faults(folder: Path) -> Iterator[str]:
         yield from (f"{path}/alerts.toml: {fault}" for fault in alerts.faults(folder, meanings, known, keys))
         strange = sorted(load_kernels(folder, path.name).keys() - keys)
         yield from (f"{path}/kernels.toml: no op {key}" for key in strange)
-        yield from (f"{path}/names.toml: {name.api}: no op {key}" for name in names.names for key in name.ops if key not in keys)
+        yield from (
+            f"{path}/names.toml: {name.api}: no op {key}" for name in names.names for key in name.ops if key not in keys
+        )
         for environment, ops in known.items():
             for entry in ops.documented:
                 if not _named(names, entry):
-                    yield f"{path}/names.toml: {environment}'s documentation speaks of {entry.api} {entry.modes}, and no [[names]] does"
+                    spoken = f"{environment}'s documentation speaks of {entry.api} {entry.modes}"
+                    yield f"{path}/names.toml: {spoken}, and no [[names]] does"
 
 
 def dump(content: dict[str, object]) -> str:
     """The file's text: an op a line, so that a change is seen in a diff."""
-    rows = {name: ",\n".join(json.dumps(row, sort_keys=True) for row in content[name]) for name in ("documented", "ops")}  # type: ignore[attr-defined]
+    rows = {name: ",\n".join(json.dumps(row, sort_keys=True) for row in content[name])  # type: ignore[attr-defined]
+            for name in ("documented", "ops")}  # fmt: skip
     lines = ",\n".join(f"{json.dumps(key)}: {number}" for key, number in sorted(content["lines"].items()))  # type: ignore[attr-defined]
     head = ", ".join(f'"{name}": {json.dumps(content[name])}' for name in ("framework_version", "commit"))
-    return f'{{{head},\n"documented": [\n{rows["documented"]}\n],\n"ops": [\n{rows["ops"]}\n],\n"lines": {{\n{lines}\n}}}}\n'
+    lists = f'"documented": [\n{rows["documented"]}\n],\n"ops": [\n{rows["ops"]}\n]'
+    return f'{{{head},\n{lists},\n"lines": {{\n{lines}\n}}}}\n'

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from tfdet.base.files import write_whole
+from tfdet.matrix.fields import Device
 from tfdet.matrix.load import Matrix
-from tfdet.matrix.models import NONE, Claim, Device, Environment, Rule, Source
+from tfdet.matrix.models import NONE, Claim, Environment, Rule, Source
 from tfdet_probe.core.plan import SCHEMA
+
 
 @dataclass(frozen=True)
 class Cell:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache
 
 
 def check(text: str) -> str:
@@ -24,7 +24,7 @@ def check_version(text: str) -> str:
     return text
 
 
-@lru_cache(maxsize=None)
+@cache
 def contains(text: str | None, version: str | None) -> bool:
     """Does the range hold this version?  No range holds none; an unknown version is in no range."""
     from packaging.specifiers import SpecifierSet
@@ -32,7 +32,7 @@ def contains(text: str | None, version: str | None) -> bool:
     return text is not None and version is not None and version in SpecifierSet(text)
 
 
-@lru_cache(maxsize=None)
+@cache
 def leading_version(text: str) -> str | None:
     """The version that a fact begins with ("2.15.0 (public README)"), None if it begins with none."""
     found = re.match(r"\d+(\.\d+)*", text)

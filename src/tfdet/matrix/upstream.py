@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 
 from tfdet.base.errors import DataError
 from tfdet.matrix.confirmed import Kind
-from tfdet.matrix.models import Model, Text
+from tfdet.matrix.fields import Model, Text
 
 
 class Finding(Model):

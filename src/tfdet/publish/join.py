@@ -12,7 +12,8 @@ from typing import Literal, NamedTuple
 from tfdet.matrix import alerts, confirmed, ops
 from tfdet.matrix.confirmed import Kind
 from tfdet.matrix.devices import CPU, GPU
-from tfdet.matrix.models import NONE, Device
+from tfdet.matrix.fields import Device
+from tfdet.matrix.models import NONE
 from tfdet.publish import audit_tables, refusals, ways
 from tfdet.publish.marks import with_numbers
 from tfdet.verdicts.infer import Cell, CellKey, Verdict

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from tfdet.matrix.alerts import Meaning
 from tfdet.matrix.confirmed import Kind
 from tfdet.matrix.devices import CPU, GPU
-from tfdet.matrix.models import Device
+from tfdet.matrix.fields import Device
 from tfdet.matrix.ops import Entry
 
 _WORDS: dict[Device, str] = {"cpu": "CPU", "gpu": "CUDA"}

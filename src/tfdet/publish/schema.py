@@ -9,8 +9,9 @@ from pathlib import Path
 from tfdet.matrix.alerts import Alerts, Meanings
 from tfdet.matrix.confirmed import Readings
 from tfdet.matrix.devices import Kind
+from tfdet.matrix.fields import Model
 from tfdet.matrix.keys import PublicKey
-from tfdet.matrix.models import Environment, Framework, Model, Solution, Source
+from tfdet.matrix.models import Environment, Framework, Solution, Source
 from tfdet.matrix.ops import AllKernels, Names, Ops
 from tfdet.matrix.upstream import Upstream
 from tfdet.store.audits import StoredAudit

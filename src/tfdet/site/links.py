@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from tfdet.matrix.models import Model, Text
+from tfdet.matrix.fields import Model, Text
 
 
 class Link(Model):

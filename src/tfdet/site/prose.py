@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 from pydantic import Field
 
-from tfdet.matrix.models import Model, Text
+from tfdet.matrix.fields import Model, Text
 from tfdet.site import links
 from tfdet.site.addresses import address
 from tfdet.site.facts import Facts, cell_data

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 from tfdet.base.errors import DataError
 from tfdet.base.files import write_whole
 from tfdet.base.paths import Project
-from tfdet.matrix.models import Model, Text
+from tfdet.matrix.fields import Model, Text
 
 SCHEMA: Final = 1
 _WIDTH = 160  # characters up to which a value stays on one line

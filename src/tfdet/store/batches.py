@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 from tfdet.base.errors import DataError
 from tfdet.base.files import write_whole
 from tfdet.base.paths import Project
-from tfdet.matrix.models import Model, Text
+from tfdet.matrix.fields import Model, Text
 from tfdet_probe.core import batches as probe
 
 AGAIN = "scripts/batches ENV"

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 from tfdet.base.errors import DataError
 from tfdet.base.files import write_whole
 from tfdet.base.paths import Project
-from tfdet.matrix.models import Model, Text
+from tfdet.matrix.fields import Model, Text
 from tfdeterminism.patches import PATCHES
 
 AGAIN = "python benchmarks/patches.py ENV --write"

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 from pydantic import Field, ValidationError
 
+from tfdet.matrix.fields import Model
 from tfdet.matrix.keys import Keys, PublicKey, key_id, raw
-from tfdet.matrix.models import Model
 from tfdet.store.strict_json import strict_json
 
 if TYPE_CHECKING:

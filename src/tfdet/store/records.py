@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from tfdet.base.errors import DataError
-from tfdet.matrix.models import Model
+from tfdet.matrix.fields import Model
 from tfdet.store import migrate
 from tfdet.store.rules import Facts, contradictions, is_possible, is_time
 from tfdet.store.strict_json import strict_json

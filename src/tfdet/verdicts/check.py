@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tfdet.matrix.called import forms
+from tfdet.matrix.fields import Device
 from tfdet.matrix.load import Matrix
-from tfdet.matrix.models import NONE, Device, Environment, Framework, Source
+from tfdet.matrix.models import NONE, Environment, Framework, Source
 from tfdet.matrix.ranges import leading_version
 from tfdet.verdicts.called import Index, Reach, calls_of
 from tfdet.verdicts.findings import families

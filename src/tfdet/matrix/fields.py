@@ -1,0 +1,31 @@
+"""What fields under matrix/ are made of, and the strict model that all of them share."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from tfdet.matrix import ranges
+
+Text = Annotated[str, Field(min_length=1)]
+Range = Annotated[str, AfterValidator(ranges.check)]
+Version = Annotated[Text, AfterValidator(ranges.check_version)]
+Device = Literal["cpu", "gpu"]
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{text!r} is no regular expression: {error}") from error
+    return text
+
+
+Pattern = Annotated[Text, AfterValidator(_pattern)]
+
+
+class Model(BaseModel):
+    # What a command does not read costs it nothing: a model is built when it is first used.
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
