@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from copies import ROOT, copied, few_environments
+from filelock import FileLock
 
 from tfdet.base.errors import RunFailed
 from tfdet.base.paths import Project
@@ -61,9 +63,27 @@ def copy(few: Path, tmp_path: Path) -> Project:
 
 
 @pytest.fixture(scope="session")
-def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], object]], Path]:
+    """made_once(name, make): a folder that `make` fills once for all processes of a session, and nobody writes into."""
+    mine = tmp_path_factory.getbasetemp()
+    shared = mine.parent if "PYTEST_XDIST_WORKER" in os.environ else mine
+
+    def folder(name: str, make: Callable[[Path], object]) -> Path:
+        path = shared / f"once-{name}"
+        with FileLock(f"{path}.lock"):
+            if not path.with_suffix(".made").exists():
+                shutil.rmtree(path, ignore_errors=True)
+                make(path)
+                path.with_suffix(".made").touch()
+        return path
+
+    return folder
+
+
+@pytest.fixture(scope="session")
+def few(made_once: Callable[..., Path]) -> Path:
     """What `copy` copies: `tfdet status` takes a quarter of the time there."""
-    return few_environments(tmp_path_factory.mktemp("few") / "project").root
+    return made_once("few", few_environments)
 
 
 @pytest.fixture

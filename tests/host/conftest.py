@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,11 +91,11 @@ def tables(checkout: Project, audits: dict[str, Audited]) -> Tables:
 
 
 @pytest.fixture(scope="session")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    return small_project(tmp_path_factory.mktemp("small"))
+def small(made_once: Callable[..., Path]) -> Project:
+    return Project(made_once("small", small_project))
 
 
 @pytest.fixture(scope="session")
-def site(small: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(small: Project, made_once: Callable[..., Path]) -> Path:
     """The folder of the small project's site."""
-    return build(small, tmp_path_factory.mktemp("built") / "site").folder
+    return made_once("site", partial(build, small))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from pytest_sessions import ARGUMENTS, run
 
 MODULE = """
@@ -54,24 +53,33 @@ def summary(said: str) -> str:
     return re.sub(r" in [\d.]+s.*", "", said.strip().splitlines()[-1]).strip("= ")
 
 
-@pytest.mark.parametrize("where", [ABOVE, BELOW], ids=["above", "below"])
-@pytest.mark.parametrize(
-    ("mark", "body", "told"),
-    [
-        ("@pytest.mark.skip(reason='slow')", "steady", "1 passed, 1 skipped"),
-        ("@pytest.mark.skipif('np and config.getoption(\"--tfdet\")', reason='why')", "steady", "1 passed, 1 skipped"),
-        ("@pytest.mark.skipif(False, reason='why')", "drifting", "1 failed, 1 passed"),
-        ("@pytest.mark.xfail", "drifting", "1 passed, 1 xfailed"),
-        ("@pytest.mark.xfail(strict=True)", "steady", "1 failed, 1 passed"),
-        ("@pytest.mark.xfail(run=False)", "steady", "1 passed, 1 xfailed"),
-        ("@pytest.mark.parametrize('n', [1, 2])", "steady", "1 failed, 1 passed"),
-    ],
-)
-def test_marks_are_heeded_above_and_below(tmp_path: Path, where: str, mark: str, body: str, told: str) -> None:
-    done = run(written(tmp_path, where.format(mark=mark, body=body)), *ARGUMENTS)
-    assert summary(done.stdout) == told, done.stdout + done.stderr
-    if "parametrize" in mark:
-        assert "test_mine: give the values to @case" in done.stdout
+MARKS = [
+    ("@pytest.mark.skip(reason='slow')", "steady", "SKIPPED"),
+    ("@pytest.mark.skipif('np and config.getoption(\"--tfdet\")', reason='why')", "steady", "SKIPPED"),
+    ("@pytest.mark.skipif(False, reason='why')", "drifting", "FAILED"),
+    ("@pytest.mark.xfail", "drifting", "XFAIL"),
+    ("@pytest.mark.xfail(strict=True)", "steady", "FAILED"),
+    ("@pytest.mark.xfail(run=False)", "steady", "XFAIL"),
+    ("@pytest.mark.parametrize('n', [1, 2])", "steady", "FAILED"),
+]
+
+
+def test_marks_are_heeded_above_and_below(tmp_path: Path) -> None:
+    text, wanted = "", {"test_other": "PASSED"}
+    for number, (mark, body, told) in enumerate(MARKS):
+        for where, form in (("above", ABOVE), ("below", BELOW)):
+            name = f"{where}_{number}"
+            text += form.format(mark=mark, body=body).replace("mine", name) + "\n\n"
+            wanted[f"test_{name}"] = told
+    done = run(written(tmp_path, text), *ARGUMENTS, "-v")
+    assert outcomes(done.stdout) == wanted, done.stdout + done.stderr
+    for name in ("above_6", "below_6"):
+        assert f"test_{name}: give the values to @case" in done.stdout
+
+
+def outcomes(said: str) -> dict[str, str]:
+    """Of `pytest -v`, by the function's name."""
+    return dict(re.findall(r"^test_mine\.py::(?:\w+::)?(\w+)(?:\[none\])? ([A-Z]+)", said, re.MULTILINE))
 
 
 def test_what_is_skipped_or_not_chosen_is_not_run(tmp_path: Path) -> None:
@@ -94,7 +102,7 @@ class TestMine:
         return steady(make)
 """,
     "write @case above all other decorators": ABOVE.format(mark="@wrapping", body="steady"),
-    'write @case("mine", ...) before its def in the module itself': BELOW.format(mark="", body="steady").replace(
+    'write @case("mine2", ...) before its def in the module itself': BELOW.format(mark="", body="steady").replace(
         '@case("mine"', '@case(source="mine"'
     ),
     "no values for n": ABOVE.format(mark="", body="steady").replace('"]', '"], n=[]'),
@@ -104,14 +112,16 @@ class TestMine:
 }
 
 
-@pytest.mark.parametrize(("told", "text"), REFUSED.items(), ids=range(len(REFUSED)))
-def test_what_cannot_be_run_is_refused_alone(tmp_path: Path, told: str, text: str) -> None:
+def test_what_cannot_be_run_is_refused_alone(tmp_path: Path) -> None:
+    texts = [text.replace("mine", f"mine{number}") for number, text in enumerate(REFUSED.values())]
     good = BELOW.format(mark="@wrapping", body="steady").replace("mine", "good")
-    folder = written(tmp_path, text + good)
+    folder = written(tmp_path, "\n\n".join([*texts, good]))
     assert summary(run(folder).stdout) == "1 passed"
-    done = run(folder, *ARGUMENTS)
-    assert summary(done.stdout) == "1 failed, 2 passed", done.stdout
-    assert told in done.stdout
+    done = run(folder, *ARGUMENTS, "-v")
+    bad = {f"test_mine{number}": "FAILED" for number in range(len(texts))}
+    assert outcomes(done.stdout) == {**bad, "test_good": "PASSED", "test_other": "PASSED"}, done.stdout
+    for told in REFUSED:
+        assert told in done.stdout
 
 
 def test_a_method_in_a_class_of_unittest_is_told(tmp_path: Path) -> None:

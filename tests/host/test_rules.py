@@ -221,6 +221,7 @@ def reaches(record: Record) -> Seen:
     return replace(seen(record), machine="", seconds=None, differed=0)
 
 
+@pytest.mark.no_cover  # thousands of records, and nothing that other tests do not reach
 def test_every_mutant_is_refused_or_harmless(checkout: Project) -> None:
     """One that is taken says what the record said, or nothing at all.
 
