@@ -99,7 +99,7 @@ def holds(call: Call, argument: Argument, naming: Naming | None = None) -> bool 
 def _given(call: Call, argument: Argument) -> Told | None:
     if argument.argument in call.keywords or argument.at is None:
         return call.keywords.get(argument.argument)
-    at = argument.at - call.name.startswith(UNKNOWN)
+    at = argument.at - call.is_method
     return call.places[at] if 0 <= at < len(call.places) else None
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tfdet.base.errors import DataError
 from tfdet.verdicts import notebooks
-from tfdet.verdicts.trees import Call, Names, Unit, calls, environment, in_order, settings
+from tfdet.verdicts.trees import Call, Names, Unit, calls, environment, settings
 
 __all__ = ["Call", "Program", "read"]
 
@@ -36,12 +36,12 @@ def read(paths: list[Path]) -> Program:
     environ: dict[str, str] = {}
     for path in paths:
         units = list(_units(path))
-        names = Names(node for unit in units for node in in_order(unit.tree))
+        names = Names(node for unit in units for node in unit.nodes)
         imports |= set(names.imported.values())
         for unit in units:
             found = list(calls(unit, names))
-            methods += [call for call in found if call.name.startswith("?")]
-            named = [call for call in found if not call.name.startswith("?")]
+            methods += [call for call in found if call.is_method]
+            named = [call for call in found if not call.is_method]
             events += sorted([*named, *settings(unit, names)], key=lambda call: call.line)
             environ |= dict(environment(unit))
     return Program(frozenset(imports), tuple(events), tuple(methods), environ)

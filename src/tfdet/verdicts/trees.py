@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 UNKNOWN = "?"
 BUILTIN = "builtins"
@@ -43,6 +44,10 @@ class Call:
     roots: frozenset[str] = frozenset()
 
     @property
+    def is_method(self) -> bool:
+        return self.name.startswith(UNKNOWN)
+
+    @property
     def where(self) -> str:
         return f"{self.file}:cell {self.cell}:{self.line}" if self.cell else f"{self.file}:{self.line}"
 
@@ -55,11 +60,11 @@ class Unit:
     file: str
     cell: int = 0
 
-
-def in_order(tree: ast.AST) -> list[ast.AST]:
-    """As one reads it: a later setting is the one that stays."""
-    placed = (node for node in ast.walk(tree) if hasattr(node, "lineno"))
-    return sorted(placed, key=lambda node: (node.lineno, node.col_offset))  # type: ignore[attr-defined]
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """As one reads it: a later setting is the one that stays."""
+        placed = (node for node in ast.walk(self.tree) if hasattr(node, "lineno"))
+        return sorted(placed, key=lambda node: (node.lineno, node.col_offset))  # type: ignore[attr-defined]
 
 
 def dotted(node: ast.AST) -> str:
@@ -164,7 +169,7 @@ def _targets(node: ast.AST) -> list[ast.expr]:
 
 
 def calls(unit: Unit, names: Names) -> Iterator[Call]:
-    for node in in_order(unit.tree):
+    for node in unit.nodes:
         if isinstance(node, ast.Call):
             if full := names.full(node.func):
                 yield _call(full, node, unit, names)
@@ -187,7 +192,7 @@ def _call(name: str, node: ast.Call, unit: Unit, names: Names, roots: frozenset[
 
 def settings(unit: Unit, names: Names) -> Iterator[Call]:
     """package.name = value, as a call with the value."""
-    for node in in_order(unit.tree):
+    for node in unit.nodes:
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 if isinstance(target, ast.Attribute) and (full := names.full(target)):
@@ -210,7 +215,7 @@ def _told(node: ast.AST, names: Names) -> Told:
 
 def environment(unit: Unit) -> Iterator[tuple[str, str]]:
     """os.environ["NAME"] = "VALUE", and setdefault."""
-    for node in in_order(unit.tree):
+    for node in unit.nodes:
         pairs: list[tuple[ast.AST, ast.AST]] = []
         if isinstance(node, ast.Assign):
             pairs = [(one.slice, node.value) for one in node.targets if _of_environ(one)]  # type: ignore[attr-defined]
