@@ -88,10 +88,12 @@ def _tell_idle(matrix: Matrix, records: Iterable[Record], vouches: Iterable[Vouc
 
 def _tell_other_locks(vouches: Iterable[Vouch]) -> None:
     """A lock may be renewed after the records were made: whoever takes them looks whether it once was so."""
+    from tfdet.store.signatures import OTHER_LOCK
+
     for vouch in vouches:
         if vouch.other_lock:
-            console.note(f"{vouch.name} signed {vouch.batch.environment} on {vouch.batch.device} as "
-                         "made of another lock than this repository's (docs/trust.md)")  # fmt: skip
+            whose = f"{vouch.name} signed {vouch.batch.environment} on {vouch.batch.device}"
+            console.note(f"{whose} as {OTHER_LOCK} (docs/trust.md)")
 
 
 def sign(

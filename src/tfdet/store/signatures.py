@@ -21,7 +21,7 @@ from tfdet.store.records import Record
 
 SUFFIX: Final = ".intoto.jsonl"  # spec/v1/bundle.md of in-toto
 UNSIGNED: Final = ""
-OTHER_LOCK: Final = ", made of another lock than this repository's"
+OTHER_LOCK: Final = "made of another lock than this repository's"
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Standing:
         if checksum not in self._by_checksum:
             return "unsigned"
         if believed := self._believed(checksum, started):
-            return f"signed by {believed.key.signer}{OTHER_LOCK if believed.other_lock else ''}"
+            return f"signed by {believed.key.signer}{f', {OTHER_LOCK}' if believed.other_lock else ''}"
         vouch = self._by_checksum[checksum][0]
         return f"set aside: {vouch.name} is {vouch.refused or f'not believed of records of {started[:10]}'}"
 
