@@ -26,7 +26,7 @@ from tfdet.base.errors import DataError, Exit, UsageError
 from tfdet.base.files import write_whole
 from tfdet.base.paths import Project
 from tfdet.fleet.tasks import How, Task
-from tfdet.matrix.fields import Model, Text
+from tfdet.matrix.fields import Model, Text, reason
 
 PLAN = "fleet.json"
 _ATTEMPT: Final = re.compile(r"([0-9]{1,9})-[^.]+\.json")
@@ -222,5 +222,4 @@ def _read(path: Path, shape: TypeAdapter[T]) -> T:
     try:
         return shape.validate_json(path.read_bytes())
     except ValidationError as error:
-        fault = error.errors()[0]
-        raise DataError(f"{path}: {'.'.join(map(str, fault['loc'])) or 'file'}: {fault['msg']}", _AWAY) from error
+        raise DataError(f"{path}: {reason(error.errors()[0], 'file')}", _AWAY) from error

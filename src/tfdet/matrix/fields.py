@@ -6,6 +6,7 @@ import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import ErrorDetails
 
 from tfdet.matrix import ranges
 
@@ -29,3 +30,8 @@ Pattern = Annotated[Text, AfterValidator(_pattern)]
 class Model(BaseModel):
     # What a command does not read costs it nothing: a model is built when it is first used.
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
+
+
+def reason(fault: ErrorDetails, whole: str = "") -> str:
+    """One fault of content that a model refuses: where, and why.  whole: what it is called where all of it is wrong."""
+    return f"{'.'.join(map(str, fault['loc'])) or whole}: {fault['msg']}"

@@ -15,7 +15,7 @@ from tfdet.base.errors import DataError, unknown
 from tfdet.matrix import ops
 from tfdet.matrix.check import dangling, disagreeing, includes, line_of, miscalled, strangers
 from tfdet.matrix.devices import Devices, Kind
-from tfdet.matrix.fields import Model
+from tfdet.matrix.fields import Model, reason
 from tfdet.matrix.keys import Keys, PublicKey
 from tfdet.matrix.models import NONE, Environment, Framework, Solution, Source
 
@@ -169,10 +169,7 @@ def load_file(path: Path, model: type[M], framework: str = "") -> M:
     try:
         return model.model_validate(content | ({"framework": framework} if framework else {}))
     except ValidationError as error:
-        faults = [
-            f"{path}:{line_of(text, fault['loc'])}: {'.'.join(map(str, fault['loc'])) or 'file'}: {fault['msg']}"
-            for fault in error.errors()
-        ]
+        faults = [f"{path}:{line_of(text, fault['loc'])}: {reason(fault, 'file')}" for fault in error.errors()]
         raise DataError("\n".join(faults)) from error
 
 

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 from tfdet.base.errors import DataError
 from tfdet.base.files import write_whole
 from tfdet.base.paths import Project
-from tfdet.matrix.fields import Model, Text
+from tfdet.matrix.fields import Model, Text, reason
 
 SCHEMA: Final = 1
 _WIDTH = 160  # characters up to which a value stays on one line
@@ -126,7 +126,7 @@ def load(path: Path) -> StoredAudit:
     except OSError as error:
         raise DataError(f"{path}: {error.strerror}", f"Make it: tfdet audit {path.stem} --write") from error
     except ValidationError as error:
-        faults = [f"{path}: {'.'.join(map(str, fault['loc'])) or 'file'}: {fault['msg']}" for fault in error.errors()]
+        faults = [f"{path}: {reason(fault, 'file')}" for fault in error.errors()]
         advice = f"An audit is never edited: git checkout {path}, or tfdet audit {path.stem} --write."
         raise DataError("\n".join(faults[:20]), advice) from error
 

@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 from tfdet.base.errors import DataError
 from tfdet.base.files import write_whole
 from tfdet.base.paths import Project
-from tfdet.matrix.fields import Model, Text
+from tfdet.matrix.fields import Model, Text, reason
 from tfdet_probe.core import batches as probe
 
 AGAIN = "scripts/batches ENV"
@@ -103,9 +103,8 @@ def load(path: Path) -> list[Batch]:
         try:
             found.append(Batch.model_validate_json(line))
         except ValidationError as error:
-            fault = error.errors()[0]
-            reason = f"{'.'.join(map(str, fault['loc'])) or 'line'}: {fault['msg']}"
-            raise DataError(f"{path}:{number}: {reason}", f"Measure again: {AGAIN}") from error
+            why = reason(error.errors()[0], "line")
+            raise DataError(f"{path}:{number}: {why}", f"Measure again: {AGAIN}") from error
     return found
 
 

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 from tfdet.base.errors import DataError
 from tfdet.base.files import write_whole
 from tfdet.base.paths import Project
-from tfdet.matrix.fields import Model, Text
+from tfdet.matrix.fields import Model, Text, reason
 from tfdeterminism.patches import PATCHES
 
 AGAIN = "python benchmarks/patches.py ENV --write"
@@ -58,9 +58,8 @@ def load(path: Path) -> list[Cost]:
         try:
             costs.append(Cost.model_validate_json(line))
         except ValidationError as error:
-            fault = error.errors()[0]
-            reason = f"{'.'.join(map(str, fault['loc'])) or 'line'}: {fault['msg']}"
-            raise DataError(f"{path}:{number}: {reason}", f"Measure again: {AGAIN}") from error
+            why = reason(error.errors()[0], "line")
+            raise DataError(f"{path}:{number}: {why}", f"Measure again: {AGAIN}") from error
     return costs
 
 

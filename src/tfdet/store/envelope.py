@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from tfdet.matrix.fields import Model
+from tfdet.matrix.fields import Model, reason
 from tfdet.matrix.keys import Keys, PublicKey, key_id, raw
 from tfdet.store.strict_json import strict_json
 
@@ -70,8 +70,7 @@ def parse(line: str | bytes) -> Envelope:
     try:
         return Envelope.model_validate(strict_json(line))
     except ValidationError as error:
-        fault = error.errors()[0]
-        raise ValueError(f"no envelope: {'.'.join(map(str, fault['loc'])) or 'line'}: {fault['msg']}") from None
+        raise ValueError(f"no envelope: {reason(error.errors()[0], 'line')}") from None
     except ValueError as error:
         raise ValueError(f"no envelope: {error}") from None
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tfdet.base.errors import RunFailed, UsageError
+from tfdet.matrix.fields import reason
 from tfdet.matrix.keys import Keys, PublicKey, Workflow
 from tfdet.store.envelope import PAYLOAD_TYPE
 
@@ -82,8 +83,7 @@ def unverified(line: str) -> tuple[str, bytes]:
         (identity,) = names.get_values_for_type(x509.UniformResourceIdentifier)
         return identity, base64.b64decode(bundle.envelope.payload, validate=True)
     except ValidationError as error:
-        fault = error.errors()[0]
-        raise ValueError(f"no bundle of sigstore: {'.'.join(map(str, fault['loc']))}: {fault['msg']}") from None
+        raise ValueError(f"no bundle of sigstore: {reason(error.errors()[0])}") from None
     except (ValueError, x509.ExtensionNotFound) as error:
         raise ValueError(f"no bundle of sigstore that a workflow signed: {error}") from None
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from tfdet.base.errors import DataError
-from tfdet.matrix.fields import Model
+from tfdet.matrix.fields import Model, reason
 from tfdet.store import migrate
 from tfdet.store.rules import Facts, contradictions, is_possible, is_time
 from tfdet.store.strict_json import strict_json
@@ -239,7 +239,7 @@ def parse(line: bytes) -> Record:
     try:
         record = Record.model_validate(migrate.current(content))
     except ValidationError as error:
-        faults += [f"{'.'.join(map(str, fault['loc'])) or 'record'}: {fault['msg']}" for fault in error.errors()]
+        faults += [reason(fault, "record") for fault in error.errors()]
     except ValueError as error:
         faults.append(str(error))
     if faults:

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tfdet.base.paths import Project
 from tfdet.matrix.devices import CPU, is_model
+from tfdet.matrix.fields import reason
 from tfdet.store.records import Digest, Key, Record
 from tfdet.store.strict_json import strict_json
 
@@ -77,8 +78,7 @@ def read(body: bytes) -> Statement:
     try:
         statement = Statement.model_validate(strict_json(body))
     except ValidationError as error:
-        fault = error.errors()[0]
-        raise ValueError(f"no statement of records: {'.'.join(map(str, fault['loc']))}: {fault['msg']}") from None
+        raise ValueError(f"no statement of records: {reason(error.errors()[0])}") from None
     except ValueError as error:
         raise ValueError(f"no statement of records: {error}") from None
     _check_subjects(statement)
