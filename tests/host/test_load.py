@@ -185,3 +185,9 @@ def test_a_call_has_the_name_that_documentation_gives_it(copy: Project) -> None:
 def test_a_solution_that_a_call_applies_says_by_which_one(copy: Project) -> None:
     changed(copy.matrix / "solutions" / "tensorflow" / "TDP.toml", 'switch = [["tfdeterminism.patch"]]\n', "")
     assert "switch has to say" in cause(copy)
+
+
+def test_what_is_wrong_with_the_whole_of_a_file_is_told_of_the_file(tmp_path: Path) -> None:
+    told = faults(tmp_path, GOOD.replace('api = "tf.a"', 'api = "tf.a or another"'))
+    assert told == "FILE:1: file: Value error, " + told.partition("Value error, ")[2]
+    assert "calls has to say by which a program reaches it" in told
