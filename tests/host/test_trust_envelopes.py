@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
@@ -24,12 +25,13 @@ DOCKER = {**H100["stack"], "image_digest": f"tfdet@sha256:{'c' * 64}", "engine":
 
 
 class World(NamedTuple):
-    """lab, yard: believed of GPUs; office: of processors; thief: of nothing."""
+    """lab, yard: believed of GPUs; late: was, before the records; office: of processors; thief: of nothing."""
 
     project: Project
     signatures: Signatures
     lab: Signer
     yard: Signer
+    late: Signer
     office: Signer
     thief: Signer
     records: list[Record]
@@ -45,13 +47,14 @@ class World(NamedTuple):
 
 @pytest.fixture(scope="module")
 def world(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> World:
-    lab, yard, office, thief = (Signer(name) for name in ("lab", "yard", "office", "thief"))
+    lab, yard, late, office, thief = (Signer(name) for name in ("lab", "yard", "late", "office", "thief"))
     folder = Project(tmp_path_factory.mktemp("keys"))
     folder.matrix.mkdir()
     files = [office.believed(folder, "cpu"), lab.believed(folder), yard.believed(folder)]
+    files.append(late.believed(folder, rest="until = 2025-12-31", since="2025-01-01"))
     keys = Keys({path.stem: load_file(path, PublicKey) for path in files})
     signatures = Signatures(keys, load_matrix(checkout.matrix).environments, project=checkout)
-    return World(checkout, signatures, lab, yard, office, thief, batch(**H100))
+    return World(checkout, signatures, lab, yard, late, office, thief, batch(**H100))
 
 
 def signed(key: Signer, said: dict[str, Any] | bytes) -> str:
@@ -98,11 +101,20 @@ def test_the_first_signature_that_is_believed_counts_and_no_other(world: World) 
         ((world.lab, world.yard), "lab"),
         ((world.yard, world.lab), "yard"),
         ((world.thief, world.office, world.yard, world.lab), "yard"),
+        ((world.late, world.office, world.lab), "lab"),
     ]:
         found = world.verified(json.dumps(world.envelope(*signers)))
         assert (found.name, len(json.loads(found.line)["signatures"])) == (name, 1)
     with pytest.raises(ValueError, match="the key office is not believed of nvidia-h100"):
         world.verified(json.dumps(world.envelope(world.thief, world.office)))
+    with pytest.raises(ValueError, match="the key late is not believed of records of 2026"):
+        world.verified(json.dumps(world.envelope(world.thief, world.office, world.late)))
+
+
+def test_beside_a_file_too_the_signature_that_is_believed_counts(world: World) -> None:
+    both = json.dumps(world.envelope(world.late, world.yard))
+    standing = replace(world.signatures, more=(both,)).at("nvidia-h100", world.records[0].environment)
+    assert {standing.of(record.checksum, record.started) for record in world.records} == {"yard"}
 
 
 def test_a_hint_decides_nothing(world: World) -> None:

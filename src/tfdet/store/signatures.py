@@ -100,13 +100,14 @@ class Signatures:
         found, faults = [], []
         for where, line in self._lines(device, environment):
             try:
-                vouch = self.opened(line)
-                if where and vouch.place != (device, environment):
-                    raise ValueError(f"of {vouch.batch.environment} on {vouch.batch.device}")
+                vouches = self.opened(line)
+                batch, is_here = vouches[0].batch, vouches[0].place == (device, environment)
+                if where and not is_here:
+                    raise ValueError(f"of {batch.environment} on {batch.device}")
             except ValueError as error:
                 faults += [f"{where}: {error}"] if where else []
                 continue
-            found += [vouch] if vouch.place == (device, environment) else []
+            found += vouches if is_here else []
         return Standing(found, faults)
 
     def _lines(self, device: str, environment: str) -> Iterator[tuple[str, str]]:
@@ -116,8 +117,8 @@ class Signatures:
             yield from ((f"{path}:{number}", line) for number, line in enumerate(lines(path), 1))
         yield from (("", line) for line in self.more)
 
-    def opened(self, line: str) -> Vouch:
-        """By the first of its signatures that is believed, else by the first that verifies.
+    def opened(self, line: str) -> list[Vouch]:
+        """One for each key that did sign it, in the order of its signatures.
 
         ValueError says why nobody can be believed to have said this.
         """
@@ -127,8 +128,7 @@ class Signatures:
         else:
             signers, body = envelope.opened(line, self.keys)
         said = statement.read(body)
-        vouches = [self._vouch(one, said) for one in signers]
-        return next((vouch for vouch in vouches if not vouch.refused), vouches[0])
+        return [self._vouch(one, said) for one in signers]
 
     def _vouch(self, signed: envelope.Signed, said: statement.Statement) -> Vouch:
         name, key, line = signed
@@ -169,10 +169,10 @@ def lines(path: Path) -> list[str]:
 
 def verified(signatures: Signatures, records: Iterable[Record], line: str) -> Vouch:
     """An envelope that came with records; ValueError where it is not believed, or not of these very records."""
-    vouch = signatures.opened(line)
+    by_checksum = {record.checksum: record for record in records}
+    vouch = _most_believed(signatures.opened(line), by_checksum)
     if vouch.refused:
         raise ValueError(f"the key {vouch.name} is {vouch.refused}")
-    by_checksum = {record.checksum: record for record in records}
     missing = sum(checksum not in by_checksum for checksum in vouch.batch.checksums)
     if missing:
         raise ValueError(
@@ -193,6 +193,12 @@ def verified(signatures: Signatures, records: Iterable[Record], line: str) -> Vo
     if outside := next((record for record in batch if not vouch.key.spans(record.started)), None):
         raise ValueError(f"the key {vouch.name} is not believed of records of {outside.started[:10]}")
     return vouch
+
+
+def _most_believed(vouches: Sequence[Vouch], by_checksum: Mapping[str, Record]) -> Vouch:
+    """The first that is believed of them all, else the first that may be believed of some."""
+    started = [by_checksum[checksum].started for checksum in vouches[0].batch.checksums if checksum in by_checksum]
+    return max(vouches, key=lambda vouch: (not vouch.refused, all(map(vouch.key.spans, started))))
 
 
 def _check_stack(signatures: Signatures, vouch: Vouch, batch: Sequence[Record]) -> None:
