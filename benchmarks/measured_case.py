@@ -95,7 +95,7 @@ def forked(measure, *arguments):
 def _graph(case, patch, arrays, repeats):
     """Median seconds and peak MiB of a session's runs (with inputs and outputs); what ran; a sample of results."""
     if patch is not None:
-        patch.install(Replacements())
+        Replacements().install(patch)
     with tf.Graph().as_default() as graph, tf1.Session() as session:
         holders = [tf1.placeholder(array.dtype, array.shape) for array in arrays]
         outputs = [tf.convert_to_tensor(output) for output in _flat(case.call(*holders))]
@@ -153,7 +153,7 @@ def _flat(result):
 def _eager(case, patch):
     """Median seconds of one small eager call."""
     if patch is not None:
-        patch.install(Replacements())
+        Replacements().install(patch)
     tensors = [tf.constant(array) for array in case.inputs(True)]
     times = []
     for _ in range(SMALL_CALLS):

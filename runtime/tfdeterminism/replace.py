@@ -29,8 +29,18 @@ class Replacements(object):
         """Every replaced attribute: (module name, attribute, old, new)."""
         return [(module.__name__, name, old, new) for module, name, old, new in self._places]
 
+    def install(self, patch):
+        """Put the ops of a patch in place, under every name they have.  One look at all modules, which takes long."""
+        before = set(self._new)
+        patch.install(self)
+        functions = [old for number, (old, _) in self._new.items() if number not in before]
+        for holder, attribute, function in _holders(functions, _is_family):
+            new = self._new[id(function)][1]
+            setattr(holder, attribute, new)
+            self._places.append((holder, attribute, function, new))
+
     def replace(self, module, name, compute):
-        """Let `compute` do what the generated function `module.name` did, under every name it has.
+        """Let `compute` do what the generated function `module.name` did: a patch's `install` says this of each op.
 
         compute(**arguments) gets the original's arguments, defaults filled in; NotCovered leaves the call to the
         original, and so does an error about them, whose message is then the original's: it must come before anything
@@ -45,10 +55,6 @@ class Replacements(object):
             functions.append(raw)
         for function in functions:
             self._new[id(function)] = (function, _standing_in(function, compute))
-        for holder, attribute, function in _holders(functions, _is_family):
-            new = self._new[id(function)][1]
-            setattr(holder, attribute, new)
-            self._places.append((holder, attribute, function, new))
 
     def reaches(self, function):
         """Say that a public function is repaired below its own name: references to it need not be replaced."""
@@ -112,9 +118,14 @@ def _holders(functions, belongs):
     """(module, attribute, function) for every module-level reference to one of the functions."""
     wanted = set(id(function) for function in functions)
     return [(module, name, value)
-            for module in _modules() if belongs(module.__name__)
+            for module in _modules() if belongs(module.__name__) and _holds(module, wanted)
             for name, value in list(_contents(module).items())
             if id(value) in wanted and inspect.isfunction(value)]
+
+
+def _holds(module, wanted):
+    """Whether an attribute has one of these ids.  Hardly any module does, and it is asked of 100,000 attributes."""
+    return not wanted.isdisjoint(map(id, _contents(module).values()))
 
 
 def _modules():
@@ -126,7 +137,7 @@ def _modules():
             seen.add(id(module))
             yield module
             inner = _contents(module)
-            module = next((inner[key] for key in _WRAPPED if key in inner), None)
+            module = inner.get(_WRAPPED[0]) or inner.get(_WRAPPED[1])
 
 
 def _contents(module):
@@ -135,7 +146,7 @@ def _contents(module):
 
 
 def _is_family(name):
-    return name.split(".")[0].startswith(_FAMILY)
+    return name.startswith(_FAMILY)
 
 
 def _is_theirs(name):

@@ -144,7 +144,7 @@ def _install(patches, build, report):
             continue
         replacements = Replacements()
         try:
-            patch_.install(replacements)
+            replacements.install(patch_)
         except Exception as error:
             replacements.restore()
             if not build.doubts:

@@ -84,5 +84,5 @@ def tfdet(project: Project, *arguments: str | Path, **environ: str) -> subproces
         cwd=project.root,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,18 +71,21 @@ def measure(project: Project) -> None:
         assert done.returncode == 0, done.stderr
 
 
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    made = small_project(tmp_path_factory.mktemp("carded"))
+def with_a_card(root: Path) -> None:
+    made = small_project(root)
     for name in (f"environments/torch/{KEY}.toml", f"ops/torch/{KEY}.json"):
         shutil.copy(ROOT / "matrix" / name, made.matrix / name)
     measure(made)
-    return made
 
 
 @pytest.fixture(scope="module")
-def site(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(project, tmp_path_factory.mktemp("built") / "site").folder
+def project(made_once: Callable[..., Path]) -> Project:
+    return Project(made_once("carded", with_a_card))
+
+
+@pytest.fixture(scope="module")
+def site(project: Project, made_once: Callable[..., Path]) -> Path:
+    return made_once("site-of-a-card", partial(build, project))
 
 
 def data(page: Path) -> dict[str, Any]:
@@ -118,14 +123,11 @@ def test_a_list_of_calls_that_raise_is_contradicted_by_a_difference_alone(projec
     assert [text.split()[0] for text in told] == ["torch-index-add"]
 
 
-def test_without_its_signature_a_card_has_no_column(project: Project) -> None:
-    (path,) = project.matrix.glob("keys/lab.toml")
-    text = path.read_text("utf-8")
-    try:
-        path.unlink()
-        (join,) = (join for join in joins(project.matrix, load_status(project), "torch") if join.environment == KEY)
-    finally:
-        path.write_text(text, "utf-8")
+def test_without_its_signature_a_card_has_no_column(project: Project, tmp_path: Path) -> None:
+    copy = Project(shutil.copytree(project.root, tmp_path / "copy", symlinks=True))
+    (path,) = copy.matrix.glob("keys/lab.toml")
+    path.unlink()
+    (join,) = (join for join in joins(copy.matrix, load_status(copy), "torch") if join.environment == KEY)
     assert {place.device for place in join.places} == {CPU}
     assert list(join.coverage) == [CPU]
 

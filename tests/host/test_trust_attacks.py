@@ -174,6 +174,7 @@ def is_genuine(world: World, attack: Attack) -> bool:
     return same and attack.records == world.genuine
 
 
+@pytest.mark.no_cover  # thousands of envelopes, and nothing that other tests do not reach
 def test_ten_thousand_attacks_and_none_is_believed(world: World) -> None:
     told: Counter[str] = Counter()
     for attack in attacks(world):
@@ -186,6 +187,7 @@ def test_ten_thousand_attacks_and_none_is_believed(world: World) -> None:
     assert len(told) == len(MAKERS) and sum(told.values()) > ATTACKS * 0.98
 
 
+@pytest.mark.no_cover  # as many
 def test_none_is_believed_either_that_was_put_into_the_store_by_hand(world: World) -> None:
     """There nobody has compared the envelope with its batch: each record is believed, or not, by its checksum."""
     signed = {one.checksum for one in world.genuine}

@@ -144,7 +144,7 @@ def main():
     wanted = results()
     for patch in PATCHES.values():
         if patch.applies(VERSION):
-            patch.install(Replacements())
+            Replacements().install(patch)
     got, faults, compared = results(), [], 0
     for key, old in wanted.items():
         if isinstance(old, str) or unconverted(key):

@@ -144,7 +144,7 @@ def keys_for(rows):
 def check(patch, call, rows, ids):
     """(faults, whether the control differed)."""
     session = Replacements()
-    PATCHES[patch].install(session)
+    session.install(PATCHES[patch])
     try:
         with tf.Graph().as_default(), tf1.Session() as run:
             holders = [tf1.placeholder(rows.dtype, rows.shape), tf1.placeholder("int32", ids.shape)]

@@ -6,10 +6,10 @@ Each case calls a public function, with the original op and with the patched one
 partly known and unknown shapes; outputs, gradients and gradients of gradients have to agree within rounding.
 """
 
+import collections
 import json
 import os
 import sys
-import time
 import traceback
 import warnings
 
@@ -43,28 +43,26 @@ class Case:
         self.name, self.patch, self.build, self.inputs = name, patch, build, inputs
         self.wrt, self.second, self.terms, self.expected = list(wrt), second, terms, expected
         self.modes, self.eps = list(modes), eps
-        self.compared = 0  # modes in which the original gets through
 
-    def run(self):
-        faults = []
+    def originals(self):
+        """({mode: what the original op gives there}, faults)."""
+        found = {}
         for mode in self.modes:
             try:
-                wanted = self.results(mode)
-                self.compared += 1
-            except Exception as error:
-                if mode in ("rank", "dims") or VERSION < (1, 14):
-                    continue  # the original does not take it either; 1.13 lacks some ops whole
-                return ["%s: the original fails: %s: %s" % (mode, type(error).__name__, error)]
-            replaced = Replacements()
-            PATCHES[self.patch].install(replaced)
+                found[mode] = self.results(mode)
+            except Exception:
+                if mode not in ("rank", "dims") and VERSION >= (1, 14):  # not taken there; 1.13 lacks some ops whole
+                    return {}, ["%s: the original fails: %s" % (mode, traceback.format_exc()[-1500:])]
+        return found, []
+
+    def faults(self, originals):
+        """What the patched op, which is in place, does otherwise."""
+        faults = []
+        for mode, wanted in originals.items():
             try:
-                got = self.results(mode)
+                faults += ["%s: %s" % (mode, fault) for fault in self.compare(wanted, self.results(mode))]
             except Exception:
                 faults.append("%s: the patched op fails: %s" % (mode, traceback.format_exc()[-1500:]))
-                continue
-            finally:
-                replaced.restore()
-            faults += ["%s: %s" % (mode, fault) for fault in self.compare(wanted, got)]
         return faults
 
     def results(self, mode):
@@ -177,17 +175,25 @@ def main():
     from cases_checks import cases
     chosen = sys.argv[1:]
     warnings.simplefilter("ignore")
+    by_patch = collections.OrderedDict((key, []) for key, patch in PATCHES.items() if patch.applies(VERSION))
     for case in cases(tf, tf1, Case, VERSION):
-        if not PATCHES[case.patch].applies(VERSION) or chosen and not any(word in case.name for word in chosen):
-            continue
-        start = time.time()
-        try:
-            faults = case.run()
-        except Exception:
-            faults = [traceback.format_exc()[-1500:]]
-        print(json.dumps({"case": case.name, "patch": case.patch, "faults": faults,
-                          "compared": case.compared, "seconds": round(time.time() - start, 2)}))
+        if case.patch in by_patch and (not chosen or any(word in case.name for word in chosen)):
+            by_patch[case.patch].append(case)
+    for key, some in by_patch.items():
+        for case, originals, faults in compared(key, some):
+            print(json.dumps({"case": case.name, "patch": key, "faults": faults, "compared": len(originals)}))
         sys.stdout.flush()
+
+
+def compared(key, cases):
+    """(case, the originals' results, faults); put in place once for all, as looking for an op's names takes long."""
+    found = [(case,) + case.originals() for case in cases]
+    replaced = Replacements()
+    replaced.install(PATCHES[key])
+    try:
+        return [(case, originals, faults or case.faults(originals)) for case, originals, faults in found]
+    finally:
+        replaced.restore()
 
 
 if __name__ == "__main__":

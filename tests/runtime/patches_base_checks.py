@@ -49,7 +49,7 @@ class patched(object):
     def __enter__(self):
         for key in self._keys or [patch.key for patch in APPLY]:
             self._all.append(Replacements())
-            PATCHES[key].install(self._all[-1])
+            self._all[-1].install(PATCHES[key])
         return self._all
 
     def __exit__(self, *error):

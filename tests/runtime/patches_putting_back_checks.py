@@ -55,7 +55,7 @@ def putting_back():
     with patched() as replaced:
         again = Replacements()
         for patch in APPLY:
-            patch.install(again)
+            again.install(patch)
         if again.places:
             faults.append("installing twice replaces again: %s" % again.places[:3])
         if not all(one.places for one in replaced):

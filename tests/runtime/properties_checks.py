@@ -272,7 +272,7 @@ def _put_in(patch, kind):
     """Replace the patch's ops; where they were found is kept for later calls of this kind: looking takes long."""
     if kind not in _found:
         replaced = Replacements()
-        PATCHES[patch].install(replaced)
+        replaced.install(PATCHES[patch])
         _found[kind] = replaced._places
     for module, name, _, new in _found[kind]:
         setattr(module, name, new)

@@ -87,7 +87,7 @@ def install():
     from tfdeterminism.patches import PATCHES, Replacements
     for patch in PATCHES.values():
         if patch.applies(VERSION):
-            patch.install(Replacements())
+            Replacements().install(patch)
 
 
 def use_others():

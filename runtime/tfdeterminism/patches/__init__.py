@@ -28,7 +28,7 @@ class Patch(collections.namedtuple("Patch", "key sources since before install no
 
     sources: the matrix's sources that it serves.  since, before: the TensorFlow versions that need it; later ones have
     a deterministic version of their own (before=None: none has).  on_ngc: whether NVIDIA's builds need it too.
-    install(session): replace the ops; note: what the user should know.
+    install(replacements): say what replaces each op (`Replacements.replace`); note: what the user should know.
     """
 
     def applies(self, version, is_ngc=False):
