@@ -107,13 +107,13 @@ def trace(session: nox.Session) -> None:
     pytest(session, "-n", "3", "--dist", "loadfile", "--no-loadscope-reorder", *TRACE)
 
 
-# Deadlines and Docker get the machine to themselves.
 @nox.session(tags=["tests"])
 def meta(session: nox.Session) -> None:
-    """Planted faults that the suite must catch."""
-    pytest(session, "tests/meta")
+    """Planted faults that the suite must catch; there are deadlines, so no more beside each other than CI has cores."""
+    pytest(session, "-n", "2", "--dist", "loadfile", "tests/meta")
 
 
+# Docker gets the machine to itself.
 @nox.session(tags=["tests"])
 def e2e(session: nox.Session) -> None:
     """Real Docker; without root or Docker they are skipped, and pytest names the reason."""
