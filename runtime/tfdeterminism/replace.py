@@ -124,7 +124,10 @@ def _holders(functions, belongs):
 
 
 def _holds(module, wanted):
-    """Whether an attribute has one of these ids.  Hardly any module does, and it is asked of 100,000 attributes."""
+    """Whether an attribute has one of these ids.  Hardly any module does, and it is asked of 100,000 attributes.
+
+    In one call of C, during which no other thread changes the module.
+    """
     return not wanted.isdisjoint(map(id, _contents(module).values()))
 
 

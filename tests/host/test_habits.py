@@ -84,3 +84,9 @@ def test_the_developers_tools_are_pinned() -> None:
     for requirement in wanted:
         name = requirement.name.lower()
         assert name == "tfdeterminism" or requirement.specifier.contains(pins[name], prereleases=True), requirement
+
+
+@pytest.mark.no_cover
+def test_nothing_traces_a_test_that_is_marked_so() -> None:
+    """In a worker of pytest-xdist pytest-cov alone leaves one of two measurements on."""
+    assert sys.gettrace() is None
