@@ -27,7 +27,7 @@ def tfdet(project: Project, *arguments: str | Path) -> subprocess.CompletedProce
         env={**os.environ, "TFDET_ROOT": str(project.root)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
 
 
