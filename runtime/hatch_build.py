@@ -1,14 +1,23 @@
-"""Project URLs for the wheels: those of the repository that publishes them, for no other is known."""
+"""What the wheels' metadata cannot say as text: project URLs, and where tfdet gets tfdeterminism from."""
 
 import os
 
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 
-class ProjectUrls(MetadataHookInterface):
+class CheckoutMetadata(MetadataHookInterface):
     def update(self, metadata):
         repository = os.environ.get("GITHUB_REPOSITORY")
-        if repository:
+        if repository:  # that publishes the wheels: no other is known
             home = "{}/{}".format(os.environ["GITHUB_SERVER_URL"], repository)
             metadata["urls"] = {"Source": home, "Issues": home + "/issues",
                                 "Changelog": home + "/blob/HEAD/CHANGELOG.md"}
+        if "dependencies" in self.config:
+            metadata["dependencies"] = self.config["dependencies"] + [self._tfdeterminism(metadata["version"])]
+
+    def _tfdeterminism(self, version):
+        """The requirement: a release names the version, everything else the folder, which no index has."""
+        if os.environ.get("TFDET_RELEASE"):
+            return "tfdeterminism=={}".format(version)
+        from pathlib import Path
+        return "tfdeterminism @ {}".format(Path(self.root, "runtime").as_uri())

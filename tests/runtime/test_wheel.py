@@ -106,6 +106,14 @@ def test_no_file_is_in_both_wheels_and_tfdet_depends_on_the_other(
     assert f"tfdet-vgpu=={about['Version']}; extra == 'vgpu'" in needed
 
 
+def test_a_wheel_from_a_checkout_depends_on_the_checkout(checkout: Project, tmp_path: Path) -> None:
+    """`pip install .` needs no index for what no index has."""
+    needed = contents(build(checkout.root, tmp_path, release=False))[1].get_all("Requires-Dist", [])
+    assert [text for text in needed if text.startswith("tfdeterminism")] == [
+        f"tfdeterminism @ {checkout.runtime.as_uri()}"
+    ]
+
+
 @pytest.mark.parametrize("folder", [".", "runtime"])
 def test_a_published_wheel_names_the_repository_that_published_it(
     checkout: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str

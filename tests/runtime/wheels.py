@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import email
 import email.message
+import os
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 
-def build(project: Path, folder: Path) -> Path:
+def build(project: Path, folder: Path, release: bool = True) -> Path:
+    """As publish.yml builds it, or (`release` false) as pip does from a checkout."""
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder]
-    subprocess.run(command, cwd=project, check=True, capture_output=True)
+    environ = {**os.environ, "TFDET_RELEASE": "1" if release else ""}
+    subprocess.run(command, cwd=project, check=True, capture_output=True, env=environ)
     (found,) = folder.iterdir()
     return found
 
