@@ -110,7 +110,8 @@ template <bool kLeft, bool kWrap> void funnel(Lanes& w, const Instruction& i) {
   });
 }
 
-// A sum's or a product's carry lives in a predicate that no name has, one for each function.
+// A sum's or a product's carry lives in a predicate that no name has, one for each function.  A difference leaves the
+// carry of a + ~b + 1 there, as hardware does: the complement of the borrow, which whatever reads it next gets to see.
 template <class T> T high(T a, T b) {
   using W = std::conditional_t<sizeof(T) == 8, std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>,
                                std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
@@ -128,7 +129,7 @@ template <class T, int kWhat> void carry(Lanes& w, const Instruction& i) {
     uint32_t l = uint32_t(__builtin_ctz(left));
     W in = i.mode & kReads ? flags >> l & 1 : 0, sum;
     if (kWhat == kAddCarry) sum = W(U(a[l])) + U(b[l]) + in;
-    else if (kWhat == kSubCarry) sum = W(U(a[l])) - U(b[l]) - in;
+    else if (kWhat == kSubCarry) sum = W(U(a[l])) + U(~b[l]) + (i.mode & kReads ? in : 1);
     else sum = W(U(kWhat == kHighCarry ? high(a[l], b[l]) : T(U(a[l]) * U(b[l])))) + U(c[l]) + in;
     d[l] = static_cast<T>(sum);
     out |= uint32_t(sum >> (8 * sizeof(T)) & 1) << l;
