@@ -1,0 +1,1 @@
+"""Random PTX and CUDA programs, and what they must give: see tests/vgpu/fuzz.py."""

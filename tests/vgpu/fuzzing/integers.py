@@ -1,0 +1,349 @@
+"""Integer arithmetic, logic, bit fields, sums with carry: PTX ISA, "Integer Arithmetic", "Logic and Shift"."""
+
+from fuzzing.forms import Form, form, halves, joined, to_signed, wrap
+
+WORDS = ["u16", "u32", "u64", "s16", "s32", "s64"]
+SIGNED = ["s16", "s32", "s64"]
+BITS = ["b16", "b32", "b64"]
+
+
+def width(type):
+    return int(type[1:])
+
+
+def twice(type):
+    return f"{type[0]}{2 * width(type)}"
+
+
+def clamp(value, type):
+    bits = width(type)
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if type[0] == "s" else (0, (1 << bits) - 1)
+    return min(max(value, low), high)
+
+
+def quotient(a, b):
+    if b == 0:
+        return None  # "an unspecified, machine-specific value"
+    found = abs(a) // abs(b)
+    return -found if (a < 0) != (b < 0) else found
+
+
+def remainder(a, b):
+    return None if b == 0 else a - b * quotient(a, b)
+
+
+def low24(value, type):
+    return to_signed(wrap(value, 24), 24) if type[0] == "s" else wrap(value, 24)
+
+
+def arithmetic(type):
+    bits = width(type)
+    binary = {
+        "add": lambda a, b: a + b,
+        "sub": lambda a, b: a - b,
+        "mul.lo": lambda a, b: a * b,
+        "mul.hi": lambda a, b: a * b >> bits,
+        "div": quotient,
+        "rem": remainder,
+        "min": min,
+        "max": max,
+    }
+    found = [form(f"{op}.{type}", type, f"{type} {type}", of) for op, of in binary.items()]
+    ternary = {
+        "mad.lo": lambda a, b, c: a * b + c,
+        "mad.hi": lambda a, b, c: (a * b >> bits) + c,
+        "sad": lambda a, b, c: c + abs(a - b),
+    }
+    found += [form(f"{op}.{type}", type, f"{type} {type} {type}", of) for op, of in ternary.items()]
+    if bits < 64:
+        wide = twice(type)
+        found.append(form(f"mul.wide.{type}", wide, f"{type} {type}", lambda a, b: a * b))
+        found.append(form(f"mad.wide.{type}", wide, f"{type} {type} {wide}", lambda a, b, c: a * b + c))
+    if type[0] == "s":
+        found.append(form(f"neg.{type}", type, type, lambda a: -a))
+        found.append(form(f"abs.{type}", type, type, abs))
+    return found
+
+
+def saturating():
+    for op, of in (("add", lambda a, b: a + b), ("sub", lambda a, b: a - b)):
+        yield form(f"{op}.sat.s32", "s32", "s32 s32", lambda a, b, of=of: clamp(of(a, b), "s32"))
+    yield form("mad.hi.sat.s32", "s32", "s32 s32 s32", lambda a, b, c: clamp((a * b >> 32) + c, "s32"))
+    yield form(
+        "mad24.hi.sat.s32",
+        "s32",
+        "s32 s32 s32",
+        lambda a, b, c: clamp((low24(a, "s32") * low24(b, "s32") >> 16) + c, "s32"),
+    )
+
+
+def products24(type):
+    def product(a, b):
+        return low24(a, type) * low24(b, type)
+
+    yield form(f"mul24.lo.{type}", type, f"{type} {type}", product)
+    yield form(f"mul24.hi.{type}", type, f"{type} {type}", lambda a, b: product(a, b) >> 16)
+    yield form(f"mad24.lo.{type}", type, f"{type} {type} {type}", lambda a, b, c: product(a, b) + c)
+    yield form(f"mad24.hi.{type}", type, f"{type} {type} {type}", lambda a, b, c: (product(a, b) >> 16) + c)
+
+
+def pairs():
+    for type in ("u16x2", "s16x2"):
+        signed = type[0] == "s"
+        for op, of in (("add", lambda a, b: a + b), ("min", min), ("max", max)):
+            yield form(
+                f"{op}.{type}",
+                type,
+                f"{type} {type}",
+                lambda a, b, of=of, signed=signed: joined(
+                    [of(p, q) for p, q in zip(halves(a, signed=signed), halves(b, signed=signed), strict=True)]
+                ),
+            )
+
+
+def dot_products():
+    for first in ("u32", "s32"):
+        for second in ("u32", "s32"):
+            into = "s32" if "s32" in (first, second) else "u32"
+
+            def dot4(a, b, c, f=first[0] == "s", s=second[0] == "s"):
+                parts = zip(halves(a, 8, 4, f), halves(b, 8, 4, s), strict=True)
+                return c + sum(p * q for p, q in parts)
+
+            def dot2(a, b, c, at=0, f=first[0] == "s", s=second[0] == "s"):
+                parts = zip(halves(a, 16, 2, f), halves(b, 8, 4, s)[at : at + 2], strict=True)
+                return c + sum(p * q for p, q in parts)
+
+            yield form(f"dp4a.{first}.{second}", into, f"{first} {second} {into}", dot4)
+            yield form(f"dp2a.lo.{first}.{second}", into, f"{first} {second} {into}", dot2)
+            yield form(
+                f"dp2a.hi.{first}.{second}", into, f"{first} {second} {into}", lambda a, b, c, d=dot2: d(a, b, c, 2)
+            )
+
+
+def logic():
+    binary = {"and": lambda a, b: a & b, "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b}
+    for type in ("pred", *BITS):
+        for op, of in binary.items():
+            yield form(f"{op}.{type}", type, f"{type} {type}", of)
+        yield form(f"not.{type}", type, type, (lambda a: 1 - a) if type == "pred" else (lambda a: ~a))
+    for type in BITS:
+        bits = width(type)
+        yield form(f"cnot.{type}", type, type, lambda a: int(a == 0))
+        yield form(f"shl.{type}", type, f"{type} u32", lambda a, by, bits=bits: a << min(by, bits))
+    for type in (*BITS, *WORDS):
+        yield form(f"shr.{type}", type, f"{type} u32", lambda a, by: a >> min(by, 64))
+
+
+def leading_zeros(bits):
+    return lambda a: bits - a.bit_length()
+
+
+def highest(a):
+    """The place of the highest bit that is not the sign."""
+    return (a if a >= 0 else ~a).bit_length() - 1
+
+
+def extracted(a, at, length, bits, signed):
+    at, length, last = at & 255, length & 255, bits - 1
+    sign = a >> min(at + length - 1, last) & 1 if signed and length else 0
+    made = [a >> at + k & 1 if k < length and at + k <= last else sign for k in range(bits)]
+    return sum(bit << k for k, bit in enumerate(made))
+
+
+def inserted(a, b, at, length, bits):
+    at, length = at & 255, length & 255
+    for k in range(min(length, max(bits - at, 0))):
+        b = b & ~(1 << at + k) | (a >> k & 1) << at + k
+    return b
+
+
+def bit_fields():
+    for type in ("b32", "b64"):
+        bits = width(type)
+        yield form(f"popc.{type}", "u32", type, int.bit_count)
+        yield form(f"clz.{type}", "u32", type, leading_zeros(bits))
+        yield form(f"brev.{type}", type, type, lambda a, bits=bits: int(f"{a:0{bits}b}"[::-1], 2))
+        yield form(
+            f"bfi.{type}",
+            type,
+            f"{type} {type} u32:0-255 u32:0-255",
+            lambda a, b, c, d, bits=bits: inserted(a, b, c, d, bits),
+        )
+    for type in ("u32", "u64", "s32", "s64"):
+        bits, signed = width(type), type[0] == "s"
+        yield form(f"bfind.{type}", "u32", type, highest)
+        yield form(
+            f"bfind.shiftamt.{type}",
+            "u32",
+            type,
+            lambda a, bits=bits: -1 if highest(a) < 0 else bits - 1 - highest(a),
+        )
+        yield form(
+            f"bfe.{type}",
+            type,
+            f"{type} u32:0-255 u32:0-255",
+            lambda a, b, c, bits=bits, signed=signed: extracted(wrap(a, bits), b, c, bits, signed),
+        )
+
+
+def permuted(a, b, selectors):
+    """Four selectors: three bits name a byte, the fourth asks for its sign in all eight bits."""
+    whole = a | b << 32
+    parts = []
+    for one in selectors:
+        byte = whole >> 8 * (one & 7) & 255
+        parts.append((255 if byte >> 7 else 0) if one & 8 else byte)
+    return joined(parts, 8)
+
+
+# What the modes select, by the low two bits of the third operand; the lowest byte's selector first.
+PERMUTATIONS = {
+    "f4e": ["0123", "1234", "2345", "3456"],
+    "b4e": ["0765", "1076", "2107", "3210"],
+    "rc8": ["0000", "1111", "2222", "3333"],
+    "ecl": ["0123", "1123", "2223", "3333"],
+    "ecr": ["0000", "0111", "0122", "0123"],
+    "rc16": ["0101", "2323", "0101", "2323"],
+}
+
+
+def look_up(a, b, c, table):
+    made = 0
+    for k in range(32):
+        index = (a >> k & 1) << 2 | (b >> k & 1) << 1 | c >> k & 1
+        made |= (table >> index & 1) << k
+    return made
+
+
+def funnel(left, wraps):
+    def of(a, b, c):
+        by = c & 31 if wraps else min(c, 32)
+        both = b << 32 | a
+        return (both << by) >> 32 if left else both >> by
+
+    return of
+
+
+def permutations():
+    yield form("prmt.b32", "b32", "b32 b32 b32", lambda a, b, c: permuted(a, b, [c >> 4 * k & 15 for k in range(4)]))
+    for mode, rows in PERMUTATIONS.items():
+        yield form(
+            f"prmt.b32.{mode}",
+            "b32",
+            "b32 b32 b32",
+            lambda a, b, c, rows=rows: permuted(a, b, [int(one) for one in rows[c & 3]]),
+        )
+    yield form("lop3.b32", "b32", "b32 b32 b32 =u32:0-255", look_up)
+    for way in "lr":
+        for mode in ("wrap", "clamp"):
+            yield form(f"shf.{way}.{mode}.b32", "b32", "b32 b32 u32", funnel(way == "l", mode == "wrap"))
+
+
+def with_carry(sum_of, bits):
+    """The sum's low bits and the carry out of the highest one."""
+
+    def of(*values):
+        total = sum_of(*values)
+        return wrap(total, bits), total >> bits & 1
+
+    return of
+
+
+def chains():
+    """CC.CF is the carry of a sum; a difference is a + ~b + 1, so that no borrow sets it."""
+    for type in ("u32", "s32", "u64", "s64"):
+        bits = width(type)
+        mask = (1 << bits) - 1
+
+        def high(a, b, type=type, bits=bits, mask=mask):
+            return (a * b >> bits) & mask
+
+        sums = {
+            "add": lambda a, b, cf=0, mask=mask: (a & mask) + (b & mask) + cf,
+            "sub": lambda a, b, cf=1, mask=mask: (a & mask) + (~b & mask) + cf,
+            "mad.lo": lambda a, b, c, cf=0, mask=mask: (a * b & mask) + (c & mask) + cf,
+            "mad.hi": lambda a, b, c, cf=0, mask=mask, high=high: high(a, b) + (c & mask) + cf,
+        }
+        for op, of in sums.items():
+            ins = " ".join([type] * (3 if op[0] == "m" else 2))
+            first, _, rest = op.partition(".")
+            rest = f".{rest}" if rest else ""
+            carried = with_carry(of, bits)
+            yield form(f"{first}{rest}.cc.{type}", type, ins, carried, writes_carry=True)
+            yield form(f"{first}c{rest}.cc.{type}", type, ins, carried, writes_carry=True, reads_carry=True)
+            yield form(f"{first}c{rest}.{type}", type, ins, of, reads_carry=True)
+
+
+def moves():
+    for type in ("pred", *BITS):
+        yield form(f"mov.{type}", type, type, lambda a: a)
+        if type != "pred":
+            yield form(f"selp.{type}", type, f"{type} {type} pred", lambda a, b, c: a if c else b)
+    for type in ("b16", "b32", "b64"):
+        yield form(f"slct.{type}.s32", type, f"{type} {type} s32", lambda a, b, c: a if c >= 0 else b)
+
+
+RELATIONS = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+}
+UNSIGNED_NAMES = {"lt": "lo", "le": "ls", "gt": "hi", "ge": "hs"}
+COMBINED = {"and": lambda a, b: a & b, "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b}
+
+
+def comparisons(type, names):
+    """setp with one and two results, alone and with another predicate, and set."""
+    for name, holds in names.items():
+
+        def alone(a, b, holds=holds):
+            return int(holds(a, b))
+
+        yield form(f"setp.{name}.{type}", "pred", f"{type} {type}", alone)
+        yield form(
+            f"setp.{name}.{type}", "pred pred", f"{type} {type}", lambda a, b, of=alone: (of(a, b), 1 - of(a, b))
+        )
+        for word, with_other in COMBINED.items():
+            yield form(
+                f"setp.{name}.{word}.{type}",
+                "pred",
+                f"{type} {type} pred",
+                lambda a, b, c, of=alone, join=with_other: join(of(a, b), c),
+            )
+            yield form(
+                f"setp.{name}.{word}.{type}",
+                "pred pred",
+                f"{type} {type} pred",
+                lambda a, b, c, of=alone, join=with_other: (join(of(a, b), c), join(1 - of(a, b), c)),
+            )
+        yield form(f"set.{name}.u32.{type}", "u32", f"{type} {type}", lambda a, b, of=alone: -of(a, b))
+        yield form(f"set.{name}.f32.{type}", "f32", f"{type} {type}", lambda a, b, of=alone: 0x3F800000 * of(a, b))
+
+
+def integer_comparisons():
+    for type in BITS:
+        yield from comparisons(type, {name: RELATIONS[name] for name in ("eq", "ne")})
+    for type in WORDS:
+        yield from comparisons(type, RELATIONS)
+        if type[0] == "u":
+            yield from comparisons(type, {name: RELATIONS[one] for one, name in UNSIGNED_NAMES.items()})
+
+
+def families() -> dict[str, list[Form]]:
+    """By family: each is as likely as another."""
+    return {
+        "arithmetic": [one for type in WORDS for one in arithmetic(type)],
+        "saturating": [*saturating(), *pairs()],
+        "24 bits": [*products24("u32"), *products24("s32")],
+        "dot products": list(dot_products()),
+        "logic": list(logic()),
+        "bit fields": list(bit_fields()),
+        "permutations": list(permutations()),
+        "chains": list(chains()),
+        "moves": list(moves()),
+        "comparisons": list(integer_comparisons()),
+    }
