@@ -4,16 +4,25 @@ Exit codes: 0 as claimed; 1 what ran contradicts a claim; 2 wrong usage; 3 a cas
 not end; 4 the asked device is not there.
 """
 
-import argparse
 import os
+import signal
 import sys
-import traceback
-import warnings
 
-from tfdet_common import lifeline
-from tfdet_common.defaults import MOST, RUN, Run
+_CAUGHT = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+if _CAUGHT:  # Ctrl-C while modules are imported: nothing is under way
+    signal.signal(signal.SIGINT, lambda number, frame: os._exit(130))
 
-from . import devices, frameworks
+import argparse  # noqa: E402
+import traceback  # noqa: E402
+import warnings  # noqa: E402
+
+from tfdet_common import lifeline  # noqa: E402
+from tfdet_common.defaults import MOST, RUN, Run  # noqa: E402
+
+from . import devices, frameworks  # noqa: E402
+
+if _CAUGHT:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _SUITES = "/opt/tfdet/tests/suite"  # of an image
 

@@ -1,10 +1,10 @@
 """python -m tfdeterminism.trace run | diff | locate | replay: see each one's --help."""
 
-import importlib
+import os
+import signal
 import sys
 
-from . import errors, usage
-
+INTERRUPTED = 130
 _COMMANDS = {"run": ("capture.run", "record a program"), "diff": ("analyse.diff", "compare traces"),
              "locate": ("analyse.locate", "run, compare, and name the op"),
              "replay": ("capture.replay", "run one op again on kept inputs")}
@@ -17,9 +17,30 @@ def main(argv):
             "  {:8} {}\n".format(name, what) for name, (_, what) in sorted(_COMMANDS.items()))
         (sys.stdout if wanted else sys.stderr).write(text)
         return 0 if wanted else 2
-    command, arguments = argv[0], argv[1:]
+    caught = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # ignored behind nohup: then it stays so
+    if caught:
+        signal.signal(signal.SIGINT, _leave)
+    command = _command(argv[0], argv[1:])
+    if caught:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        getattr(usage, command)(arguments)  # help and wrong usage end here, whatever this Python lacks
+        return command(argv[1:]) if callable(command) else command
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _leave(number, frame):
+    """Ctrl-C while modules are imported: nothing is under way, and no import can swallow it."""
+    os._exit(INTERRUPTED)
+
+
+def _command(name, arguments):
+    """The function that does it, or the exit code where it cannot."""
+    import importlib
+
+    from . import errors, usage
+    try:
+        getattr(usage, name)(arguments)  # help and wrong usage end here, whatever this Python lacks
     except errors.BadUsage as error:
         errors.say(str(error))
         return errors.USAGE
@@ -27,8 +48,8 @@ def main(argv):
         import numpy  # noqa: F401  (what every command begins with)
     except ImportError:
         errors.say("this Python has no NumPy: call the one that has your TensorFlow")
-        return usage.BAD_INPUT if command in ("diff", "locate") else errors.USAGE
-    return importlib.import_module("{}.{}".format(__package__, _COMMANDS[command][0])).main(arguments)
+        return usage.BAD_INPUT if name in ("diff", "locate") else errors.USAGE
+    return importlib.import_module("{}.{}".format(__package__, _COMMANDS[name][0])).main
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tfdet.audit.elf import Elf, ElfError, read_elf
+from tfdet.base.untrusted import open_file
 
 _SYMBOL = np.dtype([("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"),
                     ("size", "<u8")])  # fmt: skip
@@ -52,7 +53,7 @@ class Calls:
 def calls(path: Path, function: bytes) -> Calls:
     """Of the function whose mangled name holds `function`; none where the library does not know it."""
     found = Calls()
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+    with open_file(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         for text in _texts(data, function):
             if text is None:
                 found.unread += 1

@@ -24,6 +24,7 @@ from tfdet.audit.model import Fault, Kernel, LibraryAudit
 from tfdet.audit.ptx import Ptx, PtxFlow, PtxFunction
 from tfdet.audit.sass_flow import SassFlow
 from tfdet.audit.swap import Flow, explain
+from tfdet.base.untrusted import open_file
 from tfdet.store.audits import Verdict
 
 _ALONE = 32 << 20
@@ -87,7 +88,7 @@ def scan_library(path: Path, shown: str, archs: Container[str] | None = None) ->
     """All GPU code of the library at `path`; `archs` ("sm_70", "compute_80") limits which code is read.
 
     What cannot be read becomes a fault, and the rest is still read; a file without GPU code gives an empty audit.
-    OSError where the file cannot be opened.
+    DataError where the file cannot be read.
     """
     findings = _Findings()
     wanted: list[Element] = []
@@ -107,7 +108,7 @@ def scan_library(path: Path, shown: str, archs: Container[str] | None = None) ->
 @contextmanager
 def _mapped(path: Path) -> Iterator[memoryview]:
     """The file's bytes, read from the disk only where they are looked at."""
-    with path.open("rb") as source:
+    with open_file(path) as source:
         try:
             mapped = mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ)
         except ValueError:  # an empty file cannot be mapped

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from tfdet.audit.elf import FLAG_EXEC, Elf, ElfError, read_elf
+from tfdet.base.untrusted import open_file
 
 _SECTIONS = (b".rodata", b".data")
 _LONGEST = 1000  # bytes of a message; longer texts about determinism are help, not refusals
@@ -55,7 +56,7 @@ def search(paths: Iterable[Path], known: Iterable[str]) -> Strings:
     wanted = [*_MORE_VARIABLES, *(name.encode() for name in known)]
     for path in paths:
         if path.stat().st_size:
-            with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            with open_file(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 constants, code = _sections(data)
                 for start, end in constants:
                     _search_section(data, start, end, wanted, found)

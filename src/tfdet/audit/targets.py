@@ -13,6 +13,7 @@ from tfdet.audit.loose import worth_reading
 from tfdet.audit.wheels import Wheel
 from tfdet.base.errors import TfdetError, UsageError, unknown
 from tfdet.base.paths import Project
+from tfdet.base.untrusted import resolve as resolve_links
 from tfdet.matrix.load import Matrix
 
 
@@ -109,7 +110,7 @@ def _from_folder(folder: Path) -> Target:
     """Every shared library and file of GPU code below a folder, each once, however many links lead to it."""
     found: dict[Path, str] = {}
     for name in worth_reading(str(path.relative_to(folder)) for path in folder.rglob("*") if _may_hold_code(path)):
-        found.setdefault((folder / name).resolve(), name)
+        found.setdefault(resolve_links(folder / name), name)
     if not found:
         raise UsageError(
             f"{folder}: no shared library or cubin below it",

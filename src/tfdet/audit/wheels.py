@@ -24,6 +24,7 @@ from tfdet.audit.loose import SUFFIXES, worth_reading
 from tfdet.base import console
 from tfdet.base.errors import DataError, RunFailed
 from tfdet.base.paths import cache_dir
+from tfdet.base.untrusted import open_file, unreadable
 
 _LIBRARY = re.compile(r"\.so(\.\d+)*$")
 _DATA = re.compile(r"^[^/]+\.data/(purelib|platlib)/")  # where old wheels keep what is installed
@@ -48,7 +49,7 @@ class Unpacked:
 
 
 def sha256(path: Path) -> str:
-    with path.open("rb") as source:
+    with open_file(path) as source:
         return hashlib.file_digest(source, "sha256").hexdigest()
 
 
@@ -80,7 +81,7 @@ def _opened(path: Path) -> zipfile.ZipFile:
             f"{path}: no zip archive, or cut short at offset {size}: {error}", "Bring the wheel again."
         ) from error
     except OSError as error:
-        raise DataError(f"{path}: {error.strerror or error}") from error
+        raise unreadable(path, error, "") from error
 
 
 def is_library(name: str) -> bool:

@@ -63,8 +63,36 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     return UsageError(f"no {kind} is called {name!r}", advice)
 
 
-def from_system(error: OSError, advice: str = "") -> TfdetError:
-    where = f"{error.filename}: " if error.filename else ""
-    if error.errno == errno.ENOSPC:
-        advice = "Free some space and run again."
-    return TfdetError(f"{where}{error.strerror or error}", advice)
+_SPACE = {
+    errno.ENOSPC: "Free some space and run again.",
+    errno.EDQUOT: "Free some of your quota and run again.",
+    errno.EFBIG: "Raise the limit on the size of files (ulimit -f) and run again.",
+    errno.EMFILE: "Raise the limit on open files (ulimit -n) and run again.",
+    errno.EIO: "The disk may be failing: look at the kernel's log.",
+}
+_PATH = {
+    errno.EACCES: "Change its permissions, or name another path.",
+    errno.EPERM: "Change its permissions, or name another path.",
+    errno.EROFS: "Its file system is read-only: name another path.",
+    errno.ELOOP: "Its symbolic links lead in a circle: remove one, or name another path.",
+    errno.ENAMETOOLONG: "Name a shorter path.",
+}
+_OTHER_PATH = {
+    errno.ENOENT: "Name a path that exists.",
+    errno.ENOTDIR: "A part of the path is a file: name another path.",
+    errno.EISDIR: "Name a file, not a folder.",
+    errno.EEXIST: "Name another path.",
+    errno.ENXIO: "Name a regular file.",
+}
+
+
+def from_system(error: OSError, advice: str = "", path: object = None) -> TfdetError:
+    """What the operating system refused, and what helps against that: the one place where an errno becomes advice.
+
+    advice: said where the errno has none of its own, as for a file that is not there. path: what the user named.
+    """
+    where = f"{path or error.filename}: " if path or error.filename else ""
+    cause = f"{where}{error.strerror or error}"
+    if error.errno in _PATH or error.errno in _OTHER_PATH:
+        return UsageError(cause, _PATH.get(error.errno) or advice or _OTHER_PATH[error.errno])
+    return RunFailed(cause, _SPACE.get(error.errno or 0) or advice)

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tfdet.base.errors import UsageError
+from tfdet.base.untrusted import resolve
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def find_project() -> Project:
     none, what the package brings.
     """
     told = os.environ.get("TFDET_ROOT")
-    here, package = Path.cwd(), Path(__file__).resolve().parents[1]
+    here, package = Path.cwd(), resolve(Path(__file__)).parents[1]
     candidates = [Path(told)] if told else [here, *here.parents, package.parents[1]]
     for candidate in candidates:
         if _has_matrix(candidate):

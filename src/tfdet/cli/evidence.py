@@ -13,6 +13,7 @@ import typer
 from tfdet.base import console
 from tfdet.base.errors import DataError, Exit, UsageError
 from tfdet.base.paths import Project
+from tfdet.base.untrusted import resolve
 from tfdet.cli.app import load, report_added
 
 if TYPE_CHECKING:
@@ -111,12 +112,12 @@ def sign(
     seal = keyless.seal if without_key else signing.by(own_key.need())
     project, matrix = load()
     signatures = Signatures.of(project, matrix)
-    stored = {path.resolve() for path in Store.of(project).files()}
+    stored = {resolve(path) for path in Store.of(project).files()}
     for path in files:
         records = list(read_records(path))
         if not records:
             raise DataError(f"{path}: holds no record", "Name a file of records, one JSON object a line.")
-        if path.resolve() not in stored:
+        if resolve(path) not in stored:
             console.note(f"{len(records)} records signed: {signing.sign_beside(project, path, records, seal)}")
             continue
         try:

@@ -49,15 +49,17 @@ app = _application()
 
 def main() -> None:
     """An expected error is an exit code and two lines, any other a defect of ours."""
-    console.prepare()
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends us as it ends any tool; but see every_command
     try:
+        console.prepare()
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends us as it ends any tool; but see every_command
         try:
             app()
         finally:
             sys.stdout.flush()  # a full disk is told here, not by the interpreter at its end
     except TfdetError as error:
         _end(error)
+    except KeyboardInterrupt:
+        sys.exit(int(Exit.INTERRUPTED))
     except BrokenPipeError:
         sys.exit(int(Exit.OK))
     except OSError as error:

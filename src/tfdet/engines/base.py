@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tfdet.base.errors import UsageError
+from tfdet.base.untrusted import resolve
 from tfdet.matrix.devices import GPU, Kind
 from tfdet.matrix.models import Environment
 from tfdet_common.defaults import RUN
@@ -67,7 +68,7 @@ class Request:
 
 def inside(journal: Path) -> Path:
     """Where a container writes what becomes this journal."""
-    journal = journal.resolve()
+    journal = resolve(journal)
     return journal.with_name(journal.name + ".container") / "records.jsonl"
 
 

@@ -20,6 +20,7 @@ from docker.types import DeviceRequest
 
 from tfdet.base.errors import Exit, NoDevice, RunFailed, TfdetError
 from tfdet.base.paths import Project
+from tfdet.base.untrusted import resolve
 from tfdet.engines import images
 from tfdet.engines.base import Request, callers_choice, inside, sigterm_as_ctrl_c
 from tfdet_common.machine import machine_name
@@ -96,7 +97,7 @@ def container_options(request: Request, image: Image, name: str, out: Path) -> d
         "pids_limit": 8192,  # TensorFlow starts several threads for each core
         "device_requests": gpus,
         "volumes": {
-            str(request.plan.resolve()): {"bind": "/plan.json", "mode": "ro"},
+            str(resolve(request.plan)): {"bind": "/plan.json", "mode": "ro"},
             str(out): {"bind": "/out", "mode": "rw"},
         },
         "environment": {
@@ -116,7 +117,7 @@ def _user() -> tuple[int, int]:
 
 def _container_name(request: Request) -> str:
     """One container a journal: what an interrupted host left behind is found again."""
-    where = hashlib.sha256(str(request.journal.resolve()).encode()).hexdigest()[:12]
+    where = hashlib.sha256(str(resolve(request.journal)).encode()).hexdigest()[:12]
     return f"tfdet-{request.key}-{where}"
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tfdet.base.errors import RunFailed
 from tfdet.base.paths import Project, cache_dir
+from tfdet.base.untrusted import resolve
 from tfdet.engines.base import Request, callers_choice
 from tfdet.engines.venv import wait
 from tfdet_common.lifeline import die_with
@@ -51,8 +52,8 @@ class HpcEngine:
         """Nothing of the host but the plan, this journal, and the suite of this checkout, over the image's own."""
         suite = self._project.suite(request.environment.framework)
         binds = {
-            request.plan.resolve(): "/plan.json",
-            request.journal.resolve(): "/out/records.jsonl",
+            resolve(request.plan): "/plan.json",
+            resolve(request.journal): "/out/records.jsonl",
             self._project.runtime: "/opt/tfdet/runtime",
             suite: f"/opt/tfdet/tests/suite/{request.environment.framework}",
         }

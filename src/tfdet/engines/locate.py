@@ -320,7 +320,7 @@ def _interpreter(project: Project, matrix: Matrix, ask: Wanted) -> str:
     found = shutil.which(ask.python or "python")
     if found is None:
         raise UsageError(f"no {ask.python or 'python'} on PATH", "Name the Python that has TensorFlow: --python PATH")
-    if ask.python is None and Path(found).resolve() == Path(sys.executable).resolve():
+    if ask.python is None and os.path.realpath(found) == os.path.realpath(sys.executable):
         raise UsageError(
             "this is tfdet's own Python, which has no TensorFlow",
             "Name an environment (tfdet locate tf2.21 -- train.py), or your Python: --python PATH",

@@ -17,6 +17,7 @@ from filelock import FileLock, Timeout
 from tfdet.base import console
 from tfdet.base.errors import DataError, Exit, Interrupted, RunFailed, UsageError
 from tfdet.base.paths import Project
+from tfdet.base.untrusted import resolve
 from tfdet.engines.base import Engine, Request, Selection, inside
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import Environment
@@ -152,7 +153,7 @@ def _journal(project: Project, name: str, out: Path | None) -> Iterator[Path]:
         with _held(out.with_name(out.name + ".lock")) as held:
             if not held or not _left(out):
                 raise UsageError(f"another run is writing {out}", "Name another --out file.")
-            yield out.resolve()
+            yield resolve(out)
         return
     for number in range(100):
         folder = project.journals / f"{name}-{number}"

@@ -25,6 +25,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from tfdet.base.errors import DataError, Exit, UsageError
 from tfdet.base.files import write_whole
 from tfdet.base.paths import Project
+from tfdet.base.untrusted import read_bytes, resolve
 from tfdet.fleet.tasks import How, Task
 from tfdet.matrix.fields import Model, Text, reason
 
@@ -77,19 +78,20 @@ class Ended(Model):
 
 class Folder:
     def __init__(self, path: Path) -> None:
-        self.path = path.resolve()
+        self.path = resolve(path)
 
     @cached_property
     def fleet(self) -> Fleet:
         where = self.path / PLAN
+        if not os.path.lexists(where):
+            raise UsageError(f"{self.path}: no fleet lies there", "Name its folder, as `tfdet fleet run` told.")
         try:
-            return Fleet.model_validate_json(where.read_bytes())
-        except FileNotFoundError:
-            raise UsageError(
-                f"{self.path}: no fleet lies there", "Name its folder, as `tfdet fleet run` told."
-            ) from None
+            return Fleet.model_validate_json(read_bytes(where))
         except ValidationError as error:
-            raise DataError(f"{where}: no plan of a fleet of this tfdet", "Plan anew: tfdet fleet run.") from error
+            why = reason(error.errors()[0], "file")
+            raise DataError(
+                f"{where}: no plan of a fleet of this tfdet: {why}", "Plan anew: tfdet fleet run."
+            ) from error
 
     def make(self, fleet: Fleet) -> None:
         """Nobody but its owner may write there: tasks do as the files say, and the records are signed."""
@@ -182,10 +184,10 @@ class Folder:
 
     def _whole_lines(self, attempt: str) -> list[str]:
         """What a node that lost its power left may be no text: such lines are told of as what they are."""
-        try:
-            content = self.journal(attempt).read_bytes()
-        except FileNotFoundError:
+        journal = self.journal(attempt)
+        if not os.path.lexists(journal):
             return []
+        content = read_bytes(journal, _AWAY)
         return content[: content.rfind(b"\n") + 1].decode("utf-8", "replace").splitlines()
 
     def rounds(self) -> list[Round]:
@@ -220,6 +222,6 @@ def came_to_an_end(line: str) -> bool:
 def _read(path: Path, shape: TypeAdapter[T]) -> T:
     """Our own writers leave whole files: what is not whole was damaged by something else."""
     try:
-        return shape.validate_json(path.read_bytes())
+        return shape.validate_json(read_bytes(path, _AWAY))
     except ValidationError as error:
         raise DataError(f"{path}: {reason(error.errors()[0], 'file')}", _AWAY) from error

@@ -12,6 +12,7 @@ import tomli
 from pydantic import ValidationError
 
 from tfdet.base.errors import DataError, unknown
+from tfdet.base.untrusted import read_text
 from tfdet.matrix import ops
 from tfdet.matrix.check import dangling, disagreeing, includes, line_of, miscalled, strangers
 from tfdet.matrix.devices import Devices, Kind
@@ -175,10 +176,8 @@ def load_file(path: Path, model: type[M], framework: str = "") -> M:
 
 def _content(path: Path) -> tuple[str, dict[str, Any]]:
     try:
-        text = path.read_text("utf-8")
+        text = read_text(path)
         return text, tomli.loads(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: {error}") from error
     except RecursionError as error:
         raise DataError(f"{path}:1: nested too deeply") from error
     except tomli.TOMLDecodeError as error:

@@ -14,6 +14,7 @@ from typing import Any
 
 from tfdet.base.errors import UsageError
 from tfdet.base.paths import Project
+from tfdet.base.untrusted import resolve
 from tfdet.publish.render import provenance
 from tfdet.site import (
     badges,
@@ -52,7 +53,7 @@ class Built:
 
 def build(project: Project, out: Path, url: str = "", repository: str = "") -> Built:
     """url: where it will be published; only feed, sitemap and metadata speak of it."""
-    out = out.resolve()
+    out = resolve(out)
     _refuse(out)
     part = out.with_name(f".{out.name}.{os.getpid()}.part")
     try:

@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError
 from tfdet.base.errors import DataError
 from tfdet.base.files import write_whole
 from tfdet.base.paths import Project
+from tfdet.base.untrusted import read_bytes
 from tfdet.matrix.fields import Model, Text, reason
 
 SCHEMA: Final = 1
@@ -122,9 +123,7 @@ def dump(value: Any, indent: int = 0) -> str:
 def load(path: Path) -> StoredAudit:
     """DataError names every fault."""
     try:
-        return StoredAudit.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror}", f"Make it: tfdet audit {path.stem} --write") from error
+        return StoredAudit.model_validate_json(read_bytes(path, f"Make it: tfdet audit {path.stem} --write"))
     except ValidationError as error:
         faults = [f"{path}: {reason(fault, 'file')}" for fault in error.errors()]
         advice = f"An audit is never edited: git checkout {path}, or tfdet audit {path.stem} --write."

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 from pydantic import Field, ValidationError
 
+from tfdet.base.strict_json import strict_json
 from tfdet.matrix.fields import Model, reason
 from tfdet.matrix.keys import Keys, PublicKey, key_id, raw
-from tfdet.store.strict_json import strict_json
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

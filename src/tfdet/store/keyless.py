@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tfdet.base.errors import RunFailed, UsageError
+from tfdet.base.strict_json import strict_json
 from tfdet.matrix.fields import reason
 from tfdet.matrix.keys import Keys, PublicKey, Workflow
 from tfdet.store.envelope import PAYLOAD_TYPE
@@ -73,19 +74,28 @@ def opened(line: str, keys: Keys) -> tuple[str, PublicKey, bytes]:
 
 def unverified(line: str) -> tuple[str, bytes]:
     """(the identity that its certificate names, what is in it), whoever signed it."""
-    from cryptography import x509
-
     try:
-        bundle = _Bundle.model_validate_json(line)
+        bundle = _Bundle.model_validate(strict_json(line))
         shown = bundle.material.certificate or (bundle.material.chain and bundle.material.chain.certificates[0])
-        certificate = x509.load_der_x509_certificate(base64.b64decode(shown.raw if shown else "", validate=True))
-        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        (identity,) = names.get_values_for_type(x509.UniformResourceIdentifier)
+        identity = _identity(base64.b64decode(shown.raw if shown else "", validate=True))
         return identity, base64.b64decode(bundle.envelope.payload, validate=True)
     except ValidationError as error:
         raise ValueError(f"no bundle of sigstore: {reason(error.errors()[0])}") from None
-    except (ValueError, x509.ExtensionNotFound) as error:
+    except ValueError as error:
         raise ValueError(f"no bundle of sigstore that a workflow signed: {error}") from None
+
+
+def _identity(certificate: bytes) -> str:
+    """The one URI that it names; ValueError for a certificate that is wrong in whatever way."""
+    from cryptography import x509
+
+    try:
+        found = x509.load_der_x509_certificate(certificate)
+        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        (identity,) = names.get_values_for_type(x509.UniformResourceIdentifier)
+        return identity
+    except Exception as error:  # of the library, a class for each fault, and some that its documentation lacks
+        raise ValueError(_said(error)) from None
 
 
 def seal(body: bytes) -> str:
@@ -111,7 +121,6 @@ def seal(body: bytes) -> str:
 
 def _verified(line: str, name: str, workflow: Workflow) -> tuple[str, bytes]:
     try:
-        from sigstore.errors import Error
         from sigstore.models import Bundle
         from sigstore.verify.policy import Identity
     except ImportError:
@@ -119,10 +128,15 @@ def _verified(line: str, name: str, workflow: Workflow) -> tuple[str, bytes]:
     policy = Identity(identity=workflow.identity, issuer=workflow.issuer)
     try:
         found: Any = _verifier().verify_dsse(Bundle.from_json(line), policy)
-    except (Error, ValueError) as error:
-        raise ValueError(f"its signature is not that of {name}: {error}") from None
+    except Exception as error:  # whatever the library stumbles over, it has not verified
+        raise ValueError(f"its signature is not that of {name}: {_said(error)}") from None
     kind, body = found
     return str(kind), bytes(body)
+
+
+def _said(error: Exception) -> str:
+    """Some of the library's errors say nothing."""
+    return str(error) or type(error).__name__
 
 
 @cache

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfdet.base.errors import DataError, UsageError
+from tfdet.base.errors import DataError, UsageError, from_system
+from tfdet.base.untrusted import read_bytes
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -26,15 +28,40 @@ def new() -> Ed25519PrivateKey:
     from cryptography.hazmat.primitives import serialization as form
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+    if os.path.lexists(path()) and load() is not None:  # a damaged one is told of as that
+        raise _there_already(path())
     key, where = Ed25519PrivateKey.generate(), path()
     pem = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
-    where.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = where.with_name(f".{where.name}.{os.getpid()}.part")
     try:
-        with os.fdopen(os.open(where, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+        where.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
             out.write(pem)
-    except FileExistsError:
-        raise UsageError(f"{where}: a key is there already", "Look at it: tfdet key show.") from None
+            out.flush()
+            os.fsync(out.fileno())
+        os.link(part, where)  # unlike a renaming, it never takes the place of another key
+        _sync_folder(where.parent)
+    except FileExistsError as error:
+        raise _there_already(Path(error.filename2 or error.filename)) from None
+    except OSError as error:
+        raise from_system(error, path=where if error.filename in (None, str(part)) else None) from error
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink()
     return key
+
+
+def _there_already(where: Path) -> UsageError:
+    return UsageError(f"{where}: a key is there already", "Look at it: tfdet key show.")
+
+
+def _sync_folder(folder: Path) -> None:
+    """A file that was written lasts, its name only once its folder has been written."""
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
 
 
 def load() -> Ed25519PrivateKey | None:
@@ -44,14 +71,15 @@ def load() -> Ed25519PrivateKey | None:
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     where = path()
-    if not where.exists() and not os.environ.get("TFDET_KEY"):
+    if not os.path.lexists(where) and not os.environ.get("TFDET_KEY"):
         return None
+    content = read_bytes(where, "Make a key: tfdet key new.", limit=1 << 16)
+    if stat.S_IMODE(where.stat().st_mode) & 0o077:
+        raise DataError(f"{where}: others can read this private key", f"chmod 600 {where}, if nobody has.")
+    if not content.strip():
+        raise DataError(f"{where}: empty: its writing was cut short", f"Remove it: rm {where}; then: tfdet key new.")
     try:
-        if stat.S_IMODE(where.stat().st_mode) & 0o077:
-            raise DataError(f"{where}: others can read this private key", f"chmod 600 {where}, if nobody has.")
-        key = load_pem_private_key(where.read_bytes(), password=None)
-    except OSError as error:
-        raise DataError(f"{where}: {error.strerror}", "Make a key: tfdet key new.") from error
+        key = load_pem_private_key(content, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise DataError(f"{where}: no private key in PEM", "Move that file away, then: tfdet key new.") from error
     if not isinstance(key, Ed25519PrivateKey):

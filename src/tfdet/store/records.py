@@ -11,10 +11,11 @@ from typing import Annotated, Literal
 from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
 from tfdet.base.errors import DataError
+from tfdet.base.strict_json import strict_json
+from tfdet.base.untrusted import read_lines
 from tfdet.matrix.fields import Model, reason
 from tfdet.store import migrate
 from tfdet.store.rules import Facts, contradictions, is_possible, is_time
-from tfdet.store.strict_json import strict_json
 from tfdet_common.journal import SCHEMA
 from tfdet_common.variables import CALLERS
 
@@ -221,6 +222,7 @@ def checksums(path: Path) -> frozenset[str]:
         return frozenset(line[start : start + 64].decode("ascii", "replace") for line, start in starts)
 
 
+FILE_OF_RECORDS = "Name a file of records, one JSON object a line."
 _EDITED = "its checksum does not fit: a record is what ran, it is never edited"
 
 
@@ -258,14 +260,10 @@ def _version_advice(version: object) -> str:
 def read_records(path: Path) -> Iterator[Record]:
     """Every record of a file; DataError names every faulty line, after the last was read."""
     faults: list[str] = []
-    try:
-        with path.open("rb") as source:
-            for number, line in enumerate(source, 1):
-                try:
-                    yield parse(line)
-                except ValueError as error:
-                    faults.append(f"{path}:{number}: {error}")
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror}", "Name a file of records, one JSON object a line.") from error
+    for number, line in enumerate(read_lines(path, FILE_OF_RECORDS), 1):
+        try:
+            yield parse(line)
+        except ValueError as error:
+            faults.append(f"{path}:{number}: {error}")
     if faults:
         raise DataError("\n".join(faults), "Nothing was taken from this file.")

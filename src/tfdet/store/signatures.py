@@ -5,14 +5,15 @@ A record is believed, unsigned, or set aside: signed by none but keys that are n
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
+from tfdet.base.untrusted import read_text
 from tfdet.matrix.keys import Keys, PublicKey
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import Environment
@@ -161,10 +162,9 @@ def beside(path: Path) -> Path:
 
 def lines(path: Path) -> list[str]:
     """Of a bundle; none where there is none."""
-    try:
-        return [line for line in path.read_text("utf-8").split("\n") if line.strip()] if path.exists() else []
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: {error}", "No envelopes can be read there.") from error
+    if not os.path.lexists(path):
+        return []
+    return [line for line in read_text(path, "No envelopes can be read there.").split("\n") if line.strip()]
 
 
 def verified(signatures: Signatures, records: Iterable[Record], line: str) -> Vouch:

@@ -17,10 +17,10 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tfdet.base.paths import Project
+from tfdet.base.strict_json import strict_json
 from tfdet.matrix.devices import CPU, is_model
 from tfdet.matrix.fields import reason
 from tfdet.store.records import Digest, Key, Record
-from tfdet.store.strict_json import strict_json
 
 STATEMENT: Final = "https://in-toto.io/Statement/v1"
 TEST_RESULT: Final = "https://in-toto.io/attestation/test-result/v0.1"

@@ -10,9 +10,10 @@ from typing import Literal
 import msgspec
 
 from tfdet.base.errors import DataError
+from tfdet.base.untrusted import read_lines
 from tfdet.matrix.devices import Devices
 from tfdet.store.migrate import first_kind
-from tfdet.store.records import Record, is_intact, parse
+from tfdet.store.records import FILE_OF_RECORDS, Record, is_intact, parse
 from tfdet.store.rules import Facts, contradictions, is_possible, is_time
 from tfdet.verdicts.infer import Seen
 
@@ -74,22 +75,21 @@ def glance(path: Path, devices: Devices, skip: Container[str] = ()) -> Iterator[
     """
     faults: list[str] = []
     fits = lru_cache(maxsize=4096)(devices.faults)
-    with path.open("rb") as source:
-        for number, line in enumerate(source, 1):
-            try:
-                g = _decode(line)
-                if not is_intact(line, g.checksum):
-                    parse(line)  # says what is wrong with it
-                kind = _kind(g)
-                if contradictions(_facts(g, kind)) or not (is_possible(g.started) and is_time(g.seconds)):
-                    parse(line)
-                if wrong := fits(kind, g.model, g.stack.gpu):
-                    raise ValueError("; ".join(wrong))
-            except (ValueError, RecursionError) as error:  # msgspec's are ValueErrors
-                faults.append(f"{path}:{number}: {_why(line, error)}")
-                continue
-            if g.checksum not in skip:
-                yield g
+    for number, line in enumerate(read_lines(path, FILE_OF_RECORDS), 1):
+        try:
+            g = _decode(line)
+            if not is_intact(line, g.checksum):
+                parse(line)  # says what is wrong with it
+            kind = _kind(g)
+            if contradictions(_facts(g, kind)) or not (is_possible(g.started) and is_time(g.seconds)):
+                parse(line)
+            if wrong := fits(kind, g.model, g.stack.gpu):
+                raise ValueError("; ".join(wrong))
+        except (ValueError, RecursionError) as error:  # msgspec's are ValueErrors
+            faults.append(f"{path}:{number}: {_why(line, error)}")
+            continue
+        if g.checksum not in skip:
+            yield g
     if faults:
         raise DataError("\n".join(faults), "Nothing was taken from this file.")
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tfdet.base.errors import DataError
+from tfdet.base.strict_json import read_json
 
 SUFFIX = ".ipynb"
 _ADVICE = (
@@ -21,10 +21,7 @@ _SHELL = re.compile(r"^(\s*)(?:[\w., ]+=\s*)?[%!?].*$|^(\s*)[\w.%]+\?{1,2}\s*$")
 
 def cells(path: Path) -> Iterator[tuple[int, str]]:
     """(which of all cells, its text)."""
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path}: {error}", _ADVICE) from error
+    content = read_json(path, _ADVICE)
     listed = content.get("cells") if isinstance(content, dict) else None
     if not isinstance(listed, list) or _language(content) != "python":
         raise DataError(f"{path}: no notebook with cells of Python", _ADVICE)

@@ -9,10 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfdet.base.errors import DataError
+from tfdet.base.untrusted import read_bytes
 from tfdet.verdicts import notebooks
 from tfdet.verdicts.trees import Call, Names, Unit, calls, environment, settings
 
 __all__ = ["Call", "Program", "read"]
+
+_ADVICE = "Name files of Python 3."
+_MAX_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ def read(paths: list[Path]) -> Program:
 
 def _units(path: Path) -> Iterator[Unit]:
     if path.suffix.lower() != notebooks.SUFFIX:
-        yield Unit(_parsed(_bytes(path), str(path)), str(path))
+        yield Unit(_parsed(read_bytes(path, _ADVICE, _MAX_BYTES), str(path)), str(path))
         return
     for number, text in notebooks.cells(path):
         where = f"{path}: cell {number}"
@@ -58,13 +62,6 @@ def _units(path: Path) -> Iterator[Unit]:
         except DataError:
             tree = _parsed(notebooks.python(text), where)
         yield Unit(tree, str(path), number)
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: {error}", "Name files of Python 3.") from error
 
 
 def _parsed(text: bytes | str, where: str) -> ast.Module:
@@ -76,5 +73,8 @@ def _parsed(text: bytes | str, where: str) -> ast.Module:
         raise DataError(
             f"{where}: an expression is nested too deeply to be read", "Split it, or leave this file out."
         ) from error
-    except (SyntaxError, ValueError) as error:
-        raise DataError(f"{where}: {error}", "Name files of Python 3.") from error
+    except SyntaxError as error:  # str(error) names a file of its own, <unknown>
+        line = f":{error.lineno}" if error.lineno else ""
+        raise DataError(f"{where}{line}: not Python 3: {error.msg}", _ADVICE) from error
+    except ValueError as error:
+        raise DataError(f"{where}: not Python 3: {error}", _ADVICE) from error

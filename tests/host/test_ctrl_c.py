@@ -1,0 +1,71 @@
+"""Ctrl-C while modules are still being imported: exit code 130, and no traceback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tfdet.base.errors import Exit
+from tfdet.base.paths import Project
+
+# A finder that has SIGINT come at the import of one module.
+CUSTOM = """
+import os, signal, sys
+class Finder(object):
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ.get("INTERRUPT_AT"):
+            print("interrupted at", name, flush=True)
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+"""
+TFDET = ["-c", "import importlib, sys; sys.argv[0] = 'tfdet'; entry = sys.argv.pop(1).split(':');"
+         "getattr(importlib.import_module(entry[0]), entry[1])()"]  # fmt: skip
+
+
+def interrupted(tmp_path: Path, at: str, *words: str) -> subprocess.CompletedProcess[str]:
+    (tmp_path / "sitecustomize.py").write_text(CUSTOM)
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), "INTERRUPT_AT": at}
+    return subprocess.run([sys.executable, *words], env=environ, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    ("how", "at"),
+    [("installed", "tfdet.cli.main"), ("module", "typer"), ("installed", "tfdet.matrix.load"), ("installed", "none")],
+)
+def test_tfdet(checkout: Project, tmp_path: Path, how: str, at: str) -> None:
+    entry = tomllib.loads((checkout.root / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]["tfdet"]
+    start = [*TFDET, entry] if how == "installed" else ["-m", "tfdet"]
+    done = interrupted(tmp_path, at, *start, "envs", "--json")
+    assert (done.returncode, done.stderr) == (Exit.OK if at == "none" else Exit.INTERRUPTED, "")
+    assert ("interrupted at" in done.stdout) == (at != "none")
+
+
+@pytest.mark.parametrize(
+    ("at", "words"),
+    [
+        ("argparse", ["tfdeterminism.trace", "diff", "A", "B"]),
+        ("numpy", ["tfdeterminism.trace", "locate", "A"]),
+        ("tfdeterminism.trace.analyse.diff", ["tfdeterminism.trace", "diff", "A", "B"]),
+        ("argparse", ["tfdet_probe"]),
+        ("tfdet_probe.devices", ["tfdet_probe"]),
+        ("tfdet_common.journal", ["tfdet_probe", "--device", "cpu"]),
+    ],
+)
+def test_what_runs_in_environments(tmp_path: Path, at: str, words: list[str]) -> None:
+    done = interrupted(tmp_path, at, "-m", *words)
+    assert "interrupted at" in done.stdout
+    assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_behind_nohup_it_stays_ignored(tmp_path: Path) -> None:
+    ignored = 'trap "" INT; exec "$0" "$@"'
+    (tmp_path / "sitecustomize.py").write_text(CUSTOM)
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), "INTERRUPT_AT": "typer"}
+    done = subprocess.run(["bash", "-c", ignored, sys.executable, "-m", "tfdet", "envs"], env=environ,
+                          capture_output=True, text=True, timeout=120)  # fmt: skip
+    assert done.returncode == Exit.OK and "interrupted at typer" in done.stdout

@@ -1,0 +1,53 @@
+"""The key of this machine: made whole or not at all, and what is wrong with one is told with the way out."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tfdet.base.errors import DataError, Exit, UsageError
+from tfdet.store import own_key
+
+
+def test_a_full_disk_leaves_no_half_of_a_key(tmp_path: Path) -> None:
+    """A limit on the size of files stands in for the disk: what was begun is gone, and the next try makes a key."""
+    where = tmp_path / "config" / "key.pem"
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20)); from tfdet.cli.main import main; main()"
+    )
+    environ = {**os.environ, "TFDET_KEY": str(where)}
+    done = subprocess.run([sys.executable, "-c", code, "key", "new"], env=environ, capture_output=True, text=True)
+    assert done.returncode == Exit.RUN_FAILED and "Traceback" not in done.stderr and str(where) in done.stderr
+    assert list(where.parent.iterdir()) == []
+    done = subprocess.run([sys.executable, "-m", "tfdet", "key", "new"], env=environ, capture_output=True, text=True)
+    assert done.returncode == Exit.OK and where.stat().st_mode & 0o777 == 0o600
+    assert list(where.parent.iterdir()) == [where]
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"-----BEGIN PRIVATE KEY-----\n"])
+def test_a_damaged_key_is_told_with_the_way_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: bytes
+) -> None:
+    where = tmp_path / "key.pem"
+    where.write_bytes(content)
+    where.chmod(0o600)
+    monkeypatch.setenv("TFDET_KEY", str(where))
+    for ask in (own_key.new, own_key.load, own_key.need):
+        with pytest.raises(DataError) as caught:
+            ask()
+        assert str(where) in caught.value.cause and "then: tfdet key new" in caught.value.advice
+    assert where.read_bytes() == content
+
+
+def test_a_key_never_takes_the_place_of_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Not even of one that came while it was made."""
+    where = tmp_path / "key.pem"
+    monkeypatch.setenv("TFDET_KEY", str(where))
+    monkeypatch.setattr(os, "fsync", lambda number: where.write_text("another"))
+    with pytest.raises(UsageError, match="a key is there already"):
+        own_key.new()
+    assert where.read_text() == "another" and list(tmp_path.iterdir()) == [where]

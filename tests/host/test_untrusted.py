@@ -1,0 +1,122 @@
+"""What is no plain, sound file is told of by its name, and nothing waits for it."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from tfdet.base.errors import DataError, Exit, from_system
+from tfdet.base.files import write_whole
+from tfdet.base.paths import Project
+from tfdet.base.strict_json import MAX_DEPTH, read_json, strict_json
+from tfdet.base.untrusted import MAX_LINE_BYTES, open_file, read_bytes, read_lines, read_text, resolve
+
+
+def fifo(path: Path) -> Path:
+    os.mkfifo(path)
+    return path
+
+
+def loop(path: Path) -> Path:
+    path.symlink_to(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("make", "advice"),
+    [
+        (lambda folder: folder / "none", "mine"),
+        (lambda folder: folder, "mine"),
+        (lambda folder: fifo(folder / "pipe"), "mine"),
+        (lambda folder: Path("/dev/zero"), "mine"),
+        (lambda folder: loop(folder / "loop"), "circle"),
+        (lambda folder: folder / ("x" * 300), "shorter"),
+        (lambda folder: folder / "a\0b", "mine"),
+    ],
+)
+@pytest.mark.parametrize("read", [open_file, read_bytes, read_text, read_json, lambda *a: list(read_lines(*a))])
+def test_only_a_regular_file_is_read(tmp_path: Path, make: object, advice: str, read: object) -> None:
+    path = make(tmp_path)  # type: ignore[operator]
+    with pytest.raises(DataError) as caught:
+        read(path, "mine")  # type: ignore[operator]
+    assert str(path) in caught.value.cause and advice in caught.value.advice
+
+
+def test_sizes_are_bounded(tmp_path: Path) -> None:
+    huge = tmp_path / "huge"
+    with huge.open("wb") as out:
+        out.write(b"{}\n")
+        out.truncate(1 << 40)  # sparse
+    with pytest.raises(DataError, match=f"{huge}: larger than 1 MiB"):
+        read_bytes(huge, limit=1 << 20)
+    lines = read_lines(huge)
+    assert next(lines) == b"{}\n"
+    with pytest.raises(DataError, match=f"{huge}:2: longer than {MAX_LINE_BYTES >> 20} MiB"):
+        next(lines)
+
+
+def test_what_is_wrong_is_told_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    for content, said in ((b"{\n\xff", ":2: not JSON: byte 0xff"), (b"{\n1}", ":2: not JSON: Expecting"),
+                          (b'{"a": 1, "a": 2}', "'a' is there twice"), (b"[" * 100_000, "nested too deeply"),
+                          (b"9" * 5000, "digits")):  # fmt: skip
+        path.write_bytes(content)
+        with pytest.raises(DataError) as caught:
+            read_json(path)
+        assert str(path) in caught.value.cause and said in caught.value.cause
+
+
+@pytest.mark.parametrize("pair", ["[]", ('{"a":', "}")])
+def test_depth_is_bounded_whatever_the_width(pair: tuple[str, str]) -> None:
+    opening, closing = pair
+
+    def nested(depth: int) -> str:
+        return opening * depth + ("0" if closing == "}" else "") + closing * depth
+
+    strict_json(nested(MAX_DEPTH))
+    strict_json(f"[{','.join([nested(MAX_DEPTH - 1)] * 200)}]")
+    with pytest.raises(ValueError, match="nested too deeply"):
+        strict_json(nested(MAX_DEPTH + 1))
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "advice"),
+    [
+        (errno.ENOSPC, Exit.RUN_FAILED, "space"),
+        (errno.EDQUOT, Exit.RUN_FAILED, "quota"),
+        (errno.EMFILE, Exit.RUN_FAILED, "ulimit -n"),
+        (errno.EACCES, Exit.USAGE, "permissions"),
+        (errno.EROFS, Exit.USAGE, "read-only"),
+        (errno.ELOOP, Exit.USAGE, "circle"),
+        (errno.ENOENT, Exit.USAGE, "exists"),
+        (errno.EINTR, Exit.RUN_FAILED, ""),
+    ],
+)
+def test_an_errno_has_its_exit_code_and_advice(number: int, code: Exit, advice: str) -> None:
+    told = from_system(OSError(number, os.strerror(number), "here"))
+    assert told.code == code and told.cause.startswith("here: ")
+    assert advice in told.advice and (number in (errno.ENOSPC, errno.EDQUOT) or "space" not in told.advice)
+
+
+def test_a_file_is_written_whole_or_the_reason_is_told(tmp_path: Path) -> None:
+    """Not even root may write below a file; a device is no file to be replaced."""
+    write_whole(tmp_path / "name", "a \udcff\n")
+    assert (tmp_path / "name").read_text() == "a \\udcff\n"
+    for path, advice in ((tmp_path / "name" / "below", "Name another"), (fifo(tmp_path / "pipe"), "Name another")):
+        with pytest.raises(Exception) as caught:
+            write_whole(path, "text", kept="the old one stays")
+        assert str(tmp_path) in str(caught.value) and advice in caught.value.advice  # type: ignore[attr-defined]
+    assert (tmp_path / "pipe").is_fifo() and len(list(tmp_path.iterdir())) == 2
+
+
+def test_links_in_a_circle_have_a_path(tmp_path: Path) -> None:
+    assert resolve(loop(tmp_path / "loop")) == tmp_path / "loop"
+
+
+def test_no_path_is_resolved_in_another_way(checkout: Project) -> None:
+    """Path.resolve() raises RuntimeError for links in a circle in Python 3.11 and 3.12."""
+    code = "".join(path.read_text("utf-8") for path in checkout.root.joinpath("src").rglob("*.py"))
+    assert ".resolve()" not in code
