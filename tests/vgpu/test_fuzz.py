@@ -27,7 +27,7 @@ def another_bit(of):
 
 @pytest.mark.parametrize("family", families.ALL)
 def test_one_wrong_bit_is_found_and_its_line_is_named(device, family):
-    wrong = {**families.ALL, family: [replace(one, of=another_bit(one.of)) for one in families.ALL[family]]}
+    wrong = {family: [replace(one, of=another_bit(one.of)) for one in families.ALL[family]]}
     found = exact_oracle.disagreements(device, [draw_program(2, number, wrong) for number in range(20)])
     assert found
     least = exact_oracle.minimize(device, found[0]).program

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from virtual_device import HEAD, Device
 
-from fuzzing.forms import ANY_NAN
+from fuzzing.forms import CANONICAL, AnyNan
 from fuzzing.programs import FILES, LANES, REGISTERS, Program, evaluate
+from fuzzing.reals import Format
 
 SLOTS = len(REGISTERS)  # of 64 bits: registers of a lane
-FRACTIONS = {16: None, 32: (0x7F800000, 0x7FFFFFFF), 64: (0x7FF << 52, (1 << 63) - 1)}
+FORMATS = {name: Format(name) for name in CANONICAL}
 
 
 @dataclass
@@ -101,24 +102,17 @@ def results(device: Device, programs: list[Program]) -> np.ndarray:
     return made
 
 
-def agrees(made: int, wanted: object, width: int) -> bool:
+def agrees(made: int, wanted: object) -> bool:
     if wanted is None or made == wanted:
         return True
-    return wanted is ANY_NAN and is_nan(made, width)
-
-
-def is_nan(bits: int, width: int) -> bool:
-    if width == 16:
-        return bits & 0x7FFF > 0x7C00 or bits & 0x7FFF > 0x7F80
-    infinite, mask = FRACTIONS[width]
-    return bits & mask > infinite
+    return isinstance(wanted, AnyNan) and FORMATS[wanted.type].is_nan(made)
 
 
 def compare(program: Program, made: np.ndarray) -> Disagreement | None:
     expected = evaluate(program)
-    for (name, width), row in zip(REGISTERS.items(), made.tolist(), strict=True):
+    for name, row in zip(REGISTERS, made.tolist(), strict=True):
         for lane, (one, wanted) in enumerate(zip(row, expected[name], strict=False)):
-            if not agrees(one, wanted, width):
+            if not agrees(one, wanted):
                 return Disagreement(program, name, lane, one, wanted)
     return None
 

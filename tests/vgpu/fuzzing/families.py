@@ -1,5 +1,5 @@
 """All instruction forms that the generator knows, by family."""
 
-from fuzzing import integers
+from fuzzing import conversions, floats, integers
 
-ALL = integers.families()
+ALL = {**integers.families(), **floats.families(), **conversions.families()}

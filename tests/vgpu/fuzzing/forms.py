@@ -1,17 +1,18 @@
 """Instruction forms: a text, the types of its operands, and what it makes of their values, as the PTX ISA defines it.
 
 A reference function takes and gives Python numbers: of a signed type with its sign, of all others the bits.  Where PTX
-leaves a result open it gives None, and nothing that is made of it is compared; ANY_NAN is a NaN of unspecified bits.
+leaves a result open it gives None, and nothing that is made of it is compared; an AnyNan is a NaN of unspecified bits.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 SIZES = {"pred": 1, "f16x2": 32, "bf16x2": 32, "u16x2": 32, "s16x2": 32}
-ANY_NAN = "a NaN"
 Reference = Callable[..., object]
 
 
+@cache
 def bits_of(type: str) -> int:
     """How wide a value of this type is."""
     return SIZES.get(type) or int(type.lstrip("bfsu"))
@@ -23,6 +24,13 @@ def to_signed(value: int, bits: int) -> int:
 
 def wrap(value: int, bits: int) -> int:
     return value & ((1 << bits) - 1)
+
+
+@dataclass(frozen=True)
+class AnyNan:
+    """A NaN of this type, of which PTX does not say the bits."""
+
+    type: str
 
 
 @dataclass(frozen=True)
@@ -43,8 +51,8 @@ class Form:
 
     def number(self, value: object, type: str) -> object:
         """An operand's bits as the reference wants them."""
-        if value is ANY_NAN:
-            return CANONICAL.get(type) if self.takes_any_nan else None
+        if isinstance(value, AnyNan):
+            return CANONICAL[type] if self.takes_any_nan and value.type == type else None
         if not isinstance(value, int):
             return None
         value = wrap(value, bits_of(type))
@@ -65,11 +73,13 @@ class Form:
 CANONICAL = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF, "f64": 0x7FF8000000000000}
 
 
+@cache
 def plain_type(written: str) -> str:
     """`u8@32` and `=u32:0-255` are u8 and u32."""
     return written.lstrip("=").split("@")[0].split(":")[0]
 
 
+@cache
 def register_width(written: str) -> int:
     """Bits of the register that holds it; 1 for a predicate."""
     if "@" in written:

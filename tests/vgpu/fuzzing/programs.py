@@ -63,7 +63,7 @@ POOLS = {width: interesting(width) for width in FILES}
 
 
 def draw_bits(draw: np.random.Generator, width: int, count: int) -> np.ndarray:
-    """Corners, their neighbors, floats of like magnitude, and any bits of any length."""
+    """Corners, their neighbors, floats of like magnitude, halves between two roundings, and any bits of any length."""
     pool = POOLS[width]
     made = pool[draw.integers(0, len(pool), count)]
     if width == 1:
@@ -75,8 +75,11 @@ def draw_bits(draw: np.random.Generator, width: int, count: int) -> np.ndarray:
     mean = (1 << exponent - 1) - 1
     near = any_bits & np.uint64((1 << fraction) - 1 | 1 << width - 1)
     near |= draw.integers(mean - 4, mean + 4, count).astype(np.uint64) << np.uint64(fraction)
-    beside = made + draw.integers(-2, 3, count).astype(np.uint64)
-    made = np.select([how < 0.4, how < 0.5, how < 0.65, how < 0.8], [made, beside, near, shorter], any_bits)
+    by = draw.integers(-2, 3, count).astype(np.uint64)
+    kept = draw.integers(1, width, count).astype(np.uint64)  # of the low bits: they become half a unit, or nearly
+    tie = (shorter >> kept << kept | np.uint64(1) << kept - np.uint64(1)) + by
+    choices = [(0.35, made), (0.45, made + by), (0.6, near), (0.75, shorter), (0.85, tie)]
+    made = np.select([how < limit for limit, _ in choices], [one for _, one in choices], any_bits)
     return made & np.uint64((1 << width) - 1)
 
 
