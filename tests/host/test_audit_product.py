@@ -284,7 +284,7 @@ def test_written_audits_back_the_cells_until_the_scanner_changes(run: Run, built
 
     def crop() -> list[dict[str, object]]:
         status = subprocess.run(
-            [sys.executable, "-m", "tfdet", "status", "--json", "--env", "tf9.9"],
+            [sys.executable, "-m", "tfdet", "status", "--json", "--environment", "tf9.9"],
             env={**os.environ, "TFDET_ROOT": str(built.root)}, capture_output=True, text=True, timeout=120,
         )  # fmt: skip
         assert ("stale: matrix/audits/tf9.9.json" in status.stderr) == stale

@@ -87,7 +87,7 @@ def test_a_full_disk_is_told(checkout: Project) -> None:
 
 
 def test_a_poor_encoding(checkout: Project) -> None:
-    done = shell(checkout, "tfdet status", PYTHONIOENCODING="ascii")
+    done = shell(checkout, "tfdet status --all", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
     assert "?" in done.stdout
     poor, rich = (shell(checkout, "tfdet envs --json", PYTHONIOENCODING=name).stdout for name in ("ascii", "utf-8"))
@@ -163,7 +163,9 @@ def test_status_of_one_file_alone(copy: Project, line: Callable[..., bytes], tmp
     assert verdict("--only") == "not shown to differ"
 
 
-@pytest.mark.parametrize("arguments", [["--only"], ["--env", "tf2.0", "--check"], ["--env", "tf2.0", "--write"]])
+@pytest.mark.parametrize(
+    "arguments", [["--only"], ["--environment", "tf2.0", "--check"], ["--environment", "tf2.0", "--write"]]
+)
 def test_options_of_status_that_do_not_go_together(copy: Project, arguments: list[str]) -> None:
     done = tfdet(copy, "status", *arguments)
     assert done.returncode == Exit.USAGE, done.stderr
@@ -217,7 +219,11 @@ def test_the_version_is_told(checkout: Project) -> None:
         ("tfdet show tf2.0 gather", {"gather-backprop"}),
         ("tfdet run tf2.0 --source bias-add", {"bias-add-backprop"}),
         ("tfdet run tf2.0 --solution TDO", {"TDO", "TDO-FE"}),
-        ("tfdet status --env tf1.15", {"tf1.15", "tf1.15.5"}),
+        ("tfdet status --environment tf1.15", {"tf1.15", "tf1.15.5"}),
+        ("tfdet status --device vgpu-sm", {"vgpu-sm70", "vgpu-sm80", "vgpu-sm90"}),
+        ("tfdet status --device c", {"cpu"}),
+        ("tfdet status --verdict nond", {"nondeterministic"}),
+        ("tfdet status --framework t", {"tensorflow", "torch"}),
         ("tfdet audit tf1.13", {"tf1.13.1"}),
         ("tfdet recipe [", set()),
     ],

@@ -34,12 +34,12 @@ def rows(text: str) -> list[dict[str, str]]:
 
 
 def test_status_says_the_same_in_every_form() -> None:
-    cells = json.loads(told("status", "--json", "--env", "tf2.0").stdout)["cells"]
-    lines = rows(told("status", "--csv", "--env", "tf2.0").stdout)
+    cells = json.loads(told("status", "--json", "--environment", "tf2.0").stdout)["cells"]
+    lines = rows(told("status", "--csv", "--environment", "tf2.0").stdout)
     assert [(c["source"], c["solution"], c["verdict"]) for c in cells] == [
         (line["source"], line["solution"], line["verdict"]) for line in lines
     ]
-    suites = ElementTree.fromstring(told("status", "--junit", "--env", "tf2.0").stdout)
+    suites = ElementTree.fromstring(told("status", "--junit", "--environment", "tf2.0").stdout)
     tests = list(suites.iter("testcase"))
     assert len(tests) == len(cells) == sum(int(suite.get("tests", 0)) for suite in suites)
     seen = {f"{c['source']}[{c['solution']}]" for c in cells if c["backing"] in ("measured", "emulated")}

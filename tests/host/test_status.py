@@ -283,7 +283,7 @@ def test_a_pipe_that_closes_is_no_traceback(checkout: Project) -> None:
         (["show", "tf2.0", "bias-add"], "bias-add-backprop"),
         (["run", "tf2.0", "--device", "cpu", "--source", "crop-and-resise-backprop"], "crop-and-resize-backprop"),
         (["run", "tf2.0", "--device", "cpu", "--solution", "TD0"], "TDO"),
-        (["status", "--env", "tf2.99"], "tf2.9"),
+        (["status", "--environment", "tf2.99"], "tf2.9"),
         (["evidence", "add", "nowhere.jsonl"], "No such file"),
         (["run", "tf2.0", "--device", "tpu"], "cpu"),
         (["run", "tf2.0", "--device", "cpu", "--repeats", "0"], "repeats"),

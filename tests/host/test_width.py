@@ -45,7 +45,8 @@ def _read(handle: int) -> bytes:
 
 @pytest.mark.parametrize("columns", [60, 80, 100, 250])
 @pytest.mark.parametrize(
-    "command", [["status"], ["show", "tf2.21", "crop-and-resize-backprop"], ["envs"], ["doctor", "tf2.0"]]
+    "command",
+    [["status", "--all"], ["show", "tf2.21", "crop-and-resize-backprop"], ["envs", "--all"], ["doctor", "tf2.0"]],
 )
 def test_lines_fit_and_words_are_whole(checkout: Project, columns: int, command: list[str]) -> None:
     lines = on_a_terminal(checkout, columns, *command)
@@ -59,7 +60,7 @@ def test_lines_fit_and_words_are_whole(checkout: Project, columns: int, command:
 
 
 def test_a_narrow_status_says_what_a_wide_one_says(checkout: Project) -> None:
-    narrow, wide = (on_a_terminal(checkout, columns, "status") for columns in (80, 1000))
+    narrow, wide = (on_a_terminal(checkout, columns, "status", "--all") for columns in (80, 1000))
     (row,) = (line for line in wide if re.match(r"crop-and-resize-backprop +none ", line))
     assert row.split()[-1] == "✗"  # in the newest
     below = narrow[narrow.index(next(line for line in narrow if line.startswith("crop-and-resize-backprop"))) :]
@@ -67,6 +68,14 @@ def test_a_narrow_status_says_what_a_wide_one_says(checkout: Project) -> None:
     assert "✗ TF 1.14 to " in said  # where it ends depends on where which device has evidence
     unwrapped = " ".join(line.strip() for line in narrow)
     assert re.search("Ranges speak of what was measured: .*tf1.13.1 tf1.14 tf1.15 ", unwrapped), "wherever lines break"
+
+
+@pytest.mark.parametrize("command", ["status", "envs"])
+def test_what_is_asked_without_more_words_fits_one_screen(checkout: Project, command: str) -> None:
+    lines = on_a_terminal(checkout, 80, command)
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert any("--all" in line for line in lines)
 
 
 class Screen:

@@ -72,7 +72,8 @@ def test_a_recipe_says_how_to_get_the_other_package(tfdet: Installed) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("status", "--env", "tf2.0", "--json"), ("show", "tf2.0", "bias-add-backprop"), ("doctor", "tf2.0")]
+    "arguments",
+    [("status", "--environment", "tf2.0", "--json"), ("show", "tf2.0", "bias-add-backprop"), ("doctor", "tf2.0")],
 )
 def test_it_says_what_a_checkout_says_and_writes_nothing(
     tfdet: Installed, checkout: Project, arguments: tuple[str, ...]
@@ -175,7 +176,7 @@ def test_a_run_is_kept_in_the_users_data_folder(tfdet: Installed, tf_python: Cal
 
 def runs(tfdet: Installed, **environ: str) -> int:
     """Of which the verdict on that cell is made."""
-    cells = json.loads(tfdet("status", "--env", "tf2.21", "--json", **environ).stdout)["cells"]
+    cells = json.loads(tfdet("status", "--environment", "tf2.21", "--json", **environ).stdout)["cells"]
     place = {"device": "cpu", "source": "bias-add-backprop", "solution": "none"}
     (cell,) = (cell for cell in cells if place.items() <= cell.items())
     return int(cell["runs"])

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from tfdet.base import console
-from tfdet.base.errors import Exit
+from tfdet.base.errors import Exit, unknown
 from tfdet.base.paths import find_project
 from tfdet.cli.app import load, print_json
-from tfdet.cli.options import Device, Environments, Json, environments
+from tfdet.cli.options import Device, Environments, Json, environments, frameworks
 
 
 def doctor(
@@ -34,16 +34,30 @@ def doctor(
         raise typer.Exit(Exit.NO_DEVICE)
 
 
-def envs(as_json: Json = False) -> None:
+def envs(
+    framework: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="only this framework (again: several)", autocompletion=frameworks),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="with the versions that each one pins")] = False,
+    as_json: Json = False,
+) -> None:
     """The reference environments."""
     from tfdet.matrix.load import load_environments
     from tfdet.publish import lists
 
     found = load_environments(find_project().matrix)
+    known = sorted({environment.framework for environment in found.values()})
+    for name in framework or []:
+        if name not in known:
+            raise unknown("framework", name, known)
+    found = {key: e for key, e in found.items() if not framework or e.framework in framework}
     if as_json:
         print_json([{"id": key, **e.model_dump(mode="json")} for key, e in found.items()])
-    else:
+    elif everything or framework:
         console.out().print(lists.environments(found))
+    else:
+        console.out().print(lists.environment_names(found))
 
 
 def build(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import typer
 
@@ -25,7 +25,25 @@ def _named(kind: str) -> Callable[[str], list[str]]:
     return beginning_with
 
 
+def verdicts(incomplete: str) -> list[str]:
+    """For a shell's completion."""
+    from tfdet.verdicts.selection import VERDICTS
+
+    return [name for name in VERDICTS if name.startswith(incomplete)]
+
+
+def devices(incomplete: str) -> list[str]:
+    """For a shell's completion: the words of `--device`, and the models that evidence has."""
+    try:
+        evidence = find_project().matrix / "evidence"
+    except UsageError:
+        return []
+    models = [path.name for path in evidence.iterdir() if path.is_dir()] if evidence.is_dir() else []
+    return sorted({name for name in (*get_args(Device), *models) if name.startswith(incomplete)})
+
+
 environments, sources, solutions = _named("environments"), _named("sources"), _named("solutions")
+frameworks = _named("frameworks")
 Json = Annotated[bool, typer.Option("--json", help="for machines")]
 Csv = Annotated[bool, typer.Option("--csv", help="for spreadsheets")]
 Junit = Annotated[bool, typer.Option("--junit", help="for CI systems: JUnit's XML")]

@@ -11,7 +11,7 @@ from tfdet.base import console
 from tfdet.base.errors import Exit, UsageError
 from tfdet.base.paths import Project, find_project
 from tfdet.cli.app import print_json
-from tfdet.cli.options import Csv, Json, Junit, environments, sources
+from tfdet.cli.options import Csv, Json, Junit, devices, environments, frameworks, sources, verdicts
 
 if TYPE_CHECKING:
     from tfdet.verdicts.status import Status
@@ -22,10 +22,25 @@ def status(
     check: Annotated[bool, typer.Option("--check", help="fail if they are not what the evidence gives")] = False,
     records: Annotated[list[Path] | None, typer.Option("--with", help="look at this file of records too")] = None,
     only: Annotated[bool, typer.Option("--only", help="with --with: at these records alone")] = False,
-    env: Annotated[
+    framework: Annotated[
         list[str] | None,
-        typer.Option(help="only this environment (again: several)", autocompletion=environments),
+        typer.Option(metavar="NAME", help="only this framework (again: several)", autocompletion=frameworks),
     ] = None,
+    device: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="only this device: gpu, vgpu, cpu, or a model", autocompletion=devices),
+    ] = None,
+    environment: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ENV", help="only this environment", autocompletion=environments),
+    ] = None,
+    source: Annotated[
+        list[str] | None, typer.Option(metavar="SOURCE", help="only this source", autocompletion=sources)
+    ] = None,
+    verdict: Annotated[
+        list[str] | None, typer.Option(metavar="VERDICT", help="only this verdict", autocompletion=verdicts)
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="every cell that ran, not one screen")] = False,
     unsigned: Annotated[
         bool, typer.Option("--unsigned", help="count records of GPUs that nobody signed, too (docs/trust.md)")
     ] = False,
@@ -34,8 +49,9 @@ def status(
     as_junit: Junit = False,
 ) -> None:
     """What is deterministic where, by the evidence; contradicted claims are named."""
-    from tfdet.publish import exports, views
+    from tfdet.publish import exports, overview, views
     from tfdet.verdicts.read import load_status
+    from tfdet.verdicts.selection import Selection
 
     _one_of(as_json, as_csv, as_junit)
     if write and check:
@@ -44,16 +60,16 @@ def status(
         raise UsageError("--with does not go with --write or --check", "Take the records in first: tfdet evidence add.")
     if (write or check) and unsigned:
         raise UsageError("--unsigned does not go with --write or --check", "No table counts unsigned records of GPUs.")
-    if (write or check) and env:
-        raise UsageError("--env does not go with --write or --check", "The tables are always whole.")
+    asked = Selection(framework or (), device or (), environment or (), source or (), verdict or ())
+    if (write or check) and (asked or everything):
+        raise UsageError("--write and --check cannot be combined with a selection", "The tables are always whole.")
     if only and not records:
         raise UsageError("--only without --with", "Name the records to look at: --with FILE.")
     project = find_project()
     if write or check:
         project.need_checkout("--write" if write else "--check")
     found = load_status(project, records or [], store=not only, unsigned=unsigned)
-    for key in env or []:
-        found.matrix.environment(key)
+    cells = asked.cells(found)
     contradictions = found.contradictions()
     for key in found.stale_audits:
         console.note(f"stale: matrix/audits/{key}.json was made by another scanner: tfdet audit {key} --write")
@@ -65,15 +81,16 @@ def status(
     elif check:
         _check_tables(project, found, contradictions)
     elif as_json or as_csv or as_junit:
-        cells = [cell for cell in found.cells if not env or cell.key.environment in env]
         if as_json:
             print_json({"cells": [cell.as_json() for cell in cells]})
         elif as_csv:
             console.write(exports.as_csv([exports.cell_row(cell) for cell in cells]))
         else:
             console.write(exports.as_junit(cells))
+    elif asked or everything or records:
+        console.out().print(views.status(found, asked, console.out().width))
     else:
-        console.out().print(views.status(found, env, console.out().width))
+        console.out().print(overview.render(found, min(console.out().width, 100)))
     _report_contradictions(contradictions)
     if check:
         console.note("the tables are what the evidence gives")

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.segment import Segment
 from rich.text import Text
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 _GAP = 2  # between columns
+_MANY = 40  # names that are not listed one by one
 _FOLDED = 24  # columns into which the widest cells may be folded and still be read
 
 
@@ -97,6 +98,20 @@ def environments(found: Mapping[str, Environment]) -> Facts:
         table.add(key, environment.framework_version, environment.cuda, environment.cudnn, environment.min_driver,
                   environment.image)  # fmt: skip
     return table
+
+
+def environment_names(found: Mapping[str, Environment]) -> RenderableType:
+    """One screen: the names by framework and line; of many the first and the last."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for key, environment in found.items():
+        groups.setdefault((environment.framework, environment.line), []).append(key)
+    lines: list[RenderableType] = []
+    for (framework, line), names in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0])):
+        lines.append(Text(f"{framework}, {line}: {len(names)}", "bold"))
+        shown = names if len(names) <= _MANY else [names[0], names[1], "...", names[-2], names[-1]]
+        lines.append(Padding(Text("  ".join(shown)), (0, 0, 0, 2), expand=False))
+    lines.append(Text("\nall with their versions: tfdet envs --all, or --framework torch; as JSON: --json", "dim"))
+    return Group(*lines)
 
 
 def checks(found: Sequence[Check]) -> Facts:

@@ -20,6 +20,7 @@ from tfdet.store.records import Record
 from tfdet.verdicts.infer import Cell, CellKey, Verdict
 from tfdet.verdicts.read import Change
 from tfdet.verdicts.rebuild import Rebuilt
+from tfdet.verdicts.selection import Selection
 from tfdet.verdicts.status import Status, StatusCell
 from tfdeterminism.trace.analyse import magnitude
 
@@ -87,8 +88,7 @@ def rebuilt(found: Iterable[Rebuilt]) -> Facts:
 
 
 LEGEND = (
-    "✗ nondeterministic  ✓ deterministic (its control differed)  ? too few runs to say so  ≈ not shown to differ  "
-    "– unsupported"
+    "✗ nondeterministic  ✓ deterministic (its control differed)  ? too few runs\n≈ not shown to differ  – unsupported"
 )
 AUDITED = (
     "a audited: read from the binaries, not run (docs/audit.md)  "
@@ -96,22 +96,24 @@ AUDITED = (
 )
 
 
-def status(found: Status, only: Sequence[str] | None, width: int) -> RenderableType:
+def status(found: Status, asked: Selection, width: int) -> RenderableType:
     """Cells that ran: a column an environment where there is room, or else which environments showed what."""
-    measured = [c for c in found.cells if c.seen and (not only or c.key.environment in only)]
-    legend = Text("\n" + LEGEND, style="dim")
+    measured = [cell for cell in asked.cells(found) if cell.seen]
+    legend = Text(LEGEND + "\n", style="dim")
     keys = {c.key.environment for c in measured}
     needed = [max((len(c.key.source) for c in measured), default=0)]
     needed += [max((len(c.key.solution) for c in measured), default=0)]
     needed += [max(map(len, column)) for column in {(c.key.environment, c.key.device) for c in measured}]
-    if sum(needed) + 2 * len(needed) <= width:
-        parts: list[RenderableType] = [_by_environment(found, measured), legend]
+    if not measured:
+        parts: list[RenderableType] = [Text("no cell that ran is among these")]
+    elif sum(needed) + 2 * len(needed) <= width:
+        parts = [legend, _by_environment(found, measured)]
     else:
         among = " ".join(key for key in found.matrix.environments if key in keys)
-        ranges = Text(f"Ranges speak of what was measured: {among}", style="dim")
-        parts = [_by_mark(found, measured), legend, ranges]
-    if audited := _audited(found, only):
-        parts += [Text("\non GPUs, without any solution", style="bold"), audited, Text("\n" + AUDITED, style="dim")]
+        ranges = Text(f"Ranges speak of what was measured: {among}\n", style="dim")
+        parts = [legend, ranges, _by_mark(found, measured)]
+    if audited := _audited(found, asked):
+        parts += [Text("\non GPUs, without any solution", style="bold"), Text(AUDITED + "\n", style="dim"), audited]
     return Group(*parts)
 
 
@@ -154,13 +156,18 @@ def _by_mark(found: Status, measured: Sequence[StatusCell]) -> Facts:
     return table
 
 
-def _audited(found: Status, only: Sequence[str] | None) -> Facts | None:
-    """What the binaries hold: a row a source and finding, with the builds that it is of."""
+def _audited(found: Status, asked: Selection) -> Facts | None:
+    """What the binaries hold: a row a source and finding, with the builds that it is of.  It is no verdict of a run."""
+    if asked.devices or asked.verdicts:
+        return None
     environments = found.matrix.environments
     among = [environments[key] for key in environments if key in found.audits]
+    selected = [key for key in asked.builds(found) if key in found.audits]
     held: dict[tuple[str, str, str], list[Environment]] = {}
     for source in sorted(found.matrix.sources, key=lambda name: found.matrix.sources[name].place):
-        for key in found.audits if not only else [key for key in only if key in found.audits]:
+        if asked.sources and source not in asked.sources:
+            continue
+        for key in selected:
             cell = found.cell(CellKey(key, GPU, source, NONE))
             if cell.finding and (cell.audited or cell.finding.open):
                 row = source, "a" if cell.audited else "s", cell.finding.text

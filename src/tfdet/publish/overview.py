@@ -1,0 +1,113 @@
+"""One screen: per framework and kind of device what differs, what is mended, what is unknown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import groupby
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from tfdet.matrix.load import Matrix, natural
+from tfdet.matrix.models import NONE
+from tfdet.publish.lists import Facts
+from tfdet.verdicts.infer import Verdict
+from tfdet.verdicts.status import Status, StatusCell
+
+
+class Answer(StrEnum):
+    """What is known of one source on one kind of device."""
+
+    OPEN = "differs"
+    MENDED = "mended"
+    UNKNOWN = "unknown"
+
+
+_STYLE = {Answer.OPEN: "red", Answer.MENDED: "green", Answer.UNKNOWN: "dim"}
+_KIND_ORDER = {"gpu": 0, "vgpu": 1, "cpu": 2}
+LEGEND = (
+    "Each source in the newest environment that ran it. mended: it differs, and a\n"
+    "solution was seen to make it deterministic. differs: no solution was.\n"
+    "unknown: not seen to differ, which proves nothing."
+)
+NEXT = (
+    ("tfdet status --framework torch --device gpu", "cells of one framework and device"),
+    ("tfdet status --source bias-add-backprop", "one source in all environments"),
+    ("tfdet show tf2.21 bias-add-backprop", "one cell, its records"),
+    ("tfdet recipe tf2.21", "what makes it deterministic"),
+    ("tfdet status --all", "every cell"),
+)
+
+
+@dataclass
+class Part:
+    """One framework on one kind of device (a word of `--device`)."""
+
+    framework: str
+    word: str
+    sources: dict[Answer, list[str]] = field(default_factory=lambda: {answer: [] for answer in Answer})
+
+
+def parts(found: Status) -> list[Part]:
+    """Every framework and kind of device that ran something: TensorFlow first, cards before emulation and CPUs."""
+    made: dict[tuple[str, str], Part] = {}
+    for (framework, word, source), cells in _by_source(found):
+        part = made.setdefault((framework, word), Part(framework, word))
+        part.sources[_answer(cells, found.matrix)].append(source)
+    sizes = Counter(dict.fromkeys(found.matrix.frameworks, 0))
+    for part in made.values():
+        sizes[part.framework] += sum(map(len, part.sources.values()))
+
+    def order(part: Part) -> tuple[bool, int, int]:
+        published = found.matrix.frameworks[part.framework].published
+        return not published, -sizes[part.framework], _KIND_ORDER.get(part.word, len(_KIND_ORDER))
+
+    return sorted(made.values(), key=order)
+
+
+def _by_source(found: Status) -> Iterator[tuple[tuple[str, str, str], list[StatusCell]]]:
+    def place(cell: StatusCell) -> tuple[str, str, str]:
+        kind = found.matrix.devices.kind(cell.key.device)
+        framework = found.matrix.environments[cell.key.environment].framework
+        return framework, kind.word if kind else cell.key.device, cell.key.source
+
+    seen = sorted((cell for cell in found.cells if cell.seen), key=place)
+    return ((key, list(cells)) for key, cells in groupby(seen, place))
+
+
+def _answer(cells: Sequence[StatusCell], matrix: Matrix) -> Answer:
+    newest = max((cell.key.environment for cell in cells if cell.key.solution == NONE), key=natural, default="")
+    here = [cell for cell in cells if cell.key.environment == newest]
+    if not any(cell.key.solution == NONE and cell.cell.verdict is Verdict.NONDETERMINISTIC for cell in here):
+        return Answer.UNKNOWN
+    return Answer.MENDED if any(cell.cell.verdict is Verdict.DETERMINISTIC for cell in here) else Answer.OPEN
+
+
+def render(found: Status, width: int) -> RenderableType:
+    """The counts, what is open by name, and how to ask further; at 80 columns no more than 24 lines."""
+    counted = Facts("framework", "device", "sources", *Answer)
+    named = [Text("differs, and no solution was seen to mend it", "bold")]
+    for part in parts(found):
+        framework = found.matrix.frameworks[part.framework].name
+        numbers = [Text(str(len(part.sources[answer])), _STYLE[answer]) for answer in Answer]
+        counted.add(framework, part.word, str(sum(map(len, part.sources.values()))), *numbers)
+        if part.sources[Answer.OPEN]:
+            label = f"{framework} {part.word}: "
+            named.append(Text(label + _fitted(part.sources[Answer.OPEN], width - len(label))))
+    longest = max(len(command) for command, _ in NEXT)
+    further = [Text.assemble(f"{command:{longest}}  ", (what, "dim")) for command, what in NEXT]
+    return Group(counted, Text(LEGEND, "dim"), Text(), *named, Text(), *further)
+
+
+def _fitted(names: Iterable[str], width: int) -> str:
+    """As many names as one line holds, and how many more there are."""
+    names = list(names)
+    for count in range(len(names), 0, -1):
+        more = f" +{len(names) - count}" if count < len(names) else ""
+        text = ", ".join(names[:count]) + more
+        if len(text) <= width:
+            return text
+    return f"{len(names)}"

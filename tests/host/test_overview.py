@@ -1,0 +1,69 @@
+"""The one screen of `tfdet status`, and what selects cells."""
+
+from __future__ import annotations
+
+import pytest
+
+from tfdet.base.errors import UsageError
+from tfdet.base.paths import Project
+from tfdet.publish.overview import Answer, parts
+from tfdet.verdicts.infer import Verdict
+from tfdet.verdicts.read import load_status
+from tfdet.verdicts.selection import Selection
+from tfdet.verdicts.status import Status
+
+
+@pytest.fixture(scope="module")
+def found(checkout: Project) -> Status:
+    return load_status(checkout, [], store=True)
+
+
+def test_each_source_that_ran_is_counted_once_for_each_kind_of_device(found: Status) -> None:
+    seen: dict[tuple[str, str], set[str]] = {}
+    for cell in found.cells:
+        if cell.seen:
+            kind = found.matrix.devices.kind(cell.key.device)
+            assert kind
+            framework = found.matrix.environments[cell.key.environment].framework
+            seen.setdefault((framework, kind.word), set()).add(cell.key.source)
+    counted = {
+        (part.framework, part.word): [name for names in part.sources.values() for name in names]
+        for part in parts(found)
+    }
+    assert {key: sorted(names) for key, names in counted.items()} == {key: sorted(names) for key, names in seen.items()}
+    assert next(iter(counted)) == ("tensorflow", "gpu"), "a reader sees TensorFlow's GPU rows first"
+
+
+def test_a_mended_source_has_both_verdicts_in_one_environment(found: Status) -> None:
+    for part in parts(found):
+        for source in part.sources[Answer.MENDED]:
+            asked = Selection(frameworks=[part.framework], devices=[part.word], sources=[source])
+            by_environment: dict[str, set[tuple[bool, Verdict]]] = {}
+            for cell in asked.cells(found):
+                has = by_environment.setdefault(cell.key.environment, set())
+                has.add((cell.key.solution == "none", cell.cell.verdict))
+            wanted = {(True, Verdict.NONDETERMINISTIC), (False, Verdict.DETERMINISTIC)}
+            assert any(wanted <= has for has in by_environment.values()), source
+
+
+@pytest.mark.parametrize(
+    ("asked", "names"),
+    [
+        (Selection(frameworks=["torc"]), "torch"),
+        (Selection(devices=["vgpu-sm71"]), "vgpu-sm70"),
+        (Selection(environments=["tf2.99"]), "tf2.9"),
+        (Selection(sources=["bias-add-backprob"]), "bias-add-backprop"),
+        (Selection(verdicts=["nondeterministik"]), "nondeterministic"),
+    ],
+)
+def test_a_name_that_does_not_exist_is_refused_with_the_nearest(found: Status, asked: Selection, names: str) -> None:
+    with pytest.raises(UsageError) as error:
+        asked.cells(found)
+    assert names in (error.value.advice or "")
+
+
+def test_words_of_a_kind_widen_and_kinds_narrow(found: Status) -> None:
+    both = Selection(devices=["cpu", "vgpu"], environments=["tf2.0"]).cells(found)
+    assert {cell.key.device for cell in both} == {"cpu", "vgpu-sm70"}
+    assert {cell.key.environment for cell in both} == {"tf2.0"}
+    assert Selection().cells(found) == found.cells
