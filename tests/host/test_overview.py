@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
+
 import pytest
 
 from tfdet.base.errors import UsageError
@@ -67,3 +72,18 @@ def test_words_of_a_kind_widen_and_kinds_narrow(found: Status) -> None:
     assert {cell.key.device for cell in both} == {"cpu", "vgpu-sm70"}
     assert {cell.key.environment for cell in both} == {"tf2.0"}
     assert Selection().cells(found) == found.cells
+
+
+def test_help_groups_commands_and_shows_no_type_of_python(checkout: Project) -> None:
+    environ = {**os.environ, "COLUMNS": "80", "TERM": "dumb"}
+    shown = {}
+    for words in ([], ["run"], ["status"], ["fleet", "run"], ["check"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "tfdet", *words, "--help"], capture_output=True, text=True, env=environ
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        shown[" ".join(words)] = done.stdout
+    panels = re.findall(r"^╭─ (.+?) ─+╮$", shown[""], re.M)
+    assert panels == ["Options", "Look up", "Run the suite", "Find a cause", "Evidence"]
+    for text in shown.values():
+        assert not re.search(r"<(bool|str|int|float|path|list)\b", text, re.I), text

@@ -8,7 +8,7 @@ CHAIN_LINKS = ("addc.cc", "subc.cc", "madc.lo.cc", "madc.hi.cc")
 
 
 def sum_with_carry(op, a, b, c, carry, type):
-    """The result and the flag behind it: a difference is a + ~b + flag, so that its flag is set where nothing is borrowed."""
+    """The result and the flag behind it: a difference is a + ~b + flag; its flag is set where nothing is borrowed."""
     bits = 8 * size(type)
     if "mad" in op:
         whole = signed(a, bits) * signed(b, bits) if type[0] == "s" else a * b
@@ -23,11 +23,13 @@ def sum_with_carry(op, a, b, c, carry, type):
 @pytest.mark.parametrize("type", ["u32", "s32", "u64", "s64"])
 @pytest.mark.parametrize("start", CHAIN_STARTS)
 def test_chains_of_any_instructions_with_carry(device, start, type):
-    """Each may follow each, and all read the one flag: 128-bit division as nvcc compiles it counts on addc behind sub.cc."""
+    """Each may follow each, and all read one flag: 128-bit division as nvcc compiles it has addc behind sub.cc."""
     x, y, z = tuples(type, 3, 600)
     for link in CHAIN_LINKS:
         ops = (start, link, "addc")
-        texts = [f"{op}.{type} %{to}, %x, %y{', %z' if 'mad' in op else ''};" for op, to in zip(ops[:2], "de")]
+        texts = [
+            f"{op}.{type} %{to}, %x, %y{', %z' if 'mad' in op else ''};" for op, to in zip(ops[:2], "de", strict=True)
+        ]
         made = device.results(" ".join(texts) + f" addc.{type} %f, 0, 0;", [unsigned(type)] * 3, x, y, z)
         wanted = []
         for a, b, c in zip(x.tolist(), y.tolist(), z.tolist(), strict=True):

@@ -35,7 +35,7 @@ def every_command(
         bool, typer.Option("--version", help="say which this is", callback=_tell_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Which TensorFlow op differs on which stack, with evidence that anybody can make again."""
+    """Which op of which framework differs on which stack, with evidence that anybody can make again."""
     if context.invoked_subcommand not in _READ_ONLY:
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # what is under way must not be lost with its reader
 

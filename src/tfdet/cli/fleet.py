@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from typer.core import TyperGroup
 
 from tfdet.base import console
 from tfdet.base.errors import Exit, Interrupted, UsageError
 from tfdet.base.paths import Project, find_project
 from tfdet.cli.app import load, print_json, report_added
+from tfdet.cli.layout import Group
 from tfdet.cli.options import Device, Json, environments, solutions, sources
 from tfdet_common.defaults import MOST, RUN
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tfdet.fleet.tasks import How, Task
 
 
-class RunUnlessNamed(TyperGroup):
+class RunUnlessNamed(Group):
     """`tfdet fleet tf2.0` is `tfdet fleet run tf2.0`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -59,7 +59,7 @@ def run(
     container: Annotated[
         Literal["apptainer", "enroot"] | None, typer.Option(help="run images by it, where Docker is not allowed")
     ] = None,
-    minutes: Annotated[float, typer.Option(min=0.001, help="that a task should take")] = 20.0,
+    minutes: Annotated[float, typer.Option(metavar="MINUTES", min=0.001, help="that a task should take")] = 20.0,
     at_once: Annotated[int | None, typer.Option(min=1, help="tasks at once; local: 1")] = None,
     want: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="an option for sbatch, such as partition=gpu")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from typing import NoReturn
 
 import typer
@@ -13,34 +14,46 @@ from tfdet.base import console
 from tfdet.base.errors import Exit, TfdetError, from_system
 from tfdet.cli import audit, bundle, check, evidence, fleet, host, key, locate, rebuild, run, site, tables, vgpu
 from tfdet.cli.app import every_command
+from tfdet.cli.layout import EVIDENCE, FIND, LOOK_UP, RUN, Command, Group
 
-_COMMANDS = (
-    host.doctor, host.envs, host.build, run.run, tables.status, tables.show, tables.recipe, rebuild.rebuild,
-    audit.audit, locate.locate, bundle.bundle, vgpu.vgpu, site.site, check.check,
-)  # fmt: skip
+_COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
+    LOOK_UP: (tables.status, tables.show, tables.recipe, host.envs, host.doctor),
+    RUN: (run.run, host.build, rebuild.rebuild, bundle.bundle, vgpu.vgpu),
+    FIND: (locate.locate, check.check, audit.audit),
+    EVIDENCE: (site.site,),
+}
+_Words = dict[str, Callable[..., None]]
+_GROUPS: dict[str, tuple[str, str, type[Group], _Words]] = {
+    "fleet": (
+        RUN,
+        "The suite on many machines.",
+        fleet.RunUnlessNamed,
+        {"run": fleet.run, "status": fleet.status, "cancel": fleet.cancel},
+    ),
+    "evidence": (EVIDENCE, "The evidence store, matrix/evidence.", Group, {"add": evidence.add, "sign": evidence.sign}),
+    "key": (EVIDENCE, "The key by which this machine signs its records.", Group, {"new": key.new, "show": key.show}),
+}
 
 
 def _application() -> typer.Typer:
     app = typer.Typer(
-        no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False, rich_markup_mode="rich"
+        cls=Group,
+        no_args_is_help=True,
+        add_completion=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
     )
     app.callback()(every_command)
-    for command in _COMMANDS:
-        own_words = command in (locate.locate, vgpu.vgpu)  # a user's program has options of its own
-        app.command(context_settings={"ignore_unknown_options": own_words})(command)
-    store = typer.Typer(no_args_is_help=True, help="The evidence store, matrix/evidence.")
-    store.command("add")(evidence.add)
-    store.command("sign")(evidence.sign)
-    app.add_typer(store, name="evidence")
-    keys = typer.Typer(no_args_is_help=True, help="The key by which this machine signs its records.")
-    keys.command("new")(key.new)
-    keys.command("show")(key.show)
-    app.add_typer(keys, name="key")
-    fleets = typer.Typer(cls=fleet.RunUnlessNamed, no_args_is_help=True, help="The suite on many machines.")
-    fleets.command("run")(fleet.run)
-    fleets.command("status")(fleet.status)
-    fleets.command("cancel")(fleet.cancel)
-    app.add_typer(fleets, name="fleet")
+    for panel, commands in _COMMANDS.items():
+        for command in commands:
+            own_words = command in (locate.locate, vgpu.vgpu)  # a user's program has options of its own
+            settings = {"ignore_unknown_options": own_words}
+            app.command(cls=Command, context_settings=settings, rich_help_panel=panel)(command)
+    for name, (panel, text, cls, words) in _GROUPS.items():
+        group = typer.Typer(cls=cls, no_args_is_help=True, help=text)
+        for word, command in words.items():
+            group.command(word, cls=Command)(command)
+        app.add_typer(group, name=name, rich_help_panel=panel)
     return app
 
 
