@@ -120,7 +120,8 @@ def test_a_record_that_a_newer_tfdet_brings_too_counts_once(
     own, record = tmp_path / "own", parse(line(machine="a" * 12))
     Store(own).add([record])
     devices, hashes = load_matrix(checkout.matrix).devices, {record.source: {record.case_hash}}
-    judged = _judge(devices, hashes, frozenset(), (Store(brought, own).files(), []))
+    store = Store(brought, own)
+    judged = _judge(store, devices, hashes, frozenset(), (store.files(), []))
     assert {cell.runs for cell in judged.values()} == {record.runs}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
 from tfdet.store.evidence import Store
+from tfdet.store.glance import rows, seen
 from tfdet.store.migrate import current
+from tfdet.store.misfits import device_faults
 from tfdet.store.records import parse
-from tfdet.verdicts.glance import glance, seen
 from tfdet_common import journal
 
 H200 = {"device": "nvidia-h200", "ran_on": ["GPU:0"], "stack": {**STACK, "gpu": "NVIDIA H200"}}
@@ -61,7 +63,7 @@ def test_inference_sees_both_alike(checkout: Project, tmp_path: Path, changes: d
     path = tmp_path / "records.jsonl"
     both = [first(**changes), make_record(**changes)]
     path.write_bytes(b"".join(map(written, both)))
-    one, two = glance(path, load_matrix(checkout.matrix).devices)
+    one, two = (row.glance for row in rows(path, partial(device_faults, load_matrix(checkout.matrix).devices)))
     assert one.model == two.model == make_record(**changes)["device"]["model"]
     slow = seen(parse(written(both[1])))
     assert [getattr(one, name) for name in slow.__struct_fields__ if name != "device"] == [
@@ -95,9 +97,8 @@ def test_what_schema_1_never_said_is_refused(
         parse(written(record))
     path = tmp_path / "records.jsonl"
     path.write_bytes(written(record))
-    if "framework" not in changes:  # a checksum vouches for what no table is made of
-        with pytest.raises(DataError):
-            list(glance(path, load_matrix(checkout.matrix).devices))
+    with pytest.raises(DataError):
+        list(rows(path, partial(device_faults, load_matrix(checkout.matrix).devices)))
 
 
 def test_a_device_of_schema_1_is_none_of_schema_2() -> None:

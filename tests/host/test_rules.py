@@ -10,6 +10,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,9 @@ from tfdet.matrix.devices import Devices
 from tfdet.matrix.load import load_matrix
 from tfdet.store.cases import current_cases, current_hashes
 from tfdet.store.evidence import Store
-from tfdet.store.misfits import device_faults, misfits
+from tfdet.store.glance import row_of, rows, seen
+from tfdet.store.misfits import Rules, device_faults
 from tfdet.store.records import Record, parse
-from tfdet.verdicts.glance import glance, seen
 from tfdet.verdicts.infer import CellKey, Evidence, Seen, Verdict
 from tfdet_common import journal
 
@@ -128,7 +129,7 @@ def test_the_fast_reader_of_status_refuses_it_too(
     path = tmp_path / "records.jsonl"
     path.write_bytes(signed({**make_record(row[1]), **row[2]}))
     with pytest.raises(DataError):
-        list(glance(path, devices))
+        list(rows(path, partial(device_faults, devices)))
 
 
 @pytest.mark.parametrize(
@@ -219,7 +220,7 @@ def reaches(record: Record) -> Seen:
     """What of a record reaches a verdict, but for what another run, or another machine, could well have given: such a
     record is possible, and only a signature could tell.
     """
-    return replace(seen(record), machine="", seconds=None, differed=0)
+    return replace(seen(record), machine="", seconds=None, differed=0, digests=[])
 
 
 @pytest.mark.no_cover  # thousands of records, and nothing that other tests do not reach
@@ -228,7 +229,7 @@ def test_every_mutant_is_refused_or_harmless(checkout: Project) -> None:
 
     No mutation gives a solution or a case the name of another of its kind: that record is possible, too.
     """
-    matrix, cases, hashes = load_matrix(checkout.matrix), current_cases(checkout), current_hashes(checkout)
+    rules, hashes = Rules.of(load_matrix(checkout.matrix), current_cases(checkout)), current_hashes(checkout)
     store, chance = Store(checkout.evidence), random.Random(10)
     files = {path: list(store.read(path)) for path in store.files()}
     refused, judged = 0, 0
@@ -241,7 +242,7 @@ def test_every_mutant_is_refused_or_harmless(checkout: Project) -> None:
         except ValueError:
             refused += 1
             continue
-        if misfits(matrix, cases, mutant):
+        if rules.taken(row_of(mutant).glance):
             refused += 1
         elif reaches(mutant) != reaches(genuine):
             judged += 1

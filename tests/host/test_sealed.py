@@ -8,12 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from copies import ROOT
 
 from tfdet.base.errors import DataError
-from tfdet.matrix.load import load_matrix
+from tfdet.store.glance import rows
 from tfdet.store.records import parse
-from tfdet.verdicts.glance import glance
 
 Line = Callable[..., bytes]
 
@@ -48,7 +46,7 @@ def test_one_checksum_cannot_fit_and_another_be_read(line: Line, tmp_path: Path,
     path = tmp_path / "tf2.0.jsonl"
     path.write_bytes(false)
     with pytest.raises(DataError, match=r"'checksum' is there twice|its checksum does not fit"):
-        list(glance(path, load_matrix(ROOT / "matrix").devices))
+        list(rows(path))
 
 
 def test_no_member_of_a_record_is_there_twice(line: Line) -> None:

@@ -113,7 +113,8 @@ def test_the_first_signature_that_is_believed_counts_and_no_other(world: World) 
 
 def test_beside_a_file_too_the_signature_that_is_believed_counts(world: World) -> None:
     both = json.dumps(world.envelope(world.late, world.yard))
-    standing = replace(world.signatures, more=(both,)).at("nvidia-h100", world.records[0].environment)
+    found = {record.checksum: record.line().encode() for record in world.records}.get
+    standing = replace(world.signatures, more=(both,), found=found).at("nvidia-h100", world.records[0].environment)
     assert {standing.of(record.checksum, record.started) for record in world.records} == {"yard"}
 
 

@@ -1,12 +1,21 @@
-"""Write a file whole or not at all."""
+"""Write a file whole or not at all, and several files as one."""
 
 from __future__ import annotations
 
-import contextlib
+import errno
+import fcntl
+import json
 import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
-from tfdet.base.errors import UsageError, from_system
+from tfdet.base.errors import DataError, TfdetError, UsageError, from_system
+from tfdet.base.folders import is_folder, is_there, listed
+from tfdet.base.untrusted import read_text
+
+PART = ".part"
 
 
 def write_whole(path: Path, text: str, *, kept: str = "") -> None:
@@ -14,19 +23,137 @@ def write_whole(path: Path, text: str, *, kept: str = "") -> None:
 
     Its folder is made if it is missing.  TfdetError, with what was kept as its advice, where it cannot be written.
     """
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")  # two processes may write the same file at once
     try:
         if path.exists() and not path.is_file():
             raise UsageError(f"{path}: not a regular file", "Name another file; a device is not replaced.")
         path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("w", encoding="utf-8", errors="backslashreplace", newline="") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        part.replace(path)
+        with _held(part_of(path)) as out:
+            try:
+                out.write(text.encode("utf-8", "backslashreplace"))
+                sync(out)
+                part_of(path).replace(path)
+            except BaseException:
+                part_of(path).unlink(missing_ok=True)
+                raise
+        sync_folder(path.parent)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink()
-        told = from_system(error, path=path if error.filename in (None, str(part)) else None)
-        told.advice = " ".join(filter(None, [told.advice, kept and f"{kept[0].upper()}{kept[1:]}."]))
-        raise told from error
+        raise not_written(path, error, kept) from error
+
+
+def not_written(path: Path, error: OSError, kept: str = "") -> TfdetError:
+    """kept: what is as it was."""
+    told = from_system(error, path=path if error.filename in (None, str(part_of(path))) else None)
+    told.advice = " ".join(filter(None, [told.advice, kept and f"{kept[0].upper()}{kept[1:]}."]))
+    return told
+
+
+@contextmanager
+def _held(part: Path) -> Iterator[BinaryIO]:
+    """An empty file of that name, which no other process writes: what one left that was killed is taken over."""
+    while True:
+        with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666), "wb") as out:
+            fcntl.flock(out, fcntl.LOCK_EX)
+            if _is_same(out, part):  # else its writer was done meanwhile
+                out.truncate(0)
+                yield out
+                return
+
+
+def _is_same(out: BinaryIO, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(out.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def part_of(path: Path) -> Path:
+    """Where it is written before it is in its place."""
+    return path.with_name(path.name + PART)
+
+
+def sync(out: BinaryIO) -> None:
+    out.flush()
+    os.fsync(out.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Its names, too, outlive a loss of power."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network file systems have no such thing
+            raise
+    finally:
+        os.close(handle)
+
+
+class Transaction:
+    """Several files as one: all are new from the moment on in which the list of them is there.
+
+    Whoever uses one holds a lock, and begins with `recover`.
+    """
+
+    def __init__(self, listing: Path, folders: Sequence[Path]) -> None:
+        """folders: the files lie in folders of these, beside the list's own, and no others do."""
+        self._list, self._folders = listing, folders
+        self._root = listing.parents[1]
+        self._new: list[Path] = []
+
+    @property
+    def is_pending(self) -> bool:
+        return is_there(self._list)
+
+    @contextmanager
+    def new(self, path: Path) -> Iterator[BinaryIO]:
+        """What will be the file `path`."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._new.append(path)
+        with part_of(path).open("wb") as out:
+            yield out
+            sync(out)
+
+    def commit(self) -> None:
+        """OSError: nothing is new."""
+        if not self._new:
+            return
+        for folder in sorted({folder for path in self._new for folder in (path.parent, path.parents[1], self._root)}):
+            sync_folder(folder)
+        with part_of(self._list).open("wb") as out:
+            out.write(json.dumps([str(path.relative_to(self._root)) for path in self._new]).encode("ascii"))
+            sync(out)
+        part_of(self._list).replace(self._list)  # from here on they are new, whatever happens
+        self.recover()
+
+    def recover(self) -> None:
+        """Finish what was committed, and take away what was not; DataError where the list was damaged."""
+        if self.is_pending:
+            sync_folder(self._list.parent)
+            paths = self._listed()
+            for path in paths:
+                if is_there(part_of(path)):
+                    part_of(path).replace(path)
+            for folder in sorted({path.parent for path in paths}):
+                sync_folder(folder)
+            self._list.unlink()
+        self._new = []
+        for left in self.leftovers():
+            left.unlink(missing_ok=True)
+
+    def leftovers(self) -> list[Path]:
+        """What lies there of a transaction that goes on, or was cut short."""
+        every = [
+            path for folder in self._folders for pattern in ("*", "*/*") for path in listed(folder, pattern + PART)
+        ]
+        return [path for path in every if not is_folder(path)]
+
+    def _listed(self) -> list[Path]:
+        """The names are taken for what they are: somebody else may have put the list there."""
+        try:
+            names = json.loads(read_text(self._list))
+            paths = [self._root / name for name in names]
+            if all(path.parents[1] in self._folders and ".." not in path.parts for path in paths):
+                return paths
+        except (ValueError, TypeError, IndexError, RecursionError):
+            pass
+        raise DataError(f"{self._list}: no list of files of the store", "Take it away; then: tfdet status --check.")

@@ -15,7 +15,7 @@ from tfdet.base.visible import as_json
 
 if TYPE_CHECKING:
     from tfdet.matrix.load import Matrix
-    from tfdet.store.evidence import Added
+    from tfdet.store.merge import Added
 
 
 _READ_ONLY = ("doctor", "envs", "status", "show", "recipe", "check")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +19,8 @@ from tfdet.cli.app import load, report_added
 
 if TYPE_CHECKING:
     from tfdet.matrix.load import Matrix
-    from tfdet.store.records import Record
+    from tfdet.store.glance import Row
+    from tfdet.store.lookup import Spool
     from tfdet.store.signatures import Vouch
 
 
@@ -36,28 +38,29 @@ def add(
     from tfdet.publish import views
     from tfdet.store.cases import current_cases
     from tfdet.store.evidence import Store
-    from tfdet.store.misfits import misfits
-    from tfdet.store.records import read_records
+    from tfdet.store.glance import rows
+    from tfdet.store.lookup import Spool
+    from tfdet.store.misfits import Rules
     from tfdet.verdicts.read import changes
 
     project, matrix = load()
-    by_file = {path: list(read_records(path)) for path in files}
-    records = [record for some in by_file.values() for record in some]
-    cases = current_cases(project)
-    faults = dict.fromkeys(fault for record in records for fault in misfits(matrix, cases, record))
-    if faults:
-        raise DataError("\n".join(faults), "Nothing was taken. Run the suite of this checkout to measure again.")
+    rules = Rules.of(matrix, current_cases(project))
+    by_file = {path: Spool(rows(path, rules.taken)) for path in files}
     vouches = [] if unsigned else _vouches(project, matrix, by_file)
-    _tell_idle(matrix, records, vouches)
+    _tell_idle(matrix, chain.from_iterable(by_file.values()), vouches)
     _tell_other_locks(vouches)
-    found = changes(project, records, vouches)
-    if found:
-        console.err().print(views.changes(found))
-        _ask_for(len(found), yes)
-    report_added(Store.of(project).add(records, vouches))
+
+    def found(checksum: str) -> bytes | None:
+        return next(filter(None, (spool(checksum) for spool in by_file.values())), None)
+
+    changed = changes(project, rules, chain.from_iterable(by_file.values()), vouches, found)
+    if changed:
+        console.err().print(views.changes(changed))
+        _ask_for(len(changed), yes)
+    report_added(Store.of(project, rules).add(chain.from_iterable(by_file.values()), vouches))
 
 
-def _vouches(project: Project, matrix: Matrix, by_file: Mapping[Path, list[Record]]) -> list[Vouch]:
+def _vouches(project: Project, matrix: Matrix, by_file: Mapping[Path, Spool]) -> list[Vouch]:
     """The envelopes that lie beside the files; DataError where one of them does not fit."""
     from tfdet.store.signatures import Signatures, beside, lines, verified
 
@@ -75,14 +78,10 @@ def _vouches(project: Project, matrix: Matrix, by_file: Mapping[Path, list[Recor
     return found
 
 
-def _tell_idle(matrix: Matrix, records: Iterable[Record], vouches: Iterable[Vouch]) -> None:
+def _tell_idle(matrix: Matrix, records: Iterable[Row], vouches: Iterable[Vouch]) -> None:
     """Say which records will be kept and count for nothing."""
     signed = {checksum for vouch in vouches for checksum in vouch.batch.checksums}
-    idle = Counter(
-        record.device.model
-        for record in records
-        if record.checksum not in signed and matrix.devices.need_signature(record.device.model)
-    )
+    idle = Counter(g.model for g, _ in records if g.checksum not in signed and matrix.devices.need_signature(g.model))
     for model, number in idle.items():
         console.note(f"{number} unsigned records of {model}: kept, and no table counts them (docs/trust.md)")
 

@@ -152,7 +152,7 @@ class DoesNotRepeatItself(Exception):
 
 
 def _cells(records: list[Record], solution: str) -> Iterator[tuple[str, Cell]]:
-    from tfdet.verdicts.glance import seen
+    from tfdet.store.glance import seen
     from tfdet.verdicts.infer import CellKey, Evidence
 
     hashes: dict[str, set[str]] = {}

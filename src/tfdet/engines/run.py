@@ -23,9 +23,10 @@ from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import Environment
 from tfdet.matrix.plan import cells, write_plan
 from tfdet.store import own_key
-from tfdet.store.evidence import Added, Store
+from tfdet.store.evidence import Store
+from tfdet.store.merge import Added
 from tfdet.store.migrate import OLDEST
-from tfdet.store.misfits import device_faults
+from tfdet.store.misfits import Rules, device_faults
 from tfdet.store.records import Record, read_records
 from tfdet.store.signatures import Signatures, verified
 from tfdet.store.signing import by, sealed, sign_beside
@@ -113,7 +114,13 @@ def run_environment(
     return RunResult(Exit(code), records, added)
 
 
-def taken(project: Project, matrix: Matrix, signer: Ed25519PrivateKey | None, records: list[Record]) -> Added:
+def taken(
+    project: Project,
+    matrix: Matrix,
+    signer: Ed25519PrivateKey | None,
+    records: list[Record],
+    rules: Rules | None = None,
+) -> Added:
     """Into the store, signed if this machine has a key, and the key is believed."""
     vouches = []
     for line in sealed(project, records, by(signer)) if signer else []:
@@ -121,7 +128,7 @@ def taken(project: Project, matrix: Matrix, signer: Ed25519PrivateKey | None, re
             vouches.append(verified(Signatures.of(project, matrix), records, line))
         except ValueError as error:
             console.note(f"kept as unsigned: {error} (docs/trust.md)")
-    return Store.of(project).add(records, vouches)
+    return Store.of(project, rules).add(records, vouches)
 
 
 def _check_selection(matrix: Matrix, key: str, selection: Selection) -> None:

@@ -17,8 +17,9 @@ from tfdet.fleet.tasks import Task
 from tfdet.matrix.load import load_matrix
 from tfdet.store import own_key
 from tfdet.store.cases import current_cases
-from tfdet.store.evidence import Added
-from tfdet.store.misfits import misfits
+from tfdet.store.glance import row_of
+from tfdet.store.merge import Added
+from tfdet.store.misfits import Rules
 from tfdet.store.records import Record, parse
 from tfdet.store.signing import by, sign_beside
 
@@ -95,15 +96,16 @@ def _take(path: Path, attempts: Attempts) -> Added | str:
     """Of one environment; or why nothing was taken of it."""
     folder = Folder(path)
     project = folder.fleet.project
-    matrix, cases = load_matrix(project.matrix, project.own_keys), current_cases(project)
+    matrix = load_matrix(project.matrix, project.own_keys)
     try:
         some = records(folder, attempts)
     except DataError as error:
         return error.cause
-    faults = dict.fromkeys(fault for record in some for fault in misfits(matrix, cases, record))
+    rules = Rules.of(matrix, current_cases(project))
+    faults = dict.fromkeys(fault for record in some for fault in rules.taken(row_of(record).glance))
     if faults:
         return "\n".join(f"{folder.path}: {fault}" for fault in faults)
-    return taken(project, matrix, own_key.load(), some)
+    return taken(project, matrix, own_key.load(), some, rules)
 
 
 def into_file(folder: Folder, out: Path) -> int:

@@ -43,8 +43,12 @@ class Kind(Model):
     )
     details: list[Text] = Field(default=[], description="what its records may say in device.details")
 
+    def has(self, key: str, model: str) -> bool:
+        """key: the file's name.  Where nothing else tells a kind's models, it has one: its own name."""
+        return re.fullmatch(self.models, model) is not None if self.models else self.named or model == key
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Devices:
     """Kinds by their keys."""
 
@@ -86,7 +90,7 @@ class Devices:
         rules = [
             ("a GPU's record names no GPU", kind.named and gpu is None),
             (f"{kind.name} is told of, and a GPU is named", not kind.named and gpu is not None),
-            (f"{kind.name} has no model {model}", kind.models is not None and not re.fullmatch(kind.models, model)),
+            (f"{kind.name} has no model {model}", not kind.has(key, model)),
             ("the virtual GPU is told of as a card", gpu is not None and gpu.startswith(virtual_gpu.NAME)),
             (f"{model} is not the device of a {gpu!r}", kind.named and gpu is not None and device_key(gpu) != model),
         ]

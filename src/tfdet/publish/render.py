@@ -20,7 +20,8 @@ from tfdet.publish import advice, audit_tables, batches, join, markdown, recipe,
 from tfdet.store.batches import folder
 from tfdet.store.cases import current_cases
 from tfdet.store.evidence import Store
-from tfdet.store.misfits import misfits
+from tfdet.store.glance import row_of
+from tfdet.store.misfits import Rules
 from tfdet.store.signatures import SUFFIX, Signatures, folder_of
 from tfdet.verdicts import known
 from tfdet.verdicts.status import Status
@@ -75,9 +76,10 @@ def check(project: Project, status: Status) -> None:
 
 def _vouch(project: Project, status: Status) -> None:
     """Every record is read once more, whole and strictly; DataError names those that cannot be."""
-    store, cases = Store.of(project), current_cases(project)
+    rules = Rules.of(status.matrix, current_cases(project))
+    store = Store.of(project, rules)
     records = (record for path in store.files() for record in store.read(path))
-    faults = [fault for record in records for fault in misfits(status.matrix, cases, record)]
+    faults = [fault for record in records for fault in rules.taken(row_of(record).glance)]
     if faults:
         raise DataError("\n".join(dict.fromkeys(faults)), "Measure again, or mend the matrix.")
     if forged := Signatures.of(project, status.matrix).faults():

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfdet.site.addresses import address
+from tfdet.store.glance import seen
 from tfdet.store.records import Record
-from tfdet.verdicts.glance import seen
 from tfdet.verdicts.infer import CellKey, Evidence, Verdict
 
 

@@ -7,11 +7,13 @@ import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 
 from tfdet.base.errors import DataError
+from tfdet.base.folders import is_there, listed
 from tfdet.base.paths import Project
+from tfdet.base.untrusted import read_text
 from tfdet.matrix import ops
 from tfdet_probe import frameworks
 from tfdet_probe.core import meaning
@@ -31,13 +33,28 @@ class Cases:
         known = self.by_hash.get((source, code))
         return known is None or (key, mode) in known
 
+    def is_anothers(self, source: str, code: str) -> bool:
+        """Is this the hash of a case that other sources have, and this one does not?"""
+        return (source, code) not in self.by_hash and code in self._codes
+
+    @cached_property
+    def _codes(self) -> frozenset[str]:
+        return frozenset(code for _, code in self.by_hash)
+
+    def hashes(self) -> dict[str, set[str]]:
+        """{source: hashes of its @case functions}; a record with another hash is stale."""
+        found: dict[str, set[str]] = {}
+        for source, code in self.by_hash:
+            found.setdefault(source, set()).add(code)
+        return found
+
 
 def current_cases(project: Project) -> Cases:
     """Of the suite as it is; under the hashes, too, that older records know its cases by."""
     found: dict[tuple[str, str], frozenset[tuple[str, str]] | None] = {}
     named = cache(partial(_named, project))  # a framework's lists are long, and many of its cases are named after them
-    for path in sorted(project.suite("").glob("*/test_*.py")):
-        text = path.read_text("utf-8")
+    for path in listed(project.suite(""), "*/test_*.py"):
+        text = read_text(path)
         tree = _parsed(path, text)
         functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
         constants, modes = _constants(tree), _modes(path.parent.name)
@@ -58,19 +75,15 @@ def _named(project: Project, framework: str) -> list[str]:
 
 
 def current_hashes(project: Project) -> dict[str, set[str]]:
-    """{source: hashes of its @case functions}; a record with another hash is stale."""
-    found: dict[str, set[str]] = {}
-    for source, code in current_cases(project).by_hash:
-        found.setdefault(source, set()).add(code)
-    return found
+    return current_cases(project).hashes()
 
 
 def earlier_hashes(evidence: Path) -> dict[str, str]:
     """Earlier hash of a case -> its hash when the way of hashing changed.  Of no use once the case has another."""
     path = evidence / "earlier-hashes.json"
-    if not path.exists():
+    if not is_there(path):
         return {}
-    earlier: dict[str, str] = json.loads(path.read_text("utf-8"))["hashes"]
+    earlier: dict[str, str] = json.loads(read_text(path))["hashes"]
     return earlier
 
 

@@ -1,68 +1,156 @@
-"""Does a record fit the matrix and the suite as they are now?"""
+"""Does a record fit the matrix and the suite as they are now?  One set of rules for all that is taken or read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from tfdet.matrix.devices import Devices
 from tfdet.matrix.load import Matrix
+from tfdet.matrix.models import Environment, Solution
 from tfdet.matrix.ranges import leading_version
 from tfdet.store.cases import Cases
+from tfdet.store.glance import DeviceSeen, Glance, row_of
 from tfdet.store.records import Record
 from tfdet_common.variables import CALLERS
 
+_WORD = re.compile("[a-z0-9:]+").fullmatch  # a detail is a key or a hash, and no card's name
 
-def misfits(matrix: Matrix, cases: Cases, record: Record) -> list[str]:
-    """Why a record does not fit the matrix and the suite as they are now.
 
-    Of a stale record, whose case has changed since, the suite cannot tell the name any more: it backs no verdict.
-    """
-    if faults := device_faults(matrix.devices, record):
-        return [f"evidence of {record.environment}: {fault}" for fault in faults]
-    unknown = [
-        f"evidence of {name!r}, which the matrix does not know"
-        for name, known in _names(matrix, record)
-        if name not in known
+class _Build(NamedTuple):
+    """What an environment runs.  version: how that of its framework begins, where that is known."""
+
+    framework: str
+    version: str | None
+
+
+class _Settings(NamedTuple):
+    """What a solution sets; None: it is never run."""
+
+    framework: str
+    set: tuple[Mapping[str, str], int] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """sources: {key: its framework, if it is one's alone}."""
+
+    devices: Devices
+    cases: Cases
+    environments: Mapping[str, _Build]
+    sources: Mapping[str, str]
+    solutions: Mapping[str, _Settings]
+
+    @classmethod
+    def of(cls, matrix: Matrix, cases: Cases) -> Rules:
+        return cls(
+            matrix.devices,
+            cases,
+            {key: _build(one) for key, one in matrix.environments.items()},
+            {key: one.framework for key, one in matrix.sources.items()},
+            {key: _set_by(one) for key, one in matrix.solutions.items()},
+        )
+
+    def taken(self, g: Glance) -> list[str]:
+        """Why this record does not fit.
+
+        Of a stale record, whose case has changed since, the suite cannot tell the name any more: it backs no verdict.
+        """
+        return self._faults(g, strangers=True)
+
+    def read(self, g: Glance) -> list[str]:
+        """The same of what lies in the store: what the matrix names no more backs no cell, and stops nobody."""
+        return self._faults(g, strangers=False)
+
+    def _faults(self, g: Glance, strangers: bool) -> list[str]:
+        if faults := device_faults(self.devices, g):
+            return [f"evidence of {g.environment}: {fault}" for fault in faults]
+        told = tuple(sorted(g.determinism_environment.items()))
+        unknown, odd = _settings(self, g.environment, g.source, g.solution, g.ran, g.threads, told)
+        if unknown:
+            return [f"evidence of {name!r}, which the matrix does not know" for name in unknown if strangers]
+        return [f"evidence of {g.environment}{fault}" for fault in (*odd, *self._case(g))]
+
+    def _case(self, g: Glance) -> Iterator[str]:
+        if self.cases.is_anothers(g.source, g.case_hash):
+            yield f": {g.source} has no case {g.case_hash}: it is another source's"
+        elif not self.cases.has(g.source, g.case_hash, g.case, g.mode):
+            yield f": {g.source} has no case {g.case} ({g.mode})"
+
+
+@lru_cache(maxsize=1 << 16)
+def _settings(
+    rules: Rules,
+    environment: str,
+    source: str,
+    solution: str,
+    ran: tuple[str, str],
+    threads: int,
+    told: tuple[tuple[str, str], ...],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(names that the matrix does not know; else what does not fit to them)."""
+    named = ((environment, rules.environments), (source, rules.sources), (solution, rules.solutions))
+    if unknown := tuple(name for name, known in named if name not in known):
+        return unknown, ()
+    build, settings, (name, version) = rules.environments[environment], rules.solutions[solution], ran
+    theirs = {key: value for key, value in told if key not in CALLERS}
+    odd = [
+        (f" under {solution}: made with another {solution}", settings.set != (theirs, threads)),
+        (f": {solution} is of another framework", settings.framework not in ("", build.framework)),
+        (f": {source} is of another framework", rules.sources[source] not in ("", build.framework)),
+        (f": {name} ran, not {build.framework}", name != build.framework),
+        (
+            f": {name} {version} ran, not {build.version}",
+            build.version is not None and not f"{version}.".startswith(f"{build.version}."),
+        ),
     ]
-    if unknown:
-        return unknown
-    what = f"evidence of {record.environment}"
-    found = []
-    apply = matrix.solutions[record.solution].apply
-    theirs = {name: value for name, value in record.determinism_environment.items() if name not in CALLERS}
-    if apply is None or (theirs, record.threads) != (apply.env, apply.threads or 0):
-        found.append(f"{what} under {record.solution}: made with another {record.solution}")
-    environment = matrix.environments[record.environment]
-    if record.framework.name != environment.framework:
-        found.append(f"{what}: {record.framework.name} ran, not {environment.framework}")
-    wanted = leading_version(environment.framework_version)
-    if wanted and not f"{record.framework.version}.".startswith(f"{wanted}."):
-        found.append(f"{what}: {record.framework.name} {record.framework.version} ran, not {wanted}")
-    if not cases.has(record.source, record.case_hash, record.case, record.mode):
-        found.append(f"{what}: {record.source} has no case {record.case} ({record.mode})")
-    return found
+    return (), tuple(text for text, wrong in odd if wrong)
 
 
-def device_faults(devices: Devices, record: Record) -> list[str]:
+def _build(environment: Environment) -> _Build:
+    return _Build(environment.framework, leading_version(environment.framework_version))
+
+
+def _set_by(solution: Solution) -> _Settings:
+    apply = solution.apply
+    return _Settings(solution.framework, None if apply is None else (apply.env, apply.threads or 0))
+
+
+def device_faults(devices: Devices, record: Record | Glance) -> list[str]:
     """Why this record cannot be of its device."""
-    device, stack = record.device, record.stack
-    faults = list(devices.faults(device.kind, device.model, stack.gpu))
-    kind = devices.kinds.get(device.kind)
+    g = record if isinstance(record, Glance) else row_of(record).glance
+    stack, details = g.stack, g.device.details if isinstance(g.device, DeviceSeen) else None
+    of_card = (stack.compute_capability, stack.gpu_uuid_hash, g.kernels, g.gpu_state)
+    told = any(value is not None for value in of_card)
+    faults = _fixed(devices, g.kind, g.model, stack.gpu, stack.driver is not None, told, tuple(g.ran_on))
+    return [*faults, *_odd(devices, g.kind, g.model, details)] if details else list(faults)
+
+
+@lru_cache(maxsize=4096)  # a million records tell of few devices
+def _fixed(
+    devices: Devices, key: str, model: str, gpu: str | None, driver: bool, card: bool, ran_on: tuple[str, ...]
+) -> tuple[str, ...]:
+    faults, kind = list(devices.faults(key, model, gpu)), devices.kinds.get(key)
     if kind is None:
-        return faults
-    of_gpu = (record.kernels, record.gpu_state, stack.compute_capability, stack.gpu_uuid_hash)
-    if any(not place.startswith(f"{kind.placement}:") for place in record.ran_on):
-        faults.append(f"it ran on another kind of device than {device.model}")
-    if not kind.named and any(value is not None for value in of_gpu):
+        return tuple(faults)
+    if any(not place.startswith(f"{kind.placement}:") for place in ran_on):
+        faults.append(f"it ran on another kind of device than {model}")
+    if not kind.named and card:
         faults.append(f"{kind.name} is told of, and a GPU's state")
-    if strange := set(device.details or ()) - set(kind.details):
-        faults.append(f"{device.model} has no {', '.join(sorted(strange))}")
-    return faults
+    if not kind.needs_driver and driver:
+        faults.append(f"{kind.name} is told of, and a card's driver")
+    return tuple(faults)
 
 
-def _names(matrix: Matrix, record: Record) -> list[tuple[str, Mapping[str, object]]]:
-    return [
-        (record.environment, matrix.environments),
-        (record.source, matrix.sources),
-        (record.solution, matrix.solutions),
-    ]
+def _odd(devices: Devices, key: str, model: str, details: Mapping[str, object]) -> Iterator[str]:
+    """What a record adds that its kind does not tell of, or not in these words."""
+    known = devices.kinds[key].details if key in devices.kinds else []
+    if strange := details.keys() - set(known):
+        yield f"{model} has no {', '.join(sorted(strange))}"
+    for name, value in sorted(details.items()):
+        texts = value if isinstance(value, list) else [value]
+        if odd := next((text for text in texts if not _WORD(str(text))), None):
+            yield f"{model} has no {name} {odd!r}"

@@ -16,17 +16,21 @@ from tfdet.base.untrusted import read_lines
 from tfdet.matrix.fields import Model, reason
 from tfdet.store import migrate
 from tfdet.store.rules import Facts, contradictions, is_possible, is_time
-from tfdet_common.journal import SCHEMA
+from tfdet_common.journal import SCHEMA, dump
 from tfdet_common.variables import CALLERS
 
 Observation = Literal["equal", "differs", "raises", "unsupported", "crashed", "timed-out"]
-Hash = Annotated[str, Field(pattern=r"^[0-9a-f]+$")]
+Hash = Annotated[str, Field(pattern=r"^[0-9a-f]+$", max_length=64)]
+Name = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]  # of a machine or a card (tfdet_common.machine)
+CaseHash = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]  # tfdet_probe.core.registry
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=120)]
 # No control characters: what strangers' records say is shown on terminals.
 Short = Annotated[str, Field(max_length=600, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
 Count = Annotated[int, Field(ge=0, le=(1 << 64) - 1)]  # an ulp distance and a bit mask may be that large
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Parts = Annotated[list[Short], Field(max_length=4096)]  # of a bundle
+LONGEST = 1 << 18  # bytes of a line; the longest of the evidence has 5,000
 
 
 class Bundle(Model):
@@ -34,10 +38,10 @@ class Bundle(Model):
 
     manifest: Hash = Field(description="checksum of the bundle's manifest")
     compute_capability: Short | None
-    trimmed: list[Short]
-    stubbed: list[Short]
-    left_out: list[Short]
-    from_host: list[Short]
+    trimmed: Parts
+    stubbed: Parts
+    left_out: Parts
+    from_host: Parts
 
 
 class Framework(Model):
@@ -50,8 +54,8 @@ class Device(Model):
 
     kind: Key
     model: Key
-    details: dict[Key, Short | Count | list[Short]] | None = Field(
-        default=None, description="what its kind adds to a record, as its file says; absent: nothing"
+    details: dict[Key, Short | Count | Annotated[list[Short], Field(max_length=64)]] | None = Field(
+        default=None, max_length=32, description="what its kind adds to a record, as its file says; absent: nothing"
     )
 
 
@@ -72,7 +76,7 @@ class Stack(Model):
     cores: Count
     gpu: Short | None
     compute_capability: Short | None
-    gpu_uuid_hash: Short | None
+    gpu_uuid_hash: Name | None
     bundle: Bundle | None = Field(default=None, description="absent: no bundle, nothing trimmed")
 
 
@@ -121,7 +125,7 @@ class Record(Model):
     case: Key
     mode: Literal["eager", "function", "session", "jit", "xla", "compiled", "host"]
     solution: Key
-    case_hash: Hash
+    case_hash: CaseHash
     observation: Observation
     repeats: Count
     relaunches: Count
@@ -133,12 +137,12 @@ class Record(Model):
     max_absolute: Seconds | None
     digests: list[Digest] = Field(max_length=16)
     median_seconds: Seconds | None
-    ran_on: list[Short]
+    ran_on: list[Short] = Field(max_length=64)
     error: Fault | None
     stack: Stack
-    machine: Hash
+    machine: Name
     threads: Count = Field(description="threads the solution asked for; 0: the framework's own choice")
-    determinism_environment: dict[Short, Short]
+    determinism_environment: dict[Short, Short] = Field(max_length=64)
     kernels: list[Short] | None = Field(
         default=None, max_length=32, description="CUDA kernels that the profiler saw; absent: none told"
     )
@@ -202,7 +206,7 @@ _FIELD_LENGTH = len(_FIELD) + 64 + 2  # the closing quote and the comma; it is n
 
 
 def is_intact(line: bytes, checksum: object) -> bool:
-    """Is this line what the probe wrote, byte for byte?  (Its checksum is over the line without it.)
+    """Is this line what the probe wrote, byte for byte?  (Its checksum is over all but itself and the line's end.)
 
     checksum: what a reader took for it, who may have found another than what is left out here: a line may have two.
     """
@@ -210,24 +214,33 @@ def is_intact(line: bytes, checksum: object) -> bool:
     if start < 0:
         return False
     digest = hashlib.sha256(line[:start])
-    digest.update(line[start + _FIELD_LENGTH :].rstrip(b"\n"))
+    digest.update(line[start + _FIELD_LENGTH :].removesuffix(b"\n"))
     found = digest.hexdigest()
     return found == checksum and found.encode("ascii") == line[start + len(_FIELD) : start + len(_FIELD) + 64]
 
 
 def checksums(path: Path) -> frozenset[str]:
     """What the lines of a file say theirs is."""
-    with path.open("rb") as source:
-        starts = ((line, line.find(_FIELD) + len(_FIELD)) for line in source)
-        return frozenset(line[start : start + 64].decode("ascii", "replace") for line, start in starts)
+    return frozenset(map(checksum_of, read_lines(path, FILE_OF_RECORDS)))
+
+
+def checksum_of(line: bytes) -> str:
+    start = line.find(_FIELD) + len(_FIELD)
+    return line[start : start + 64].decode("ascii", "replace")
 
 
 FILE_OF_RECORDS = "Name a file of records, one JSON object a line."
 _EDITED = "its checksum does not fit: a record is what ran, it is never edited"
+_OTHERWISE = "not written as the probe writes it: sorted keys, no blanks, one line of ASCII"
 
 
 def parse(line: bytes) -> Record:
-    """One line as a record; ValueError says why not."""
+    """One line as a record; ValueError says why not.
+
+    What is hashed, what is understood and what is kept are the same bytes: but for the line's end nothing is taken off.
+    """
+    if len(line) > LONGEST:
+        raise ValueError(f"longer than {LONGEST:,} bytes, so no record")
     try:
         content = strict_json(line)
     except UnicodeDecodeError:
@@ -244,9 +257,11 @@ def parse(line: bytes) -> Record:
         faults += [reason(fault, "record") for fault in error.errors()]
     except ValueError as error:
         faults.append(str(error))
+    if not faults and dump(content).encode("ascii") != line.removesuffix(b"\n"):
+        faults.append(_OTHERWISE)
     if faults:
         raise ValueError("; ".join(faults))
-    record._line = line.decode("ascii").strip() + "\n"
+    record._line = line.decode("ascii").removesuffix("\n") + "\n"
     return record
 
 

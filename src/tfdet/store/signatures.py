@@ -5,19 +5,20 @@ A record is believed, unsigned, or set aside: signed by none but keys that are n
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from tfdet.base.folders import is_there, listed
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import read_text
 from tfdet.matrix.keys import Keys, PublicKey
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import Environment
 from tfdet.store import envelope, keyless, statement
+from tfdet.store.lookup import Find, Lines, nothing
 from tfdet.store.records import Record
 
 SUFFIX: Final = ".intoto.jsonl"  # spec/v1/bundle.md of in-toto
@@ -81,7 +82,8 @@ class Standing:
 
 @dataclass(frozen=True)
 class Signatures:
-    """folders: of the store, and of what its user added.  more: envelopes that lie beside files from elsewhere.
+    """folders: of the store, and of what its user added.  more: envelopes that lie beside files from elsewhere, and
+    found: the lines of the records there, by their checksums.
 
     project: whose locks are known; None: nobody's.
     """
@@ -91,25 +93,39 @@ class Signatures:
     folders: Sequence[Path] = ()
     more: Sequence[str] = ()
     project: Project | None = None
+    found: Find = nothing
 
     @classmethod
-    def of(cls, project: Project, matrix: Matrix, more: Iterable[str] = ()) -> Signatures:
+    def of(cls, project: Project, matrix: Matrix, more: Iterable[str] = (), found: Find = nothing) -> Signatures:
         folders = dict.fromkeys([folder_of(project.evidence), folder_of(project.own_evidence)])
-        return cls(matrix.keys, matrix.environments, tuple(folders), tuple(more), project)
+        return cls(matrix.keys, matrix.environments, tuple(folders), tuple(more), project, found)
 
     def at(self, device: str, environment: str) -> Standing:
-        found, faults = [], []
-        for where, line in self._lines(device, environment):
-            try:
-                vouches = self.opened(line)
-                batch, is_here = vouches[0].batch, vouches[0].place == (device, environment)
-                if where and not is_here:
-                    raise ValueError(f"of {batch.environment} on {batch.device}")
-            except ValueError as error:
-                faults += [f"{where}: {error}"] if where else []
-                continue
-            found += vouches if is_here else []
+        """Each envelope of this place, compared with its records; of the store's some may have given way since."""
+        found: list[Vouch] = []
+        faults = []
+        paths = [folder.with_name("evidence") / device / f"{environment}.jsonl" for folder in self.folders]
+        with Lines(paths) as stored:
+            for where, line in self._lines(device, environment):
+                try:
+                    found += self._here(line, (device, environment), where, stored)
+                except ValueError as error:
+                    faults += [f"{where}: {error}"] if where else []
         return Standing(found, faults)
+
+    def _here(self, line: str, place: tuple[str, str], where: str, stored: Find) -> list[Vouch]:
+        """Who vouches for records of this place; ValueError where nobody can be believed to have said this of them."""
+        vouches = self.opened(line)
+        first = vouches[0]
+        if first.place != place:
+            if where:
+                raise ValueError(f"of {first.batch.environment} on {first.batch.device}")
+            return []
+        compare(self, first, stored if where else self._anywhere(stored), whole=not where)
+        return vouches
+
+    def _anywhere(self, stored: Find) -> Find:
+        return lambda checksum: self.found(checksum) or stored(checksum)
 
     def _lines(self, device: str, environment: str) -> Iterator[tuple[str, str]]:
         """(file:number, line); of what lies elsewhere no file is told."""
@@ -145,7 +161,7 @@ class Signatures:
 
     def faults(self) -> list[str]:
         """Every envelope of the store that says nothing, or of the wrong place."""
-        paths = [path for folder in self.folders for path in sorted(folder.glob(f"*/*{SUFFIX}"))]
+        paths = [path for folder in self.folders for path in listed(folder, f"*/*{SUFFIX}")]
         places = dict.fromkeys((path.parent.name, path.name.removesuffix(SUFFIX)) for path in paths)
         return [fault for place in places for fault in self.at(*place).faults]
 
@@ -162,55 +178,69 @@ def beside(path: Path) -> Path:
 
 def lines(path: Path) -> list[str]:
     """Of a bundle; none where there is none."""
-    if not os.path.lexists(path):
+    if not is_there(path):
         return []
     return [line for line in read_text(path, "No envelopes can be read there.").split("\n") if line.strip()]
 
 
-def verified(signatures: Signatures, records: Iterable[Record], line: str) -> Vouch:
+def verified(signatures: Signatures, records: Iterable[Record] | Find, line: str) -> Vouch:
     """An envelope that came with records; ValueError where it is not believed, or not of these very records."""
-    by_checksum = {record.checksum: record for record in records}
-    vouch = _most_believed(signatures.opened(line), by_checksum)
+    find = records if callable(records) else {one.checksum: one.line().encode("ascii") for one in records}.get
+    vouches = signatures.opened(line)
+    told = compare(signatures, vouches[0], find, whole=True)
+    days = sorted(told.days)
+    vouch = max(vouches, key=lambda vouch: (not vouch.refused, all(map(vouch.key.spans, days))))
     if vouch.refused:
         raise ValueError(f"the key {vouch.name} is {vouch.refused}")
-    missing = sum(checksum not in by_checksum for checksum in vouch.batch.checksums)
-    if missing:
-        raise ValueError(
-            f"{missing} of the {len(vouch.batch.checksums)} records that {vouch.name} signed are not there"
-        )
-    batch = [by_checksum[checksum] for checksum in vouch.batch.checksums]
-    if any((record.device.model, record.environment) != vouch.place for record in batch):
-        raise ValueError(
-            f"{vouch.name} signed other records as those of {vouch.batch.environment} on {vouch.batch.device}"
-        )
-    if vouch.said.digest(statement.RECORDS) != statement.batch_digest(batch):
-        raise ValueError(f"the records are not, byte for byte, what {vouch.name} signed")
-    if vouch.said.digest(statement.SUITE) != statement.suite_digest(batch):
-        raise ValueError(f"{vouch.name} signed them as records of another suite")
-    if vouch.said.predicate.result != statement.result(batch):
-        raise ValueError(f"{vouch.name} signed them as {vouch.said.predicate.result}, and that they are not")
-    _check_stack(signatures, vouch, batch)
-    if outside := next((record for record in batch if not vouch.key.spans(record.started)), None):
-        raise ValueError(f"the key {vouch.name} is not believed of records of {outside.started[:10]}")
+    if outside := next((day for day in days if not vouch.key.spans(day)), None):
+        raise ValueError(f"the key {vouch.name} is not believed of records of {outside}")
     return vouch
 
 
-def _most_believed(vouches: Sequence[Vouch], by_checksum: Mapping[str, Record]) -> Vouch:
-    """The first that is believed of them all, else the first that may be believed of some."""
-    started = [by_checksum[checksum].started for checksum in vouches[0].batch.checksums if checksum in by_checksum]
-    return max(vouches, key=lambda vouch: (not vouch.refused, all(map(vouch.key.spans, started))))
+def compare(signatures: Signatures, vouch: Vouch, find: Find, *, whole: bool) -> statement.Told:
+    """What the records that it names say; ValueError where it says something else of them.
+
+    whole: all have to be there.  Else some may have given way to better ones of the same key: then the others decide.
+    """
+    told, missing = statement.Told(), 0
+    for checksum in vouch.batch.checksums:
+        if (line := find(checksum)) is None:
+            missing += 1
+        else:
+            told.add(line)
+    said, name = vouch.said, vouch.name
+    if missing and whole:
+        raise ValueError(f"{missing} of the {len(vouch.batch.checksums)} records that {name} signed are not there")
+    if not told.places:
+        return told
+    if told.places - {vouch.place}:
+        raise ValueError(f"{name} signed other records as those of {vouch.batch.environment} on {vouch.batch.device}")
+    if not missing and said.digest(statement.RECORDS) != told.digest:
+        raise ValueError(f"the records are not, byte for byte, what {name} signed")
+    if not missing and said.digest(statement.SUITE) != told.suite:
+        raise ValueError(f"{name} signed them as records of another suite")
+    if told.result not in _UP_TO[said.predicate.result] or (not missing and told.result != said.predicate.result):
+        raise ValueError(f"{name} signed them as {said.predicate.result}, and that they are not")
+    _check_stack(signatures, vouch, told, missing > 0)
+    return told
 
 
-def _check_stack(signatures: Signatures, vouch: Vouch, batch: Sequence[Record]) -> None:
+_UP_TO: Final = {"PASSED": ["PASSED"], "WARNED": ["PASSED", "WARNED"], "FAILED": ["PASSED", "WARNED", "FAILED"]}
+
+
+def _check_stack(signatures: Signatures, vouch: Vouch, told: statement.Told, partly: bool) -> None:
     """ValueError where it was said to be made of something else than its records tell, or of nothing.
 
     Records tell no lock file.  One that is not this repository's may be an earlier one: that is told, not refused.
+    partly: what is there may tell of one image where all of them told of several, and then were said to be of none.
     """
-    told = statement.told_digests(batch)
+    made_of = told.made_of
     names = (statement.IMAGE, statement.BUNDLE, statement.LOCK)
     said = {name: digest for name in names if (digest := vouch.said.digest(name))}
-    if said != told if told else said.keys() - {statement.LOCK}:
-        raise ValueError(f"{vouch.name} signed them as made of {_stack(said)}, and they tell of {_stack(told)}")
+    if partly and not said.keys() - {statement.LOCK}:
+        made_of = {}
+    if said != made_of if made_of else said.keys() - {statement.LOCK}:
+        raise ValueError(f"{vouch.name} signed them as made of {_stack(said)}, and they tell of {_stack(made_of)}")
     if not said and not _has_no_lock(signatures, vouch.batch):
         raise ValueError(f"{vouch.name} does not say what their environment was made of")
 

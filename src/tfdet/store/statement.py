@@ -11,11 +11,14 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal
 
+import msgspec
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from tfdet.base.folders import is_there, walked
 from tfdet.base.paths import Project
 from tfdet.base.strict_json import strict_json
 from tfdet.matrix.devices import CPU, is_model
@@ -107,69 +110,116 @@ def batches(records: Iterable[Record]) -> list[list[Record]]:
 
 def written(project: Project, batch: Sequence[Record]) -> bytes:
     """The statement of one batch."""
-    first = batch[0]
+    first, told = batch[0], Told.of(record.line().encode("ascii") for record in batch)
     named = {"environment": first.environment, "device": first.device.model, "checksums": [r.checksum for r in batch]}
-    subjects: list[dict[str, Any]] = [_subject(RECORDS, batch_digest(batch)) | {"annotations": named}]
-    subjects += [_subject(name, digest) for name, digest in stack_digests(project, batch).items()]
-    subjects.append(_subject(SUITE, suite_digest(batch)))
-    predicate = {"result": result(batch), "configuration": _configuration(project, first)}
+    made_of = told.made_of
+    if not made_of and (lock := lock_digest(project, first.environment, first.device.model)):
+        made_of = {LOCK: lock}
+    subjects: list[dict[str, Any]] = [_subject(RECORDS, told.digest) | {"annotations": named}]
+    subjects += [_subject(name, digest) for name, digest in made_of.items()]
+    subjects.append(_subject(SUITE, told.suite))
+    predicate = {"result": told.result, "configuration": _configuration(project, first)}
     whole = {"_type": STATEMENT, "subject": subjects, "predicateType": TEST_RESULT, "predicate": predicate}
     return json.dumps(whole, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
-def batch_digest(batch: Iterable[Record]) -> str:
-    """Of the lines: what sha256sum says of a file that holds this batch alone."""
-    digest = hashlib.sha256()
-    for record in batch:
-        digest.update(record.line().encode("ascii"))
-    return digest.hexdigest()
+class _Device(msgspec.Struct, gc=False):
+    model: str
 
 
-def suite_digest(batch: Iterable[Record]) -> str:
-    """Of the cases that ran: a line `SOURCE HASH-OF-THE-CASE` each, sorted.  Whoever has the records can tell it."""
-    cases = sorted({f"{record.source} {record.case_hash}\n" for record in batch})
-    return hashlib.sha256("".join(cases).encode("ascii")).hexdigest()
+class _Bundle(msgspec.Struct, gc=False):
+    manifest: str
 
 
-def stack_digests(project: Project, batch: Sequence[Record]) -> Mapping[str, str]:
-    """What the environment was made of: its image, its bundle, or its lock file as it is now."""
-    first = batch[0]
-    found = dict(told_digests(batch))
-    if not found and (lock := lock_digest(project, first.environment, first.device.model)):
-        found[LOCK] = lock
-    return found
+class _Stack(msgspec.Struct, gc=False):
+    image_digest: str | None
+    bundle: _Bundle | None = None
 
 
-def told_digests(batch: Sequence[Record]) -> Mapping[str, str]:
-    """Its image or its bundle, where the records tell it.  A lock file they do not."""
-    images = {(record.stack.image_digest or "").rpartition(":")[2] for record in batch}
-    bundles = {record.stack.bundle.manifest for record in batch if record.stack.bundle}
-    named = {IMAGE: images, BUNDLE: bundles}
-    found = {name: some.copy().pop() for name, some in named.items() if len(some) == 1}
-    return {name: digest for name, digest in found.items() if _DIGEST.fullmatch(digest)}
+class _Cited(msgspec.Struct, gc=False):
+    """Of a record what a statement speaks of."""
+
+    environment: str
+    device: str | _Device
+    source: str
+    case_hash: str
+    observation: str
+    started: str
+    stack: _Stack
+
+
+_decode = msgspec.json.Decoder(_Cited).decode
+
+
+@dataclass
+class Told:
+    """What the records of a batch say together: the other side of each comparison with a statement."""
+
+    places: set[tuple[str, str]] = field(default_factory=set)
+    days: set[str] = field(default_factory=set)
+    _lines: Any = field(default_factory=hashlib.sha256, repr=False)
+    _cases: set[str] = field(default_factory=set, repr=False)
+    _observed: set[str] = field(default_factory=set, repr=False)
+    _images: set[str] = field(default_factory=set, repr=False)
+    _bundles: set[str] = field(default_factory=set, repr=False)
+
+    @classmethod
+    def of(cls, lines: Iterable[bytes]) -> Told:
+        found = cls()
+        for line in lines:
+            found.add(line)
+        return found
+
+    def add(self, line: bytes) -> None:
+        """In the order of the batch.  The line is a record's that was read before."""
+        one = _decode(line)
+        self._lines.update(line)
+        self.places.add((one.device if isinstance(one.device, str) else one.device.model, one.environment))
+        self.days.add(one.started[:10])
+        self._cases.add(f"{one.source} {one.case_hash}\n")
+        self._observed.add(one.observation)
+        self._images.add((one.stack.image_digest or "").rpartition(":")[2])
+        if one.stack.bundle:
+            self._bundles.add(one.stack.bundle.manifest)
+
+    @property
+    def digest(self) -> str:
+        """Of the lines: what sha256sum says of a file that holds this batch alone."""
+        return str(self._lines.hexdigest())
+
+    @property
+    def suite(self) -> str:
+        """Of the cases that ran: a line `SOURCE HASH-OF-THE-CASE` each, sorted."""
+        return hashlib.sha256("".join(sorted(self._cases)).encode("ascii")).hexdigest()
+
+    @property
+    def made_of(self) -> dict[str, str]:
+        """Its image or its bundle, where the records tell it.  A lock file they do not."""
+        named = {IMAGE: self._images, BUNDLE: self._bundles}
+        found = {name: next(iter(some)) for name, some in named.items() if len(some) == 1}
+        return {name: digest for name, digest in found.items() if _DIGEST.fullmatch(digest)}
+
+    @property
+    def result(self) -> str:
+        """FAILED: a run did not come to its end; WARNED: runs differed.  The records say which."""
+        if self._observed & {"crashed", "timed-out"}:
+            return "FAILED"
+        return "WARNED" if "differs" in self._observed else "PASSED"
 
 
 def lock_digest(project: Project, environment: str, model: str) -> str | None:
     """Of its lock file as it is now; None where it has none, as NVIDIA's images."""
     lock = project.lock(environment, "cpu" if is_model(model, CPU) else "gpu")
-    return hashlib.sha256(lock.read_bytes()).hexdigest() if lock.is_file() else None
+    return hashlib.sha256(lock.read_bytes()).hexdigest() if is_there(lock) else None
 
 
 def _subject(name: str, digest: str) -> dict[str, Any]:
     return {"name": name, "digest": {"sha256": digest}}
 
 
-def result(batch: Iterable[Record]) -> str:
-    """FAILED: a run did not come to its end; WARNED: runs differed.  The records say which."""
-    observed = {record.observation for record in batch}
-    if observed & {"crashed", "timed-out"}:
-        return "FAILED"
-    return "WARNED" if "differs" in observed else "PASSED"
-
-
 def _configuration(project: Project, record: Record) -> list[dict[str, Any]]:
     """What was to be brought up: the environment's file, as it is now."""
-    found = sorted((project.matrix / "environments").rglob(f"{record.environment}.toml"))
+    found = sorted(walked(project.matrix / "environments", f"{record.environment}.toml"))
     return [
         _subject(str(path.relative_to(project.root)), hashlib.sha256(path.read_bytes()).hexdigest()) for path in found
     ]

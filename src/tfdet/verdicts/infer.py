@@ -13,9 +13,8 @@ from itertools import combinations
 from statistics import median
 from typing import NamedTuple, get_args
 
-import msgspec
-
 from tfdet.matrix.models import NONE
+from tfdet.store.glance import Seen
 from tfdet.store.records import Observation
 from tfdet.verdicts.ways import EAGER, FIRST, ways_of
 
@@ -38,35 +37,6 @@ _BIT = {name: 1 << number for number, name in enumerate(get_args(Observation))}
 _DIFFERS, _UNSUPPORTED = _BIT["differs"], _BIT["unsupported"]
 _NO_END = _BIT["crashed"] | _BIT["timed-out"]
 _ENDED = _BIT["equal"] | _BIT["differs"] | _BIT["raises"]
-
-
-class DeviceSeen(msgspec.Struct, frozen=True, gc=False):
-    """A record's device from schema 2 on; before, its model alone stood there."""
-
-    kind: str
-    model: str
-
-
-class Seen(msgspec.Struct, frozen=True, gc=False):
-    """What inference needs of a record; decoded from its line without more, for there may be a million."""
-
-    environment: str
-    device: str | DeviceSeen
-    source: str
-    case: str
-    machine: str
-    solution: str
-    case_hash: str
-    observation: Observation
-    runs: int
-    differed: int
-    seconds: float | None = msgspec.field(name="median_seconds")
-
-    @property
-    def model(self) -> str:
-        """The device's part of a cell's key."""
-        device = self.device
-        return device if isinstance(device, str) else device.model
 
 
 class Side(NamedTuple):

@@ -9,21 +9,22 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Final
 
-from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
 from tfdet.matrix.devices import Devices
 from tfdet.matrix.keys import Keys
 from tfdet.matrix.load import load_matrix
 from tfdet.store.audits import load_all
-from tfdet.store.cases import current_hashes
+from tfdet.store.cases import current_cases
 from tfdet.store.evidence import Store
-from tfdet.store.misfits import device_faults
-from tfdet.store.records import Record, checksums, read_records
+from tfdet.store.glance import Row, Seen, rows
+from tfdet.store.lookup import Find, nothing
+from tfdet.store.misfits import Rules
+from tfdet.store.records import checksums
 from tfdet.store.signatures import UNSIGNED, Signatures, Standing, Vouch, beside, lines
 from tfdet.verdicts.findings import prepare
-from tfdet.verdicts.glance import Glance, glance, seen
-from tfdet.verdicts.infer import Cell, CellKey, Evidence, Seen
+from tfdet.verdicts.infer import Cell, CellKey, Evidence
 from tfdet.verdicts.status import Status, StatusCell
 
 PARALLEL_BYTES = 64 << 20
@@ -38,19 +39,19 @@ def load_status(project: Project, extra: Iterable[Path] = (), store: bool = True
     """
     extra = list(extra)
     matrix = load_matrix(project.matrix, project.own_keys)
-    signatures = Signatures.of(project, matrix, [line for path in extra for line in lines(beside(path))])
-    more = {record.checksum: record for path in extra for record in read_records(path)}
-    if faults := [fault for record in more.values() for fault in device_faults(matrix.devices, record)]:
-        raise DataError("\n".join(dict.fromkeys(faults)), "Nothing was taken from these files.")
-    files = Store.of(project).files() if store else []
+    rules = Rules.of(matrix, current_cases(project))
+    more = {row.glance.checksum: row for path in extra for row in rows(path, rules.read)}
+    found = {checksum: row.line for checksum, row in more.items()}
+    signatures = Signatures.of(project, matrix, [line for path in extra for line in lines(beside(path))], found.get)
+    there = Store.of(project, rules)
+    files = there.files() if store else []
     by_place: dict[tuple[str, str], _Place] = defaultdict(lambda: ([], []))
     for path in files:
         by_place[path.parent.name, path.stem][0].append(path)
-    for record in more.values():
-        by_place[record.device.model, record.environment][1].append(_signable(record))
-    judge = partial(
-        _judge, matrix.devices, current_hashes(project), frozenset(more), signatures=signatures, unsigned=unsigned
-    )
+    for row in more.values():
+        by_place[row.glance.model, row.glance.environment][1].append(_signable(row))
+    judge = partial(_judge, there, matrix.devices, rules.cases.hashes(), frozenset(more), signatures=signatures,
+                    unsigned=unsigned)  # fmt: skip
     parts = _spread(judge, list(by_place.values()), sum(path.stat().st_size for path in files))
     audits = {key: audit for key, audit in load_all(project).items() if key in matrix.environments}
     return Status(
@@ -65,8 +66,8 @@ _Signable = tuple[Seen, str, str]  # and its checksum, and when it was started
 _Place = tuple[list[Path], list[_Signable]]  # one device and environment: its files, and what comes beside the store
 
 
-def _signable(record: Record) -> _Signable:
-    return seen(record), record.checksum, record.started
+def _signable(row: Row) -> _Signable:
+    return row.glance, row.glance.checksum, row.glance.started
 
 
 class _Scale:
@@ -102,28 +103,37 @@ class Change:
     after: StatusCell
 
 
-def changes(project: Project, records: Iterable[Record], vouches: Sequence[Vouch] = ()) -> list[Change]:
-    """What these records, taken into the store, would change in the tables; they are not taken."""
-    found, store, hashes = load_status(project), Store.of(project), current_hashes(project)
-    merged, _ = store.merged(records, vouches)
-    signatures = Signatures.of(project, found.matrix, [vouch.line for vouch in vouches])
+def changes(
+    project: Project, rules: Rules, records: Iterable[Row], vouches: Sequence[Vouch] = (), found: Find = nothing
+) -> list[Change]:
+    """What these records, taken into the store, would change in the tables; they are not taken.
+
+    found: the records that the envelopes are of.
+    """
+    before, store, hashes = load_status(project), Store.of(project, rules), rules.cases.hashes()
+    signatures = Signatures.of(project, before.matrix, [vouch.line for vouch in vouches], found)
     now: dict[CellKey, Cell] = {}
-    for path, kept in merged.items():
-        scale = _Scale(hashes, signatures.at(path.parent.name, path.stem))
-        scale.add(map(_signable, kept), not found.matrix.devices.need_signature(path.parent.name))
-        now |= scale.cells()
-    then = replace(found, verdicts={**found.verdicts, **now})
-    touched = sorted(now, key=found._order)
-    pairs = [Change(found.cell(key), then.cell(key)) for key in touched]
+    with store.merged(records, vouches) as (merge, _):
+        for model, environment in merge.places:
+            scale = _Scale(hashes, signatures.at(model, environment))
+            unsigned = not before.matrix.devices.need_signature(model)
+            scale.add(map(_signable, merge.rows((model, environment))), unsigned)
+            now |= scale.cells()
+    then = replace(before, verdicts={**before.verdicts, **now})
+    pairs = [Change(before.cell(key), then.cell(key)) for key in sorted(now, key=before._order)]
     return [pair for pair in pairs if pair.before.cell != pair.after.cell]
 
 
+_UNSIGNED: Final = Signatures(Keys(), {})
+
+
 def _judge(
+    store: Store,
     devices: Devices,
     hashes: Mapping[str, set[str]],
     skip: frozenset[str],
     place: _Place,
-    signatures: Signatures = Signatures(Keys(), {}),  # noqa: B008  (it is never changed)
+    signatures: Signatures = _UNSIGNED,
     unsigned: bool = False,
 ) -> dict[CellKey, Cell]:
     """The verdicts of one device and environment: no other has a say in them."""
@@ -135,10 +145,22 @@ def _judge(
     scale.add(beside, True)
     counts = unsigned or not devices.need_signature(model)
     for path in paths:
-        scale.add(_in_its_place(path, glance(path, devices, skip)), counts)
+        scale.add((_signable(row) for row in store.rows(path) if row.glance.checksum not in skip), counts)
         if path != paths[-1]:  # a newer tfdet may bring what its user had added
             skip |= checksums(path)
     return scale.cells()
+
+
+_mine: list[Callable[[_Place], dict[CellKey, Cell]]] = []  # of a process of the pool: given once, not with each place
+
+
+def _begin(judge: Callable[[_Place], dict[CellKey, Cell]]) -> None:
+    gc.disable()  # no record makes a cycle, and to look for one takes long
+    _mine.append(judge)
+
+
+def _in_process(place: _Place) -> dict[CellKey, Cell]:
+    return _mine[0](place)
 
 
 def _spread(
@@ -148,13 +170,5 @@ def _spread(
     if size < PARALLEL_BYTES:
         yield from map(judge, places)
         return
-    with ProcessPoolExecutor(initializer=gc.disable) as pool:  # no record makes a cycle, and to look for one takes long
-        yield from pool.map(judge, places)
-
-
-def _in_its_place(path: Path, records: Iterable[Glance]) -> Iterator[_Signable]:
-    place = path.parent.name, path.stem
-    for record in records:
-        if (record.model, record.environment) != place:
-            raise DataError(f"{path}: holds a record of {record.model}/{record.environment}")
-        yield record, record.checksum, record.started
+    with ProcessPoolExecutor(initializer=_begin, initargs=(judge,)) as pool:
+        yield from pool.map(_in_process, places)

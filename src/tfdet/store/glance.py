@@ -1,0 +1,280 @@
+"""Records at a glance: strictly read, and sooner than by the models of records.py, for there may be a million.
+
+Whoever reads or takes in files of the store reads them here.  Whatever is doubtful is given to `parse`, which says why.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from tfdet.base.errors import DataError
+from tfdet.base.untrusted import read_lines
+from tfdet.store.migrate import first_kind
+from tfdet.store.records import FILE_OF_RECORDS, LONGEST, Observation, Record, is_intact, parse
+from tfdet.store.rules import Facts, contradictions, is_possible, is_time
+from tfdet_common.variables import CALLERS
+
+_Short = Annotated[str, Meta(max_length=600)]  # no control characters: see `_is_plain`
+_Key: TypeAlias = str  # see `_is_named`: a pattern each would take half of the time
+_Hex: TypeAlias = str
+_Count = Annotated[int, Meta(ge=0)]
+_Parts = Annotated[list[_Short], Meta(max_length=4096)]
+_Seconds = Annotated[float, Meta(ge=0)]
+
+
+class _Part(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    """No field more than the schema knows."""
+
+
+class DeviceSeen(_Part, frozen=True, gc=False):
+    """A record's device from schema 2 on; before, its model alone stood there."""
+
+    kind: _Key
+    model: _Key
+    details: dict[_Key, _Short | _Count | Annotated[list[_Short], Meta(max_length=64)]] | None = None
+
+
+class Seen(msgspec.Struct, frozen=True, gc=False):
+    """What inference needs of a record; decoded from its line without more, for there may be a million."""
+
+    environment: str
+    device: str | DeviceSeen
+    source: str
+    case: str
+    machine: str
+    solution: str
+    case_hash: str
+    observation: Observation
+    runs: int
+    differed: int
+    seconds: float | None = msgspec.field(name="median_seconds")
+    digests: list[str] = []
+
+    @property
+    def model(self) -> str:
+        """The device's part of a cell's key."""
+        device = self.device
+        return device if isinstance(device, str) else device.model
+
+
+class _Framework(_Part, frozen=True, gc=False):
+    name: _Key
+    version: _Short
+
+
+class _Bundle(_Part, frozen=True, gc=False):
+    manifest: _Hex
+    compute_capability: _Short | None
+    trimmed: _Parts
+    stubbed: _Parts
+    left_out: _Parts
+    from_host: _Parts
+
+
+class _Stack(_Part, frozen=True, gc=False):
+    python: _Short
+    numpy: _Short
+    keras: _Short | None
+    cuda: _Short | None
+    cudnn: _Short | None
+    driver: _Short | None
+    image: _Short | None
+    image_digest: _Short | None
+    engine: _Short
+    os: _Short
+    cpu: _Short
+    cores: _Count
+    gpu: _Short | None
+    compute_capability: _Short | None
+    gpu_uuid_hash: _Hex | None
+    bundle: _Bundle | None = None
+    tensorflow: _Short | UnsetType = UNSET  # of schema 1
+
+
+class _Moment(_Part, frozen=True, gc=False):
+    driver: _Short | None
+    sm_mhz: _Count | None
+    memory_mhz: _Count | None
+    celsius: int | None
+    performance_state: _Count | None
+    throttle_reasons: _Count | None
+    ecc: bool | None
+    ecc_errors: _Count | None
+    mig: bool | None
+
+
+class _State(_Part, frozen=True, gc=False):
+    before: _Moment
+    after: _Moment
+
+
+class _Error(_Part, frozen=True, gc=False):
+    kind: Literal["raises", "unsupported", "crashed", "timed-out"]
+    type: _Short
+    message: _Short
+    where: _Short | None
+    output: _Short | None = None
+
+
+class _First(_Part, frozen=True, gc=False):
+    relaunch: _Count
+    repeat: _Count
+
+
+class Glance(Seen, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
+    """A whole record, of either schema."""
+
+    schema: Literal[1, 2]
+    environment: _Key
+    framework: _Framework | UnsetType = UNSET  # in schema 1: TensorFlow
+    device: _Key | DeviceSeen
+    source: _Key
+    case: _Key
+    mode: Literal["eager", "function", "session", "jit", "xla", "compiled", "host"]
+    solution: _Key
+    case_hash: _Hex
+    repeats: _Count
+    relaunches: _Count
+    runs: _Count
+    differed: _Count
+    distinct: _Count
+    first_differing: _First | None
+    max_ulp: _Count | None
+    max_absolute: _Seconds | None
+    digests: Annotated[list[_Hex], Meta(max_length=16)]
+    seconds: _Seconds | None = msgspec.field(name="median_seconds")
+    ran_on: Annotated[list[_Short], Meta(max_length=64)]
+    error: _Error | None
+    stack: _Stack
+    machine: _Hex
+    threads: _Count
+    determinism_environment: Annotated[dict[_Short, _Short], Meta(max_length=64)]
+    kernels: Annotated[list[_Short], Meta(max_length=32)] | None = None
+    contention: _Short | None = None
+    gpu_state: _State | None = None
+    started: str
+    duration_seconds: _Seconds
+    checksum: str
+
+    @property
+    def kind(self) -> str:
+        """Of its device; ValueError where it has the fields of another schema."""
+        first = self.schema == 1
+        stack, device = self.stack, self.device
+        if (isinstance(device, str), stack.tensorflow is UNSET, self.framework is UNSET) != (first, not first, first):
+            raise ValueError(f"a record of schema {self.schema} with fields of another")
+        return device.kind if isinstance(device, DeviceSeen) else first_kind(device)
+
+    @property
+    def ran(self) -> tuple[str, str]:
+        """The framework and its version."""
+        if isinstance(self.framework, _Framework):
+            return self.framework.name, self.framework.version
+        return "tensorflow", str(self.stack.tensorflow)
+
+    @property
+    def origin(self) -> tuple[str, ...]:
+        """As `Record.origin`."""
+        s, told = self.stack, self.determinism_environment
+        kernels = " ".join(f"{name}={told.get(name, '')}" for name in CALLERS)
+        return (self.machine, s.engine, self.ran[1], s.python, s.numpy, s.driver or "", s.image_digest or "",
+                s.bundle.manifest if s.bundle else "", kernels)  # fmt: skip
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Where it stands in its file; who signed it does not matter."""
+        return (self.source, self.case, self.solution, *self.origin, self.case_hash, self.observation)
+
+
+class Row(NamedTuple):
+    """A record, and its line as it was read."""
+
+    glance: Glance
+    line: bytes
+
+
+Fits = Callable[[Glance], "list[str]"]  # why it does not fit the matrix, in words
+
+_decode = msgspec.json.Decoder(Glance).decode
+_KEY = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,119}").fullmatch
+_DIGEST = re.compile("[0-9a-f]{64}").fullmatch
+_HEX = re.compile("[0-9a-f]{1,64}").fullmatch
+
+
+@lru_cache(maxsize=1 << 16)  # a million records name few things
+def _are_names(machine: str, case_hash: str, card: str | None, manifest: str | None, *keys: str) -> bool:
+    hashes = [(machine, 12), (case_hash, 16), (card, 12), (manifest, len(manifest or ""))]
+    told = [(text, length) for text, length in hashes if text is not None]
+    return all(_HEX(text) and len(text) == length for text, length in told) and all(map(_KEY, keys))
+
+
+def read_line(line: bytes) -> Glance:
+    """ValueError says why it is no record."""
+    try:
+        found = _decode(line)
+        kind = found.kind
+        if _is_plain(line) and is_intact(line, found.checksum) and _is_named(found, kind) and _is_possible(found, kind):
+            return found
+    except (ValueError, RecursionError):  # msgspec's are ValueErrors
+        parse(line)
+        raise
+    parse(line)
+    return found
+
+
+def _is_plain(line: bytes) -> bool:
+    """From brace to brace, in ASCII, without an escape: else its text may be what no field may hold."""
+    whole = line.startswith(b'{"') and line.endswith((b"}\n", b"}"))
+    return whole and len(line) <= LONGEST and line.isascii() and b"\\" not in line and b"\x7f" not in line
+
+
+def _is_named(g: Glance, kind: str) -> bool:
+    """Are its keys and hashes such?"""
+    device, bundle = g.device, g.stack.bundle
+    details = () if isinstance(device, str) else tuple(device.details or ())
+    keys = (g.environment, kind, g.model, g.source, g.solution, g.ran[0], *details)
+    named = _are_names(g.machine, g.case_hash, g.stack.gpu_uuid_hash, bundle and bundle.manifest, *keys)
+    return named and _KEY(g.case) is not None and all(map(_DIGEST, g.digests))
+
+
+def _is_possible(g: Glance, kind: str) -> bool:
+    """May a run have given this?  What is not possible `parse` refuses in words."""
+    first, error = g.first_differing, g.error
+    facts = Facts(kind, g.model, g.observation, g.repeats, g.relaunches, g.runs, g.differed, g.distinct,
+                  len(g.digests), (first.relaunch, first.repeat) if first else None, g.max_ulp, g.max_absolute,
+                  g.seconds is not None, error.kind if error else None)  # fmt: skip
+    known = not (g.ran_on and not g.runs) and (len(g.digests) < 2 or len(set(g.digests)) == len(g.digests))
+    return known and not contradictions(facts) and is_possible(g.started) and is_time(g.seconds)
+
+
+def row_of(record: Record) -> Row:
+    line = record.line().encode("ascii")
+    return Row(read_line(line), line)
+
+
+def rows(path: Path, fits: Fits | None = None) -> Iterator[Row]:
+    """Every record of a file; DataError names every faulty line, after the last was read."""
+    faults: list[str] = []
+    for number, line in enumerate(read_lines(path, FILE_OF_RECORDS), 1):
+        try:
+            row = Row(read_line(line), line)
+            if fits and (wrong := fits(row.glance)):
+                raise ValueError("; ".join(wrong))
+        except (ValueError, RecursionError) as error:
+            faults.append(f"{path}:{number}: {error}")
+            continue
+        yield row
+    if faults:
+        raise DataError("\n".join(faults), "Nothing was taken from this file.")
+
+
+def seen(r: Record) -> Seen:
+    return Seen(r.environment, r.device.model, r.source, r.case, r.machine, r.solution, r.case_hash, r.observation,
+                r.runs, r.differed, r.median_seconds, r.digests)  # fmt: skip

@@ -1,0 +1,159 @@
+"""Whatever is killed when: the store is the old one or the new one, and the next run goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from signers import H100, Signer
+
+from tfdet.base.errors import DataError
+from tfdet.base.paths import Project
+from tfdet.store.evidence import Store
+from tfdet.store.records import parse
+
+Line = Callable[..., bytes]
+
+# Forks a child for each step of `add` (a file opened, renamed, removed, a folder made, something synced), which is
+# killed there, and says what a reader finds then, and after it was run again.
+DRIVER = """
+import json, os, shutil, signal, sys
+from pathlib import Path
+from tfdet.store.evidence import Store
+from tfdet.store.records import parse
+
+class Vouch:
+    def __init__(self, line, place):
+        self.line, self.place = line, place
+
+folder, old, new = Path(sys.argv[1]), *(Path(name).read_bytes().splitlines(keepends=True) for name in sys.argv[2:4])
+vouches = [Vouch(line, tuple(place)) for line, place in json.loads(Path(sys.argv[4]).read_text())]
+WHAT = ("open", "os.rename", "os.remove", "os.mkdir", "shutil.rmtree")
+
+def store():
+    return Store(folder / "evidence")
+
+def add(lines, vouches):
+    store().add([parse(line) for line in lines], vouches)
+
+def state():
+    found = store()
+    files = {str(p.relative_to(folder)): "".join(record.line() for record in found.read(p)) for p in found.files()}
+    more = {str(p.relative_to(folder)): p.read_text() for p in sorted(folder.glob("signatures/*/*.jsonl"))}
+    left = [str(p) for p in folder.rglob("*.part")] + [str(p) for p in folder.rglob(".commit*")]
+    return {"files": files | more, "left": left}
+
+def killed_at(step):
+    done, synced = 0, os.fsync
+    def look(event, arguments):
+        if event == "fsync" or event in WHAT and str(folder) in str(arguments[0]):
+            nonlocal done
+            done += 1
+            if done == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+    def fsync(handle):
+        look("fsync", ())
+        synced(handle)
+    os.fsync = fsync
+    sys.addaudithook(look)
+    add(new, vouches)
+
+def fresh():
+    shutil.rmtree(folder, ignore_errors=True)
+    add(old, [])
+
+def told(killed):
+    first = state()
+    add(new, vouches)
+    return {"killed": killed, "first": first, "again": state()}
+
+fresh()
+before = state()
+add(new, vouches)
+print(json.dumps({"before": before, "after": state()}))
+for step in range(1, 1000):
+    fresh()
+    if (child := os.fork()) == 0:
+        killed_at(step)
+        os._exit(0)
+    killed = os.waitpid(child, 0)[1] == signal.SIGKILL
+    print(json.dumps(told(killed)))
+    if not killed:
+        break
+"""
+
+
+def test_a_kill_at_any_step_leaves_the_old_or_the_new_store(tmp_path: Path, checkout: Project, line: Line) -> None:
+    old, new = line(case="a", machine="a" * 12, **H100), line("differs", case="b", machine="b" * 12, **H100)
+    more = line(case="c", environment="tf2.1", version="2.1.0")
+    lab = Signer("lab")
+    (envelope,) = lab.signs(checkout, [parse(new)])
+    inputs = [tmp_path / name for name in ("old", "new", "vouches")]
+    inputs[0].write_bytes(old)
+    inputs[1].write_bytes(new + more)
+    inputs[2].write_text(json.dumps([[envelope.strip(), ["nvidia-h100", "tf2.0"]]]))
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER, tmp_path / "matrix", *inputs], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    ends, *steps = map(json.loads, done.stdout.splitlines())
+    assert len(ends["after"]["files"]) == 3 and ends["after"]["left"] == []
+    assert [step["killed"] for step in steps] == [True] * (len(steps) - 1) + [False]
+    assert len(steps) > 20, "as many steps have been killed"
+    seen = [step["first"] == ends["before"] for step in steps]
+    for step in steps:
+        assert step["first"] in (ends["before"], ends["after"])
+        assert step["again"] == ends["after"]
+    assert seen == sorted(seen, reverse=True) and True in seen, "one moment parts the old from the new"
+
+
+def test_an_envelope_that_is_taken_away_breaks_nothing(tmp_path: Path, checkout: Project, line: Line) -> None:
+    """As docs/trust.md advises after a theft: the order of a file does not hang on who signed."""
+    store, lab, yard = Store(tmp_path / "matrix" / "evidence"), Signer("lab"), Signer("yard")
+    one, two, three = (parse(line(**H100, duration_seconds=seconds)) for seconds in (1.0, 2.0, 3.0))
+
+    class Vouch:
+        place = ("nvidia-h100", "tf2.0")
+
+        def __init__(self, line: str) -> None:
+            self.line = line
+
+    for signer, record in ((lab, one), (yard, two), (None, three)):
+        vouches = [Vouch(text.strip()) for text in signer.signs(checkout, [record])] if signer else []
+        store.add([record], vouches)  # type: ignore[arg-type]
+    (path,) = store.files()
+    assert len(list(store.read(path))) == 3
+    envelopes = tmp_path / "matrix" / "signatures" / "nvidia-h100" / "tf2.0.intoto.jsonl"
+    texts = envelopes.read_text().splitlines(keepends=True)
+    for kept in ([texts[0]], [texts[1]], [], texts[::-1]):
+        envelopes.write_text("".join(kept))
+        assert len(list(store.read(path))) == 3
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[1]", '["../../etc/passwd"]', '["/etc/passwd"]', '["evidence/x"]', "[" * 9000]
+)
+def test_a_list_that_somebody_else_left_there_moves_nothing(tmp_path: Path, line: Line, content: str) -> None:
+    store = Store(tmp_path / "matrix" / "evidence")
+    store.add([parse(line())])
+    before = sorted(os.walk(tmp_path))
+    (store.own / ".commit.json").write_text(content)
+    with pytest.raises(DataError, match=r"commit\.json: no list of files"):
+        store.files()
+    (store.own / ".commit.json").unlink()
+    assert sorted(os.walk(tmp_path)) == before
+
+
+def test_what_dead_processes_left_is_taken_away(tmp_path: Path, line: Line) -> None:
+    store = Store(tmp_path / "matrix" / "evidence")
+    store.add([parse(line())])
+    left = [store.own / "cpu" / name for name in ("tf2.0.jsonl.part", "tf2.1.jsonl.4711.part")]
+    for path in left:
+        path.write_bytes(b"x" * 1000)
+    assert len(store.files()) == 1
+    assert not any(path.exists() for path in left)

@@ -1,0 +1,122 @@
+"""An envelope that lies in the store is compared with its records at every read, as where it is taken in."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from signers import H100, Signer
+from test_trust_attacks import batch
+
+from tfdet.base.paths import Project
+from tfdet.matrix.load import load_matrix
+from tfdet.store.envelope import PAYLOAD_TYPE, pae, unverified
+from tfdet.store.evidence import Store
+from tfdet.store.records import Record
+from tfdet.store.signatures import SUFFIX, Signatures, folder_of, verified
+
+DOCKER = {**H100["stack"], "image_digest": f"tfdet@sha256:{'c' * 64}", "engine": "docker"}  # type: ignore[dict-item]
+Change = Callable[[dict[str, Any]], object]
+
+
+def subject(content: dict[str, Any], name: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(one for one in content["subject"] if one["name"] == name)
+    return found
+
+
+def digest(name: str) -> Change:
+    return lambda content: subject(content, name)["digest"].update(sha256="d" * 64)
+
+
+def without(name: str) -> Change:
+    return lambda content: content["subject"].remove(subject(content, name))
+
+
+def result(text: str) -> Change:
+    return lambda content: content["predicate"].update(result=text)
+
+
+def another_place(content: dict[str, Any]) -> None:
+    subject(content, "records")["annotations"]["environment"] = "tf2.21"
+
+
+def fewer(content: dict[str, Any]) -> None:
+    del subject(content, "records")["annotations"]["checksums"][0]
+
+
+def added(name: str) -> Change:
+    return lambda content: content["subject"].append({"name": name, "digest": {"sha256": "e" * 64}})
+
+
+FALSE: list[tuple[str, str, Change]] = [
+    ("lines", "venv", digest("records")),
+    ("fewer records", "venv", fewer),
+    ("suite", "venv", digest("suite")),
+    ("result", "venv", result("PASSED")),
+    ("graver", "venv", result("FAILED")),
+    ("made of nothing", "venv", without("lock")),
+    ("an image that is none", "venv", added("image")),
+    ("a bundle that is none", "venv", added("bundle")),
+    ("another image", "docker", digest("image")),
+    ("no image", "docker", without("image")),
+    ("another place", "venv", another_place),
+]
+
+
+@pytest.fixture
+def signatures(copy: Project) -> tuple[Project, Signer]:
+    for path in [*copy.evidence.glob("*/*.jsonl"), *copy.matrix.glob("signatures/*/*"), *copy.matrix.glob("keys/*")]:
+        path.unlink()
+    lab = Signer("lab")
+    lab.believed(copy)
+    return copy, lab
+
+
+def laid(project: Project, lab: Signer, records: list[Record], change: Change) -> tuple[Signatures, str]:
+    """Records in the store, and what was signed of them by a key that is believed, changed: as if a hand had put it."""
+    Store(project.evidence).add(records)
+    content = json.loads(unverified(lab.signs(project, records)[0])[1])
+    change(content)
+    body = json.dumps(content).encode()
+    signature = {"keyid": lab.id, "sig": base64.b64encode(lab.key.sign(pae(PAYLOAD_TYPE, body))).decode()}
+    payload = base64.b64encode(body).decode()
+    line = json.dumps({"payload": payload, "payloadType": PAYLOAD_TYPE, "signatures": [signature]})
+    path = folder_of(project.evidence) / "nvidia-h100" / f"tf2.0{SUFFIX}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(line + "\n")
+    return Signatures.of(project, load_matrix(project.matrix)), line
+
+
+def test_what_is_refused_where_it_is_taken_in_is_not_believed_where_it_lies(signatures: tuple[Project, Signer]) -> None:
+    project, lab = signatures
+    for name, engine, change in [("nothing", "venv", lambda _: None), *FALSE]:
+        records = batch("differs", **(H100 if engine == "venv" else {**H100, "stack": DOCKER}))
+        found, line = laid(project, lab, records, change)
+        standing = found.at("nvidia-h100", "tf2.0")
+        believed = {standing.of(record.checksum, record.started) for record in records}
+        if name == "nothing":
+            assert (believed, standing.faults, verified(found, records, line).name) == ({"lab"}, [], "lab")
+            continue
+        assert believed == {""}, name
+        with pytest.raises(ValueError, match=r"\w") as caught:
+            verified(found, records, line)
+        (fault,) = standing.faults
+        assert f"tf2.0{SUFFIX}:1: " in fault and (str(caught.value) in fault or name == "another place")
+
+
+def test_what_gave_way_to_better_records_is_missed_by_no_envelope(signatures: tuple[Project, Signer]) -> None:
+    """What is left of its batch is compared: it cannot have ended graver than it was said to."""
+    project, lab = signatures
+    records = batch("differs", **H100)
+    found, _ = laid(project, lab, records, lambda _: None)
+    (path,) = Store(project.evidence).files()
+    path.write_text(records[0].line())
+    standing = found.at("nvidia-h100", "tf2.0")
+    assert (standing.of(records[0].checksum, records[0].started), standing.faults) == ("lab", [])
+    found, _ = laid(project, lab, records, result("PASSED"))
+    path.write_text(records[0].line())
+    standing = found.at("nvidia-h100", "tf2.0")
+    assert (standing.of(records[0].checksum, records[0].started), len(standing.faults)) == ("", 1)
