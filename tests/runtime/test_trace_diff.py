@@ -209,7 +209,7 @@ def test_an_order_that_python_decides_is_a_cause(compare: Callable[..., diff.Dif
     found = compare(build)
     assert found.result == "diverged"
     assert (found.culprits[0]["class"], found.culprits[0]["line"]) == ("order only", 5)
-    assert found.culprits[0]["source"] == "python-set-order"
+    assert found.culprits[0]["source"] is None, "hashes need not be what decides it"
 
 
 def test_a_cause_inside_a_loop(compare: Callable[..., diff.Difference]) -> None:

@@ -76,14 +76,17 @@ def test_every_verdict_has_its_words_and_its_program() -> None:
     """The tool's own sentences, all of them; and a program or an example beside each."""
     words = [said for said, _ in verdicts()]
     assert [one.split(",")[0].split(":")[0].rstrip(".") for one in words] == [
-        "No difference in N runs", "OP at step N", "Your program differs", "One run goes farther than the other",
-        "The runs differ"]  # fmt: skip
+        "No difference in N runs", "OP at step N", "Only the first of N runs ended otherwise", "The runs differ",
+        "Your program differs", "One run goes farther than the other", "The runs differ"]  # fmt: skip
     code = (ROOT / "runtime/tfdeterminism/trace/analyse/located.py").read_text("utf-8")
     for one in ("No difference in {} runs.", "{} at step {}: {}", "Your program differs, my probes hide it",
+                "Only the first of {} runs ended otherwise", "The runs differ, and what was recorded does not show",
                 "One run goes farther than the other", "The runs differ, but no recorded op does."):  # fmt: skip
         assert one in code
     for said, text in verdicts():
-        assert re.search(r"`tests/runtime/collection/\w+\.py`|```python file=", text), said
+        assert re.search(
+            r"`(tests/runtime/collection|benchmarks/trace_claims_programs)/\w+\.py`|```python file=", text
+        ), said
 
 
 @pytest.mark.tensorflow

@@ -36,7 +36,7 @@ def last_step(
 def test_the_last_write_is_named(tmp_path: Path, edge: str) -> None:
     found = diff.compare([last_step(tmp_path / name, name, edge=edge) for name in "ab"])
     assert [(one["op_type"], one["class"], one["step"], one["line"]) for one in found.culprits] == [
-        (UPDATE, "kernel race", 3, 7)
+        (UPDATE, "unexplained", 3, 7)
     ]
 
 

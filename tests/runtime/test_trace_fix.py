@@ -112,7 +112,7 @@ class Mended(Scripted):
         self._script = program(lambda run, env: "mended" if applied else run, kind="random")
         folder = super()._run(level, steps, more, environment)
         if fixed:
-            self._weights.pop()
+            self._ends._runs.pop()
         return folder
 
 

@@ -21,7 +21,7 @@ from tfdeterminism.trace.capture.eager_keys import EagerKeys
 def recorder() -> Iterator[Any]:
     """Of a recording that watches the pools."""
     lock = threading.RLock()
-    made = SimpleNamespace(active=True, eager=EagerKeys(lock, Definitions(lock)))
+    made = SimpleNamespace(active=True, eager=EagerKeys(lock, Definitions(lock)), steps=SimpleNamespace(number=0))
     watched = tasks.Tasks(SimpleNamespace(recorder=made))
     modules = {"concurrent.futures.thread": concurrent.futures.thread, "multiprocessing.pool": multiprocessing.pool}
     for name, watch in watched.wanted().items():

@@ -12,12 +12,15 @@ from collections import OrderedDict
 SCHEMA = 2
 KERNEL, PIPELINE, SEED, FEED, STRUCTURE, ORDER, OPEN, FILE = (
     "kernel race", "input pipeline", "seed or state", "Python feed", "structure", "order only", "open order", "file")
+UNEXPLAINED, MEMORY = "unexplained", "uninitialized memory"
 UNKNOWN = "not known at this level"
+THREADS = "cpu-threads"  # the row of the matrix for what has none of its own
 _FILE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "advice.json")
+_HASHES = "for item in sorted(items):  # a set has another order in every process; or PYTHONHASHSEED=0 before Python"
 _CLASS_LINES = {
     FEED: ["import random, numpy",
            "random.seed(1); numpy.random.seed(1)  # and numpy.random.default_rng(1) instead of default_rng()",
-           "for item in sorted(items):  # a set has another order in every process; or PYTHONHASHSEED=0 before Python"],
+           _HASHES],
     SEED: ["tf.random.set_seed(1)  # TensorFlow 1: tf.set_random_seed(1) in each graph"],
     PIPELINE: ["dataset = dataset.map(function)  # no num_parallel_calls where the function draws random numbers",
                "dataset = dataset.shuffle(size, seed=1)",
@@ -28,22 +31,24 @@ _CLASS_LINES = {
            "# or draw by tf.random.stateless_* with a seed of each turn's own"],
     FILE: ["# begin each run from the same file: what was read differs"],
     ORDER: ["for item in sorted(items):  # go through it in an order that does not change"],
+    MEMORY: ["# write all of it before it is read: zeros instead of empty"],
 }
+_ALONE = ["# see what it reads that is not among its inputs: a state, a file, memory that others write meanwhile"]
 
 _TORCH_LINES = {
     FEED: _CLASS_LINES[FEED],
     SEED: ["torch.manual_seed(1)  # before the model is made; generators of your own: generator.manual_seed(1)"],
     PIPELINE: ["loader = DataLoader(dataset, shuffle=True, generator=torch.Generator().manual_seed(1),",
                "                    worker_init_fn=seed_worker)  # which seeds random and numpy in each worker"],
-    KERNEL: ["import os",
-             "os.environ['CUBLAS_WORKSPACE_CONFIG'] = ':4096:8'  # before CUDA starts",
-             "torch.use_deterministic_algorithms(True)  # an op that has no deterministic form raises then"],
+    UNEXPLAINED: ["torch.use_deterministic_algorithms(True)  # an op that has no deterministic form raises then"],
     STRUCTURE: _CLASS_LINES[STRUCTURE],
     OPEN: ["# give it an order: a lock, one thread, a generator of each turn's own, what a pool gives in the order of",
            "# its tasks (pool.map, a list of futures)"],
     FILE: _CLASS_LINES[FILE],
     ORDER: _CLASS_LINES[ORDER],
+    MEMORY: ["torch.zeros(size)  # instead of torch.empty, or write all of it before it is read"],
 }
+_CUDA_LINES = ["import os", "os.environ['CUBLAS_WORKSPACE_CONFIG'] = ':4096:8'  # before CUDA starts"]
 
 _OP_LINES = {
     "Timestamp": ["# no seed helps: train on no value of the clock, or pass one in that is the same in each run"],
@@ -74,13 +79,15 @@ class Book(object):
 
     def advise(self, kind, source, device, op=None):
         """kind: class of the culprit; source: key or None; device: as TensorFlow names it; op: its type."""
+        on_gpu = is_gpu(device)
         if self._torch:
-            return Advice(None, None, lines_of(kind, torch=True))
+            more = _CUDA_LINES if kind == UNEXPLAINED and on_gpu else []
+            return Advice(None, None, more + lines_of(kind, torch=True))
         found = self.sources.get(source)
         if found is None:
             lines = _lines(kind, op)
             return Advice(None, None, lines, "the matrix has no row for it")
-        place = "gpu" if "GPU" in (device or "").upper() else "cpu"
+        place = "gpu" if on_gpu else "cpu"
         key = self._solution(found, place)
         if key is not None:
             return Advice(source, key, self.solutions[key]["lines"], "{} ({})".format(self.solutions[key]["name"], key))
@@ -120,6 +127,31 @@ class Book(object):
         else:
             inside = contains(claim.get("stock"), self._version[:2])
         return inside and ("framework_version" not in claim or contains(claim["framework_version"], self._version[:2]))
+
+
+def is_gpu(device):
+    """device: as TensorFlow or PyTorch names it."""
+    return any(word in (device or "").upper() for word in ("GPU", "CUDA"))
+
+
+def without_hashes(lines):
+    """The advice where the order of hashes was seen to decide nothing."""
+    return [line for line in lines if line != _HASHES]
+
+
+def seeds_help(lines):
+    """Is it advised to seed what Python, NumPy or the framework draws?"""
+    return bool({_CLASS_LINES[FEED][1], _CLASS_LINES[SEED][0], _TORCH_LINES[SEED][0]} & set(lines))
+
+
+def after_replay(culprit, times, distinct):
+    """What is known of an op that was run alone on the inputs that it had: only what differed then races by itself."""
+    if distinct > 1:
+        culprit["class"] = KERNEL
+        return
+    culprit["why"] += "; run alone on these {} times it gave one result".format(times)
+    if culprit["source"] in (None, THREADS):
+        culprit.update(source=None, solution=None, lines=_ALONE, advice=_ALONE[0])
 
 
 def lines_of(kind, torch=False):

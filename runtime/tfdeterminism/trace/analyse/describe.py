@@ -1,6 +1,6 @@
 """A cause in the words of its user: class, place in the program, row of the matrix, what to change."""
 
-from . import advice
+from . import advice, opened
 from .flow import Flow
 from .forwards import Forwards
 from .root import in_graph
@@ -18,6 +18,7 @@ _FILES = ("Restore", "ReadFile", "WholeFileRead", "ReaderRead", "MatchingFiles")
 
 
 UNEXPLAINED = "the first record that differs; no record stands out as the cause"
+_DIFFERS = "its inputs agree, its output differs"
 BEFORE = "it differs already when recording begins"
 
 
@@ -29,6 +30,7 @@ class Describer(object):
         self._book = advice.Book(pair.runs[0].header)
         self._forwards = Forwards(pair)
         self._flows = {}
+        self._files = opened.Unlike(pair)
 
     def culprit(self, root):
         """The dict that `diff --json` gives for a root."""
@@ -101,12 +103,16 @@ class Describer(object):
         if root.kind == "structure":
             return advice.STRUCTURE, None
         if root.kind == "order":
-            return advice.ORDER, "python-set-order"
+            return advice.ORDER, None
         if root.kind == "open" or self._ran_in_another_order(root):
             return advice.OPEN, None
         if one["kind"] in ("weight", "loss", "layer", "step"):
             return advice.UNKNOWN, None
         if one["op"].startswith(_FILES):
+            return advice.FILE, None
+        if one["attrs"].get("unwritten"):
+            return advice.MEMORY, None
+        if one["kind"] == "input" and self._is_read(root):
             return advice.FILE, None
         if one["kind"] == "input":
             return advice.PIPELINE, self._pipeline_source(root)
@@ -119,7 +125,7 @@ class Describer(object):
         if one["kind"] in ("feed", "argument") or one["op"] in _FEED_OPS:
             fed = self._seeds(root)
             if not fed:
-                return advice.FEED, None
+                return advice.FILE if self._is_read(root) else advice.FEED, None
             by_keras = one["attrs"].get("by") == "keras"
             return advice.SEED, "keras3-initializers" if by_keras else self._random_source(fed)
         if one["kind"] == "write" and one["op"].startswith("Assign"):
@@ -128,7 +134,11 @@ class Describer(object):
             return advice.OPEN, None
         forward = self._forward(root)
         source = self._book.source_of(one["op"], forward["op"] if forward else None)
-        return advice.KERNEL, source or ("cpu-threads" if "GPU" not in one["device"].upper() else None)
+        return advice.UNEXPLAINED, source or (None if advice.is_gpu(one["device"]) else advice.THREADS)
+
+    def _is_read(self, root):
+        """Does this value come from a file?"""
+        return root.definition["op"] == "torch.load" or self._files.source(root) is not None
 
     def _ran_in_another_order(self, root):
         """At the level "open" only that is recorded, and only where all else agrees."""
@@ -202,9 +212,21 @@ class Describer(object):
             return "what it writes differs, what goes in agrees"
         if kind == advice.UNKNOWN:
             return "the first that differs"
-        if root.definition["kind"] == "feed" and (one["op"] == "Python" or not root.definition["inputs"]):
-            return "a value that comes from Python differs"
-        return "its inputs agree, its output differs"
+        if kind in (advice.FILE, advice.FEED, advice.PIPELINE) and not one["op"].startswith(_FILES):
+            return self._why_fed(root, kind)
+        return _DIFFERS
+
+    def _why_fed(self, root, kind):
+        """Of a value that no op has made: what is known of where it comes from."""
+        files = self._files
+        read = files.source(root) or (files.before(root) or [None])[-1]
+        name = read and files.words(read, root.side)
+        own = ", which the run itself had written before" if read and read.own else ""
+        if kind == advice.FILE:
+            return "what was read from {} differs{}".format(name or "a file", own)
+        said = "a value that comes from Python differs" if root.definition["kind"] == "feed" and (
+            root.definition["op"] == "Python" or not root.definition["inputs"]) else _DIFFERS
+        return said + (", and so does what was read before from {}{}".format(name, own) if name else "")
 
     def _why_structure(self, root):
         if self._alone(root):

@@ -18,7 +18,20 @@ class Located(object):
         self.runs = 0
         self.findings = []
         self.culprits = []
-        self.hidden = False  # does the program differ, and what is recorded of it not?
+        self.hidden = False  # was it shown that the program differs without probes, and with them not?
+        self.unseen = None   # how runs ended that differ where no op that was recorded does, in words
+
+    def only_first(self, runs, left=()):
+        """Of so many runs the first ended otherwise. left: the files of its that the others read."""
+        self.result = "diverged"
+        self.unseen = "Only the first of {} runs ended otherwise; ".format(runs) + (
+            "the {} after it read what it left: {}".format(runs - 1, ", ".join(left)) if left else
+            "the {} after it agree".format(runs - 1))
+
+    def only_ends(self, words):
+        """How runs ended is all that differs. words: how many."""
+        self.result = "diverged"
+        self.unseen = "The runs differ, and what was recorded does not show where: " + words
 
     @property
     def code(self):
@@ -36,6 +49,8 @@ class Located(object):
             return "No difference in {} runs.".format(self.runs)
         if self.hidden:
             return self._hidden_verdict()
+        if self.unseen:
+            return self.unseen + "."
         reach = self.difference and self.difference.reach
         if reach and not self.culprits:
             return "One run goes farther than the other: {}.".format(reach)

@@ -44,8 +44,8 @@ def _key(culprit):
     if culprit["solution"] is not None:
         return culprit["solution"] if culprit["solution"] in REMEDIES else None
     lines = culprit["lines"]
-    if lines in [advice.lines_of(kind, torch) for kind in (advice.SEED, advice.FEED) for torch in (False, True)]:
+    if advice.seeds_help(lines):
         return "SEED"  # generators of the program's own it does not reach: the runs will tell
-    if lines == advice.lines_of(advice.KERNEL, torch=True):
+    if lines and lines[-1:] == advice.lines_of(advice.UNEXPLAINED, torch=True):
         return "UDA"
     return None

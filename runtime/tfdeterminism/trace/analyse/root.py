@@ -37,6 +37,11 @@ def is_of_task(definition):
     return bool(_TASK.match(definition["thread"]))
 
 
+def without_count(node):
+    """The name of an op; of one that ran eagerly without the number of its turn."""
+    return _NUMBER.sub("", node) if "@" in node else node
+
+
 def line_of(definition):
     """What eager records of one line of the program share."""
     return (definition["thread"], definition["replica"], definition["function"], definition["trace"],

@@ -1,19 +1,16 @@
 """The search for a culprit: what is run and compared, and what is concluded."""
 
-import io
-import json
 import os
 
-from . import advice, comparison, describe, diff, text
+from . import advice, describe, diff, ends, opened, text
+from .confirmation import Confirmation
 from .fix import Trial
 from .format import BadTrace, trace_files
-from .launch import Failed, Launcher, NothingRecorded
+from .launch import Launcher, NothingRecorded
 from .located import Located
 from .progress import Progress
 from .reader import Reader
 from .schedules import Schedules
-
-REPLAYS = 30
 
 
 class Search(object):
@@ -28,8 +25,8 @@ class Search(object):
         self._turn = 0      # which of the runs that are compared with each other it is
         self._progress = progress or Progress(1 + 2 + 2 + 2 + 1 + 1)
         self._count = 0
-        self._weights = []  # of each whole run: (level, hex digest)
-        self._ops = []      # folders of the runs at level ops
+        self._ends = ends.Ends()
+        self._untraced_runs, self._ops = [], []  # folders of the runs without probes, and at level ops
         self.found = Located()
 
     def search(self):
@@ -39,12 +36,12 @@ class Search(object):
         self._untraced(1)
         if closest is None and not self._untraced_differ():
             self._untraced(2)  # a race strikes some runs only
-        if closest is None and self._untraced_differ():
+        if closest is None and self._untraced_differ() and not self._left_behind():
             closest = self._among_ops(self._steps)
         if closest is not None:
             self._conclude(closest)
-        if self._untraced_differ() if closest is None else _is_coarse(closest):
-            self._hidden(closest)
+        if not self.found.unseen and (self._untraced_differ() if closest is None else _is_coarse(closest)):
+            self._unseen(closest)
         self._compare_with_untraced()
         if self._fix and self.found.result != "same":
             self._progress.planned += 2 * self._limit
@@ -56,29 +53,70 @@ class Search(object):
 
     def _untraced(self, turn):
         self._turn = turn
-        self._run("none", None)
+        return self._run("none", None)
 
     def _conclude(self, closest):
         self.found.difference, self.found.result, self.found.culprits = closest, closest.result, closest.culprits
         if not _is_coarse(closest):
             self._tell(closest.headers[0]["level"], closest)
             if closest.culprits:
-                self._confirm(closest)
-                self._measure(closest)
+                again = Confirmation(closest, self.found, self._folder, self._launcher, self._schedules)
+                again.confirm(self._again, self._until_different, self._found)
 
-    def _hidden(self, closest):
-        """The program differs from run to run, and every op that was recorded agrees: who could have hidden it?"""
+    def _left_behind(self):
+        """Does only the first run end otherwise, and has it left a file that the later ones read?"""
+        if not self._ends.first_alone():
+            return False
+        left = opened.left_behind(*[self._untraced_runs[at] for at in (0, -1)])
+        if left:
+            self.found.only_first(len(self._ends), left)
+        return bool(left)
+
+    def _unseen(self, closest):
+        """The program differs from run to run, and every op that was recorded agrees."""
         if len(self._ops) < 2:
             self._among_ops(self._steps)
         seen = self._where_order_is_open()
-        if seen is not None and seen.culprits:
-            self._found("runs with probes at every op agree, as those give an order to what has none")
+        if seen is None or not seen.culprits:
+            seen = self._in_turns()
+        if seen is not None:
+            self._found("runs with probes at every op agreed before, {} of them".format(len(self._ops)))
             self._conclude(seen)
+        elif self.found.hidden:
+            self.found.culprits = diff.suspects(self._ops[-2:], (closest and closest.first_step) or 0)
+        elif closest is None:
+            self._tell_ends()
+        else:
+            self._found("no op that was recorded differed in {} runs; of final weights, {}".format(
+                len(self._ops), self._ends.words() if len(self._ends) else "nothing is known"))
+
+    def _tell_ends(self):
+        if not self._ends.first_alone():
+            self.found.only_ends(self._ends.words())
             return
-        step = closest.first_step if closest is not None else None
-        self.found.hidden, self.found.result = True, "diverged"
-        self.found.culprits = diff.suspects(self._ops[-2:], step or 0)
-        self._found("runs differ, and all runs with probes at every op agree: they change the timing, or an order")
+        self.found.only_first(len(self._ends))
+        self._found("if it left something behind, a cache or a checkpoint, the later runs went on from there: "
+                    "run each in a fresh copy of the folder")
+
+    def _in_turns(self):
+        """Runs without probes and with those at every op, in turns: the first Difference of these, or None. Whether the
+        probes hide what differs is said where enough of the ones differ, and none of the others."""
+        rounds, first = ends.Rounds(), None
+        for _ in range(2):
+            self._progress.planned += 2 * ends.ROUNDS
+            for number in range(ends.ROUNDS):
+                untraced, traced = self._untraced(number), self._run("ops", self._steps)
+                first = first or traced
+                found = diff.compare([first, traced])
+                if found.culprits or found.first_step is not None:
+                    return found
+                rounds.add(*map(_digest_of, (untraced, traced)))
+            if rounds.shown():
+                self.found.hidden, self.found.result = True, "diverged"
+                self._found(rounds.words())
+            if rounds.shown() or rounds.hopeless():
+                break
+        return None
 
     def _where_order_is_open(self):
         """The Difference of the ops alone whose order the graphs leave open; they run as they do without us."""
@@ -87,11 +125,14 @@ class Search(object):
         except (NothingRecorded, BadTrace):
             return None  # there are none
 
-    def _untraced_differ(self):
-        return len(self._digests("none")) > 1
+    def _again(self, *arguments, **more):
+        """One run more than was planned, as the first of those that are compared."""
+        self._turn = 0
+        self._progress.planned += 1
+        return self._run(*arguments, **more)
 
-    def _digests(self, *levels):
-        return {digest for level, digest in self._weights if level in levels}
+    def _untraced_differ(self):
+        return len(self._ends.distinct(traced=False)) > 1
 
     def _look(self):
         """The Difference that looks closest, None while all runs are the same."""
@@ -99,7 +140,7 @@ class Search(object):
             weights = self._until_different("weights", self._steps)
         except (NothingRecorded, diff.NoRecords):  # no training steps: only ops can tell
             return self._among_ops(self._steps)
-        if weights is None and not self._digests("none"):  # no weights: a loss alone tells little
+        if weights is None and not self._ends.distinct(traced=False):  # no weights: a loss alone tells little
             return self._among_ops(self._steps)
         if weights is None and self._schedules:
             self._found("weights and losses agree: a small difference may round away before it reaches them")
@@ -125,16 +166,18 @@ class Search(object):
         return self._at(step)
 
     def _at(self, step):
-        """The difference of ops at this step; from the first step on where that shows no cause."""
+        """The difference of ops at this step; from the first step on where that shows no cause, or an op that may have
+        got before what differs: what was not recorded is no input that agrees."""
         found = None
         if step:
             try:
                 found = self._among_ops((step, step + 1))
             except (NothingRecorded, BadTrace):
                 pass  # its ops belong to another step
-        if not _names_cause(found):
-            found = self._among_ops((0, step + 1)) or found
-        if found is None or not _is_coarse(found):
+        if not _names_cause(found) or step and _is_unexplained(found):
+            whole = self._among_ops((0, step + 1))
+            found = whole if _names_cause(whole) or not _names_cause(found) else None
+        if found is not None and not _is_coarse(found) and _names_cause(found):
             return found
         later = self._among_ops(self._steps)  # a race strikes when it may: this time later
         return later if _names_cause(later) else found
@@ -176,11 +219,11 @@ class Search(object):
         return folder
 
     def _remember(self, level, folder, environment=None):
-        digests = _digests_of(folder)
-        if digests and not environment:
-            self._weights.append((level, " ".join(digests)))
-        if level == "ops":
-            self._ops.append(folder)
+        digest = _digest_of(folder)
+        if digest and not environment:
+            self._ends.add(level, digest)
+        if level in ("none", "ops") and not environment:
+            (self._ops if level == "ops" else self._untraced_runs).append(folder)
 
     def _tell(self, level, difference):
         if difference.culprits:
@@ -192,83 +235,11 @@ class Search(object):
         self.found.findings.append(line)
         self._progress.say("  " + text.shown(line))
 
-    def _confirm(self, difference):
-        """Ask the culprit itself: by replay, or by a run without what is suspected."""
-        first = difference.culprits[0]
-        if first["class"] == advice.FEED and not os.environ.get("PYTHONHASHSEED"):
-            self._try_hash_seed(first, difference)
-        if first["class"] == advice.KERNEL:
-            self._replay(first, difference.steps_recorded)
-
-    def _try_hash_seed(self, culprit, difference):
-        """With PYTHONHASHSEED=0 sets have one order: does this culprit go away?"""
-        steps = difference.steps_recorded
-        self._progress.planned += 2
-        fixed = {"PYTHONHASHSEED": "0"}
-        pair = [self._run("ops", steps, environment=fixed) for _ in range(2)]
-        found = diff.compare(pair)
-        if any(_place(one) == _place(culprit) for one in found.culprits):
-            self._found("with PYTHONHASHSEED=0 it still differs: the order of a set is not all that is behind it")
-            return
-        if found.result != "same":
-            self._found("with PYTHONHASHSEED=0 this is the same, and something else still differs")
-        else:
-            self._found("with PYTHONHASHSEED=0 the runs are the same: the order of a set, or a hash, decides")
-        book = advice.Book(dict(difference.headers[0], environment={}))
-        found = book.advise(advice.FEED, "python-set-order", culprit["device"])
-        culprit.update(source=found.source, solution=found.solution, lines=found.lines,
-                       advice="; ".join([found.text] + found.lines))
-
-    def _replay(self, culprit, steps):
-        """Run the one op again and again on the inputs that it had."""
-        op = dict(culprit["key"], occurrence=culprit["occurrence"], rank=culprit["rank"])
-        self._turn = 0
-        folder = self._run("ops", steps, ["--capture", json.dumps(op)])
-        kept = sorted(name for name in os.listdir(folder) if name.startswith("capture-"))
-        if not kept:
-            self._found("it could not be replayed: its inputs were not kept")
-            return
-        try:
-            self._tell_of_replays(os.path.join(folder, kept[0]), folder)
-        except Failed as error:
-            self._found("it could not be replayed: {}".format(error.cause))
-
-    def _tell_of_replays(self, path, folder):
-        if self._schedules:
-            self.found.replay, lines = self._schedules.replayed(
-                lambda environment: self._launcher.replay(path, 2, environment), folder)
-            words = "run alone on the same inputs in {times} schedules: {distinct} different results"
-        else:
-            told, lines = self._launcher.replay(path, REPLAYS), []
-            self.found.replay = {"times": told["times"], "distinct": max(told["distinct"] or [1])}
-            words = "replayed {times} times on the same inputs: {distinct} different results"
-        for line in [words.format(**self.found.replay)] + lines:
-            self._found(line)
-
-    def _measure(self, difference):
-        """By how much it differs: runs that keep values of the culprits, and of the way to the loss."""
-        if not difference.path:
-            return
-        wanted = os.path.join(self._folder, "values.json")
-        with io.open(wanted, "w", encoding="utf-8") as target:
-            target.write(json.dumps(difference.path))
-        steps = difference.steps_recorded
-        self._progress.planned += 2
-        try:  # what a gradient spoils, the next step's loss tells
-            seen = self._until_different("ops", steps and (steps[0], steps[1] + 1), ["--values", wanted])
-        except (Failed, BadTrace) as error:
-            self._found("by how much it differs is not known: {}".format(error.cause))
-            return
-        if seen is None:
-            self._found("by how much it differs is not known: the runs that keep values agree")
-        elif seen.values is not None:
-            self.found.values = comparison.joined(seen.values, self.found.values)
-
     def _outcome(self, options, environment, turn):
         """Run it without probes: the digest of what it ends with, or None."""
         self._turn = turn
         folder = self._run("none", None, options, environment, fixed=True)
-        return " ".join(_digests_of(folder)) or None
+        return _digest_of(folder)
 
     def _differ(self, options, environment):
         """Of runs with probes at every op: which are the same? The number of the first that each equals."""
@@ -284,23 +255,24 @@ class Search(object):
 
     def _compare_with_untraced(self):
         """Did instrumenting change what is trained? Only a run that repeats itself can tell."""
-        untraced, traced = self._digests("none"), self._digests("weights", "layers", "open", "ops")
+        untraced, traced = (self._ends.distinct(one) for one in (False, True))
         if not untraced or not traced:
             self._found("final weights could not be compared with those of an untraced run")
-        elif self._untraced_differ():
-            self._found("final weights differ from run to run, traced or not" if len(traced) > 1 else
-                        "final weights differ from run to run where nothing is traced")
+        elif len(untraced) > 1 or len(traced) > 1 and not untraced <= traced:
+            self._found("final weights differ from run to run: " + self._ends.words())
         elif untraced <= traced:
             self._found("final weights: bit-identical to those of an untraced run")
-        elif len(traced) == 1:
-            self._found("final weights differ from those of an untraced run: instrumenting changed the program")
         else:
-            self._found("final weights differ from run to run, traced or not")
+            self._found("final weights differ from those of an untraced run: instrumenting changed the program")
 
 
 def _names_cause(difference):
     """difference: a diff.Difference, or None."""
     return difference is not None and any(map(_is_cause, difference.culprits))
+
+
+def _is_unexplained(difference):
+    return difference.culprits[0]["class"] == advice.UNEXPLAINED
 
 
 def _is_coarse(difference):
@@ -317,14 +289,15 @@ def _is_cause(culprit):
     return culprit["why"] not in (describe.UNEXPLAINED, describe.BEFORE)
 
 
-def _place(culprit):
-    return [culprit[name] for name in ("op_type", "op_name", "function", "thread")]
+def _digest_of(folder):
+    """Of the final weights, as one text; None for a program without."""
+    return " ".join(_digests_of(folder)) or None
 
 
 def _digests_of(folder):
     """Of the final weights of each process that has any; which of several did what may be chance."""
-    ends = [_end_of(path) or {} for path in trace_files(folder).values()]
-    return sorted(end["weights"] for end in ends if end.get("weights"))
+    found = [_end_of(path) or {} for path in trace_files(folder).values()]
+    return sorted(end["weights"] for end in found if end.get("weights"))
 
 
 def _end_of(path):

@@ -22,9 +22,9 @@ _TICK = 0.02         # seconds; as exactly is known when something was recorded,
 class Recorder(object):
     """writer: a Writer or LateWriter; folder: where files beside the trace go. level: one of usage.LEVELS. window:
     (first, end) of the steps to record, or None for all; values: what is to be kept of them, as values.parse() gives
-    it, or None. Thread-safe."""
+    it, or None; loaded: digests of what was read from files. Thread-safe."""
 
-    def __init__(self, writer, folder, level="ops", window=None, values=None):
+    def __init__(self, writer, folder, level="ops", window=None, values=None, loaded=()):
         self.level = level
         self.folder = folder
         self.active = True
@@ -37,6 +37,7 @@ class Recorder(object):
         self.eager = EagerKeys(self._lock, self.definitions)
         self.values = None if values is None else Values(self, values, self._lock)
         self._pid = os.getpid()
+        self._loaded = loaded
         self.inherited = 0  # ids below this are of what the parent of a fork has made
         self._writer = writer
         self._sources = Sources()
@@ -87,6 +88,11 @@ class Recorder(object):
             if not self._buffer:
                 self._since = now
             self._buffer += value, key, self.steps.number, shape
+
+    def tell_loaded(self, key, value):
+        """Say so where a value that no op has made is what was read from a file."""
+        if value in self._loaded:
+            self.eager.mark(key, file=True)
 
     @contextlib.contextmanager
     def held(self):
@@ -140,13 +146,15 @@ class Recorder(object):
         self._flush()
         self.eager.step_ended()
 
-    def end(self, clean, exit_status, weights, variables):
-        """Write the last block. weights: hex digits or None; variables: {label: hex digits}."""
+    def end(self, clean, exit_status, weights, variables, files):
+        """Write the last block. weights: hex digits or None; variables: {label: hex digits}; files: as files.Files
+        tells of them."""
         with self._lock:
             if self._ours():
                 self._flush()
                 self._guarded(lambda: self._writer.end(clean=clean, exit=exit_status, weights=weights,
-                                                       variables=variables, steps=self.steps.number, error=self.error))
+                                                       variables=variables, steps=self.steps.last, error=self.error,
+                                                       files=files))
                 self._writer.close()
             self.active = False
 

@@ -15,9 +15,11 @@ from ..analyse.writer import Writer
 from ..usage import LEVELS
 from . import digest
 from .children import Children
+from .files import Files
 from .identity import Identity
 from .imports import AfterImport
 from .late_writer import LateWriter
+from .loaded import Loaded
 from .recorder import Recorder
 from .tasks import Tasks
 
@@ -69,6 +71,8 @@ class Recording(object):
         self._is_child = identity is not None
         self._out = os.path.abspath(out)
         self._tasks = Tasks(self)
+        self._files = Files(lambda: 0 if self.recorder is None else self.recorder.definitions.count)
+        self._loaded = Loaded()
         self._children = Children(self) if with_children or self._is_child else None
         if not self._is_child:
             _check_new(out, self._path())
@@ -87,7 +91,10 @@ class Recording(object):
         _current.append(self)
         self._imports.open()
         self._imports.add({name: self._install for name in FRAMEWORKS})
+        self._tasks.open()
         self._imports.add(self._tasks.wanted())
+        self._files.open()
+        self._loaded.open()
         if self._children is not None:
             self._children.open()
             self._imports.add({"multiprocessing.connection": self._children.watch})
@@ -99,6 +106,8 @@ class Recording(object):
         _current.remove(self)
         self._imports.close()
         self._tasks.close()
+        self._files.close()
+        self._loaded.close()
         if self._children is not None:
             self._children.close()
         if os.getpid() != self._pid:
@@ -113,7 +122,8 @@ class Recording(object):
         for function in self._at_exit:
             function(weights)
         self.recorder.end(clean, exit_status, digest.of_parts(weights) if weights else None,
-                          {label: "{:016x}".format(value) for label, value in weights.items()})
+                          {label: "{:016x}".format(value) for label, value in weights.items()},
+                          self._files.told())
         for close in self._closers:
             close()
         if self._wrappers is not None:
@@ -148,6 +158,7 @@ class Recording(object):
         """This process is a fork of the one that was recorded."""
         self._pid = os.getpid()
         self.identity, self._is_child = identity, True
+        self._files.forked()
         if self.recorder is not None:
             self.recorder.forked(LateWriter(self._new_writer, self.recorder.definitions_so_far()))
         if self.labels is not None:
@@ -174,7 +185,7 @@ class Recording(object):
         # type: () -> Recorder
         try:
             writer = LateWriter(self._new_writer) if self._is_child else self._new_writer()
-            return Recorder(writer, self._out, self._level, self._steps, self._values)
+            return Recorder(writer, self._out, self._level, self._steps, self._values, self._loaded.known)
         except (IOError, OSError) as error:
             raise errors.BadUsage("{}: {}".format(self._path(), error.strerror), "name another folder with --out")
 

@@ -5,7 +5,8 @@ from . import tasks
 
 class Steps(object):
     """window: (first, end) of the steps to record, or None for all. lock: the recorder's; ended(): called with it
-    held at the end of each step. Thread-safe."""
+    held at the end of each step. Thread-safe: a task ends no step, and all that it does is of the one in which it was
+    begun, see the tasks module."""
 
     def __init__(self, lock, window, ended):
         self.window = window
@@ -16,8 +17,14 @@ class Steps(object):
 
     def begin_again(self):
         """In a fork: its steps are its own."""
-        self.number = 0
+        self.last = 0
         self._manual = self._applied = self._gradient = self._ends = False
+
+    @property
+    def number(self):
+        """Of what this thread does now. last: of what the program itself does."""
+        task = tasks.current()
+        return self.last if task is None else task.step
 
     def wanted(self):
         return self.window is None or self.window[0] <= self.number < self.window[1]
@@ -33,14 +40,21 @@ class Steps(object):
 
     def next(self):
         """trace.step(): from now on the program says where a step ends, and nobody guesses."""
+        task = tasks.current()
+        if task is not None:
+            task.step += 1
+            task.counts.clear()
+            return
         with self._lock:
             # The program's first step may have been guessed already, and then this is its end too.
-            if self._manual or not self.number:
+            if self._manual or not self.last:
                 self._advance()
             self._manual = True
 
     def applied(self):
         """An optimizer has updated its variables, and the caller is back in Python."""
+        if tasks.current() is not None:
+            return
         with self._lock:
             self._applied = True
             self._gradient = False
@@ -48,8 +62,7 @@ class Steps(object):
                 self._advance()
 
     def gradient(self):
-        """A gradient is about to be computed: without an optimizer this is what separates steps. Not in a task of a
-        pool, as when those come to it is chance."""
+        """A gradient is about to be computed: without an optimizer this is what separates steps."""
         if tasks.current() is not None:
             return
         with self._lock:
@@ -59,25 +72,26 @@ class Steps(object):
 
     def loop_turned(self):
         """One iteration of a loop in a graph that holds a training step has run."""
-        self._ends = False
+        self._ends = self._ends and tasks.current() is not None
         self.applied()
 
     def function_ran(self):
         """A graph function that holds a training step has run; the step ends with the outermost call."""
-        self._ends = True
+        if tasks.current() is None:
+            self._ends = True
 
     def call_ended(self):
         """An outermost call of a graph function has ended."""
-        if self._ends:
+        if self._ends and tasks.current() is None:
             self._ends = False
             self.applied()
 
     def _advance(self):
-        if self.window is not None and self.number == self.window[1] - 1:
+        if self.window is not None and self.last == self.window[1] - 1:
             self._reached_edge(False)
         self._ended()
-        self.number += 1
-        if self.window is not None and self.number == self.window[0]:
+        self.last += 1
+        if self.window is not None and self.last == self.window[0]:
             self._reached_edge(True)
 
     def _reached_edge(self, begins):

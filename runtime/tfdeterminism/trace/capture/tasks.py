@@ -1,5 +1,7 @@
 """What a pool of threads is given to do. Which of its threads takes which task is chance, and so is which is done
-first: what a task does is recorded under the name of the task, by the order in which they were handed in.
+first: what a task does is recorded under the name of the task, by the order in which they were handed in. What the
+program starts as a thread of its own is a task, too. All of a task is of the step in which it was begun: how far the
+others have come meanwhile is chance.
 """
 
 import threading
@@ -11,21 +13,29 @@ class _Local(threading.local):
     """What no thread has set is of each."""
 
     task = None  # type: Task | None
+    is_known = False
 
 
 _local = _Local()
+_FRAMEWORKS = frozenset("tensorflow tensorflow_core keras tf_keras torch".split())
 
 
 class Task(object):
-    """label: its name; counts: how often what was done in it; state: what else is known of it."""
+    """label: its name; step: in which it was begun; counts: how often what was done in it; state: what else is known
+    of it."""
 
-    def __init__(self, label):
-        self.label = label
+    def __init__(self, label, step):
+        self.label, self.step = label, step
         self.counts, self.state = {}, {}
 
 
 def current():
-    """The Task that this thread does, or None."""
+    """The Task that this thread does, or None: the main one, and a framework's own, have none."""
+    if not _local.is_known:
+        _local.is_known = True
+        thread = threading.current_thread()
+        if hasattr(thread, "_tfdet_step"):
+            _local.task = Task(thread.name, thread._tfdet_step)
     return _local.task
 
 
@@ -45,13 +55,13 @@ def named(name):
     return name if task is None else "{} of {}".format(name, task.label)
 
 
-def _task(label, function):
-    """The function, as a task of that name; the function alone where it has none."""
-    if label is None:
+def _task(begun, function):
+    """The function, as a task of that (label, step); the function alone where it has none."""
+    if begun is None:
         return function
 
     def run(*args, **kwargs):
-        before, _local.task = current(), Task(label)
+        before, _local.task = current(), Task(*begun)
         try:
             return function(*args, **kwargs)
         finally:
@@ -71,35 +81,44 @@ class Tasks(object):
         """{module: what is to be called with it when it is imported}."""
         return {"concurrent.futures.thread": self._watch_futures, "multiprocessing.pool": self._watch_pools}
 
+    def open(self):
+        self._wrappers.wrap(threading.Thread, "start", self._start)
+
     def close(self):
         self._wrappers.undo()
 
-    def _label(self, pool):
-        """Of the next task that is handed in to pools of this name in this step, or in this task; None where nothing is
-        recorded."""
+    def _begun(self, pool):
+        """(label, step) of the next task that is handed in to pools of this name in this step, or in this task; None
+        where nothing is recorded."""
         recorder, above = self._recording.recorder, current()
         if recorder is None or not recorder.active:
             return None
         label = "task {} of {}".format(recorder.eager.nth("task", pool), pool)
-        return label if above is None else "{} in {}".format(label, above.label)
+        return label if above is None else "{} in {}".format(label, above.label), recorder.steps.number
+
+    def _start(self, original, thread):
+        recorder = self._recording.recorder
+        if type(thread).__module__.partition(".")[0] not in _FRAMEWORKS:
+            thread._tfdet_step = 0 if recorder is None else recorder.steps.number
+        return original(thread)
 
     def _watch_futures(self, module):
         self._wrappers.wrap(module.ThreadPoolExecutor, "submit", self._submit)
 
     def _submit(self, original, executor, *args, **kwargs):
         if args:  # else it says by itself what is wrong
-            args = (_task(self._label(type(executor).__name__), args[0]),) + args[1:]
+            args = (_task(self._begun(type(executor).__name__), args[0]),) + args[1:]
         return original(executor, *args, **kwargs)
 
     def _watch_pools(self, module):
         def apply_async(original, pool, func, *args, **kwargs):
-            label = self._label("ThreadPool") if isinstance(pool, module.ThreadPool) else None
-            return original(pool, _task(label, func), *args, **kwargs)
+            begun = self._begun("ThreadPool") if isinstance(pool, module.ThreadPool) else None
+            return original(pool, _task(begun, func), *args, **kwargs)
 
         def elements(original, pool, func, iterable, *args, **kwargs):
-            label = self._label("ThreadPool") if isinstance(pool, module.ThreadPool) else None
-            if label is not None:
-                func, iterable = _of_elements(label, func, module.starmapstar in args), _numbered(iterable)
+            begun = self._begun("ThreadPool") if isinstance(pool, module.ThreadPool) else None
+            if begun is not None:
+                func, iterable = _of_elements(begun, func, module.starmapstar in args), _numbered(iterable)
             return original(pool, func, iterable, *args, **kwargs)
 
         self._wrappers.wrap(module.Pool, "apply_async", apply_async)
@@ -107,10 +126,10 @@ class Tasks(object):
             self._wrappers.wrap(module.Pool, name, elements)
 
 
-def _of_elements(label, function, unpacked):
+def _of_elements(begun, function, unpacked):
     """A function of an element with its number, each a task. unpacked: is an element what is to be unpacked?"""
     def task(number):
-        return _task(label.replace(" of ", ".{} of ".format(number), 1), function)
+        return _task((begun[0].replace(" of ", ".{} of ".format(number), 1), begun[1]), function)
 
     if unpacked:
         return lambda number, element: task(number)(*element)

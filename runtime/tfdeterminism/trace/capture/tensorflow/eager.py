@@ -219,6 +219,7 @@ class Eager(object):
                 packed = digests.fingerprint(tensor)
             value = int(tf.value(packed).view("<u8")[0, 0])
         self._recorder.emit_one(key, value, digest.of_shape(tensor.shape.as_list()))
+        self._recorder.tell_loaded(key, value)
         if self._recorder.values is not None:
             for entry in self._recorder.values.of(*self._recorder.eager.named(key)):
                 if entry["output"] == output:

@@ -157,6 +157,7 @@ class Call(object):
         if value is None:
             return
         self._recorder.emit_one(key, value, digest.of_shape(tensor.shape))
+        self._recorder.tell_loaded(key, value)
         if self._recorder.values is not None:
             node, _ = self._recorder.eager.described(key)
             for entry in self._recorder.values.of("", 0, node):

@@ -13,6 +13,7 @@ from .levels import Levels
 from .loaders import Loaders
 from .memory import Memories
 from .modules import Modules
+from .saved import Saved
 from .told import Told
 from .weights import Weights
 
@@ -32,6 +33,7 @@ def install(recording):
         if recorder.level == "ops":
             capture = Kept(Capture(recorder, recording.capture)) if recording.captures() else None
             marks.keep_aside(wrappers)
+            Saved(recorder, wrappers)
             told = Told(recorder, memories, wrappers)
             dispatch = Dispatch(recorder, memories, told, gradients, modules, capture)
             closers.append(_in_every_thread(dispatch, wrappers))

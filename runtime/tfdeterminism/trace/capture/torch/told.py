@@ -54,8 +54,8 @@ class Told(object):
         return self._of_step() if task is None else task.state.setdefault("told", _Chain(-1))
 
     def _of_step(self):
-        if self._main.step != self._recorder.steps.number:
-            self._main = _Chain(self._recorder.steps.number)
+        if self._main.step != self._recorder.steps.last:
+            self._main = _Chain(self._recorder.steps.last)
         return self._main
 
     def _handed_out(self, original, tensor, *args, **kwargs):

@@ -1,0 +1,28 @@
+r"""A data set adds what NumPy draws, which nobody seeded.
+
+in: torch2.13
+says: (Python feed|input pipeline)
+"""
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+torch.manual_seed(0)
+
+
+class D(Dataset):
+    def __len__(self):
+        return 16
+
+    def __getitem__(self, i):
+        return torch.full((4,), float(i)) + np.random.rand()
+
+
+model = torch.nn.Linear(4, 1)
+opt = torch.optim.SGD(model.parameters(), 0.001)
+for x in DataLoader(D(), batch_size=4, shuffle=True):
+    loss = (model(x) - 1).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()

@@ -1,0 +1,29 @@
+"""Tensors that torch.load has read: no value of Python's, but of a file."""
+
+import torch
+
+from .. import frames
+from . import internals as pt
+
+
+class Saved(object):
+    """Marks them with the line that asked for them."""
+
+    def __init__(self, recorder, wrappers):
+        self._recorder = recorder
+        wrappers.wrap(torch, "load", self._load)
+
+    def _load(self, original, *args, **kwargs):
+        if not self._recorder.active:
+            return original(*args, **kwargs)
+        with self._recorder.unseen():  # how they are put together is PyTorch's own
+            found = original(*args, **kwargs)
+        stack = frames.of_caller()
+        for tensor in pt.tensors_in(found) if _is_file(args[0] if args else kwargs.get("f")) else ():
+            tensor._tfdet_from = "torch.load", "feed", stack, {"file": True}
+        return found
+
+
+def _is_file(source):
+    """Not bytes in memory."""
+    return isinstance(getattr(source, "name", source), (str, bytes)) or hasattr(source, "__fspath__")

@@ -1,0 +1,331 @@
+"""What `locate` claims is shown: hashes by runs of one seed and of two, probes that hide by turns, races by replay."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from forks import Forks
+from test_trace_locate import Script, Scripted
+from traces import Hand
+
+from tfdeterminism.trace.analyse import advice, diff, ends, hashes, text
+from tfdeterminism.trace.capture import tasks
+from tfdeterminism.trace.capture.files import Files
+from tfdeterminism.trace.capture.steps import Steps
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
+import trace_claims
+
+FEED = {"kind": "feed", "line": 9}
+
+
+def fed(value: Callable[[int, dict[str, str]], object], late: Callable[[int], int] = lambda run: 0) -> Script:
+    """A program whose line 9 gets a value from Python; the name of the op counts how often the line ran before.
+    late: so many turns of a run get what all runs get."""
+
+    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
+        given = value(run, environment)
+        hand.weights = f"{hash(str(given)) & 0xFFFF:04x}"  # type: ignore[attr-defined]
+        if level == "weights":
+            hand.record(hand.op("weight", "weight", kind="weight"), given)
+        elif level == "ops":
+            for turn in range(3):
+                key = hand.eager(f"train.py:9#{turn}", "Python", **FEED)
+                hand.record(key, given if turn >= late(run) else 0)
+
+    return script
+
+
+def test_hashes_are_not_blamed_where_only_the_count_in_a_name_is_another(tmp_path: Path) -> None:
+    """A shuffle by the system's random numbers: which turn of the line differs first is chance."""
+    found = Scripted(tmp_path, fed(lambda run, environment: run, lambda run: run // 3 % 3)).search()
+    assert found.culprits[0]["source"] is None
+    assert any("still differ" in line for line in found.findings)
+    assert not any("something else" in line or "decides" in line.split("alone")[0] for line in found.findings)
+    assert not any("sorted" in line for line in found.culprits[0]["lines"])
+
+
+def test_hashes_are_blamed_where_equal_seeds_agree_and_others_differ(tmp_path: Path) -> None:
+    found = Scripted(tmp_path, fed(lambda run, environment: environment.get("PYTHONHASHSEED", run))).search()
+    assert found.culprits[0]["source"] == "python-set-order"
+
+
+def test_hashes_are_not_blamed_where_all_seeds_agree(tmp_path: Path) -> None:
+    """What PYTHONHASHSEED hides without deciding it, or what struck by chance before."""
+    found = Scripted(tmp_path, fed(lambda run, environment: 0 if environment else run)).search()
+    assert found.culprits[0]["source"] is None
+
+
+@pytest.mark.parametrize(("odd", "decided"), [((), True), ((3,), False), ((4,), False), ((5,), False), ((6,), False)])
+def test_each_run_with_a_seed_of_hashes_has_to_agree(odd: tuple[int, ...], decided: bool) -> None:
+    seeds: list[str] = []
+
+    def record(seed: str) -> str:
+        seeds.append(seed)
+        return f"{seed}!" if len(seeds) - 1 in odd else seed
+
+    trial = hashes.Hashes(record, lambda folders: folders[0] != folders[1])
+    trial.tried()
+    assert (trial.decides, seeds) == (decided, ["0", "0", "1", "0", "1", "1", "0"])
+
+
+def test_the_same_values_in_another_order_accuse_no_hash(compare: Callable[..., diff.Difference]) -> None:
+    def build(hand: Hand, run: int) -> None:
+        for number, value in enumerate(([1, 2, 3], [2, 3, 1])[run]):
+            hand.record(hand.eager(f"train.py:5#{number}", "Square", line=5), value)
+
+    (culprit,) = compare(build).culprits
+    assert (culprit["class"], culprit["source"]) == ("order only", None)
+
+
+class Ended(Scripted):
+    """Whole runs end as `told` says: (digest, files) of a run's level and number."""
+
+    def __init__(self, folder: Path, told: Callable[[str, int], Any], **options: Any) -> None:
+        def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
+            hand.weights, files = told(level, run)  # type: ignore[attr-defined]
+            hand.end = lambda **fields: Hand.end(hand, files=files, **fields)  # type: ignore[method-assign]
+            if level != "none":
+                hand.record(hand.op(level, level, kind=level.rstrip("s")), 0)
+
+        super().__init__(folder, script, **options)
+
+
+def read(path: str, digest: str | None, changed: float = 0, own: bool = False, line: int = 5) -> dict[str, Any]:
+    by = [["/w/train.py", line, "<module>"]]
+    return {"path": path, "reads": digest, "changed": changed, "by": by if digest else None, "defined": 0, "own": own,
+            "writes": None if digest else by, "temporary": False}  # fmt: skip
+
+
+def test_a_first_run_that_leaves_a_cache_is_told_from_what_probes_hide(tmp_path: Path) -> None:
+    found = Ended(tmp_path, lambda level, run: ("aa", [read("/w/cache.npy", None)]) if run == 1 else
+                  ("bb", [read("/w/cache.npy", "11")])).search()  # fmt: skip
+    assert (found.code, found.hidden, found.culprits) == (1, False, [])
+    assert found.verdict().startswith("Only the first of 7 runs ended otherwise")
+    assert "cache.npy (train.py:5)" in found.verdict()
+
+
+def test_a_first_run_that_differs_and_left_nothing_known(tmp_path: Path) -> None:
+    found = Ended(tmp_path, lambda level, run: ("aa" if run == 1 else "bb", [])).search()
+    assert (found.code, found.hidden) == (1, False)
+    assert re.match(r"Only the first of \d+ runs ended otherwise; the \d+ after it agree\.$", found.verdict())
+
+
+def test_a_rare_difference_is_not_said_to_be_hidden(tmp_path: Path) -> None:
+    """One of the untraced runs: so it may be by chance."""
+    nth: dict[str, int] = {}
+
+    def told(level: str, run: int) -> Any:
+        nth[level] = nth.get(level, 0) + 1
+        return ("aa" if level == "none" and nth["none"] == 2 else "bb"), []
+
+    found = Ended(tmp_path, told).search()
+    assert (found.code, found.hidden, found.result) == (1, False, "diverged")
+    assert re.search(r"1 of \d+ untraced runs ended otherwise than most, 0 of \d+ traced ones did", found.verdict())
+
+
+def test_that_probes_hide_it_is_said_with_a_bound(tmp_path: Path) -> None:
+    found = Ended(tmp_path, lambda level, run: (f"{run:02x}" if level == "none" else "bb", [])).search()
+    assert found.hidden
+    assert any("5 of 5 untraced runs" in line and "0.4%" in line for line in found.findings)
+
+
+@pytest.mark.parametrize(
+    ("otherwise", "of", "shown"), [(5, 5, True), (4, 5, True), (3, 5, False), (5, 10, True), (4, 10, False)]
+)
+def test_how_many_runs_show_it(otherwise: int, of: int, shown: bool) -> None:
+    rounds = ends.Rounds()
+    for number in range(of):
+        rounds.add(f"other {number}" if number < otherwise else "same", "same")
+    assert rounds.shown() is shown
+
+
+def test_a_difference_that_shows_in_turns_is_named(tmp_path: Path) -> None:
+    """What is rare in both strikes a run with probes at last."""
+    nth: dict[str, int] = {}
+
+    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
+        nth[level] = nth.get(level, 0) + 1
+        struck = (level, nth[level]) in (("none", 2), ("ops", 8))
+        hand.weights = "aa" if struck else "bb"  # type: ignore[attr-defined]
+        if level != "none":
+            hand.record(hand.op("draw", "RandomUniform", kind="random"), run if struck else 0)
+
+    found = Scripted(tmp_path, script).search()
+    assert (found.hidden, [one["op_type"] for one in found.culprits]) == (False, ["RandomUniform"])
+
+
+@pytest.mark.parametrize(("distinct", "kind"), [(1, "unexplained"), (4, "kernel race")])
+def test_a_race_is_said_where_the_replay_differed(tmp_path: Path, distinct: int, kind: str) -> None:
+    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
+        hand.weights = f"{run:04x}"  # type: ignore[attr-defined]
+        if level == "weights":
+            hand.record(hand.op("weight", "weight", kind="weight"), run)
+        elif level == "ops":
+            hand.record(hand.op("product", "MatMul", device="/device:CPU:0"), run)
+            (hand.path.parent / "capture-0.npz").write_bytes(b"")
+
+    found = Scripted(
+        tmp_path,
+        script,
+        launcher=SimpleNamespace(stood_in=(), replay=lambda path, times: {"times": times, "distinct": [distinct]}),
+    ).search()
+    (culprit,) = found.culprits
+    assert culprit["class"] == kind
+    assert kind in found.verdict()
+    if distinct == 1:
+        assert (culprit["source"], culprit["solution"]) == (None, None)
+        assert "run alone on these 30 times it gave one result" in culprit["why"]
+
+
+def test_two_traces_alone_show_no_race_and_unwritten_memory_is_none(compare: Callable[..., diff.Difference]) -> None:
+    def build(hand: Hand, run: int) -> None:
+        empty = hand.eager("train.py:3#0", "aten.empty.memory_format", attrs={"unwritten": True}, device="cpu")
+        hand.record(empty, run)
+        hand.record(hand.eager("train.py:4#0", "aten.add.Tensor", (empty,), device="cpu"), run)
+
+    (culprit,) = compare(build, torch="2.13.0", tensorflow=None).culprits
+    assert culprit["class"] == "uninitialized memory"
+
+    def race(hand: Hand, run: int) -> None:
+        hand.record(hand.op("product"), run)
+
+    assert compare(race).culprits[0]["class"] == "unexplained"
+
+
+@pytest.mark.parametrize(("device", "cuda"), [("cpu", False), ("cuda:0", True)])
+def test_advice_for_cuda_is_given_on_cuda(compare: Callable[..., diff.Difference], device: str, cuda: bool) -> None:
+    found = compare(lambda hand, run: hand.record(hand.op("x", "aten.index_put_.default", device=device), run),
+                    torch="2.13.0", tensorflow=None)  # fmt: skip
+    lines = found.culprits[0]["lines"]
+    assert any("CUBLAS" in line for line in lines) is cuda
+    assert any("use_deterministic_algorithms" in line for line in lines)
+
+
+def test_an_op_in_a_later_step_is_not_accused_of_what_came_before(tmp_path: Path) -> None:
+    """Keras' fit: the state that the step begins with was not recorded, from the first step on the cause is."""
+
+    def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
+        hand.weights = f"{run:04x}"  # type: ignore[attr-defined]
+        if level in ("none", "open"):
+            return
+        if level != "ops":
+            key = hand.op(level, level, kind=level.rstrip("s"))
+            for step in range(*(hand.steps or (0, 5))):  # type: ignore[attr-defined]
+                hand.record(key, run if step > 2 else 0, step)
+            return
+        noise, product = hand.op("noise", "RandomUniform", kind="random"), hand.op("product")
+        for step in range(*(hand.steps or (0, 5))):  # type: ignore[attr-defined]
+            hand.record(noise, run if step == 1 else 0, step)
+            hand.record(product, run if step > 2 else 0, step)
+
+    (culprit,) = Scripted(tmp_path, script).search().culprits
+    assert (culprit["op_type"], culprit["step"]) == ("RandomUniform", 1)
+
+
+def test_steps_do_not_hang_on_the_timing_of_threads() -> None:
+    """What a thread does is of the step in which it was begun; no gradient or optimizer of its ends one."""
+    steps = Steps(threading.RLock(), None, lambda: None)
+    recording: Any = type("Recording", (), {"recorder": type("Recorder", (), {"steps": steps})})
+    watched, seen = tasks.Tasks(recording), []
+    watched.open()
+    try:
+        for number in range(3):
+
+            def work(late: float = 0.01 * (number % 2)) -> None:
+                time.sleep(late)
+                for _ in range(2):
+                    steps.gradient()
+                    steps.applied()
+                seen.append((steps.number, tasks.thread_name()))
+
+            threads = [threading.Thread(target=work, name=f"shard {one}") for one in range(3)]
+            for thread in threads:
+                thread.start()
+            steps.gradient()
+            steps.applied()
+            for thread in threads:
+                thread.join()
+    finally:
+        watched.close()
+    assert steps.number == 3
+    assert sorted(seen) == [(step, f"shard {one}") for step in range(3) for one in range(3)]
+
+
+def test_files_that_the_program_reads_and_writes_are_known(tmp_path: Path) -> None:
+    """By its own lines alone; what lay there when it was first read."""
+    program, data = tmp_path / "train.py", tmp_path / "data.bin"
+    program.write_text("open('made.bin', 'wb').write(b'1')\nopen('data.bin').read()\nopen('made.bin').read()\n"
+                       "open('made.bin', 'ab').write(b'2')\nopen('made.bin').read()\n")  # fmt: skip
+    data.write_text("first")
+    files = Files(lambda: 7)
+    before = os.getcwd()
+    os.chdir(tmp_path)
+    files.open()
+    try:
+        exec(compile(program.read_text(), str(program), "exec"), {})
+        Path(os.devnull).read_bytes()
+    finally:
+        files.close()
+        os.chdir(before)
+    data.write_text("second")
+    data.read_text()
+    told = {Path(one["path"]).name: one for one in files.told()}
+    assert set(told) == {"data.bin", "made.bin"}
+    assert (told["data.bin"]["by"][0][:2], told["data.bin"]["own"]) == ([str(program), 2], False)
+    assert (told["made.bin"]["by"][0][1], told["made.bin"]["own"], told["made.bin"]["writes"][0][1]) == (3, True, 1)
+    assert told["data.bin"]["defined"] == 7
+
+
+@pytest.mark.parametrize(("loaded", "line", "other", "kind"), [
+    (True, 9, "22", "file"), (False, 5, "22", "file"), (False, 9, "22", "Python feed"), (True, 9, "11", "Python feed"),
+])  # fmt: skip
+def test_a_value_that_was_read_from_a_file_is_told_as_such(
+    tmp_path: Path, loaded: bool, line: int, other: str, kind: str
+) -> None:
+    """By what it is, or by the line that read it; where the file is the same in both runs it decides nothing."""
+    paths = []
+    for run in range(2):
+        hand = Hand(tmp_path / f"{run}.tfdt", cwd="/w", torch="2.13.0", tensorflow=None)
+        stack = [["/w/train.py", line, "<module>"]]
+        key = hand.eager("train.py:9#0", "Python", kind="feed", line=line, stack=stack,
+                         attrs={"file": True} if loaded else {})  # fmt: skip
+        hand.record(key, run)
+        paths.append(str(hand.end(files=[read("/w/data.npy", ("11", other)[run])])))
+    (culprit,) = diff.compare(paths).culprits
+    assert culprit["class"] == kind
+    assert ("data.npy (train.py:5)" in culprit["why"]) is (other == "22")
+    assert ("begin each run from the same file" in " ".join(culprit["lines"])) is (kind == advice.FILE)
+
+
+def test_what_a_stranger_writes_of_files_is_passed_by(tmp_path: Path) -> None:
+    paths = []
+    for run, files in enumerate(([{"path": 1}, 3, {**read("/w/x", "11"), "by": [[1]]}], {"a": 1})):
+        hand = Hand(tmp_path / f"{run}.tfdt")
+        hand.record(hand.eager("train.py:9#0", "Python", **FEED), run)
+        paths.append(str(hand.end(files=files)))
+    assert diff.compare(paths).culprits[0]["class"] == "Python feed"
+    assert json.dumps(diff.compare(paths).as_json())
+    assert "Python feed" in text.of_difference(diff.compare(paths))
+
+
+TOLD = ("t_cached_first", "t_np_file", "t_threads_grad", "t_tmp_names")  # python benchmarks/trace_claims.py ENV for all
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("name", TOLD)
+def test_nothing_false_is_said_of_programs_of_strangers(
+    name: str, torch_python: Path, forks: Callable[[str], Forks]
+) -> None:
+    false, words = trace_claims.faults(trace_claims.FOLDER / f"{name}.py", forks("torch2.13"))
+    assert false == [], words
