@@ -73,7 +73,7 @@ def test_names_that_differ_in_blanks_or_form_are_one_signer(copy: Project, one: 
     assert keys["a"].signer == keys["b"].signer == one
 
 
-@pytest.mark.parametrize("other", ["LAB", "\uff4cab", "la\u200bb"])
+@pytest.mark.parametrize("other", ["LAB", "\uff4cab", "la\u200bb", "l\u0430b", "1ab", "l\u0251b", "\u0406\u0430b"])
 def test_names_that_look_alike_have_to_be_written_alike(copy: Project, other: str) -> None:
     """Else they would be two signers who agree."""
     Signer("a").believed(copy, holder="lab")

@@ -6,7 +6,7 @@ import base64
 import binascii
 import hashlib
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Annotated, Final, Literal
@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from tfdet.matrix.devices import is_model
 from tfdet.matrix.fields import Model, Text
+from tfdet.matrix.lookalikes import looks
 from tfdet.matrix.models import Environment
 
 GITHUB: Final = "https://token.actions.githubusercontent.com"
@@ -57,12 +58,6 @@ def signer_name(text: str) -> str:
     if odd := next((char for char in name if unicodedata.category(char) in ("Cc", "Cs")), None):
         raise ValueError(f"U+{ord(odd):04X} is no part of a name")
     return name
-
-
-def _looks(name: str) -> str:
-    """What is left of a name where case, width and what nobody sees are left out."""
-    folded = unicodedata.normalize("NFKC", name).casefold()
-    return "".join(char for char in unicodedata.normalize("NFKC", folded) if char.isprintable())
 
 
 class Scope(Model):
@@ -155,18 +150,26 @@ class Keys:
         """The key that an envelope's hint means."""
         return next(((name, key) for name, key in self.by_name.items() if key.id == identity), None)
 
+    def _lookalikes(self) -> Iterator[str]:
+        """One holder under two names would be two signers who agree."""
+        if len({key.signer for key in self.by_name.values()}) < 2:
+            return
+        holders: dict[tuple[int, str], tuple[str, str]] = {}
+        for name, key in self.by_name.items():
+            for look in enumerate(looks(key.signer)):
+                there, other = holders.setdefault(look, (key.signer, name))
+                if there != key.signer:
+                    same = f"{key.signer!a} looks like {there!a} in keys/{other}.toml"
+                    yield f"keys/{name}.toml: signer: {same}: write one holder alike, or choose another name"
+                    break
+
     def faults(self, kinds: Mapping[str, object]) -> list[str]:
         """What no file shows by itself."""
         first: dict[str, str] = {}
-        holders: dict[str, tuple[str, str]] = {}
-        told = []
+        told = list(self._lookalikes())
         for name, key in self.by_name.items():
             if (other := first.setdefault(key.id, name)) != name:
                 told.append(f"keys/{name}.toml: public: the key of keys/{other}.toml")
-            there, other = holders.setdefault(_looks(key.signer), (key.signer, name))
-            if there != key.signer:
-                same = f"{key.signer!r} is {there!r} in keys/{other}.toml"
-                told.append(f"keys/{name}.toml: signer: {same}: write one holder alike")
             told += [
                 f"keys/{name}.toml: believed: {s.device!r} is no kind of device"
                 for s in key.believed

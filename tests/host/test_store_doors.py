@@ -1,0 +1,188 @@
+"""What is taken in can be read, and what cannot be read is not taken in: one reader at every door of the store."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from records import STACK, as_first, make_record
+from signers import H100
+
+from tfdet.base.errors import DataError
+from tfdet.base.paths import Project
+from tfdet.matrix.load import load_matrix
+from tfdet.store.cases import current_cases
+from tfdet.store.evidence import Store
+from tfdet.store.glance import read_line, rows
+from tfdet.store.misfits import Rules
+from tfdet.store.records import parse
+from tfdet_common import journal
+
+Line = Callable[..., bytes]
+EXAMPLES = int(os.environ.get("STORE_MUTANTS", "150"))
+SOURCE = "bias-add-backprop"
+
+
+def sealed(body: bytes) -> bytes:
+    """With a checksum over whatever else stands there."""
+    start = body.find(b'"checksum":"')
+    if start < 0:
+        return body
+    rest = body[start + 78 :]
+    digest = hashlib.sha256(body[:start] + rest.removesuffix(b"\n")).hexdigest().encode()
+    return body[:start] + b'"checksum":"' + digest + b'",' + rest
+
+
+def written(content: dict[str, Any]) -> bytes:
+    return (journal.dump({**content, "checksum": journal.checksum(content)}) + "\n").encode()
+
+
+@pytest.fixture(scope="module")
+def rules(checkout: Project) -> Rules:
+    return Rules.of(load_matrix(checkout.matrix), current_cases(checkout))
+
+
+@pytest.fixture(scope="module")
+def known(rules: Rules) -> dict[str, Any]:
+    """A case of today's suite."""
+    code, cases = next((code, cases) for (name, code), cases in rules.cases.by_hash.items() if name == SOURCE)
+    case, mode = sorted(cases or ())[0]
+    return {"case_hash": code, "case": case, "mode": mode}
+
+
+def taken(store: Store, path: Path, rules: Rules) -> bool:
+    """As `evidence add` takes it; what it refuses it refuses in words."""
+    try:
+        store.add(list(rows(path, rules.taken)))
+    except DataError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("end", [b" \n", b"\t\n", b"\r\n", b"\n\n", b"\x0b\n", b"\xc2\xa0\n", b" "])
+def test_what_is_hashed_is_what_is_kept(tmp_path: Path, rules: Rules, line: Line, end: bytes) -> None:
+    """One such line stopped every command that read the store."""
+    store, path = Store(tmp_path / "evidence", fits=rules.read), tmp_path / "records.jsonl"
+    for content in (sealed(line().removesuffix(b"\n") + end), sealed(b" " + line())):
+        path.write_bytes(content)
+        assert not taken(store, path, rules)
+        with pytest.raises(ValueError, match=r"\w"):
+            parse(content)
+    path.write_bytes(line().removesuffix(b"\n"))  # the last line of a file may have no end
+    assert taken(store, path, rules)
+    assert [record.line().encode() for file in store.files() for record in store.read(file)] == [line()]
+
+
+@cache
+def seeds() -> list[bytes]:
+    fault = {"kind": "crashed", "type": "SIGSEGV", "message": 'said "no"', "where": None}
+    records = [make_record(), make_record("differs"), as_first(make_record()), make_record("equal", **H100)]
+    records.append({**make_record("crashed"), "error": fault})
+    return [written(record) for record in records]
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=20)
+    | st.sampled_from(["cpu-fast", "a" * 12, "0" * 13, "a" * 700, "\x7f", "\ud800", "tf2.0 ", "x" * 130, "CPU:0"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    max_leaves=4,
+)
+PIECES = [b" ", b"\n", b"\t", b"\r\n", b"\\u0041", b'"', b",", b"{}", b"0", b"e0", b".0", b"\x00", b"\x7f", b"\xff",
+          b"-", b'"runs":1,', b'"zz":1,', b"}", b"\\n", b"\xc3\xa9"]  # fmt: skip
+
+
+@st.composite
+def mutants(draw: st.DrawFn) -> bytes:
+    """Another value in some field, or other bytes somewhere; its checksum fits what it is then."""
+    line = draw(st.sampled_from(seeds()))
+    if draw(st.booleans()):
+        content = json.loads(line)
+        into = content
+        while (
+            isinstance(inner := into[key := draw(st.sampled_from(sorted(into)))], dict)
+            and inner
+            and draw(st.booleans())
+        ):
+            into = inner
+        into[key] = draw(VALUES)
+        return sealed(journal.dump(content).encode() + b"\n")
+    body = bytearray(line)
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, len(body)))
+        body[at : at + draw(st.integers(0, 3))] = draw(st.sampled_from(PIECES) | st.binary(max_size=2))
+    return sealed(bytes(body))
+
+
+@settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None)
+@given(line=mutants())
+def test_whatever_is_taken_in_is_read(tmp_path_factory: pytest.TempPathFactory, rules: Rules, line: bytes) -> None:
+    """And both readers of a record say the same of it."""
+    folder = tmp_path_factory.mktemp("store")
+    store, path = Store(folder / "evidence", fits=rules.read), folder / "records.jsonl"
+    path.write_bytes(line)
+    if taken(store, path, rules):
+        found = [record for file in store.files() for record in store.read(file)]
+        assert [record.line().encode().rstrip(b"\n") for record in found] == [line.rstrip(b"\n")]
+    for single in line.splitlines(keepends=True):
+        assert is_record(parse, single) <= is_record(read_line, single)
+
+
+def is_record(read: Callable[[bytes], object], line: bytes) -> bool:
+    try:
+        read(line)
+    except ValueError:
+        return False
+    return True
+
+
+def anothers(rules: Rules) -> str:
+    return next(code for (name, code) in rules.cases.by_hash if name == "crop-and-resize-backprop")
+
+
+FALSE: list[tuple[str, dict[str, Any]]] = [
+    ("a device that there is not", {"device": {"kind": "cpu", "model": "cpu-fast"}}),
+    ("a processor with a driver", {"stack": {**STACK, "driver": "550.54"}}),
+    ("a card's name where there is none", {"device": {"kind": "vgpu", "model": "vgpu-sm90"}, "ran_on": ["GPU:0"],
+                                           "stack": H100["stack"]}),
+    ("a card's name as a detail", {"ran_on": ["GPU:0"], "device": {
+        "kind": "vgpu", "model": "vgpu-sm90", "details": {"reference": "NVIDIA H100 80GB HBM3"}}}),
+    ("a machine with a zero more", {"machine": "0" * 13}),
+    ("a machine with a long name", {"machine": "a" * 3_000_000}),
+    ("an environment with a long name", {"environment": "t" * 200}),
+    ("more places than there are", {"ran_on": ["CPU:0"] * 100}),
+    ("what it does not set", {"determinism_environment": {"TF_DETERMINISTIC_OPS": "1"}}),
+    ("what sets more", {"solution": "TDO", "determinism_environment": {}}),
+    ("threads of its own", {"threads": 1}),
+    ("another framework's solution", {"solution": "MSEED"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", [*FALSE, ("another source's case", {})], ids=lambda row: row[0])
+def test_what_is_false_is_neither_taken_nor_read(
+    tmp_path: Path, rules: Rules, known: dict[str, Any], row: tuple[str, dict[str, Any]]
+) -> None:
+    changes = row[1] or {"case_hash": anothers(rules)}
+    content = make_record("equal", **{**known, **{k: v for k, v in changes.items() if k != "solution"}})
+    content["solution"] = changes.get("solution", content["solution"])
+    store, path = Store(tmp_path / "evidence", fits=rules.read), tmp_path / "records.jsonl"
+    path.write_bytes(written(make_record("equal", **known)))
+    assert taken(store, path, rules), "what is changed here is a record"
+    path.write_bytes(written(content))
+    assert not taken(store, path, rules)
+    lying = store.path(content["device"]["model"], content["environment"][:100])
+    lying.parent.mkdir(parents=True, exist_ok=True)
+    lying.write_bytes(written(content))
+    with pytest.raises(DataError):
+        list(store.rows(lying))
