@@ -157,7 +157,8 @@ def test_shared_memory(own, found, offset, lines):
     given = own.allocate(128), own.allocate(512)
     said = found(COPY.replace("READ", read + "mov.u32 %r1, 0;"), *given, head=SHARED, grid=3)
     assert len(said) == lines
-    block_alone = "setp.eq.u32 %p1, %ctaid.x, 0; @%p1 st.shared.u32 [word+192], 1; ld.shared.u32 %r1, [word+192];"
+    block_alone = """mov.u32 %r1, %ctaid.x; setp.eq.u32 %p1, %r1, 0; @%p1 st.shared.u32 [word+192], 1;
+    ld.shared.u32 %r1, [word+192];"""
     (line,) = found(COPY.replace("READ", block_alone), *given, head=SHARED, grid=3)
     assert "of block 1, at byte 192 of shared memory (64 times)" in line
 

@@ -95,7 +95,7 @@ WORDS = [
         "setp.lt.sat.s32 %p1, %r1, %r1;",
     ),
     *("selp.ftz.f32 %r1, %r1, %r1, %p1;", "slct.rn.f32.s32 %r1, %r1, %r1, %r1;", "set.lt.f32 %r1, %r1, %r1;"),
-    *("cvt.rn.rz.f32.f64 %r1, %l1;", "cvt.u32 %r1, %r1;", "cvt.rn.satfinite.f16.f32 %h1, %r1;"),
+    *("cvt.rn.rz.f32.f64 %r1, %l1;", "cvt.u32 %r1, %r1;", "cvt.rn.satfinite.f16.f64 %h1, %l1;"),
     *(
         "popc.sat.b32 %r1, %r1;",
         "clz.shiftamt.b32 %r1, %r1;",

@@ -104,13 +104,13 @@ uint8_t order_of(const Statement& s) {
 
 void decode_address(Decoder& d, const Operand& o, Where& where, Instruction& i) {
   i.imm = o.offset;
-  if (o.kind == Operand::Address && ptx::is_literal(o.text)) {
-    i.a = d.constant(ptx::literal(o.text, o.negative, "u64"), 8), i.e = 8;
+  if (ptx::begins_constant(o.text)) {
+    i.a = d.constant(o.constant.bits, 8), i.e = 8;
     return;
   }
   const Symbol* symbol = d.symbol(std::string(o.text));
   if (!symbol) {
-    Slot slot = d.use([&] { Operand base = o; base.kind = Operand::Register; return base; }(), "u64");
+    Slot slot = d.use([&] { Operand base = o; base.kind = Operand::Register, base.offset = 0; return base; }(), "u64");
     i.a = slot.offset, i.e = slot.width;
     if (where == Where::Local) where = Where::Generic;  // a register holds a local address as a generic one, see move.cpp
     if (where == Where::Generic && i.e != 8) throw Unsupported("line " + std::to_string(i.line) + ": a 32-bit address");

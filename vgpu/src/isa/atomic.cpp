@@ -159,7 +159,7 @@ bool decode_elements(Decoder& d, const Statement& s, Instruction& i, std::string
   if (!listed || count * ptx::size_of(t) > 16 || t[0] == 'u' || t[0] == 's') return false;
   i.count = wants_old;
   for (size_t k = 0; k < count; k++, i.imm += ptx::size_of(t)) {
-    if (wants_old) i.d = d.exact(old.parts[k], t);
+    if (wants_old) i.d = d.result(old.parts[k], t, true);
     i.b = i.c = d.exact(given.parts[k], t);
     d.emit(i);
   }
@@ -182,7 +182,7 @@ bool decode_atomic(Decoder& d, const Statement& s, Instruction& i) {
   i.mode = order_of(s) | kStrong;
   if (!s.one_of("v2|v4|v8").empty()) return where == Where::Generic && decode_elements(d, s, i, t);
   i.count = wants_old && s.operands[0].text != "_";
-  if (i.count) i.d = d.exact(s.operands[0], t);
+  if (i.count) i.d = d.result(s.operands[0], t);
   i.b = d.exact(s.operands[first + 1], t);
   i.c = o == "cas" ? d.exact(s.operands.at(first + 2), t) : i.b;
   d.emit(i);

@@ -163,7 +163,7 @@ bool decode_fields(Decoder& d, const Statement& s, Instruction& i, std::string_v
     else return inserts ? bfi<Unsigned<T>> : bfe<T>;
   });
   if (!i.run) return false;
-  i.d = d.exact(s.operands[0], t);
+  i.d = d.result(s.operands[0], t);
   i.a = d.exact(s.operands[1], t);
   i.b = d.exact(s.operands[2], inserts ? t : "u32");
   i.c = d.exact(s.operands[3], "u32");
@@ -181,7 +181,7 @@ bool decode_four(Decoder& d, const Statement& s, Instruction& i) {
     i.run = prmt;
   } else if (s.op == "lop3") {
     if (!s.only({}) || s.operands.size() != 5 || s.operands[4].kind != Operand::Literal) return false;
-    i.imm = static_cast<int64_t>(ptx::literal(s.operands[4].text, false, "u32"));
+    i.imm = static_cast<int64_t>(d.bits(s.operands[4], "u32"));
     i.run = lop3;
   } else {
     if (!s.only({"l|r", "wrap|clamp"}) || s.words.size() != 3) return false;
@@ -189,7 +189,7 @@ bool decode_four(Decoder& d, const Statement& s, Instruction& i) {
                        : (s.has("wrap") ? funnel<false, true> : funnel<false, false>);
   }
   uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
-  for (size_t k = 0; k < 4; k++) *places[k] = d.exact(s.operands[k], "b32");
+  for (size_t k = 0; k < 4; k++) *places[k] = k ? d.exact(s.operands[k], "b32") : d.result(s.operands[k], "b32");
   d.emit(i);
   return true;
 }
@@ -203,10 +203,10 @@ bool decode_bits(Decoder& d, const Statement& s, Instruction& i) {
   if (s.operands.size() != 2 || !(s.op == "bfind" ? s.only({"shiftamt"}) : s.only({}))) return false;
   if (s.op == "brev") {
     i.run = ptx::size_of(t) == 8 ? unary<uint64_t, uint64_t, Brev> : unary<uint32_t, uint32_t, Brev>;
-    i.d = d.exact(s.operands[0], t);
+    i.d = d.result(s.operands[0], t);
   } else if (s.op == "popc" || s.op == "clz" || s.op == "bfind") {
     i.run = counted(s, t);
-    i.d = d.exact(s.operands[0], "u32");
+    i.d = d.result(s.operands[0], "u32");
   }
   if (!i.run) return false;
   i.a = d.exact(s.operands[1], t);
@@ -225,7 +225,7 @@ bool decode_carry(Decoder& d, const Statement& s, Instruction& i) {
   });
   if (!i.run || s.operands.size() < 3) return false;
   i.mode = (reads ? kReads : 0) | (writes ? kWrites : 0);
-  i.d = d.exact(s.operands[0], t);
+  i.d = d.result(s.operands[0], t);
   i.a = d.exact(s.operands[1], t);
   i.b = d.exact(s.operands[2], t);
   if (s.operands.size() > 3) i.c = d.exact(s.operands[3], t);

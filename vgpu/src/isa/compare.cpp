@@ -60,11 +60,10 @@ template <class V, Relation kHow> uint32_t compared(Lanes& w, const Instruction&
   return lanes_where([=](uint32_t l) { return holds<typename V::Number>(kHow, V::of(a[l]), V::of(b[l])); });
 }
 
-// With another predicate, c.  Of imm the low half is what `set` writes where the relation holds.
-constexpr int64_t kInverted = 1ll << 32;
+// With another predicate, c.  imm: what `set` writes where the relation holds.
 uint32_t combined(Lanes& w, const Instruction& i, uint32_t bits) {
   if (i.mode == kAlone) return bits;
-  uint32_t other = predicate(w, i.c) ^ (i.imm & kInverted ? kAll : 0);
+  uint32_t other = predicate(w, i.c);
   return i.mode == kAnd ? bits & other : i.mode == kOr ? bits | other : bits ^ other;
 }
 template <class V, Relation kHow> void setp(Lanes& w, const Instruction& i) {
@@ -140,7 +139,6 @@ bool with_other(Decoder& d, const Statement& s, Instruction& i) {
   if (s.operands.size() <= 3) return s.one_of("and|or|xor").empty();
   i.mode = s.has("and") ? kAnd : s.has("or") ? kOr : s.has("xor") ? kXor : kAlone;
   i.c = d.predicate(s.operands[3]);
-  if (s.operands[3].inverted) i.imm |= kInverted;
   return i.mode != kAlone;
 }
 
@@ -158,13 +156,13 @@ bool decode_relation(Decoder& d, const Statement& s, Instruction& i) {
   else i.run = typed(t, s.has("ftz"), static_cast<Relation>(how), s.op == "setp" ? 0 : halved ? 2 : 1);
   if (!i.run) return false;
   if (s.op == "set") {
-    i.d = d.exact(s.operands[0], into);
+    i.d = d.result(s.operands[0], into);
   } else if (s.operands[0].kind == Operand::Vector) {
-    i.d = d.predicate(s.operands[0].parts.at(0));
-    i.e = d.predicate(s.operands[0].parts.at(1));
+    i.d = d.predicate_result(s.operands[0].parts.at(0));
+    i.e = d.predicate_result(s.operands[0].parts.at(1));
     i.count = 2;
   } else {
-    i.d = d.predicate(s.operands[0]);
+    i.d = d.predicate_result(s.operands[0]);
   }
   i.a = d.exact(s.operands[1], t);
   i.b = d.exact(s.operands[2], t);
@@ -195,7 +193,7 @@ bool decode_selection(Decoder& d, const Statement& s, Instruction& i) {
     return ftz ? slct<T, FlushedFloat> : slct<T, Value<float>>;
   });
   if (!i.run || s.operands.size() != 4) return false;
-  i.d = d.exact(s.operands[0], t);
+  i.d = d.result(s.operands[0], t);
   i.a = d.exact(s.operands[1], t);
   i.b = d.exact(s.operands[2], t);
   i.c = by_predicate ? d.predicate(s.operands[3]) : d.exact(s.operands[3], s.type());

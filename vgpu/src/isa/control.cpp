@@ -18,7 +18,7 @@ void fence(Lanes& w, const Instruction&) {
 }
 
 // mode: 0 sync, 1 arrive, 2 red.popc, 3 red.and, 4 red.or.  a: the barrier; b: threads, with `count` 2.  c: the predicate,
-// imm: is it inverted?
+
 bool decode_barrier(Decoder& d, const Statement& s, Instruction& i) {
   if (s.has("warp")) {
     if (!s.only({"warp", "sync"}, 0) || s.operands.size() != 1) return false;
@@ -33,13 +33,13 @@ bool decode_barrier(Decoder& d, const Statement& s, Instruction& i) {
   size_t k = 0;
   i.kind = Kind::Barrier;
   i.mode = !reduces ? (s.has("arrive") ? 1 : 0) : s.has("popc") ? 2 : s.has("and") ? 3 : 4;
-  if (reduces) i.d = i.mode == 2 ? d.exact(s.operands.at(k++), "u32") : d.predicate(s.operands.at(k++));
+  if (reduces) i.d = i.mode == 2 ? d.result(s.operands.at(k++), "u32") : d.predicate_result(s.operands.at(k++));
   if (s.operands.size() <= k) return false;
   i.a = d.exact(s.operands[k++], "u32");
   size_t left = s.operands.size() - k;
   i.count = 1;
   if (left == (reduces ? 2u : 1u)) i.b = d.exact(s.operands[k++], "u32"), i.count = 2;
-  if (reduces) i.c = d.predicate(s.operands.at(k)), i.imm = s.operands[k].inverted;
+  if (reduces) i.c = d.predicate(s.operands.at(k));
   d.emit(i);
   return true;
 }

@@ -16,7 +16,7 @@ struct Bfloat { uint16_t bits; };
 template <class T> constexpr bool is_half = std::is_same_v<T, Half> || std::is_same_v<T, Bfloat>;
 template <class T> constexpr bool is_real = std::is_floating_point_v<T> || is_half<T>;
 
-constexpr uint8_t kFlush = 1, kSaturate = 2, kWhole = 4, kRelu = 8;
+constexpr uint8_t kFlush = 1, kSaturate = 2, kWhole = 4, kRelu = 8, kFinite = 16;
 
 // Of real types, the value: f16 and bf16 are exact in double.
 inline double value(float x) { return x; }
@@ -31,6 +31,20 @@ inline double whole(double x, Round to) {
     case Round::Up: return std::ceil(x);
     default: return std::nearbyint(x);
   }
+}
+
+// An integer as a double that rounds to a half as the integer itself does: what does not fit sets the last bit.
+template <class S> double odd(S s) {
+  if constexpr (sizeof(S) < 8) return static_cast<double>(s);
+  constexpr int kBelow = 64 - std::numeric_limits<double>::digits;
+  const bool negative = s < 0;
+  uint64_t magnitude = negative ? 0 - static_cast<uint64_t>(s) : static_cast<uint64_t>(s);
+  if (magnitude >> std::numeric_limits<double>::digits) {
+    const uint64_t lost = magnitude & ((1ull << kBelow) - 1);
+    magnitude = (magnitude - lost) | uint64_t(lost != 0) << kBelow;
+  }
+  const double made = static_cast<double>(magnitude);
+  return negative ? -made : made;
 }
 
 template <class D> D to_integer(double x) {
@@ -69,9 +83,16 @@ template <class D, class S> struct Convert {
       if (how & kWhole) x = whole(x, to), to = Round::Nearest;
       if (how & kSaturate) x = held(x);
       D made = real(x, how, to);
-      if constexpr (is_half<D>) if (how & kRelu) made.bits = not_negative(made.bits);
+      if constexpr (is_half<D>) {
+        if (how & kRelu) made.bits = not_negative(made.bits);
+        if (how & kFinite) made.bits = finite<D>(made.bits);
+      }
       return made;
     }
+  }
+  template <class H> static uint16_t finite(uint16_t bits) {
+    constexpr uint16_t kInfinite = std::is_same_v<H, Half> ? 0x7c00 : 0x7f80;
+    return (bits & 0x7fff) == kInfinite ? static_cast<uint16_t>(bits - 1) : bits;
   }
   // Of double precision, with its sign and what fits of its payload.
   static D quiet(double x) {
@@ -91,7 +112,7 @@ template <class D, class S> struct Convert {
       D made = static_cast<D>(from);  // in the rounding that is set
       return how & kSaturate ? static_cast<D>(held(made)) : made;
     } else {
-      double x = static_cast<double>(s);  // 64 bits beyond 2^53 are infinite in f16, and near enough to be so
+      double x = odd(s);
       return real(how & kSaturate ? held(x) : x, how, to);
     }
   }
@@ -156,46 +177,25 @@ Execute between(std::string_view d, std::string_view s) {
   return d == "u64" ? from<uint64_t>(s) : nullptr;
 }
 
-// Two floats into one register: the first operand is the upper half.
-template <class H> void pack(Lanes& w, const Instruction& i) {
-  Round to = static_cast<Round>(i.mode & 3);
-  bool relu = (i.mode >> 2) & kRelu;
-  uint32_t* d = lanes_of<uint32_t>(w, i.d);
-  const float *a = lanes_of<float>(w, i.a), *b = lanes_of<float>(w, i.b);
-  each(w.mask, [=](uint32_t l) {
-    uint16_t up = H::of(a[l], to), low = H::of(b[l], to);
-    if (relu) up = not_negative(up), low = not_negative(low);
-    d[l] = low | uint32_t(up) << 16;
-  });
-}
-struct PackHalf { static uint16_t of(double x, Round to) { return to_half(x, to); } };
-struct PackBfloat { static uint16_t of(double x, Round to) { return to_bfloat(x, to); } };
-
 }  // namespace
 
 bool decode_convert(Decoder& d, const Statement& s, Instruction& i) {
+  if (decode_narrow(d, s, i)) return true;
   std::string_view from = s.type(), into = s.type(1);
-  if (!s.only({"rn|rz|rm|rp|rni|rzi|rmi|rpi", "ftz", "sat|relu"}, 2)) return false;
-  if (s.has("relu") && into.substr(0, 3) != "f16" && into.substr(0, 4) != "bf16") return false;
+  if (!s.only({"rn|rz|rm|rp|rni|rzi|rmi|rpi", "ftz", "sat|relu", "satfinite"}, 2) || s.operands.size() != 2) return false;
+  const bool halves = into == "f16" || into == "bf16";
+  if ((s.has("relu") || s.has("satfinite")) && (!halves || from != "f32")) return false;
   uint8_t how = (s.has("ftz") ? kFlush : 0) | (s.has("sat") ? kSaturate : 0) | (s.has("relu") ? kRelu : 0);
   if (s.has("rni") || s.has("rzi") || s.has("rmi") || s.has("rpi")) how |= kWhole;
-  i.mode = static_cast<uint8_t>(round_of(s)) | how << 2;
-  if (s.operands.size() == 3) {
-    if (from != "f32") return false;
-    i.run = into == "f16x2" ? pack<PackHalf> : into == "bf16x2" ? pack<PackBfloat> : nullptr;
-    if (!i.run) return false;
-    i.d = d.exact(s.operands[0], into);
-    i.a = d.exact(s.operands[1], from);
-    i.b = d.exact(s.operands[2], from);
-  } else {
-    i.run = between(into, from);
-    if (!i.run || s.operands.size() != 2) return false;
-    Slot source = d.use(s.operands[1], from), result = d.use(s.operands[0], into);
-    if (!source.width || !result.width || source.width < ptx::size_of(from) || result.width < ptx::size_of(into)) return false;
-    i.a = source.offset, i.d = result.offset;
-    i.count = static_cast<uint8_t>(source.width);
-    i.imm = result.width;
-  }
+  if (s.has("satfinite")) how |= kFinite;
+  i.mode = static_cast<uint8_t>(static_cast<uint8_t>(round_of(s)) | how << 2);
+  i.run = between(into, from);
+  if (!i.run) return false;
+  Slot source = d.use(s.operands[1], from), result = d.written(s.operands[0], into);
+  if (!source.width || !result.width || source.width < ptx::size_of(from) || result.width < ptx::size_of(into)) return false;
+  i.a = source.offset, i.d = result.offset;
+  i.count = static_cast<uint8_t>(source.width);
+  i.imm = result.width;
   d.emit(i);
   return true;
 }

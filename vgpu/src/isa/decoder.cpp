@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "../error.h"
+#include "../machine/lanes.h"
 #include "families.h"
 #include "special.h"
 
@@ -46,6 +47,19 @@ const std::vector<Family>& families(std::string_view op) {
   static const std::vector<Family> none;
   auto found = known.find(op);
   return found == known.end() ? none : found->second;
+}
+
+void invert(Lanes& w, const Instruction& i) { put_predicate(w, i.d, ~predicate(w, i.a)); }
+
+Sort sort_of(std::string_view type) {
+  if (type == "pred") return Sort::Predicate;
+  return type[0] == 'u' || type[0] == 's' ? Sort::Integer : type[0] == 'f' || type.substr(0, 2) == "bf" ? Sort::Real : Sort::Bits;
+}
+
+// Are registers of this sort an instruction's of this type?  PTX ISA, "Operand Type Information".
+bool agree(Sort sort, std::string_view type) {
+  const Sort wanted = sort_of(type);
+  return sort == Sort::Bits || wanted == Sort::Bits || sort == wanted;
 }
 
 }  // namespace
@@ -123,9 +137,9 @@ void Decoder::declare(size_t from, size_t to) {
   for (const ptx::Declaration& one : ptx::declarations(tokens_, from, to)) {
     if (one.space != ptx::Space::Register) { variable(one); continue; }
     uint32_t width = one.type == "pred" ? 0 : std::max(one.element, 2u);
-    if (!one.count) scopes_.back().registers[one.name] = {add_register(width), width};
+    if (!one.count) scopes_.back().registers[one.name] = {add_register(width), width, sort_of(one.type)};
     for (uint32_t k = 0; k < one.count; k++)
-      scopes_.back().registers[one.name + std::to_string(k)] = {add_register(width), width};
+      scopes_.back().registers[one.name + std::to_string(k)] = {add_register(width), width, sort_of(one.type)};
   }
 }
 
@@ -220,34 +234,69 @@ uint32_t Decoder::constant(uint64_t bits, uint32_t width) {
   return known->second;
 }
 
+void Decoder::refuse_operand(const Operand& o, const char* why) const {
+  throw Unsupported("line " + std::to_string(prepared_.line) + ": " + why + ": " + std::string(o.text));
+}
+
+uint64_t Decoder::bits(const Operand& literal, std::string_view type) const {
+  uint64_t made = 0;
+  if (literal.kind != Operand::Literal) refuse_operand(literal, "no constant");
+  if (!ptx::bits_as(literal.constant, type, made)) refuse_operand(literal, "a constant of another type than the instruction");
+  return made;
+}
+
 Slot Decoder::use(const Operand& o, std::string_view type) {
   uint32_t width = std::max(ptx::size_of(type), 1u);
-  if (o.kind == Operand::Literal) return {constant(ptx::literal(o.text, o.negative, type), width), width};
-  if (o.kind == Operand::Register) {
-    if (const Slot* slot = find_register(o.text)) return *slot;
-    if (int special = special_of(o.text); special >= 0) return {special_offset(static_cast<uint32_t>(special)), 4};
+  if (o.inverted) refuse_operand(o, "only predicates are inverted");
+  if (o.negative) refuse_operand(o, "no register has a sign here");
+  if (o.kind == Operand::Literal) return {constant(bits(o, type), width), width, Sort::Literal};
+  if (o.kind == Operand::Register && !o.offset) {
+    if (const Slot* slot = find_register(o.text)) {
+      if (!agree(slot->sort, type)) refuse_operand(o, "a register of another type than the instruction");
+      return *slot;
+    }
+    if (int special = special_of(o.text); special >= 0)
+      return {special_offset(static_cast<uint32_t>(special)), 4, Sort::Special};
   }
-  if (o.text == "WARP_SZ") return {constant(kLanes, width), width};
-  if (o.text == "_") return {scratch_register(8), 8};
-  throw Unsupported("line " + std::to_string(prepared_.line) + ": an operand that is not known: " + std::string(o.text));
+  refuse_operand(o, "an operand that is not known");
+}
+
+Slot Decoder::written(const Operand& o, std::string_view type) {
+  Slot slot = use(o, type);
+  if (slot.sort == Sort::Literal || slot.sort == Sort::Special) refuse_operand(o, "only registers are written");
+  return slot;
 }
 
 uint32_t Decoder::exact(const Operand& o, std::string_view type) {
   Slot slot = use(o, type);
   uint32_t width = ptx::size_of(type);
-  if (o.text == "_" && width) return scratch_register(width);
+  if (slot.sort == Sort::Special) refuse_operand(o, "only mov reads special registers");
   if (slot.width == width) return slot.offset;
-  if (slot.width > width && width >= 2 && o.kind == Operand::Register && special_of(o.text) < 0)
-    throw Unsupported("line " + std::to_string(prepared_.line) + ": a register wider than the instruction");
-  throw Unsupported("line " + std::to_string(prepared_.line) + ": a register of another width than " + std::string(type));
+  if (slot.width > width && width >= 2) refuse_operand(o, "a register wider than the instruction");
+  refuse_operand(o, ("a register of another width than " + std::string(type)).c_str());
+}
+
+uint32_t Decoder::result(const Operand& o, std::string_view type, bool sink) {
+  if (sink && o.text == "_") return scratch_register(std::max(ptx::size_of(type), 2u));
+  written(o, type);
+  return exact(o, type);
 }
 
 uint32_t Decoder::predicate(const Operand& o) {
-  if (o.kind == Operand::Literal) return constant(ptx::literal(o.text, o.negative, "u32") ? kAll : 0, 4);
-  const Slot* slot = find_register(o.text);
+  if (o.kind == Operand::Literal) return constant(bits(o, "u32") ? kAll : 0, 4);
+  const Slot* slot = o.negative || o.offset ? nullptr : find_register(o.text);
+  if (!slot || slot->width) refuse_operand(o, "no predicate");
+  if (!o.inverted) return slot->offset;
+  Instruction i;
+  i.line = prepared_.line, i.run = invert, i.a = slot->offset, i.d = add_register(0);
+  emit(i);
+  return i.d;
+}
+
+uint32_t Decoder::predicate_result(const Operand& o) {
   if (o.text == "_") return scratch_register(0);
-  if (!slot || slot->width) throw Unsupported("line " + std::to_string(prepared_.line) + ": no predicate: " + std::string(o.text));
-  return slot->offset;
+  if (o.inverted || o.kind == Operand::Literal) refuse_operand(o, "only registers are written");
+  return predicate(o);
 }
 
 const Symbol* Decoder::symbol(const std::string& name) {

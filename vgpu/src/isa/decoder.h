@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "../ptx/constant.h"
 #include "../ptx/module.h"
 #include "instruction.h"
 
@@ -32,7 +33,8 @@ class Symbols {
 struct Operand {
   enum { Register, Literal, Address, Vector, Name } kind = Name;
   std::string_view text;       // without sign, brackets and braces
-  bool negative = false;       // `-1`
+  ptx::Constant constant;      // of a literal, or of an address that begins with one
+  bool negative = false;       // `-%r1`, which only video instructions have
   bool inverted = false;       // `!%p`
   int64_t offset = 0;          // of an address, or behind a name
   std::vector<Operand> parts;  // of {a, b}; of `d|p` both
@@ -55,10 +57,14 @@ struct Statement {
 // Is the word one of `a|b|c`?
 bool is_among(std::string_view group, std::string_view word);
 
+// What a register was declared as, or what stands where one could.
+enum class Sort : uint8_t { Bits, Integer, Real, Predicate, Special, Literal };
+
 // A register, or a literal that became one.
 struct Slot {
   uint32_t offset;
   uint32_t width;  // bytes of a lane; 0 of a predicate
+  Sort sort = Sort::Bits;
 };
 
 class Decoder {
@@ -67,11 +73,15 @@ class Decoder {
 
   Program program();
 
-  // For the families.
+  // For the families.  What is read may be a literal; what is written is a register, or `_` where `sink` is taken.
   Slot use(const Operand& operand, std::string_view type);         // a value of at least the type's width
   uint32_t exact(const Operand& operand, std::string_view type);   // of the type's very width
-  uint32_t predicate(const Operand& operand);                      // its bits; inverted ones are the caller's to invert
+  uint32_t predicate(const Operand& operand);                      // its bits, inverted where it says so
+  Slot written(const Operand& operand, std::string_view type);     // a register of at least the type's width
+  uint32_t result(const Operand& operand, std::string_view type, bool sink = false);  // of its very width
+  uint32_t predicate_result(const Operand& operand);
   uint32_t constant(uint64_t bits, uint32_t width);                // the same in all lanes
+  uint64_t bits(const Operand& literal, std::string_view type) const;
   uint32_t scratch_register(uint32_t width);                       // one that no name has
   uint32_t carry();                                                // the predicate of sums with carry
   const Symbol* symbol(const std::string& name);                   // nullptr: none
@@ -98,7 +108,9 @@ class Decoder {
   void statement(size_t from, size_t to);
   Operand operand(size_t& at, size_t to) const;
   Operand single(size_t& at, size_t to) const;
+  bool casts(size_t at, size_t to) const;
   const Slot* find_register(std::string_view name) const;
+  [[noreturn]] void refuse_operand(const Operand& operand, const char* why) const;
   uint32_t add_register(uint32_t width);
   uint32_t place(uint32_t bytes);
   void resolve();

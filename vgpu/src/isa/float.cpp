@@ -148,7 +148,7 @@ bool decode_test(Decoder& d, const Statement& s, Instruction& i) {
   for (uint8_t k = 0; k < 6; k++) if (s.has(words[k])) i.mode = k;
   i.run = for_float(s.type(), [](auto tag) -> Execute { return testp<typename decltype(tag)::type>; });
   if (!i.run || s.operands.size() != 2) return false;
-  i.d = d.predicate(s.operands[0]);
+  i.d = d.predicate_result(s.operands[0]);
   i.a = d.exact(s.operands[1], s.type());
   d.emit(i);
   return true;
@@ -172,7 +172,7 @@ bool decode_float(Decoder& d, const Statement& s, Instruction& i) {
   if (!i.run || s.operands.size() < 2 || s.operands.size() > 4) return false;
   i.mode = static_cast<uint8_t>(round_of(s));
   uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
-  for (size_t k = 0; k < s.operands.size(); k++) *places[k] = d.exact(s.operands[k], s.type());
+  for (size_t k = 0; k < s.operands.size(); k++) *places[k] = k ? d.exact(s.operands[k], s.type()) : d.result(s.operands[k], s.type());
   d.emit(i);
   return true;
 }

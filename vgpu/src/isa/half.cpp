@@ -95,7 +95,7 @@ bool decode_half(Decoder& d, const Statement& s, Instruction& i) {
   if (!i.run || s.operands.size() < 2 || s.operands.size() > 4) return false;
   i.mode = (s.has("ftz") ? kFlush : 0) | (s.has("sat") ? kSaturate : 0) | (s.has("relu") ? kRelu : 0);
   uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
-  for (size_t k = 0; k < s.operands.size(); k++) *places[k] = d.exact(s.operands[k], t);
+  for (size_t k = 0; k < s.operands.size(); k++) *places[k] = k ? d.exact(s.operands[k], t) : d.result(s.operands[k], t);
   if (s.operands.size() < 3) i.b = i.a;
   if (s.operands.size() < 4) i.c = i.a;
   d.emit(i);

@@ -243,7 +243,7 @@ bool decode_predicates(Decoder& d, const Statement& s, Instruction& i) {
           : s.op == "not" ? predicates<NotFirst> : nullptr;
   size_t wanted = s.op == "not" ? 2 : 3;
   if (!i.run || s.operands.size() != wanted) return false;
-  i.d = d.predicate(s.operands[0]);
+  i.d = d.predicate_result(s.operands[0]);
   i.a = d.predicate(s.operands[1]);
   if (wanted == 3) i.b = d.predicate(s.operands[2]), i.mode = 1;
   d.emit(i);
@@ -253,7 +253,7 @@ bool decode_predicates(Decoder& d, const Statement& s, Instruction& i) {
 bool decode_shift(Decoder& d, const Statement& s, Instruction& i, std::string_view t) {
   i.run = s.op == "shl" ? shifted<Shl>(t) : shifted<Shr>(t);
   if (!i.run || s.operands.size() != 3) return false;
-  i.d = d.exact(s.operands[0], t);
+  i.d = d.result(s.operands[0], t);
   i.a = d.exact(s.operands[1], t);
   i.b = d.exact(s.operands[2], "u32");
   d.emit(i);
@@ -309,7 +309,7 @@ bool decode_integer(Decoder& d, const Statement& s, Instruction& i) {
   std::string_view result = s.has("wide") ? twice(t) : t;
   uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
   size_t most = s.op[0] == 'v' ? 3 : std::min<size_t>(s.operands.size(), 4);
-  for (size_t k = 0; k < most; k++) *places[k] = d.exact(s.operands[k], k == 0 || k == 3 ? result : t);
+  for (size_t k = 0; k < most; k++) *places[k] = k ? d.exact(s.operands[k], k == 3 ? result : t) : d.result(s.operands[k], result);
   d.emit(i);
   return true;
 }

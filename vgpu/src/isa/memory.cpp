@@ -1,4 +1,6 @@
 // Loads and stores.
+#include <algorithm>
+
 #include "../machine/observer.h"
 #include "address.h"
 #include "families.h"
@@ -83,16 +85,24 @@ template <bool kLoads> Execute of_type(std::string_view t, uint32_t width, Where
   });
 }
 
-uint32_t values(Decoder& d, const Operand& o, std::string_view t, Instruction& i) {
+// The bytes of each register that is loaded or stored; 0: they differ, or there are none.  What is stored may be a constant.
+uint32_t values(Decoder& d, const Operand& o, std::string_view t, bool loads, Instruction& i) {
   std::vector<Operand> one = {o};
-  const std::vector<Operand>& all = o.kind == Operand::Vector ? o.parts : one;
+  const bool vector = o.kind == Operand::Vector;
+  const std::vector<Operand>& all = vector ? o.parts : one;
   if (all.size() > 4) return 0;
+  auto sinks = [&](const Operand& part) { return loads && vector && part.text == "_"; };
   uint32_t width = 0;
-  for (const Operand& one : all) if (one.text != "_" && !width) width = d.use(one, t).width;
-  if (!width) return 0;
+  for (const Operand& part : all)
+    if (part.kind != Operand::Literal && !sinks(part) && !width) width = d.use(part, t).width;
+  if (!width && loads) return 0;
+  if (!width) width = std::max(ptx::size_of(t), 2u);
   for (size_t k = 0; k < all.size(); k++) {
-    Slot slot = all[k].text == "_" ? Slot{d.scratch_register(width), width} : d.use(all[k], t);
-    if (slot.width != width) return 0;
+    Slot slot = {0, width};
+    if (sinks(all[k])) slot.offset = d.scratch_register(width);
+    else if (!loads && all[k].kind == Operand::Literal) slot.offset = d.constant(d.bits(all[k], t), width);
+    else slot = loads ? d.written(all[k], t) : d.use(all[k], t);
+    if (slot.width != width || slot.sort == Sort::Special) return 0;
     i.v[k] = slot.offset;
   }
   i.count = static_cast<uint8_t>(all.size());
@@ -119,7 +129,7 @@ bool decode_memory(Decoder& d, const Statement& s, Instruction& i) {
   if (elements(s) != (held.kind == Operand::Vector ? held.parts.size() : 1)) return false;
   std::string_view t = s.type();
   Where where = where_of(s);
-  uint32_t width = values(d, held, t, i);
+  uint32_t width = values(d, held, t, loads, i);
   decode_address(d, s.operands[loads ? 1 : 0], where, i);
   i.run = loads ? of_type<true>(t, width, where) : of_type<false>(t, width, where);
   if (!i.run) return false;

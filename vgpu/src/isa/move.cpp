@@ -56,8 +56,9 @@ bool decode_parts(Decoder& d, const Statement& s, Instruction& i) {
   if (!i.run) return false;
   i.count = static_cast<uint8_t>(count);
   std::string_view part = whole / count == 2 ? "b16" : "b32";
-  for (uint32_t k = 0; k < count; k++) i.v[k] = d.exact(many.parts[k], part);
-  (packs ? i.d : i.a) = d.exact(one, s.type());
+  for (uint32_t k = 0; k < count; k++) i.v[k] = packs ? d.exact(many.parts[k], part) : d.result(many.parts[k], part, true);
+  if (packs) i.d = d.result(one, s.type());
+  else i.a = d.exact(one, s.type());
   d.emit(i);
   return true;
 }
@@ -110,7 +111,7 @@ bool decode_cvta(Decoder& d, const Statement& s, Instruction& i) {
   std::string_view t = s.type();
   bool to = s.has("to"), device = s.has("global") || s.has("const");
   if (!s.only({"to", kSpaces}) || t != "u64" || s.operands.size() != 2) return false;
-  i.d = d.exact(s.operands[0], t);
+  i.d = d.result(s.operands[0], t);
   const Operand& from = s.operands[1];
   if (from.kind == Operand::Name) return decode_variable(d, from, i, !device && !to);
   i.a = d.exact(from, t);
@@ -163,7 +164,7 @@ bool decode_move(Decoder& d, const Statement& s, Instruction& i) {
   if (s.operands.size() != 2) return false;
   if (s.op == "isspacep") {
     if (!s.only({"global|shared|shared::cta|local"}, 0) || s.words.empty()) return false;
-    i.d = d.predicate(s.operands[0]);
+    i.d = d.predicate_result(s.operands[0]);
     i.a = d.exact(s.operands[1], "u64");
     i.mode = s.has("shared") || s.has("shared::cta") ? kShared : s.has("local") ? kLocal : kParam;
     i.run = is_in_space;
@@ -175,11 +176,11 @@ bool decode_move(Decoder& d, const Statement& s, Instruction& i) {
   const Operand& from = s.operands[1];
   if (s.operands[0].kind == Operand::Vector || from.kind == Operand::Vector) return decode_parts(d, s, i);
   if (t == "pred") {
-    i.d = d.predicate(s.operands[0]), i.a = d.predicate(from), i.run = copy_predicate;
+    i.d = d.predicate_result(s.operands[0]), i.a = d.predicate(from), i.run = copy_predicate;
     d.emit(i);
     return true;
   }
-  i.d = d.exact(s.operands[0], t);
+  i.d = d.result(s.operands[0], t);
   uint32_t width = ptx::size_of(t);
   if (from.text == "%clock" || from.text == "%clock64" || from.text == "%globaltimer" || from.text == "%clock_hi" ||
       from.text == "%globaltimer_lo" || from.text == "%globaltimer_hi") {
@@ -188,7 +189,7 @@ bool decode_move(Decoder& d, const Statement& s, Instruction& i) {
     d.emit(i);
     return true;
   }
-  if (from.kind == Operand::Name && from.text != "WARP_SZ") {
+  if (from.kind == Operand::Name) {
     if (width == 8) return decode_variable(d, from, i, false);
     const Symbol* symbol = d.symbol(std::string(from.text));  // a shared variable's 32-bit address
     if (!symbol || width != 4) return false;

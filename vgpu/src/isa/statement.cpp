@@ -51,10 +51,15 @@ Operand Decoder::operand(size_t& at, size_t to) const {
   return both;
 }
 
+// Does `(.u64)` or the like begin here?
+bool Decoder::casts(size_t at, size_t to) const {
+  return at + 2 < to && tokens_[at].text == "(" && (tokens_[at + 1].text == ".u64" || tokens_[at + 1].text == ".s64");
+}
+
 Operand Decoder::single(size_t& at, size_t to) const {
   Operand o;
   auto text = [&](size_t k) { return k < to ? tokens_[k].text : std::string_view(); };
-  if (text(at) == "{" || text(at) == "(") {
+  if (text(at) == "{" || (text(at) == "(" && !casts(at, to))) {
     std::string_view close = text(at) == "{" ? "}" : ")";
     o.kind = Operand::Vector;
     for (at++; at < to && text(at) != close;) {
@@ -76,18 +81,23 @@ Operand Decoder::single(size_t& at, size_t to) const {
     at++;
     return o;
   }
-  if (text(at) == "!") o.inverted = true, at++;
-  if (text(at) == "-") o.negative = true, at++;
+  const bool marked = text(at) == "!" || text(at) == "-";
+  if (ptx::begins_constant(text(marked ? at + 1 : at)) || (marked && text(at + 1) == "(") || casts(at, to)) {
+    o.kind = Operand::Literal;
+    o.text = text(at);
+    o.constant = ptx::constant(tokens_, at, to);
+    return o;
+  }
+  if (marked) (text(at++) == "!" ? o.inverted : o.negative) = true;
   o.text = text(at++);
-  if (o.text.empty()) throw Unsupported("line " + std::to_string(tokens_[at - 2].line) + ": an operand is missing");
-  o.kind = ptx::is_literal(o.text)                             ? Operand::Literal
-           : find_register(o.text) || special_of(o.text) >= 0 ? Operand::Register
-                                                              : Operand::Name;
-  if (text(at) == "+" || (text(at) == "-" && o.kind != Operand::Literal)) {
-    bool minus = text(at++) == "-";
-    if (text(at) == "-") minus = !minus, at++;  // [%rd1+-8]
-    int64_t value = static_cast<int64_t>(ptx::literal(text(at++), false, "u64"));
-    o.offset = minus ? -value : value;
+  if (o.text.empty() || !ptx::is_word(o.text[0]))
+    throw Unsupported("line " + std::to_string(tokens_[std::min(at, to) - 1].line) + ": an operand is missing");
+  o.kind = find_register(o.text) || special_of(o.text) >= 0 ? Operand::Register : Operand::Name;
+  if (text(at) == "+" || text(at) == "-") {
+    if (text(at) == "+") at++;
+    ptx::Constant by = ptx::constant(tokens_, at, to);
+    if (by.real()) throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": an offset that is no integer");
+    o.offset = static_cast<int64_t>(by.bits);
   }
   return o;
 }

@@ -51,7 +51,7 @@ bool decode_video(Decoder& d, const Statement& s, Instruction& i) {
   std::memcpy(&i.imm, parts, sizeof parts);
   i.mode = (s.words[1] == "s32") | (s.words[2] == "s32") << 1;
   i.run = vmad;
-  i.d = d.exact(s.operands[0], "u32");
+  i.d = d.result(s.operands[0], "u32");
   i.a = d.exact(a, "u32");
   i.b = d.exact(b, "u32");
   i.c = d.exact(s.operands[3], "u32");

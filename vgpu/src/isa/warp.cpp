@@ -36,7 +36,7 @@ void shfl(Lanes& w, const Instruction& i) {
 
 enum Vote : uint8_t { kAll4, kAny, kUniform, kBallot };
 void vote(Lanes& w, const Instruction& i) {
-  uint32_t said = (predicate(w, i.a) ^ (i.imm ? kAll : 0)) & w.mask;
+  uint32_t said = predicate(w, i.a) & w.mask;
   if (i.mode == kBallot) {
     uint32_t* d = lanes_of<uint32_t>(w, i.d);
     each(w.mask, [=](uint32_t l) { d[l] = said; });
@@ -95,18 +95,18 @@ Execute reduction(const Statement& s) {
   return s.has("max") ? (is_signed ? redux<int32_t, Max> : redux<uint32_t, Max>) : nullptr;
 }
 
-// `d|p` or `d`.
-void result(Decoder& d, const Operand& o, Instruction& i) {
+// `d|p` or `d`; sink: may `_` stand for d?
+void result(Decoder& d, const Operand& o, bool sink, Instruction& i) {
   bool both = o.kind == Operand::Vector;
-  i.d = d.exact(both ? o.parts.at(0) : o, "b32");
-  if (both) i.v[0] = d.predicate(o.parts.at(1)), i.count = 2;
+  i.d = d.result(both ? o.parts.at(0) : o, "b32", sink && both);
+  if (both) i.v[0] = d.predicate_result(o.parts.at(1)), i.count = 2;
 }
 
 bool decode_shuffle(Decoder& d, const Statement& s, Instruction& i) {
   std::string_view how = s.one_of("up|down|bfly|idx");
   if (!s.only({"sync", "up|down|bfly|idx"}) || how.empty() || s.type() != "b32") return false;
   if (s.operands.size() != (s.has("sync") ? 5u : 4u)) return false;
-  result(d, s.operands[0], i);
+  result(d, s.operands[0], false, i);
   i.a = d.exact(s.operands[1], "b32");
   i.c = d.exact(s.operands[2], "b32");
   i.e = d.exact(s.operands[3], "b32");
@@ -124,34 +124,33 @@ bool decode_warp(Decoder& d, const Statement& s, Instruction& i) {
     mask = 4;
   } else if (s.op == "activemask") {
     if (!s.only({}) || s.operands.size() != 1) return false;
-    i.d = d.exact(s.operands.at(0), "b32");
+    i.d = d.result(s.operands.at(0), "b32");
     i.run = activemask;
   } else if (s.op == "vote") {
     std::string_view how = s.one_of("all|any|uni|ballot");
     if (!s.only({"sync", "all|any|uni|ballot"}) || how.empty() || s.type() != (how == "ballot" ? "b32" : "pred")) return false;
     if (s.operands.size() != (s.has("sync") ? 3u : 2u)) return false;
     i.mode = s.has("all") ? kAll4 : s.has("any") ? kAny : s.has("uni") ? kUniform : kBallot;
-    i.d = i.mode == kBallot ? d.exact(s.operands[0], "b32") : d.predicate(s.operands[0]);
+    i.d = i.mode == kBallot ? d.result(s.operands[0], "b32") : d.predicate_result(s.operands[0]);
     i.a = d.predicate(s.operands[1]);
-    i.imm = s.operands[1].inverted;
     i.run = vote;
     mask = 2;
   } else if (s.op == "match") {
     if (!s.only({"any|all", "sync"}) || s.words.size() != 3 || s.operands.size() != 3) return false;
-    result(d, s.operands[0], i);
+    result(d, s.operands[0], true, i);
     i.a = d.exact(s.operands[1], s.type());
     i.mode = s.has("all");
     i.run = ptx::size_of(s.type()) == 8 ? match<uint64_t> : match<uint32_t>;
     mask = 2;
   } else if (s.op == "elect") {
     if (!s.only({"sync"}, 0) || s.operands.size() != 2 || s.operands[0].kind != Operand::Vector) return false;
-    result(d, s.operands[0], i);
+    result(d, s.operands[0], true, i);
     i.run = elect;
     mask = 1;
   } else if (s.op == "redux") {
     i.run = reduction(s);
     if (!i.run || !s.only({"sync", "add|min|max|and|or|xor"}) || s.operands.size() != 3) return false;
-    i.d = d.exact(s.operands[0], s.type());
+    i.d = d.result(s.operands[0], s.type());
     i.a = d.exact(s.operands[1], s.type());
     mask = 2;
   } else {

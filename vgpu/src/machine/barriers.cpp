@@ -16,7 +16,7 @@ Block::Step Block::barrier(Warp& warp, uint32_t group, const Instruction& i, uin
   b.wanted = i.count == 2 ? lanes_of<uint32_t>(lanes_, i.b)[lane] : 0;
   b.arrived += static_cast<uint32_t>(__builtin_popcount(mask));
   if (i.mode >= 2) {
-    uint32_t holds = (predicate(lanes_, i.c) ^ (i.imm ? kAll : 0)) & mask;
+    uint32_t holds = predicate(lanes_, i.c) & mask;
     b.holding += static_cast<uint32_t>(__builtin_popcount(holds));
     b.values += static_cast<uint32_t>(__builtin_popcount(mask));
   }

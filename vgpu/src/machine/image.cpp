@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "../error.h"
+#include "initial.h"
 #include "library.h"
 
 namespace vgpu {
@@ -14,7 +15,8 @@ Image::Image(std::string text, Memory& memory) : variables_(memory) {
   for (const ptx::Declaration& one : module_.variables) place(one);
   // After all have their places: a variable may hold another's address.
   for (const ptx::Declaration& one : module_.variables)
-    if (!one.initial.empty()) initialize(one, reinterpret_cast<uint8_t*>(symbols_.at(one.name).address));
+    if (!one.initial.empty()) Initial(one, [this](const std::string& name, bool moved) { return address_of(name, moved); })
+          .write(reinterpret_cast<uint8_t*>(symbols_.at(one.name).address));
 }
 
 // Of its own: what a constructor that throws has placed goes, too.
@@ -40,33 +42,12 @@ void Image::place(const ptx::Declaration& one) {
   symbols_[one.name] = {one.space, reinterpret_cast<uint64_t>(at), one.size, one.align, false};
 }
 
-void Image::initialize(const ptx::Declaration& one, uint8_t* at) {
-  uint32_t width = ptx::size_of(one.type), offset = 0;
-  if (width > sizeof(uint64_t)) throw Unsupported(one.name + ": an initial value of more than 64 bits");
-  bool negative = false;
-  for (const ptx::Token& token : one.initial) {
-    if (token.text == "-") { negative = true; continue; }
-    if (!ptx::is_literal(token.text) && token.text[0] != '_' && !std::isalpha(static_cast<unsigned char>(token.text[0]))) continue;
-    if (offset + width > one.size) throw Unsupported(one.name + ": more values than it has room for");
-    uint64_t bits;
-    if (ptx::is_literal(token.text)) {
-      bits = ptx::literal(token.text, negative, one.type);
-    } else if (token.text == "generic" || token.text == "mask") {
-      continue;
-    } else {
-      bits = address_of(one, std::string(token.text));
-    }
-    std::memcpy(at + offset, &bits, width);
-    offset += width;
-    negative = false;
-  }
-}
-
-// Of what a variable's initial value names.
-uint64_t Image::address_of(const ptx::Declaration& one, const std::string& name) {
-  if (const Symbol* other = find(name)) return other->address;
+// Of what a variable's initial value names; 0: nothing that has an address of its own.
+uint64_t Image::address_of(const std::string& name, bool moved) {
+  const Symbol* other = find(name);
+  if (other) return other->space == ptx::Space::Global || other->space == ptx::Space::Const ? other->address : 0;
   const ptx::Function* pointed = function(name);
-  if (!pointed || !pointed->defined) throw Unsupported(one.name + ": an initial value that is not known: " + name);
+  if (moved || !pointed || !pointed->defined) return 0;
   taken_.push_back(name);
   return ptx::address_of(*pointed);
 }

@@ -25,8 +25,7 @@ class Image : public Symbols {
 
  private:
   void place(const ptx::Declaration& one);
-  void initialize(const ptx::Declaration& one, uint8_t* at);
-  uint64_t address_of(const ptx::Declaration& one, const std::string& name);
+  uint64_t address_of(const std::string& name, bool moved);
 
   struct Variables {
     explicit Variables(Memory& of) : memory(of) {}

@@ -15,9 +15,10 @@ class Lexer {
 
   std::vector<Token> all(bool whole_blocks) {
     while (skip_blanks()) {
-      bool block = whole_blocks && text_[at_] == '{' && (out_.empty() || out_.back().text != "=");
+      bool block = whole_blocks && text_[at_] == '{' && !in_value_;
       size_t size = block ? block_length() : length();
       out_.push_back({text_.substr(at_, size), line_});
+      if (size == 1 && (text_[at_] == '=' || text_[at_] == ';')) in_value_ = text_[at_] == '=';
       if (block) line_ += static_cast<uint32_t>(std::count(text_.begin() + at_, text_.begin() + at_ + size, '\n'));
       at_ += size;
     }
@@ -77,6 +78,7 @@ class Lexer {
   std::string_view text_;
   size_t at_ = 0;
   uint32_t line_;
+  bool in_value_ = false;  // behind a `=`
   std::vector<Token> out_;
 };
 

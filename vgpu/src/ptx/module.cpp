@@ -124,28 +124,44 @@ uint32_t number(const Token& token) {
   return static_cast<uint32_t>(value);
 }
 
+// The tokens of a value; an array without a size has as many elements as its list.
+size_t initial(const std::vector<Token>& tokens, size_t k, size_t end, Declaration& one) {
+  size_t depth = 0;
+  uint32_t elements = 1;
+  for (; k < end && (depth || tokens[k].text != ","); k++) {
+    if (tokens[k].text == "{" || tokens[k].text == "(") depth++;
+    if ((tokens[k].text == "}" || tokens[k].text == ")") && depth) depth--;
+    elements += depth == 1 && tokens[k].text == ",";
+    one.initial.push_back(tokens[k]);
+  }
+  if (one.unsized) one.extents[0] = elements;
+  return k;
+}
+
 // What follows a name: `<9>`, `[8]`, `[]`, `[2][4]`, `= {1, 2}`.
 size_t behind_name(const std::vector<Token>& tokens, size_t k, size_t end, Declaration& one) {
   uint64_t elements = 1;
+  one.extents.clear();
   while (k < end && (tokens[k].text == "[" || tokens[k].text == "<")) {
     bool range = tokens[k].text == "<";
     if (++k >= end) throw Unsupported("a declaration ends too soon");
-    if (tokens[k].text == "]") one.unsized = true;
+    if (tokens[k].text == "]" && !range && one.extents.empty()) one.unsized = true, one.extents.push_back(0);
     else if (range) one.count = number(tokens[k++]);
-    else elements *= number(tokens[k++]);
+    else one.extents.push_back(number(tokens[k++])), elements *= one.extents.back();
+    if (elements > 1u << 30) refuse(tokens[k - 1], "too large a variable");
     if (k >= end || (tokens[k].text != "]" && tokens[k].text != ">")) throw Unsupported("a declaration ends too soon");
     k++;
   }
+  if (k < end && tokens[k].text == "=") {
+    const size_t mark = k++;
+    k = initial(tokens, k, end, one);
+    if (one.initial.empty()) refuse(tokens[mark], "no initial value");
+    if (one.unsized) elements *= one.extents[0], one.unsized = false;
+  }
   if (elements * one.element > 1u << 30) refuse(tokens[k - 1], "too large a variable");
   one.size = one.unsized ? 0 : static_cast<uint32_t>(elements * one.element);
-  if (k < end && tokens[k].text == "=") {
-    size_t depth = 0;
-    for (k++; k < end && (depth || tokens[k].text != ","); k++) {
-      if (tokens[k].text == "{") depth++;
-      if (tokens[k].text == "}") depth--;
-      one.initial.push_back(tokens[k]);
-    }
-  }
+  const uint32_t width = size_of(one.type);
+  if (width && one.element > width) one.extents.push_back(one.element / width);
   return k;
 }
 
@@ -186,7 +202,7 @@ void parse(std::string text, Module& module) {
 uint32_t size_of(std::string_view type) {
   static const std::map<std::string_view, uint32_t> known = {{"pred", 1}, {"b8", 1}, {"u8", 1}, {"s8", 1}, {"b16", 2},
       {"u16", 2}, {"s16", 2}, {"f16", 2}, {"bf16", 2}, {"b32", 4}, {"u32", 4}, {"s32", 4}, {"f32", 4}, {"tf32", 4},
-      {"f16x2", 4}, {"bf16x2", 4}, {"u16x2", 4}, {"s16x2", 4}, {"b64", 8}, {"u64", 8}, {"s64", 8}, {"f64", 8},
+      {"f16x2", 4}, {"bf16x2", 4}, {"e4m3x2", 2}, {"e5m2x2", 2}, {"u16x2", 4}, {"s16x2", 4}, {"b64", 8}, {"u64", 8}, {"s64", 8}, {"f64", 8},
       {"f32x2", 8}, {"b128", 16}};
   auto found = known.find(type);
   return found == known.end() ? 0 : found->second;
@@ -198,6 +214,13 @@ bool linkage_of(std::string_view word, Linkage& linkage) {
   else if (word == ".extern") linkage = Linkage::Extern;
   else return false;
   return true;
+}
+
+// `.attribute(.managed)`: the host's, too, as all memory is here.  Its last token.
+static size_t managed(const std::vector<Token>& tokens, size_t k, size_t end) {
+  if (k + 3 >= end || tokens[k + 1].text != "(" || tokens[k + 2].text != ".managed" || tokens[k + 3].text != ")")
+    refuse(tokens[k], "an attribute that is not known");
+  return k + 3;
 }
 
 std::vector<Declaration> declarations(const std::vector<Token>& tokens, size_t at, size_t end) {
@@ -215,6 +238,7 @@ std::vector<Declaration> declarations(const std::vector<Token>& tokens, size_t a
       common.align = k + 1 < end ? number(tokens[++k]) : 1;
       if (!common.align || (common.align & (common.align - 1))) refuse(tokens[k], "an alignment that is no power of two");
     }
+    else if (word == ".attribute") k = managed(tokens, k, end);
     else if (word == ".v2") vector = 2;
     else if (word == ".v4") vector = 4;
     else if (uint32_t size = size_of(word.substr(1))) common.type = word.substr(1), common.element = size;
@@ -227,6 +251,7 @@ std::vector<Declaration> declarations(const std::vector<Token>& tokens, size_t a
   std::vector<Declaration> found;
   while (k < end) {
     Declaration one = common;
+    if (is_literal(tokens[k].text) || !is_word(tokens[k].text[0])) refuse(tokens[k], "no name");
     one.name = tokens[k++].text;
     k = behind_name(tokens, k, end, one);
     if (one.linkage == Linkage::Extern && one.space == Space::Shared) one.unsized = true;
@@ -238,32 +263,5 @@ std::vector<Declaration> declarations(const std::vector<Token>& tokens, size_t a
 }
 
 bool is_literal(std::string_view text) { return !text.empty() && text[0] >= '0' && text[0] <= '9'; }
-
-uint64_t literal(std::string_view text, bool negative, std::string_view type) {
-  std::string word(text);
-  char* end = nullptr;
-  bool exact = word.size() > 2 && word[0] == '0' && std::strchr("fFdD", word[1]);  // the bits of a float
-  bool real = !exact && word.find_first_of("xX") == std::string::npos && word.find('.') != std::string::npos;
-  bool to_float = type == "f32" || type == "f64";
-  uint64_t bits = 0;
-  if (real) {
-    double value = std::strtod(word.c_str(), &end) * (negative ? -1 : 1);
-    float small = static_cast<float>(value);
-    type == "f32" ? std::memcpy(&bits, &small, 4) : std::memcpy(&bits, &value, 8);
-    return bits;
-  }
-  if (exact && word.size() != (word[1] == 'f' || word[1] == 'F' ? 10 : 18)) throw Unsupported("no number: " + word);
-  errno = 0;
-  bits = std::strtoull(word.c_str() + (exact ? 2 : 0), &end, exact ? 16 : 0);
-  if (*end == 'U') end++;
-  if (*end || errno == ERANGE) throw Unsupported("no number: " + word);
-  if (exact) return negative ? bits ^ (word[1] == 'f' || word[1] == 'F' ? 1ull << 31 : 1ull << 63) : bits;
-  if (!to_float) return negative ? 0 - bits : bits;
-  double value = static_cast<double>(bits) * (negative ? -1 : 1);
-  float small = static_cast<float>(value);
-  bits = 0;
-  type == "f32" ? std::memcpy(&bits, &small, 4) : std::memcpy(&bits, &value, 8);
-  return bits;
-}
 
 }  // namespace vgpu::ptx

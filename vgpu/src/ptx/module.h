@@ -28,6 +28,7 @@ struct Declaration {
   uint32_t align = 1;
   bool unsized = false;   // extern or []: its size comes with the launch
   uint32_t count = 0;     // of `.reg .b32 %r<N>`: N
+  std::vector<uint32_t> extents;  // of an array, and of what .v2 makes of each element
   std::vector<Token> initial;
 };
 
@@ -69,8 +70,6 @@ uint32_t size_of(std::string_view type);
 // the words before the names.
 std::vector<Declaration> declarations(const std::vector<Token>& tokens, size_t at, size_t end);
 
-// Bits of a literal as an operand of `type`.
-uint64_t literal(std::string_view text, bool negative, std::string_view type);
 bool is_literal(std::string_view text);
 
 }  // namespace vgpu::ptx

@@ -1,0 +1,178 @@
+"""Conversions that drop bits: near every tie, in every rounding; and the formats that only cvt knows."""
+
+from bisect import bisect_left
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+from exact import INFINITE, NOT, Real
+from operands import FORMATS, UNSIGNED, same, signed, size, unsigned, wrap
+from test_convert import float_of
+
+ROUNDINGS = ("rn", "rz", "rm", "rp")
+
+
+def near_ties(bits, fraction, seed, count=700):
+    """Numbers of any length whose bits behind a format's last place are those of a tie, or one or two beside it."""
+    random = np.random.default_rng(seed)
+    found = []
+    for _ in range(count):
+        length = int(random.integers(1, bits + 1))
+        dropped = max(length - fraction - 1, 0)
+        top = int(random.integers(0, 1 << 62)) % (1 << length - dropped) | 1 << length - dropped - 1
+        tie = (1 << dropped >> 1) + int(random.choice([-2, -1, 0, 0, 1, 2]))
+        found.append(wrap((top << dropped) + tie * int(random.choice([0, 1, 1])), bits))
+    return np.array(found, UNSIGNED[bits // 8])
+
+
+@pytest.mark.parametrize("source", ["u32", "s32", "u64", "s64"])
+@pytest.mark.parametrize("into", FORMATS)
+def test_integers_near_ties(device, into, source):
+    bits = 8 * size(source)
+    x = near_ties(bits, FORMATS[into][1], seed=bits)
+    if source[0] == "s":
+        x = np.concatenate([x, 0 - x])
+
+    def value(number):
+        number = signed(number, bits) if source[0] == "s" else number
+        return number < 0, Fraction(abs(number))
+
+    for mode in ROUNDINGS:
+        made = device.results(f"cvt.{mode}.{into}.{source} %d, %x;", [unsigned(into)], x)
+        same(made, [float_of(value(one), into, mode) for one in x.tolist()], x)
+
+
+@pytest.mark.parametrize("source", ["f32", "f64"])
+@pytest.mark.parametrize("into", ["f16", "bf16", "f32"])
+def test_floats_near_ties(device, into, source):
+    if into == source:
+        pytest.skip("nothing is dropped")
+    real, least = Real(source), {"f16": -26, "bf16": -135, "f32": -151}[into]
+    random = np.random.default_rng(5)
+    whole = near_ties(32 if source == "f32" else 64, FORMATS[into][1], seed=7).tolist()
+    scaled = [Fraction(one) * Fraction(2) ** int(random.integers(least, 20)) for one in whole]
+    x = np.array([real.bits(k % 2 == 1, one, "rz") for k, one in enumerate(scaled)], unsigned(source))
+    for mode in ROUNDINGS:
+        made = device.results(f"cvt.{mode}.{into}.{source} %d, %x;", [unsigned(into)], x)
+        same(made, [float_of(real.value(one), into, mode) for one in x.tolist()], x)
+
+
+def tf32_of(bits, mode, relu, finite):
+    real = Real("f32")
+    negative, magnitude = real.value(bits)
+    if magnitude == NOT:
+        return real.nan
+    made = real.infinite if magnitude == INFINITE else None
+    if made is None:
+        dropped, kept = bits & 0x1FFF, bits & 0x7FFFE000
+        away = {"rna": dropped >= 0x1000, "rz": False, "rn": dropped > 0x1000 or (dropped == 0x1000 and kept >> 13 & 1)}
+        made = kept + 0x2000 * away[mode]
+    if finite and made >= real.infinite:
+        made = real.infinite - 0x2000
+    return 0 if negative and relu else made | real.sign * negative
+
+
+SINGLES = np.concatenate(
+    [
+        np.random.default_rng(1).integers(0, 1 << 32, 2000, np.uint64),
+        np.random.default_rng(2).integers(0, 1 << 19, 1000, np.uint64) << np.uint64(13) | np.uint64(0x1000),
+        np.array(
+            [0, 1 << 31, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F7FFFFF, 0xFF7FFFFF, 0x7F7FE000, 1, 0x1000], np.uint64
+        ),
+    ]
+).astype(np.uint32)
+
+
+@pytest.mark.parametrize("words", ["rna", "rna.satfinite", "rn", "rz", "rn.relu", "rz.relu"])
+def test_tf32(device, words):
+    made = device.results(f"cvt.{words}.tf32.f32 %d, %x;", [np.uint32], SINGLES)
+    how = words.split(".")
+    same(made, [tf32_of(one, how[0], "relu" in how, "satfinite" in how) for one in SINGLES.tolist()], SINGLES)
+
+
+BYTES = {"e4m3x2": (4, 3, 7, 0x7E), "e5m2x2": (5, 2, 15, 0x7B)}  # exponent, fraction, bias, the largest
+
+
+def byte_value(byte, format):
+    _, fraction, bias, largest = BYTES[format]
+    exponent, rest, magnitude = (byte & 0x7F) >> fraction, byte & (1 << fraction) - 1, byte & 0x7F
+    if magnitude > largest:
+        return INFINITE if format == "e5m2x2" and magnitude == 0x7C else NOT
+    rest += (1 << fraction) * (exponent > 0)
+    return Fraction(rest) * Fraction(2) ** (max(exponent, 1) - bias - fraction)
+
+
+@cache
+def all_bytes(format):
+    return [byte_value(one, format) for one in range(BYTES[format][3] + 1)]
+
+
+def byte_of(value, format, relu):
+    """The nearest byte, of two the even one."""
+    negative, magnitude = value
+    if magnitude == NOT:
+        return 0x7F
+    largest = BYTES[format][3]
+    numbers = all_bytes(format)
+    if magnitude == INFINITE or magnitude > numbers[-1]:
+        made = largest
+    else:
+        above = bisect_left(numbers, magnitude)
+        made = min((max(above - 1, 0), above), key=lambda one: (abs(numbers[one] - magnitude), one & 1))
+    return 0 if negative and relu else made | 0x80 * negative
+
+
+@pytest.mark.parametrize("relu", ["", ".relu"])
+@pytest.mark.parametrize("format", BYTES)
+def test_bytes_from_floats(device, format, relu):
+    random = np.random.default_rng(3)
+    x, y = (
+        np.float32(random.standard_normal(500) * 2.0 ** random.integers(-18, 18, 500)).view(np.uint32) for _ in "xy"
+    )
+    x[:5] = [0x7F800000, 0xFF800000, 0x7FC00000, 0, 1 << 31]
+    y[:250] &= np.uint32(0xFFE00000)  # ties among them
+    made = device.results(f"cvt.rn.satfinite{relu}.{format}.f32 %d, %x, %y;", [np.uint16], x, y)
+
+    def of(bits):
+        return byte_of(Real("f32").value(bits), format, relu)
+
+    same(made, [of(a) << 8 | of(b) for a, b in zip(x.tolist(), y.tolist(), strict=True)], x, y)
+
+
+@pytest.mark.parametrize("format", BYTES)
+def test_bytes_and_halves(device, format):
+    x = np.arange(1 << 16, dtype=np.uint64).astype(np.uint16)[::37]
+
+    def half(byte):
+        magnitude = byte_value(byte, format)
+        return Real("f16").bits(magnitude != NOT and byte >= 0x80, magnitude)
+
+    wanted = [half(one & 0xFF) | half(one >> 8) << 16 for one in x.tolist()]
+    same(device.results(f"cvt.rn.f16x2.{format} %d, %x;", [np.uint32], x), wanted, x)
+    pairs = (np.arange(0, 1 << 16, 97, dtype=np.uint32) * np.uint32(0x10001)) ^ np.uint32(0x5A5A)
+    made = device.results(f"cvt.rn.satfinite.{format}.f16x2 %d, %x;", [np.uint16], pairs)
+    wanted = [
+        byte_of(Real("f16").value(one & 0xFFFF), format, "") | byte_of(Real("f16").value(one >> 16), format, "") << 8
+        for one in pairs.tolist()
+    ]
+    same(made, wanted, pairs)
+
+
+@pytest.mark.parametrize("type", ["u2", "s2", "u4", "s4", "u8", "s8", "u16", "s16"])
+def test_packed_integers(device, type):
+    bits = int(type[1:])
+    random = np.random.default_rng(bits)
+    x, y = (random.integers(-3 << bits, 3 << bits, 400).astype(np.int32).view(np.uint32) for _ in "xy")
+    z = random.integers(0, 1 << 32, 400, np.uint64).astype(np.uint32)
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if type[0] == "s" else (0, (1 << bits) - 1)
+    text = f"cvt.pack.sat.{type}.s32" + (" %d, %x, %y;" if bits == 16 else ".b32 %d, %x, %y, %z;")
+
+    def held(number):
+        return wrap(min(max(signed(number, 32), low), high), bits)
+
+    wanted = [
+        wrap(held(b) | held(a) << bits | (c << 2 * bits if bits < 16 else 0), 32)
+        for a, b, c in zip(x.tolist(), y.tolist(), z.tolist(), strict=True)
+    ]
+    same(device.results(text, [np.uint32], x, y, z), wanted, x, y, z)
