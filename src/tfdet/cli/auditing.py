@@ -13,6 +13,7 @@ from tfdet.audit.report import Audit, audit, check_archs
 from tfdet.audit.targets import Target, resolve
 from tfdet.base import console
 from tfdet.base.errors import DataError, Exit, TfdetError, UsageError
+from tfdet.base.folders import is_there, listed
 from tfdet.base.paths import Project
 from tfdet.matrix.load import Matrix
 from tfdet.publish import audit_views as show
@@ -125,8 +126,8 @@ def _side(project: Project, matrix: Matrix, name: str) -> Audited:
 
 def _stored(project: Project, matrix: Matrix, key: str) -> Audited:
     path = stored.path_of(project, key)
-    if not path.exists():
-        have = ", ".join(sorted(p.stem for p in project.audits.glob("*.json")))
+    if not is_there(path):
+        have = ", ".join(p.stem for p in listed(project.audits, "*.json"))
         raise UsageError(
             f"{key} has no audit in {project.audits}", f"Make it: tfdet audit {key} --write. There are: {have}."
         )

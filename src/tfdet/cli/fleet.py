@@ -11,6 +11,7 @@ import typer
 
 from tfdet.base import console
 from tfdet.base.errors import Exit, Interrupted, UsageError
+from tfdet.base.folders import listed
 from tfdet.base.paths import Project, find_project
 from tfdet.cli.app import load, print_json, report_added
 from tfdet.cli.layout import Group
@@ -283,7 +284,7 @@ def _existing(where: Path | None) -> Folder:
     from tfdet.fleet.folder import PLAN, Folder
 
     if where is None:
-        there = sorted(_fleets(find_project()).glob(f"*/{PLAN}"))
+        there = listed(_fleets(find_project()), f"*/{PLAN}")
         if not there:
             raise UsageError("no fleet was planned here", "Name its folder, or plan one: tfdet fleet run ENV.")
         where = there[-1].parent

@@ -13,6 +13,7 @@ import typer
 
 from tfdet.base import console
 from tfdet.base.errors import Exit, Interrupted, TfdetError, UsageError
+from tfdet.base.folders import is_there
 from tfdet.base.paths import Project, find_project
 from tfdet.cli.app import print_json
 from tfdet.cli.options import Device, Json, environments
@@ -56,7 +57,7 @@ def rebuild(
     chosen = _chosen(project, status, env or list(status.matrix.environments), device, share, seed)
     console.note(f"{len(chosen)} cells, by --seed {seed}")
     _run(project, status.matrix, chosen, Selection(device=device, repeats=repeats, relaunches=relaunches), engine, out)
-    again = load_status(project, [out] if out.exists() else [], store=False)
+    again = load_status(project, [out] if is_there(out) else [], store=False)
     found = compared(status, again, chosen)
     if as_json:
         print_json({"seed": seed, "cells": [one.as_json() for one in found]})

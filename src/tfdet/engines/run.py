@@ -16,6 +16,7 @@ from filelock import FileLock, Timeout
 
 from tfdet.base import console
 from tfdet.base.errors import DataError, Exit, Interrupted, RunFailed, UsageError
+from tfdet.base.folders import is_there, listed
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import resolve
 from tfdet.engines.base import Engine, Request, Selection, inside
@@ -101,7 +102,7 @@ def run_environment(
             raise Interrupted
         if code not in list(Exit):
             raise RunFailed(f"the suite in {key} ended with status {code}", "Run again: it goes on where it stopped.")
-        records = list(read_records(journal)) if journal.exists() else []
+        records = list(read_records(journal)) if is_there(journal) else []
         if faults := [fault for record in records for fault in device_faults(matrix.devices, record)]:
             raise DataError("\n".join(dict.fromkeys(faults)), f"Nothing was taken from {journal}.")
         added = None
@@ -199,11 +200,11 @@ def _check_writable(out: Path) -> None:
 
 def _take_stranded(project: Project, name: str, take: Callable[[list[Record]], Added] | None = None) -> None:
     """Records of runs that were interrupted beside another one: nobody would come back to their journals."""
-    for path in sorted(project.journals.glob(f"{name}-*/records.jsonl")):
+    for path in listed(project.journals, f"{name}-*/records.jsonl"):
         if not path.parent.name.removeprefix(f"{name}-").isdigit():
             continue
         with _held(path.parent / "lock") as held:
-            if not held or not path.exists() or not _left(path, patience=0):
+            if not held or not is_there(path) or not _left(path, patience=0):
                 continue
             try:
                 Journal(str(path), schemas=(OLDEST, SCHEMA))  # cuts off a line that a kill has torn

@@ -16,6 +16,7 @@ from filelock import FileLock, Timeout
 from uv import find_uv_bin
 
 from tfdet.base.errors import NoDevice, RunFailed, TfdetError, UsageError
+from tfdet.base.folders import is_there
 from tfdet.base.paths import Project, cache_dir
 from tfdet.engines import vgpu
 from tfdet.engines.base import Request, callers_choice, sigterm_as_ctrl_c
@@ -60,7 +61,7 @@ class VenvEngine:
         """
         pip = _pip(key, environment)
         lock = self._project.lock(key, build)
-        if not lock.exists():
+        if not is_there(lock):
             raise TfdetError(f"{lock} is not there", f"Make it: scripts/lock {key}")
         check_lock(lock, framework=framework_of(self._project, environment))
         pinned = without_nvidia(lock.read_text("utf-8")) if bare else lock.read_text("utf-8")
@@ -69,7 +70,7 @@ class VenvEngine:
         python = folder / "bin" / "python"
         folder.parent.mkdir(parents=True, exist_ok=True)
         with one_at_a_time(folder):
-            if not (folder / "complete").exists():
+            if not is_there(folder / "complete"):
                 _make(folder, python, pip.python, lock, pinned)
         return python
 

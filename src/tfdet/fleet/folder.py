@@ -24,6 +24,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from tfdet.base.errors import DataError, Exit, UsageError
 from tfdet.base.files import write_whole
+from tfdet.base.folders import is_there, listed
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import read_bytes, resolve
 from tfdet.fleet.tasks import How, Task
@@ -99,7 +100,7 @@ class Folder:
             self.path.mkdir(parents=True, exist_ok=True)
             (self.path / "rounds").mkdir(mode=0o755)  # of two at once one comes first
         except FileExistsError:
-            whole = (self.path / PLAN).exists()
+            whole = is_there(self.path / PLAN)
             advice = (
                 "Go on with it: --resume." if whole else "Its planning was cut short, or goes on: remove it, or wait."
             )
@@ -117,7 +118,7 @@ class Folder:
     @property
     def cancelled(self) -> bool:
         """Nothing more is to be sent, whoever watches."""
-        return (self.path / "cancelled").exists()
+        return is_there(self.path / "cancelled")
 
     def cancel(self, yes: bool) -> None:
         if yes:
@@ -179,7 +180,7 @@ class Folder:
 
     def _came_to_an_end(self, attempt: str) -> bool:
         """By itself: neither interrupted, nor was its suite killed (a negative code: by which signal)."""
-        there = (self.path / "ended" / f"{attempt}.json").exists()
+        there = is_there(self.path / "ended" / f"{attempt}.json")
         return there and 0 <= self._ended(attempt).code < Exit.INTERRUPTED
 
     def _whole_lines(self, attempt: str) -> list[str]:
@@ -191,13 +192,13 @@ class Folder:
         return content[: content.rfind(b"\n") + 1].decode("utf-8", "replace").splitlines()
 
     def rounds(self) -> list[Round]:
-        there = sorted((self.path / "rounds").iterdir())
+        there = listed(self.path / "rounds")
         found = [path for path in there if _ROUND.fullmatch(path.name) and path.suffix == ".json"]
         return [_read(path, TypeAdapter(Round)) for path in found]
 
     def add_round(self, tasks: list[int]) -> Round:
         """Told before anything is sent: whoever goes on knows what to look for."""
-        there = [_ROUND.fullmatch(path.name) for path in (self.path / "rounds").iterdir()]
+        there = [_ROUND.fullmatch(path.name) for path in listed(self.path / "rounds")]
         number = max((int(one[1]) + 1 for one in there if one), default=0)
         made = Round(name=f"{self.fleet.name}-{number:04}", tasks=tasks)
         write_whole(self._round(made, "json"), made.model_dump_json())
@@ -209,7 +210,7 @@ class Folder:
     def ids(self, made: Round) -> list[str] | None:
         """None: whoever was to send it did not come to say that it was sent."""
         where = self._round(made, "ids")
-        return _read(where, _IDS) if where.exists() else None
+        return _read(where, _IDS) if is_there(where) else None
 
     def _round(self, made: Round, kind: str) -> Path:
         return self.path / "rounds" / f"{made.name.rpartition('-')[2]}.{kind}"

@@ -13,6 +13,7 @@ import tomli
 from pydantic import Field, ValidationError
 
 from tfdet.base.errors import DataError
+from tfdet.base.folders import is_there
 from tfdet.matrix.fields import Device, Model, Text
 
 
@@ -63,7 +64,7 @@ class Meanings(Model):
 def load(folder: Path, environment: str) -> Alerts | None:
     """folder: matrix/.  None: that build was not read."""
     path = path_of(folder, environment)
-    if not path.exists():
+    if not is_there(path):
         return None
     try:
         return Alerts.model_validate_json(path.read_text("utf-8"))
@@ -77,7 +78,7 @@ def path_of(folder: Path, environment: str) -> Path:
 
 def load_meanings(folder: Path, framework: str) -> Meanings | None:
     path = folder / "ops" / framework / "alerts.toml"
-    if not path.exists():
+    if not is_there(path):
         return None
     try:
         return Meanings.model_validate(tomli.loads(path.read_text("utf-8")))

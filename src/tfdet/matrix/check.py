@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from tfdet.base.errors import unknown
+from tfdet.base.folders import is_folder, listed
 from tfdet.matrix.called import forms
 from tfdet.matrix.models import Environment, Framework, Solution, Source
 
@@ -31,9 +32,9 @@ def line_of(text: str, location: tuple[int | str, ...]) -> int:
 
 def strangers(folder: Path) -> list[str]:
     """Folders of frameworks that frameworks/ does not know."""
-    known = {path.stem for path in (folder / "frameworks").glob("*.toml")}
-    inner = [path for name in ("environments", "sources", "solutions") for path in (folder / name).iterdir()]
-    return [f"{p}: {unknown('framework', p.name, known).cause}" for p in inner if p.is_dir() and p.name not in known]
+    known = {path.stem for path in listed(folder / "frameworks", "*.toml")}
+    inner = [path for name in ("environments", "sources", "solutions") for path in listed(folder / name)]
+    return [f"{p}: {unknown('framework', p.name, known).cause}" for p in inner if is_folder(p) and p.name not in known]
 
 
 def _path(folder: Path, what: str, key: str, framework: str) -> Path:
@@ -60,7 +61,7 @@ def dangling(folder: Path, sources: dict[str, Source]) -> list[str]:
 
 def _defined(folder: Path, framework: str) -> set[str]:
     """By file: a solution whose file is faulty is told once, not again wherever it is named."""
-    files = [*(folder / "solutions").glob("*.toml"), *(folder / "solutions" / framework).glob("*.toml")]
+    files = [path for inner in ("", framework) for path in listed(folder / "solutions" / inner, "*.toml")]
     return {path.stem for path in files}
 
 

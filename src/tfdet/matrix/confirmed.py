@@ -14,6 +14,7 @@ import tomli
 from pydantic import Field, ValidationError
 
 from tfdet.base.errors import DataError
+from tfdet.base.folders import is_there
 from tfdet.matrix.fields import Model, Text
 
 Kind = Literal[
@@ -66,7 +67,7 @@ class Readings(Model):
 
 def load(folder: Path, framework: str) -> Readings:
     path = folder / "ops" / framework / "confirmed.toml"
-    if not path.exists():
+    if not is_there(path):
         return Readings(repository="none")
     try:
         return Readings.model_validate(tomli.loads(path.read_text("utf-8")))
@@ -92,7 +93,7 @@ def _places(readings: Readings) -> Iterator[Place]:
 
 def _line(place: Place, installed: Path) -> int | None:
     path = installed / _shipped(place.file)
-    if not path.exists():
+    if not is_there(path):
         return None
     above = not place.below
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):

@@ -12,6 +12,7 @@ import tomli
 from pydantic import ValidationError
 
 from tfdet.base.errors import DataError, unknown
+from tfdet.base.folders import is_folder, is_there, listed
 from tfdet.base.untrusted import read_text
 from tfdet.matrix import ops
 from tfdet.matrix.check import dangling, disagreeing, includes, line_of, miscalled, strangers
@@ -80,9 +81,9 @@ def load_matrix(folder: Path, own_keys: Path | None = None) -> Matrix:
     own_keys: where further keys lie that are believed.
     """
     wanted = [folder / name for name in ("frameworks", "devices", "environments", "sources", "solutions")]
-    faults = [f"{path}: no such folder" for path in wanted if not path.is_dir()]
+    faults = [f"{path}: no such folder" for path in wanted if not is_folder(path)]
     control = folder / "solutions" / f"{NONE}.toml"
-    if not faults and not control.is_file():
+    if not faults and not is_there(control):
         faults.append(f"{control}: not there; it is the control of every other solution")
     if faults:
         raise DataError("\n".join(faults), "Bring it back: git checkout matrix")
@@ -136,7 +137,7 @@ def _faultless(found: T, faults: list[str]) -> T:
 def _load_folders(folder: Path, model: type[M], faults: list[str]) -> dict[str, M]:
     """What lies in the folder is any framework's, what lies in a folder of it that framework's."""
     found = _load_folder(folder, model, faults)
-    for inner in sorted(path for path in folder.iterdir() if path.is_dir()):
+    for inner in filter(is_folder, listed(folder)):
         some = _load_folder(inner, model, faults, inner.name)
         faults += [f"{inner / key}.toml: another framework has a {key}.toml too" for key in some.keys() & found.keys()]
         found |= some
@@ -145,7 +146,7 @@ def _load_folders(folder: Path, model: type[M], faults: list[str]) -> dict[str, 
 
 def _load_folder(folder: Path, model: type[M], faults: list[str], framework: str = "") -> dict[str, M]:
     found: dict[str, M] = {}
-    for path in sorted(folder.glob("*.toml")):
+    for path in listed(folder, "*.toml"):
         try:
             found[path.stem] = load_file(path, model, framework)
         except DataError as error:

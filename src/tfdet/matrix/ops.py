@@ -16,6 +16,7 @@ import tomli
 from pydantic import Field, ValidationError
 
 from tfdet.base.errors import DataError
+from tfdet.base.folders import is_folder, is_there, listed
 from tfdet.matrix import alerts, confirmed
 from tfdet.matrix.called import Argument, Calls, Form, Prefix, Value
 from tfdet.matrix.called import Name as CallName
@@ -107,7 +108,7 @@ class AllKernels(Model):
 
 def load_ops(folder: Path, framework: str) -> dict[str, Ops]:
     """By environment."""
-    return {path.stem: _read(path) for path in sorted((folder / "ops" / framework).glob("*.json"))}
+    return {path.stem: _read(path) for path in listed(folder / "ops" / framework, "*.json")}
 
 
 def _read(path: Path) -> Ops:
@@ -119,7 +120,7 @@ def _read(path: Path) -> Ops:
 
 def load_names(folder: Path, framework: str) -> Names | None:
     path = folder / "ops" / framework / "names.toml"
-    if not path.exists():
+    if not is_there(path):
         return None
     try:
         return Names.model_validate(tomli.loads(path.read_text("utf-8")))
@@ -130,7 +131,7 @@ def load_names(folder: Path, framework: str) -> Names | None:
 def load_kernels(folder: Path, framework: str) -> dict[str, SourceAudit]:
     """By op."""
     path = folder / "ops" / framework / "kernels.toml"
-    if not path.exists():
+    if not is_there(path):
         return {}
     try:
         read = AllKernels.model_validate(tomli.loads(path.read_text("utf-8")))
@@ -153,7 +154,7 @@ def _named(names: Names, entry: Entry) -> list[Name]:
 def sources(folder: Path, environments: Mapping[str, Environment]) -> dict[str, Source]:
     """Those that the files of all frameworks give."""
     found: dict[str, Source] = {}
-    for path in sorted(path for path in (folder / "ops").glob("*") if path.is_dir()):
+    for path in filter(is_folder, listed(folder / "ops")):
         names = load_names(folder, path.name)
         if names is None:
             raise DataError(f"{path}: no names.toml", "It says what the entries of the lists mean.")
@@ -248,7 +249,7 @@ def _claim(names: Names, environment: Environment, device: Device, says: set[str
 
 def faults(folder: Path) -> Iterator[str]:
     """Entries of the lists that names.toml does not know, and keys in it that no build has."""
-    for path in sorted(path for path in (folder / "ops").glob("*") if path.is_dir()):
+    for path in filter(is_folder, listed(folder / "ops")):
         names, known = load_names(folder, path.name), load_ops(folder, path.name)
         if names is None or not known:
             continue

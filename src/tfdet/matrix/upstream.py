@@ -8,6 +8,7 @@ import tomli
 from pydantic import Field, ValidationError
 
 from tfdet.base.errors import DataError
+from tfdet.base.folders import is_there
 from tfdet.matrix.confirmed import Kind
 from tfdet.matrix.fields import Model, Text
 
@@ -35,7 +36,7 @@ class Upstream(Model):
 def load(folder: Path, framework: str) -> list[Finding]:
     """folder: matrix/."""
     path = folder / "ops" / framework / "upstream.toml"
-    if not path.exists():
+    if not is_there(path):
         return []
     try:
         return Upstream.model_validate(tomli.loads(path.read_text("utf-8"))).findings

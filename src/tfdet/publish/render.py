@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tfdet.base.errors import DataError, Exit, TfdetError
 from tfdet.base.files import write_whole
+from tfdet.base.folders import is_there, listed, walked
 from tfdet.base.paths import Project
 from tfdet.matrix import ops
 from tfdet.matrix.devices import CPU
@@ -114,7 +115,7 @@ def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
         if framework.library:
             generated[project.known_of(framework.library)] = recipe.left_text(whole, key)
     for path, text in generated.items():
-        texts.append((path, path.read_bytes().decode("utf-8") if path.exists() else "", text))
+        texts.append((path, path.read_bytes().decode("utf-8") if is_there(path) else "", text))
     return texts
 
 
@@ -165,10 +166,11 @@ def provenance(project: Project) -> dict[str, object]:
     """What the tables were made from: any change of a record or a claim changes the fingerprint."""
     digest = hashlib.sha256()
     records = 0
-    evidence, signatures = project.evidence.glob("*/*.jsonl"), folder_of(project.evidence).glob(f"*/*{SUFFIX}")
-    files_read = [*project.matrix.rglob("*.toml"), *evidence, *signatures, *project.audits.glob("*.json")]
-    files_read += [*(project.matrix / "ops").glob("*/*.json"), *(project.matrix / "alerts").glob("*.json")]
-    files_read += folder(project).glob("*/*.jsonl")
+    signatures = folder_of(project.evidence)
+    files_read = [*walked(project.matrix, "*.toml"), *listed(project.evidence, "*/*.jsonl")]
+    files_read += [*listed(signatures, f"*/*{SUFFIX}"), *listed(project.audits, "*.json")]
+    files_read += [*listed(project.matrix / "ops", "*/*.json"), *listed(project.matrix / "alerts", "*.json")]
+    files_read += listed(folder(project), "*/*.jsonl")
     for path in sorted(files_read):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(project.matrix)}\n{len(content)}\n".encode() + content)

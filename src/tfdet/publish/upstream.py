@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from tfdet.base.errors import DataError
+from tfdet.base.folders import is_there
 from tfdet.base.paths import Project
 from tfdet.matrix import ops, upstream
 from tfdet.matrix.devices import GPU
@@ -83,7 +84,7 @@ def reports(project: Project, framework: str, joins: Sequence[Join]) -> list[Rep
 def _report(project: Project, finding: Finding, joins: Sequence[Join]) -> Report:
     """Where the evidence at hand shows it in no build, `builds` is empty, and its text says so."""
     path = project.root / PROGRAMS / finding.program
-    if not path.is_file():
+    if not is_there(path):
         raise DataError(f"{finding.key}: no program {path}", "Each finding has one that shows it.")
     found = {join.environment: list(_shown(finding, join)) for join in joins}
     builds = [join for join in joins if (found[join.environment] if finding.ops else not join.tagged)]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from tfdet.base.folders import listed
 from tfdet.base.paths import Project
 from tfdet.matrix.load import Matrix
 from tfdet.publish.join import Join, Row, joins
@@ -125,7 +126,7 @@ class Facts:
     def cases(self) -> Mapping[str, list[Case]]:
         """{source: the functions that provoke it}."""
         found: dict[str, list[Case]] = defaultdict(list)
-        for path in sorted(self.project.suite("").glob("*/test_*.py")):
+        for path in listed(self.project.suite(""), "*/test_*.py"):
             text = path.read_text("utf-8")
             functions = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
             for name, case in meaning.of_cases(text).items():
@@ -143,7 +144,7 @@ class Facts:
 
     @cached_property
     def costs(self) -> list[Cost]:
-        return [cost for path in sorted(self.project.costs.glob("*/*.jsonl")) for cost in costs.load(path)]
+        return [cost for path in listed(self.project.costs, "*/*.jsonl") for cost in costs.load(path)]
 
     def costs_of(self, source: str) -> list[Cost]:
         """Of the patches that serve it."""

@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError
 
 from tfdet.base.errors import DataError
 from tfdet.base.files import write_whole
+from tfdet.base.folders import listed
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import read_bytes
 from tfdet.matrix.fields import Model, Text, reason
@@ -132,7 +133,7 @@ def load(path: Path) -> StoredAudit:
 
 def load_all(project: Project) -> dict[str, StoredAudit]:
     """{environment: audit}, the stale ones too."""
-    found = {path.stem: load(path) for path in sorted(project.audits.glob("*.json"))}
+    found = {path.stem: load(path) for path in listed(project.audits, "*.json")}
     strays = [key for key, audit in found.items() if audit.environment != key]
     if strays:
         raise DataError("\n".join(f"{path_of(project, key)}: of {found[key].environment}" for key in strays))

@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError
 
 from tfdet.base.errors import DataError
 from tfdet.base.files import write_whole
+from tfdet.base.folders import listed
 from tfdet.base.paths import Project
 from tfdet.matrix.fields import Model, Text, reason
 from tfdet_probe.core import batches as probe
@@ -93,7 +94,7 @@ def method(project: Project, framework: str) -> str:
 
 
 def load_all(project: Project) -> list[Batch]:
-    return [batch for path in sorted(folder(project).glob("*/*.jsonl")) for batch in load(path)]
+    return [batch for path in listed(folder(project), "*/*.jsonl") for batch in load(path)]
 
 
 def load(path: Path) -> list[Batch]:

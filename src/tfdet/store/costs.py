@@ -8,6 +8,7 @@ from pydantic import Field, ValidationError
 
 from tfdet.base.errors import DataError
 from tfdet.base.files import write_whole
+from tfdet.base.folders import listed
 from tfdet.base.paths import Project
 from tfdet.matrix.fields import Model, Text, reason
 from tfdeterminism.patches import PATCHES
@@ -66,5 +67,5 @@ def load(path: Path) -> list[Cost]:
 def of_source(project: Project, environment: str, source: str) -> list[Cost]:
     """The measured costs of the patches that serve a source there."""
     serving = {key for key, patch in PATCHES.items() if source in patch.sources}
-    files = sorted(project.costs.glob(f"*/{environment}.jsonl"))
+    files = listed(project.costs, f"*/{environment}.jsonl")
     return [cost for path in files for cost in load(path) if cost.patch in serving]

@@ -1,0 +1,138 @@
+"""What cannot be read is not taken for what is not there."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from signers import tfdet
+
+from tfdet.base.errors import DataError, Exit
+from tfdet.base.folders import is_there, listed, walked
+from tfdet.base.paths import Project
+from tfdet.matrix.load import load_matrix
+from tfdet.store import audits, batches, costs
+from tfdet.store.cases import current_cases
+from tfdet.store.evidence import Store
+from tfdet.store.signatures import Signatures
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def loop(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def nowhere(path: Path) -> None:
+    path.symlink_to("no such thing")
+
+
+def file(path: Path) -> None:
+    path.write_text("")
+
+
+# A folder of the project, and who reads it.
+READERS: dict[str, Callable[[Project], object]] = {
+    "evidence": lambda project: Store.of(project).files(),
+    "evidence/cpu": lambda project: Store.of(project).files(),
+    "signatures": lambda project: Signatures.of(project, load_matrix(project.matrix)).faults(),
+    "signatures/nvidia-h100-80gb-hbm3": lambda project: Signatures.of(project, load_matrix(project.matrix)).faults(),
+    "keys": lambda project: load_matrix(project.matrix),
+    "environments/torch": lambda project: load_matrix(project.matrix),
+    "solutions": lambda project: load_matrix(project.matrix),
+    "ops": lambda project: load_matrix(project.matrix),
+    "audits": audits.load_all,
+    "costs": lambda project: costs.of_source(project, "tf2.0", "bias-add-backprop"),
+    "batches": batches.load_all,
+    "../tests/suite": current_cases,
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_folder_that_cannot_be_read_is_told_of(copy: Project, tmp_path: Path, name: str) -> None:
+    folder = Path(os.path.normpath(copy.matrix / name))
+    READERS[name](copy)
+    if folder.exists():
+        folder.rename(tmp_path / "away")
+    folder.parent.mkdir(exist_ok=True)
+    for harm in (loop, nowhere, file):
+        harm(folder)
+        if harm is file and "/" in name and name.count("/") == 1 and not name.startswith(".."):
+            folder.unlink()  # beside folders of devices may lie files
+            continue
+        with pytest.raises(DataError, match=folder.name):
+            READERS[name](copy)
+        folder.unlink()
+
+
+def test_no_table_is_written_of_evidence_that_cannot_be_read(copy: Project) -> None:
+    """It was: 26 files, without a word."""
+    before = {path: path.read_bytes() for path in walked(copy.root / "docs")}
+    copy.evidence.rename(copy.root / "away")
+    loop(copy.evidence)
+    done = tfdet(copy, "status", "--write")
+    assert (done.returncode, str(copy.evidence) in done.stderr.replace("\n", "")) == (Exit.USAGE, True)
+    assert {path: path.read_bytes() for path in walked(copy.root / "docs")} == before
+
+
+AS_NOBODY = """
+import os, sys
+from pathlib import Path
+from tfdet.base.errors import DataError
+from tfdet.base.folders import is_there, listed
+if os.getuid() == 0:
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+folder = Path(sys.argv[1])
+for read in (lambda: listed(folder), lambda: listed(folder.parent, "*/*.toml"), lambda: is_there(folder / "x")):
+    try:
+        read()
+    except DataError as error:
+        print(error.cause, error.code.value)
+"""
+
+
+def test_a_folder_without_permission_is_not_empty() -> None:
+    """Of another user: none binds root."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as place:
+        Path(place).chmod(0o755)
+        folder = Path(place) / "keys"
+        folder.mkdir(mode=0o700)
+        (folder / "lab.toml").touch()
+        if os.getuid():
+            folder.chmod(0)
+        done = subprocess.run([sys.executable, "-c", AS_NOBODY, folder], capture_output=True, text=True, timeout=60)
+        folder.chmod(0o700)
+    assert done.stdout.splitlines() == [f"{folder}: Permission denied 2"] * 2 + [
+        f"{folder / 'x'}: Permission denied 2"
+    ], done.stderr
+
+
+def test_what_is_not_there_is_empty(tmp_path: Path) -> None:
+    assert (listed(tmp_path / "none", "*/*"), list(walked(tmp_path / "none")), is_there(tmp_path / "none")) == (
+        [],
+        [],
+        False,
+    )
+
+
+# What the package itself brings, or has just made, or completes in a shell.
+ALLOWED = {"base/folders.py", "base/installed.py", "cli/options.py", "publish/lists.py", "publish/render.py",
+           "site/page.py", "site/build.py", "site/feed.py"}  # fmt: skip
+
+
+def test_no_room_of_the_store_lists_a_folder_in_another_way() -> None:
+    """`Path.glob` says nothing of what it could not read."""
+    found = set()
+    for room in ("base", "matrix", "store", "verdicts", "publish", "site", "fleet", "cli"):
+        for path in sorted((ROOT / "src" / "tfdet" / room).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if isinstance(node, ast.Attribute) and node.attr in ("glob", "rglob", "iterdir"):
+                    found.add(str(path.relative_to(ROOT / "src" / "tfdet")))
+    assert found - ALLOWED == set()
