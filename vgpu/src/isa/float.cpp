@@ -18,6 +18,12 @@ struct Add { template <class T> static T of(T a, T b) { return canonical(a + b);
 struct Sub { template <class T> static T of(T a, T b) { return canonical(a - b); } };
 struct Mul { template <class T> static T of(T a, T b) { return canonical(a * b); } };
 struct Div { template <class T> static T of(T a, T b) { return canonical(a / b); } };
+// As a * (1 / b): beyond 2^126 that reciprocal is subnormal, and a card takes it as zero.
+struct DivApproximate {
+  static float of(float a, float b) {
+    return std::fabs(b) > 0x1p126f ? canonical(a * std::copysign(0.0f, b)) : Div::of(a, b);
+  }
+};
 struct Fma { template <class T> static T of(T a, T b, T c) { return canonical(std::fma(a, b, c)); } };
 struct Sqrt { template <class T> static T of(T a) { return canonical(std::sqrt(a)); } };
 struct Rcp { template <class T> static T of(T a) { return canonical(T(1) / a); } };
@@ -101,6 +107,11 @@ template <class Op, int kOperands> Execute of(const Statement& s, Round to) {
   return s.has("ftz") ? chosen<float, Flushed<Op>, kOperands>(sat, to) : chosen<float, Op, kOperands>(sat, to);
 }
 
+template <class Op, int kOperands> Execute single(const Statement& s) {
+  return s.has("ftz") ? chosen<float, Flushed<Op>, kOperands>(false, Round::Nearest)
+                      : chosen<float, Op, kOperands>(false, Round::Nearest);
+}
+
 Execute pick(const Statement& s) {
   if (s.type() == "f64" && s.has("approx") && s.has("ftz"))
     return s.op == "rcp" ? unary<double, double, Gross<Rcp>>
@@ -110,6 +121,7 @@ Execute pick(const Statement& s) {
   if (s.op == "sub") return of<Sub, 2>(s, to);
   if (s.op == "mul") return of<Mul, 2>(s, to);
   if (s.op == "fma" || s.op == "mad") return of<Fma, 3>(s, to);
+  if (s.op == "div" && s.has("approx")) return single<DivApproximate, 2>(s);
   if (s.op == "div") return of<Div, 2>(s, to);
   if (s.op == "sqrt") return of<Sqrt, 1>(s, to);
   if (s.op == "rcp") return of<Rcp, 1>(s, to);
@@ -154,13 +166,27 @@ bool decode_test(Decoder& d, const Statement& s, Instruction& i) {
   return true;
 }
 
+// Some must say how they round; double precision has neither ftz nor sat, and of approximations two alone.
 bool known_words(const Statement& s) {
-  static const std::string_view approximate = "ex2|lg2|sin|cos|rsqrt|tanh", rounding = "rn|rz|rm|rp";
-  if (is_among(approximate, s.op)) return s.only({"approx", "ftz"});
-  if (s.op == "div" || s.op == "rcp" || s.op == "sqrt") return s.only({"rn|rz|rm|rp|approx|full", "ftz"});
-  if (s.op == "min" || s.op == "max") return s.only({"ftz", "NaN"});
+  static const std::string_view rounding = "rn|rz|rm|rp", divides = "rn|rz|rm|rp|approx|full",
+                                inverts = "rn|rz|rm|rp|approx";
+  const bool twice = s.type() == "f64";
+  if (is_among("ex2|lg2|sin|cos|tanh", s.op)) return !twice && s.has("approx") && s.only({"approx", "ftz"});
+  if (s.op == "rsqrt" || (s.op == "rcp" && twice && s.has("approx")))
+    return s.has("approx") && (s.op == "rsqrt" || s.has("ftz")) && s.only({"approx", "ftz"});
+  if (twice && s.has("ftz")) return false;
+  if (s.op == "min" || s.op == "max") return s.only({"ftz", twice ? "ftz" : "NaN"});
   if (s.op == "neg" || s.op == "abs") return s.only({"ftz"});
-  return s.op == "copysign" ? s.only({}) : s.only({rounding, "ftz", "sat"});
+  if (s.op == "copysign") return s.only({});
+  if (s.op == "add" || s.op == "sub" || s.op == "mul") return s.only({rounding, "ftz", "sat"});
+  if (s.op == "fma" || s.op == "mad") return !s.one_of(rounding).empty() && s.only({rounding, "ftz", "sat"});
+  const std::string_view how = twice ? rounding : s.op == "div" ? divides : inverts;
+  return !s.one_of(how).empty() && s.only({how, "ftz"});
+}
+
+size_t operands_of(const Statement& s) {
+  if (s.op == "fma" || s.op == "mad") return 4;
+  return is_among("add|sub|mul|div|min|max|copysign", s.op) ? 3 : 2;
 }
 
 }  // namespace
@@ -169,7 +195,7 @@ bool decode_float(Decoder& d, const Statement& s, Instruction& i) {
   if (s.op == "testp") return decode_test(d, s, i);
   if (!known_words(s)) return false;
   i.run = pick(s);
-  if (!i.run || s.operands.size() < 2 || s.operands.size() > 4) return false;
+  if (!i.run || s.operands.size() != operands_of(s)) return false;
   i.mode = static_cast<uint8_t>(round_of(s));
   uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
   for (size_t k = 0; k < s.operands.size(); k++) *places[k] = k ? d.exact(s.operands[k], s.type()) : d.result(s.operands[k], s.type());

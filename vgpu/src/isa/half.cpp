@@ -79,7 +79,10 @@ template <class H> Execute pick(const Statement& s, bool pair) {
 }
 
 bool known_words(const Statement& s) {
-  if (s.op == "ex2" || s.op == "tanh") return s.only({"approx", "ftz"});
+  if (s.op == "ex2" || s.op == "tanh") {  // of halves without ftz, of bf16 with it, but tanh
+    const bool flushes = s.op == "ex2" && s.type().substr(0, 2) == "bf";
+    return s.has("approx") && s.has("ftz") == flushes && s.only({"approx", "ftz"});
+  }
   if (s.op == "min" || s.op == "max") return s.only({"ftz", "NaN"});
   return s.op == "neg" || s.op == "abs" ? s.only({"ftz"}) : s.only({"rn", "ftz", "sat|relu"});
 }
@@ -92,7 +95,8 @@ bool decode_half(Decoder& d, const Statement& s, Instruction& i) {
   bool pair = t == "f16x2" || t == "bf16x2";
   if (t == "f16" || t == "f16x2") i.run = pick<HalfFormat>(s, pair);
   else if (t == "bf16" || t == "bf16x2") i.run = pick<BfloatFormat>(s, pair);
-  if (!i.run || s.operands.size() < 2 || s.operands.size() > 4) return false;
+  const size_t wanted = s.op == "fma" ? 4 : is_among("neg|abs|ex2|tanh", s.op) ? 2 : 3;
+  if (!i.run || s.operands.size() != wanted || (wanted == 4 && !s.has("rn"))) return false;
   i.mode = (s.has("ftz") ? kFlush : 0) | (s.has("sat") ? kSaturate : 0) | (s.has("relu") ? kRelu : 0);
   uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
   for (size_t k = 0; k < s.operands.size(); k++) *places[k] = k ? d.exact(s.operands[k], t) : d.result(s.operands[k], t);
