@@ -6,18 +6,23 @@ Baseline, measured in the same run: reading the same lines with json.loads alone
 
 from __future__ import annotations
 
+import itertools
 import json
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from tfdet.base.paths import find_project
-from tfdet.matrix.load import load_matrix
-from tfdet.store.cases import current_hashes
+from tfdet.matrix.load import Matrix, load_matrix
+from tfdet.matrix.ranges import leading_version
+from tfdet.store.cases import Cases, current_cases
 from tfdet_common import journal
+from tfdet_common.machine import short_hash
 from tfdet_probe.core import record as probe_record
 
 CPU = {"kind": "cpu", "model": "cpu"}
@@ -27,22 +32,20 @@ STACK = dict.fromkeys(["keras", "cuda", "cudnn", "driver", "image", "image_diges
                        "gpu_uuid_hash"])  # fmt: skip
 STACK |= {"python": "3.7.16", "numpy": "1.18.5", "engine": "venv", "os": "Linux", "cpu": "x",
           "cores": 2}  # fmt: skip
-PROVENANCE = {"framework": {"name": "tensorflow", "version": "2.0.0"}, "stack": STACK, "machine": "0" * 12,
-              "threads": 0, "determinism_environment": {}, "repeats": 10, "relaunches": 1,
-              "started": "2026-01-01T00:00:00Z", "duration_seconds": 1.5}  # fmt: skip
+PROVENANCE = {"stack": STACK, "repeats": 10, "relaunches": 1, "started": "2026-02-01T00:00:00Z",
+              "duration_seconds": 1.5}  # fmt: skip
+MOST_CELLS = 3_000  # of an environment; what goes beyond is said by more machines
 
 
-def generate(root: Path, count: int) -> int:
-    """A project at `root` with `count` records over all its environments; the bytes written."""
+def generate(root: Path, count: int, some: Sequence[str] = ()) -> int:
+    """A project at `root` with `count` records over its environments, or some of them; the bytes written."""
     here = find_project()
-    data = [f"matrix/{name}" for name in ("frameworks", "devices", "environments", "sources", "solutions")]
-    for name in (*data, "tests"):
+    data = [f"matrix/{name}" for name in ("frameworks", "devices", "environments", "sources", "solutions", "ops")]
+    for name in (*data, "tests", "docker"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).symlink_to(here.root / name)
-    matrix = load_matrix(here.matrix)
-    hashes = current_hashes(here)
-    environments = list(matrix.environments)
-    places = [(s, k) for s in hashes if s in matrix.sources for k in ("none", "TDO", "TEOD")]
+    matrix, cases = load_matrix(here.matrix), current_cases(here)
+    environments = list(some) or list(matrix.environments)
     folder = root / "matrix" / "evidence" / "cpu"
     folder.mkdir(parents=True)
     share = -(-count // len(environments))
@@ -51,13 +54,35 @@ def generate(root: Path, count: int) -> int:
         amount = min(share, count)
         count -= amount
         with (folder / f"{environment}.jsonl").open("w") as out:
-            for number in range(amount):
-                source, solution = places[number % len(places)]
-                key = {"environment": environment, "device": CPU, "source": source, "solution": solution,
-                       "case": f"case-{number // len(places)}-eager", "mode": "eager",
-                       "case_hash": min(hashes[source])}  # fmt: skip
-                written += out.write(journal.dump(probe_record.build(key, [REPORT], PROVENANCE)) + "\n")
+            for record in records(matrix, cases, environment, amount):
+                written += out.write(journal.dump(record) + "\n")
     return written
+
+
+def records(matrix: Matrix, cases: Cases, key: str, count: int) -> Iterator[dict[str, Any]]:
+    """As a store has them: of cases that there are, in its order."""
+    environment = matrix.environments[key]
+    its = ("", environment.framework)
+    framework = {"name": environment.framework, "version": leading_version(environment.framework_version) or "2.0"}
+    solutions = {name: one.apply for name, one in matrix.solutions.items() if one.apply and one.framework in its}
+    sources = {name for name, one in matrix.sources.items() if one.framework in its}
+    keys = [(source, case, mode, code) for (source, code), some in cases.by_hash.items() if source in sources
+            for case, mode in some or ()]  # fmt: skip
+    current: dict[tuple[str, str], tuple[str, str]] = {}
+    for source, case, mode, code in keys:
+        current.setdefault((source, case), (mode, code))
+    cells = [(*place, solution) for place in sorted(current) for solution in sorted(solutions)][:MOST_CELLS]
+    machines = sorted(short_hash(str(number)) for number in range(-(-count // len(cells))))
+    for number, ((source, case, solution), machine) in enumerate(itertools.product(cells, machines)):
+        if number == count:
+            return
+        mode, code = current[source, case]
+        apply = solutions[solution]
+        named = {"environment": key, "device": CPU, "source": source, "solution": solution, "case": case, "mode": mode,
+                 "case_hash": code}  # fmt: skip
+        told = {"framework": framework, "machine": machine, "threads": apply.threads or 0,
+                "determinism_environment": dict(apply.env)}  # fmt: skip
+        yield probe_record.build(named, [REPORT], {**PROVENANCE, **told})
 
 
 def measure(command: list[str], root: Path) -> tuple[float, float, float]:

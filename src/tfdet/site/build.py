@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ from typing import Any
 
 from tfdet.base.errors import UsageError
 from tfdet.base.paths import Project
+from tfdet.base.swap import made_beside
 from tfdet.base.untrusted import resolve
 from tfdet.publish.render import provenance
 from tfdet.site import (
@@ -55,17 +54,13 @@ def build(project: Project, out: Path, url: str = "", repository: str = "") -> B
     """url: where it will be published; only feed, sitemap and metadata speak of it."""
     out = resolve(out)
     _refuse(out)
-    part = out.with_name(f".{out.name}.{os.getpid()}.part")
-    try:
+    with made_beside(out) as part:
         facts = Facts.of(project)
         evidence = _Evidence.of(project, facts)
         writer = Writer(part, {**_site(project, evidence), "url": url, "repository": repository})
         changes = _write(facts, evidence, writer)
         _assets(facts, writer, changes, url)
         pages = sum(1 for _ in part.rglob("*.html"))
-        _take_the_place(part, out)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     return Built(out, pages)
 
 
@@ -74,15 +69,6 @@ def _refuse(out: Path) -> None:
         raise UsageError(f"{out} is no folder", "Name a new folder, or one with an older site.")
     if out.is_dir() and any(out.iterdir()) and not (out / _MARKER).is_file():
         raise UsageError(f"{out} holds something that is no site", "Name a new folder, or one with an older site.")
-
-
-def _take_the_place(part: Path, out: Path) -> None:
-    """Pages that are no more go with the old site."""
-    old = out.with_name(f".{out.name}.{os.getpid()}.old")
-    if out.exists():
-        out.rename(old)
-    part.rename(out)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,58 @@
+"""tfdet evidence add on generated records of one environment (promise: <= 0.5 GiB whatever their number).
+
+Usage: python benchmarks/add.py [RECORDS ...]     default: 310000
+Twice each: all new, and all known already.  Signed by a key that is believed: one envelope names them all.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from status import generate, measure
+
+from tfdet.base.paths import Project
+from tfdet.store.own_key import public_pem
+from tfdet.store.records import read_records
+from tfdet.store.signatures import beside
+from tfdet.store.signing import by, sealed
+
+KEY = """
+signer = "Example Lab"
+since = 2026-01-01
+public = '''
+{pem}'''
+[[believed]]
+device = "cpu"
+"""
+
+
+def sent(root: Path, count: int) -> Path:
+    """A project without evidence, and a signed file of records of one of its environments."""
+    generate(root, count, ["tf2.0"])
+    (lying,) = (root / "matrix" / "evidence" / "cpu").glob("*.jsonl")
+    path = lying.rename(root / "sent.jsonl")
+    key = Ed25519PrivateKey.generate()
+    (root / "matrix" / "keys").mkdir()
+    (root / "matrix" / "keys" / "lab.toml").write_text(KEY.format(pem=public_pem(key)), "utf-8")
+    beside(path).write_text("".join(sealed(Project(root), read_records(path), by(key))), "utf-8")
+    return path
+
+
+def main() -> None:
+    for count in [int(text) for text in sys.argv[1:]] or [310_000]:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            path = sent(root, count)
+            size = path.stat().st_size / 2**20
+            for what in ("new", "known"):
+                command = [sys.executable, "-m", "tfdet", "evidence", "add", "--yes", str(path)]
+                seconds, cpu, gib = measure(command, root)
+                print(f"{count:,} records ({size:,.0f} MiB), all {what}: {seconds:.1f} s ({cpu:.1f} s of CPU), "
+                      f"{gib:.2f} GiB")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""A folder that is made anew, and takes the place of the old one at once: at each moment one of them is there."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from tfdet.base.folders import listed
+
+_EXCHANGE: Final = 2  # RENAME_EXCHANGE of linux/fs.h
+_AT_FDCWD: Final = -100
+
+
+@contextmanager
+def made_beside(out: Path) -> Iterator[Path]:
+    """A new folder beside `out`, which is `out` afterwards; what was there goes, and what killed processes left."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    _remove_dead(out)
+    part = out.with_name(f".{out.name}.{os.getpid()}.part")
+    part.mkdir()
+    held = os.open(part, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield part
+        _take_the_place(part, out)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)  # after an exchange: the old one
+        os.close(held)
+
+
+def _take_the_place(part: Path, out: Path) -> None:
+    if not out.exists():
+        part.rename(out)
+    elif not _exchanged(part, out):
+        _fill(part, out)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Both names at once, renameat2(2); False where the system or the file system has no such thing."""
+    renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if renameat2 is None:
+        return False
+    if renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _EXCHANGE) == 0:
+        return True
+    if (number := ctypes.get_errno()) in (errno.ENOSYS, errno.EINVAL, errno.EXDEV, errno.ENOTSUP):
+        return False
+    raise OSError(number, os.strerror(number), str(other))
+
+
+def _fill(new: Path, out: Path) -> None:
+    """File by file: all of the new ones are there before any of the old ones goes."""
+    there = {path.relative_to(new) for path in new.rglob("*")}
+    for name in sorted(there):
+        if (new / name).is_dir():
+            if (out / name).is_file():
+                (out / name).unlink()
+            (out / name).mkdir(exist_ok=True)
+        else:
+            if (out / name).is_dir():
+                shutil.rmtree(out / name)
+            (new / name).replace(out / name)
+    for path in sorted(out.rglob("*"), reverse=True):
+        if path.relative_to(out) not in there:
+            path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def _remove_dead(out: Path) -> None:
+    """Of processes that were killed: nobody holds it."""
+    left = re.compile(rf"\.{re.escape(out.name)}\.\d+\.(part|old)")
+    for path in listed(out.parent, f".{_literal(out.name)}.*"):
+        if left.fullmatch(path.name) and not path.is_symlink() and path.is_dir() and not _is_held(path):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_held(folder: Path) -> bool:
+    with suppress(OSError):
+        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return False
+        finally:
+            os.close(held)
+    return True
+
+
+def _literal(name: str) -> str:
+    """In a pattern."""
+    return re.sub(r"([*?[])", r"[\1]", name)
