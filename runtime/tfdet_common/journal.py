@@ -6,9 +6,11 @@ import fcntl
 import hashlib
 import json
 import os
+import stat
 
 SCHEMA = 2
 KEPT_DIGESTS = 4  # of a record
+MAX_LINE_BYTES = 1 << 24  # a record has 4 KiB
 _AWAY = "move the file away, or name another with --out"
 
 
@@ -44,9 +46,7 @@ class Journal(object):
         if path:
             with self._open() as out:
                 out.seek(0)
-                content = out.read()
-                whole = content.rfind(b"\n") + 1
-                self.records = parse(content[:whole], path, schemas)
+                self.records, whole = parse(out, path, schemas)
                 out.truncate(whole)  # a line torn by a kill is gone before the next is added
 
     def add(self, record):
@@ -93,8 +93,17 @@ def _append(out, line, path):
 
 @contextlib.contextmanager
 def _opened(path):
-    with open(path, "a+b") as out, _locked(out):
+    with _regular(path) as out, _locked(out):
         yield out
+
+
+def _regular(path):
+    """The file, made where it is not there. A FIFO or a device has no records, and reading it might never end."""
+    out = open(path, "a+b")
+    if not stat.S_ISREG(os.fstat(out.fileno()).st_mode):
+        out.close()
+        raise BadRecords("{}: not a regular file; name another with --out".format(path))
+    return out
 
 
 @contextlib.contextmanager
@@ -112,7 +121,7 @@ def _hold(path):
 
     Whoever opens and closes the file elsewhere in this process loses the lock.
     """
-    out = open(path, "a+b")
+    out = _regular(path)
     try:
         fcntl.lockf(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (IOError, OSError) as error:
@@ -138,20 +147,27 @@ def is_written(path):
     return False
 
 
-def parse(content, path, schemas):
-    """The records of a journal's whole lines."""
-    records = []
-    for number, line in enumerate(content.splitlines(), 1):
-        try:
-            record = json.loads(line.decode("ascii"))
-            good = isinstance(record, dict) and record.get("checksum") == checksum(record)
-        except ValueError:
-            good = False
-        if not good:
-            raise BadRecords("{}:{}: not a record, or changed since it was written; {}".format(path, number, _AWAY))
-        if record.get("schema") not in schemas:
-            raise BadRecords("{}:{}: a record of schema {}, and a run goes on with those of schema {} only; take the "
-                             "finished ones in with `tfdet evidence add`, then {}".format(
-                                 path, number, record.get("schema"), SCHEMA, _AWAY))
-        records.append(record)
-    return records
+def parse(source, path, schemas):
+    """(the records of a journal's whole lines, how many bytes these are); source: of bytes, at its start."""
+    records, whole = [], 0
+    for number, line in enumerate(iter(lambda: source.readline(MAX_LINE_BYTES), b""), 1):
+        if not line.endswith(b"\n") and len(line) < MAX_LINE_BYTES:
+            break  # torn by a kill
+        records.append(_checked(line, "{}:{}".format(path, number), schemas))
+        whole += len(line)
+    return records, whole
+
+
+def _checked(line, where, schemas):
+    try:
+        record = json.loads(line.decode("ascii"))
+        good = isinstance(record, dict) and record.get("checksum") == checksum(record)
+    except (ValueError, RecursionError):
+        good = False
+    if not good:
+        raise BadRecords("{}: not a record, or changed since it was written; {}".format(where, _AWAY))
+    if record.get("schema") not in schemas:
+        raise BadRecords("{}: a record of schema {}, and a run goes on with those of schema {} only; take the "
+                         "finished ones in with `tfdet evidence add`, then {}".format(
+                             where, record.get("schema"), SCHEMA, _AWAY))
+    return record

@@ -105,10 +105,10 @@ def test_a_file_is_written_whole_or_the_reason_is_told(tmp_path: Path) -> None:
     """Not even root may write below a file; a device is no file to be replaced."""
     write_whole(tmp_path / "name", "a \udcff\n")
     assert (tmp_path / "name").read_text() == "a \\udcff\n"
-    for path, advice in ((tmp_path / "name" / "below", "Name another"), (fifo(tmp_path / "pipe"), "Name another")):
+    for path, advice in ((tmp_path / "name" / "below", "name another"), (fifo(tmp_path / "pipe"), "name another")):
         with pytest.raises(Exception) as caught:
             write_whole(path, "text", kept="the old one stays")
-        assert str(tmp_path) in str(caught.value) and advice in caught.value.advice  # type: ignore[attr-defined]
+        assert str(tmp_path) in str(caught.value) and advice in caught.value.advice.lower()  # type: ignore[attr-defined]
     assert (tmp_path / "pipe").is_fifo() and len(list(tmp_path.iterdir())) == 2
 
 

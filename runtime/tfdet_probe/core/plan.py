@@ -45,7 +45,7 @@ class Plan(object):
         try:
             with open(path) as source:
                 return cls(json.load(source))
-        except (BadPlan, IOError, OSError, ValueError) as error:
+        except (BadPlan, IOError, OSError, ValueError, RecursionError) as error:
             raise BadPlan("{}: {}".format(path, error))
         except (KeyError, TypeError) as error:
             raise BadPlan("{}: not a plan: {}: {}".format(path, type(error).__name__, error))

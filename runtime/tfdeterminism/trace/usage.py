@@ -1,6 +1,7 @@
 """The command lines of run, diff, locate and replay: they need no NumPy, only what they begin does."""
 
 import argparse
+import errno
 import sys
 
 from . import errors
@@ -15,6 +16,13 @@ def complain(cause, advice):
     said = "{}{}\n  {}".format(errors.SAID, cause, advice)  # of a stranger's file, it may be
     sys.stderr.write("".join(shown(line) + "\n" for line in said.split("\n")))
     return BAD_INPUT
+
+
+def from_system(error, path):
+    """(cause, advice) of what the operating system refused; path: where, if it does not say."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return ("{}: {}".format(error.filename or path, error.strerror or error),
+            "free some space" if full else "name another folder, or change its permissions")
 
 
 class _OneLine(argparse.ArgumentParser):

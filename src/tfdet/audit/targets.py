@@ -14,6 +14,7 @@ from tfdet.audit.wheels import Wheel
 from tfdet.base.errors import TfdetError, UsageError, unknown
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import resolve as resolve_links
+from tfdet.base.visible import visible
 from tfdet.matrix.load import Matrix
 
 
@@ -33,7 +34,7 @@ class Target:
 
     def shown(self, library: str) -> str:
         """A library's name with that of what it came from."""
-        return library if self.explicit else f"{self.wheel.path.name if self.wheel else self.name}: {library}"
+        return library if self.explicit else f"{visible(self.wheel.path.name) if self.wheel else self.name}: {library}"
 
 
 def resolve(project: Project, matrix: Matrix, arguments: Iterable[str]) -> tuple[list[Target], list[TfdetError]]:
@@ -55,7 +56,7 @@ def resolve(project: Project, matrix: Matrix, arguments: Iterable[str]) -> tuple
             except TfdetError as error:
                 failed.append(error)
     if loose:
-        targets.append(Target(" ".join(loose), {name: Path(name) for name in loose}, explicit=True))
+        targets.append(Target(visible(" ".join(loose)), {visible(name): Path(name) for name in loose}, explicit=True))
     return targets, failed
 
 
@@ -99,7 +100,7 @@ def _from_wheel(name: str, wheel: Wheel, environment: str | None) -> Target:
     if not found.libraries and not found.faults:
         advice = "Give the wheel of a build for Linux; what is Python alone has its GPU code in packages it requires."
         raise UsageError(f"{wheel.path}: no shared library in it", advice)
-    return Target(name, found.libraries, environment, wheel, faults=tuple(found.faults))
+    return Target(visible(name), found.libraries, environment, wheel, faults=tuple(map(visible, found.faults)))
 
 
 def _may_hold_code(path: Path) -> bool:
@@ -116,4 +117,4 @@ def _from_folder(folder: Path) -> Target:
             f"{folder}: no shared library or cubin below it",
             "Give the folder of an installed package, or one in which a compiler keeps its cubins.",
         )
-    return Target(str(folder), {name: path for path, name in found.items()})
+    return Target(visible(str(folder)), {visible(name): path for path, name in found.items()})

@@ -5,10 +5,13 @@ They are kept in the cache, under the wheel's own name and checksum; nothing hal
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import lzma
 import os
 import re
 import shutil
+import struct
 import sys
 import zipfile
 import zlib
@@ -23,6 +26,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from tfdet.audit.loose import SUFFIXES, worth_reading
 from tfdet.base import console
 from tfdet.base.errors import DataError, RunFailed
+from tfdet.base.files import named_in_errors
 from tfdet.base.paths import cache_dir
 from tfdet.base.untrusted import open_file, unreadable
 
@@ -32,6 +36,9 @@ _MOST_MEMBERS = 200_000
 _MOST_BYTES = 16 << 30  # of all libraries of a wheel; TensorFlow's are 1 to 2 GiB
 _MOST_RATIO = 100  # of unpacked to packed; TensorFlow's libraries have 2 to 8
 _CHUNK = 1 << 20
+# What zipfile and its decompressors raise for an archive that is none, or not whole.
+_DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, NotImplementedError, RuntimeError,
+           ValueError, OverflowError)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -75,13 +82,13 @@ def unpack(wheel: Wheel) -> Unpacked:
 def _opened(path: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
-    except zipfile.BadZipFile as error:
+    except _DAMAGE as error:
         size = path.stat().st_size
         raise DataError(
             f"{path}: no zip archive, or cut short at offset {size}: {error}", "Bring the wheel again."
         ) from error
     except OSError as error:
-        raise unreadable(path, error, "") from error
+        raise unreadable(path, error, "Bring the wheel again.") from error
 
 
 def is_library(name: str) -> bool:
@@ -120,7 +127,9 @@ def _take_out(archive: zipfile.ZipFile, path: Path, members: dict[str, zipfile.Z
         for name, member in missing.items():
             try:
                 _write_member(archive, member, folder / name, advance)
-            except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+            except (*_DAMAGE, OSError) as error:
+                if isinstance(error, OSError) and error.errno != errno.EINVAL:  # that one: an offset before the file
+                    raise
                 found.faults.append(f"{path}: {member.filename} at offset {member.header_offset}: {error}")
     found.libraries = {name: folder / name for name in sorted(members) if (folder / name).is_file()}
     return found
@@ -147,7 +156,7 @@ def _write_member(
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f"{file.name}.part")
     try:
-        with archive.open(member) as source, part.open("wb") as out:
+        with archive.open(member) as source, named_in_errors(part), part.open("wb") as out:
             while chunk := source.read(_CHUNK):
                 out.write(chunk)
                 advance(len(chunk))

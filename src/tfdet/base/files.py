@@ -18,13 +18,43 @@ from tfdet.base.untrusted import read_text
 PART = ".part"
 
 
+@contextmanager
+def named_in_errors(path: Path) -> Iterator[None]:
+    """An OSError from inside names `path` if it names none, as one of a write does."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+def require_writable(path: Path, option: str) -> None:
+    """UsageError where no file could be written at `path`: to be told before anything is run for it."""
+    probe = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        if is_there(path) and not path.is_file():
+            kind = "is a folder" if path.is_dir() else "not a regular file"
+            raise UsageError(f"{option} {path}: {kind}", "Name a file in your folder.")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
+        probe.touch(exist_ok=False)
+        probe.unlink()
+    except DataError as error:
+        raise UsageError(f"{option} {error.cause}", error.advice) from error
+    except OSError as error:
+        told = from_system(error, "Name a file in your folder.")
+        raise UsageError(f"{option} {path}: {told.cause}", told.advice) from error
+
+
 def write_whole(path: Path, text: str, *, kept: str = "") -> None:
     """All or nothing: a kill or a full disk leaves the old file.
 
     Its folder is made if it is missing.  TfdetError, with what was kept as its advice, where it cannot be written.
     """
     try:
-        if path.exists() and not path.is_file():
+        if is_there(path) and not path.is_file():
             raise UsageError(f"{path}: not a regular file", "Name another file; a device is not replaced.")
         path.parent.mkdir(parents=True, exist_ok=True)
         with _held(part_of(path)) as out:

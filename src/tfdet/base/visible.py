@@ -47,6 +47,20 @@ def as_json(text: str) -> str:
     return "".join(c if _shown(c) == c else json.dumps(c)[1:-1] for c in text)
 
 
+def dump_json(value: object, indent: int | None = 1, *, ascii_only: bool = False) -> str:
+    """JSON that every reader takes: half of a surrogate pair, as a name that is not UTF-8 has, is written as text."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    if text.isascii():
+        return text
+    return "".join(c if c.isascii() else _escaped(c, ascii_only) for c in text)
+
+
+def _escaped(character: str, ascii_only: bool) -> str:
+    if unicodedata.category(character) == "Cs":
+        return json.dumps(_numbered(character))[1:-1]
+    return json.dumps(character)[1:-1] if ascii_only or _shown(character) != character else character
+
+
 class Guarded:
     """A stream that shows what it is told to hide; ASCII passes, rich's own sequences are made of it."""
 

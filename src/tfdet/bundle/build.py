@@ -15,6 +15,8 @@ from typing import Any
 from packaging.requirements import Requirement
 
 from tfdet.base.errors import DataError, UsageError
+from tfdet.base.files import named_in_errors, require_writable
+from tfdet.base.folders import is_there
 from tfdet.base.paths import Project, cache_dir
 from tfdet.bundle import pack, script
 from tfdet.bundle.contents import Choice, Contents, Entry, folder_contents, glibc, site_contents
@@ -75,7 +77,8 @@ def make_bundle(project: Project, matrix: Matrix, order: Order, out: Path, say: 
     (out / "manifest.json").unlink(missing_ok=True)  # it must never stand beside parts that it does not fit
     parts = pack.write_parts(packed, out, _stem(order), order.part_size)
     content = pack.manifest(contents.entries, packed, parts, _facts(project, environment, order, contents, glibc(site)))
-    (out / script.NAME).write_text(script.build(project.runtime), "utf-8")
+    with named_in_errors(out):
+        (out / script.NAME).write_text(script.build(project.runtime), "utf-8")
     _write(out, content, {part["name"] for part in parts})
     return Made(out, [part["size"] for part in parts], content)
 
@@ -140,8 +143,11 @@ def _check(matrix: Matrix, environment: Environment, order: Order) -> None:
 
 
 def _check_folder(out: Path) -> None:
-    """Only a folder of our own is written into: what else lies there would be carried along."""
-    if out.exists() and not out.is_dir():
+    """Only a folder of our own is written into: what else lies there would be carried along.
+
+    It is made: where that cannot be is told before gigabytes are brought and compressed.
+    """
+    if is_there(out) and not out.is_dir():
         raise UsageError(f"--out {out} is no folder", "Name a new one.")
     if out.is_dir():
         strange = sorted(p.name for p in out.iterdir() if not _ours(p.name))
@@ -149,6 +155,7 @@ def _check_folder(out: Path) -> None:
             raise UsageError(
                 f"--out {out} holds other files ({strange[0]})", "Name a new folder, or an older bundle's."
             )
+    require_writable(out / "manifest.json", "--out")
 
 
 def _ours(name: str) -> bool:
@@ -222,7 +229,8 @@ def _write(out: Path, content: dict[str, Any], parts: set[str]) -> None:
         if _ours(path.name) and path.name not in {*parts, script.NAME}:
             path.unlink()
     unfinished = out / "manifest.json.part"
-    unfinished.write_text(json.dumps(content, sort_keys=True, separators=(",", ":")) + "\n", "ascii")
+    with named_in_errors(unfinished):
+        unfinished.write_text(json.dumps(content, sort_keys=True, separators=(",", ":")) + "\n", "ascii")
     unfinished.replace(out / "manifest.json")
 
 

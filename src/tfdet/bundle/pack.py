@@ -20,6 +20,7 @@ from threading import Lock
 from typing import Any, Literal
 
 from tfdet.base.errors import RunFailed
+from tfdet.base.files import named_in_errors
 from tfdet.bundle.contents import Entry
 from tfdet_common.bundles import MEMBER, checksum
 
@@ -111,7 +112,8 @@ def _compressed(entries: list[Entry], member: Member, cache: Path, filters: list
     if not path.exists():
         part = cache / f"{key}.{os.getpid()}.part"
         try:
-            part.write_bytes(lzma.compress(content, filters=filters))
+            with named_in_errors(part):
+                part.write_bytes(lzma.compress(content, filters=filters))
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)
@@ -144,7 +146,7 @@ def write_parts(packed: list[Packed], folder: Path, stem: str, part_size: int) -
         digest, size = hashlib.sha256(), 0
         unfinished = folder / f"{name}.part"
         try:
-            with unfinished.open("wb") as out:
+            with named_in_errors(unfinished), unfinished.open("wb") as out:
                 while size < part_size and (block := left or next(stream, b"")):
                     block, left = block[: part_size - size], block[part_size - size :]
                     out.write(block)

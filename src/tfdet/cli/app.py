@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +10,7 @@ import typer
 
 from tfdet.base import console
 from tfdet.base.paths import Project, find_project
-from tfdet.base.visible import as_json
+from tfdet.base.visible import dump_json
 
 if TYPE_CHECKING:
     from tfdet.matrix.load import Matrix
@@ -49,7 +48,7 @@ def load() -> tuple[Project, Matrix]:
 
 def print_json(value: object) -> None:
     unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-    console.write(as_json(json.dumps(value, indent=1, ensure_ascii=not unicode)) + "\n")
+    console.write(dump_json(value, ascii_only=not unicode) + "\n")
 
 
 def report_added(added: Added) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,9 +11,10 @@ from tfdet.audit.registrations import FRAMEWORK, Registrations, registrations
 from tfdet.audit.report import Audit, audit, check_archs
 from tfdet.audit.targets import Target, resolve
 from tfdet.base import console
-from tfdet.base.errors import DataError, Exit, TfdetError, UsageError
+from tfdet.base.errors import DataError, Exit, TfdetError, UsageError, from_system
 from tfdet.base.folders import is_there, listed
 from tfdet.base.paths import Project
+from tfdet.base.visible import dump_json
 from tfdet.matrix.load import Matrix
 from tfdet.publish import audit_views as show
 from tfdet.store import audits as stored
@@ -44,14 +44,14 @@ def run(project: Project, matrix: Matrix, asked: Asked) -> Exit:
     for target in targets:
         try:
             found = _audit(project, matrix, target, asked)
-        except TfdetError as error:
-            failed.append(error)
+        except (TfdetError, OSError) as error:
+            failed.append(error if isinstance(error, TfdetError) else from_system(error))
             continue
         for fault in found.faults:
             failed.append(DataError(fault))
         documents += _show(project, matrix, found, asked, old)
     if asked.as_json and documents:
-        console.write(json.dumps(documents if several else documents[0]) + "\n")
+        console.write(dump_json(documents if several else documents[0], None, ascii_only=True) + "\n")
     for problem in failed:
         console.complain(problem)
     return max((problem.code for problem in failed), default=Exit.OK)

@@ -11,6 +11,7 @@ import typer
 
 from tfdet.base import console
 from tfdet.base.errors import Exit, Interrupted, UsageError
+from tfdet.base.files import require_writable
 from tfdet.base.folders import listed
 from tfdet.base.paths import Project, find_project
 from tfdet.cli.app import load, print_json, report_added
@@ -85,6 +86,8 @@ def run(
     from tfdet.fleet.folder import Folder
     from tfdet.fleet.tasks import How
 
+    if out:
+        require_writable(out, "--out")
     if emit:
         _refuse(context, _NOT_EMITTED, "manifests know nothing of it", "Leave it out, or leave out --emit.")
     else:

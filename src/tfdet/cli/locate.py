@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tfdet.base import console
+from tfdet.base.files import require_writable
 from tfdet.cli.app import load, print_json
 from tfdet.cli.options import Device, Json, environments
 
@@ -38,6 +39,8 @@ def locate(
     from tfdet.engines import locate as search
     from tfdet.publish import locate_page, views
 
+    if html:
+        require_writable(html, "--html")
     if traces:
         found = search.compare(words)
     else:

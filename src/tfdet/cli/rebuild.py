@@ -13,6 +13,7 @@ import typer
 
 from tfdet.base import console
 from tfdet.base.errors import Exit, Interrupted, TfdetError, UsageError
+from tfdet.base.files import require_writable
 from tfdet.base.folders import is_there
 from tfdet.base.paths import Project, find_project
 from tfdet.cli.app import print_json
@@ -52,6 +53,7 @@ def rebuild(
     from tfdet.verdicts.rebuild import compared
 
     share, project = _share(sample), find_project()
+    require_writable(out, "--out")
     status = load_status(project, unsigned=True)
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     chosen = _chosen(project, status, env or list(status.matrix.environments), device, share, seed)

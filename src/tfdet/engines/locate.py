@@ -280,7 +280,7 @@ def locate(project: Project, matrix: Matrix, ask: Wanted) -> Found:
         raise Interrupted from None
     if child.returncode == Exit.INTERRUPTED:
         raise Interrupted
-    if child.returncode not in (0, 1, 2, FIXED):
+    if child.returncode not in (0, 1, 2, FIXED) or not said.strip():  # a Python that fails ends with 1, too
         raise RunFailed("the search did not come to an end", "The lines above say why.")
     return read(said)
 
@@ -304,6 +304,8 @@ def compare(traces: Sequence[str]) -> Found:
         return Found.model_validate(diff.compare(list(traces)).as_json(), strict=False)
     except BadTrace as error:
         raise DataError(error.cause, error.advice) from None
+    except MemoryError:
+        raise RunFailed("not enough memory for these traces", "Record fewer steps: run --steps 0:20") from None
 
 
 def _interpreter(project: Project, matrix: Matrix, ask: Wanted) -> str:

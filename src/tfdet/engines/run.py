@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from filelock import FileLock, Timeout
 
 from tfdet.base import console
 from tfdet.base.errors import DataError, Exit, Interrupted, RunFailed, UsageError
+from tfdet.base.files import require_writable
 from tfdet.base.folders import is_there, listed
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import resolve
@@ -31,7 +30,7 @@ from tfdet.store.misfits import Rules, device_faults
 from tfdet.store.records import Record, read_records
 from tfdet.store.signatures import Signatures, verified
 from tfdet.store.signing import by, sealed, sign_beside
-from tfdet_common.journal import SCHEMA, BadRecords, Journal, is_written
+from tfdet_common.journal import SCHEMA, BadRecords, Journal, is_written, parse
 from tfdet_common.lifeline import PATIENCE
 
 if TYPE_CHECKING:
@@ -157,10 +156,11 @@ def _check_selection(matrix: Matrix, key: str, selection: Selection) -> None:
 def _journal(project: Project, name: str, out: Path | None) -> Iterator[Path]:
     """A journal of our own: two runs at once never write into one."""
     if out is not None:
-        _check_writable(out)
+        require_writable(out, "--out")
         with _held(out.with_name(out.name + ".lock")) as held:
             if not held or not _left(out):
                 raise UsageError(f"another run is writing {out}", "Name another --out file.")
+            _check_records(out)
             yield resolve(out)
         return
     for number in range(100):
@@ -186,16 +186,14 @@ def _left(journal: Path, patience: float = PATIENCE + 5) -> bool:
     return not is_written(str(inside(journal)))
 
 
-def _check_writable(out: Path) -> None:
-    """UsageError where no records could be kept, before anything is run."""
-    try:
-        if out.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(out))
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with out.with_name(out.name + ".lock").open("a"):
-            pass
-    except OSError as error:
-        raise UsageError(f"--out {out}: {error.strerror}: {error.filename}", "Name a file in your folder.") from error
+def _check_records(path: Path) -> None:
+    """DataError where the run could not go on with what is in that file, before anything is brought up for it."""
+    if path.exists():
+        with path.open("rb") as source:
+            try:
+                parse(source, str(path), (SCHEMA,))
+            except BadRecords as error:
+                raise DataError(str(error), "Nothing was run.") from error
 
 
 def _take_stranded(project: Project, name: str, take: Callable[[list[Record]], Added] | None = None) -> None:

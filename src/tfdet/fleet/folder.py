@@ -84,7 +84,7 @@ class Folder:
     @cached_property
     def fleet(self) -> Fleet:
         where = self.path / PLAN
-        if not os.path.lexists(where):
+        if not is_there(where):
             raise UsageError(f"{self.path}: no fleet lies there", "Name its folder, as `tfdet fleet run` told.")
         try:
             return Fleet.model_validate_json(read_bytes(where))
@@ -96,6 +96,8 @@ class Folder:
 
     def make(self, fleet: Fleet) -> None:
         """Nobody but its owner may write there: tasks do as the files say, and the records are signed."""
+        if is_there(self.path) and not self.path.is_dir():
+            raise UsageError(f"{self.path}: not a folder", "Name a new folder.")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             (self.path / "rounds").mkdir(mode=0o755)  # of two at once one comes first
@@ -186,7 +188,7 @@ class Folder:
     def _whole_lines(self, attempt: str) -> list[str]:
         """What a node that lost its power left may be no text: such lines are told of as what they are."""
         journal = self.journal(attempt)
-        if not os.path.lexists(journal):
+        if not is_there(journal):
             return []
         content = read_bytes(journal, _AWAY)
         return content[: content.rfind(b"\n") + 1].decode("utf-8", "replace").splitlines()

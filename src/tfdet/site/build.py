@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tfdet.base.errors import UsageError
+from tfdet.base.folders import is_there
 from tfdet.base.paths import Project
 from tfdet.base.swap import made_beside
 from tfdet.base.untrusted import resolve
@@ -65,7 +66,7 @@ def build(project: Project, out: Path, url: str = "", repository: str = "") -> B
 
 
 def _refuse(out: Path) -> None:
-    if out.exists() and not out.is_dir():
+    if is_there(out) and not out.is_dir():
         raise UsageError(f"{out} is no folder", "Name a new folder, or one with an older site.")
     if out.is_dir() and any(out.iterdir()) and not (out / _MARKER).is_file():
         raise UsageError(f"{out} holds something that is no site", "Name a new folder, or one with an older site.")

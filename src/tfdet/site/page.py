@@ -14,6 +14,7 @@ import msgspec
 from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
+from tfdet.base.files import named_in_errors
 from tfdet.base.visible import as_json, visible
 from tfdet.site import words
 
@@ -84,7 +85,8 @@ class Writer:
     def text(self, name: str, text: str) -> None:
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8", newline="")
+        with named_in_errors(path):
+            path.write_text(text, "utf-8", newline="")
 
 
 @cache

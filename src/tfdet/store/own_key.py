@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfdet.base.errors import DataError, UsageError, from_system
+from tfdet.base.files import sync_folder
+from tfdet.base.folders import is_there
 from tfdet.base.untrusted import read_bytes
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ def new() -> Ed25519PrivateKey:
     from cryptography.hazmat.primitives import serialization as form
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    if os.path.lexists(path()) and load() is not None:  # a damaged one is told of as that
+    if is_there(path()) and load() is not None:  # a damaged one is told of as that
         raise _there_already(path())
     key, where = Ed25519PrivateKey.generate(), path()
     pem = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
@@ -40,7 +42,7 @@ def new() -> Ed25519PrivateKey:
             out.flush()
             os.fsync(out.fileno())
         os.link(part, where)  # unlike a renaming, it never takes the place of another key
-        _sync_folder(where.parent)
+        sync_folder(where.parent)
     except FileExistsError as error:
         raise _there_already(Path(error.filename2 or error.filename)) from None
     except OSError as error:
@@ -55,15 +57,6 @@ def _there_already(where: Path) -> UsageError:
     return UsageError(f"{where}: a key is there already", "Look at it: tfdet key show.")
 
 
-def _sync_folder(folder: Path) -> None:
-    """A file that was written lasts, its name only once its folder has been written."""
-    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
-
-
 def load() -> Ed25519PrivateKey | None:
     """None where there is none; DataError where others could have read it, or where it is none."""
     from cryptography.exceptions import UnsupportedAlgorithm
@@ -71,7 +64,7 @@ def load() -> Ed25519PrivateKey | None:
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     where = path()
-    if not os.path.lexists(where) and not os.environ.get("TFDET_KEY"):
+    if not is_there(where) and not os.environ.get("TFDET_KEY"):
         return None
     content = read_bytes(where, "Make a key: tfdet key new.", limit=1 << 16)
     if stat.S_IMODE(where.stat().st_mode) & 0o077:

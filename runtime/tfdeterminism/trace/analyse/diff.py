@@ -8,7 +8,7 @@ import json
 import os
 import sys
 
-from .. import usage
+from .. import untrusted, usage
 from . import advice, comparison, path, picture, processes, text
 from . import format as trace_format
 from .align import Pair, Run
@@ -248,7 +248,7 @@ def main(arguments=None, out=None):
         return usage.complain(error.cause, error.advice)
     except MemoryError:
         return usage.complain("not enough memory for these traces", "record fewer steps: run --steps 0:20")
-    out.write((json.dumps(found.as_json(), indent=1) if options.json else text.of_difference(found)) + "\n")
+    out.write((untrusted.to_json(found.as_json()) if options.json else text.of_difference(found)) + "\n")
     return CODES[found.result]
 
 

@@ -9,14 +9,13 @@ Exit codes: 0 no difference found, 1 culprit named, 2 the runs do not do the sam
 stopped by Ctrl-C.
 """
 
-import json
 import os
 import shutil
 import signal
 import sys
 import tempfile
 
-from .. import usage
+from .. import untrusted, usage
 from . import text
 from .format import BadTrace
 from .launch import Failed
@@ -33,10 +32,13 @@ def main(arguments=None, out=None):
     program = options.program[1:] if options.program[:1] == ["--"] else options.program
     if not program:
         return usage.complain("no program is named", "locate -- train.py ARGS")
-    folder = os.path.abspath(options.keep) if options.keep else tempfile.mkdtemp(prefix="tfdet-locate-")
+    folder, made = os.path.abspath(options.keep or os.curdir), None
     try:
         if options.keep:
             os.makedirs(folder)
+        else:
+            folder = tempfile.mkdtemp(prefix="tfdet-locate-")
+            made = folder
         previous = signal.signal(signal.SIGTERM, _stop)
         try:
             found = Search(program, folder, options.runs, schedules=Schedules(*options.vary or ()),
@@ -46,14 +48,14 @@ def main(arguments=None, out=None):
     except (Failed, BadTrace) as error:
         return usage.complain(error.cause, error.advice)
     except (IOError, OSError) as error:
-        return usage.complain("{}: {}".format(error.filename or folder, error.strerror), "see that there is space left")
+        return usage.complain(*usage.from_system(error, folder))
     except KeyboardInterrupt:
         usage.complain("stopped", "no run is left behind")
         return INTERRUPTED
     finally:
-        if not options.keep:
-            shutil.rmtree(folder, ignore_errors=True)
-    out.write((json.dumps(found.as_json(), indent=1) if options.json else text.of_search(found)) + "\n")
+        if made:
+            shutil.rmtree(made, ignore_errors=True)
+    out.write((untrusted.to_json(found.as_json()) if options.json else text.of_search(found)) + "\n")
     return found.code
 
 

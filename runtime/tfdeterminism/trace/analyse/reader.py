@@ -1,13 +1,12 @@
 """Reads a trace file: a stranger's data, of which nothing is believed that is not looked at."""
 
-import io
-import json
 import os
 import zlib
 from typing import TYPE_CHECKING
 
 import numpy
 
+from .. import untrusted
 from . import values
 from .format import BLOCK, EVENT, MAGIC, PREFIX, SCHEMA, BadTrace
 
@@ -49,7 +48,7 @@ class Reader(object):
         self.damage = None
         self._defined = 0
         try:
-            self._file = io.open(path, "rb", buffering=1 << 18)
+            self._file = untrusted.open_regular(path, 1 << 18)
             self._size = os.fstat(self._file.fileno()).st_size
         except (IOError, OSError) as error:
             raise BadTrace("{} cannot be read: {}".format(path, error.strerror),
@@ -132,7 +131,7 @@ class Reader(object):
 
     def _parsed(self, payload, kind):
         try:
-            value = json.loads(payload.decode("utf-8"))
+            value = untrusted.parse_json(payload)
         except ValueError:
             value = None
         return value if isinstance(value, kind) else self._stop("damaged", self._file.tell())

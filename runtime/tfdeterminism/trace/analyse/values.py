@@ -17,6 +17,8 @@ import struct
 
 import numpy
 
+from .. import untrusted
+
 KINDS = ("op", "loss", "weight")
 ROLES = ("culprit", "path", "loss")
 FLOATS = ("bfloat16", "float16", "float32", "float64")
@@ -86,7 +88,7 @@ def unpacked(payload):
         return None
     end = _LENGTH.size + _LENGTH.unpack_from(payload)[0]
     try:
-        head = json.loads(payload[_LENGTH.size:end].decode("utf-8"))
+        head = untrusted.parse_json(payload[_LENGTH.size:end])
     except ValueError:
         return None
     if not isinstance(head, dict) or not _sound(head):

@@ -10,7 +10,7 @@ import os
 
 import numpy
 
-from .. import errors
+from .. import errors, untrusted
 
 LIMIT = 1 << 30  # bytes of all inputs together
 _NAMES = ("function", "trace", "node")
@@ -19,11 +19,11 @@ _NAMES = ("function", "trace", "node")
 def parse(text):
     """{"function", "trace", "node", "occurrence", "rank"} from JSON on a command line. Raises BadUsage."""
     try:
-        wanted = json.loads(text)
+        wanted = untrusted.parse_json(text)
         return {"function": str(wanted.get("function", "")), "trace": int(wanted.get("trace", 0)),
                 "node": str(wanted["node"]), "occurrence": int(wanted.get("occurrence", 0)),
                 "rank": wanted.get("rank")}
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, OverflowError, KeyError, TypeError, AttributeError):
         raise errors.BadUsage("--capture {}: not an op".format(text),
                               'give JSON: {"function": "", "trace": 0, "node": "...", "occurrence": 0}')
 

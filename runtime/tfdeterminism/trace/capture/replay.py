@@ -8,11 +8,10 @@ import importlib
 import io
 import json
 import os
-import zipfile
 
 import numpy
 
-from .. import errors, usage
+from .. import errors, untrusted, usage
 from ..analyse import format as trace_format
 from ..analyse import reader
 
@@ -52,13 +51,13 @@ def replay(path, times):
 def load(path):
     """(meta, list of arrays, uint8 of raw bytes or lists of strings)."""
     try:
-        with numpy.load(path, allow_pickle=False) as kept:
-            meta = json.loads(kept["meta"].tobytes().decode("utf-8"))
+        with untrusted.open_regular(path) as source, numpy.load(source, allow_pickle=False) as kept:
+            meta = untrusted.parse_json(kept["meta"].tobytes())
             if not isinstance(meta["op"], str):
                 raise ValueError("its op has no name")
             arrays = [_array(kept, meta, number) for number in range(len(meta["dtypes"]))]
         return meta, arrays
-    except (IOError, OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+    except Exception as error:  # of zipfile, zlib and NumPy each raises others for a damaged archive
         raise errors.BadUsage("{} holds no inputs: {}".format(path, error), "record them with --capture")
 
 

@@ -12,7 +12,7 @@ import sys
 import tokenize
 import types
 
-from .. import errors, usage
+from .. import errors, untrusted, usage
 from . import inputs, remedy, values
 from .recording import Recording
 
@@ -109,6 +109,7 @@ def _execute(program, recording):
     return 0
 
 
+_MAX_BYTES = 1 << 26  # of a program's text
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _WRAPS = os.path.join(os.path.dirname(_OURS), "wrap.py")
 
@@ -161,12 +162,14 @@ def _compiled(path):
     if os.path.isdir(path):
         path = os.path.join(path, "__main__.py")
     try:
-        with io.open(path, "rb") as source:
+        with untrusted.open_regular(path) as source:
+            if os.fstat(source.fileno()).st_size > _MAX_BYTES:
+                raise ValueError("larger than {} MiB".format(_MAX_BYTES >> 20))
             encoding = tokenize.detect_encoding(source.readline)[0]
             source.seek(0)
             text = io.TextIOWrapper(source, encoding).read()
         return compile(text, path, "exec", dont_inherit=True)
     except (IOError, OSError) as error:
         raise errors.BadUsage("{}: {}".format(path, error.strerror), "name the program after --")
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise errors.BadUsage("{} is no Python program: {}".format(path, error), "run it without tracing first")

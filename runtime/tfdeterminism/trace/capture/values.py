@@ -4,14 +4,12 @@ What this may take is bounded: elements of a tensor, steps, bytes of the whole f
 which part depends on shapes and steps alone: two runs keep the same.
 """
 
-import io
-import json
 import math
 import os
 
 import numpy
 
-from .. import errors
+from .. import errors, untrusted
 from ..analyse import values as form
 from . import tasks
 
@@ -28,13 +26,13 @@ def parse(text):
     either. Raises BadUsage."""
     try:
         if os.path.exists(text):
-            with io.open(text, encoding="utf-8") as source:
-                text = source.read()
-        wanted = json.loads(text)
+            with untrusted.open_regular(text) as source:
+                text = source.read().decode("utf-8")
+        wanted = untrusted.parse_json(text)
         if isinstance(wanted, dict):
             wanted = wanted["path"]
         return [_wanted(one, order) for order, one in enumerate(wanted)]
-    except (IOError, OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (IOError, OSError, ValueError, OverflowError, KeyError, TypeError, AttributeError):
         raise errors.BadUsage("--values {}: no list of tensors".format(text[:80]),
                               "give what `diff --json` printed, or []: losses and weights alone")
 

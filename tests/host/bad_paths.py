@@ -1,0 +1,316 @@
+"""Calls a command with each kind of bad path, each in a process of its own: python bad_paths.py PROJECT FOLDER.
+
+Reads [[command's name, arguments, kind of path], ...] from standard input; "PATH" stands for the path. Writes for each
+{"code", "out", "err", "left"}: None as code is a hang. All that is slow is imported, and read, once before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import resource
+import select
+import shutil
+import signal
+import socket
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+SECONDS = 60  # a hang; on a busy machine the slowest takes 5
+
+NAME = "thing"  # each path holds it, and so must each message
+_GOOD = Path(os.environ.get("TFDET_GOOD_RECORDS", "/dev/null"))
+
+
+def _fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _device(minor: int) -> Callable[[Path], None]:
+    """A node of its own: what is done to it must not be done to this machine's."""
+    return lambda path: os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, minor))
+
+
+def _socket(path: Path) -> None:
+    here = os.getcwd()
+    os.chdir(path.parent)  # a socket's address is short
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(path.name)
+    os.chdir(here)
+
+
+def _bytes(content: bytes) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(content)
+
+
+def _closed(path: Path) -> None:
+    path.write_bytes(b"{}\n")
+    path.chmod(0)
+
+
+def _sparse(path: Path) -> None:
+    with path.open("wb") as out:
+        out.truncate(1 << 36)
+
+
+def _named(end: bytes, content: bytes) -> Callable[[Path], Path]:
+    def made(path: Path) -> Path:
+        path = Path(os.fsdecode(os.fsencode(path) + end))
+        path.write_bytes(content)
+        return path
+
+    return made
+
+
+def _beside(make: Callable[[Path], object]) -> Callable[[Path], None]:
+    """Good records, and beside them what is not a file of envelopes."""
+
+    def made(path: Path) -> None:
+        shutil.copy(_GOOD, path)
+        make(path.with_name(path.name + ".intoto.jsonl"))
+
+    return made
+
+
+def _folder(mode: int, inside: bool) -> Callable[[Path], Path]:
+    def made(path: Path) -> Path:
+        path.mkdir()
+        if inside:
+            (path / "inside").write_bytes(b"{}\n")
+        path.chmod(mode)
+        return path / "inside"
+
+    return made
+
+
+# What stands at the path; what a maker gives is another path to be named.
+KINDS: dict[str, Callable[[Path], object]] = {
+    "missing": lambda path: None,
+    "below a file": lambda path: (path.write_bytes(b""), path / "below")[1],
+    "folder": lambda path: path.mkdir(),
+    "fifo": _fifo,
+    "socket": _socket,
+    "endless device": _device(5),
+    "full device": _device(7),
+    "links in a circle": lambda path: path.symlink_to(path.name),
+    "link to nothing": lambda path: path.symlink_to("nowhere"),
+    "not UTF-8": _named(b"\xff\xfe", b"\xff"),
+    "not UTF-8, text": _named(b"\xff.py", b"x = 1\n"),
+    "closed": _closed,
+    "in a closed folder": _folder(0, True),
+    "in a folder that is read-only": _folder(0o555, False),
+    "empty": _bytes(b""),
+    "garbage": _bytes(bytes(range(256)) * 40),
+    "deep": _bytes(b"[" * 200_000),
+    "deep object": _bytes(b'{"a":' * 50_000 + b"0" + b"}" * 50_000 + b"\n"),
+    "endless line": _sparse,
+    "long name": lambda path: path.with_name(NAME * 60),
+    "longer name": lambda path: path.with_name(NAME * 1000),
+    "envelopes: fifo": _beside(_fifo),
+    "envelopes: folder": _beside(lambda path: path.mkdir()),
+    "envelopes: circle": _beside(lambda path: path.symlink_to(path.name)),
+    "envelopes: garbage": _beside(_bytes(b"\xff\n{}\n" + b"[" * 100_000)),
+    "full disk": lambda path: None,
+}  # fmt: skip
+
+
+def _without_privileges() -> None:
+    """Root's right to open whatever there is; a user has none anyway."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this process
+    data = (ctypes.c_uint32 * 6)()
+    if libc.capget(header, data) == 0:
+        data[0] &= ~0b1110  # of CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH and CAP_FOWNER
+        libc.capset(header, data)
+
+
+def _call(arguments: list[str], kind: str, folder: Path, environ: dict[str, str]) -> None:
+    """In the child."""
+    from tfdet.cli.main import main
+
+    os.chdir(folder)
+    os.environ.update(environ)
+    sys.argv = ["tfdet", *arguments]
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", errors="strict")
+    sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace")
+    _without_privileges()
+    if kind == "full disk":
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    main()
+
+
+def _in_child(arguments: list[str], kind: str, folder: Path, environ: dict[str, str]) -> int:
+    code = 99
+    try:
+        _call(arguments, kind, folder, environ)
+        code = 0
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else 0
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def _ran(arguments: list[str], kind: str, folder: Path, environ: dict[str, str]) -> dict[str, Any]:
+    pipes = [os.pipe(), os.pipe()]
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        for number, (_, end) in enumerate(pipes, 1):
+            os.dup2(end, number)
+        try:
+            _in_child(arguments, kind, folder, environ)
+        except BaseException:
+            import traceback
+
+            os.write(2, traceback.format_exc().encode("utf-8", "replace"))
+            os._exit(98)
+    for _, end in pipes:
+        os.close(end)
+    said, whole = _listened([start for start, _ in pipes])
+    if not whole:
+        os.killpg(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    return {"code": os.waitstatus_to_exitcode(status) if whole else None, "out": said[0], "err": said[1]}
+
+
+def _listened(ends: list[int]) -> tuple[list[str], bool]:
+    said = dict.fromkeys(ends, b"")
+    open_ends, until = list(ends), time.monotonic() + SECONDS
+    while open_ends and time.monotonic() < until:
+        for end in select.select(open_ends, [], [], 1)[0]:
+            chunk = os.read(end, 1 << 16)
+            said[end] += chunk
+            if not chunk:
+                open_ends.remove(end)
+    for end in ends:
+        os.close(end)
+    return [said[end].decode("utf-8", "backslashreplace") for end in ends], not open_ends
+
+
+def _left(folder: Path) -> list[str]:
+    """What lies there."""
+    return sorted(os.fsencode(path.relative_to(folder)).decode("utf-8", "replace") for path in folder.rglob("*"))
+
+
+def one(arguments: list[str], kind: str, root: Path, environ: dict[str, str]) -> dict[str, Any]:
+    folder = Path(tempfile.mkdtemp(dir=root))
+    try:
+        path = folder / NAME
+        try:
+            other = KINDS[kind](path)
+        except PermissionError as error:  # making a device takes root
+            return {"skipped": str(error)}
+        path = other if isinstance(other, Path) else path
+        before = _left(folder)
+        words = [word.replace("PATH", str(path)) for word in arguments]
+        environ = {name: value.replace("PATH", str(path)) for name, value in environ.items()}
+        begun = time.monotonic()
+        found = _ran(words, kind, folder, environ)
+        return {
+            **found,
+            "seconds": time.monotonic() - begun,
+            "left": [name for name in _left(folder) if name not in before],
+        }
+    finally:
+        for inner in folder.rglob("*"):
+            if inner.is_dir() and not inner.is_symlink():
+                inner.chmod(0o700)
+        shutil.rmtree(folder)
+
+
+def _prepare() -> None:
+    """Nothing is installed, run or asked of a network; what all have to read is read once."""
+    import tfdet
+    import tfdet.bundle.build as bundle
+    import tfdet.engines.packages as packages
+    import tfdet.engines.run as run
+    import tfdet.engines.vgpu as vgpu
+    import tfdet.fleet.watch as watch
+    import tfdet.matrix.load as load
+    import tfdet.site.build as site
+    import tfdet.verdicts.read as read
+    from tfdet.base.paths import find_project
+    from tfdet.fleet.progress import look
+    from tfdet.store.cases import current_cases
+
+    for module in pkgutil.walk_packages(tfdet.__path__, "tfdet."):
+        if "pytest" not in module.name and "__main__" not in module.name:
+            importlib.import_module(module.name)
+    load.load_matrix = read.load_matrix = cache(load.load_matrix)  # type: ignore[attr-defined]
+    status = read.load_status
+    whole = cache(status)
+    read.load_status = lambda project, extra=(), **how: (
+        status(project, extra, **how) if extra else whole(project, **how)
+    )
+    asked = packages.installed
+    mine = packages.default_python()
+    packages.installed = lambda python: {"tensorflow": "2.0.0"} if python == mine else asked(python)
+    vgpu.library = lambda *a, **k: Path("/nowhere")
+    vgpu.environ = lambda *a, **k: dict(os.environ)
+    run.engine_for = lambda *a: _Probe()
+    watch.watch = lambda folder, cluster, tell, every: look(folder, cluster.flying())
+    empty = Path(tempfile.mkdtemp(dir=sys.argv[2])) / "site"
+    (empty / "package").mkdir(parents=True)
+    (empty / "package" / "__init__.py").write_text("")
+    bundle.install = lambda *a: empty
+    site._write = lambda facts, evidence, writer: writer.text("index.html", "") or []
+    site._assets = lambda facts, writer, changes, url: writer.text("site.json", "{}")
+    project = find_project()
+    read.load_status(project)
+    current_cases(project)
+    _warm()
+    gc.freeze()
+
+
+def _warm() -> None:
+    """What is imported at the first use alone."""
+    from tfdet.cli.main import app
+
+    silent = open(os.devnull, "w")  # noqa: SIM115
+    for words in (["status", "--json"], ["envs"], ["key", "show"], ["check", "--json"], ["audit", "/nowhere/x.so"]):
+        streams = contextlib.redirect_stdout(silent), contextlib.redirect_stderr(silent)
+        with streams[0], streams[1], contextlib.suppress(Exception, SystemExit):
+            app(words)
+
+
+class _Probe:
+    """As tfdet_probe begins and ends where there is nothing to be run."""
+
+    def run(self, request: Any) -> int:
+        from tfdet_common.journal import BadRecords, Journal
+
+        try:
+            Journal(str(request.journal), hold=True)
+        except BadRecords as error:
+            sys.stderr.write(f"tfdet: {error}\n")
+            return 2
+        except OSError as error:
+            sys.stderr.write(f"tfdet: the records cannot be kept: {error}\n")
+            return 2
+        return 0
+
+
+def _answers() -> Iterator[dict[str, Any]]:
+    for _, arguments, kind, environ in json.load(sys.stdin):
+        yield one(arguments, kind, Path(sys.argv[2]), environ)
+
+
+if __name__ == "__main__":
+    os.environ["TFDET_ROOT"] = sys.argv[1]
+    _prepare()
+    print(json.dumps(list(_answers())))
