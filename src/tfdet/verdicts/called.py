@@ -70,11 +70,14 @@ class Index:
                 yield replace(reach, may=reach.may or whose, method=True)
 
     def _reaches(self, call: Call, name: str) -> Iterator[Reach]:
+        if call.fate in ("written", "unread"):
+            return
         for key, form in self.of(name):
             asked = [self._holds(call, argument) for argument in form.when]
             if False not in asked:
                 open_to = [one.argument for one, said in zip(form.when, asked, strict=True) if said is None]
                 may = form.may or (f"its argument {', '.join(open_to)}" if open_to else "")
+                may = may or ("is it read before it is written?" if call.fate == "unknown" else "")
                 yield Reach(replace(call, name=name), key, may)
 
     def _holds(self, call: Call, argument: Argument) -> bool | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+
+from tfdet.verdicts.fates import MAKERS, Fate, Fates
 
 UNKNOWN = "?"
 BUILTIN = "builtins"
@@ -30,7 +32,7 @@ class Call:
     """name: with the modules that the program imports; of a method "?.name".
 
     roots: where the object of a method comes from.  more: it may have arguments that nobody sees.
-    sets: it is no call but a setting.
+    sets: it is no call but a setting.  fate: of memory that it allocates and does not write.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Call:
     more: bool = False
     sets: bool = False
     roots: frozenset[str] = frozenset()
+    fate: Fate | None = None
 
     @property
     def is_method(self) -> bool:
@@ -169,12 +172,16 @@ def _targets(node: ast.AST) -> list[ast.expr]:
 
 
 def calls(unit: Unit, names: Names) -> Iterator[Call]:
+    fates = Fates(unit.tree, names.full)
     for node in unit.nodes:
         if isinstance(node, ast.Call):
+            found = None
             if full := names.full(node.func):
-                yield _call(full, node, unit, names)
+                found = _call(full, node, unit, names)
             elif isinstance(node.func, ast.Attribute):
-                yield _call(_method(node.func), node, unit, names, names.roots(node.func.value))
+                found = _call(_method(node.func), node, unit, names, names.roots(node.func.value))
+            if found:
+                yield replace(found, fate=fates.of(node)) if found.name.rpartition(".")[2] in MAKERS else found
 
 
 def _method(node: ast.Attribute) -> str:

@@ -1,0 +1,103 @@
+"""`tfdet check`: memory that nobody has written is an error where it is read so, and no idiom of PyTorch is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from called import program
+
+from tfdet.verdicts.called import Index
+from tfdet.verdicts.check import Build, findings
+from tfdet.verdicts.status import Status
+
+HEAD = "import torch\nfrom torch import nn\nimport torch.nn.init as init\nfrom torch.nn.parameter import Parameter\n"
+EMPTY = {"torch-empty", "torch-empty-like", "torch-empty-strided"}
+MODULE = """
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = {made}
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        {reset}
+
+    def forward(self, x):
+        return x @ self.weight
+"""
+
+
+@pytest.fixture(scope="module")
+def index(status: Status) -> Index:
+    naming = status.matrix.frameworks["torch"].naming
+    assert naming
+    return Index(naming, {key: one for key, one in status.matrix.of("torch").sources.items() if key in EMPTY})
+
+
+def reached(index: Index, folder: Path, lines: str) -> set[str]:
+    """ "sure" where an allocation is reached, "may" where it may be."""
+    return {"may" if one.may else "sure" for one in index.reached(program(folder, HEAD + lines))}
+
+
+@pytest.mark.parametrize("maker", ["torch.empty(3)", "torch.empty_like(y)", "torch.empty_strided((3,), (1,))"])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "x = {}.normal_()", "x = {}\nx.fill_(1.0)\ny = x + 1", "nn.init.xavier_uniform_({})",
+        "x = nn.Parameter({})\ninit.zeros_(x)", "x = {}\ntorch.add(y, y, out=x)\nprint(x)",
+        "torch.mul(y, y, out={})", "x = {}\nx[:] = y\nx.sum()", "x = {}\nx[...] = y\nx.sum()",
+        "x = {}.to('cpu').requires_grad_()\nprint(x.shape)\nx.data.uniform_(-1, 1)\nx.sum()",
+        "x = torch.zeros_like({})", "n = {}.numel()", "with torch.no_grad():\n  x = {}\n  x.copy_(y)\nx.sum()",
+        "def f():\n  x = {}\n  init.normal_(x)\n  return x * 2",
+    ],
+)  # fmt: skip
+def test_what_is_written_first_is_not_reached(index: Index, tmp_path: Path, lines: str, maker: str) -> None:
+    assert reached(index, tmp_path, "y = torch.ones(3)\n" + lines.format(maker)) == set()
+
+
+@pytest.mark.parametrize(
+    "reset",
+    ["init.kaiming_uniform_(self.weight, a=5 ** 0.5)", "self.weight.data.normal_(0, 0.02)",
+     "with torch.no_grad():\n            self.weight.copy_(torch.eye(3))",
+     "for p in self.parameters():\n            init.uniform_(p, -1, 1)",
+     "for p in self.parameters():\n            p.data.uniform_(-1, 1)"],
+)  # fmt: skip
+@pytest.mark.parametrize("made", ["Parameter(torch.empty(3, 3))", "nn.Parameter(torch.empty((3, 3), device='cpu'))"])
+def test_a_module_that_resets_its_parameters_is_not_reached(
+    index: Index, tmp_path: Path, made: str, reset: str
+) -> None:
+    assert reached(index, tmp_path, MODULE.format(made=made, reset=reset)) == set()
+
+
+def test_a_buffer_that_is_registered_is_followed(index: Index, tmp_path: Path) -> None:
+    text = "class L(nn.Module):\n  def __init__(self):\n    self.register_buffer('b', torch.empty(3))\n"
+    assert reached(index, tmp_path, text) == {"may"}
+    assert reached(index, tmp_path, text + "    self.b.zero_()\n") == set()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    ["y = torch.empty(3) + 1", "x = torch.empty(3)\nprint(x.sum())", "x = torch.empty(3)\nx += 1",
+     "torch.sum(torch.empty(3))", "x = torch.empty(3)\ny = x * 2\nx.fill_(0)", "x = torch.empty(3)\nx.add_(1)",
+     "x = nn.Parameter(torch.empty(3))\ny = -x"],
+)  # fmt: skip
+def test_what_is_read_first_is_an_error(index: Index, tmp_path: Path, lines: str) -> None:
+    assert "sure" in reached(index, tmp_path, lines)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    ["f(torch.empty(3))", "def g():\n  return torch.empty(3)", "x = torch.empty(3)\nx[0] = 1\nx.sum()",
+     "x = [torch.empty(3) for _ in range(2)]", "x = torch.empty(3)\ndef g():\n  return x + 1",
+     "a = b\na.weight = torch.empty(3)", "x, y = torch.empty(3), 1"],
+)  # fmt: skip
+def test_what_may_be_either_is_at_most_a_warning(index: Index, tmp_path: Path, lines: str) -> None:
+    assert reached(index, tmp_path, lines) == {"may"}
+
+
+@pytest.mark.parametrize(("lines", "level"), [("y = torch.empty(3) + 1", "error"), ("f(torch.empty(3))", "warning")])
+def test_the_levels(status: Status, tmp_path: Path, lines: str, level: str) -> None:
+    build = Build("torch", "2.13.0", "torch2.13", True)
+    found = findings(status, build, "cpu", program(tmp_path, HEAD + lines), set())
+    assert {one.source: one.level for one in found}["torch-empty"] == level
