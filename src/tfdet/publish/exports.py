@@ -36,7 +36,8 @@ def _plain(value: Any) -> Any:
 def cell_row(cell: StatusCell) -> dict[str, Any]:
     """As `status --json`; of the audit what it found, of signers who agrees, or what each says."""
     said = {
-        "signers_agreeing": " and ".join(side.signer for side in cell.cell.signers),
+        "signers_agreeing": " and ".join(cell.cell.agreeing_signers),
+        "agreements": "; ".join(f"{' and '.join(one.signers)}: {one.text}" for one in cell.cell.agreements),
         "disagreement": cell.signed_text if cell.cell.apart else "",
     }
     return {**cell.as_json(), **said, "audit": cell.finding.what if cell.finding else None}

@@ -6,16 +6,16 @@ A cell is (environment, device, source, solution).  Its verdict gathers its sour
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import combinations
 from statistics import median
 from typing import NamedTuple, get_args
 
 from tfdet.matrix.models import NONE
 from tfdet.store.glance import Seen
 from tfdet.store.records import Observation
+from tfdet.verdicts.agreement import Agreement, Told, agreements
 from tfdet.verdicts.ways import EAGER, FIRST, ways_of
 
 ENOUGH = 20  # equal runs: fewer leave a chance of more than 14 % that the next one differs
@@ -68,7 +68,7 @@ class Cell:
     None where a run did.
     proven, cases: how many cases' own control differed, of how many that ran (a case counts once a machine).
     machines: how many the verdict rests on; agreeing: how many of these say the same by themselves.
-    sides: by signer; without any, nobody signed what the verdict rests on.
+    sides: by signer; without any, nobody signed what the verdict rests on.  agreements: of those who say the same.
     ways: of an op that is run in several dtypes, or compiled, what each of those that ran showed, by its name (see
     verdicts.ways).  Of no other does the verdict speak.
     """
@@ -82,6 +82,7 @@ class Cell:
     machines: int = 0
     agreeing: int = 0
     sides: tuple[Side, ...] = ()
+    agreements: tuple[Agreement, ...] = ()
     ways: Mapping[str, Cell] = field(default_factory=dict)
 
     @property
@@ -94,6 +95,11 @@ class Cell:
         return [side for side in self.sides if side.verdict is self.verdict]
 
     @property
+    def agreeing_signers(self) -> list[str]:
+        """Those who agree with another on the same case."""
+        return sorted({name for one in self.agreements for name in one.signers})
+
+    @property
     def apart(self) -> bool:
         """Do signers say different things?  That one could not run it is no answer of theirs."""
         mute = (Verdict.STALE, Verdict.UNSUPPORTED, Verdict.FAILED)
@@ -101,9 +107,8 @@ class Cell:
 
     @property
     def verified(self) -> bool:
-        """Two signers say the same, each by machines of their own, and none says otherwise."""
-        pairs = combinations((side.machines for side in self.signers), 2)
-        return not self.apart and any(one.isdisjoint(other) for one, other in pairs)
+        """Two signers agree on the same case, each by machines of their own, and none says otherwise."""
+        return bool(self.agreements) and not self.apart
 
     @property
     def bound95(self) -> float | None:
@@ -124,13 +129,14 @@ _Place = tuple[str, str, str]  # case, machine, signer: what one did proves noth
 class _Case:
     """All current records of one case under one solution on one machine.  (There may be a million.)"""
 
-    __slots__ = ("differed", "observed", "runs", "seconds")
+    __slots__ = ("differed", "digests", "observed", "runs", "seconds")
 
     def __init__(self) -> None:
         self.observed = 0  # a bit for each observation that occurred
         self.runs = 0
         self.differed = 0
         self.seconds: float | list[float] | None = None
+        self.digests: tuple[str, ...] = ()  # of what somebody signed
 
     def add(self, seen: Seen) -> None:
         self.observed |= _BIT[seen.observation]
@@ -162,6 +168,8 @@ class Evidence:
         if case is None:
             case = cases[place] = _Case()
         case.add(seen)
+        if signer:
+            case.digests += tuple(seen.digests)
 
     def extend(self, many: Iterable[Seen]) -> Evidence:
         for seen in many:
@@ -190,10 +198,33 @@ class Evidence:
             if name
         )
         ways = dict(_ways(key.solution, cases, controls))
-        return replace(whole, agreeing=min(agreeing, whole.machines), sides=sides, ways=ways)
+        same = {side.signer: side.machines for side in sides if side.verdict is whole.verdict}
+        agreed = tuple(agreements(_told(whole.verdict, cases, controls, same), same))
+        return replace(whole, agreeing=min(agreeing, whole.machines), sides=sides, ways=ways, agreements=agreed)
 
 
 _Cases = Mapping[_Place, _Case]
+
+
+_RESTS_ON = {
+    Verdict.NONDETERMINISTIC: _DIFFERS,
+    Verdict.RAISES: _BIT["raises"],
+    **dict.fromkeys((Verdict.DETERMINISTIC, Verdict.TOO_FEW, Verdict.NOT_SHOWN), _BIT["equal"]),
+}
+
+
+def _told(verdict: Verdict, cases: _Cases, controls: _Cases, signers: Collection[str]) -> Iterator[Told]:
+    """What each of the signers showed of the cases that a verdict rests on."""
+    for place, case in cases.items():
+        name, _, signer = place
+        if verdict in (Verdict.DETERMINISTIC, Verdict.TOO_FEW) and not _differed(controls.get(place)):
+            continue  # it shows nothing of the solution
+        if signer in signers and case.observed & _RESTS_ON.get(verdict, 0):
+            yield Told(signer, name, frozenset(case.digests))
+
+
+def _differed(control: _Case | None) -> bool:
+    return control is not None and bool(control.observed & _DIFFERS)
 
 
 def _parts(whole: Cell, solution: str, cases: _Cases, controls: _Cases, by: int) -> dict[str, Cell]:

@@ -75,7 +75,9 @@ class StatusCell:
                 f"{s.signer} says {s.verdict} ({s.differed} of {s.runs} runs differed)" for s in cell.sides
             )
         if cell.verified:
-            return f"verified: {' and '.join(side.signer for side in cell.signers)} say the same"
+            agreed = min(cell.agreements, key=lambda one: (one.on, -len(one.cases)))
+            more = "" if len(cell.agreements) == 1 else f"; {len(cell.agreements)} pairs of signers agree"
+            return f"verified: {' and '.join(agreed.signers)} say the same, by {agreed.text}{more}"
         return f"signed by {' and '.join(side.signer for side in cell.sides)}" if cell.signed else "unsigned"
 
     @property
@@ -108,7 +110,8 @@ class StatusCell:
             "machines": self.cell.machines,
             "machines_agreeing": self.cell.agreeing,
             "signed": self.cell.signed,
-            "signers_agreeing": [side.signer for side in self.cell.signers],
+            "signers_agreeing": self.cell.agreeing_signers,
+            "agreements": [one.as_json() for one in self.cell.agreements],
             "verified": self.cell.verified,
             "ways": {
                 way: {"verdict": str(part.verdict), "runs": part.runs, "differed": part.differed}

@@ -1,0 +1,61 @@
+"""Signers agree on what they saw of the same case, not on a verdict alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tfdet.store.glance import Seen
+from tfdet.store.records import Observation
+from tfdet.verdicts.agreement import Agreement
+from tfdet.verdicts.infer import Cell, CellKey, Evidence, Verdict
+
+X, Y, Z = (digit * 64 for digit in "abc")
+Row = tuple[str, str, Observation, str]  # signer, case, what was seen, of which digests ("xy")
+
+
+def cell(rows: list[Row], solution: str = "none", machine: str = "") -> Cell:
+    """machine: the one of all signers."""
+    evidence, digests = Evidence({"source": {"now"}}), {"x": X, "y": Y, "z": Z}
+    for signer, case, seen, named in rows:
+        name, _, how = case.partition(" ")
+        evidence.add(
+            Seen("tf2.0", "cpu", "source", name, machine or f"{signer}'s", how or solution, "now", seen, 30,
+                 30 if seen == "differs" else 0, 0.1, [digests[letter] for letter in named]),
+            signer,
+        )  # fmt: skip
+    return evidence.cell(CellKey("tf2.0", "cpu", "source", solution))
+
+
+@pytest.mark.parametrize(
+    ("rows", "verdict", "agreed"),
+    [
+        ([("lab", "a", "differs", "xy"), ("yard", "a", "differs", "xz")], Verdict.NONDETERMINISTIC, ("digest", "a")),
+        ([("lab", "a", "differs", "x"), ("yard", "a", "differs", "z")], Verdict.NONDETERMINISTIC, ("observation", "a")),
+        ([("lab", "a", "differs", "x"), ("yard", "b", "differs", "x")], Verdict.NONDETERMINISTIC, None),
+        (
+            [("lab", "a", "differs", "xy"), ("lab", "c", "equal", "x"), ("yard", "b", "differs", "xy"),
+             ("yard", "c", "equal", "x")],
+            Verdict.NONDETERMINISTIC, None,
+        ),
+        ([("lab", "a", "equal", "x"), ("yard", "a", "equal", "y")], Verdict.NOT_SHOWN, ("observation", "a")),
+        ([("lab", "a", "equal", "x"), ("yard", "b", "equal", "x")], Verdict.NOT_SHOWN, None),
+        ([("lab", "a", "raises", ""), ("yard", "a", "raises", "")], Verdict.RAISES, ("observation", "a")),
+    ],
+)  # fmt: skip
+def test_two_signers_agree_on_the_same_case(rows: list[Row], verdict: Verdict, agreed: tuple[str, str] | None) -> None:
+    found = cell(rows)
+    expected = (Agreement(("lab", "yard"), agreed[0], (agreed[1],)),) if agreed else ()  # type: ignore[arg-type]
+    assert (found.verdict, found.agreements, found.verified) == (verdict, expected, bool(agreed))
+    assert found.agreeing_signers == (["lab", "yard"] if agreed else [])
+    assert not cell(rows, machine="one").verified, "a machine does not agree with itself"
+
+
+@pytest.mark.parametrize("common", [True, False])
+def test_a_solution_is_agreed_on_where_its_control_differed_for_both(common: bool) -> None:
+    rows: list[Row] = [("lab", "a TDO", "equal", "x"), ("lab", "a none", "differs", "xy")]
+    other = "a" if common else "b"
+    rows += [("yard", f"{other} TDO", "equal", "x"), ("yard", f"{other} none", "differs", "xy")]
+    rows += [(signer, "c TDO", "equal", "x") for signer in ("lab", "yard")]
+    found = cell(rows, "TDO")
+    assert (found.verdict, found.verified) == (Verdict.DETERMINISTIC, common)
+    assert [one.cases for one in found.agreements] == ([("a",)] if common else [])
