@@ -15,7 +15,7 @@ import pytest
 from synthetic import write_trace
 from typer.testing import CliRunner
 
-from tfdet.base.errors import DataError, UsageError
+from tfdet.base.errors import DataError, NoDevice, UsageError
 from tfdet.base.paths import Project
 from tfdet.cli.main import app
 from tfdet.engines import locate
@@ -175,11 +175,34 @@ def test_advice_that_is_tried_has_an_exit_code_of_its_own(
     assert "with it the program repeats itself" in ran.stdout
 
 
-def test_tfdets_own_python_is_refused(checkout: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_did_not_use_the_virtual_gpu_has_the_code_of_a_missing_device(
+    checkout: Project, tmp_path: Path
+) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!{sys.executable}\nimport sys\nsys.exit(4)\n")
+    python.chmod(0o755)
+    (tmp_path / "train.py").write_text("")
+    with pytest.raises(NoDevice):
+        locate.locate(
+            checkout, load_matrix(checkout.matrix), locate.Wanted((str(tmp_path / "train.py"),), None, str(python))
+        )
+
+
+@pytest.mark.parametrize(("text", "name", "example"), [
+    ("import torch", "PyTorch", "torch2."), ("import os, torch.nn as nn", "PyTorch", "torch2."),
+    ("from tensorflow import keras", "TensorFlow", "tf2.21"), ("import sys", "your framework", "ENV"),
+])  # fmt: skip
+def test_tfdets_own_python_is_refused(
+    checkout: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, name: str, example: str
+) -> None:
+    """What is advised hangs on what the program imports."""
+    (tmp_path / "train.py").write_text(f"{text}\n")
     (tmp_path / "python").symlink_to(sys.executable)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UsageError, match="tfdet's own Python"):
-        locate.locate(checkout, load_matrix(checkout.matrix), locate.Wanted(("train.py",)))
+    with pytest.raises(UsageError, match="tfdet's own Python") as error:
+        locate.locate(checkout, load_matrix(checkout.matrix), locate.Wanted((str(tmp_path / "train.py"),)))
+    assert name in error.value.cause
+    assert f"tfdet locate {example}" in error.value.advice
 
 
 @pytest.mark.skipif(not shutil.which("chromium"), reason="no Chromium here to look at the page")

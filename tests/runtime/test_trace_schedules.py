@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from test_trace_locate import Scripted
 from traces import Hand
 
+from tfdeterminism.trace.analyse.launch import Failed, Unused
+from tfdeterminism.trace.analyse.progress import Progress
 from tfdeterminism.trace.analyse.schedules import Schedules
+from tfdeterminism.trace.analyse.search import Search
 
 
 def test_runs_are_told_apart_by_what_varies(tmp_path: Path) -> None:
@@ -59,3 +65,29 @@ def test_a_difference_that_never_reaches_the_weights_is_found(tmp_path: Path) ->
     assert found.findings[-1] == "final weights: bit-identical to those of an untraced run"
     without = searched("without")
     assert (without.found.code, "ops" in dict(without.asked)) == (0, False)
+
+
+@pytest.mark.parametrize(("launches", "seen"), [(None, False), ("", False), ('{"kernel": "k"}\n', True)])
+def test_a_program_that_runs_nothing_on_the_virtual_gpu_says_nothing_of_it(
+    tmp_path: Path, launches: str | None, seen: bool
+) -> None:
+    """Its first run tells; the others need not."""
+    asked: list[dict[str, str]] = []
+
+    def record(number: int, options: Any, environment: dict[str, str]) -> None:
+        asked.append(environment)
+        if "VGPU_REPORT" in environment and launches is not None:
+            Path(environment["VGPU_REPORT"]).write_text(launches)
+        if number > 1:
+            raise Failed("the second run", "")
+        folder = Path(options[options.index("--out") + 1])
+        folder.mkdir()
+        Hand(folder / "trace-0.tfdt", level="none").end()
+
+    launcher: Any = SimpleNamespace(stood_in=(), record=record)
+    search = Search(["train.py"], str(tmp_path), schedules=Schedules("VGPU_SCHEDULE", ["serial", "reverse"]),
+                    launcher=launcher, progress=Progress(8, out=io.StringIO()))  # fmt: skip
+    with pytest.raises(Failed) as error:
+        search.search()
+    assert isinstance(error.value, Unused) is not seen
+    assert ["VGPU_REPORT" in one for one in asked] == [True, False][: 1 + seen]

@@ -21,7 +21,7 @@ def locate(
         ),
     ],
     python: Annotated[
-        str | None, typer.Option(help="the Python that has TensorFlow; default: an ENV, or `python`")
+        str | None, typer.Option(help="the Python that has your framework; default: an ENV, or `python`")
     ] = None,
     device: Annotated[Device, typer.Option(help="vgpu: a GPU that need not be there")] = "cpu",
     runs: Annotated[int, typer.Option(min=2, max=1000, help="runs at most at each level")] = 5,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -280,6 +281,8 @@ def locate(project: Project, matrix: Matrix, ask: Wanted) -> Found:
         raise Interrupted from None
     if child.returncode == Exit.INTERRUPTED:
         raise Interrupted
+    if child.returncode == Exit.NO_DEVICE:
+        raise NoDevice("the program did not use the virtual GPU", "The lines above say what to look at.")
     if child.returncode not in (0, 1, 2, FIXED) or not said.strip():  # a Python that fails ends with 1, too
         raise RunFailed("the search did not come to an end", "The lines above say why.")
     return read(said)
@@ -319,12 +322,27 @@ def _interpreter(project: Project, matrix: Matrix, ask: Wanted) -> str:
         return str(VenvEngine(project).interpreter(ask.environment, environment, kind.claimed_as, bare=kind.virtual))
     if kind.needs_driver:
         raise NoDevice("--device speaks of an environment", "Your own Python uses the devices that it sees.")
+    name, example = _framework(matrix, ask.program[0])
     found = shutil.which(ask.python or "python")
     if found is None:
-        raise UsageError(f"no {ask.python or 'python'} on PATH", "Name the Python that has TensorFlow: --python PATH")
+        raise UsageError(f"no {ask.python or 'python'} on PATH", f"Name the Python that has {name}: --python PATH")
     if ask.python is None and os.path.realpath(found) == os.path.realpath(sys.executable):
         raise UsageError(
-            "this is tfdet's own Python, which has no TensorFlow",
-            "Name an environment (tfdet locate tf2.21 -- train.py), or your Python: --python PATH",
+            f"this is tfdet's own Python, and not the one that has {name}",
+            f"Name an environment (tfdet locate {example} -- {ask.program[0]}), or your Python: --python PATH",
         )
     return found
+
+
+def _framework(matrix: Matrix, program: str) -> tuple[str, str]:
+    """(what the program's text imports, the newest environment of that); of a program that does not tell, no name."""
+    newest = {one.framework: key for key, one in matrix.environments.items()}
+    try:
+        text = Path(program).read_text("utf-8", "replace")
+    except (OSError, ValueError):
+        text = ""
+    for key, one in matrix.frameworks.items():
+        tops = "|".join(re.escape(top) for top in (one.naming.imports if one.naming else {one.package: ""}))
+        if key in newest and re.search(rf"^\s*(?:import|from)\s[\w., ]*?\b(?:{tops})\b", text, re.MULTILINE):
+            return one.name, newest[key]
+    return "your framework", "ENV"

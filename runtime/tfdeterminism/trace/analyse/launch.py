@@ -27,6 +27,10 @@ class NothingRecorded(Failed):
     """The program ran, and at this level there was nothing to record."""
 
 
+class Unused(Failed):
+    """The program ran, and not on the device that was asked for."""
+
+
 class Launcher(object):
     """program: argv of the user's program; folder: where its output goes. stood_in: calls of closed libraries that the
     virtual GPU has said that it computes on the CPU."""

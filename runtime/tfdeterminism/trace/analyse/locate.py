@@ -5,8 +5,8 @@ runs differ, of layers, of every op at the step that differs; then the culprit a
 that it had. Ends with one verdict and the lines of code to change.
 
 Exit codes: 0 no difference found, 1 culprit named, 2 the runs do not do the same things, 3 bad input
-(also: the program fails), 5 culprit named, and what --fix applied makes the program repeat itself, 130
-stopped by Ctrl-C.
+(also: the program fails), 4 the virtual GPU was asked for, and the program ran nothing there, 5 culprit
+named, and what --fix applied makes the program repeat itself, 130 stopped by Ctrl-C.
 """
 
 import os
@@ -18,11 +18,11 @@ import tempfile
 from .. import untrusted, usage
 from . import text
 from .format import BadTrace
-from .launch import Failed
+from .launch import Failed, Unused
 from .schedules import Schedules
 from .search import Search
 
-INTERRUPTED = 130
+UNUSED, INTERRUPTED = 4, 130
 
 
 def main(arguments=None, out=None):
@@ -45,6 +45,9 @@ def main(arguments=None, out=None):
                            fix=options.fix).search()
         finally:
             signal.signal(signal.SIGTERM, previous)
+    except Unused as error:
+        usage.complain(error.cause, error.advice)
+        return UNUSED
     except (Failed, BadTrace) as error:
         return usage.complain(error.cause, error.advice)
     except (IOError, OSError) as error:

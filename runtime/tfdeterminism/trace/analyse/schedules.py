@@ -1,9 +1,12 @@
 """Runs that are told apart by one variable of their environment: the virtual GPU's schedules, above all."""
 
+import contextlib
 import io
 import json
 import os
 import re
+
+from .launch import Unused
 
 VGPU = "VGPU_SCHEDULE"
 _REPORT = "VGPU_REPORT"
@@ -15,6 +18,7 @@ class Schedules(object):
 
     def __init__(self, name=None, values=()):
         self.name, self.values = name, tuple(values)
+        self._launches = None  # where the first run tells what it launches on the virtual GPU
 
     def __bool__(self):
         return self.name is not None
@@ -24,7 +28,23 @@ class Schedules(object):
         found = dict(more or {})
         if self:
             found[self.name] = self.values[turn % len(self.values)]
+        if self._launches:
+            found[_REPORT] = self._launches
         return found or None
+
+    @contextlib.contextmanager
+    def watched(self, folder):
+        """The run meanwhile has to launch something, if it is the virtual GPU on which runs are to differ. folder: of
+        the run, None for one that need not. Raises Unused."""
+        if folder is not None and self.name == VGPU:
+            self._launches = folder + "-launches.jsonl"
+        try:
+            yield
+            if self._launches and not (os.path.exists(self._launches) and os.path.getsize(self._launches)):
+                raise Unused("the program ran no kernel on the virtual GPU: nothing can be said of one",
+                             "see that it places its model there, and that its framework's build is one for CUDA")
+        finally:
+            self._launches = None
 
     def replayed(self, replay, folder):
         """({"times", "distinct"}, lines about the kernels) of an op that is run once in each schedule."""

@@ -212,7 +212,8 @@ class Search(object):
         what = "without probes" if level == "none" else "digests of {}".format(level)
         what += ", with the advice" if fixed and (more or environment) else ""
         self._progress.begin("run {}, {}".format(self._count, what))
-        self._launcher.record(self._count, options, self._schedules.environment(self._turn, environment))
+        with self._schedules.watched(folder if self._count == 1 else None):
+            self._launcher.record(self._count, options, self._schedules.environment(self._turn, environment))
         self._progress.end()
         if not fixed:
             self._remember(level, folder, environment)
