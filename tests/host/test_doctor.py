@@ -163,3 +163,22 @@ def test_examine_says_everything_of_an_environment(checkout: Project) -> None:
     checks = doctor.examine(checkout, load_matrix(checkout.matrix), "tf2.0")
     assert {"Docker", "GPU", "driver", "GPU code", "uv", "CPython 3.7"} <= {check.name for check in checks}
     assert all(check.advice for check in checks if check.state == "missing")
+
+
+@pytest.mark.parametrize("nvidia", [None, Nvidia("580.1", ())])
+def test_what_is_not_known_is_not_told(tf20: Environment, nvidia: Nvidia | None) -> None:
+    unknown = tf20.model_copy(update={"cuda_arch": "unknown", "min_driver": "unknown"})
+    assert doctor.check_architecture(unknown, nvidia).advice == ""
+    assert doctor.check_architecture(tf20.model_copy(update={"cuda_arch": "sm_70"}), nvidia).advice.endswith(": sm_70.")
+    assert doctor.check_driver(unknown, None).advice == ""
+
+
+def test_an_audit_tells_what_code_there_is(checkout: Project) -> None:
+    """Where no document does: PyTorch's wheels, and most of TensorFlow's."""
+    matrix = load_matrix(checkout.matrix)
+    for key in ("torch2.8", "tf2.4"):
+        known = doctor.with_audited(checkout, key, matrix.environment(key).model_copy(update={"cuda_arch": "unknown"}))
+        sass, _ = doctor.architectures(known.cuda_arch)
+        assert (7, 0) in sass and doctor.check_architecture(known, Nvidia("580.1", (V100,))).state == "ok"
+    documented = matrix.environment("tf2.4").model_copy(update={"cuda_arch": "sm_35"})
+    assert doctor.with_audited(checkout, "tf2.4", documented) is documented

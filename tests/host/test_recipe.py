@@ -11,7 +11,7 @@ import pytest
 
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
-from tfdet.publish.recipe import recipe_text
+from tfdet.publish.recipe import recipe_text, remaining_rows
 from tfdet.verdicts.infer import Cell, CellKey, Verdict
 from tfdet.verdicts.known import recipe_of, remaining
 from tfdet.verdicts.status import Status
@@ -72,3 +72,11 @@ def test_the_lines_run(checkout: Project, status: Status, tf_python: Callable[[s
         done = subprocess.run([tf_python(key), "-c", lines], env=environ, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         assert found in done.stdout
+
+
+def test_what_documents_say_is_not_said_of_a_card(status: Status) -> None:
+    """They speak of GPUs: that an H100 measured other cells makes it no witness of theirs."""
+    told = [row for key in ("torch2.8", "torch2.13") for row in remaining_rows(status, key) if not row["measured"]]
+    kinds = {kind.claimed_as.upper() for kind in status.matrix.devices.kinds.values()}
+    assert len(told) > 10
+    assert {row["says"] for row in told} <= {f"raises an error on a {k} (documented, not measured)" for k in kinds}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from tfdet.audit import index, wheels
 from tfdet.audit.loose import worth_reading
 from tfdet.audit.wheels import Wheel
 from tfdet.base.errors import TfdetError, UsageError, unknown
+from tfdet.base.nearest import nearest
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import resolve as resolve_links
 from tfdet.base.visible import visible
@@ -69,7 +69,7 @@ def _check(matrix: Matrix, argument: str) -> None:
     if "/" in argument or ".so" in argument or argument.endswith(".whl"):
         folder = Path(argument).parent
         names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-        near = difflib.get_close_matches(Path(argument).name, names, n=3, cutoff=0.5)
+        near = nearest(Path(argument).name, names)
         advice = f"Did you mean {' or '.join(str(folder / name) for name in near)}?" if near else "Give its path."
         raise UsageError(f"no such file: {argument}", advice)
     raise unknown("environment, wheel, folder, library or package==version", argument, matrix.environments)

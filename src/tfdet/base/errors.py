@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 from collections.abc import Iterable
 from enum import IntEnum
+
+from tfdet.base.nearest import nearest
 
 
 class Exit(IntEnum):
@@ -58,7 +59,7 @@ class Interrupted(TfdetError):
 def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """`kind` has no member `name`: a UsageError with the nearest names."""
     names = list(known)
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    near = nearest(name, names)
     advice = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(sorted(names)[:12])} ..."
     return UsageError(f"no {kind} is called {name!r}", advice)
 

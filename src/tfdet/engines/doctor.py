@@ -14,6 +14,7 @@ from typing import Any, Literal
 from docker.errors import DockerException
 
 from tfdet.base.errors import TfdetError
+from tfdet.base.folders import is_there
 from tfdet.base.paths import Project, cache_dir
 from tfdet.engines import images
 from tfdet.engines.gpus import Nvidia, nvml
@@ -21,6 +22,7 @@ from tfdet.engines.interpreters import find_python
 from tfdet.matrix.devices import GPU
 from tfdet.matrix.load import Matrix, natural
 from tfdet.matrix.models import UNKNOWN, Environment
+from tfdet.store import audits
 from tfdet_common.versions import numbers
 
 State = Literal["ok", "missing", "warn"]
@@ -49,7 +51,7 @@ def examine(project: Project, matrix: Matrix, key: str | None, device: str = GPU
     if key is None:
         gpu, docker = [check_gpus(nvidia)], [check_docker(info), check_container_toolkit(info)]
         return [*docker, *gpu, *check_disks(info), check_uv(), *map(check_python, sorted(minors, key=natural))]
-    environment, kind = matrix.environment(key), matrix.devices.called(device)
+    environment, kind = with_audited(project, key, matrix.environment(key)), matrix.devices.called(device)
     docker = [check_docker(info)] + [check_container_toolkit(info)] * kind.needs_driver
     venv = [check_uv(), check_python(environment.pip.python)] if environment.pip else []
     docker, venv = one_is_enough(docker, venv)
@@ -120,7 +122,7 @@ def check_driver(environment: Environment, nvidia: Nvidia | None) -> Check:
     name = "driver"
     least = re.search(r"\d+(\.\d+)*", environment.min_driver)
     if nvidia is None:
-        return Check(name, "missing", "none", f"The environment needs {environment.min_driver} or newer.")
+        return Check(name, "missing", "none", _if_known("The environment needs {} or newer.", environment.min_driver))
     if environment.min_driver == UNKNOWN or not least:
         return Check(name, "warn", f"{nvidia.driver}; what the environment needs is unknown")
     if numbers(nvidia.driver) < numbers(least.group()):
@@ -134,7 +136,7 @@ def check_architecture(environment: Environment, nvidia: Nvidia | None) -> Check
     """The GPUs against the code in the binary: SASS runs within its major version, PTX on anything newer."""
     name = "GPU code"
     if nvidia is None or not nvidia.gpus:
-        return Check(name, "missing", "no GPU", f"The environment has code for: {environment.cuda_arch}.")
+        return Check(name, "missing", "no GPU", _if_known("The environment has code for: {}.", environment.cuda_arch))
     sass, ptx = architectures(environment.cuda_arch)
     if not sass and not ptx:
         return Check(name, "warn", "which GPUs the binary has code for is unknown")
@@ -152,6 +154,20 @@ def check_architecture(environment: Environment, nvidia: Nvidia | None) -> Check
     return Check(
         name, "missing", f"no code that runs on {named} ({environment.cuda_arch})", "Take a newer environment."
     )
+
+
+def _if_known(text: str, value: str) -> str:
+    return "" if value == UNKNOWN else text.format(value)
+
+
+def with_audited(project: Project, key: str, environment: Environment) -> Environment:
+    """What code it has by its audit, where no document says it."""
+    path = audits.path_of(project, key)
+    if environment.cuda_arch != UNKNOWN or not is_there(path):
+        return environment
+    found = audits.load(path).architectures
+    named = [*found["sass"], *(f"{arch} (PTX)" for arch in found["ptx"])]
+    return environment.model_copy(update={"cuda_arch": ", ".join(named)}) if named else environment
 
 
 def architectures(text: str) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:

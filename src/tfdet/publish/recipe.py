@@ -82,16 +82,18 @@ def _left(status: Status, key: str) -> Iterator[tuple[str, str, bool]]:
     """(source, what it does under the recipe's first solution, was that measured?)"""
     environment = status.matrix.environment(key)
     solution = status.matrix.frameworks[environment.framework].recipe[0]
+    claimed_as = status.matrix.devices.claimed_as
     words = {Verdict.NONDETERMINISTIC: "differs", Verdict.RAISES: "raises an error"}
     for source in status.matrix.of(environment.framework).sources:
         cells = [status.cell(CellKey(key, device, source, solution)) for device in (*status.measuring, GPU)]
         seen = next((cell for cell in cells if cell.cell.verdict in words), None)
-        refused = [cell.key.device for cell in cells if cell.says == "raises"]
+        # Documents speak of a kind of device, whatever card has measured other cells.
+        refused = [kind for cell in cells if cell.says == "raises" and (kind := claimed_as(cell.key.device))]
         if seen:
             does = words[seen.cell.verdict] + ways.only_compiled(seen.cell)
             yield source, f"{does} (measured on {seen.key.device})", True
         elif refused:
-            yield source, f"raises an error on a {refused[0].upper()} (documented)", False
+            yield source, f"raises an error on a {refused[0].upper()} (documented, not measured)", False
 
 
 def left_text(status: Status, framework: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -15,8 +16,10 @@ from tfdet.publish import ways
 from tfdet.publish.lists import Facts
 from tfdet.publish.marks import SYMBOL
 from tfdet.publish.tables import span
+from tfdet.store import audits
 from tfdet.store.costs import Cost
 from tfdet.store.records import Record
+from tfdet.verdicts.findings import Row
 from tfdet.verdicts.infer import Cell, CellKey, Verdict
 from tfdet.verdicts.read import Change
 from tfdet.verdicts.rebuild import Rebuilt
@@ -230,17 +233,34 @@ def _audit(found: Status, env: str, source: str) -> list[RenderableType]:
         if finding.counts:
             parts.append(Text(f"  reached: {finding.reach.why}"))
         table = Facts("  kernel", "atomics", "order-dependent", "why", "read from")
-        for row in finding.rows:
-            for held in row.kernel.found:
-                atomics = " ".join(f"{kind}×{count}" for kind, count in held.atomics.items())
-                name = f"  {row.signature[:_LONGEST_NAME]}"
-                table.add(name, atomics, held.order_dependent, held.reason, held.archs)
+        for row in _kernels(finding.rows):
+            table.add(*row)
         parts += [table] if finding.rows else []
     if audit:
         parts += [Text(f"  refuses: {text}") for text in found.audits[env].refuses(audit)]
     parts.append(Text(f"  not seen: {audit.blind if audit and audit.blind else BLIND}"))
     parts.append(Text(f"  read it again: tfdet audit {env}"))
     return parts
+
+
+def _kernels(rows: Iterable[Row]) -> Iterator[tuple[str, ...]]:
+    """One for each name and reason: kernels of several libraries, or whose names are cut, are counted."""
+    alike: dict[tuple[str, str, str], list[tuple[str, audits.Found]]] = defaultdict(list)
+    for row in rows:
+        for held in row.kernel.found:
+            key = row.signature[:_LONGEST_NAME], held.order_dependent, held.reason
+            alike[key].append((row.kernel.name, held))
+    for (name, answer, reason), some in alike.items():
+        atomics = dict.fromkeys(" ".join(f"{kind}×{count}" for kind, count in held.atomics.items()) for _, held in some)
+        archs = dict.fromkeys(arch for _, held in some for arch in held.archs.split())
+        count = len({kernel for kernel, _ in some})
+        yield (
+            f"  {name}{f' ({count} kernels)' if count > 1 else ''}",
+            ", ".join(atomics),
+            answer,
+            reason,
+            " ".join(archs),
+        )
 
 
 def _idle(found: Status, records: Sequence[Record], vouched: Callable[[Record], str]) -> list[RenderableType]:

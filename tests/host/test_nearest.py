@@ -1,0 +1,53 @@
+"""Did you mean: what was meant comes first, and alone where only look-alike characters differ."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tfdet.base.errors import unknown
+from tfdet.base.nearest import MOST, distance, nearest
+from tfdet.base.paths import Project
+from tfdet.matrix.load import load_matrix
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("tf2.O", ["tf2.0"]),
+        ("tf2.o", ["tf2.0"]),
+        ("tfl.15", ["tf1.15"]),
+        ("TF1.I5", ["tf1.15"]),
+        ("tf2_0", ["tf2.0"]),
+        ("torch2.l3", ["torch2.13"]),
+        ("bias_add_backprop", ["bias-add-backprop"]),
+        ("bias-add-bakcprop", ["bias-add-backprop"]),
+        ("tenserflow", []),
+        ("", []),
+    ],
+)
+def test_what_was_meant(checkout: Project, asked: str, meant: list[str]) -> None:
+    matrix = load_matrix(checkout.matrix)
+    found = nearest(asked, [*matrix.environments, *matrix.sources])
+    assert found[:1] == meant[:1] and (asked[:1] != "t" or found == meant)
+
+
+def test_the_nearest_versions_come_first(checkout: Project) -> None:
+    environments = load_matrix(checkout.matrix).environments
+    assert nearest("tf2.22", environments)[0] == "tf2.2"
+    assert nearest("tf2", environments)[:2] == ["tf2.0", "tf2.1"]
+    assert nearest("nvidai", ["cpu", "nvidia", "vgpu"]) == ["nvidia"]
+
+
+def test_without_a_near_one_some_are_named() -> None:
+    assert unknown("dish", "xyz", ["soup", "salad"]).advice.startswith("Known: salad, soup")
+
+
+@settings(max_examples=100, derandomize=True, database=None, deadline=None)
+@given(one=st.text("ab0Oo.-", max_size=7), other=st.text("ab0Oo.-", max_size=7))
+def test_distance_is_a_distance(one: str, other: str) -> None:
+    assert distance(one, other) == distance(other, one) <= max(len(one), len(other))
+    assert (distance(one, other) == 0) == (one == other)
+    found = nearest(one, [one, other])
+    assert len(found) <= MOST and (not one or one in found)
