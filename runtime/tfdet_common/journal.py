@@ -88,7 +88,8 @@ def _append(out, line, path):
         os.fsync(out)
     except (IOError, OSError) as error:
         os.ftruncate(out, size)
-        raise NotKept("{}: {}".format(path, error.strerror))
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        raise NotKept("{}: {}{}".format(path, error.strerror, ". Free some space" if full else ""))
 
 
 @contextlib.contextmanager

@@ -122,7 +122,7 @@ def _exit_code(status, suite):
     if status == 2:
         return 130
     if suite.not_kept:
-        return _complain(3, "the records cannot be kept: {}. Free some space; running again goes on from there".format(
+        return _complain(3, "the records cannot be kept: {}; running again goes on from there".format(
             suite.not_kept))
     if not suite.collected:
         return _complain(3, "no case of the suite belongs to the plan: nothing was run")

@@ -162,18 +162,18 @@ class Folder:
 
         What crashed in an attempt that was killed itself is left out, too: the case may have had no part in it.
         """
-        return (line for _, line in self.named_lines(attempts))
+        return (line for _, _, line in self.named_lines(attempts))
 
-    def named_lines(self, attempts: list[str]) -> Iterator[tuple[str, str]]:
-        """Each with its attempt."""
+    def named_lines(self, attempts: list[str]) -> Iterator[tuple[str, int, str]]:
+        """Each with its attempt, and its number there."""
         seen: set[str] = set()
         for attempt in attempts:
             whole = self._came_to_an_end(attempt)
-            for line in self._whole_lines(attempt):
+            for number, line in enumerate(self._whole_lines(attempt), 1):
                 if line in seen or not (whole or came_to_an_end(line)):
                     continue
                 seen.add(line)
-                yield attempt, line
+                yield attempt, number, line
 
     def brought_more(self, attempts: list[str], last: int) -> bool:
         """Did the last so many of them finish what no earlier one had?"""

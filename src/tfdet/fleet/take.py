@@ -32,14 +32,14 @@ def records(folder: Folder, attempts: Attempts | None = None) -> list[Record]:
     """Each once; DataError names every line that is no record."""
     found: dict[str, Record] = {}
     faults = []
-    for where, line in _lines(folder, folder.begun() if attempts is None else attempts):
+    for where, number, line in _lines(folder, folder.begun() if attempts is None else attempts):
         try:
             record = parse(line.encode("utf-8"))
         except ValueError as error:
-            faults.append(f"{folder.journal(where)}: {error}")
+            faults.append(f"{folder.journal(where)}:{number}: {error}")
             continue
         if wrong := _foreign(folder.fleet.tasks[int(where.partition("-")[0])], record):
-            faults.append(f"{folder.journal(where)}: {wrong}")
+            faults.append(f"{folder.journal(where)}:{number}: {wrong}")
             continue
         found.setdefault(record.checksum, record)
     if faults:
@@ -47,8 +47,8 @@ def records(folder: Folder, attempts: Attempts | None = None) -> list[Record]:
     return list(found.values())
 
 
-def _lines(folder: Folder, attempts: Attempts) -> Iterator[tuple[str, str]]:
-    """(attempt, line)."""
+def _lines(folder: Folder, attempts: Attempts) -> Iterator[tuple[str, int, str]]:
+    """(attempt, number, line)."""
     for _, names in sorted(attempts.items()):
         yield from folder.named_lines(names)
 

@@ -9,12 +9,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-import tomli
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from tfdet.base.errors import DataError
 from tfdet.base.folders import is_there
 from tfdet.matrix.fields import Device, Model, Text
+from tfdet.matrix.files import load_json, load_toml
 
 
 class Wheel(Model):
@@ -64,12 +63,7 @@ class Meanings(Model):
 def load(folder: Path, environment: str) -> Alerts | None:
     """folder: matrix/.  None: that build was not read."""
     path = path_of(folder, environment)
-    if not is_there(path):
-        return None
-    try:
-        return Alerts.model_validate_json(path.read_text("utf-8"))
-    except ValidationError as error:
-        raise DataError(f"{path}: {error.errors()[0]['msg']}", f"Make it anew: scripts/alerts {environment}") from error
+    return load_json(path, Alerts, f"Make it anew: scripts/alerts {environment}") if is_there(path) else None
 
 
 def path_of(folder: Path, environment: str) -> Path:
@@ -78,12 +72,7 @@ def path_of(folder: Path, environment: str) -> Path:
 
 def load_meanings(folder: Path, framework: str) -> Meanings | None:
     path = folder / "ops" / framework / "alerts.toml"
-    if not is_there(path):
-        return None
-    try:
-        return Meanings.model_validate(tomli.loads(path.read_text("utf-8")))
-    except (ValidationError, tomli.TOMLDecodeError) as error:
-        raise DataError(f"{path}: {error}") from error
+    return load_toml(path, Meanings) if is_there(path) else None
 
 
 def meant(meanings: Meanings | None, found: Alerts | None) -> list[Meaning]:

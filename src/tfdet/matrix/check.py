@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from tfdet.base.errors import unknown
 from tfdet.base.folders import is_folder, listed
 from tfdet.matrix.called import forms
+from tfdet.matrix.files import line_of
 from tfdet.matrix.models import Environment, Framework, Solution, Source
-
-
-def line_of(text: str, location: tuple[int | str, ...]) -> int:
-    """The line on which the value at `location` stands, or its nearest enclosing table."""
-    lines = text.splitlines()
-    at, end = 0, len(lines)
-    path: list[str] = []
-    for number, part in enumerate(location):
-        if isinstance(part, int):
-            continue
-        path.append(part)
-        index = location[number + 1] if number + 1 < len(location) else None
-        headers = [i for i, line in enumerate(lines) if re.match(rf"\s*\[\[?\s*{re.escape('.'.join(path))}\s*\]", line)]
-        if headers:
-            at = headers[index] if isinstance(index, int) and index < len(headers) else headers[0]
-            end = next((i for i in range(at + 1, len(lines)) if lines[i].startswith("[")), len(lines))
-            continue
-        at = next((i for i in range(at, end) if re.match(rf'\s*"?{re.escape(part)}"?\s*=', lines[i])), at)
-    return at + 1
 
 
 def strangers(folder: Path) -> list[str]:

@@ -10,12 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
-import tomli
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from tfdet.base.errors import DataError
 from tfdet.base.folders import is_there
 from tfdet.matrix.fields import Model, Text
+from tfdet.matrix.files import load_toml
 
 Kind = Literal[
     "tolerance", "gradient", "documentation",
@@ -69,10 +68,7 @@ def load(folder: Path, framework: str) -> Readings:
     path = folder / "ops" / framework / "confirmed.toml"
     if not is_there(path):
         return Readings(repository="none")
-    try:
-        return Readings.model_validate(tomli.loads(path.read_text("utf-8")))
-    except (ValidationError, tomli.TOMLDecodeError) as error:
-        raise DataError(f"{path}: {error}") from error
+    return load_toml(path, Readings)
 
 
 def lines(readings: Readings, installed: Path) -> dict[str, int]:

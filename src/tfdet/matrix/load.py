@@ -6,18 +6,15 @@ import re
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, TypeVar
-
-import tomli
-from pydantic import ValidationError
+from typing import TypeVar
 
 from tfdet.base.errors import DataError, unknown
 from tfdet.base.folders import is_folder, is_there, listed
-from tfdet.base.untrusted import read_text
 from tfdet.matrix import ops
-from tfdet.matrix.check import dangling, disagreeing, includes, line_of, miscalled, strangers
+from tfdet.matrix.check import dangling, disagreeing, includes, miscalled, strangers
 from tfdet.matrix.devices import Devices, Kind
-from tfdet.matrix.fields import Model, reason
+from tfdet.matrix.fields import Model
+from tfdet.matrix.files import line_of, read_toml, to_model
 from tfdet.matrix.keys import Keys, PublicKey
 from tfdet.matrix.models import NONE, Environment, Framework, Solution, Source
 
@@ -165,22 +162,7 @@ def load_file(path: Path, model: type[M], framework: str = "") -> M:
 
     framework: the folder that it lies in, where that means one.
     """
-    text, content = _content(path)
+    text, content = read_toml(path)
     if "framework" in content:
         raise DataError(f"{path}:{line_of(text, ('framework',))}: framework: its folder says it, the file does not")
-    try:
-        return model.model_validate(content | ({"framework": framework} if framework else {}))
-    except ValidationError as error:
-        faults = [f"{path}:{line_of(text, fault['loc'])}: {reason(fault, 'file')}" for fault in error.errors()]
-        raise DataError("\n".join(faults)) from error
-
-
-def _content(path: Path) -> tuple[str, dict[str, Any]]:
-    try:
-        text = read_text(path)
-        return text, tomli.loads(text)
-    except RecursionError as error:
-        raise DataError(f"{path}:1: nested too deeply") from error
-    except tomli.TOMLDecodeError as error:
-        line = re.search(r"line (\d+)", str(error))
-        raise DataError(f"{path}:{line.group(1) if line else '?'}: {error}") from error
+    return to_model(path, text, content | ({"framework": framework} if framework else {}), model)

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
-import tomli
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from tfdet.base.errors import DataError
 from tfdet.base.folders import is_folder, is_there, listed
@@ -21,6 +20,7 @@ from tfdet.matrix import alerts, confirmed
 from tfdet.matrix.called import Argument, Calls, Form, Prefix, Value
 from tfdet.matrix.called import Name as CallName
 from tfdet.matrix.fields import Device, Model, Text
+from tfdet.matrix.files import load_json, load_toml
 from tfdet.matrix.models import Claim, Environment, Source, SourceAudit
 
 
@@ -112,20 +112,12 @@ def load_ops(folder: Path, framework: str) -> dict[str, Ops]:
 
 
 def _read(path: Path) -> Ops:
-    try:
-        return Ops.model_validate_json(path.read_text("utf-8"))
-    except ValidationError as error:
-        raise DataError(f"{path}: {error.errors()[0]['msg']}", "Make it anew: scripts/ops") from error
+    return load_json(path, Ops, "Make it anew: scripts/ops")
 
 
 def load_names(folder: Path, framework: str) -> Names | None:
     path = folder / "ops" / framework / "names.toml"
-    if not is_there(path):
-        return None
-    try:
-        return Names.model_validate(tomli.loads(path.read_text("utf-8")))
-    except (ValidationError, tomli.TOMLDecodeError) as error:
-        raise DataError(f"{path}: {error}") from error
+    return load_toml(path, Names) if is_there(path) else None
 
 
 def load_kernels(folder: Path, framework: str) -> dict[str, SourceAudit]:
@@ -133,11 +125,7 @@ def load_kernels(folder: Path, framework: str) -> dict[str, SourceAudit]:
     path = folder / "ops" / framework / "kernels.toml"
     if not is_there(path):
         return {}
-    try:
-        read = AllKernels.model_validate(tomli.loads(path.read_text("utf-8")))
-    except (ValidationError, tomli.TOMLDecodeError) as error:
-        raise DataError(f"{path}: {error}") from error
-    return {op: one.audit for one in read.kernels for op in one.ops}
+    return {op: one.audit for one in load_toml(path, AllKernels).kernels for op in one.ops}
 
 
 def meant(names: Names, entry: Entry) -> list[str]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import tomli
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from tfdet.base.errors import DataError
 from tfdet.base.folders import is_there
 from tfdet.matrix.confirmed import Kind
 from tfdet.matrix.fields import Model, Text
+from tfdet.matrix.files import load_toml
 
 
 class Finding(Model):
@@ -36,9 +35,4 @@ class Upstream(Model):
 def load(folder: Path, framework: str) -> list[Finding]:
     """folder: matrix/."""
     path = folder / "ops" / framework / "upstream.toml"
-    if not is_there(path):
-        return []
-    try:
-        return Upstream.model_validate(tomli.loads(path.read_text("utf-8"))).findings
-    except (ValidationError, tomli.TOMLDecodeError) as error:
-        raise DataError(f"{path}: {error}") from error
+    return load_toml(path, Upstream).findings if is_there(path) else []

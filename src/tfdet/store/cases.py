@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import itertools
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
@@ -13,6 +12,7 @@ from pathlib import Path
 from tfdet.base.errors import DataError
 from tfdet.base.folders import is_there, listed
 from tfdet.base.paths import Project
+from tfdet.base.strict_json import read_json
 from tfdet.base.untrusted import read_text
 from tfdet.matrix import ops
 from tfdet_probe import frameworks
@@ -83,7 +83,10 @@ def earlier_hashes(evidence: Path) -> dict[str, str]:
     path = evidence / "earlier-hashes.json"
     if not is_there(path):
         return {}
-    earlier: dict[str, str] = json.loads(read_text(path))["hashes"]
+    content = read_json(path)
+    earlier = content.get("hashes") if isinstance(content, dict) else None
+    if not isinstance(earlier, dict) or not all(isinstance(new, str) for new in earlier.values()):
+        raise DataError(f"{path}: hashes: not an object of hashes", "Bring it back: git checkout matrix")
     return earlier
 
 

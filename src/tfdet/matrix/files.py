@@ -1,0 +1,69 @@
+"""Files of matrix/ as models: whatever is wrong with one is told as file:line: reason."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, TypeVar
+
+import tomli
+from pydantic import BaseModel, ValidationError
+
+from tfdet.base.errors import DataError
+from tfdet.base.untrusted import read_bytes, read_text
+from tfdet.matrix.fields import reason
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def read_toml(path: Path) -> tuple[str, dict[str, Any]]:
+    """(its text, its content)."""
+    text = read_text(path)
+    try:
+        return text, tomli.loads(text)
+    except RecursionError as error:
+        raise DataError(f"{path}:1: nested too deeply") from error
+    except tomli.TOMLDecodeError as error:
+        line = re.search(r"line (\d+)", str(error))  # none where it ends too early
+        raise DataError(f"{path}:{line.group(1) if line else text.count(chr(10)) + 1}: {error}") from error
+
+
+def load_toml(path: Path, model: type[M]) -> M:
+    return to_model(path, *read_toml(path), model)
+
+
+def to_model(path: Path, text: str, content: dict[str, Any], model: type[M]) -> M:
+    """DataError lists all faults."""
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        faults = [f"{path}:{line_of(text, fault['loc'])}: {reason(fault, 'file')}" for fault in error.errors()]
+        raise DataError("\n".join(faults)) from error
+
+
+def load_json(path: Path, model: type[M], advice: str) -> M:
+    """A file that a tool wrote: its faults have places, and no lines."""
+    try:
+        return model.model_validate_json(read_bytes(path, advice))
+    except ValidationError as error:
+        faults = [f"{path}: {reason(fault, 'file')}" for fault in error.errors()[:20]]
+        raise DataError("\n".join(faults), advice) from error
+
+
+def line_of(text: str, location: tuple[int | str, ...]) -> int:
+    """The line on which the value at `location` stands, or its nearest enclosing table."""
+    lines = text.splitlines()
+    at, end = 0, len(lines)
+    path: list[str] = []
+    for number, part in enumerate(location):
+        if isinstance(part, int):
+            continue
+        path.append(part)
+        index = location[number + 1] if number + 1 < len(location) else None
+        headers = [i for i, line in enumerate(lines) if re.match(rf"\s*\[\[?\s*{re.escape('.'.join(path))}\s*\]", line)]
+        if headers:
+            at = headers[index] if isinstance(index, int) and index < len(headers) else headers[0]
+            end = next((i for i in range(at + 1, len(lines)) if lines[i].startswith("[")), len(lines))
+            continue
+        at = next((i for i in range(at, end) if re.match(rf'\s*"?{re.escape(part)}"?\s*=', lines[i])), at)
+    return at + 1
