@@ -41,6 +41,7 @@ const std::vector<Family>& families(std::string_view op) {
     add(decode_control, {"bra", "brx", "ret", "exit", "trap", "brkpt", "bar", "barrier", "membar", "fence",
                          "nanosleep", "pmevent", "griddepcontrol"});
     add(decode_video, {"vmad"});
+    add(decode_stack, {"alloca", "stacksave", "stackrestore"});
     add(decode_warp, {"shfl", "vote", "match", "activemask", "redux", "elect"});
     return table;
   }();
@@ -223,6 +224,17 @@ uint32_t Decoder::scratch_register(uint32_t width) { return add_register(width);
 uint32_t Decoder::carry() {
   if (!carry_) carry_ = add_register(0);
   return carry_;
+}
+
+Decoder::Stack Decoder::stack(uint32_t align) {
+  if (!stack_.full) {
+    program_.local_bytes = align_up(program_.local_bytes, kMostStackAlign);
+    stack_ = {program_.local_bytes, add_register(8)};
+    program_.local_bytes += kStackBytes;
+    if (program_.local_bytes > kMostBytes) throw Unsupported(function_.name + ": too many local variables");
+  }
+  program_.local_align = std::max(program_.local_align, align);
+  return stack_;
 }
 
 uint32_t Decoder::constant(uint64_t bits, uint32_t width) {

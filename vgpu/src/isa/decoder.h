@@ -67,8 +67,14 @@ struct Slot {
   Sort sort = Sort::Bits;
 };
 
+constexpr uint32_t kStackBytes = 32u << 10;  // of a lane's alloca in one call: a card's default is 1 KiB for all calls
+constexpr uint32_t kMostStackAlign = 4096;
+
 class Decoder {
  public:
+  // Where alloca takes its memory: among the local variables, as full as a register of its own says.
+  struct Stack { uint32_t offset = 0, full = 0; };
+
   Decoder(const ptx::Function& function, const Symbols& symbols);
 
   Program program();
@@ -83,6 +89,7 @@ class Decoder {
   uint32_t constant(uint64_t bits, uint32_t width);                // the same in all lanes
   uint64_t bits(const Operand& literal, std::string_view type) const;
   uint32_t scratch_register(uint32_t width);                       // one that no name has
+  Stack stack(uint32_t align);                                     // at least so aligned
   uint32_t carry();                                                // the predicate of sums with carry
   const Symbol* symbol(const std::string& name);                   // nullptr: none
   const Symbols& symbols() const { return symbols_; }
@@ -128,6 +135,7 @@ class Decoder {
   std::map<std::string, ptx::Function, std::less<>> prototypes_;
   uint32_t registers_end_;
   uint32_t carry_ = 0;  // 0: none yet
+  Stack stack_;         // likewise
   Instruction prepared_;  // guard and line of the statement under way
 };
 

@@ -22,6 +22,7 @@ bool decode_atomic(Decoder&, const Statement&, Instruction&);
 bool decode_call(Decoder&, const Statement&, Instruction&);
 bool decode_control(Decoder&, const Statement&, Instruction&);
 bool decode_video(Decoder&, const Statement&, Instruction&);
+bool decode_stack(Decoder&, const Statement&, Instruction&);
 bool decode_warp(Decoder&, const Statement&, Instruction&);
 
 }  // namespace vgpu

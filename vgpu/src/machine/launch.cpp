@@ -1,5 +1,6 @@
 #include "launch.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "block.h"
@@ -56,10 +57,11 @@ class Run {
   }
 
   uint32_t choose() {
-    uint32_t count = static_cast<uint32_t>(flying_.size()), awake = 0;
-    for (const auto& one : flying_) awake += !one->asleep();
-    if (!awake && holding_.any() && (!waiting() || count >= kMostHeld)) holding_.release();
+    uint32_t count = static_cast<uint32_t>(flying_.size());
+    if (holding_.any() && (!waiting() || count >= kMostHeld) && all_asleep()) holding_.release();
     if (const Holding::One* one = holding_.next()) return in_flight(one->block);
+    uint32_t awake = 0;
+    for (const auto& one : flying_) awake += !one->asleep();
     if (!awake && waiting()) {  // all in flight wait for somebody else
       admit(++stuck_ % 2 ? lowest() : next());
       return count;
@@ -68,6 +70,10 @@ class Run {
     uint32_t skip = count > 1 ? schedule_.pick(awake) : 0, which = 0;
     while (flying_[which]->asleep() || skip--) which++;
     return which;
+  }
+
+  bool all_asleep() const {
+    return std::all_of(flying_.begin(), flying_.end(), [](const auto& one) { return one->asleep(); });
   }
 
   uint32_t in_flight(uint32_t block) const {

@@ -9,7 +9,7 @@
 
 namespace vgpu {
 
-constexpr uint32_t kMostDepth = 256;  // of calls
+constexpr uint32_t kMostDepth = 4096;  // of calls; memory may end before, see charge.h
 
 // The registers and the memory of one call, for the lanes that made it.
 struct Frame {
