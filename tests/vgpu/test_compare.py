@@ -85,6 +85,8 @@ def test_combined_with_another_predicate(device, type, negated):
 @pytest.mark.parametrize("type", [*INTEGERS, *FORMATS])
 @pytest.mark.parametrize("into", ["u32", "s32", "f32", "f16", "bf16"])
 def test_set(device, into, type):
+    if (into, type) in [("f32", "f16"), ("f32", "bf16"), ("f16", "bf16")]:
+        pytest.skip("PTX has no such comparison")
     x, y = tuples(type, 2, 800, seed=2)
     yes = {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80}.get(into, 0xFFFFFFFF)
     z = np.random.default_rng(0).integers(0, 2, len(x)).astype(np.uint32)

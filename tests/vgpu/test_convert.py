@@ -135,6 +135,9 @@ def test_floats_near_the_limits_of_integers(device, into, source):
 @pytest.mark.parametrize("source", INTEGERS)
 @pytest.mark.parametrize("into", FLOATS)
 def test_integers_to_floats(device, into, source):
+    if into == "bf16" and size(source) == 1:
+        pytest.skip("PTX has no such conversion")
+
     def value(bits):
         number = signed(bits, 8 * size(source)) if source[0] == "s" else bits
         return number < 0, Fraction(abs(number))

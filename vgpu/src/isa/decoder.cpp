@@ -7,6 +7,7 @@
 #include "../error.h"
 #include "../machine/lanes.h"
 #include "families.h"
+#include "grammar.h"
 #include "special.h"
 
 namespace vgpu {
@@ -190,6 +191,7 @@ void Decoder::statement(size_t from, size_t to) {
     if (from < to && tokens_[from].text != ",") refuse(s, "operands that are not separated");
     from++;
   }
+  if (!has_form(s)) refuse(s);
   try {
     for (Family family : families(s.op)) {
       Instruction i = prepared_;

@@ -1,0 +1,189 @@
+"""Statements by the PTX ISA's grammar, and near misses: every instruction with any modifiers, types and operands."""
+
+import random
+from dataclasses import dataclass
+
+ROUNDING = "rn rz rm rp"
+TYPES = (
+    "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f16 f16x2 bf16 bf16x2 f32 f64 pred u16x2 s16x2 f32x2 tf32 e4m3x2"
+).split()
+WIDTHS = {
+    **{"pred": 1, "f16x2": 32, "bf16x2": 32, "u16x2": 32, "s16x2": 32, "f32x2": 64, "tf32": 32, "e4m3x2": 16},
+    **{f"{letter}{bits}": bits for letter in "bus" for bits in (8, 16, 32, 64)},
+    **{"b128": 128, "f16": 16, "bf16": 16, "f32": 32, "f64": 64},
+}
+COMPARE = "eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan"
+SEMANTICS, SCOPES = "relaxed acquire release acq_rel", "cta cluster gpu sys"
+SPACES = "global shared shared::cta local param const"
+OPERATIONS = "add min max and or xor exch cas inc dec"
+VIDEO = "vadd vsub vabsdiff vmin vmax"
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Modifiers in the order that PTX wants, how many types follow, and the operands.
+
+    Operands: `t` the last type's register, `T` that of the type before, `w` twice as wide, `u` 32 bits, `p` a predicate,
+    `P` one or two, `l` 64 bits, `m` an address, `i` a literal, `v` a vector as .v2 or .v4 ask for, `x` a label, `?`
+    behind one: it may be missing.
+    """
+
+    op: str
+    groups: tuple[str, ...]
+    types: int
+    operands: str
+
+
+def spec(op: str, modifiers: str, types: int, operands: str) -> list[Spec]:
+    groups = tuple(one.strip() for one in modifiers.split("|")) if modifiers else ()
+    return [Spec(one, groups, types, operands) for one in op.split()]
+
+
+SPECS = [
+    *spec("add sub", f"{ROUNDING} | ftz | sat | cc", 1, "t t t"),
+    *spec("addc subc", "cc", 1, "t t t"),
+    *spec("mul", f"hi lo wide {ROUNDING} | ftz | sat", 1, "w t t"),
+    *spec("mad", f"hi lo wide {ROUNDING} | ftz | sat | cc", 1, "w t t w"),
+    *spec("madc", "hi lo | cc", 1, "t t t t"),
+    *spec("mul24", "hi lo", 1, "t t t"),
+    *spec("mad24", "hi lo | sat", 1, "t t t t"),
+    *spec("sad", "", 1, "t t t t"),
+    *spec("div", f"approx full {ROUNDING} | ftz", 1, "t t t"),
+    *spec("rem and or xor", "", 1, "t t t"),
+    *spec("neg abs", "ftz", 1, "t t"),
+    *spec("min max", "ftz | NaN | xorsign.abs | relu", 1, "t t t"),
+    *spec("fma", f"{ROUNDING} | ftz | sat relu oob", 1, "t t t t"),
+    *spec("rcp sqrt rsqrt", f"approx {ROUNDING} | ftz", 1, "t t"),
+    *spec("ex2 lg2 sin cos tanh", "approx | ftz", 1, "t t"),
+    *spec("copysign", "", 1, "t t t"),
+    *spec("testp", "finite infinite number notanumber normal subnormal", 1, "p t"),
+    *spec("not cnot brev", "", 1, "t t"),
+    *spec("popc clz", "", 1, "u t"),
+    *spec("bfind", "shiftamt", 1, "u t"),
+    *spec("shl shr", "", 1, "t t u"),
+    *spec("bfe", "", 1, "t t u u"),
+    *spec("bfi", "", 1, "t t t u u"),
+    *spec("szext bmsk", "clamp wrap", 1, "t t u"),
+    *spec("fns", "", 1, "t t t t"),
+    *spec("dp4a", "", 2, "u u u u"),
+    *spec("dp2a", "lo hi", 2, "u u u u"),
+    *spec("lop3", "", 1, "t t t t i"),
+    *spec("shf", "l r | clamp wrap", 1, "t t t u"),
+    *spec("prmt", "", 1, "t t t u"),
+    *spec("setp", f"{COMPARE} | and or xor | ftz", 1, "P t t p?"),
+    *spec("set", f"{COMPARE} | and or xor | ftz", 2, "T t t p?"),
+    *spec("selp", "", 1, "t t t p"),
+    *spec("slct", "ftz", 2, "T T T t"),
+    *spec("mov", "", 1, "t t"),
+    *spec("cvt", f"{ROUNDING} rni rzi rmi rpi rna | ftz | sat satfinite | relu", 2, "T t t?"),
+    *spec("cvta", "to | global shared local const param", 1, "t t"),
+    *spec("isspacep", "global shared local const param shared::cta shared::cluster", 0, "p l"),
+    *spec("ld", f"weak volatile relaxed acquire | {SCOPES} | {SPACES} | ca cg cs lu cv nc | v2 v4", 1, "v m"),
+    *spec("st", f"weak volatile relaxed release | {SCOPES} | {SPACES} | wb cg cs wt | v2 v4", 1, "m v"),
+    *spec("ldu", "global | v2 v4", 1, "v m"),
+    *spec("atom", f"{SEMANTICS} | {SCOPES} | {SPACES} | {OPERATIONS} | noftz", 1, "t m t t?"),
+    *spec("red", f"relaxed release | {SCOPES} | {SPACES} | {OPERATIONS} | noftz", 1, "m t"),
+    *spec("shfl", "sync | up down bfly idx", 1, "P t u u u?"),
+    *spec("vote", "sync | all any uni ballot", 1, "t p u?"),
+    *spec("match", "any all | sync", 1, "u t u"),
+    *spec("redux", "sync | add min max and or xor", 1, "t t u"),
+    *spec("activemask", "", 1, "t"),
+    *spec("bar barrier", "cta | sync arrive red | aligned | popc and or", 0, "u u? p?"),
+    *spec("bar", "warp.sync", 0, "u"),
+    *spec("membar", "cta gl sys", 0, ""),
+    *spec("fence", "sc acq_rel acquire release | cta cluster gpu sys", 0, ""),
+    *spec("nanosleep", "", 1, "t"),
+    *spec("bra", "uni", 0, "x"),
+    *spec("ret exit", "uni", 0, ""),
+    *spec("trap brkpt", "", 0, ""),
+    *spec("prefetch", "global local | L1 L2", 0, "m"),
+    *spec("prefetchu", "L1", 0, "m"),
+    *spec("discard", "global | L2", 0, "m i"),
+    *spec(f"{VIDEO} vset", "lt", 3, "u u u u?"),
+    *spec("vmad", "sat | shr7 shr15 | po", 3, "u u u u"),
+    *spec(VIDEO, "sat | add min max", 3, "u u u u?"),
+    *spec("vshl vshr", "clamp wrap | sat | add min max", 3, "u u u u?"),
+    *spec("vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2", "sat | add", 3, "u u u u"),
+    *spec("vadd4 vsub4 vavrg4 vabsdiff4 vmin4 vmax4", "sat | add", 3, "u u u u"),
+]
+
+
+def register(choose: random.Random, bits: int) -> str:
+    name, count = {1: ("%p", 4), 8: ("%h", 6), 16: ("%h", 6), 32: ("%r", 10), 64: ("%l", 6), 128: ("%q", 3)}[bits]
+    return f"{name}{choose.randrange(count)}"
+
+
+LITERALS = "0 1 2 5 31 32 -1 255 256 65535 -32768 65536 4294967295 0x1F 0f3F800000 0d3FF0000000000000 1.5".split()
+ADDRESSES = "[%l0] [%l1+8] [%l2+-4] [%l0+0x10] [g] [g+4] [s] [s+8] [c+4] [own] [own+4] [p0] [%r1] [%r2+4] [4096]".split()
+ODD = "%p0 %h0 %r0 %l0 %q0 %undefined %tid.x %tid %clock64 %laneid %warpid WARP_SZ g s own f out _ {%r0,%r1} [%l0] -%r1 !%p1 %r1|%p1 {}".split()
+
+
+def width_of(type: str) -> int:
+    return WIDTHS[type]
+
+
+def vector(choose: random.Random, words: list[str], bits: int) -> str:
+    count = 4 if "v4" in words else 2 if "v2" in words else 1
+    if count == 1:
+        return register(choose, max(bits, choose.choice([bits, bits, 16, 32, 64])))
+    return "{" + ", ".join(register(choose, bits) for _ in range(count)) + "}"
+
+
+def operand(choose: random.Random, kind: str, words: list[str], types: list[str]) -> str:
+    """One that fits, most of the time."""
+    last = WIDTHS[types[-1]] if types else 32
+    before = WIDTHS[types[-2]] if len(types) > 1 else last
+    if kind in "tTwulp":
+        wide = min(2 * last, 64) if "wide" in words and last > 1 else last
+        bits = {"t": last, "T": before, "w": wide, "u": 32, "l": 64, "p": 1}[kind]
+        return register(choose, bits)
+    if kind == "P":
+        two = choose.random() < 0.4
+        first = register(choose, 1 if not types or "sync" not in words else last)
+        return f"{first}|{register(choose, 1)}" if two else first
+    if kind == "v":
+        return vector(choose, words, last)
+    return {"m": choose.choice(ADDRESSES), "i": choose.choice(LITERALS), "x": choose.choice(["out", "out", "nowhere"])}[kind]
+
+
+def statement(choose: random.Random, strange: float = 0.15) -> str:
+    """A statement; `strange`: how likely each of its words is another one."""
+    one = choose.choice(SPECS)
+    words = [choose.choice(group.split()) for group in one.groups if choose.random() < 0.45]
+    types = [choose.choice(TYPES) for _ in range(one.types)]
+    operands = [
+        operand(choose, kind[0], ".".join(words).split("."), types)
+        for kind in one.operands.split()
+        if len(kind) == 1 or choose.random() < 0.4
+    ]
+    if choose.random() < strange:
+        mutate_words(choose, words, types)
+    if choose.random() < strange:
+        mutate_operands(choose, operands)
+    elif operands and choose.random() < 0.1:
+        operands[choose.randrange(len(operands))] = choose.choice(LITERALS)
+    guard = choose.choice(["", "", "", "", "", "", "@%p1 ", "@!%p2 "])
+    return f"{guard}{'.'.join([one.op, *words, *types])} {', '.join(operands)};"
+
+
+def mutate_words(choose: random.Random, words: list[str], types: list[str]) -> None:
+    way = choose.randrange(4)
+    if way == 0 and len(words) > 1:
+        choose.shuffle(words)
+    elif way == 1 and words:
+        words.append(choose.choice(words))
+    elif way == 2:
+        words.insert(choose.randint(0, len(words)), choose.choice("sat ftz lo hi wide rn rzi cc v2 sync global relu".split()))
+    elif types:
+        types.pop()
+
+
+def mutate_operands(choose: random.Random, operands: list[str]) -> None:
+    way = choose.randrange(4)
+    at = choose.randrange(len(operands)) if operands else 0
+    if way == 0 and operands:
+        operands.pop(at)
+    elif way == 1:
+        operands.insert(at, choose.choice(["%r1", "%l1", "%p1", "0"]))
+    elif operands:
+        operands[at] = choose.choice(ODD)

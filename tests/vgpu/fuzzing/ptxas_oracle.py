@@ -1,0 +1,85 @@
+"""Is a statement PTX?  ptxas' answer beside the virtual GPU's."""
+
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from virtual_device import HEAD, Device
+
+PTXAS = shutil.which("ptxas", path="/usr/local/cuda/bin") or shutil.which("ptxas")
+HEADER = f"""{HEAD}.global .align 16 .b8 g[256];
+.const .align 16 .b8 c[256];
+.func f() {{ ret; }}
+"""
+DECLARED = """.reg .pred %p<4>; .reg .b16 %h<6>; .reg .b32 %r<10>; .reg .b64 %l<6>; .reg .b128 %q<3>;
+.shared .align 16 .b8 s[256]; .local .align 16 .b8 own[64];
+"""
+AT_LINE = re.compile(r"line '?(\d+)'?(?:; (?:error|fatal)| which is conflicting)")
+
+
+def function(statement: str, name: str) -> str:
+    return f".visible .entry {name}(.param .align 16 .b8 p0[64]) {{\n{DECLARED}{statement}\nout: ret;\n}}\n"
+
+
+class NoAnswer(Exception):
+    """ptxas ends without a word about any of them."""
+
+
+def complaints(statements: dict[int, str], folder: Path) -> tuple[set[int], bool]:
+    """The numbers of those that ptxas complains about, and has it gone on to the end?"""
+    text, numbers = HEADER, {}
+    for number, statement in statements.items():
+        text += function(statement, f"k{number}")
+        numbers[text.count("\n") - 2] = number
+    path = folder / "statements.ptx"
+    path.write_text(text)
+    command = [PTXAS, "-arch=sm_90", "-O0", "-o", "/dev/null", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = [int(one) for one in AT_LINE.findall(done.stderr)]
+    found = {numbers[line] for line in lines if line in numbers}
+    if done.returncode and not found:
+        raise NoAnswer(f"{done.returncode}: {done.stderr[:500]}")
+    return found, done.returncode == 0
+
+
+def accepted_by_ptxas(statements: list[str], chunk: int = 300) -> list[bool | None]:
+    """None where ptxas dies of one."""
+    answers: dict[int, bool | None] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for first in range(0, len(statements), chunk):
+            ask(dict(enumerate(statements[first : first + chunk], first)), answers, Path(folder))
+    return [answers[number] for number in range(len(statements))]
+
+
+def ask(statements: dict[int, str], answers: dict[int, bool | None], folder: Path) -> None:
+    """It ends at the first error of syntax, so what it complained about is left out and all others are shown again."""
+    done = False
+    try:
+        while statements and not done:
+            refused, done = complaints(statements, folder)
+            answers.update(dict.fromkeys(refused, False))
+            statements = {number: one for number, one in statements.items() if number not in refused}
+        answers.update(dict.fromkeys(statements, True))
+    except NoAnswer:
+        if len(statements) == 1:
+            answers.update(dict.fromkeys(statements, None))
+            return
+        items = list(statements.items())
+        for half in (items[: len(items) // 2], items[len(items) // 2 :]):
+            ask(dict(half), answers, folder)
+
+
+def accepted_by_virtual_gpu(device: Device, statements: list[str]) -> list[bool]:
+    text = HEADER + "".join(function(one, f"k{number}") for number, one in enumerate(statements))
+    result, module = device.load(text)
+    if result:
+        return [False] * len(statements) if len(statements) == 1 else one_by_one(device, statements)
+    answers = [device.function(module, f"k{number}")[0] == 0 for number in range(len(statements))]
+    device.cuda.cuModuleUnload(module)
+    return answers
+
+
+def one_by_one(device: Device, statements: list[str]) -> list[bool]:
+    return [accepted_by_virtual_gpu(device, [one])[0] for one in statements]

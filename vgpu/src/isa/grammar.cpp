@@ -1,0 +1,295 @@
+#include "grammar.h"
+
+#include <algorithm>
+
+namespace vgpu {
+namespace {
+
+// ops; modifiers; types; operands.  A modifier is one of `a/b/c`, and may be missing with a `?` behind it; modifiers come
+// in any order, types last.  Of operands there is one more with and, or and xor where an `m` follows the number, and one
+// more with L2::cache_hint where an `h` does.
+constexpr const char* kForms[] = {
+    // Integer arithmetic
+    "add sub; ; u16/s16; 3",
+    "add; ; u16x2/s16x2; 3",
+    "add sub; cc?; WORD; 3",
+    "add sub; sat; s32; 3",
+    "addc subc; cc?; WORD; 3",
+    "mul; hi/lo/wide; u16/u32/s16/s32; 3",
+    "mul; hi/lo; u64/s64; 3",
+    "mad; hi/lo/wide; u16/u32/s16/s32; 4",
+    "mad; hi/lo; u64/s64; 4",
+    "mad; hi/lo cc; WORD; 4",
+    "mad; hi sat; s32; 4",
+    "madc; hi/lo cc?; WORD; 4",
+    "mul24; hi/lo; u32/s32; 3",
+    "mad24; hi/lo; u32/s32; 4",
+    "mad24; hi sat; s32; 4",
+    "sad; ; INTEGER; 4",
+    "div rem; ; INTEGER; 3",
+    "neg abs; ; s16/s32/s64; 2",
+    "min max; ; u16/u32/u64/s16/s64/u16x2; 3",
+    "min max; relu?; s32/s16x2; 3",
+    "popc clz brev; ; b32/b64; 2",
+    "bfind; shiftamt?; WORD; 2",
+    "bfe; ; WORD; 4",
+    "bfi; ; b32/b64; 5",
+    "szext; clamp/wrap; u32/s32; 3",
+    "bmsk; clamp/wrap; b32; 3",
+    "fns; ; b32; 4",
+    "dp4a; ; u32/s32 u32/s32; 4",
+    "dp2a; lo/hi; u32/s32 u32/s32; 4",
+    // Logic, shifts and permutations
+    "and or xor; ; BITS/pred; 3",
+    "not; ; BITS/pred; 2",
+    "cnot; ; BITS; 2",
+    "lop3; ; b32; 5",
+    "lop3; and/or/xor; b32; 6",
+    "shl; ; BITS; 3",
+    "shr; ; BITS/INTEGER; 3",
+    "shf; l/r clamp/wrap; b32; 4",
+    "prmt; b32 f4e/b4e/rc8/ecl/ecr/rc16?; ; 4",
+    // Floating point
+    "add sub mul; ROUND? ftz? sat?; f32; 3",
+    "add sub mul; ROUND?; f64; 3",
+    "add sub mul; rn? ftz? sat?; f16/f16x2; 3",
+    "add sub mul; rn?; bf16/bf16x2; 3",
+    "fma mad; ROUND ftz? sat?; f32; 4",
+    "fma mad; ROUND; f64; 4",
+    "fma; rn ftz? sat?; f16/f16x2; 4",
+    "fma; rn ftz? relu; f16/f16x2; 4",
+    "fma; ROUND relu?; bf16/bf16x2; 4",
+    "fma; rn oob relu?; HALF; 4",
+    "neg abs; ; bf16/bf16x2/f64; 2",
+    "neg abs; ftz?; f16/f16x2/f32; 2",
+    "min max; ; f64; 3",
+    "min max; ftz? NaN?; f16/f16x2/f32; 3",
+    "min max; ftz? NaN? xorsign abs; f16/f16x2/f32; 3",
+    "min max; NaN?; bf16/bf16x2; 3",
+    "min max; NaN? xorsign abs; bf16/bf16x2; 3",
+    "div; approx/full/ROUND ftz?; f32; 3",
+    "div; ROUND; f64; 3",
+    "rcp sqrt; approx/ROUND ftz?; f32; 2",
+    "rcp sqrt; ROUND; f64; 2",
+    "rcp; approx ftz; f64; 2",
+    "rsqrt; approx ftz?; f32/f64; 2",
+    "ex2 lg2 sin cos; approx ftz?; f32; 2",
+    "ex2; approx; f16/f16x2; 2",
+    "ex2; approx ftz; bf16/bf16x2; 2",
+    "tanh; approx; f32/HALF; 2",
+    "copysign; ; f32/f64; 3",
+    "testp; finite/infinite/number/notanumber/normal/subnormal; f32/f64; 2",
+    // Comparison and selection
+    "setp; eq/ne MORE?; BITS; 3m",
+    "setp; SIGNED MORE?; s16/s32/s64; 3m",
+    "setp; SIGNED/lo/ls/hi/hs MORE?; u16/u32/u64; 3m",
+    "setp; REAL MORE? ftz?; f16/f16x2/f32; 3m",
+    "setp; REAL MORE?; bf16/bf16x2/f64; 3m",
+    "set; eq/ne MORE?; SET BITS; 3m",
+    "set; SIGNED MORE?; SET s16/s32/s64; 3m",
+    "set; SIGNED/lo/ls/hi/hs MORE?; SET u16/u32/u64; 3m",
+    "set; REAL MORE? ftz?; u32/s32/f16/f32 f32; 3m",
+    "set; REAL MORE? ftz?; u16/s16/u32/s32/f16 f16; 3m",
+    "set; REAL MORE? ftz?; f16x2 f16x2; 3m",
+    "set; REAL MORE?; SET f64; 3m",
+    "set; REAL MORE?; bf16 f16/f32; 3m",
+    "set; REAL MORE?; u16/s16/u32/s32/bf16 bf16; 3m",
+    "set; REAL MORE?; bf16x2 bf16x2; 3m",
+    "selp; ; BITS/INTEGER/f32/f64; 4",
+    "slct; ; BITS/INTEGER/f32/f64 s32; 4",
+    "slct; ftz?; BITS/INTEGER/f32/f64 f32; 4",
+    // Conversions
+    "cvt; sat?; u8/INTEGER/s8 u8/INTEGER/s8; 2",
+    "cvt; WHOLE sat?; u8/INTEGER/s8 f16/f64; 2",
+    "cvt; WHOLE ftz? sat?; u8/INTEGER/s8 f32; 2",
+    "cvt; WHOLE; INTEGER bf16; 2",
+    "cvt; ROUND sat?; f16/f64 u8/INTEGER/s8; 2",
+    "cvt; ROUND ftz? sat?; f32 u8/INTEGER/s8; 2",
+    "cvt; ROUND; bf16 INTEGER; 2",
+    "cvt; sat?; f64 f16; 2",
+    "cvt; WHOLE? sat?; f16 f16; 2",
+    "cvt; WHOLE? sat?; f64 f64; 2",
+    "cvt; WHOLE? ftz? sat?; f32 f32; 2",
+    "cvt; WHOLE?; bf16 bf16; 2",
+    "cvt; ROUND?; f16 bf16; 2",
+    "cvt; ROUND?; bf16 f16; 2",
+    "cvt; ROUND?; f64 bf16; 2",
+    "cvt; ftz? sat?; f32 f16; 2",
+    "cvt; ftz? sat?; f64 f32; 2",
+    "cvt; ROUND? ftz?; f32 bf16; 2",
+    "cvt; ROUND sat?; f16 f64; 2",
+    "cvt; ROUND; bf16 f64; 2",
+    "cvt; ROUND ftz? sat?; f32 f64; 2",
+    "cvt; ROUND ftz? sat?; f16 f32; 2",
+    "cvt; ROUND ftz?; bf16 f32; 2",
+    "cvt; rn/rz satfinite? relu?; f16/bf16 f32; 2",
+    "cvt; rn/rz satfinite? relu?; f16x2/bf16x2 f32; 3",
+    "cvt; rn/rz relu?; tf32 f32; 2",
+    "cvt; rna satfinite?; tf32 f32; 2",
+    "cvt; rn satfinite relu?; e4m3x2/e5m2x2 f32; 3",
+    "cvt; rn satfinite relu?; e4m3x2/e5m2x2 f16x2; 2",
+    "cvt; rn relu?; f16x2 e4m3x2/e5m2x2; 2",
+    "cvt; pack sat; u16/s16 s32; 3",
+    "cvt; pack sat; u2/s2/u4/s4/u8/s8 s32 b32; 4",
+    // Data movement
+    "mov; ; BITS/INTEGER/f32/f64/pred/b128; 2",
+    "cvta; to? global/shared/shared::cta/shared::cluster/local/const/param/param::entry; u64; 2",
+    "isspacep; global/shared/shared::cta/shared::cluster/local/const/param/param::entry; ; 2",
+    "ld; weak? SPACE? ca/cg/cs/lu/cv? EVICT; TYPE; 2h",
+    "ld; weak? global ca/cg/cs? nc EVICT; TYPE; 2h",
+    "ld; volatile NEAR? unified? v2/v4?; TYPE; 2",
+    "ld; relaxed/acquire SCOPE NEAR? EVICT; TYPE; 2h",
+    "ld st; mmio relaxed sys global?; TYPE; 2",
+    "st; weak? global/shared/shared::cta/local/param/param::func? wb/cg/cs/wt? EVICT; TYPE; 2h",
+    "st; volatile NEAR? v2/v4?; TYPE; 2",
+    "st; relaxed/release SCOPE NEAR? EVICT; TYPE; 2h",
+    "ldu; global? v2/v4?; TYPE; 2",
+    "prefetch; global/local? L1/L2; ; 1",
+    "prefetch; global L2::evict_last/L2::evict_normal; ; 1",
+    "prefetchu; L1; ; 1",
+    "discard; global? L2; ; 2",
+    "applypriority; global? L2::evict_normal; ; 2",
+    // Among threads
+    "shfl; sync up/down/bfly/idx; b32; 5",
+    "shfl; up/down/bfly/idx; b32; 4",
+    "vote; sync all/any/uni; pred; 3",
+    "vote; all/any/uni; pred; 2",
+    "vote; sync ballot; b32; 3",
+    "vote; ballot; b32; 2",
+    "match; any/all sync; b32/b64; 3",
+    "redux; sync add/min/max; u32/s32; 3",
+    "redux; sync and/or/xor; b32; 3",
+    "activemask; ; b32; 1",
+    "atom; ORDER add u32/s32/u64/f32/f64; ; 3h",
+    "atom; ORDER add noftz HALF; ; 3h",
+    "atom; ORDER min/max u32/s32/u64/s64; ; 3h",
+    "atom; ORDER and/or/xor b32/b64; ; 3h",
+    "atom; ORDER exch b32/b64/b128; ; 3h",
+    "atom; ORDER inc/dec u32; ; 3h",
+    "atom; ORDER cas b16/b32/b64/b128; ; 4h",
+    "atom; ORDER add v2/v4 f32; ; 3h",
+    "atom; ORDER add/min/max noftz v2/v4/v8 HALF; ; 3h",
+    "red; ORDER add u32/s32/u64/f32/f64; ; 2h",
+    "red; ORDER add noftz HALF; ; 2h",
+    "red; ORDER min/max u32/s32/u64/s64; ; 2h",
+    "red; ORDER and/or/xor b32/b64; ; 2h",
+    "red; ORDER inc/dec u32; ; 2h",
+    "red; ORDER add v2/v4 f32; ; 2h",
+    "red; ORDER add/min/max noftz v2/v4/v8 HALF; ; 2h",
+    "membar; cta/gl/sys; ; 0",
+    "fence; sc/acq_rel/acquire/release SCOPE; ; 0",
+    "fence; mbarrier_init release cluster; ; 0",
+    "fence; proxy alias/async/async::generic; ; 0",
+    "fence; proxy async global/shared::cta/shared::cluster; ; 0",
+    "fence; proxy tensormap::generic release SCOPE; ; 0",
+    "nanosleep; ; u32; 1",
+    // Control
+    "bra; uni?; ; 1",
+    "ret; uni?; ; 0",
+    "exit trap brkpt; ; ; 0",
+};
+
+constexpr struct { const char *name, *is; } kGroups[] = {
+    {"INTEGER", "u16/u32/u64/s16/s32/s64"},
+    {"WORD", "u32/u64/s32/s64"},
+    {"BITS", "b16/b32/b64"},
+    {"HALF", "f16/f16x2/bf16/bf16x2"},
+    {"TYPE", "b8/b16/b32/b64/u8/u16/u32/u64/s8/s16/s32/s64/f32/f64"},
+    {"ROUND", "rn/rz/rm/rp"},
+    {"WHOLE", "rni/rzi/rmi/rpi"},
+    {"SIGNED", "eq/ne/lt/le/gt/ge"},
+    {"REAL", "eq/ne/lt/le/gt/ge/equ/neu/ltu/leu/gtu/geu/num/nan"},
+    {"MORE", "and/or/xor"},
+    {"SET", "u32/s32/f16/bf16/f32"},
+    {"SPACE", "global/shared/shared::cta/local/const/param/param::entry/param::func"},
+    {"NEAR", "global/shared/shared::cta"},
+    {"SCOPE", "cta/cluster/gpu/sys"},
+    {"ORDER", "relaxed/acquire/release/acq_rel? cta/cluster/gpu/sys? global/shared/shared::cta? L2::cache_hint?"},
+    {"EVICT", "L1::evict_normal/L1::evict_unchanged/L1::evict_first/L1::evict_last/L1::no_allocate? "
+              "L2::evict_normal/L2::evict_first/L2::evict_last? L2::cache_hint? L2::64B/L2::128B/L2::256B? unified? v2/v4?"},
+};
+
+using Words = std::vector<std::string>;
+
+Words split(const std::string& text, char at) {
+  Words parts;
+  size_t from = 0;
+  for (size_t to; (to = text.find(at, from)) != text.npos; from = to + 1) parts.push_back(text.substr(from, to - from));
+  parts.push_back(text.substr(from));
+  parts.erase(std::remove(parts.begin(), parts.end(), ""), parts.end());
+  return parts;
+}
+
+struct Group {
+  Words words;
+  bool optional;
+};
+
+struct Form {
+  std::vector<Group> modifiers, types;
+  size_t operands;
+  bool more, hinted;
+};
+
+std::string spelled_out(std::string text) {
+  for (const auto& group : kGroups)
+    for (size_t at; (at = text.find(group.name)) != text.npos;) text.replace(at, std::string(group.name).size(), group.is);
+  return text;
+}
+
+std::vector<Group> groups(const std::string& text) {
+  std::vector<Group> found;
+  for (std::string one : split(text, ' ')) {
+    bool optional = one.back() == '?';
+    if (optional) one.pop_back();
+    found.push_back({split(one, '/'), optional});
+  }
+  return found;
+}
+
+std::map<std::string, std::vector<Form>, std::less<>> read_forms() {
+  std::map<std::string, std::vector<Form>, std::less<>> forms;
+  for (const char* line : kForms) {
+    Words parts = split(spelled_out(line), ';');
+    const std::string& count = parts[3];
+    Form form{groups(parts[1]), groups(parts[2]), size_t(count[1] - '0'), count.back() == 'm', count.back() == 'h'};
+    for (const std::string& op : split(parts[0], ' ')) forms[op].push_back(form);
+  }
+  return forms;
+}
+
+bool holds(const Group& group, std::string_view word) {
+  return std::find(group.words.begin(), group.words.end(), word) != group.words.end();
+}
+
+// Each word is of a group of its own, and no group is without one that has to have it.
+bool fits_modifiers(const Form& form, const Statement& s, size_t count) {
+  std::vector<bool> used(form.modifiers.size());
+  for (size_t k = 0; k < count; k++) {
+    size_t at = 0;
+    while (at < used.size() && (used[at] || !holds(form.modifiers[at], s.words[k]))) at++;
+    if (at == used.size()) return false;
+    used[at] = true;
+  }
+  for (size_t at = 0; at < used.size(); at++) if (!used[at] && !form.modifiers[at].optional) return false;
+  return true;
+}
+
+bool fits(const Form& form, const Statement& s) {
+  if (s.words.size() < form.types.size()) return false;
+  size_t count = s.words.size() - form.types.size();
+  for (size_t k = 0; k < form.types.size(); k++) if (!holds(form.types[k], s.words[count + k])) return false;
+  size_t operands = form.operands + (form.more && !s.one_of("and|or|xor").empty()) + (form.hinted && s.has("L2::cache_hint"));
+  return s.operands.size() == operands && fits_modifiers(form, s, count);
+}
+
+}  // namespace
+
+bool has_form(const Statement& s) {
+  static const auto forms = read_forms();
+  auto known = forms.find(s.op);
+  if (known == forms.end()) return true;
+  return std::any_of(known->second.begin(), known->second.end(), [&s](const Form& form) { return fits(form, s); });
+}
+
+}  // namespace vgpu
