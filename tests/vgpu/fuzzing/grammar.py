@@ -4,13 +4,48 @@ import random
 from dataclasses import dataclass
 
 ROUNDING = "rn rz rm rp"
-TYPES = (
-    "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f16 f16x2 bf16 bf16x2 f32 f64 pred u16x2 s16x2 f32x2 tf32 e4m3x2"
-).split()
+TYPES = [
+    "b8",
+    "b16",
+    "b32",
+    "b64",
+    "b128",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "s8",
+    "s16",
+    "s32",
+    "s64",
+    "f16",
+    "f16x2",
+    "bf16",
+    "bf16x2",
+    "f32",
+    "f64",
+    "pred",
+    "u16x2",
+    "s16x2",
+    "f32x2",
+    "tf32",
+    "e4m3x2",
+]
 WIDTHS = {
-    **{"pred": 1, "f16x2": 32, "bf16x2": 32, "u16x2": 32, "s16x2": 32, "f32x2": 64, "tf32": 32, "e4m3x2": 16},
+    "pred": 1,
+    "f16x2": 32,
+    "bf16x2": 32,
+    "u16x2": 32,
+    "s16x2": 32,
+    "f32x2": 64,
+    "tf32": 32,
+    "e4m3x2": 16,
     **{f"{letter}{bits}": bits for letter in "bus" for bits in (8, 16, 32, 64)},
-    **{"b128": 128, "f16": 16, "bf16": 16, "f32": 32, "f64": 64},
+    "b128": 128,
+    "f16": 16,
+    "bf16": 16,
+    "f32": 32,
+    "f64": 64,
 }
 COMPARE = "eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan"
 SEMANTICS, SCOPES = "relaxed acquire release acq_rel", "cta cluster gpu sys"
@@ -23,8 +58,8 @@ VIDEO = "vadd vsub vabsdiff vmin vmax"
 class Spec:
     """Modifiers in the order that PTX wants, how many types follow, and the operands.
 
-    Operands: `t` the last type's register, `T` that of the type before, `w` twice as wide, `u` 32 bits, `p` a predicate,
-    `P` one or two, `l` 64 bits, `m` an address, `i` a literal, `v` a vector as .v2 or .v4 ask for, `x` a label, `?`
+    Operands: `t` the last type's register, `T` that of the type before, `w` twice as wide, `u` 32 bits, `p` a
+    predicate, `P` one or two, `l` 64 bits, `m` an address, `i` a literal, `v` a vector as .v2 or .v4 ask for, `x` a label, `?`
     behind one: it may be missing.
     """
 
@@ -113,13 +148,69 @@ def register(choose: random.Random, bits: int) -> str:
     return f"{name}{choose.randrange(count)}"
 
 
-LITERALS = "0 1 2 5 31 32 -1 255 256 65535 -32768 65536 4294967295 0x1F 0f3F800000 0d3FF0000000000000 1.5".split()
-ADDRESSES = "[%l0] [%l1+8] [%l2+-4] [%l0+0x10] [g] [g+4] [s] [s+8] [c+4] [own] [own+4] [p0] [%r1] [%r2+4] [4096]".split()
-ODD = "%p0 %h0 %r0 %l0 %q0 %undefined %tid.x %tid %clock64 %laneid %warpid WARP_SZ g s own f out _ {%r0,%r1} [%l0] -%r1 !%p1 %r1|%p1 {}".split()
-
-
-def width_of(type: str) -> int:
-    return WIDTHS[type]
+OTHER_WORDS = ["sat", "ftz", "lo", "hi", "wide", "rn", "rzi", "cc", "v2", "sync", "global", "relu"]
+LITERALS = [
+    "0",
+    "1",
+    "2",
+    "5",
+    "31",
+    "32",
+    "-1",
+    "255",
+    "256",
+    "65535",
+    "-32768",
+    "65536",
+    "4294967295",
+    "0x1F",
+    "0f3F800000",
+    "0d3FF0000000000000",
+    "1.5",
+]
+ADDRESSES = [
+    "[%l0]",
+    "[%l1+8]",
+    "[%l2+-4]",
+    "[%l0+0x10]",
+    "[g]",
+    "[g+4]",
+    "[s]",
+    "[s+8]",
+    "[c+4]",
+    "[own]",
+    "[own+4]",
+    "[p0]",
+    "[%r1]",
+    "[%r2+4]",
+    "[4096]",
+]
+ODD = [
+    "%p0",
+    "%h0",
+    "%r0",
+    "%l0",
+    "%q0",
+    "%undefined",
+    "%tid.x",
+    "%tid",
+    "%clock64",
+    "%laneid",
+    "%warpid",
+    "WARP_SZ",
+    "g",
+    "s",
+    "own",
+    "f",
+    "out",
+    "_",
+    "{%r0,%r1}",
+    "[%l0]",
+    "-%r1",
+    "!%p1",
+    "%r1|%p1",
+    "{}",
+]
 
 
 def vector(choose: random.Random, words: list[str], bits: int) -> str:
@@ -143,7 +234,9 @@ def operand(choose: random.Random, kind: str, words: list[str], types: list[str]
         return f"{first}|{register(choose, 1)}" if two else first
     if kind == "v":
         return vector(choose, words, last)
-    return {"m": choose.choice(ADDRESSES), "i": choose.choice(LITERALS), "x": choose.choice(["out", "out", "nowhere"])}[kind]
+    return {"m": choose.choice(ADDRESSES), "i": choose.choice(LITERALS), "x": choose.choice(["out", "out", "nowhere"])}[
+        kind
+    ]
 
 
 def statement(choose: random.Random, strange: float = 0.15) -> str:
@@ -173,7 +266,7 @@ def mutate_words(choose: random.Random, words: list[str], types: list[str]) -> N
     elif way == 1 and words:
         words.append(choose.choice(words))
     elif way == 2:
-        words.insert(choose.randint(0, len(words)), choose.choice("sat ftz lo hi wide rn rzi cc v2 sync global relu".split()))
+        words.insert(choose.randint(0, len(words)), choose.choice(OTHER_WORDS))
     elif types:
         types.pop()
 

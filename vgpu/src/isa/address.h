@@ -17,8 +17,8 @@ Where where_of(const Statement& s);
 uint8_t order_of(const Statement& s);
 
 // Sets a (the base register, or what stands for it), e (its width in bytes, 0: none) and imm.  The space may change: a
-// parameter that a body declares lies in the scratch space.
-void decode_address(Decoder& d, const Operand& o, Where& where, Instruction& i);
+// parameter that a body declares lies in the scratch space, and a variable's name says where a generic address points to.
+void decode_address(Decoder& d, const Statement& s, const Operand& o, Where& where, Instruction& i);
 
 // Host addresses of the active lanes for an access of `bytes`; false, with the fault set, where one may not be touched.
 bool addresses(Lanes& w, const Instruction& i, Where where, uint32_t bytes, uint8_t* at[kLanes]);

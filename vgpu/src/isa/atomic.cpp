@@ -175,7 +175,7 @@ bool decode_atomic(Decoder& d, const Statement& s, Instruction& i) {
   size_t wanted = first + (o == "cas" ? 3 : 2) + s.has("L2::cache_hint");
   if (!known_words(s) || s.operands.size() != wanted) return false;
   Where where = where_of(s);
-  decode_address(d, s.operands[first], where, i);
+  decode_address(d, s, s.operands[first], where, i);
   i.run = of_type(o, t, where);
   if (!i.run) return false;
   i.kind = Kind::Memory;

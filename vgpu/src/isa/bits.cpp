@@ -157,6 +157,8 @@ bool decode_fields(Decoder& d, const Statement& s, Instruction& i, std::string_v
   bool inserts = s.op == "bfi";
   if (!s.only({})) return false;
   if (s.operands.size() != (inserts ? 5u : 4u)) return false;
+  for (size_t k = s.operands.size() - 2; k < s.operands.size(); k++)  // where the field begins, and its length
+    if (s.operands[k].kind == Operand::Literal && d.bits(s.operands[k], "u32") > 255) return false;
   i.run = for_integer(t, [inserts](auto tag) -> Execute {
     using T = typename decltype(tag)::type;
     if constexpr (sizeof(T) == 2) return nullptr;

@@ -116,21 +116,29 @@ bool known_words(const Statement& s) {
                  "L2::evict_normal|L2::evict_first|L2::evict_last", "L2::cache_hint", "L2::64B|L2::128B|L2::256B"});
 }
 
+// prefetch and the like: nothing to do.
+bool decode_hint(Decoder& d, const Statement& s, Instruction& i) {
+  Where where = where_of(s);
+  decode_address(d, s, s.operands.at(0), where, i);
+  return s.operands.size() == 1 || d.bits(s.operands[1], "u32") == 128;
+}
+
 size_t elements(const Statement& s) { return s.has("v4") ? 4 : s.has("v2") ? 2 : 1; }
 
 }  // namespace
 
 bool decode_memory(Decoder& d, const Statement& s, Instruction& i) {
   bool loads = s.op == "ld" || s.op == "ldu";
-  if (!loads && s.op != "st") return true;  // prefetch and the like: nothing to do
+  if (!loads && s.op != "st") return decode_hint(d, s, i);
   size_t wanted = s.has("L2::cache_hint") ? 3 : 2;  // what a cache is told is nothing here
   if (!known_words(s) || s.operands.size() != wanted) return false;
   const Operand& held = s.operands[loads ? 0 : 1];
   if (elements(s) != (held.kind == Operand::Vector ? held.parts.size() : 1)) return false;
   std::string_view t = s.type();
+  if (elements(s) * ptx::size_of(t) > 16) return false;
   Where where = where_of(s);
   uint32_t width = values(d, held, t, loads, i);
-  decode_address(d, s.operands[loads ? 1 : 0], where, i);
+  decode_address(d, s, s.operands[loads ? 1 : 0], where, i);
   i.run = loads ? of_type<true>(t, width, where) : of_type<false>(t, width, where);
   if (!i.run) return false;
   bool others = where == Where::Generic || where == Where::Shared;
