@@ -59,8 +59,8 @@ class Spec:
     """Modifiers in the order that PTX wants, how many types follow, and the operands.
 
     Operands: `t` the last type's register, `T` that of the type before, `w` twice as wide, `u` 32 bits, `p` a
-    predicate, `P` one or two, `l` 64 bits, `m` an address, `i` a literal, `v` a vector as .v2 or .v4 ask for, `x` a label, `?`
-    behind one: it may be missing.
+    predicate, `P` one or two, `l` 64 bits, `m` an address, `i` a literal, `v` a vector as .v2 or .v4 ask for, `x` a
+    label, `?` behind one: it may be missing.
     """
 
     op: str
