@@ -35,7 +35,7 @@ _PLACE = f"{_KEY}, origin, signer"  # records of different keys, or of none, nev
 _STATEMENT = f"{_PLACE}, form, observation"
 _ORDER = 'source, "case", solution, origin, case_hash, observation, checksum'
 _TABLES = f"""
-PRAGMA cache_size = -65536;
+PRAGMA cache_size = -32768;
 PRAGMA temp_store = FILE;
 PRAGMA journal_mode = OFF;
 CREATE TABLE record (
@@ -104,10 +104,10 @@ class Merge:
         return (g.model, g.environment, g.source, g.case, g.solution, "\0".join(g.origin), g.case_hash, g.observation,
                 g.checksum, form, g.machine, g.runs, g.started, new, brought, row.line)  # fmt: skip
 
-    def sign(self, claimed: Mapping[str, str]) -> None:
-        """{checksum: the key by its hint}; the first that signed a record stays its signer."""
+    def sign(self, claimed: Iterable[tuple[str, str]]) -> None:
+        """(checksum, the key by its hint); the first that signed a record stays its signer."""
         with _on_disk():
-            self._base.executemany("INSERT OR IGNORE INTO signature VALUES (?, ?)", claimed.items())
+            self._base.executemany("INSERT OR IGNORE INTO signature VALUES (?, ?)", claimed)
 
     def settle(self) -> Added:
         """Choose what stays."""

@@ -5,7 +5,6 @@ A record is believed, unsigned, or set aside: signed by none but keys that are n
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,12 +51,14 @@ class Standing:
 
     vouches: Sequence[Vouch] = ()
     faults: Sequence[str] = ()
-    _by_checksum: dict[str, list[Vouch]] = field(default_factory=lambda: defaultdict(list), repr=False)
+    _by_checksum: dict[str, tuple[Vouch, ...]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         for vouch in self.vouches:
+            alone = (vouch,)
             for checksum in vouch.batch.checksums:
-                self._by_checksum[checksum].append(vouch)
+                there = self._by_checksum.get(checksum)
+                self._by_checksum[checksum] = alone if there is None else (*there, vouch)
 
     def of(self, checksum: str, started: str) -> str | None:
         """Who vouches for a record: the first who is believed; UNSIGNED where nobody signed it, None: set aside."""
@@ -255,15 +256,12 @@ def _stack(digests: Mapping[str, str]) -> str:
     return " and ".join(f"the {name} {digest[:12]}" for name, digest in digests.items()) or "no image and no bundle"
 
 
-def claimed(told: Iterable[str]) -> dict[str, str]:
-    """{checksum: the key by its hint}, unverified: it keeps records of different keys apart, and proves nothing."""
-    found: dict[str, str] = {}
+def claimed(told: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """(checksum, the key by its hint), unverified: it keeps records of different keys apart, and proves nothing."""
     for line in told:
         try:
             hint, body = (keyless if keyless.is_bundle(line) else envelope).unverified(line)
             batch = statement.read(body).batch
         except ValueError:
             continue
-        for checksum in batch.checksums:
-            found.setdefault(checksum, hint)
-    return found
+        yield from ((checksum, hint) for checksum in batch.checksums)

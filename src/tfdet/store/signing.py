@@ -32,8 +32,8 @@ def sign_beside(project: Project, path: Path, records: Sequence[Record], seal: S
     """Into the bundle beside a file: what it holds of other signers, and of other records, stays."""
     bundle, signed = beside(path), {record.checksum for record in records}
     new = sealed(project, records, seal)
-    own = set(claimed(new).values())
-    kept = [line for line in lines(bundle) if not (told := claimed([line])) or _others(told, own, signed)]
+    own = {hint for _, hint in claimed(new)}
+    kept = [line for line in lines(bundle) if not (told := dict(claimed([line]))) or _others(told, own, signed)]
     write_whole(bundle, "".join(f"{line.strip()}\n" for line in [*kept, *new]))
     return bundle
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -70,29 +72,27 @@ def _signable(row: Row) -> _Signable:
     return row.glance, row.glance.checksum, row.glance.started
 
 
-class _Scale:
-    """Records of one device and environment on two sides: what somebody who is believed signed, and the rest.
+_Weighed = tuple[_Signable, bool]  # and whether it counts where nobody signed it
 
-    What is signed decides alone; where nothing is, the rest speaks, as what it is.
+
+def _weighed(hashes: Mapping[str, set[str]], standing: Standing, records: Iterable[_Weighed]) -> dict[CellKey, Cell]:
+    """Records of one device and environment, by source, on two sides: what is signed by who is believed, and the rest.
+
+    What is signed decides alone; where nothing is, the rest speaks, as what it is.  No more than a source is kept.
     """
-
-    def __init__(self, hashes: Mapping[str, set[str]], standing: Standing) -> None:
-        self._standing = standing
-        self._signed, self._unsigned = Evidence(hashes), Evidence(hashes)
-
-    def add(self, records: Iterable[_Signable], unsigned: bool) -> None:
-        """unsigned: do records count that nobody signed?"""
-        for record, checksum, started in records:
-            signer = self._standing.of(checksum, started)
+    found: dict[CellKey, Cell] = {}
+    for _, some in groupby(records, key=lambda one: one[0][0].source):
+        signed, rest = Evidence(hashes), Evidence(hashes)
+        for (record, checksum, started), counts in some:
+            signer = standing.of(checksum, started)
             if signer:
-                self._signed.add(record, signer)
-            elif signer == UNSIGNED and unsigned:
-                self._unsigned.add(record)
-
-    def cells(self) -> dict[CellKey, Cell]:
-        signed = {key: self._signed.cell(key) for key in self._signed.cell_keys()}
-        rest = {key: self._unsigned.cell(key) for key in self._unsigned.cell_keys()}
-        return {**rest, **{key: cell for key, cell in signed.items() if key not in rest or cell.signed}}
+                signed.add(record, signer)
+            elif signer == UNSIGNED and counts:
+                rest.add(record)
+        ours = {key: rest.cell(key) for key in rest.cell_keys()}
+        theirs = {key: signed.cell(key) for key in signed.cell_keys()}
+        found |= ours | {key: cell for key, cell in theirs.items() if key not in ours or cell.signed}
+    return found
 
 
 @dataclass(frozen=True)
@@ -115,10 +115,9 @@ def changes(
     now: dict[CellKey, Cell] = {}
     with store.merged(records, vouches) as (merge, _):
         for model, environment in merge.places:
-            scale = _Scale(hashes, signatures.at(model, environment))
-            unsigned = not before.matrix.devices.need_signature(model)
-            scale.add(map(_signable, merge.rows((model, environment))), unsigned)
-            now |= scale.cells()
+            counts = not before.matrix.devices.need_signature(model)
+            kept = ((_signable(row), counts) for row in merge.rows((model, environment)))
+            now |= _weighed(hashes, signatures.at(model, environment), kept)
     then = replace(before, verdicts={**before.verdicts, **now})
     pairs = [Change(before.cell(key), then.cell(key)) for key in sorted(now, key=before._order)]
     return [pair for pair in pairs if pair.before.cell != pair.after.cell]
@@ -141,14 +140,22 @@ def _judge(
     model, environment = (
         (paths[0].parent.name, paths[0].stem) if paths else (beside[0][0].model, beside[0][0].environment)
     )
-    scale = _Scale(hashes, signatures.at(model, environment))
-    scale.add(beside, True)
     counts = unsigned or not devices.need_signature(model)
+    parts: list[Iterable[_Weighed]] = [((one, True) for one in sorted(beside, key=_source))]
     for path in paths:
-        scale.add((_signable(row) for row in store.rows(path) if row.glance.checksum not in skip), counts)
+        parts.append(_kept(store.rows(path), skip, counts))
         if path != paths[-1]:  # a newer tfdet may bring what its user had added
             skip |= checksums(path)
-    return scale.cells()
+    by_source = heapq.merge(*parts, key=lambda one: one[0][0].source)
+    return _weighed(hashes, signatures.at(model, environment), by_source)
+
+
+def _source(one: _Signable) -> str:
+    return one[0].source
+
+
+def _kept(rows: Iterable[Row], skip: frozenset[str], counts: bool) -> Iterator[_Weighed]:
+    return ((_signable(row), counts) for row in rows if row.glance.checksum not in skip)
 
 
 _mine: list[Callable[[_Place], dict[CellKey, Cell]]] = []  # of a process of the pool: given once, not with each place
