@@ -37,6 +37,7 @@ from tfdet.store.evidence import Store
 from tfdet.store.records import parse
 from tfdet.verdicts.read import load_status
 from tfdet_common import journal
+from tfdet_common.variables import CALLERS
 
 # What makes a site is covered where the fixtures make one; it would take three times as long in each test.
 pytestmark = pytest.mark.no_cover
@@ -197,8 +198,9 @@ def test_what_strangers_say_is_harmless(tmp_path: Path) -> None:
         path.unlink()
     stack = {**make_record()["stack"], "os": HOSTILE, "cpu": HOSTILE}
     error = {"kind": "raises", "type": HOSTILE, "message": HOSTILE, "where": HOSTILE, "output": HOSTILE}
-    plant(project, observation="raises", stack=stack, error=error, determinism_environment={HOSTILE: HOSTILE})
-    plant(project, solution="TDO", stack=stack, ran_on=[HOSTILE * 7] * 2000)  # a megabyte
+    plant(project, observation="raises", stack=stack, error=error, determinism_environment={CALLERS[0]: HOSTILE})
+    settings = {"TF_DETERMINISTIC_OPS": "1", CALLERS[0]: HOSTILE}
+    plant(project, solution="TDO", stack=stack, ran_on=[f"CPU:0{HOSTILE * 6}"] * 64, determinism_environment=settings)
     folder = build(project, tmp_path / "site").folder
     path = folder / "cells" / "tf2.1" / "bias-add-backprop.html"
     text = path.read_text("utf-8")
@@ -206,7 +208,7 @@ def test_what_strangers_say_is_harmless(tmp_path: Path) -> None:
     assert "<script>alert" not in text and "<img src=x" not in text and len(text) < MOST
     html5lib.HTMLParser(strict=True).parse(text)
     records = [record for one in path.parent.glob("bias-add-backprop*.html") for record in twin(one)["data"]["records"]]
-    assert sorted(len(record["ran_on"]) for record in records) == [0, 2000]
+    assert sorted(len(record["ran_on"]) for record in records) == [0, 64]
     for path in folder.rglob("*"):
         if path.suffix in (".html", ".json", ".xml", ".js") and path.parent.name != "tabulator":
             assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b]", path.read_text("utf-8")), path

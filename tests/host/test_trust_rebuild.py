@@ -128,7 +128,8 @@ def test_a_disagreement_ends_with_one(
         with out.open("ab") as journal:
             for r in (r for r in mine if r.observation == "equal"):
                 journal.write(line("differs", case=r.case, mode=r.mode, source=r.source, solution=r.solution,
-                                   case_hash=r.case_hash))  # fmt: skip
+                                   case_hash=r.case_hash, threads=r.threads,
+                                   determinism_environment=r.determinism_environment))  # fmt: skip
 
     monkeypatch.setattr(engine, "run_environment", differs)
     code, told, _ = rebuild("--sample", "50%", "--seed", "7", "--json")

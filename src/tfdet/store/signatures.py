@@ -51,34 +51,37 @@ class Standing:
 
     vouches: Sequence[Vouch] = ()
     faults: Sequence[str] = ()
-    _by_checksum: dict[str, tuple[Vouch, ...]] = field(default_factory=dict, repr=False)
+    _by_checksum: dict[bytes, tuple[Vouch, ...]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         for vouch in self.vouches:
             alone = (vouch,)
-            for checksum in vouch.batch.checksums:
+            for checksum in vouch.batch.checksums.packed:
                 there = self._by_checksum.get(checksum)
                 self._by_checksum[checksum] = alone if there is None else (*there, vouch)
 
     def of(self, checksum: str, started: str) -> str | None:
         """Who vouches for a record: the first who is believed; UNSIGNED where nobody signed it, None: set aside."""
-        if checksum not in self._by_checksum:
+        if not (vouches := self._vouches(checksum)):
             return UNSIGNED
-        vouch = self._believed(checksum, started)
+        vouch = _believed(vouches, started)
         return vouch.key.signer if vouch else None
 
-    def _believed(self, checksum: str, started: str) -> Vouch | None:
-        vouches = self._by_checksum[checksum]
-        return next((v for v in vouches if not v.refused and v.key.spans(started)), None)
+    def _vouches(self, checksum: str) -> tuple[Vouch, ...]:
+        return self._by_checksum.get(bytes.fromhex(checksum), ())
 
     def why(self, checksum: str, started: str) -> str:
         """The same in words."""
-        if checksum not in self._by_checksum:
+        if not (vouches := self._vouches(checksum)):
             return "unsigned"
-        if believed := self._believed(checksum, started):
+        if believed := _believed(vouches, started):
             return f"signed by {believed.key.signer}{f', {OTHER_LOCK}' if believed.other_lock else ''}"
-        vouch = self._by_checksum[checksum][0]
+        vouch = vouches[0]
         return f"set aside: {vouch.name} is {vouch.refused or f'not believed of records of {started[:10]}'}"
+
+
+def _believed(vouches: Iterable[Vouch], started: str) -> Vouch | None:
+    return next((vouch for vouch in vouches if not vouch.refused and vouch.key.spans(started)), None)
 
 
 @dataclass(frozen=True)

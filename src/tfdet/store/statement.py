@@ -11,12 +11,12 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, overload
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
 from tfdet.base.folders import is_there, walked
 from tfdet.base.paths import Project
@@ -43,12 +43,40 @@ class _Sha256(_Part):
     sha256: Digest
 
 
+class Checksums(Sequence[str]):
+    """Of many records, in 32 bytes each."""
+
+    def __init__(self, given: object) -> None:
+        if not isinstance(given, list) or not 1 <= len(given) <= MOST:
+            raise ValueError(f"1 to {MOST:,} checksums belong there")
+        if any(not isinstance(one, str) or not _DIGEST.fullmatch(one) for one in given):
+            raise ValueError("one of them is no checksum")
+        self._packed = b"".join(map(bytes.fromhex, given))
+
+    def __len__(self) -> int:
+        return len(self._packed) // 32
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[str]: ...
+    def __getitem__(self, at: int | slice) -> str | Sequence[str]:
+        return list(self)[at]
+
+    def __iter__(self) -> Iterator[str]:
+        return (one.hex() for one in self.packed)
+
+    @property
+    def packed(self) -> Iterator[bytes]:
+        return (self._packed[at : at + 32] for at in range(0, len(self._packed), 32))
+
+
 class Batch(_Part):
     """Of one environment on one device: checksums of its records, in the order of its lines."""
 
     environment: Key
     device: Key
-    checksums: list[Digest] = Field(min_length=1, max_length=MOST)
+    checksums: Annotated[Checksums, PlainValidator(Checksums)]
 
 
 class Subject(_Part):
@@ -85,7 +113,7 @@ def read(body: bytes) -> Statement:
     except ValueError as error:
         raise ValueError(f"no statement of records: {error}") from None
     _check_subjects(statement)
-    if len(set(statement.batch.checksums)) < len(statement.batch.checksums):
+    if len(set(statement.batch.checksums.packed)) < len(statement.batch.checksums):
         raise ValueError("it names a record twice")
     return statement
 
