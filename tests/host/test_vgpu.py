@@ -33,6 +33,13 @@ def test_a_program_finds_the_virtual_gpu() -> None:
     assert (done.returncode, done.stdout) == (0, "0 0 tfdet virtual GPU (CPU emulation)\n"), done.stderr
 
 
+def test_a_program_that_never_used_it_is_told() -> None:
+    """No result of it is one of a GPU."""
+    done = tfdet("vgpu", "--", sys.executable, "-c", "print(1)")
+    assert (done.returncode, done.stdout) == (Exit.NO_DEVICE, "1\n")
+    assert "never used the virtual GPU" in done.stderr
+
+
 def test_a_programs_exit_code_is_handed_on() -> None:
     assert tfdet("vgpu", "--", sys.executable, "-c", "raise SystemExit(7)").returncode == 7
 

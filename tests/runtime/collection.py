@@ -3,8 +3,9 @@ and `collection_torch` for PyTorch.
 
 A program's docstring says `form: ...`, `in: ENV ENV` (default: all), `fresh: ...` where runs must not be forks of one
 process, and what is expected, the root first: `expect: OP | CLASS | ROW | NAME=VALUE` (alternatives with /, * for any),
-`expect: length` where one run is longer, `expect: hidden` where no op that is recorded shows it, or `expect: same`.
-The lines are marked `# <- culprit`; `# <- or` marks one that is as right: a layer that draws its seed when made, say.
+`expect: length` where one run is longer, `expect: hidden` where no op that is recorded shows it, traced or not, or
+`expect: same`. The lines are marked `# <- culprit`; `# <- or` marks one that is as right: a layer that draws its seed
+when made, say.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class Program:
             length = found["result"] == "structure" and not found["culprits"]
             return [] if length else [f"{found['result']}: {found['verdict']}"]
         if self.expected == [["hidden"]]:
-            return [] if found["hidden"] and not found["culprits"] else [f"{found['result']}: {found['verdict']}"]
+            nobody = found["result"] == "diverged" and not found["hidden"] and not found["culprits"]
+            return [] if nobody else [f"{found['result']}: {found['verdict']}"]
         culprits = found["culprits"]
         wrong = [f"{len(culprits)} culprits, not {len(self.expected)}: {[one['op_type'] for one in culprits]}"]
         if len(culprits) == len(self.expected):

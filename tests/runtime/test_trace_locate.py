@@ -185,7 +185,7 @@ def test_a_race_that_shows_where_few_ops_are_recorded_is_named(tmp_path: Path) -
     assert (found.code, found.hidden) == (1, False)
     assert [(one["class"], one["why"]) for one in found.culprits] == [("open order", "in any order")]
     assert found.verdict() == "RandomUniform at step 0: open order (train.py:7)."
-    assert any("every op agreed before" in line for line in found.findings)
+    assert any("with probes at every op none" in line for line in found.findings)
 
 
 def test_weights_that_differ_where_every_op_agrees_are_hidden_too(tmp_path: Path) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import typer
 
-from tfdet.base.errors import UsageError
 from tfdet.base.paths import find_project
 
 
@@ -21,11 +19,8 @@ def vgpu(
         typer.Option("--stand-ins", help="compute on the CPU what closed libraries would: cuBLAS, cuDNN as of old"),
     ] = False,
 ) -> None:
-    """Run a program that finds the virtual GPU where it looks for CUDA; its exit code is the program's."""
+    """Run a program that finds the virtual GPU where it looks for CUDA; its exit code is the program's, or 4."""
     from tfdet.engines import vgpu as device
 
     environ = device.environ(device.library(find_project()), schedule, stand_ins=stand_ins)
-    try:
-        os.execvpe(words[0], words, environ)
-    except FileNotFoundError:
-        raise UsageError(f"{words[0]} is not on PATH", "Name the program as you would to your shell.") from None
+    raise typer.Exit(device.run(words, environ))

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import import_module, metadata
 from pathlib import Path
 
-from tfdet.base.errors import RunFailed, UsageError
+from tfdet.base.errors import NoDevice, RunFailed, UsageError
 from tfdet.base.paths import Project, cache_dir
 from tfdet_common import virtual_gpu
+from tfdet_common.lifeline import die_with
 
 _NO_COMPILER = 3  # what vgpu/build.py ends with then
 
@@ -58,3 +62,35 @@ def environ(
         raise UsageError(f"no schedule is called {schedule!r}", advice)
     found = {**virtual_gpu.environ(str(library), before), "VGPU_SCHEDULE": schedule}
     return {**found, virtual_gpu.STAND_INS: "all"} if stand_ins else found
+
+
+def run(words: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Run a program there; its exit code, as a shell has it.
+
+    NoDevice where it ends well and never asked for the device.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        used = Path(folder, "used")
+        try:
+            child = subprocess.Popen(
+                words, env={**environ, "VGPU_USED": str(used)},
+                preexec_fn=partial(die_with, os.getpid(), signal.SIGTERM),
+            )  # fmt: skip
+        except FileNotFoundError:
+            raise UsageError(f"{words[0]} is not on PATH", "Name the program as you would to your shell.") from None
+        code = _ended(child)
+        if not code and not used.exists():
+            raise NoDevice(
+                "the program ended, and never used the virtual GPU",
+                "Is its framework's build one for CUDA, and is its model placed there?",
+            )
+    return 128 - code if code < 0 else code
+
+
+def _ended(child: subprocess.Popen[bytes]) -> int:
+    """Ctrl-C is for the program: it ends as it will."""
+    while True:
+        try:
+            return child.wait()
+        except KeyboardInterrupt:
+            continue

@@ -58,9 +58,11 @@ void check(Observers& all, Memory& memory) {
   }
 }
 
+// VGPU_USED=FILE: it is there once a program has begun to use the device.
 // VGPU_REPORT=FILE, VGPU_TRACE=LAUNCH:FILE, VGPU_CHECK: see machine/report.h, trace.h, races.h and initialised.h.
 void observe(Observers& all, Memory& memory) {
-  std::string report = text("VGPU_REPORT", ""), trace = text("VGPU_TRACE", "");
+  std::string report = text("VGPU_REPORT", ""), trace = text("VGPU_TRACE", ""), used = text("VGPU_USED", "");
+  if (!used.empty()) std::fclose(opened("VGPU_USED", used));
   if (!report.empty()) all.add(std::make_unique<Report>(opened("VGPU_REPORT", report)));
   check(all, memory);
   size_t colon = trace.find(':');

@@ -80,7 +80,7 @@ class Search(object):
         if seen is None or not seen.culprits:
             seen = self._in_turns()
         if seen is not None:
-            self._found("runs with probes at every op agreed before, {} of them".format(len(self._ops)))
+            self._found("in {} runs with probes at every op none that was recorded differed".format(len(self._ops)))
             self._conclude(seen)
         elif self.found.hidden:
             self.found.culprits = diff.suspects(self._ops[-2:], (closest and closest.first_step) or 0)
