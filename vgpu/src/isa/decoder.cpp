@@ -28,7 +28,7 @@ const std::vector<Family>& families(std::string_view op) {
     };
     add(decode_carry, {"add", "sub", "addc", "subc", "mad", "madc"});
     add(decode_integer, {"add", "sub", "mul", "mad", "mul24", "mad24", "div", "rem", "min", "max", "neg", "abs", "sad",
-                         "and", "or", "xor", "not", "cnot", "shl", "shr", "dp4a", "dp2a", "vmax4", "vmin4", "vadd4"});
+                         "and", "or", "xor", "not", "cnot", "shl", "shr", "dp4a", "dp2a"});
     add(decode_bits, {"popc", "clz", "brev", "bfe", "bfi", "bfind", "prmt", "lop3", "shf"});
     add(decode_float, {"add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt", "rsqrt", "neg", "abs", "min", "max", "ex2",
                        "lg2", "sin", "cos", "tanh", "copysign", "testp"});
@@ -41,7 +41,8 @@ const std::vector<Family>& families(std::string_view op) {
     add(decode_call, {"call"});
     add(decode_control, {"bra", "brx", "ret", "exit", "trap", "brkpt", "bar", "barrier", "membar", "fence",
                          "nanosleep", "pmevent", "griddepcontrol"});
-    add(decode_video, {"vmad"});
+    add(decode_video, {"vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vset", "vmad", "vadd2", "vsub2", "vavrg2",
+                       "vabsdiff2", "vmin2", "vmax2", "vset2", "vadd4", "vsub4", "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vset4"});
     add(decode_stack, {"alloca", "stacksave", "stackrestore"});
     add(decode_warp, {"shfl", "vote", "match", "activemask", "redux", "elect"});
     return table;

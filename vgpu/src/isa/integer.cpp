@@ -146,18 +146,7 @@ template <class A, class B, int kFrom> void dot2(Lanes& w, const Instruction& i)
     d[l] = sum;
   });
 }
-// Four bytes a register: vmax4.s32.s32.s32 and the like, with the fourth operand as what lies outside the mask.
-struct MaxByte { template <class T> static T of(T a, T b) { return std::max(a, b); } };
-struct MinByte { template <class T> static T of(T a, T b) { return std::min(a, b); } };
-struct AddByte { template <class T> static T of(T a, T b) { return static_cast<T>(a + b); } };
-template <class T, class Op> void bytes4(Lanes& w, const Instruction& i) {
-  uint32_t *d = lanes_of<uint32_t>(w, i.d), *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b);
-  each(w.mask, [=](uint32_t l) {
-    uint32_t made = 0;
-    for (int k = 0; k < 32; k += 8) made |= uint32_t(uint8_t(Op::of(T(a[l] >> k), T(b[l] >> k)))) << k;
-    d[l] = made;
-  });
-}
+// Two halves a register.
 template <class T, class Op> void halves(Lanes& w, const Instruction& i) {
   uint32_t *d = lanes_of<uint32_t>(w, i.d), *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b);
   each(w.mask, [=](uint32_t l) {
@@ -266,10 +255,6 @@ Execute packed(const Statement& s, std::string_view t) {
   if (t == "u16x2" && s.op == "min") return halves<uint16_t, Min>;
   if (t == "u16x2" && s.op == "max") return halves<uint16_t, Max>;
   if (t == "u16x2" || t == "s16x2") return s.op == "add" ? halves<uint16_t, Add> : nullptr;
-  bool is_signed = t == "s32";
-  if (s.op == "vadd4") return bytes4<uint8_t, AddByte>;
-  if (s.op == "vmax4") return is_signed ? bytes4<int8_t, MaxByte> : bytes4<uint8_t, MaxByte>;
-  if (s.op == "vmin4") return is_signed ? bytes4<int8_t, MinByte> : bytes4<uint8_t, MinByte>;
   return nullptr;
 }
 
@@ -292,7 +277,7 @@ bool known_words(const Statement& s) {
   if (s.op == "mul24" || s.op == "mad24") return s.only({"lo|hi", "sat"}) && s.words.size() > 1;
   if (s.op == "dp4a") return s.only({}, 2);
   if (s.op == "dp2a") return s.only({"lo|hi"}, 2) && s.words.size() == 3;
-  return s.op[0] == 'v' ? s.only({}, 3) && s.type(2) == s.type() && s.type(1) == s.type() : s.only({});
+  return s.only({});
 }
 
 }  // namespace
@@ -308,7 +293,7 @@ bool decode_integer(Decoder& d, const Statement& s, Instruction& i) {
   if (!i.run || s.operands.size() < 2) return false;
   std::string_view result = s.has("wide") ? twice(t) : t;
   uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
-  size_t most = s.op[0] == 'v' ? 3 : std::min<size_t>(s.operands.size(), 4);
+  size_t most = std::min<size_t>(s.operands.size(), 4);
   for (size_t k = 0; k < most; k++) *places[k] = k ? d.exact(s.operands[k], k == 3 ? result : t) : d.result(s.operands[k], result);
   d.emit(i);
   return true;

@@ -1,0 +1,159 @@
+"""Video instructions in random forms of all that PTX has, against Python's integers."""
+
+import operator
+import random
+
+import numpy as np
+import pytest
+from operands import same, signed, tuples, wrap
+from virtual_device import kernel
+
+RELATIONS = {name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
+PLAIN = {
+    "vadd": lambda a, b: a + b,
+    "vsub": lambda a, b: a - b,
+    "vabsdiff": lambda a, b: abs(a - b),
+    "vmin": min,
+    "vmax": max,
+    "vavrg": lambda a, b: (a + b + (a + b >= 0)) >> 1,
+}
+SECOND = {"add": lambda a, b: a + b, "min": min, "max": max}
+PARTS = {"": (0, 32), **{f".b{k}": (8 * k, 8) for k in range(4)}, ".h0": (0, 16), ".h1": (16, 16)}
+SIGNS = ("u32", "s32")
+
+
+def part(word, selector, type):
+    start, bits = PARTS[selector]
+    value = word >> start & (1 << bits) - 1
+    return signed(value, bits) if type == "s32" else value
+
+
+def held(value, bits, type):
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if type == "s32" else (0, (1 << bits) - 1)
+    return min(max(value, low), high)
+
+
+def scalar(draw, op):
+    """A form's text, and what it makes of three words."""
+    d, a, b = draw.choice(SIGNS), draw.choice(SIGNS), draw.choice(SIGNS)
+    mode, of = "", PLAIN.get(op)
+    if op in ("vshl", "vshr"):
+        b, mode = "u32", draw.choice([".clamp", ".wrap"])
+
+        def of(x, y):
+            y = y % 32 if mode == ".wrap" else min(y, 32)
+            return x << y if op == "vshl" else x >> y
+    elif op == "vset":
+        d, relation = "u32", draw.choice(list(RELATIONS))
+        mode, of = f".{relation}", lambda x, y: int(RELATIONS[relation](x, y))
+    sat = op != "vset" and draw.random() < 0.5
+    select, other = draw.choice(list(PARTS)), draw.choice(list(PARTS))
+    third = draw.choice(["", *SECOND, "merge"])
+    into = draw.choice(list(PARTS)[1:]) if third == "merge" else ""
+    start, bits = PARTS[into]
+    types = f".{a}.{b}" if op == "vset" else f".{d}.{a}.{b}"
+    words = types + ".sat" * sat + mode + (f".{third}" if third in SECOND else "")
+    text = f"{op}{words} %d{into}, %x{select}, %y{other}{', %z' if third else ''};"
+
+    def result(x, y, z):
+        made = of(part(x, select, a), part(y, other, b))
+        made = held(made, bits, d) if sat else made
+        if into:
+            mask = (1 << bits) - 1 << start
+            return z & ~mask | made << start & mask
+        if third:
+            made = SECOND[third](part(wrap(made, 32), "", d), part(z, "", d))
+        return wrap(made, 32)
+
+    return text, result
+
+
+def simd(draw, op, parts):
+    d, a, b = draw.choice(SIGNS), draw.choice(SIGNS), draw.choice(SIGNS)
+    letter, bits, of, mode = "hb"[parts == 4], 32 // parts, PLAIN.get(op), ""
+    if op == "vset":
+        relation = draw.choice(list(RELATIONS))
+        mode, of = f".{relation}", lambda x, y: int(RELATIONS[relation](x, y))
+    accumulates = draw.random() < 0.5
+    sat = op != "vset" and not accumulates and draw.random() < 0.5
+    picks = [[draw.randrange(2 * parts) for _ in range(parts)] if draw.random() < 0.7 else None for _ in "ab"]
+    written = [k for k in range(parts) if draw.random() < 0.7] or [0]
+    texts = [f".{letter}{''.join(map(str, reversed(one)))}" if one else "" for one in (*picks, written)]
+    first, second = (one or list(range(k, k + parts)) for k, one in ((0, picks[0]), (parts, picks[1])))
+    types = f".{a}.{b}" if op == "vset" else f".{d}.{a}.{b}"
+    words = types + ".sat" * sat + mode + ".add" * accumulates
+    text = f"{op}{parts}{words} %d{texts[2]}, %x{texts[0]}, %y{texts[1]}, %z;"
+
+    def result(x, y, z):
+        def lane(number, type):
+            value = (x | y << 32) >> number * bits & (1 << bits) - 1
+            return signed(value, bits) if type == "s32" else value
+
+        made = z
+        for k in written:
+            value = of(lane(first[k], a), lane(second[k], b))
+            value = held(value, bits, d) if sat else value
+            mask = (1 << bits) - 1 << k * bits
+            made = made + value if accumulates else made & ~mask | value << k * bits & mask
+        return wrap(made, 32)
+
+    return text, result
+
+
+def product(draw):
+    a, b, sign = draw.choice(SIGNS), draw.choice(SIGNS), draw.choice(["", "a", "b", "c", "po"])
+    sat, shift = draw.random() < 0.5, draw.choice([0, 7, 15])
+    select, other = draw.choice(list(PARTS)), draw.choice(list(PARTS))
+    words = f".{draw.choice(SIGNS)}.{a}.{b}" + ".po" * (sign == "po") + ".sat" * sat + f".shr{shift}" * (shift > 0)
+    minus = ["-" * (sign == one) for one in "abc"]
+    text = f"vmad{words} %d, {minus[0]}%x{select}, {minus[1]}%y{other}, {minus[2]}%z;"
+    final = "s32" if "s32" in (a, b) or sign in ("a", "b", "c") else "u32"
+
+    def result(x, y, z):
+        made = part(x, select, a) * part(y, other, b) * (-1 if sign in ("a", "b") else 1)
+        made += part(z, "", final) * (-1 if sign == "c" else 1) + (sign == "po")
+        return wrap(held(made >> shift, 32, final) if sat else made >> shift, 32)
+
+    return text, result
+
+
+KINDS = {
+    **{op: (lambda draw, op=op: scalar(draw, op)) for op in [*PLAIN, "vset", "vshl", "vshr"] if op != "vavrg"},
+    **{f"{op}{n}": (lambda draw, op=op, n=n: simd(draw, op, n)) for op in [*PLAIN, "vset"] for n in (2, 4)},
+    "vmad": product,
+}
+
+
+@pytest.mark.parametrize("op", KINDS)
+def test_forms(device, op):
+    draw = random.Random(op)
+    x, y, z = tuples("b32", 3, 200)
+    keep = np.random.default_rng(0).permutation(len(x))[:150]
+    x, y, z = x[keep], y[keep], z[keep]
+    for _ in range(16):
+        text, of = KINDS[op](draw)
+        wanted = [of(*one) for one in zip(x.tolist(), y.tolist(), z.tolist(), strict=True)]
+        made = device.results(text, [np.uint32], x, y, z)
+        try:
+            same(made, wanted, x, y, z)
+        except AssertionError as error:
+            raise AssertionError(f"{text} {error}") from None
+
+
+REFUSED = """vadd.u32.u32 %r1,%r2,%r3;vadd.u32.u32.u32 %r1,%r2.b4,%r3;vadd.u32.u32.u32 %r1,%r2.h2,%r3
+vadd.u32.u32.u32.add %r1,%r2,%r3;vadd.u32.u32.u32 %r1.h0,%r2,%r3;vadd.u32.u32.u32.add %r1.h0,%r2,%r3,%r4
+vshl.u32.u32.u32 %r1,%r2,%r3;vset.u32.u32 %r1,%r2,%r3;vshl.u32.u32.s32.clamp %r1,%r2,%r3
+vset.u32.u32.sat.eq %r1,%r2,%r3;vadd2.u32.u32.u32.min %r1,%r2,%r3,%r4;vavrg.u32.u32.u32 %r1,%r2,%r3
+vadd2.u32.u32.u32 %r1,%r2,%r3;vadd2.u32.u32.u32 %r1,%r2.h4,%r3,%r4;vadd4.u32.u32.u32 %r1.b02,%r2,%r3,%r4
+vmad.u32.u32.u32 %r1,-%r2,%r3,-%r4;vmad.u32.u32.u32.po %r1,-%r2,%r3,%r4;vmad.u32.u32.u32.shr8 %r1,%r2,%r3,%r4
+vadd.u32.u32.u32 5,%r2,%r3;vadd.f32.u32.u32 %r1,%r2,%r3;vadd.u32.u32.u32 %r1,-%r2,%r3
+vadd2.u32.u32.u32.sat.add %r1,%r2,%r3,%r4"""
+
+
+def test_what_is_refused(device):
+    taken = []
+    for text in REFUSED.replace("\n", ";").split(";"):
+        code, module = device.load(kernel(f"{text};", ["p0"]))
+        if code == 0 and device.function(module)[0] == 0:
+            taken.append(text)
+    assert not taken
