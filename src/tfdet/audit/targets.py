@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +12,7 @@ from pathlib import Path
 from tfdet.audit import index, wheels
 from tfdet.audit.loose import worth_reading
 from tfdet.audit.wheels import Wheel
-from tfdet.base.errors import TfdetError, UsageError, unknown
+from tfdet.base.errors import DataError, TfdetError, UsageError, from_system, unknown
 from tfdet.base.nearest import nearest
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import resolve as resolve_links
@@ -103,18 +105,33 @@ def _from_wheel(name: str, wheel: Wheel, environment: str | None) -> Target:
     return Target(visible(name), found.libraries, environment, wheel, faults=tuple(map(visible, found.faults)))
 
 
-def _may_hold_code(path: Path) -> bool:
-    return wheels.is_library(path.name) and path.is_file()
-
-
 def _from_folder(folder: Path) -> Target:
     """Every shared library and file of GPU code below a folder, each once, however many links lead to it."""
+    there, faults = _below(folder)
     found: dict[Path, str] = {}
-    for name in worth_reading(str(path.relative_to(folder)) for path in folder.rglob("*") if _may_hold_code(path)):
+    for name in worth_reading(there):
         found.setdefault(resolve_links(folder / name), name)
+    if not found and faults:
+        raise DataError("\n".join(faults), "Change the permissions, or name what can be read.")
     if not found:
         raise UsageError(
             f"{folder}: no shared library or cubin below it",
             "Give the folder of an installed package, or one in which a compiler keeps its cubins.",
         )
-    return Target(visible(str(folder)), {visible(name): path for path, name in found.items()})
+    libraries = {visible(name): path for path, name in found.items()}
+    return Target(visible(str(folder)), libraries, faults=tuple(map(visible, faults)))
+
+
+def _below(folder: Path) -> tuple[list[str], list[str]]:
+    """(names of what may hold code, why something cannot be read): Path.rglob takes that for nothing."""
+    names, refused = [], list[OSError]()
+    for inner, _, files in os.walk(folder, onerror=refused.append):
+        for path in (Path(inner, name) for name in files if wheels.is_library(name)):
+            try:
+                if stat.S_ISREG(path.stat().st_mode):
+                    names.append(str(path.relative_to(folder)))
+            except FileNotFoundError:
+                continue  # a link to what another package would have brought
+            except OSError as error:
+                refused.append(error)
+    return names, [from_system(error).cause for error in refused]
