@@ -67,7 +67,7 @@ def test_traces_are_compared_and_shown(traces: list[str], tmp_path: Path) -> Non
     page = tmp_path / "report.html"
     ran = CliRunner().invoke(app, ["locate", "--traces", *traces, "--html", str(page)])
     assert ran.exit_code == 1
-    for words in ("MatMul (op13)", "kernel race", "step 7", "train.py:23"):
+    for words in ("MatMul (op13)", "unexplained", "step 7", "train.py:23"):
         assert words in ran.stdout
     text = page.read_text("utf-8")
     assert 'class="culprit"' in text

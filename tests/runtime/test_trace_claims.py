@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from forks import Forks
+from forks import Forks, Job
 from test_trace_locate import Script, Scripted
 from traces import Hand
 
@@ -329,3 +329,22 @@ def test_nothing_false_is_said_of_programs_of_strangers(
 ) -> None:
     false, words = trace_claims.faults(trace_claims.FOLDER / f"{name}.py", forks("torch2.13"))
     assert false == [], words
+
+
+LEFT = """
+import sys, threading, numpy, torch
+from tfdeterminism import trace
+before = threading.Thread.start, numpy.load
+for number in range(2):
+    with trace.record(sys.argv[1] + str(number)):
+        torch.ones(3).sum()
+print((threading.Thread.start, numpy.load) == before)
+"""
+
+
+@pytest.mark.tensorflow
+def test_nothing_of_the_recorder_is_left(torch_python: Path, forks: Callable[[str], Forks], tmp_path: Path) -> None:
+    program = tmp_path / "left.py"
+    program.write_text(LEFT)
+    (done,) = forks("torch2.13").run([Job([str(program), str(tmp_path / "trace")])])
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr

@@ -69,7 +69,7 @@ def _all_records(runs):
 def when(difference):
     """Sorts the Differences of one run's processes: the first cause first."""
     first = (difference.culprits or [{}])[0]
-    waits = _TICK if first.get("class") == advice.FEED else 0.0
+    waits = _TICK if first.get("class") in (advice.FEED, advice.FILE) else 0.0
     return (is_received(difference), difference.moment + waits, difference.first_step or 0)
 
 

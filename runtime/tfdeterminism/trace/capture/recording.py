@@ -89,12 +89,10 @@ class Recording(object):
         if _current:
             raise errors.BadUsage("a trace is being recorded already", "end it first; traces do not nest")
         _current.append(self)
-        self._imports.open()
+        for one in (self._tasks, self._files, self._loaded, self._imports):
+            one.open()
         self._imports.add({name: self._install for name in FRAMEWORKS})
-        self._tasks.open()
         self._imports.add(self._tasks.wanted())
-        self._files.open()
-        self._loaded.open()
         if self._children is not None:
             self._children.open()
             self._imports.add({"multiprocessing.connection": self._children.watch})
@@ -105,13 +103,17 @@ class Recording(object):
             return
         _current.remove(self)
         self._imports.close()
-        self._tasks.close()
         self._files.close()
         self._loaded.close()
         if self._children is not None:
             self._children.close()
-        if os.getpid() != self._pid:
-            return
+        try:
+            if os.getpid() == self._pid:
+                self._end(clean, exit_status)
+        finally:
+            self._tasks.close()  # the frameworks' probes lie around its own, and go before
+
+    def _end(self, clean, exit_status):
         if self.recorder is None:
             if self._is_child or self._others_tell():
                 return
