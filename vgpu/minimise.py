@@ -26,6 +26,9 @@ from typing import TypeVar
 
 import build as builder
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
+from tfdet_common import virtual_gpu
+
 Point = TypeVar("Point")
 TRIED = [*(f"atomics:{seed}" for seed in range(1, 4)), "lanes", "exchange", *(f"random:{seed}" for seed in range(1, 5))]
 Choice = tuple[int, int]  # the launch, the number of the choice
@@ -186,6 +189,8 @@ def main() -> int:
     parser.add_argument("--compare", metavar="FILE")
     parser.add_argument("program", nargs="+")
     arguments = parser.parse_args()
+    if arguments.schedule and not virtual_gpu.is_schedule(arguments.schedule):
+        parser.error(f"no schedule is called {arguments.schedule!r}: {virtual_gpu.SCHEDULES}")
     with tempfile.TemporaryDirectory() as folder:
         program = Program(arguments.program, arguments.compare, Path(folder))
         schedules = [arguments.schedule] if arguments.schedule else TRIED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from tfdet.base.paths import Project
 from tfdet.engines import doctor, vgpu
 from tfdet.engines.locks import check_lock, framework_of, without_nvidia
 from tfdet.matrix.load import load_matrix
+from tfdet_common import virtual_gpu
 from tfdet_probe.devices.vgpu import Vgpu, _schedule
 
 NAME_OF_THE_DEVICE = """
@@ -70,6 +72,25 @@ def test_schedules_that_the_device_knows(library: Path, name: str) -> None:
 def test_schedules_that_it_does_not_know(library: Path, name: str) -> None:
     with pytest.raises(UsageError):
         vgpu.environ(library, name)
+
+
+def test_the_grammar_of_schedules(checkout: Project) -> None:
+    """tests/vgpu/test_schedule.py holds the device's grammar against the same table."""
+    table = json.loads((checkout.root / "tests/vgpu/schedules.json").read_text("utf-8"))
+    known = {one: virtual_gpu.is_schedule(one) for kind in table.values() for one in kind}
+    assert known == {**dict.fromkeys(table["good"], True), **dict.fromkeys(table["bad"], False)}
+
+
+@pytest.mark.parametrize("program", ["tfdet vgpu", "vgpu/minimise.py"])
+def test_a_schedule_that_does_not_exist_is_refused_before_anything_is_compiled(
+    program: str, checkout: Project, tmp_path: Path
+) -> None:
+    start = ["-m", "tfdet", "vgpu"] if program == "tfdet vgpu" else [str(checkout.root / program)]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    command = [sys.executable, *start, "--schedule", "WRONG", "--", "true"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, "'WRONG'" in done.stderr) == (Exit.USAGE, True), done.stderr
+    assert not list(tmp_path.rglob("*.o")) and not list(tmp_path.rglob("lock"))
 
 
 def test_what_speaks_of_cards_does_not_hide_it(library: Path) -> None:

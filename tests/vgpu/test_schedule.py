@@ -1,5 +1,8 @@
 """The schedule is data: what it chooses depends on its words alone, and what no order can change stays the same."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from virtual_device import kernel
@@ -116,3 +119,11 @@ def test_an_adversary_shows_a_lost_update(device):
 def test_other_words_are_no_schedule(device, words):
     with pytest.raises(AssertionError, match="is no schedule"):
         device.apart(ORDER, [np.zeros(65, np.uint32)], words, grid=1, block=64)
+
+
+def test_the_grammar_of_schedules(device):
+    """tests/host/test_vgpu.py holds the host's grammar against the same table."""
+    table = json.loads(Path(__file__).with_name("schedules.json").read_text("utf-8"))
+    known = {one: device.cuda.vgpu_set_schedule(one.encode()) == 0 for kind in table.values() for one in kind}
+    device.cuda.vgpu_set_schedule(b"serial")
+    assert known == {**dict.fromkeys(table["good"], True), **dict.fromkeys(table["bad"], False)}

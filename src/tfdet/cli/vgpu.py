@@ -22,5 +22,6 @@ def vgpu(
     """Run a program that finds the virtual GPU where it looks for CUDA; its exit code is the program's, or 4."""
     from tfdet.engines import vgpu as device
 
+    device.check_schedule(schedule)
     environ = device.environ(device.library(find_project()), schedule, stand_ins=stand_ins)
     raise typer.Exit(device.run(words, environ))

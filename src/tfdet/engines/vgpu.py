@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -49,6 +48,13 @@ def _installed() -> Path | None:
     return made
 
 
+def check_schedule(schedule: str) -> None:
+    """UsageError where the device has no such schedule.  Nothing is built for this."""
+    if not virtual_gpu.is_schedule(schedule):
+        advice = f"Schedules: {virtual_gpu.SCHEDULES}, or what vgpu/minimise.py has printed."
+        raise UsageError(f"no schedule is called {schedule!r}", advice)
+
+
 def environ(
     library: Path, schedule: str, before: Mapping[str, str] = os.environ, *, stand_ins: bool = False
 ) -> dict[str, str]:
@@ -57,9 +63,7 @@ def environ(
     stand_ins: for closed libraries; their results are no evidence, and the device names each that it used.
     UsageError where the device has no such schedule.
     """
-    if ctypes.CDLL(str(library / "libvgpu.so")).vgpu_set_schedule(schedule.encode()):
-        advice = "Schedules: serial, reverse, random:SEED, adversary:SEED, or what vgpu/minimise.py has printed."
-        raise UsageError(f"no schedule is called {schedule!r}", advice)
+    check_schedule(schedule)
     found = {**virtual_gpu.environ(str(library), before), "VGPU_SCHEDULE": schedule}
     return {**found, virtual_gpu.STAND_INS: "all"} if stand_ins else found
 

@@ -1,7 +1,6 @@
 #include "schedule.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <iterator>
 #include <stdexcept>
 
@@ -30,20 +29,34 @@ Schedule Schedule::parse(const std::string& whole) {
   return made;
 }
 
-// LAUNCH:FROM-TO,LAUNCH:ONE,...
+namespace {
+
+// A number at the beginning of the text, which goes; false: there is none.
+bool take_number(std::string& text, uint64_t& number) {
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  if (!digits || digits > 19) return false;
+  number = std::stoull(text.substr(0, digits));
+  return text.erase(0, digits), true;
+}
+bool take(std::string& text, char mark) {
+  if (text.empty() || text[0] != mark) return false;
+  return text.erase(0, 1), true;
+}
+
+}  // namespace
+
+// LAUNCH:FROM-TO,LAUNCH:ONE,...  The same as is_schedule() of runtime/tfdet_common/virtual_gpu.py.
 void Schedule::keep(const std::string& text) {
   all_ = false;
-  for (size_t at = 0; at < text.size();) {
-    size_t end = std::min(text.find(',', at), text.size());
-    unsigned long long launch, from, to;
-    int read = 0, short_read = 0;
-    std::string one = text.substr(at, end - at);
-    if (std::sscanf(one.c_str(), "%llu:%llu%n-%llu%n", &launch, &from, &short_read, &to, &read) < 3) to = from, read = short_read;
-    if (!read || static_cast<size_t>(read) != one.size() || to < from)
-      throw std::invalid_argument(one + " names no choices: LAUNCH:FROM-TO or LAUNCH:ONE");
+  for (std::string left = text; !left.empty();) {
+    uint64_t launch = 0, from = 0, to = 0;
+    bool sound = take_number(left, launch) && take(left, ':') && take_number(left, from);
+    to = from;
+    if (sound && take(left, '-')) sound = take_number(left, to);
+    if (sound && !left.empty()) sound = take(left, ',') && !left.empty();
+    if (!sound || to < from) throw std::invalid_argument(text + " names no choices: LAUNCH:FROM-TO or LAUNCH:ONE, with commas");
     uint64_t& last = kept_[launch][from];
-    last = std::max<uint64_t>(last, to);
-    at = end + 1;
+    last = std::max(last, to);
   }
 }
 
