@@ -34,22 +34,20 @@ PORTABLE = [
     *(sys.executable, "-m", "ziglang", "c++", "-target", "x86_64-linux-gnu.2.17", "-mcpu=x86_64_v3"),
     "-Wno-pass-failed",  # clang tells of each loop that it did not vectorize
 ]
-# Under which names frameworks open what this one library provides, from CUDA 10.0 to 12: a little library each, which
+# Under which names frameworks open what this one library provides, from CUDA 10.0 to 13: a little library each, which
 # brings the whole one.  Its source in named/, and the version that it says it is.
 WITHOUT_SYMBOL_VERSIONS = ("libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1", "libnccl.so.2")
+CUDARTS = {"10.0": 10000, "10.1": 10010, "10.2": 10020, "11.0": 11020, "12": 12050, "13": 13000}
 NAMED = {
     **dict.fromkeys(WITHOUT_SYMBOL_VERSIONS, ("other", 0)),
-    **{f"libcublas.so.{name}": ("other", 0) for name in ("10.0", "10", "11", "12")},
-    **{f"libcublasLt.so.{name}": ("other", 0) for name in ("10", "11", "12")},
-    **{f"libcufft.so.{name}": ("other", 0) for name in ("10.0", "10", "11")},
-    **{f"libcupti.so.{name}": ("other", 0) for name in ("10.0", "10.1", "11.0", "11.2", "12")},
+    **{f"libcublas.so.{name}": ("other", 0) for name in ("10.0", "10", "11", "12", "13")},
+    **{f"libcublasLt.so.{name}": ("other", 0) for name in ("10", "11", "12", "13")},
+    **{f"libcufft.so.{name}": ("other", 0) for name in ("10.0", "10", "11", "12")},
+    **{f"libcupti.so.{name}": ("other", 0) for name in ("10.0", "10.1", "11.0", "11.2", "12", "13")},
     **{f"libcurand.so.{name}": ("other", 0) for name in ("10.0", "10")},
-    **{f"libcusolver.so.{name}": ("other", 0) for name in ("10.0", "10", "11")},
+    **{f"libcusolver.so.{name}": ("other", 0) for name in ("10.0", "10", "11", "12")},
     **{f"libcusparse.so.{name}": ("other", 0) for name in ("10.0", "10", "11", "12")},
-    **{
-        f"libcudart.so.{name}": ("cudart", version)
-        for name, version in (("10.0", 10000), ("10.1", 10010), ("10.2", 10020), ("11.0", 11020), ("12", 12050))
-    },
+    **{f"libcudart.so.{name}": ("cudart", version) for name, version in CUDARTS.items()},
     **{f"libcudnn.so.{name}": ("cudnn", version) for name, version in (("7", 7605), ("8", 8907), ("9", 90300))},
 }
 

@@ -64,5 +64,7 @@ def test_kernels_are_listed_by_name(device):
 def test_a_block_size_is_proposed(device):
     grid, block = ctypes.c_int(), ctypes.c_int()
     propose = device.cuda.cuOccupancyMaxPotentialBlockSize
-    assert propose(ctypes.byref(grid), ctypes.byref(block), None, None, ctypes.c_size_t(0), 256) == 0
+    _, function = device.function(device.load(HEAD + ".visible .entry k() { ret; }")[1])
+    assert propose(ctypes.byref(grid), ctypes.byref(block), function, None, ctypes.c_size_t(0), 256) == 0
     assert (block.value, grid.value % 2) == (256, 0)
+    assert propose(ctypes.byref(grid), ctypes.byref(block), None, None, ctypes.c_size_t(0), 256) == 400

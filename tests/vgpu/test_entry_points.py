@@ -150,3 +150,17 @@ def test_errors_have_the_names_that_programs_compare(device, error, driver, runt
     assert device.cuda.cuGetErrorName(error, ctypes.byref(text)) == (0 if driver else 1)
     device.cuda.cudaGetErrorName.restype = ctypes.c_char_p
     assert (text.value, device.cuda.cudaGetErrorName(error)) == (driver, runtime)
+
+
+def test_calls_by_their_names_of_old(device):
+    """As Taichi looks them up: by name alone, and some of them without the version that all others have."""
+    cuda, made, all_, whole = device.cuda, ctypes.c_void_p(), ctypes.c_uint(), ctypes.c_size_t()
+    for create, destroy in (("cuEventCreate", "cuEventDestroy"), ("cuStreamCreate", "cuStreamDestroy")):
+        assert getattr(cuda, create)(ctypes.byref(made), 0) == 0
+        assert [getattr(cuda, destroy)(made) for _ in range(2)] == [0, 400]
+    assert cuda.cuCtxCreate(ctypes.byref(made), 0, 0) == 0 and cuda.cuCtxPopCurrent(None) == 0
+    assert cuda.cuCtxPushCurrent(made) == cuda.cuCtxDestroy(made) == 0
+    assert cuda.cuDeviceTotalMem(ctypes.byref(all_), 0) == cuda.cuDeviceTotalMem_v2(ctypes.byref(whole), 0) == 0
+    assert all_.value == min(whole.value, 2**32 - 1)
+    assert cuda.cuMemAlloc(ctypes.byref(all_), 16) == 201, "its addresses have 32 bits"
+    assert cuda.cuImportExternalMemory(ctypes.byref(made), None) == 801

@@ -9,7 +9,7 @@ import pytest
 from virtual_device import HEAD, LOAD, SCRATCH, STORE, kernel
 
 SCHEDULES = ["serial", "reverse", "random:5", "adversary:2"]
-LAUNCH_FAILED, FILE_NOT_FOUND, NO_BINARY = 719, 301, 209
+ASSERT, FILE_NOT_FOUND, NO_BINARY = 710, 301, 209
 PTX_KIND = 1
 
 
@@ -172,7 +172,7 @@ def test_kernels_print(device):
 def test_a_failed_assertion_is_said(device):
     done = printed(device, PRINTING.replace("EXTRA", ASSERTION))
     assert "hello:12: assertion `hello` failed" in done.stderr
-    assert f"({LAUNCH_FAILED}," in done.stdout
+    assert f"({ASSERT}," in done.stdout
 
 
 def test_a_format_that_lies_nowhere_is_a_fault(device):

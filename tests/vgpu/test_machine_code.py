@@ -27,7 +27,7 @@ def load(cuda, image):
     return cuda.cuModuleLoadData(ctypes.byref(module), keep), module
 
 
-@pytest.mark.parametrize("image", [ELF, container((2, 70, ELF)), container((1, 90, TEXT.encode() + b"\0"))])
+@pytest.mark.parametrize("image", [ELF, container((2, 70, ELF)), container((1, 100, TEXT.encode() + b"\0"))])
 def test_its_kernel_is_named_when_it_is_to_run(device, image):
     cuda, function = device.cuda, ctypes.c_void_p()
     cuda.vgpu_refused.restype = cuda.vgpu_last_fault.restype = ctypes.c_char_p

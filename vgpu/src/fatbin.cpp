@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 
 #include "error.h"
@@ -16,6 +17,7 @@ namespace {
 
 constexpr uint32_t kContainer = 0xba55ed50, kWrapper = 0x466243b1;
 constexpr uint64_t kMostBytes = 256ull << 20;
+constexpr uint64_t kMostHead = 64 << 10;  // in which PTX names its target
 
 // Memory that a caller points to, of which nobody says how long it is: what a damaged container says of its own size may
 // lead anywhere, so it is read as a file, which fails where nothing lies.
@@ -130,7 +132,35 @@ Ptx element(const Foreign& image, uint64_t at, uint64_t end, int arch) {
   return best;
 }
 
+// What `.target` names: 90 and 'a' for sm_90a, whose instructions other devices do not have ('f': those of its family have).
+struct Target {
+  int arch = 0;
+  char only = 0;
+  bool runs_on(int device) const {
+    if (only == 'a') return device == arch;
+    return device >= arch && (only != 'f' || device / 10 == arch / 10);
+  }
+};
+Target target_in(const std::string& text) {
+  Target found;
+  for (size_t at = text.find(".target"); at != std::string::npos; at = text.find(".target", at + 1)) {
+    const size_t line = text.find_last_of("\n;", at);
+    if (text.find_first_not_of(" \t\r", line == std::string::npos ? 0 : line + 1) != at) continue;  // in a comment
+    const std::string rest = text.substr(at, text.find('\n', at) - at);
+    std::sscanf(rest.c_str(), ".target%*[ \t]sm_%4d%c", &found.arch, &found.only);
+    if (found.only != 'a' && found.only != 'f') found.only = 0;
+    break;
+  }
+  return found;
+}
+
 }  // namespace
+
+int target_of(const void* at) {
+  const std::string start = at ? Foreign().text(reinterpret_cast<uint64_t>(at), kMostHead) : "";
+  const Target target = target_in(start);
+  return target.arch;
+}
 
 int newest_ptx(const void* at) {
   if (!at) return 0;
@@ -174,6 +204,10 @@ Ptx ptx_of(const void* at, int arch) {
   size_t end = found.text.find('\0');
   if (end != std::string::npos) found.text.resize(end);
   if (found.text.find(".version") == std::string::npos) throw Unsupported("neither a container nor PTX");
+  const Target target = target_in(found.text);
+  if (!target.runs_on(arch))
+    throw Unsupported("PTX for sm_" + std::to_string(target.arch) + (target.only ? std::string(1, target.only) : "") +
+                      ", and the device is sm_" + std::to_string(arch) + " (VGPU_CAPABILITY sets another)");
   return found;
 }
 

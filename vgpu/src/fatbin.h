@@ -16,4 +16,7 @@ Ptx ptx_of(const void* image, int arch);
 // The newest architecture that a container has PTX for; 0: none, or no container.
 int newest_ptx(const void* image);
 
+// The architecture that PTX itself names as its target; 0: it is a container, or names none.
+int target_of(const void* image);
+
 }  // namespace vgpu

@@ -21,8 +21,8 @@ API int nvmlInit_v2() { return kSuccess; }
 API int nvmlInitWithFlags(unsigned) { return kSuccess; }
 API int nvmlShutdown() { return kSuccess; }
 API const char* nvmlErrorString(int result) { return result ? kText : "Success"; }
-API int nvmlSystemGetDriverVersion(char* text, unsigned length) { return words(text, length, "570.0"); }
-API int nvmlSystemGetNVMLVersion(char* text, unsigned length) { return words(text, length, "12.570.0"); }
+API int nvmlSystemGetDriverVersion(char* text, unsigned length) { return words(text, length, "580.0"); }
+API int nvmlSystemGetNVMLVersion(char* text, unsigned length) { return words(text, length, "13.580.0"); }
 API int nvmlSystemGetCudaDriverVersion(int* version) { return cuDriverGetVersion(version); }
 API int nvmlSystemGetCudaDriverVersion_v2(int* version) { return cuDriverGetVersion(version); }
 API int nvmlDeviceGetCount(unsigned* count) { return *count = 1, kSuccess; }

@@ -1,5 +1,6 @@
 // What the files of the driver's interface share.
 #pragma once
+#include "attributes.h"
 #include "device.h"
 
 #define API extern "C" __attribute__((visibility("default")))
@@ -14,21 +15,39 @@ inline uint64_t address(const void* at) { return reinterpret_cast<uint64_t>(at);
 
 constexpr const char* kName = "tfdet virtual GPU (CPU emulation)";
 
-// The one context, by its address alone.
+// What a call hands out; without a place for it the caller is wrong.
+template <class T, class V> Result give(T* to, V value) {
+  return to ? (*to = static_cast<T>(value), kSuccess) : kInvalidValue;
+}
+
+// There is one device, whose number is 0.
+template <class F> int of_device(int device, F f) { return device == 0 ? static_cast<int>(f()) : kInvalidDevice; }
+
+// The primary context, by its address alone.
 void* context();
 void* current_context();  // of this thread; nullptr: none
 
-// A handle that stands for a stream or an event: everything is done when the call returns.
+// A handle that stands for something of a vendor library: nothing lies there.
 void* handle();
 
-// The value of a device attribute (cuda.h: CUdevice_attribute; the runtime's are the same numbers).
-int attribute(int which);
-
-// A copy; of an end that is said to be the device's the whole range must lie within one allocation.
-Result copied(uint64_t to, uint64_t from, size_t bytes, bool to_device, bool from_device);
-// `count` values of `size` bytes each, in memory that is known; rows of them, `pitch` bytes apart.
-Result filled(uint64_t at, const void* value, size_t size, size_t count);
-Result filled_rows(uint64_t at, size_t pitch, const void* value, size_t size, size_t width, size_t height);
+// A copy; of an end that is said to be the device's the whole range must lie in what is allocated.
+struct Copy {
+  uint64_t to, from;
+  size_t bytes;
+  bool to_device = false, from_device = false;
+};
+Result copy_at_once(const Copy& what);           // in no order
+int copy_now(const Copy& what);                  // after all that the legacy default stream waits for
+int copy_on(void* stream, const Copy& what);     // in the stream's order; at once where an end is the host's and not pinned
+// Rows of `count` values of `size` bytes each, `pitch` bytes apart, in the device's memory.
+struct Fill {
+  uint64_t at;
+  size_t pitch;
+  uint32_t value;
+  size_t size, count, rows;
+};
+int fill_now(const Fill& what);
+int fill_on(void* stream, const Fill& what);
 
 // CUDA_MEMCPY3D: each side's offsets and level, kind of memory (1 host, 2 device), addresses, array, pitch and the rows of a
 // slice; then width, height and depth.
@@ -41,18 +60,32 @@ struct BoxSide {
   size_t pitch, rows;
 };
 struct Box { BoxSide from, to; size_t width, height, depth; };
+int copy_box_now(const Box& what);
+int copy_box_on(void* stream, const Box& what);
+bool pinned(const void* at);  // memory of the host that the device knows
 
 // Loads a module from a container, PTX or what wraps one; the reason stands in vgpu_last_fault() where it is refused.
 Result load(Module*& module, const void* image);
 
-// In a thread of its own, in order, as drivers call back.
-void call_later(void (*f)(void*), void* data);
+// In the stream's order.  kInvalidConfiguration: no grid or block that the device has.
+int launch(Kernel& kernel, const Configuration& how, const Arguments& given, void* stream);
+
+// CUlaunchAttribute (the runtime's is the same), and what of them concerns a launch here.
+struct LaunchAttribute { int id, padding; unsigned value[16]; };
+Result read(Configuration& how, const LaunchAttribute* attributes, unsigned count);
+
+// The kernel of that name; kNotFound.  The same one each time, until the module goes.
+Result find_kernel(Kernel*& kernel, Module& module, const std::string& name);
 
 }  // namespace vgpu
 
 // Of the driver, what other files call.
 extern "C" {
 int cuDriverGetVersion(int*);
+int cuCtxGetStreamPriorityRange(int*, int*);
+int cuCtxSynchronize();
+int cuDeviceGetAttribute(int*, int, int);
+int cuDeviceGetByPCIBusId(int*, const char*);
 int cuCtxGetLimit(size_t*, int);
 int cuCtxSetLimit(int, size_t);
 int cuDeviceGetPCIBusId(char*, int, int);
@@ -76,6 +109,24 @@ int cuMemHostUnregister(void*);
 int cuMemGetInfo_v2(size_t*, size_t*);
 int cuMemcpy(uint64_t, uint64_t, size_t);
 int cuMemcpy3D_v2(const vgpu::Box*);
+int cuLaunchHostFunc(void*, void (*)(void*), void*);
+int cuMemcpyAsync(uint64_t, uint64_t, size_t, void*);
+int cuStreamCreateWithPriority(void**, unsigned, int);
+int cuStreamDestroy_v2(void*);
+int cuStreamSynchronize(void*);
+int cuStreamQuery(void*);
+int cuStreamWaitEvent(void*, void*, unsigned);
+int cuStreamGetPriority(void*, int*);
+int cuStreamGetFlags(void*, unsigned*);
+int cuStreamIsCapturing(void*, int*);
+int cuEventCreate(void**, unsigned);
+int cuEventDestroy_v2(void*);
+int cuEventRecord(void*, void*);
+int cuEventQuery(void*);
+int cuEventSynchronize(void*);
+int cuMemFreeAsync(uint64_t, void*);
+int cuMemAllocAsync(uint64_t*, size_t, void*);
+int cuMemHostGetDevicePointer_v2(uint64_t*, void*, unsigned);
 int cuStreamAddCallback(void*, void (*)(void*, int, void*), void*, unsigned);
 int cuEventElapsedTime(float*, void*, void*);
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int*, void*, int, size_t);

@@ -1,26 +1,38 @@
 // Streams are never captured: who asks is told so, who wants to begin is refused.  And what else streams are asked.
 #include "api.h"
+#include "streams.h"
 
 using namespace vgpu;
 
 namespace {
-int none(int* state) { return *state = 0, kSuccess; }  // CU_STREAM_CAPTURE_STATUS_NONE
+
+int none(void* stream, int* state) {  // CU_STREAM_CAPTURE_STATUS_NONE
+  return stream_of(stream) ? give(state, 0) : kInvalidHandle;
+}
+
 }  // namespace
 
-API int cuStreamGetCaptureInfo(void*, int* state, uint64_t*) { return none(state); }
-API int cuStreamGetCaptureInfo_v2(void*, int* state, uint64_t*, void*, void*, size_t*) { return none(state); }
-API int cuStreamGetCaptureInfo_v3(void*, int* state, uint64_t*, void*, void*, void*, size_t*) { return none(state); }
-API int cuStreamBeginCapture_v2(void*, int) { return kNotSupported; }
-API int cuStreamEndCapture(void*, void** graph) { return *graph = nullptr, kNotSupported; }
-API int cuThreadExchangeStreamCaptureMode(int*) { return kSuccess; }
-API int cuStreamGetDevice(void*, int* device) { return *device = 0, kSuccess; }
-API int cuStreamGetCtx_v2(void*, void** found, void** green) { return *found = context(), *green = nullptr, kSuccess; }
-API int cuStreamCopyAttributes(void*, void*) { return kSuccess; }
-API int cuStreamSetAttribute(void*, int, const void*) { return kSuccess; }
-API int cuStreamGetId(void* stream, uint64_t* id) { return *id = address(stream), kSuccess; }
-API int cuEventElapsedTime_v2(float* milliseconds, void* from, void* to) { return cuEventElapsedTime(milliseconds, from, to); }
+API int cuStreamIsCapturing(void* stream, int* state) { return none(stream, state); }
+API int cuStreamGetCaptureInfo(void* stream, int* state, uint64_t*) { return none(stream, state); }
+API int cuStreamGetCaptureInfo_v2(void* stream, int* state, uint64_t*, void*, void*, size_t*) { return none(stream, state); }
+API int cuStreamGetCaptureInfo_v3(void* stream, int* state, uint64_t*, void*, void*, void*, size_t*) {
+  return none(stream, state);
+}
+API int cuStreamBeginCapture_v2(void* stream, int) { return stream_of(stream) ? kNotSupported : kInvalidHandle; }
+API int cuStreamEndCapture(void*, void** graph) { return give(graph, nullptr) ? kInvalidValue : kNotSupported; }
+API int cuThreadExchangeStreamCaptureMode(int* mode) { return mode ? kSuccess : kInvalidValue; }
+API int cuStreamGetDevice(void* stream, int* device) { return stream_of(stream) ? give(device, 0) : kInvalidHandle; }
+API int cuStreamGetCtx_v2(void* stream, void** found, void** green) {
+  if (!stream_of(stream)) return kInvalidHandle;
+  return give(found, context()) || give(green, nullptr) ? kInvalidValue : kSuccess;
+}
+API int cuStreamCopyAttributes(void* to, void* from) { return stream_of(to) && stream_of(from) ? kSuccess : kInvalidHandle; }
+API int cuStreamSetAttribute(void* stream, int, const void*) { return stream_of(stream) ? kSuccess : kInvalidHandle; }
+API int cuStreamGetId(void* stream, uint64_t* id) { return stream_of(stream) ? give(id, address(stream)) : kInvalidHandle; }
 
-API int cudaStreamGetCaptureInfo(void*, int* state, uint64_t*) { return none(state); }
-API int cudaStreamGetCaptureInfo_v2(void*, int* state, uint64_t*, void*, void*, size_t*) { return none(state); }
-API int cudaStreamGetCaptureInfo_v3(void*, int* state, uint64_t*, void*, void*, void*, size_t*) { return none(state); }
-API int cudaThreadExchangeStreamCaptureMode(int*) { return kSuccess; }
+API int cudaStreamGetCaptureInfo(void* stream, int* state, uint64_t*) { return none(stream, state); }
+API int cudaStreamGetCaptureInfo_v2(void* stream, int* state, uint64_t*, void*, void*, size_t*) { return none(stream, state); }
+API int cudaStreamGetCaptureInfo_v3(void* stream, int* state, uint64_t*, void*, void*, void*, size_t*) {
+  return none(stream, state);
+}
+API int cudaThreadExchangeStreamCaptureMode(int* mode) { return mode ? kSuccess : kInvalidValue; }

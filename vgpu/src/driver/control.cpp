@@ -2,11 +2,14 @@
 #include <stdexcept>
 
 #include "api.h"
+#include "streams.h"
 
 using namespace vgpu;
 
 // The schedule of all launches from now on, as VGPU_SCHEDULE names it; their count begins anew.  1: no such schedule.
 API int vgpu_set_schedule(const char* text) {
+  if (!text) return 1;
+  wait_for_all();
   Device& device = Device::get();
   std::lock_guard<std::mutex> hold(device.lock());
   try {

@@ -1,15 +1,14 @@
-// Copies and fills of rectangles, between devices of which there is one, and what else stands beside the plain ones.
+// Copies and fills of rectangles and boxes, between devices of which there is one, and what else stands beside the plain ones.
 #include "api.h"
+#include "streams.h"
 
 using namespace vgpu;
 
 namespace {
 
-template <class T> int fill_rows(uint64_t at, size_t pitch, T value, size_t width, size_t height) {
-  return filled_rows(at, pitch, &value, sizeof value, width, height);
-}
+enum Kind : unsigned { kHost = 1, kDevice = 2, kArray = 3, kUnified = 4 };  // CUmemorytype
 
-// CUDA_MEMCPY2D: each side's offset, kind of memory (1 host, 2 device), addresses, array and pitch; then the width and height.
+// CUDA_MEMCPY2D: each side's offset, kind of memory, addresses, array and pitch; then the width and height.
 struct Side {
   size_t x, y;
   unsigned kind;
@@ -17,59 +16,99 @@ struct Side {
   uint64_t device;
   void* array;
   size_t pitch;
-  char* first() const {
-    const void* from = kind == 1 ? host : pointer(device);
-    return static_cast<char*>(const_cast<void*>(from)) + y * pitch + x;
-  }
 };
 struct Rectangle { Side from, to; size_t width, height; };
 
-// A slice of a box.
-Side slice(const BoxSide& of, size_t number) {
-  size_t skipped = (of.z + number) * of.rows * of.pitch;
-  return {of.x, of.y, of.kind, pointer(address(of.host) + skipped), of.device + skipped, of.array, of.pitch};
+BoxSide flat(const Side& of) { return {of.x, of.y, 0, 0, of.kind, of.host, of.device, of.array, nullptr, of.pitch, 0}; }
+Box flat(const Rectangle& of) { return {flat(of.from), flat(of.to), of.width, of.height, 1}; }
+
+uint64_t base(const BoxSide& of) { return of.kind == kHost ? address(of.host) : of.device; }
+size_t slice(const BoxSide& of) { return of.rows * of.pitch; }
+uint64_t row(const BoxSide& of, size_t y, size_t z) { return base(of) + (of.z + z) * slice(of) + (of.y + y) * of.pitch + of.x; }
+
+bool multiplies(size_t a, size_t b) { return !a || b <= (SIZE_MAX >> 8) / a; }
+
+// Rows lie in their pitch, and slices in their rows, where there is more than one.
+bool sound(const BoxSide& of, const Box& what) {
+  if (of.kind < kHost || of.kind > kUnified || !base(of)) return false;
+  if ((what.height > 1 || what.depth > 1) && (what.width > of.pitch || of.x > of.pitch - what.width)) return false;
+  if (what.depth > 1 && (what.height > of.rows || of.y > of.rows - what.height)) return false;
+  return multiplies(of.rows, of.pitch) && multiplies(of.z + what.depth, slice(of)) && multiplies(of.y + what.height, of.pitch);
+}
+// Of the device's memory all of it is allocated, before anything is copied.
+bool allocated(const BoxSide& of, const Box& what) {
+  const uint64_t from = row(of, 0, 0), last = row(of, what.height - 1, what.depth - 1) + what.width;
+  const Memory& memory = Device::get().memory();
+  const bool anywhere = of.kind != kDevice && !memory.find(from).end;  // the host's, of which nothing is known
+  return anywhere || (last >= from && memory.covers(from, last - from));
+}
+
+Result check(const Box& what) {
+  if (!what.width || !what.height || !what.depth) return kSuccess;
+  if (what.from.kind == kArray || what.to.kind == kArray) return kNotSupported;  // of textures
+  for (const BoxSide* side : {&what.from, &what.to})
+    if (!sound(*side, what) || !allocated(*side, what)) return kInvalidValue;
+  return kSuccess;
+}
+int copy(const Box& what) {
+  for (size_t z = 0; z < what.depth; z++)
+    for (size_t y = 0; y < what.height; y++)
+      if (int error = copy_at_once({row(what.to, y, z), row(what.from, y, z), what.width})) return error;
+  return kSuccess;
+}
+bool on_host(const BoxSide& of) { return of.kind != kDevice && !Device::get().memory().find(base(of)).end; }
+
+template <class T> int fill(uint64_t at, size_t pitch, T value, size_t width, size_t height) {
+  return fill_now({at, pitch, value, sizeof value, width, height});
+}
+template <class T> int fill(void* stream, uint64_t at, size_t pitch, T value, size_t width, size_t height) {
+  return fill_on(stream, {at, pitch, value, sizeof value, width, height});
 }
 
 }  // namespace
 
+namespace vgpu {
+
+int copy_box_now(const Box& what) {
+  if (Result broken = wait_for(*stream_of(nullptr))) return broken;
+  if (Result wrong = check(what)) return wrong;
+  return copy(what);
+}
+int copy_box_on(void* handle, const Box& what) {
+  Stream* stream = stream_of(handle);
+  if (!stream) return kInvalidHandle;
+  if (Result wrong = check(what)) return wrong;
+  if (on_host(what.from) || on_host(what.to)) {
+    if (Result broken = wait_for(*stream)) return broken;
+    return copy(what);
+  }
+  return in_order(handle, [=] { return copy(what); });
+}
+
+}  // namespace vgpu
+
 API int cuMemcpyPeer(uint64_t to, void*, uint64_t from, void*, size_t n) { return cuMemcpy(to, from, n); }
-API int cuMemcpyPeerAsync(uint64_t to, void*, uint64_t from, void*, size_t n, void*) { return cuMemcpy(to, from, n); }
-
-API int cuMemcpy2D_v2(const Rectangle* what) {
-  if (what->from.kind > 2 || what->to.kind > 2) return kNotSupported;  // arrays of textures
-  for (size_t row = 0; row < what->height; row++) {
-    uint64_t to = address(what->to.first() + row * what->to.pitch), from = address(what->from.first() + row * what->from.pitch);
-    if (int error = cuMemcpy(to, from, what->width)) return error;
-  }
-  return kSuccess;
+API int cuMemcpyPeerAsync(uint64_t to, void*, uint64_t from, void*, size_t n, void* stream) {
+  return copy_on(stream, {to, from, n});
 }
+
+API int cuMemcpy2D_v2(const Rectangle* what) { return what ? copy_box_now(flat(*what)) : kInvalidValue; }
 API int cuMemcpy2DUnaligned_v2(const Rectangle* what) { return cuMemcpy2D_v2(what); }
-API int cuMemcpy2DAsync_v2(const Rectangle* what, void*) { return cuMemcpy2D_v2(what); }
+API int cuMemcpy2DAsync_v2(const Rectangle* what, void* stream) {
+  return what ? copy_box_on(stream, flat(*what)) : kInvalidValue;
+}
+API int cuMemcpy3D_v2(const Box* what) { return what ? copy_box_now(*what) : kInvalidValue; }
+API int cuMemcpy3DAsync_v2(const Box* what, void* stream) { return what ? copy_box_on(stream, *what) : kInvalidValue; }
 
-API int cuMemcpy3D_v2(const Box* what) {
-  for (size_t k = 0; k < what->depth; k++) {
-    const Rectangle one{slice(what->from, k), slice(what->to, k), what->width, what->height};
-    if (int error = cuMemcpy2D_v2(&one)) return error;
-  }
-  return kSuccess;
+API int cuMemsetD2D8_v2(uint64_t at, size_t pitch, uint8_t value, size_t w, size_t h) { return fill(at, pitch, value, w, h); }
+API int cuMemsetD2D16_v2(uint64_t at, size_t pitch, uint16_t value, size_t w, size_t h) { return fill(at, pitch, value, w, h); }
+API int cuMemsetD2D32_v2(uint64_t at, size_t pitch, uint32_t value, size_t w, size_t h) { return fill(at, pitch, value, w, h); }
+API int cuMemsetD2D8Async(uint64_t at, size_t pitch, uint8_t value, size_t w, size_t h, void* stream) {
+  return fill(stream, at, pitch, value, w, h);
 }
-API int cuMemcpy3DAsync_v2(const Box* what, void*) { return cuMemcpy3D_v2(what); }
-
-API int cuMemsetD2D8_v2(uint64_t at, size_t pitch, uint8_t value, size_t w, size_t h) {
-  return fill_rows(at, pitch, value, w, h);
+API int cuMemsetD2D16Async(uint64_t at, size_t pitch, uint16_t value, size_t w, size_t h, void* stream) {
+  return fill(stream, at, pitch, value, w, h);
 }
-API int cuMemsetD2D16_v2(uint64_t at, size_t pitch, uint16_t value, size_t w, size_t h) {
-  return fill_rows(at, pitch, value, w, h);
-}
-API int cuMemsetD2D32_v2(uint64_t at, size_t pitch, uint32_t value, size_t w, size_t h) {
-  return fill_rows(at, pitch, value, w, h);
-}
-API int cuMemsetD2D8Async(uint64_t at, size_t pitch, uint8_t value, size_t w, size_t h, void*) {
-  return fill_rows(at, pitch, value, w, h);
-}
-API int cuMemsetD2D16Async(uint64_t at, size_t pitch, uint16_t value, size_t w, size_t h, void*) {
-  return fill_rows(at, pitch, value, w, h);
-}
-API int cuMemsetD2D32Async(uint64_t at, size_t pitch, uint32_t value, size_t w, size_t h, void*) {
-  return fill_rows(at, pitch, value, w, h);
+API int cuMemsetD2D32Async(uint64_t at, size_t pitch, uint32_t value, size_t w, size_t h, void* stream) {
+  return fill(stream, at, pitch, value, w, h);
 }

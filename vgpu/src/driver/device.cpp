@@ -8,15 +8,17 @@
 
 #include "../error.h"
 #include "../machine/initialised.h"
+#include "../machine/memcheck.h"
 #include "../machine/races.h"
 #include "../machine/report.h"
 #include "../machine/trace.h"
+#include "attributes.h"
 #include "refused.h"
 
 namespace vgpu {
 namespace {
 
-constexpr uint32_t kMostShared = 98304;  // of a block, the most that it may ask for
+constexpr size_t kGridWorkspace = 64;  // bytes
 
 // What the caller sets: VGPU_SCHEDULE, VGPU_CAPABILITY (70, or that of the newest PTX that a program registers),
 // VGPU_MEMORY_MIB, VGPU_LOG (1: launches), VGPU_LIMIT (instructions of a launch).
@@ -42,8 +44,8 @@ std::FILE* opened(const char* variable, const std::string& name) {
   std::exit(2);
 }
 
-// VGPU_CHECK=races,initialised
-void check(Observers& all, Memory& memory) {
+// VGPU_CHECK=races,initialised,memcheck
+void check(Observers& all, Memory& memory, bool& guards_shared) {
   for (std::string left = text("VGPU_CHECK", ""); !left.empty();) {
     const std::string word = left.substr(0, left.find(','));
     left.erase(0, word.size() + 1);
@@ -51,20 +53,23 @@ void check(Observers& all, Memory& memory) {
       all.add(std::make_unique<Races>());
     } else if (word == "initialised") {
       all.add(std::make_unique<Initialised>()), memory.watch();
+    } else if (word == "memcheck") {
+      all.add(std::make_unique<Memcheck>()), guards_shared = true;
     } else {
-      std::fprintf(stderr, "vgpu: VGPU_CHECK: nothing is called %s: races, initialised\n", word.c_str());
+      std::fprintf(stderr, "vgpu: VGPU_CHECK: nothing is called %s: races, initialised, memcheck\n", word.c_str());
       std::exit(2);  // what was asked for would seem to have been looked for
     }
   }
 }
 
 // VGPU_USED=FILE: it is there once a program has begun to use the device.
-// VGPU_REPORT=FILE, VGPU_TRACE=LAUNCH:FILE, VGPU_CHECK: see machine/report.h, trace.h, races.h and initialised.h.
-void observe(Observers& all, Memory& memory) {
+// VGPU_REPORT=FILE, VGPU_TRACE=LAUNCH:FILE, VGPU_CHECK: see machine/report.h, trace.h, races.h, initialised.h and
+// memcheck.h.
+void observe(Observers& all, Memory& memory, bool& guards_shared) {
   std::string report = text("VGPU_REPORT", ""), trace = text("VGPU_TRACE", ""), used = text("VGPU_USED", "");
   if (!used.empty()) std::fclose(opened("VGPU_USED", used));
   if (!report.empty()) all.add(std::make_unique<Report>(opened("VGPU_REPORT", report)));
-  check(all, memory);
+  check(all, memory, guards_shared);
   size_t colon = trace.find(':');
   if (colon == std::string::npos) return;
   all.add(std::make_unique<Trace>(std::strtoull(trace.c_str(), nullptr, 10), opened("VGPU_TRACE", trace.substr(colon + 1))));
@@ -73,8 +78,11 @@ void observe(Observers& all, Memory& memory) {
 Result result_of(Fault fault) {
   switch (fault) {
     case Fault::None: return kSuccess;
-    case Fault::OutOfBounds: return kIllegalAddress;
+    case Fault::OutOfBounds: case Fault::ReadOnly: return kIllegalAddress;
     case Fault::Misaligned: return kMisalignedAddress;
+    case Fault::Assertion: return kAssert;
+    case Fault::IllegalInstruction: return kIllegalInstruction;
+    case Fault::Deadlock: case Fault::NoProgress: return kLaunchTimeout;
     default: return kLaunchFailed;
   }
 }
@@ -83,6 +91,27 @@ Result result_of(Fault fault) {
 uint64_t product(const uint32_t size[3]) {
   uint64_t plane = uint64_t(size[0]) * size[1];
   return plane > UINT32_MAX ? plane : plane * size[2];
+}
+
+// The dimensions alone: each must be there, and none beyond what the device has.
+bool fits(const Configuration& how) {
+  for (int k = 0; k < 3; k++) {
+    if (!how.grid[k] || how.grid[k] > static_cast<uint32_t>(attribute(kMostBlocksX + k))) return false;
+    if (!how.block[k] || how.block[k] > static_cast<uint32_t>(attribute(kMostThreadsX + k))) return false;
+  }
+  // All blocks are numbered by 32 bits here.
+  return product(how.block) <= static_cast<uint32_t>(attribute(kMostThreads)) && product(how.grid) <= UINT32_MAX;
+}
+
+// What the kernel's own text allows: .maxntid and .reqntid.
+bool allowed(const ptx::Function& function, const uint32_t block[3]) {
+  const uint32_t* exact = function.required_block;
+  if (exact[0] && !std::equal(exact, exact + 3, block)) return false;
+  return !function.most_threads || product(block) <= function.most_threads;
+}
+
+std::string dimensions(const uint32_t of[3]) {
+  return std::to_string(of[0]) + "," + std::to_string(of[1]) + "," + std::to_string(of[2]);
 }
 
 }  // namespace
@@ -96,7 +125,7 @@ Device::Device()
     : memory_(number("VGPU_MEMORY_MIB", "2048") << 20), schedule_(chosen()),
       capability_(static_cast<int>(number("VGPU_CAPABILITY", "70"))), asked_(std::getenv("VGPU_CAPABILITY")),
       log_(static_cast<int>(number("VGPU_LOG", "0"))), limit_(number("VGPU_LIMIT", "200000000000")) {
-  observe(observers_, memory_);
+  observe(observers_, memory_, guards_shared_);
 }
 
 void Device::refuse(const std::string& why) {
@@ -126,51 +155,97 @@ const Program* Device::program(Kernel& kernel) {
   return kernel.program;
 }
 
-Result Device::launch(Kernel& kernel, const uint32_t grid[3], const uint32_t block[3], uint32_t shared, void** arguments,
-                      const void* packed, size_t packed_bytes) {
-  return guarded([&] { return run_kernel(kernel, grid, block, shared, arguments, packed, packed_bytes); });
+int Device::most_dynamic_shared(const Kernel& kernel) const {
+  if (kernel.dynamic_shared >= 0) return kernel.dynamic_shared;
+  return std::max(0, attribute(kSharedOfBlock) - static_cast<int>(kernel.program->declared_shared()));
 }
 
-Result Device::run_kernel(Kernel& kernel, const uint32_t grid[3], const uint32_t block[3], uint32_t shared,
-                          void** arguments, const void* packed, size_t packed_bytes) {
-  if (sticky_ != kSuccess) return sticky_;
-  uint64_t threads = product(block), blocks = product(grid);
-  bool flat = !block[0] || !block[1] || !block[2] || !grid[0] || !grid[1] || !grid[2];
-  if (flat || threads > 1024 || blocks > UINT32_MAX || shared > kMostShared) {
-    refuse(kernel.name + ": a launch of " + std::to_string(blocks) + " blocks of " + std::to_string(threads) +
-           " threads and " + std::to_string(shared) + " bytes of shared memory");
-    return kInvalidValue;
-  }
+int Device::occupancy(const Kernel* kernel, int threads, uint64_t shared) {
+  const int lanes = attribute(kLanesOfWarp), whole = (threads + lanes - 1) / lanes * lanes;
+  uint64_t taken = shared + (kernel && kernel->program ? kernel->program->declared_shared() : 0) + attribute(kSharedReserved);
+  uint64_t most = std::min(attribute(kThreadsOfMultiprocessor) / whole, attribute(kBlocksOfMultiprocessor));
+  return static_cast<int>(std::min(most, taken ? attribute(kSharedOfMultiprocessor) / taken : most));
+}
+
+Result Device::check(Kernel& kernel, const Configuration& how) {
+  auto refused = [&](Result why, const char* words) {
+    refuse(kernel.name + ": a launch of " + dimensions(how.grid) + " blocks of " + dimensions(how.block) + " threads and " +
+           std::to_string(how.shared) + " bytes of shared memory: " + words);
+    return why;
+  };
+  if (!fits(how)) return refused(kInvalidConfiguration, "the device has no such grid or block");
   if (!program(kernel)) return kNoBinaryForGpu;
-  Launch launch;
-  launch.image = kernel.module->image.get(), launch.program = kernel.program;
-  std::copy_n(grid, 3, launch.grid), std::copy_n(block, 3, launch.block);
-  launch.dynamic_shared = shared;
-  launch.most_instructions = limit_;
-  launch.parameters.resize(kernel.program->parameter_bytes);
-  if (arguments) {
-    for (size_t k = 0; k < kernel.function->parameters.size(); k++) {
-      const ptx::Parameter& one = kernel.function->parameters[k];
-      std::memcpy(&launch.parameters[one.offset], arguments[k], one.size);
-    }
-  } else if (packed) {
-    std::memcpy(launch.parameters.data(), packed, std::min(packed_bytes, launch.parameters.size()));
-  }
-  launch.number = scheduled_;
-  launch.heap = &heap_;
-  launch.observer = observers_.none() ? nullptr : &observers_;
-  schedule_.begin(scheduled_++);
-  launches_++;
-  Outcome outcome = run(launch, schedule_, memory_);
-  instructions_ += outcome.instructions;
-  if (log_) say(kernel, grid, block, outcome);
-  if (outcome.fault == Fault::None) return kSuccess;
-  return fail(result_of(outcome.fault), outcome.message);
+  if (!allowed(*kernel.function, how.block)) return refused(kInvalidValue, "the kernel allows no such block (.maxntid, .reqntid)");
+  if (how.shared > static_cast<uint64_t>(most_dynamic_shared(kernel)))
+    return refused(kInvalidValue, "more than the kernel may have (cuFuncSetAttribute asks for more)");
+  const uint64_t room = uint64_t(attribute(kMultiprocessors)) *
+                        static_cast<uint64_t>(occupancy(&kernel, static_cast<int>(product(how.block)), how.shared));
+  if (how.cooperative && product(how.grid) > room)
+    return refused(kCooperativeLaunchTooLarge, "the blocks of a cooperative launch must be on the device at the same time");
+  return kSuccess;
 }
 
-void Device::say(const Kernel& kernel, const uint32_t grid[3], const uint32_t block[3], const Outcome& outcome) const {
-  std::fprintf(stderr, "vgpu: launch %s grid %u,%u,%u block %u,%u,%u: %llu instructions, %llu atomics%s%s\n",
-               kernel.name.c_str(), grid[0], grid[1], grid[2], block[0], block[1], block[2],
+// In words of 32 bits: its size, then the barrier at which the blocks meet, as cooperative_groups.h lays it out.
+void* Device::grid_workspace() {
+  if (!grid_workspace_) grid_workspace_ = memory_.allocate(kGridWorkspace, true);
+  if (!grid_workspace_) throw std::bad_alloc();
+  return grid_workspace_;
+}
+
+Result Device::take(Launch& launch, const Kernel& kernel, const Arguments& given) {
+  const auto& parameters = kernel.function->parameters;
+  launch.parameters.resize(kernel.program->parameter_bytes);
+  if (given.each && given.packed) return kInvalidValue;
+  if (given.packed) {
+    if (given.packed_bytes < launch.parameters.size()) return kInvalidValue;
+    return std::memcpy(launch.parameters.data(), given.packed, launch.parameters.size()), kSuccess;
+  }
+  if (!parameters.empty() && !given.each) return kInvalidValue;
+  for (size_t k = 0; k < parameters.size(); k++) {
+    if (!given.each[k]) return kInvalidValue;
+    std::memcpy(&launch.parameters[parameters[k].offset], given.each[k], parameters[k].size);
+  }
+  return kSuccess;
+}
+
+Result Device::prepare(Launch& launch, Kernel& kernel, const Configuration& how, const Arguments& given) {
+  std::lock_guard<std::mutex> hold(lock_);
+  return guarded([&] {
+    if (sticky_ != kSuccess) return sticky_.load();
+    if (Result wrong = check(kernel, how)) return wrong;
+    if (Result wrong = take(launch, kernel, given)) {
+      refuse(kernel.name + ": a launch without all of its parameters");
+      return wrong;
+    }
+    launch.image = kernel.module->image.get(), launch.program = kernel.program;
+    std::copy_n(how.grid, 3, launch.grid), std::copy_n(how.block, 3, launch.block);
+    launch.dynamic_shared = static_cast<uint32_t>(how.shared);
+    launch.most_instructions = limit_;
+    launch.number = scheduled_++;
+    launch.heap = &heap_;
+    if (how.cooperative) launch.grid_workspace = reinterpret_cast<uint64_t>(grid_workspace());
+    launch.observer = observers_.none() ? nullptr : &observers_;
+    return kSuccess;
+  });
+}
+
+Result Device::run(const Launch& launch) {
+  std::lock_guard<std::mutex> hold(lock_);
+  return guarded([&] {
+    if (sticky_ != kSuccess) return sticky_.load();
+    if (launch.grid_workspace) std::memset(grid_workspace_, 0, kGridWorkspace);  // nobody has come to its barrier
+    schedule_.begin(launch.number);
+    launches_++;
+    Outcome outcome = vgpu::run(launch, schedule_, memory_);
+    instructions_ += outcome.instructions;
+    if (log_) say(launch, outcome);
+    return outcome.fault == Fault::None ? kSuccess : fail(result_of(outcome.fault), outcome.message);
+  });
+}
+
+void Device::say(const Launch& launch, const Outcome& outcome) const {
+  std::fprintf(stderr, "vgpu: launch %s grid %s block %s: %llu instructions, %llu atomics%s%s\n", launch.program->name.c_str(),
+               dimensions(launch.grid).c_str(), dimensions(launch.block).c_str(),
                static_cast<unsigned long long>(outcome.instructions), static_cast<unsigned long long>(outcome.atomics),
                outcome.message.empty() ? "" : ": ", outcome.message.c_str());
 }

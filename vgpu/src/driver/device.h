@@ -1,6 +1,7 @@
 // The one device of this process.
 #pragma once
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -15,23 +16,41 @@ namespace vgpu {
 
 // CUDA's result codes, as far as they are given here (cuda.h: CUresult; the runtime's are the same numbers).
 enum Result : int {
-  kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3, kInvalidImage = 200, kInvalidContext = 201,
-  kNoBinaryForGpu = 209, kInvalidPtx = 218, kFileNotFound = 301, kInvalidHandle = 400, kNotFound = 500,
-  kIllegalAddress = 700, kLaunchOutOfResources = 701, kMisalignedAddress = 716, kLaunchFailed = 719,
-  kCooperativeLaunchTooLarge = 720, kNotSupported = 801, kUnknown = 999
+  kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3, kInvalidConfiguration = 9, kInvalidDevice = 101,
+  kInvalidImage = 200, kInvalidContext = 201, kNoBinaryForGpu = 209, kUnsupportedLimit = 215, kInvalidPtx = 218,
+  kFileNotFound = 301, kInvalidHandle = 400, kNotFound = 500, kNotReady = 600, kIllegalAddress = 700,
+  kLaunchOutOfResources = 701, kLaunchTimeout = 702, kAssert = 710, kAlreadyRegistered = 712, kNotRegistered = 713,
+  kIllegalInstruction = 715, kMisalignedAddress = 716, kLaunchFailed = 719,
+  kCooperativeLaunchTooLarge = 720, kNotPermitted = 800, kNotSupported = 801, kUnknown = 999
 };
 
+struct Kernel;
 struct Module {
   std::unique_ptr<Image> image;
   std::string refused;  // why there is none: its kernels are refused by their names
+  std::map<std::string, Kernel*> kernels;  // those that were asked for
 };
 
 struct Kernel {
   Module* module;
   const ptx::Function* function;  // nullptr where there is no PTX
   std::string name;
-  const Program* program = nullptr;
   std::string refused;
+  const Program* program = nullptr;
+  int dynamic_shared = -1;  // the most bytes that a launch may have, where somebody has set that
+};
+
+// How a kernel is to be launched.
+struct Configuration {
+  uint32_t grid[3], block[3];
+  uint64_t shared = 0;  // dynamic shared memory, in bytes
+  bool cooperative = false;
+};
+// Its parameters: a pointer to each, or all of them as the kernel lays them out.
+struct Arguments {
+  void** each = nullptr;
+  const void* packed = nullptr;
+  size_t packed_bytes = 0;
 };
 
 class Device {
@@ -42,11 +61,13 @@ class Device {
   Heap& heap() { return heap_; }
   // 70 for 7.0; once told it stays.
   int capability() { return asked_ = true, capability_; }
+  int architecture() const { return capability_; }  // as of now
+  bool guards_shared() const { return guards_shared_; }
   // A program brings PTX for this architecture: the device is the newest that it was built for.
   void offer(int arch) {
     if (!asked_ && arch > capability_) capability_ = arch;
   }
-  int driver_version() const { return 12080; }  // as on a card: newer than any runtime that asks
+  int driver_version() const { return 13000; }  // as on a card: newer than any runtime that asks
   std::mutex& lock() { return lock_; }
 
   // Under the lock.  nullptr, with the reason in last_fault(): the kernel holds what this device does not know.
@@ -56,9 +77,12 @@ class Device {
   void stood_in(const char* call);
   void set_schedule(const Schedule& schedule) { schedule_ = schedule, scheduled_ = 0; }
 
-  // Under the lock.  A kernel is decoded at its first launch; arguments as cuLaunchKernel takes them.
-  Result launch(Kernel& kernel, const uint32_t grid[3], const uint32_t block[3], uint32_t shared, void** arguments,
-                const void* packed, size_t packed_bytes);
+  // A launch, as far as it can be told before it runs: checked, with a copy of its parameters and its number.  A kernel is
+  // decoded at its first one.  kInvalidConfiguration: no grid or block that the device has.
+  Result prepare(Launch& launch, Kernel& kernel, const Configuration& how, const Arguments& given);
+  Result run(const Launch& launch);
+  int most_dynamic_shared(const Kernel& kernel) const;   // bytes that a launch may have; its program is there
+  int occupancy(const Kernel* kernel, int threads, uint64_t shared);  // blocks of a multiprocessor
   Result sticky() const { return sticky_; }  // after a fault nothing runs any more, as on a card
   float event_milliseconds() { return schedule_.event_milliseconds(); }
   uint64_t launches() const { return launches_; }
@@ -66,10 +90,11 @@ class Device {
   const std::string& last_fault() const { return last_fault_; }
 
  private:
-  Result run_kernel(Kernel& kernel, const uint32_t grid[3], const uint32_t block[3], uint32_t shared, void** arguments,
-                    const void* packed, size_t packed_bytes);
   Device();
-  void say(const Kernel& kernel, const uint32_t grid[3], const uint32_t block[3], const Outcome& outcome) const;
+  Result check(Kernel& kernel, const Configuration& how);
+  void* grid_workspace();
+  Result take(Launch& launch, const Kernel& kernel, const Arguments& given);
+  void say(const Launch& launch, const Outcome& outcome) const;
 
   std::mutex lock_;
   Memory memory_;
@@ -78,11 +103,13 @@ class Device {
   Observers observers_;
   int capability_;
   bool asked_;
+  bool guards_shared_ = false;
+  void* grid_workspace_ = nullptr;  // of cooperative launches
   int log_;
   uint64_t limit_;
   uint64_t launches_ = 0, instructions_ = 0;
   uint64_t scheduled_ = 0;  // launches under this schedule
-  Result sticky_ = kSuccess;
+  std::atomic<Result> sticky_{kSuccess};
   std::string last_fault_;
 };
 

@@ -24,6 +24,7 @@ const Name* named(int error) {
 }  // namespace
 
 API int cuGetErrorName(int error, const char** text) {
+  if (!text) return kInvalidValue;
   const Name* found = named(error);
   *text = found ? found->driver : nullptr;
   return *text ? kSuccess : kInvalidValue;
@@ -33,6 +34,7 @@ API const char* cudaGetErrorName(int error) {
   return found && found->runtime ? found->runtime : "unrecognized error code";
 }
 API int cuGetErrorString(int error, const char** text) {
+  if (!text) return kInvalidValue;
   thread_local char words[400];
   if (!error) std::snprintf(words, sizeof words, "no error");
   else std::snprintf(words, sizeof words, "virtual GPU, error %d: %.300s", error, Device::get().last_fault().c_str());

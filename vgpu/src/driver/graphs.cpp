@@ -1,42 +1,48 @@
-// Graphs of kernels, copies and fills (XLA launches what it compiled through them): a list of steps, done one after the
-// other in the order in which they were added, which never puts one before what it depends on.
+// Graphs of kernels, copies, fills and host functions (XLA launches what it compiled through them): a list of steps, done in
+// a stream one after the other in the order in which they were added, which never puts one before what it depends on.
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <vector>
 
 #include "api.h"
+#include "handles.h"
+#include "streams.h"
 
 using namespace vgpu;
 
 namespace {
 
-using Step = std::function<int()>;
+using Step = std::function<int(void* stream)>;
 struct Node { Step step; };
-struct Graph { std::vector<std::unique_ptr<Node>> nodes; };
+struct Graph {
+  std::vector<Node*> nodes;
+  ~Graph() { for (Node* node : nodes) Handles<Node>::all().take(node); }
+};
 
 // What was instantiated: steps of its own, which may be exchanged without a change of the graph.
 struct Executable {
-  struct Entry { const Node* of; Step step; bool enabled = true; };
+  struct Entry { const void* of; Step step; bool enabled = true; };
   std::vector<Entry> entries;
 
-  Entry* find(const Node* node) {
+  Entry* find(const void* node) {
     for (Entry& one : entries) if (one.of == node) return &one;
     return nullptr;
   }
   void take(const Graph& graph) {
     entries.clear();
-    for (const auto& node : graph.nodes) entries.push_back({node.get(), node->step});
+    for (const Node* node : graph.nodes) entries.push_back({node, node->step});
   }
-  int run() const {
+  int run(void* stream) const {
     for (const Entry& one : entries)
-      if (int error = one.enabled ? one.step() : kSuccess) return error;
+      if (int error = one.enabled ? one.step(stream) : kSuccess) return error;
     return kSuccess;
   }
 };
 
 struct KernelParameters {  // CUDA_KERNEL_NODE_PARAMS
-  Kernel* kernel;
+  void* kernel;
   uint32_t grid[3], block[3], shared;
   void** arguments;
   void** extra;
@@ -47,110 +53,147 @@ struct FillParameters {  // CUDA_MEMSET_NODE_PARAMS
   uint32_t value, element;
   size_t width, height;
 };
+struct HostParameters {  // CUDA_HOST_NODE_PARAMS
+  void (*f)(void*);
+  void* data;
+};
 
 // The arguments are the caller's: they are copied as the kernel declares them.
 Step step_of(const KernelParameters& given) {
-  std::vector<uint8_t> packed(given.kernel->function ? given.kernel->function->parameter_bytes : 0);
-  if (given.arguments && given.kernel->function)
-    for (size_t k = 0; k < given.kernel->function->parameters.size(); k++) {
-      const ptx::Parameter& one = given.kernel->function->parameters[k];
-      std::memcpy(&packed[one.offset], given.arguments[k], one.size);
-    }
-  return [given, packed] {
-    Device& device = Device::get();
-    std::lock_guard<std::mutex> hold(device.lock());
-    return device.launch(*given.kernel, given.grid, given.block, given.shared, nullptr, packed.data(), packed.size());
+  const auto* function = alive<Kernel>(given.kernel)->function;
+  std::vector<uint8_t> packed(function ? function->parameter_bytes : 0);
+  for (size_t k = 0; function && given.arguments && k < function->parameters.size(); k++) {
+    const ptx::Parameter& one = function->parameters[k];
+    std::memcpy(&packed[one.offset], given.arguments[k], one.size);
+  }
+  Configuration how{{}, {}, given.shared};
+  std::copy_n(given.grid, 3, how.grid), std::copy_n(given.block, 3, how.block);
+  return [handle = given.kernel, how, packed](void* stream) -> int {
+    Kernel* kernel = alive<Kernel>(handle);
+    if (!kernel) return kInvalidHandle;
+    int result = launch(*kernel, how, {nullptr, packed.data(), packed.size()}, stream);
+    return result == kInvalidConfiguration ? kInvalidValue : result;
   };
 }
 Step step_of(const FillParameters& given) {
-  return [given]() -> int {
-    Result error = filled_rows(given.at, given.pitch, &given.value, given.element, given.width, given.height);
-    return error ? error : Device::get().sticky();
+  return [given](void* stream) {
+    return fill_on(stream, {given.at, given.pitch, given.value, given.element, given.width, given.height});
   };
 }
 Step step_of(const Box& given) {
-  return [given] { return cuMemcpy3D_v2(&given); };
+  return [given](void* stream) { return copy_box_on(stream, given); };
+}
+Step step_of(const HostParameters& given) {
+  return [given](void* stream) { return cuLaunchHostFunc(stream, given.f, given.data); };
 }
 Step step_of(const Graph& child) {
   auto whole = std::make_shared<Executable>();
   whole->take(child);
-  return [whole] { return whole->run(); };
+  return [whole](void* stream) { return whole->run(stream); };
 }
 
-bool known(const KernelParameters& p) { return p.kernel && !p.extra; }
-bool known(const FillParameters& p) { return p.element == 1 || p.element == 2 || p.element == 4; }
-bool known(const Box& p) { return p.height == 1 && p.depth == 1 && p.from.kind <= 2 && p.to.kind <= 2; }
+// What may be taken: kSuccess.
+Result check(const KernelParameters& p) {
+  const Kernel* kernel = alive<Kernel>(p.kernel);
+  if (!kernel || p.extra) return kernel ? kNotSupported : kInvalidValue;
+  const size_t wanted = kernel->function ? kernel->function->parameters.size() : 0;
+  const bool missing = wanted && (!p.arguments || std::find(p.arguments, p.arguments + wanted, nullptr) != p.arguments + wanted);
+  return missing ? kInvalidValue : kSuccess;
+}
+Result check(const FillParameters& p) { return p.element == 1 || p.element == 2 || p.element == 4 ? kSuccess : kInvalidValue; }
+Result check(const Box& p) {
+  return p.height == 1 && p.depth == 1 && p.from.kind <= 2 && p.to.kind <= 2 ? kSuccess : kNotSupported;
+}
+Result check(const HostParameters& p) { return p.f ? kSuccess : kInvalidValue; }
+Result check(const Graph& child) { return alive<Graph>(&child) ? kSuccess : kInvalidValue; }
 
-int add(Node** made, Graph* graph, Step step) {
-  graph->nodes.push_back(std::make_unique<Node>(Node{std::move(step)}));
-  return *made = graph->nodes.back().get(), kSuccess;
+int add(void** made, void* handle, Step step) {
+  Graph* graph = alive<Graph>(handle);
+  if (!made || !graph) return kInvalidValue;
+  graph->nodes.push_back(Handles<Node>::all().add(std::make_unique<Node>(Node{std::move(step)})));
+  return *made = graph->nodes.back(), kSuccess;
 }
-template <class P> int add_known(Node** made, Graph* graph, const P* parameters) {
-  return known(*parameters) ? add(made, graph, step_of(*parameters)) : kNotSupported;
+template <class P> int add(void** made, void* graph, const P* parameters) {
+  if (!parameters || !made || !alive<Graph>(graph)) return kInvalidValue;
+  if (Result wrong = check(*parameters)) return wrong;
+  return add(made, graph, step_of(*parameters));
 }
-int exchange(Executable* in, const Node* node, Step step) {
-  Executable::Entry* entry = in->find(node);
-  return entry ? (entry->step = std::move(step), kSuccess) : kInvalidValue;
+template <class F> int with_entry(void* in, const void* node, F f) {
+  Executable* graph = alive<Executable>(in);
+  Executable::Entry* entry = graph ? graph->find(node) : nullptr;
+  return entry ? (f(*entry), kSuccess) : kInvalidValue;
 }
-template <class P> int exchange_known(Executable* in, const Node* node, const P* parameters) {
-  return known(*parameters) ? exchange(in, node, step_of(*parameters)) : kNotSupported;
+template <class P> int exchange(void* in, const void* node, const P* parameters) {
+  if (!parameters || !alive<Executable>(in)) return kInvalidValue;
+  if (Result wrong = check(*parameters)) return wrong;
+  return with_entry(in, node, [=](Executable::Entry& entry) { entry.step = step_of(*parameters); });
 }
+// What is known of a child is its handle alone, until it was found alive.
+const Graph* graph_at(const void* handle) { return static_cast<const Graph*>(handle); }
 
 }  // namespace
 
-API int cuGraphCreate(Graph** made, unsigned) { return *made = new Graph, kSuccess; }
-API int cuGraphDestroy(Graph* graph) { return delete graph, kSuccess; }
-API int cuGraphAddEmptyNode(Node** made, Graph* graph, Node* const*, size_t) {
-  return add(made, graph, [] { return int(kSuccess); });
+API int cuGraphCreate(void** made, unsigned flags) {
+  if (!made || flags) return kInvalidValue;
+  return *made = Handles<Graph>::all().add(std::make_unique<Graph>()), kSuccess;
 }
-API int cuGraphAddKernelNode_v2(Node** made, Graph* graph, Node* const*, size_t, const KernelParameters* p) {
-  return add_known(made, graph, p);
+API int cuGraphDestroy(void* graph) { return Handles<Graph>::all().take(graph) ? kSuccess : kInvalidValue; }
+API int cuGraphAddEmptyNode(void** made, void* graph, void* const*, size_t) {
+  return add(made, graph, [](void*) { return int(kSuccess); });
 }
-API int cuGraphAddKernelNode(Node** made, Graph* graph, Node* const*, size_t, const KernelParameters* p) {
-  return add_known(made, graph, p);
+API int cuGraphAddKernelNode_v2(void** made, void* graph, void* const*, size_t, const KernelParameters* p) {
+  return add(made, graph, p);
 }
-API int cuGraphAddMemsetNode(Node** made, Graph* graph, Node* const*, size_t, const FillParameters* p, void*) {
-  return add_known(made, graph, p);
+API int cuGraphAddKernelNode(void** made, void* graph, void* const*, size_t, const KernelParameters* p) {
+  return add(made, graph, p);
 }
-API int cuGraphAddMemcpyNode(Node** made, Graph* graph, Node* const*, size_t, const Box* p, void*) {
-  return add_known(made, graph, p);
+API int cuGraphAddMemsetNode(void** made, void* graph, void* const*, size_t, const FillParameters* p, void*) {
+  return add(made, graph, p);
 }
-API int cuGraphAddChildGraphNode(Node** made, Graph* graph, Node* const*, size_t, const Graph* child) {
-  return add(made, graph, step_of(*child));
+API int cuGraphAddMemcpyNode(void** made, void* graph, void* const*, size_t, const Box* p, void*) { return add(made, graph, p); }
+API int cuGraphAddHostNode(void** made, void* graph, void* const*, size_t, const HostParameters* p) {
+  return add(made, graph, p);
 }
-API int cuGraphGetNodes(Graph* graph, Node** nodes, size_t* count) {
-  for (size_t k = 0; nodes && k < *count && k < graph->nodes.size(); k++) nodes[k] = graph->nodes[k].get();
+API int cuGraphAddChildGraphNode(void** made, void* graph, void* const*, size_t, const void* child) {
+  return add(made, graph, graph_at(child));
+}
+API int cuGraphGetNodes(void* handle, void** nodes, size_t* count) {
+  const Graph* graph = alive<Graph>(handle);
+  if (!graph || !count) return kInvalidValue;
+  for (size_t k = 0; nodes && k < *count && k < graph->nodes.size(); k++) nodes[k] = graph->nodes[k];
   return *count = graph->nodes.size(), kSuccess;
 }
-API int cuGraphDebugDotPrint(Graph*, const char*, unsigned) { return kSuccess; }
-API int cuGraphKernelNodeSetAttribute(Node*, int, const void*) { return kSuccess; }
-
-API int cuGraphInstantiateWithFlags(Executable** made, Graph* graph, uint64_t) {
-  *made = new Executable;
-  return (*made)->take(*graph), kSuccess;
+API int cuGraphDebugDotPrint(void* graph, const char* path, unsigned) {
+  return alive<Graph>(graph) && path ? kSuccess : kInvalidValue;
 }
-API int cuGraphInstantiate_v2(Executable** made, Graph* graph, void*, char*, size_t) {
+API int cuGraphKernelNodeSetAttribute(void* node, int, const void*) { return alive<Node>(node) ? kSuccess : kInvalidValue; }
+
+API int cuGraphInstantiateWithFlags(void** made, void* handle, uint64_t) {
+  const Graph* graph = alive<Graph>(handle);
+  if (!graph || !made) return kInvalidValue;
+  auto whole = std::make_unique<Executable>();
+  whole->take(*graph);
+  return *made = Handles<Executable>::all().add(std::move(whole)), kSuccess;
+}
+API int cuGraphInstantiate_v2(void** made, void* graph, void*, char*, size_t) {
   return cuGraphInstantiateWithFlags(made, graph, 0);
 }
-API int cuGraphExecDestroy(Executable* graph) { return delete graph, kSuccess; }
-API int cuGraphExecKernelNodeSetParams_v2(Executable* in, Node* node, const KernelParameters* p) {
-  return exchange_known(in, node, p);
+API int cuGraphExecDestroy(void* graph) { return Handles<Executable>::all().take(graph) ? kSuccess : kInvalidValue; }
+API int cuGraphExecKernelNodeSetParams_v2(void* in, void* node, const KernelParameters* p) { return exchange(in, node, p); }
+API int cuGraphExecKernelNodeSetParams(void* in, void* node, const KernelParameters* p) { return exchange(in, node, p); }
+API int cuGraphExecMemsetNodeSetParams(void* in, void* node, const FillParameters* p, void*) { return exchange(in, node, p); }
+API int cuGraphExecMemcpyNodeSetParams(void* in, void* node, const Box* p, void*) { return exchange(in, node, p); }
+API int cuGraphExecHostNodeSetParams(void* in, void* node, const HostParameters* p) { return exchange(in, node, p); }
+API int cuGraphExecChildGraphNodeSetParams(void* in, void* node, const void* child) {
+  return exchange(in, node, graph_at(child));
 }
-API int cuGraphExecKernelNodeSetParams(Executable* in, Node* node, const KernelParameters* p) {
-  return exchange_known(in, node, p);
+API int cuGraphNodeSetEnabled(void* in, void* node, unsigned enabled) {
+  return with_entry(in, node, [=](Executable::Entry& entry) { entry.enabled = enabled; });
 }
-API int cuGraphExecMemsetNodeSetParams(Executable* in, Node* node, const FillParameters* p, void*) {
-  return exchange_known(in, node, p);
+API int cuGraphUpload(void* graph, void* stream) {
+  return !alive<Executable>(graph) ? kInvalidValue : stream_of(stream) ? kSuccess : kInvalidHandle;
 }
-API int cuGraphExecMemcpyNodeSetParams(Executable* in, Node* node, const Box* p, void*) {
-  return exchange_known(in, node, p);
+API int cuGraphLaunch(void* handle, void* stream) {
+  const Executable* graph = alive<Executable>(handle);
+  return !graph ? kInvalidValue : stream_of(stream) ? graph->run(stream) : kInvalidHandle;
 }
-API int cuGraphExecChildGraphNodeSetParams(Executable* in, Node* node, const Graph* child) {
-  return exchange(in, node, step_of(*child));
-}
-API int cuGraphNodeSetEnabled(Executable* in, Node* node, unsigned enabled) {
-  Executable::Entry* entry = in->find(node);
-  return entry ? (entry->enabled = enabled, kSuccess) : kInvalidValue;
-}
-API int cuGraphUpload(Executable*, void*) { return kSuccess; }
-API int cuGraphLaunch(Executable* graph, void*) { return graph->run(); }

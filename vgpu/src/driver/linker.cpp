@@ -7,6 +7,7 @@
 #include "../fatbin.h"
 #include "../ptx/link.h"
 #include "api.h"
+#include "handles.h"
 
 using namespace vgpu;
 
@@ -29,10 +30,11 @@ struct Link {
 
 // Under the device's lock, with what is said of a failure in the caller's log.
 template <class F> int linking(void* state, F f) {
-  if (!state) return kInvalidHandle;
+  Link* known = alive<Link>(state);
+  if (!known) return kInvalidHandle;
   Device& device = Device::get();
   std::lock_guard<std::mutex> hold(device.lock());
-  Link& link = *static_cast<Link*>(state);
+  Link& link = *known;
   return link.tell(guarded([&] { return f(link); }));
 }
 
@@ -51,21 +53,25 @@ bool device_library(const std::string& path) {
 }  // namespace
 
 API int cuLinkCreate_v2(unsigned count, const int* options, void** values, void** state) {
-  auto* made = new Link;
+  if (!state || (count && (!options || !values))) return kInvalidValue;
+  auto made = std::make_unique<Link>();
   for (unsigned k = 0; k < count; k++) {
     if (options[k] == kErrorLog) made->log = static_cast<char*>(values[k]);
     if (options[k] == kErrorLogBytes) made->log_bytes = static_cast<size_t>(address(values[k]));
   }
-  return *state = made, kSuccess;
+  return *state = Handles<Link>::all().add(std::move(made)), kSuccess;
 }
 API int cuLinkAddData_v2(void* state, int, const void* data, size_t bytes, const char*, unsigned, const int*, void**) {
   if (!data || !bytes) return kInvalidValue;
   return linking(state, [&](Link& link) {
     std::string own(static_cast<const char*>(data), bytes);  // with an end of its own
+    Device::get().offer(target_of(own.c_str()));
     return link.texts.push_back(ptx_of(own.c_str(), Device::get().capability()).text), kSuccess;
   });
 }
 API int cuLinkAddFile_v2(void* state, int kind, const char* path, unsigned, const int*, void**) {
+  if (!alive<Link>(state)) return kInvalidHandle;
+  if (!path) return kInvalidValue;
   if (device_library(path)) return kSuccess;
   std::FILE* file = std::fopen(path, "rb");
   if (!file) return kFileNotFound;
@@ -75,9 +81,9 @@ API int cuLinkAddFile_v2(void* state, int kind, const char* path, unsigned, cons
 }
 API int cuLinkComplete(void* state, const void** image, size_t* bytes) {
   return linking(state, [&](Link& link) {
-    if (link.texts.empty()) return kInvalidValue;
+    if (link.texts.empty() || !image || !bytes) return kInvalidValue;
     link.whole = ptx::joined(link.texts);
     return *image = link.whole.c_str(), *bytes = link.whole.size() + 1, kSuccess;
   });
 }
-API int cuLinkDestroy(void* state) { return delete static_cast<Link*>(state), kSuccess; }
+API int cuLinkDestroy(void* state) { return Handles<Link>::all().take(state) ? kSuccess : kInvalidHandle; }

@@ -1,108 +1,200 @@
 // Allocations, copies and fills.
 #include <cstdlib>
 #include <cstring>
+#include <set>
 
 #include "api.h"
+#include "streams.h"
 
 using namespace vgpu;
 
 namespace {
 
+Memory& memory() { return Device::get().memory(); }
+
 int allocate(uint64_t* to, size_t bytes, bool written = false) {
-  return guarded([&] {
-    void* at = Device::get().memory().allocate(bytes, written);
-    *to = address(at);
-    return at ? kSuccess : bytes ? kOutOfMemory : kInvalidValue;
+  if (!to || !bytes) return kInvalidValue;
+  return guarded([=] {
+    if (Result broken = Device::get().sticky()) return broken;
+    void* at = memory().allocate(bytes, written);
+    return *to = address(at), at ? kSuccess : kOutOfMemory;
   });
 }
-int release(uint64_t at) { return !at || Device::get().memory().release(pointer(at)) ? kSuccess : kInvalidValue; }
-
-int allocate_host(void** to, size_t bytes) {
-  *to = bytes <= PTRDIFF_MAX ? std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096) : nullptr;
-  if (!*to) return kOutOfMemory;
-  return guarded([&] { return Device::get().memory().add(*to, bytes), kSuccess; });
+int release(uint64_t at) {
+  if (!at) return kSuccess;
+  if (Result broken = wait_for_all()) return broken;
+  return memory().release(pointer(at)) ? kSuccess : kInvalidValue;
+}
+bool begins_allocation(uint64_t at) {
+  const Extent found = memory().find(at);
+  return found.device && found.origin == at;
 }
 
-bool holds(uint64_t at, size_t bytes) { return Device::get().memory().find(at).holds(at, at + bytes); }
+// The host's memory that the device has made, for it alone frees that.
+struct HostMemory {
+  std::mutex lock;
+  std::set<void*> made;
+  static HostMemory& get() { static HostMemory* one = new HostMemory; return *one; }
+};
+int allocate_host(void** to, size_t bytes) {
+  if (!to || !bytes) return kInvalidValue;
+  void* at = bytes <= PTRDIFF_MAX ? std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096) : nullptr;
+  if (!(*to = at)) return kOutOfMemory;
+  HostMemory& all = HostMemory::get();
+  std::lock_guard<std::mutex> hold(all.lock);
+  all.made.insert(at);
+  return memory().add(at, bytes), kSuccess;
+}
+int free_host(void* at) {
+  HostMemory& all = HostMemory::get();
+  wait_for_all();
+  std::lock_guard<std::mutex> hold(all.lock);
+  if (!all.made.erase(at)) return kInvalidValue;
+  return memory().remove(at), std::free(at), kSuccess;
+}
 
-// Of memory that may be the host's: nothing is known of that, but what begins in an allocation must end there.
-bool fits(uint64_t at, size_t bytes) { return !Device::get().memory().find(at).end || holds(at, bytes); }
+bool known(uint64_t at, size_t bytes, bool device) {
+  if (!at) return false;
+  // Of memory that may be the host's nothing is known, but what begins in an allocation must end there.
+  return !device && !memory().find(at).end ? true : memory().covers(at, bytes);
+}
+Result check(const Copy& what) {
+  const bool fine = !what.bytes || (known(what.to, what.bytes, what.to_device) && known(what.from, what.bytes, what.from_device));
+  return fine ? kSuccess : kInvalidValue;
+}
+size_t bytes_of_rows(const Fill& what) { return (what.rows - 1) * what.pitch + what.count * what.size; }
+Result check(const Fill& what) {
+  if (!what.rows || !what.count) return kSuccess;
+  const bool large = what.count > SIZE_MAX / what.size / 2 || (what.rows > 1 && what.pitch > SIZE_MAX / what.rows / 2);
+  const bool odd = what.at % what.size || (what.rows > 1 && (what.pitch % what.size || what.pitch < what.count * what.size));
+  return large || odd || !known(what.at, bytes_of_rows(what), true) ? kInvalidValue : kSuccess;
+}
+Result fill(const Fill& what) {
+  if (Result wrong = check(what)) return wrong;
+  for (size_t row = 0; row < what.rows; row++) {
+    char* at = static_cast<char*>(pointer(what.at + row * what.pitch));
+    if (what.size == 1) std::memset(at, static_cast<int>(what.value), what.count);
+    else for (size_t k = 0; k < what.count; k++) std::memcpy(at + k * what.size, &what.value, what.size);
+    memory().wrote(address(at), what.count * what.size);
+  }
+  return kSuccess;
+}
 
-template <class T> int fill(uint64_t at, T value, size_t count) { return filled(at, &value, sizeof value, count); }
-
-bool of_device(uint64_t at) { return Device::get().memory().find(at).device; }
+template <class T> int set(uint64_t at, T value, size_t count) { return fill_now({at, 0, value, sizeof value, count, 1}); }
+template <class T> int set_on(void* stream, uint64_t at, T value, size_t count) {
+  return fill_on(stream, {at, 0, value, sizeof value, count, 1});
+}
+// What is done at once is in the order of the legacy default stream.
+template <class T, class F> int now(const T& what, F f) {
+  if (Result broken = wait_for(*stream_of(nullptr))) return broken;
+  return f(what);
+}
 
 }  // namespace
 
 namespace vgpu {
 
-Result copied(uint64_t to, uint64_t from, size_t bytes, bool to_device, bool from_device) {
-  Device& device = Device::get();
-  if (device.sticky() != kSuccess) return device.sticky();
-  if (!bytes) return kSuccess;
-  if (!(to_device ? holds : fits)(to, bytes) || !(from_device ? holds : fits)(from, bytes)) return kInvalidValue;
-  std::memmove(pointer(to), pointer(from), bytes);
-  return device.memory().copied(to, from, bytes), kSuccess;
+Result copy_at_once(const Copy& what) {
+  if (Result wrong = check(what)) return wrong;
+  if (what.bytes) std::memmove(pointer(what.to), pointer(what.from), what.bytes);
+  return memory().copied(what.to, what.from, what.bytes), kSuccess;
 }
-Result filled(uint64_t at, const void* value, size_t size, size_t count) {
-  if (count > SIZE_MAX / size || (count && !holds(at, count * size))) return kInvalidValue;
-  for (size_t k = 0; k < count; k++) std::memcpy(static_cast<char*>(pointer(at)) + k * size, value, size);
-  Device::get().memory().wrote(at, count * size);
-  return kSuccess;
+
+bool pinned(const void* at) {
+  const Extent found = memory().find(address(at));
+  return found.end && !found.device;
 }
-Result filled_rows(uint64_t at, size_t pitch, const void* value, size_t size, size_t width, size_t height) {
-  for (size_t row = 0; row < height; row++)
-    if (Result error = filled(at + row * pitch, value, size, width)) return error;
-  return kSuccess;
+int copy_now(const Copy& what) { return now(what, copy_at_once); }
+int copy_on(void* handle, const Copy& what) {
+  Stream* stream = stream_of(handle);
+  if (!stream) return kInvalidHandle;
+  if (Result broken = Device::get().sticky()) return broken;
+  if (Result wrong = check(what)) return wrong;
+  const bool both = memory().find(what.to).end && memory().find(what.from).end;
+  if (both) return in_order(handle, [=] { return copy_at_once(what); });
+  if (Result broken = wait_for(*stream)) return broken;
+  return copy_at_once(what);
+}
+int fill_now(const Fill& what) { return now(what, fill); }
+int fill_on(void* handle, const Fill& what) {
+  if (!stream_of(handle)) return kInvalidHandle;
+  if (Result broken = Device::get().sticky()) return broken;
+  if (Result wrong = check(what)) return wrong;
+  return in_order(handle, [=] { return fill(what); });
 }
 
 }  // namespace vgpu
 
 API int cuMemGetInfo_v2(size_t* free, size_t* total) {
-  const Memory& memory = Device::get().memory();
-  return *total = memory.total(), *free = memory.total() - memory.used(), kSuccess;
+  if (free) *free = memory().total() - memory().used();
+  if (total) *total = memory().total();
+  return free && total ? kSuccess : kInvalidValue;
 }
 API int cuMemAlloc_v2(uint64_t* to, size_t bytes) { return allocate(to, bytes); }
-API int cuMemAllocAsync(uint64_t* to, size_t bytes, void*) { return allocate(to, bytes); }
+API int cuMemAllocAsync(uint64_t* to, size_t bytes, void* stream) {
+  return stream_of(stream) ? allocate(to, bytes) : kInvalidHandle;
+}
 // The host writes it without a call.
-API int cuMemAllocManaged(uint64_t* to, size_t bytes, unsigned) { return allocate(to, bytes, true); }
+API int cuMemAllocManaged(uint64_t* to, size_t bytes, unsigned flags) {
+  return flags == 1 || flags == 2 ? allocate(to, bytes, true) : kInvalidValue;
+}
 API int cuMemFree_v2(uint64_t at) { return release(at); }
-API int cuMemFreeAsync(uint64_t at, void*) { return release(at); }
+API int cuMemFreeAsync(uint64_t at, void* stream) {
+  if (!stream_of(stream)) return kInvalidHandle;
+  if (!begins_allocation(at)) return kInvalidValue;
+  return in_order(stream, [=] { return memory().release(pointer(at)) ? kSuccess : kInvalidValue; });
+}
 API int cuMemHostAlloc(void** to, size_t bytes, unsigned) { return allocate_host(to, bytes); }
 API int cuMemAllocHost_v2(void** to, size_t bytes) { return allocate_host(to, bytes); }
-API int cuMemFreeHost(void* at) { return Device::get().memory().remove(at), std::free(at), kSuccess; }
-API int cuMemHostRegister_v2(void* at, size_t bytes, unsigned) { return Device::get().memory().add(at, bytes), kSuccess; }
-API int cuMemHostUnregister(void* at) { return Device::get().memory().remove(at), kSuccess; }
-API int cuMemHostGetDevicePointer_v2(uint64_t* to, void* at, unsigned) { return *to = address(at), kSuccess; }
-API int cuMemHostGetFlags(unsigned* flags, void*) { return *flags = 0, kSuccess; }
-API int cuPointerSetAttribute(const void*, int, uint64_t) { return kSuccess; }
+API int cuMemFreeHost(void* at) { return free_host(at); }
+API int cuMemHostRegister_v2(void* at, size_t bytes, unsigned) {
+  if (!at || !bytes || bytes > UINT64_MAX - address(at)) return kInvalidValue;
+  return memory().add(at, bytes) ? kSuccess : kAlreadyRegistered;
+}
+API int cuMemHostUnregister(void* at) {
+  if (!at) return kInvalidValue;
+  return wait_for_all(), memory().remove(at) ? kSuccess : kNotRegistered;
+}
+API int cuMemHostGetDevicePointer_v2(uint64_t* to, void* at, unsigned) {
+  return pinned(at) ? give(to, address(at)) : kInvalidValue;
+}
+API int cuMemHostGetFlags(unsigned* flags, void* at) { return pinned(at) ? give(flags, 0) : kInvalidValue; }
+API int cuPointerSetAttribute(const void* value, int, uint64_t at) {
+  return value && memory().find(at).end ? kSuccess : kInvalidValue;
+}
 // Another process has no way to this one's memory.
 API int cuIpcGetMemHandle(void*, uint64_t) { return kNotSupported; }
 API int cuIpcOpenMemHandle_v2(uint64_t*, const void*, unsigned) { return kNotSupported; }
 API int cuIpcCloseMemHandle(uint64_t) { return kNotSupported; }
 API int cuMemGetAddressRange_v2(uint64_t* base, size_t* bytes, uint64_t at) {
-  Extent found = Device::get().memory().find(at);
-  if (!found.end) return kInvalidValue;
+  Extent found = memory().find(at);
+  if (!found.end) return kNotFound;
   if (base) *base = found.begin;
   if (bytes) *bytes = found.end - found.begin;
   return kSuccess;
 }
 
-API int cuMemcpy(uint64_t to, uint64_t from, size_t n) { return copied(to, from, n, false, false); }
-API int cuMemcpyAsync(uint64_t to, uint64_t from, size_t n, void*) { return copied(to, from, n, false, false); }
-API int cuMemcpyHtoD_v2(uint64_t to, const void* from, size_t n) { return copied(to, address(from), n, true, false); }
-API int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t n, void*) { return copied(to, address(from), n, true, false); }
-API int cuMemcpyDtoH_v2(void* to, uint64_t from, size_t n) { return copied(address(to), from, n, false, true); }
-API int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t n, void*) { return copied(address(to), from, n, false, true); }
-API int cuMemcpyDtoD_v2(uint64_t to, uint64_t from, size_t n) { return copied(to, from, n, true, true); }
-API int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, void*) { return copied(to, from, n, true, true); }
+API int cuMemcpy(uint64_t to, uint64_t from, size_t n) { return copy_now({to, from, n}); }
+API int cuMemcpyAsync(uint64_t to, uint64_t from, size_t n, void* stream) { return copy_on(stream, {to, from, n}); }
+API int cuMemcpyHtoD_v2(uint64_t to, const void* from, size_t n) { return copy_now({to, address(from), n, true}); }
+API int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t n, void* stream) {
+  return copy_on(stream, {to, address(from), n, true});
+}
+API int cuMemcpyDtoH_v2(void* to, uint64_t from, size_t n) { return copy_now({address(to), from, n, false, true}); }
+API int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t n, void* stream) {
+  return copy_on(stream, {address(to), from, n, false, true});
+}
+API int cuMemcpyDtoD_v2(uint64_t to, uint64_t from, size_t n) { return copy_now({to, from, n, true, true}); }
+API int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, void* stream) {
+  return copy_on(stream, {to, from, n, true, true});
+}
 
-API int cuMemsetD8_v2(uint64_t at, uint8_t value, size_t n) { return fill(at, value, n); }
-API int cuMemsetD8Async(uint64_t at, uint8_t value, size_t n, void*) { return fill(at, value, n); }
-API int cuMemsetD16_v2(uint64_t at, uint16_t value, size_t n) { return fill(at, value, n); }
-API int cuMemsetD16Async(uint64_t at, uint16_t value, size_t n, void*) { return fill(at, value, n); }
-API int cuMemsetD32_v2(uint64_t at, uint32_t value, size_t n) { return fill(at, value, n); }
-API int cuMemsetD32Async(uint64_t at, uint32_t value, size_t n, void*) { return fill(at, value, n); }
+API int cuMemsetD8_v2(uint64_t at, uint8_t value, size_t n) { return set(at, value, n); }
+API int cuMemsetD8Async(uint64_t at, uint8_t value, size_t n, void* stream) { return set_on(stream, at, value, n); }
+API int cuMemsetD16_v2(uint64_t at, uint16_t value, size_t n) { return set(at, value, n); }
+API int cuMemsetD16Async(uint64_t at, uint16_t value, size_t n, void* stream) { return set_on(stream, at, value, n); }
+API int cuMemsetD32_v2(uint64_t at, uint32_t value, size_t n) { return set(at, value, n); }
+API int cuMemsetD32Async(uint64_t at, uint32_t value, size_t n, void* stream) { return set_on(stream, at, value, n); }
 
 PER_THREAD(cuMemcpy, _ptds);
 PER_THREAD(cuMemcpyAsync, _ptsz);
@@ -117,25 +209,39 @@ PER_THREAD(cuMemsetD8Async, _ptsz);
 PER_THREAD(cuMemsetD32_v2, _ptds);
 PER_THREAD(cuMemsetD32Async, _ptsz);
 
-// CUpointer_attribute: 1 context, 2 kind of memory (1 host, 2 device), 3 and 4 addresses, 8 managed, 9 ordinal.
-API int cuPointerGetAttribute(void* out, int which, uint64_t at) {
-  bool device = of_device(at);
+namespace {
+
+// CUpointer_attribute.  What an address may lie in the midst of is told of the whole allocation.
+enum : int { kContextOf = 1, kKind = 2, kOnDevice = 3, kOnHost = 4, kNumber = 7, kRangeBegin = 11, kRangeBytes = 12, kMapped = 13 };
+
+template <class T> Result put(void* out, T value) { return std::memcpy(out, &value, sizeof value), kSuccess; }
+
+Result tell(void* out, int which, uint64_t at, const Extent& of) {
+  if (!out || which < 1 || which > 21) return kInvalidValue;
   switch (which) {
-    case 1: *static_cast<void**>(out) = context(); return device ? kSuccess : kInvalidValue;
-    case 2: *static_cast<unsigned*>(out) = device ? 2 : 1; return kSuccess;
-    case 3: case 4: *static_cast<uint64_t*>(out) = at; return kSuccess;
-    case 8: case 9: *static_cast<int*>(out) = 0; return kSuccess;
-    default: return kInvalidValue;
+    case kContextOf: return put(out, of.device ? context() : nullptr);
+    case kKind: return put(out, of.device ? 2u : of.end ? 1u : 0u);
+    case kOnDevice: return put(out, of.end ? at : 0);
+    case kOnHost: return put(out, of.end && !of.device ? at : 0);
+    case kNumber: return put(out, of.end ? of.number + 1 : 0);
+    case kRangeBegin: return put(out, of.begin);
+    case kRangeBytes: return put(out, of.end - of.begin);
+    case kMapped: return put(out, of.end ? 1 : 0);
+    case 14: case 17: case 20: case 21: return put(out, uint64_t(0));
+    default: return put(out, 0);
   }
 }
+
+}  // namespace
+
+API int cuPointerGetAttribute(void* out, int which, uint64_t at) {
+  const Extent found = memory().find(at);
+  return found.end ? tell(out, which, at, found) : kInvalidValue;
+}
 API int cuPointerGetAttributes(unsigned count, const int* which, void** out, uint64_t at) {
-  bool device = of_device(at);
-  for (unsigned k = 0; k < count; k++) {
-    if (which[k] == 1) *static_cast<void**>(out[k]) = device ? context() : nullptr;
-    else if (which[k] == 2) *static_cast<unsigned*>(out[k]) = device ? 2 : 0;
-    else if (which[k] == 3) *static_cast<uint64_t*>(out[k]) = device ? at : 0;
-    else if (which[k] == 4) *static_cast<uint64_t*>(out[k]) = 0;
-    else *static_cast<int*>(out[k]) = 0;
-  }
+  if (!which || !out) return kInvalidValue;
+  const Extent found = memory().find(at);
+  for (unsigned k = 0; k < count; k++)
+    if (Result wrong = tell(out[k], which[k], at, found)) return wrong;
   return kSuccess;
 }

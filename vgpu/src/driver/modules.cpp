@@ -6,142 +6,264 @@
 #include "../error.h"
 #include "../fatbin.h"
 #include "api.h"
+#include "handles.h"
 #include "refused.h"
+#include "streams.h"
 
 using namespace vgpu;
 
 namespace vgpu {
 
 Result load(Module*& module, const void* image) {
+  if (!image) return kInvalidValue;
   Device& device = Device::get();
   std::lock_guard<std::mutex> hold(device.lock());
   return guarded([&] {
+    if (Result broken = device.sticky()) return broken;
     auto made = std::make_unique<Module>();
     try {
-      made->image = std::make_unique<Image>(ptx_of(image, device.capability()).text, device.memory());
+      device.offer(target_of(image));
+      made->image = std::make_unique<Image>(ptx_of(image, device.architecture()).text, device.memory(), device.guards_shared());
     } catch (const NoPtx& error) {  // told when a kernel of it is launched
       made->refused = error.what();
     }
-    module = made.release();
+    module = Handles<Module>::all().add(std::move(made));
     return kSuccess;
   });
 }
 
+Result find_kernel(Kernel*& kernel, Module& module, const std::string& name) {
+  Device& device = Device::get();
+  std::lock_guard<std::mutex> hold(device.lock());
+  Kernel*& known = module.kernels[name];
+  if (!known) {
+    const ptx::Function* found = module.image ? module.image->function(name) : nullptr;
+    if (module.image && (!found || !found->entry || !found->defined)) return module.kernels.erase(name), kNotFound;
+    known = Handles<Kernel>::all().add(std::make_unique<Kernel>(Kernel{&module, found, name, module.refused}));
+  }
+  return kernel = known, kSuccess;
+}
+
 }  // namespace vgpu
 
+namespace {
+
+// f(module) of one that is alive.
+template <class F> int with_module(const void* handle, F f) {
+  Module* module = alive<Module>(handle);
+  return module ? static_cast<int>(f(*module)) : kInvalidHandle;
+}
+template <class F> int with_kernel(const void* handle, F f) {
+  Kernel* kernel = alive<Kernel>(handle);
+  return kernel ? static_cast<int>(f(*kernel)) : kInvalidHandle;
+}
+
+}  // namespace
+
 API int cuModuleLoadData(void** module, const void* image) {
+  if (!module) return kInvalidValue;
   Module* made = nullptr;
   Result result = load(made, image);
   return *module = made, result;
 }
 API int cuModuleLoadDataEx(void** module, const void* image, unsigned, int*, void**) { return cuModuleLoadData(module, image); }
 API int cuModuleLoadFatBinary(void** module, const void* image) { return cuModuleLoadData(module, image); }
-API int cuModuleUnload(void* module) { return delete static_cast<Module*>(module), kSuccess; }
+API int cuModuleUnload(void* handle) {
+  if (!alive<Module>(handle)) return kInvalidHandle;
+  wait_for_all();
+  if (auto module = Handles<Module>::all().take(handle))
+    for (const auto& [name, kernel] : module->kernels) Handles<Kernel>::all().take(kernel);
+  return kSuccess;
+}
 API int cuModuleGetFunction(void** function, void* module, const char* name) {
-  Module* from = static_cast<Module*>(module);
-  if (!from) return kInvalidHandle;
-  const ptx::Function* found = from->image ? from->image->function(name) : nullptr;
-  if (from->image && (!found || !found->entry || !found->defined)) return kNotFound;
-  return guarded([&] { return *function = new Kernel{from, found, name, nullptr, from->refused}, kSuccess; });
+  if (!function || !name) return kInvalidValue;
+  return with_module(module, [=](Module& from) {
+    return guarded([&] {
+      Kernel* kernel = nullptr;
+      Result result = find_kernel(kernel, from, name);
+      return result ? result : give(function, kernel);
+    });
+  });
 }
 API int cuModuleGetFunctionCount(unsigned* count, void* module) {
-  const auto& image = static_cast<Module*>(module)->image;
-  return *count = image ? static_cast<unsigned>(image->entries().size()) : 0, kSuccess;
+  return with_module(module, [=](Module& of) { return give(count, of.image ? of.image->entries().size() : 0); });
 }
 API int cuModuleEnumerateFunctions(void** functions, unsigned most, void* module) {
-  const auto& image = static_cast<Module*>(module)->image;
-  if (!image) return kSuccess;
-  for (const std::string& name : image->entries())
-    if (most) cuModuleGetFunction(functions++, module, name.c_str()), most--;
-  return kSuccess;
+  if (!functions) return kInvalidValue;
+  return with_module(module, [=](Module& of) {
+    unsigned next = 0;
+    for (const std::string& name : of.image ? of.image->entries() : std::vector<std::string>())
+      if (next < most) cuModuleGetFunction(functions + next++, module, name.c_str());
+    return kSuccess;
+  });
 }
 API int cuFuncGetName(const char** name, void* function) {
-  return *name = static_cast<Kernel*>(function)->name.c_str(), kSuccess;
+  return with_kernel(function, [=](Kernel& of) { return give(name, of.name.c_str()); });
 }
-API int cuFuncGetModule(void** module, void* function) { return *module = static_cast<Kernel*>(function)->module, kSuccess; }
-API int cuModuleGetLoadingMode(int* mode) { return *mode = 2, kSuccess; }  // lazily: a kernel is decoded when first used
+API int cuFuncGetModule(void** module, void* function) {
+  return with_kernel(function, [=](Kernel& of) { return give(module, of.module); });
+}
+API int cuModuleGetLoadingMode(int* mode) { return give(mode, 2); }  // lazily: a kernel is decoded when first used
 API int cuModuleGetGlobal_v2(uint64_t* at, size_t* bytes, void* module, const char* name) {
-  Module* from = static_cast<Module*>(module);
-  const Symbol* found = from && from->image ? from->image->find(name) : nullptr;
-  if (!found || found->space == ptx::Space::Shared) return kNotFound;
-  if (at) *at = found->address;
-  if (bytes) *bytes = found->size;
-  return kSuccess;
+  if (!name) return kInvalidValue;
+  return with_module(module, [=](Module& from) {
+    const Symbol* found = from.image ? from.image->find(name) : nullptr;
+    if (!found || found->space == ptx::Space::Shared) return kNotFound;
+    if (at) *at = found->address;
+    if (bytes) *bytes = found->size;
+    return kSuccess;
+  });
 }
 
-// CUfunction_attribute: 0 threads, 1 shared bytes, 2 constant bytes, 3 local bytes, 4 registers, 5 and 6 versions.
+namespace {
+
+// CUfunction_attribute.
+enum : int {
+  kThreads = 0, kShared = 1, kConstant = 2, kLocal = 3, kRegisters = 4, kPtxVersion = 5, kBinaryVersion = 6,
+  kDynamicSharedLimit = 8, kCarveout = 9, kAttributes = 17
+};
+
+int threads_of(const Kernel& kernel) {
+  const uint32_t own = kernel.function->most_threads, most = static_cast<uint32_t>(attribute(kMostThreads));
+  return static_cast<int>(own ? std::min(own, most) : most);
+}
+int value_of(int which, const Kernel& kernel) {
+  switch (which) {
+    case kThreads: return threads_of(kernel);
+    case kShared: return static_cast<int>(kernel.program->declared_shared());
+    case kConstant: return static_cast<int>(kernel.module->image->constant_bytes());
+    case kLocal: return static_cast<int>(kernel.program->local_bytes);
+    case kRegisters: return 32;
+    case kPtxVersion: case kBinaryVersion: return Device::get().capability();
+    case kDynamicSharedLimit: return Device::get().most_dynamic_shared(kernel);
+    default: return 0;
+  }
+}
+// f(kernel), under the lock, once its program is there.
+template <class F> int with_program(void* function, F f) {
+  return with_kernel(function, [=](Kernel& kernel) {
+    Device& device = Device::get();
+    std::lock_guard<std::mutex> hold(device.lock());
+    return device.program(kernel) ? static_cast<int>(f(kernel)) : kNoBinaryForGpu;
+  });
+}
+
+}  // namespace
+
 API int cuFuncGetAttribute(int* value, int which, void* function) {
-  Kernel* kernel = static_cast<Kernel*>(function);
-  Device& device = Device::get();
-  std::lock_guard<std::mutex> hold(device.lock());
-  const Program* program = device.program(*kernel);
-  if (!program) return kNoBinaryForGpu;
-  *value = which == 0 ? 1024 : which == 1 ? static_cast<int>(program->shared_bytes)
-           : which == 2 ? static_cast<int>(kernel->module->image->constant_bytes())
-           : which == 3 ? static_cast<int>(program->local_bytes) : which == 4 ? 32
-           : which == 5 || which == 6 ? device.capability() : 0;
-  return kSuccess;
+  if (!value || which < 0 || which >= kAttributes) return kInvalidValue;
+  return with_program(function, [=](Kernel& kernel) { return give(value, value_of(which, kernel)); });
 }
-API int cuFuncSetAttribute(void*, int, int) { return kSuccess; }
-API int cuFuncSetCacheConfig(void*, int) { return kSuccess; }
-API int cuFuncSetSharedMemConfig(void*, int) { return kSuccess; }
+API int cuFuncSetAttribute(void* function, int which, int value) {
+  if (which == kDynamicSharedLimit) {
+    return with_program(function, [=](Kernel& kernel) {
+      if (value < 0 || value > attribute(kSharedOptIn) - static_cast<int>(kernel.program->declared_shared())) return kInvalidValue;
+      return kernel.dynamic_shared = value, kSuccess;
+    });
+  }
+  const bool settable = which >= kCarveout && which < kAttributes;
+  return with_kernel(function, [=](Kernel&) { return settable ? kSuccess : kInvalidValue; });
+}
+API int cuFuncSetCacheConfig(void* function, int) {
+  return with_kernel(function, [](Kernel&) { return kSuccess; });
+}
+API int cuFuncSetSharedMemConfig(void* function, int) {
+  return with_kernel(function, [](Kernel&) { return kSuccess; });
+}
 
-API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int threads, size_t) {
-  return *blocks = std::clamp(2048 / std::max(threads, 1), 1, 32), kSuccess;
-}
-API int cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, void*, int blocks, int) {
-  return *bytes = static_cast<size_t>(attribute(81) / std::max(blocks, 1)), kSuccess;
+API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void* function, int threads, size_t shared) {
+  if (threads <= 0) return kInvalidValue;
+  return with_program(function, [=](Kernel& kernel) {
+    return give(blocks, threads > threads_of(kernel) ? 0 : Device::get().occupancy(&kernel, threads, shared));
+  });
 }
 API int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, void* f, int threads, size_t shared, unsigned) {
   return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, f, threads, shared);
 }
+API int cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, void* function, int blocks, int threads) {
+  if (blocks <= 0 || threads <= 0) return kInvalidValue;
+  return with_program(function, [=](Kernel& kernel) {
+    const int each = attribute(kSharedOfMultiprocessor) / blocks - attribute(kSharedReserved);
+    return give(bytes, std::max(0, std::min(each, attribute(kSharedOptIn)) - static_cast<int>(kernel.program->declared_shared())));
+  });
+}
 
 // The fewest blocks of the most threads that keep the device busy.
-API int cuOccupancyMaxPotentialBlockSize(int* blocks, int* threads, void*, size_t (*)(int), size_t, int most) {
-  *threads = most > 0 ? std::min(most, 1024) : 1024;
-  return *blocks = attribute(16) * std::clamp(2048 / *threads, 1, 32), kSuccess;
+API int cuOccupancyMaxPotentialBlockSize(int* blocks, int* threads, void* function, size_t (*shared)(int), size_t bytes, int most) {
+  if (!blocks || !threads) return kInvalidValue;
+  return with_program(function, [=](Kernel& kernel) {
+    *threads = most > 0 ? std::min(most, threads_of(kernel)) : threads_of(kernel);
+    const int each = Device::get().occupancy(&kernel, *threads, shared ? shared(*threads) : bytes);
+    return *blocks = attribute(kMultiprocessors) * std::max(1, each), kSuccess;
+  });
 }
 API int cuOccupancyMaxPotentialBlockSizeWithFlags(int* blocks, int* threads, void* f, size_t (*shared)(int), size_t bytes,
                                                   int most, unsigned) {
   return cuOccupancyMaxPotentialBlockSize(blocks, threads, f, shared, bytes, most);
 }
 
-API int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                       unsigned shared, void*, void** arguments, void** extra) {
-  if (!function) return kInvalidHandle;
-  const uint32_t grid[] = {gx, gy, gz}, block[] = {bx, by, bz};
-  const void* packed = nullptr;
-  size_t bytes = 0;
-  for (int k = 0; !arguments && extra && extra[k]; k += 2) {  // CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE
-    if (address(extra[k]) == 1) packed = extra[k + 1];
-    if (address(extra[k]) == 2) bytes = *static_cast<size_t*>(extra[k + 1]);
-  }
-  Device& device = Device::get();
-  std::lock_guard<std::mutex> hold(device.lock());
-  return device.launch(*static_cast<Kernel*>(function), grid, block, shared, arguments, packed, bytes);
+namespace vgpu {
+
+int launch(Kernel& kernel, const Configuration& how, const Arguments& given, void* stream) {
+  if (!stream_of(stream)) return kInvalidHandle;
+  Launch made;
+  if (Result wrong = Device::get().prepare(made, kernel, how, given)) return wrong;
+  return in_order(stream, [made = std::move(made)] { return Device::get().run(made); });
 }
+
+Result read(Configuration& how, const LaunchAttribute* attributes, unsigned count) {
+  enum : int { kCooperative = 2, kClusterDimension = 4 };
+  for (unsigned k = 0; k < count; k++) {
+    const LaunchAttribute& one = attributes[k];
+    if (one.id == kCooperative) how.cooperative = one.value[0] != 0;
+    if (one.id != kClusterDimension || (one.value[0] <= 1 && one.value[1] <= 1 && one.value[2] <= 1)) continue;
+    return note_refused("clusters of blocks"), kNotSupported;
+  }
+  return kSuccess;
+}
+
+}  // namespace vgpu
+
 namespace {
 
-// CUlaunchConfig and CUlaunchAttribute.
-struct LaunchAttribute { int id, padding; unsigned value[16]; };
+// What `extra` of a launch holds: CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE, and how it ends.
+Arguments arguments_of(void** each, void** extra) {
+  Arguments given{each};
+  for (int k = 0; extra && extra[k]; k += 2) {
+    if (address(extra[k]) == 1) given.packed = extra[k + 1];
+    if (address(extra[k]) == 2 && extra[k + 1]) given.packed_bytes = *static_cast<size_t*>(extra[k + 1]);
+    if (address(extra[k]) > 2) break;
+  }
+  return given;
+}
+int launch_by_driver(void* function, const Configuration& how, const Arguments& given, void* stream) {
+  return with_kernel(function, [&](Kernel& kernel) {
+    int result = launch(kernel, how, given, stream);
+    return result == kInvalidConfiguration ? kInvalidValue : result;  // as the runtime alone calls it
+  });
+}
+
+// CUlaunchConfig.
 struct LaunchConfig { unsigned grid[3], block[3], shared; void* stream; const LaunchAttribute* attributes; unsigned count; };
-constexpr int kClusterDimension = 4;
 
 }  // namespace
 
-API int cuLaunchKernelEx(const LaunchConfig* how, void* f, void** arguments, void** extra) {
-  for (unsigned k = 0; k < how->count; k++) {
-    const LaunchAttribute& one = how->attributes[k];
-    if (one.id != kClusterDimension || (one.value[0] <= 1 && one.value[1] <= 1 && one.value[2] <= 1)) continue;
-    note_refused("clusters of blocks");
-    return kNotSupported;
-  }
-  const unsigned *grid = how->grid, *block = how->block;
-  return cuLaunchKernel(f, grid[0], grid[1], grid[2], block[0], block[1], block[2], how->shared, how->stream, arguments, extra);
+API int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                       unsigned shared, void* stream, void** arguments, void** extra) {
+  if (!alive<Kernel>(function)) return kInvalidHandle;
+  return launch_by_driver(function, {{gx, gy, gz}, {bx, by, bz}, shared}, arguments_of(arguments, extra), stream);
 }
-API int cuLaunchCooperativeKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+API int cuLaunchKernelEx(const LaunchConfig* config, void* function, void** arguments, void** extra) {
+  if (!alive<Kernel>(function)) return kInvalidHandle;
+  if (!config || (config->count && !config->attributes)) return kInvalidValue;
+  const unsigned *grid = config->grid, *block = config->block;
+  Configuration how{{grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, config->shared};
+  if (Result wrong = read(how, config->attributes, config->count)) return wrong;
+  return launch_by_driver(function, how, arguments_of(arguments, extra), config->stream);
+}
+API int cuLaunchCooperativeKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                                   unsigned shared, void* stream, void** arguments) {
-  return cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream, arguments, nullptr);
+  return launch_by_driver(function, {{gx, gy, gz}, {bx, by, bz}, shared, true}, Arguments{arguments}, stream);
 }
 
 PER_THREAD(cuLaunchKernel, _ptsz);

@@ -21,15 +21,10 @@ template <int kEntry> int unknown_hooks() { return unknown("callback hooks", kEn
 template <int kEntry> int unknown_tls() { return unknown("thread storage", kEntry); }
 template <int kEntry> int unknown_storage() { return unknown("context storage", kEntry); }
 
-int load_module(void** module, const void* image) {
-  Module* made = nullptr;
-  Result result = load(made, image);
-  return *module = made, result;
-}
-int module_of(void** module, const void* wrapper) { return load_module(module, wrapper); }
+int module_of(void** module, const void* wrapper) { return cuModuleLoadData(module, wrapper); }
 int primary_context(void** made, int) { return *made = context(), kSuccess; }
-int module_of_extended(void** module, const void* wrapper, void*, void*, unsigned) { return load_module(module, wrapper); }
-int module_of_header(const void* header, void** module, void*, void*, unsigned) { return load_module(module, header); }
+int module_of_extended(void** module, const void* wrapper, void*, void*, unsigned) { return cuModuleLoadData(module, wrapper); }
+int module_of_header(const void* header, void** module, void*, void*, unsigned) { return cuModuleLoadData(module, header); }
 void nothing(size_t) {}
 
 uint64_t first_buffer[1024], second_buffer[14];
@@ -66,6 +61,7 @@ void* bytes(size_t entries) { return pointer(entries * sizeof(void*)); }  // a t
 }  // namespace
 
 API int cuGetExportTable(const void** table, const unsigned char* id) {
+  if (!table || !id) return kInvalidValue;
   static void* runtime[] = {bytes(16), entry(module_of), entry(primary_context), entry(unknown_runtime<3>),
       entry(unknown_runtime<4>), entry(unknown_runtime<5>), entry(module_of_extended), entry(nothing),
       entry(module_of_header), entry(unknown_runtime<9>), entry(unknown_runtime<10>), entry(unknown_runtime<11>),

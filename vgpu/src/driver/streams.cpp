@@ -1,39 +1,108 @@
-// Streams and events: names only, for all work is done in the order of the calls, before each returns.
+#include "streams.h"
+
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
+#include <set>
 #include <thread>
 
 #include "api.h"
+#include "handles.h"
 
 using namespace vgpu;
 
 namespace {
 
-// Never destroyed: callbacks may still run while libraries are unloaded.
-struct Later {
-  std::mutex lock;
-  std::condition_variable more;
-  std::deque<std::pair<void (*)(void*), void*>> queue;
+// Never destroyed: host functions may still run while libraries are unloaded.
+class Deferred {
+ public:
+  static Deferred& get() { static Deferred* one = new Deferred; return *one; }
 
-  Later() {
-    std::thread([this] {
-      std::unique_lock<std::mutex> hold(lock);
-      for (;;) {
-        more.wait(hold, [this] { return !queue.empty(); });
-        auto [f, data] = queue.front();
-        queue.pop_front();
-        hold.unlock();
-        f(data);
-        hold.lock();
-      }
-    }).detach();
+  bool done(uint64_t number) const { return number <= completed_; }
+  bool own_thread() const { return std::this_thread::get_id() == worker_.get_id(); }
+  uint64_t issued() const { return issued_; }
+  uint64_t add(Work work) {
+    std::lock_guard<std::mutex> hold(lock_);
+    queue_.push_back(std::move(work));
+    more_.notify_one();
+    return ++issued_;
   }
+  void wait(uint64_t number) {
+    if (done(number)) return;
+    std::unique_lock<std::mutex> hold(lock_);
+    finished_.wait(hold, [=] { return done(number); });
+  }
+
+ private:
+  Deferred() : worker_([this] { run(); }) {}
+  void run() {
+    std::unique_lock<std::mutex> hold(lock_);
+    for (;;) {
+      more_.wait(hold, [this] { return !queue_.empty(); });
+      Work work = std::move(queue_.front());
+      queue_.pop_front();
+      hold.unlock();
+      work();
+      work = nullptr;
+      hold.lock();
+      completed_++;
+      finished_.notify_all();
+    }
+  }
+
+  std::mutex lock_;
+  std::condition_variable more_, finished_;
+  std::deque<Work> queue_;
+  std::atomic<uint64_t> issued_{0}, completed_{0};
+  std::thread worker_;  // the last: it uses what stands before
 };
 
-struct Callback {
-  void (*f)(void*, int, void*);
-  void *stream, *data;
-};
+// No work was ever deferred in most programs: then nothing is asked for.
+std::atomic<bool> any_deferred{false};
+bool done(uint64_t number) { return !any_deferred || Deferred::get().done(number); }
+
+Stream& legacy() { static Stream* one = new Stream; return *one; }
+Stream& per_thread() { static Stream* one = new Stream; return *one; }
+
+void raise(std::atomic<uint64_t>& number, uint64_t to) {
+  uint64_t now = number;
+  while (now < to && !number.compare_exchange_weak(now, to)) {}
+}
+
+// What work that is asked of the stream now comes after.  The legacy default stream waits for all blocking ones, and they
+// for it; their last work is kept in `blocking_last`.
+std::atomic<uint64_t> blocking_last{0};
+uint64_t before(const Stream& stream) {
+  if (&stream == &legacy()) return std::max<uint64_t>(stream.last, blocking_last);
+  return stream.blocking() ? std::max<uint64_t>(stream.last, legacy().last) : stream.last.load();
+}
+void comes_after(Stream& stream, uint64_t number) {
+  raise(stream.last, number);
+  if (stream.blocking()) raise(blocking_last, number);
+}
+
+Result wait_until(uint64_t number) {
+  if (any_deferred && Deferred::get().own_thread()) return kNotPermitted;  // a host function must not call CUDA
+  if (!done(number)) Deferred::get().wait(number);
+  return Device::get().sticky();
+}
+Result state_at(uint64_t number) { return done(number) ? Device::get().sticky() : kNotReady; }
+
+int make_stream(void** stream, unsigned flags, int priority) {
+  if (!stream || flags > 1) return kInvalidValue;
+  if (Result broken = Device::get().sticky()) return broken;
+  auto made = std::make_unique<Stream>();
+  made->flags = flags, made->priority = std::clamp(priority, -1, 0);
+  return *stream = Handles<Stream>::all().add(std::move(made)), kSuccess;
+}
+template <class F> int with_stream(void* handle, F f) {
+  Stream* stream = stream_of(handle);
+  return stream ? static_cast<int>(f(*stream)) : kInvalidHandle;
+}
+template <class F> int with_event(void* handle, F f) {
+  Event* event = alive<Event>(handle);
+  return event ? static_cast<int>(f(*event)) : kInvalidHandle;
+}
 
 }  // namespace
 
@@ -44,46 +113,81 @@ void* handle() {
   return pointer(last += 64);
 }
 
-void call_later(void (*f)(void*), void* data) {
-  static Later* later = new Later;
-  std::lock_guard<std::mutex> hold(later->lock);
-  later->queue.emplace_back(f, data);
-  later->more.notify_one();
+Stream* stream_of(void* handle) {
+  if (address(handle) <= 1) return &legacy();  // CU_STREAM_LEGACY
+  return address(handle) == 2 ? &per_thread() : alive<Stream>(handle);  // CU_STREAM_PER_THREAD
+}
+Result state_of(const Stream& stream) { return state_at(before(stream)); }
+Result wait_for(const Stream& stream) { return wait_until(before(stream)); }
+Result wait_for_all() { return wait_until(any_deferred ? Deferred::get().issued() : 0); }
+Result defer(Stream& stream, Work work) {
+  any_deferred = true;
+  return comes_after(stream, Deferred::get().add(std::move(work))), kSuccess;
 }
 
 }  // namespace vgpu
 
-API int cuStreamCreate(void** stream, unsigned) { return *stream = handle(), kSuccess; }
-API int cuStreamCreateWithPriority(void** stream, unsigned, int) { return *stream = handle(), kSuccess; }
-API int cuStreamDestroy_v2(void*) { return kSuccess; }
-API int cuStreamSynchronize(void*) { return Device::get().sticky(); }
-API int cuStreamQuery(void*) { return Device::get().sticky(); }
-API int cuStreamWaitEvent(void*, void*, unsigned) { return kSuccess; }
-API int cuStreamIsCapturing(void*, int* state) { return *state = 0, kSuccess; }
-API int cuStreamGetCtx(void*, void** found) { return *found = context(), kSuccess; }
-API int cuStreamGetPriority(void*, int* priority) { return *priority = 0, kSuccess; }
-API int cuStreamGetFlags(void*, unsigned* flags) { return *flags = 0, kSuccess; }
-API int cuStreamAddCallback(void* stream, void (*f)(void*, int, void*), void* data, unsigned) {
-  auto run = [](void* what) {
-    auto* callback = static_cast<Callback*>(what);
-    callback->f(callback->stream, Device::get().sticky(), callback->data);
-    delete callback;
-  };
-  return call_later(run, new Callback{f, stream, data}), kSuccess;
+API int cuStreamCreate(void** stream, unsigned flags) { return make_stream(stream, flags, 0); }
+API int cuStreamCreateWithPriority(void** stream, unsigned flags, int priority) { return make_stream(stream, flags, priority); }
+API int cuStreamDestroy_v2(void* stream) { return Handles<Stream>::all().take(stream) ? kSuccess : kInvalidHandle; }
+API int cuStreamSynchronize(void* stream) { return with_stream(stream, wait_for); }
+API int cuStreamQuery(void* stream) { return with_stream(stream, state_of); }
+API int cuStreamWaitEvent(void* stream, void* event, unsigned) {
+  return with_stream(stream, [=](Stream& waits) {
+    return with_event(event, [&](Event& on) { return comes_after(waits, on.after), kSuccess; });
+  });
 }
-API int cuLaunchHostFunc(void*, void (*f)(void*), void* data) { return call_later(f, data), kSuccess; }
+API int cuStreamGetCtx(void* stream, void** found) {
+  return with_stream(stream, [=](Stream&) { return give(found, context()); });
+}
+API int cuStreamGetPriority(void* stream, int* priority) {
+  return with_stream(stream, [=](Stream& of) { return give(priority, of.priority); });
+}
+API int cuStreamGetFlags(void* stream, unsigned* flags) {
+  return with_stream(stream, [=](Stream& of) { return give(flags, of.flags); });
+}
+API int cuStreamAddCallback(void* stream, void (*f)(void*, int, void*), void* data, unsigned flags) {
+  if (!f || flags) return kInvalidValue;
+  return with_stream(stream, [=](Stream& on) {
+    return defer(on, [=] { return f(stream, Device::get().sticky(), data), kSuccess; });
+  });
+}
+API int cuLaunchHostFunc(void* stream, void (*f)(void*), void* data) {
+  if (!f) return kInvalidValue;
+  return with_stream(stream, [=](Stream& on) {  // after a fault of the device none is called
+    return defer(on, [=] { return Device::get().sticky() ? Device::get().sticky() : (f(data), kSuccess); });
+  });
+}
 
-API int cuEventCreate(void** event, unsigned) { return *event = handle(), kSuccess; }
-API int cuEventDestroy_v2(void*) { return kSuccess; }
-API int cuEventRecord(void*, void*) { return kSuccess; }
-API int cuEventRecordWithFlags(void*, void*, unsigned) { return kSuccess; }
-API int cuEventQuery(void*) { return Device::get().sticky(); }
-API int cuEventSynchronize(void*) { return Device::get().sticky(); }
-API int cuEventElapsedTime(float* milliseconds, void*, void*) {
-  Device& device = Device::get();
-  std::lock_guard<std::mutex> hold(device.lock());
-  return *milliseconds = device.event_milliseconds(), kSuccess;
+API int cuEventCreate(void** event, unsigned flags) {
+  if (!event || flags > 7) return kInvalidValue;
+  if (Result broken = Device::get().sticky()) return broken;
+  auto made = std::make_unique<Event>();
+  made->flags = flags;
+  return *event = Handles<Event>::all().add(std::move(made)), kSuccess;
 }
+API int cuEventDestroy_v2(void* event) { return Handles<Event>::all().take(event) ? kSuccess : kInvalidHandle; }
+API int cuEventRecord(void* event, void* stream) {
+  return with_event(event, [=](Event& what) {
+    return with_stream(stream, [&](Stream& on) {
+      return what.after = before(on), what.recorded = true, Device::get().sticky();
+    });
+  });
+}
+API int cuEventRecordWithFlags(void* event, void* stream, unsigned) { return cuEventRecord(event, stream); }
+API int cuEventQuery(void* event) { return with_event(event, [](Event& of) { return state_at(of.after); }); }
+API int cuEventSynchronize(void* event) { return with_event(event, [](Event& of) { return wait_until(of.after); }); }
+API int cuEventElapsedTime(float* milliseconds, void* from, void* to) {
+  if (!milliseconds) return kInvalidValue;
+  const Event *first = alive<Event>(from), *last = alive<Event>(to);
+  for (const Event* one : {first, last})
+    if (!one || !one->recorded || !one->timed()) return kInvalidHandle;
+  Device& device = Device::get();
+  if (Result state = state_at(std::max<uint64_t>(first->after, last->after))) return state;
+  std::lock_guard<std::mutex> hold(device.lock());
+  return give(milliseconds, device.event_milliseconds());
+}
+API int cuEventElapsedTime_v2(float* milliseconds, void* from, void* to) { return cuEventElapsedTime(milliseconds, from, to); }
 
 PER_THREAD(cuStreamSynchronize, _ptsz);
 PER_THREAD(cuStreamQuery, _ptsz);

@@ -7,22 +7,24 @@
 namespace vgpu {
 namespace {
 
-bool known_extent(Lanes& w, uint64_t low, uint64_t behind) {
+bool permits(const Extent& extent, bool writes) { return !writes || extent.access == Access::All; }
+
+bool known_extent(Lanes& w, uint64_t low, uint64_t behind, bool writes) {
   if (w.generation != w.memory->generation()) w.recent[0] = w.recent[1] = {}, w.generation = w.memory->generation();
-  if (w.recent[0].holds(low, behind)) return true;
+  if (w.recent[0].holds(low, behind)) return permits(w.recent[0], writes);
   std::swap(w.recent[0], w.recent[1]);
-  if (w.recent[0].holds(low, behind)) return true;
+  if (w.recent[0].holds(low, behind)) return permits(w.recent[0], writes);
   Extent found = w.memory->find(low);
   if (!found.holds(low, behind)) return false;
   w.recent[0] = found;
-  return true;
+  return permits(found, writes);
 }
 
 uint64_t number(const uint8_t* at) { return reinterpret_cast<uint64_t>(at); }
 
 }  // namespace
 
-bool reachable(Lanes& w, uint32_t lane, uint64_t address, uint32_t bytes) {
+bool reachable(Lanes& w, uint32_t lane, uint64_t address, uint32_t bytes, bool writes) {
   uint64_t behind = address + bytes;
   if (Extent{number(w.shared), number(w.shared) + w.shared_bytes, false}.holds(address, behind)) return true;
   for (const Shares& one : w.shares) {
@@ -31,13 +33,13 @@ bool reachable(Lanes& w, uint32_t lane, uint64_t address, uint32_t bytes) {
   }
   if (!w.own_parameters && Extent{number(w.parameters), number(w.parameters) + w.parameter_bytes, false}.holds(address, behind))
     return true;
-  return known_extent(w, address, behind);
+  return known_extent(w, address, behind, writes);
 }
 
 namespace {
 
 // As signed numbers: those beyond any process's are negative, and lie in no allocation.
-bool generic(Lanes& w, const Instruction& i, uint32_t bytes, uint8_t* at[kLanes]) {
+bool generic(Lanes& w, const Instruction& i, uint32_t bytes, uint8_t* at[kLanes], bool writes) {
   const int64_t* base = lanes_of<int64_t>(w, i.a);
   int64_t low = INT64_MAX, high = INT64_MIN, odd = 0, offset = i.imm;
   each(w.mask, [&](uint32_t l) {
@@ -49,10 +51,11 @@ bool generic(Lanes& w, const Instruction& i, uint32_t bytes, uint8_t* at[kLanes]
     w.fail(Fault::Misaligned, static_cast<uint64_t>(odd));
     return false;
   }
-  if (low > 0 && known_extent(w, static_cast<uint64_t>(low), static_cast<uint64_t>(high) + bytes)) return true;
+  if (low > 0 && known_extent(w, static_cast<uint64_t>(low), static_cast<uint64_t>(high) + bytes, writes)) return true;
   bool fine = true;
   each(w.mask, [&](uint32_t l) {
-    if (!reachable(w, l, number(at[l]), bytes)) w.fail(Fault::OutOfBounds, number(at[l])), fine = false;
+    if (reachable(w, l, number(at[l]), bytes, writes)) return;
+    w.fail(writes && reachable(w, l, number(at[l]), bytes) ? Fault::ReadOnly : Fault::OutOfBounds, number(at[l])), fine = false;
   });
   return fine;
 }
@@ -144,9 +147,9 @@ void decode_address(Decoder& d, const Statement& s, const Operand& o, Where& whe
   }
 }
 
-bool addresses(Lanes& w, const Instruction& i, Where where, uint32_t bytes, uint8_t* at[kLanes]) {
+bool addresses(Lanes& w, const Instruction& i, Where where, uint32_t bytes, uint8_t* at[kLanes], bool writes) {
   switch (where) {
-    case Where::Generic: return generic(w, i, bytes, at);
+    case Where::Generic: return generic(w, i, bytes, at, writes);
     case Where::Shared: return within(w, i, bytes, w.shared, w.shared_bytes, false, at);
     case Where::Local: return within(w, i, bytes, w.local, w.local_bytes, true, at);
     case Where::Param: return within(w, i, bytes, w.parameters, w.parameter_bytes, w.own_parameters, at);

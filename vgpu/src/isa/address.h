@@ -21,9 +21,9 @@ uint8_t order_of(const Statement& s);
 void decode_address(Decoder& d, const Statement& s, const Operand& o, Where& where, Instruction& i);
 
 // Host addresses of the active lanes for an access of `bytes`; false, with the fault set, where one may not be touched.
-bool addresses(Lanes& w, const Instruction& i, Where where, uint32_t bytes, uint8_t* at[kLanes]);
+bool addresses(Lanes& w, const Instruction& i, Where where, uint32_t bytes, uint8_t* at[kLanes], bool writes = false);
 
 // May the lane touch this generic address: the device's, in the block's shared memory or in the lane's own?
-bool reachable(Lanes& w, uint32_t lane, uint64_t address, uint32_t bytes);
+bool reachable(Lanes& w, uint32_t lane, uint64_t address, uint32_t bytes, bool writes = false);
 
 }  // namespace vgpu

@@ -56,7 +56,7 @@ uint32_t coming(Lanes& w, uint8_t* const* at, uint8_t order[kLanes]) {
 // count: is the old value wanted?
 template <class T, Op kOp, Where kWhere> void atom(Lanes& w, const Instruction& i) {
   uint8_t* at[kLanes];
-  if (!addresses(w, i, kWhere, sizeof(T), at)) return;
+  if (!addresses(w, i, kWhere, sizeof(T), at, true)) return;
   T* d = i.count ? lanes_of<T>(w, i.d) : nullptr;
   const T *b = lanes_of<T>(w, i.b), *c = lanes_of<T>(w, i.c);
   uint8_t order[kLanes];
@@ -81,7 +81,7 @@ template <class T, Op kOp, Where kWhere> void atom(Lanes& w, const Instruction& 
 // Sums of halves, of one or of the two of a register; the two are two atomics.
 template <class H, class T, Where kWhere> void add_half(Lanes& w, const Instruction& i) {
   uint8_t* at[kLanes];
-  if (!addresses(w, i, kWhere, sizeof(T), at)) return;
+  if (!addresses(w, i, kWhere, sizeof(T), at, true)) return;
   T* d = i.count ? lanes_of<T>(w, i.d) : nullptr;
   const T* b = lanes_of<T>(w, i.b);
   uint8_t order[kLanes];

@@ -154,9 +154,13 @@ void Decoder::variable(const ptx::Declaration& one) {
   if (!bytes) throw Unsupported("line " + std::to_string(tokens_[0].line) + ": a global variable in a function");
   if (uint64_t(*bytes) + one.align + one.size > kMostBytes)
     throw Unsupported(function_.name + ": a variable that is too large: " + one.name);
+  if (one.space == ptx::Space::Shared) {
+    const uint32_t at = place_shared(one.name, one.size, std::max(one.align, 8u));
+    scopes_.back().variables[one.name] = {one.space, at, one.size, one.align, false};
+    return;
+  }
   *bytes = align_up(*bytes, std::max(one.align, 8u));
   if (one.space == ptx::Space::Local) program_.local_align = std::max(program_.local_align, one.align);
-  if (one.space == ptx::Space::Shared) program_.shared_align = std::max(program_.shared_align, one.align);
   // A parameter that a body declares lies in the scratch space: `dynamic` tells it from the function's own.
   scopes_.back().variables[one.name] = {one.space, *bytes, one.size, one.align, one.space == ptx::Space::Param};
   *bytes += one.size;
@@ -326,11 +330,22 @@ const Symbol* Decoder::symbol(const std::string& name) {
   // A kernel has only the shared variables that it names.
   if (uint64_t(program_.shared_bytes) + found->align + found->size > kMostBytes)
     throw Unsupported(function_.name + ": too much shared memory: " + name);
-  uint32_t at = align_up(program_.shared_bytes, std::max(found->align, 16u));
-  program_.shared_bytes = at + found->size;
+  const uint32_t at = place_shared(name, found->size, std::max(found->align, 16u));
   Symbol& own = scopes_[0].variables[name] = *found;
   own.address = at;
   return &own;
+}
+
+// With room behind it, as much as it takes itself, where somebody looks for accesses beyond its end.
+uint32_t Decoder::place_shared(const std::string& name, uint32_t bytes, uint32_t align) {
+  constexpr uint32_t kLeastGuard = 256, kMostGuard = 4096;
+  const uint32_t at = align_up(program_.shared_bytes, align), guard = std::clamp(bytes, kLeastGuard, kMostGuard);
+  program_.shared_align = std::max(program_.shared_align, align);
+  if (!bytes) return at;  // what the launch brings, declared in the body
+  program_.shared_variables.push_back({name, at, at + bytes});
+  program_.shared_bytes = at + bytes;
+  if (symbols_.guards_shared()) program_.shared_bytes += guard, program_.shared_guards += guard;
+  return at;
 }
 
 void Decoder::emit(Instruction i) { program_.code.push_back(i); }

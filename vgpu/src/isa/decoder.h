@@ -27,6 +27,7 @@ class Symbols {
   virtual ~Symbols() = default;
   virtual const Symbol* find(const std::string& name) const = 0;
   virtual const ptx::Function* function(const std::string& name) const = 0;
+  virtual bool guards_shared() const { return false; }  // room between shared variables that is nobody's
 };
 
 // An operand as it is written.
@@ -120,6 +121,7 @@ class Decoder {
   [[noreturn]] void refuse_operand(const Operand& operand, const char* why) const;
   uint32_t add_register(uint32_t width);
   uint32_t place(uint32_t bytes);
+  uint32_t place_shared(const std::string& name, uint32_t bytes, uint32_t align);
   void resolve();
 
   const ptx::Function& function_;

@@ -45,7 +45,7 @@ template <class T, class W, Where kWhere> void load(Lanes& w, const Instruction&
 
 template <class T, class W, Where kWhere> void store(Lanes& w, const Instruction& i) {
   uint8_t* at[kLanes];
-  if (!addresses(w, i, kWhere, sizeof(T) * i.count, at)) return;
+  if (!addresses(w, i, kWhere, sizeof(T) * i.count, at, true)) return;
   tell<kWhere>(w, i, Touch::Write, sizeof(T) * i.count, at);
   if (kWhere == Where::Generic || kWhere == Where::Shared) ++*w.writes;
   const bool row = sizeof(T) == sizeof(W) && i.count == 1 && in_a_row(w.mask, at, sizeof(T));
@@ -131,7 +131,7 @@ bool decode_memory(Decoder& d, const Statement& s, Instruction& i) {
   bool loads = s.op == "ld" || s.op == "ldu";
   if (!loads && s.op != "st") return decode_hint(d, s, i);
   size_t wanted = s.has("L2::cache_hint") ? 3 : 2;  // what a cache is told is nothing here
-  if (!known_words(s) || s.operands.size() != wanted) return false;
+  if (!known_words(s) || s.operands.size() != wanted || (!loads && s.has("const"))) return false;
   const Operand& held = s.operands[loads ? 0 : 1];
   if (elements(s) != (held.kind == Operand::Vector ? held.parts.size() : 1)) return false;
   std::string_view t = s.type();

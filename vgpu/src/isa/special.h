@@ -13,7 +13,10 @@ enum Special : uint32_t {
   kTidX, kTidY, kTidZ, kNtidX, kNtidY, kNtidZ, kCtaidX, kCtaidY, kCtaidZ, kNctaidX, kNctaidY, kNctaidZ,
   kLaneid, kWarpid, kNwarpid, kSmid, kNsmid, kGridid, kMaskEq, kMaskLt, kMaskLe, kMaskGt, kMaskGe,
   kDynamicShared,  // where the launch's own shared memory begins
-  kDynamicSharedBytes, kTotalSharedBytes, kSpecials
+  kDynamicSharedBytes, kTotalSharedBytes,
+  kZero,                   // what drivers keep in %envreg, but for the next two
+  kEnvreg1, kEnvreg2,      // where a cooperative launch keeps how its blocks meet: the address's upper half, and the lower
+  kSpecials
 };
 
 constexpr uint32_t special_offset(uint32_t which) { return which * kLanes * 4; }

@@ -109,7 +109,7 @@ void fail_assertion(Lanes& w, const Instruction& i) {
   auto text = [&](uint32_t offset) { return Reader(w, lane, scratch<uint64_t>(w, lane, offset)).text(); };
   std::string message = text(i.a), file = text(i.b);
   std::fprintf(stderr, "%s:%u: assertion `%s` failed\n", file.c_str(), scratch<uint32_t>(w, lane, i.c), message.c_str());
-  w.fail(Fault::Trap, 0);
+  w.fail(Fault::Assertion, 0);
 }
 
 // a: where the number of bytes lies in the scratch space; d: the address.

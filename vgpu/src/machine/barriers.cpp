@@ -11,7 +11,7 @@ Block::Step Block::barrier(Warp& warp, uint32_t group, const Instruction& i, uin
   if (!mask) return drop(warp, group), Step::Stop;
   Group& g = warp.groups[group];
   uint32_t lane = static_cast<uint32_t>(__builtin_ctz(mask)), which = lanes_of<uint32_t>(lanes_, i.a)[lane];
-  if (which >= kBarriers) return fail(Fault::OutOfBounds, &i, g.frame->program), Step::Stop;
+  if (which >= kBarriers) return fail(Fault::IllegalInstruction, &i, g.frame->program), Step::Stop;
   Barrier& b = barriers_[which];
   b.wanted = i.count == 2 ? lanes_of<uint32_t>(lanes_, i.b)[lane] : 0;
   b.arrived += static_cast<uint32_t>(__builtin_popcount(mask));

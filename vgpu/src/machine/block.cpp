@@ -90,7 +90,9 @@ void Block::special_registers(const Warp& warp, uint8_t* registers) const {
   fill(registers, kNsmid, 1);
   fill(registers, kDynamicShared, dynamic_at_);
   fill(registers, kDynamicSharedBytes, launch_.dynamic_shared);
-  fill(registers, kTotalSharedBytes, dynamic_at_ + launch_.dynamic_shared);
+  fill(registers, kTotalSharedBytes, launch_.program->declared_shared() + launch_.dynamic_shared);
+  fill(registers, kEnvreg1, static_cast<uint32_t>(launch_.grid_workspace >> 32));
+  fill(registers, kEnvreg2, static_cast<uint32_t>(launch_.grid_workspace));
 }
 
 void Block::bind(Frame* frame) {
@@ -330,7 +332,9 @@ Block::Step Block::step(Warp& warp, uint32_t& group, const Instruction& i, uint3
 
 void Block::fail(Fault fault, const Instruction* i, const Program* program) {
   static const char* const words[] = {"", "an access outside of what was allocated", "an access that is not aligned", "a trap",
-                                      "every thread waits", "no end within the instructions allowed", "calls too deep"};
+                                      "every thread waits", "no end within the instructions allowed", "calls too deep",
+                                      "a write to memory that kernels may only read", "a failed assertion",
+                                      "an operand that the instruction does not have"};
   outcome_.fault = fault;
   outcome_.message = std::string(words[static_cast<int>(fault)]) + " in " + program->name;
   if (i) outcome_.message += ", line " + std::to_string(i->line);

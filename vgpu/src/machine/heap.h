@@ -14,15 +14,17 @@ class Heap {
   uint64_t bytes() const { return bytes_; }
   bool resize(uint64_t bytes);  // false: it is in use
 
-  // 0 where there is no room; else the first place that fits, so that the same calls give the same addresses.
+  // 0 where there is no room; else the next place that fits, so that the same calls give the same addresses.
   uint64_t allocate(uint64_t bytes);
   bool release(uint64_t at);  // false: nothing begins there
 
  private:
   Memory& memory_;
   uint64_t bytes_ = 8 << 20;  // as on a card where nobody says otherwise
-  bool made_ = false;
-  std::map<uint64_t, uint64_t> free_, taken_;  // address: bytes
+  uint64_t at_ = 0;           // 0: not made yet
+  uint64_t used_ = 0;
+  std::unique_ptr<Places> places_;
+  std::map<uint64_t, uint64_t> taken_;  // address: bytes
 };
 
 }  // namespace vgpu

@@ -9,7 +9,7 @@
 
 namespace vgpu {
 
-Image::Image(std::string text, Memory& memory) : variables_(memory) {
+Image::Image(std::string text, Memory& memory, bool guards_shared) : variables_(memory), guards_shared_(guards_shared) {
   ptx::parse(with_library(std::move(text)), module_);
   for (const auto& [name, function] : module_.functions) functions_[ptx::address_of(function)] = &function;
   for (const ptx::Declaration& one : module_.variables) place(one);
@@ -17,6 +17,8 @@ Image::Image(std::string text, Memory& memory) : variables_(memory) {
   for (const ptx::Declaration& one : module_.variables)
     if (!one.initial.empty()) Initial(one, [this](const std::string& name, bool moved) { return address_of(name, moved); })
           .write(reinterpret_cast<uint8_t*>(symbols_.at(one.name).address));
+  for (const auto& [name, symbol] : symbols_)
+    if (symbol.space == ptx::Space::Const) memory.protect(reinterpret_cast<void*>(symbol.address));
 }
 
 // Of its own: what a constructor that throws has placed goes, too.

@@ -12,7 +12,7 @@ namespace vgpu {
 class Image : public Symbols {
  public:
   // Unsupported: the text is no PTX, or there is no memory for its variables.
-  Image(std::string text, Memory& memory);
+  Image(std::string text, Memory& memory, bool guards_shared = false);
   Image(const Image&) = delete;
 
   // Unsupported, with the line: an instruction that is not known.  nullptr: no function of that name.
@@ -21,6 +21,7 @@ class Image : public Symbols {
   uint64_t constant_bytes() const;  // of all its variables in constant memory
   const ptx::Function* function(const std::string& name) const override;
   const Symbol* find(const std::string& name) const override;
+  bool guards_shared() const override { return guards_shared_; }
   std::vector<std::string> entries() const;  // the kernels' names, in their order
 
  private:
@@ -35,6 +36,7 @@ class Image : public Symbols {
   };
 
   Variables variables_;
+  const bool guards_shared_;
   ptx::Module module_;
   std::unordered_map<std::string, Symbol> symbols_;
   std::unordered_map<std::string, std::unique_ptr<Program>> programs_;

@@ -24,7 +24,9 @@ class Observer;
 class Schedule;
 
 // How a launch ends that does not end well.
-enum class Fault : uint8_t { None, OutOfBounds, Misaligned, Trap, Deadlock, NoProgress, CallDepth };
+enum class Fault : uint8_t {
+  None, OutOfBounds, Misaligned, Trap, Deadlock, NoProgress, CallDepth, ReadOnly, Assertion, IllegalInstruction
+};
 
 // Memory of which each lane has its own share, one after the other: local variables, arguments and results of calls.
 struct Shares {

@@ -2,69 +2,177 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace vgpu {
 namespace {
 
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kMostRange = 1ull << 43, kRangePerByte = 256;  // of addresses
+constexpr uint64_t kLeastGuard = 256 << 10, kMostGuard = 256 << 20;
+
 // Of zeros, of which none takes room before it is used.
-void* pages(uint64_t bytes) {
-  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+void* pages(uint64_t bytes, void* where = nullptr) {
+  const int fixed = where ? MAP_FIXED : 0;
+  void* at = mmap(where, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1, 0);
   return at == MAP_FAILED ? nullptr : at;
 }
+
+uint64_t whole_pages(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+// As much room again behind it as it takes itself: an index that is twice too large is seen.
+uint64_t guard(uint64_t bytes) { return std::clamp(whole_pages(bytes), kLeastGuard, kMostGuard); }
+void* pointer(uint64_t at) { return reinterpret_cast<void*>(at); }
 
 }  // namespace
 
 Memory::~Memory() {
-  for (auto& [at, block] : blocks_) {
-    if (block.own) munmap(reinterpret_cast<void*>(at), block.bytes);
-    if (block.written) munmap(block.written, block.bytes);
-  }
+  for (auto& [at, block] : blocks_) if (block.written) munmap(block.written, block.span);
+  if (range_) munmap(pointer(range_), range_bytes_);
 }
 
-void* Memory::allocate(uint64_t bytes, bool written) {
+// The range, as large as the system lets it be.
+bool Memory::open() {
+  if (places_) return true;
+  for (uint64_t bytes = std::min(std::max(total_, uint64_t(1) << 30) * kRangePerByte, kMostRange); bytes >= total_; bytes /= 2) {
+    void* at = pages(bytes);
+    if (!at) continue;
+    madvise(at, bytes, MADV_NOHUGEPAGE);  // allocations lie apart: a large page each would be mostly for nothing
+    range_ = reinterpret_cast<uint64_t>(at), range_bytes_ = bytes;
+    places_ = std::make_unique<Places>(range_ + kPage, range_ + bytes);
+    return true;
+  }
+  return false;
+}
+
+void* Memory::allocate(uint64_t bytes, uint64_t span, bool written) {
   std::lock_guard<std::mutex> hold(lock_);
-  if (bytes == 0 || bytes > total_ || used_ + bytes > total_) return nullptr;
-  void* at = pages(bytes);
+  if (bytes == 0 || bytes > total_ || used_ + bytes > total_ || !open()) return nullptr;
+  const uint64_t at = places_->take(whole_pages(span), kPage, guard(span));
   if (!at) return nullptr;
-  uint8_t* known = watching_ && !written ? static_cast<uint8_t*>(pages(bytes)) : nullptr;
-  blocks_[reinterpret_cast<uint64_t>(at)] = {bytes, true, made_++, known};
+  uint8_t* known = watching_ && !written ? static_cast<uint8_t*>(pages(span)) : nullptr;
+  blocks_[at] = {bytes, span, Kind::Own, made_++, known, Access::All, nullptr};
   used_ += bytes;
-  return at;
+  return pointer(at);
+}
+
+void Memory::drop(std::map<uint64_t, Block>::iterator which) {
+  Block& block = which->second;
+  if (block.written) munmap(block.written, block.span);
+  if (block.kind == Kind::Own) {
+    madvise(pointer(which->first), whole_pages(block.span), MADV_DONTNEED);
+    places_->give_back(which->first);
+    used_ -= block.bytes;
+  }
+  blocks_.erase(which);
+  generation_++;
 }
 
 bool Memory::release(void* at) {
   std::lock_guard<std::mutex> hold(lock_);
   auto found = blocks_.find(reinterpret_cast<uint64_t>(at));
-  if (found == blocks_.end() || !found->second.own) return false;
-  munmap(at, found->second.bytes);
-  if (found->second.written) munmap(found->second.written, found->second.bytes);
-  used_ -= found->second.bytes;
-  blocks_.erase(found);
-  generation_++;
-  return true;
+  if (found == blocks_.end() || found->second.kind != Kind::Own) return false;
+  return drop(found), true;
 }
 
-void Memory::add(const void* at, uint64_t bytes) {
+bool Memory::add(const void* at, uint64_t bytes) {
   std::lock_guard<std::mutex> hold(lock_);
-  blocks_[reinterpret_cast<uint64_t>(at)] = {bytes, false, made_++};
+  Block block{bytes, bytes, Kind::Host, made_, nullptr, Access::All, nullptr};
+  return blocks_.emplace(reinterpret_cast<uint64_t>(at), std::move(block)).second && ++made_;
 }
 
-void Memory::remove(const void* at) {
+bool Memory::remove(const void* at) {
   std::lock_guard<std::mutex> hold(lock_);
   auto found = blocks_.find(reinterpret_cast<uint64_t>(at));
-  if (found == blocks_.end() || found->second.own) return;
-  blocks_.erase(found);
+  if (found == blocks_.end() || found->second.kind != Kind::Host) return false;
+  return drop(found), true;
+}
+
+void Memory::protect(const void* at) { set_access(reinterpret_cast<uint64_t>(at), Access::Reads); }
+
+void* Memory::allocate_divided(uint64_t bytes, uint64_t span) {
+  void* at = allocate(bytes, span, false);
+  std::lock_guard<std::mutex> hold(lock_);
+  if (at) blocks_[reinterpret_cast<uint64_t>(at)].pieces = std::make_unique<std::map<uint64_t, uint64_t>>();
+  return at;
+}
+void Memory::add_piece(uint64_t in, uint64_t at, uint64_t bytes) {
+  std::lock_guard<std::mutex> hold(lock_);
+  Block& block = blocks_.at(in);
+  (*block.pieces)[at] = bytes;
+  if (block.written) std::memset(block.written + (at - in), 0, bytes);
+}
+void Memory::remove_piece(uint64_t in, uint64_t at) {
+  std::lock_guard<std::mutex> hold(lock_);
+  blocks_.at(in).pieces->erase(at);
   generation_++;
+}
+
+uint64_t Memory::reserve(uint64_t bytes, uint64_t alignment) {
+  std::lock_guard<std::mutex> hold(lock_);
+  return open() ? places_->take(bytes, std::max(alignment, kPage), guard(bytes)) : 0;
+}
+void Memory::unreserve(uint64_t at) {
+  std::lock_guard<std::mutex> hold(lock_);
+  places_->give_back(at);
+}
+bool Memory::charge(uint64_t bytes) {
+  std::lock_guard<std::mutex> hold(lock_);
+  if (bytes > total_ - used_) return false;
+  return used_ += bytes, true;
+}
+void Memory::discharge(uint64_t bytes) {
+  std::lock_guard<std::mutex> hold(lock_);
+  used_ -= bytes;
+}
+bool Memory::map(uint64_t at, uint64_t bytes, int file, uint64_t offset) {
+  std::lock_guard<std::mutex> hold(lock_);
+  void* made = mmap(pointer(at), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, static_cast<off_t>(offset));
+  if (made == MAP_FAILED) return false;
+  blocks_[at] = {bytes, bytes, Kind::Mapped, made_++, nullptr, Access::None, nullptr};
+  return true;
+}
+void Memory::unmap(uint64_t at) {
+  std::lock_guard<std::mutex> hold(lock_);
+  auto found = blocks_.find(at);
+  pages(found->second.bytes, pointer(at));
+  drop(found);
+}
+void Memory::set_access(uint64_t at, Access access) {
+  std::lock_guard<std::mutex> hold(lock_);
+  blocks_.at(at).access = access;
+  generation_++;
+}
+
+Extent Memory::extent(uint64_t address) const {
+  auto next = blocks_.upper_bound(address);
+  if (next == blocks_.begin()) return {};
+  const auto& [begin, block] = *--next;
+  if (address - begin >= block.span || block.access == Access::None) return {};
+  uint64_t from = begin, to = begin + block.span;
+  if (block.pieces) {
+    auto piece = block.pieces->upper_bound(address);
+    if (piece == block.pieces->begin() || address - std::prev(piece)->first >= std::prev(piece)->second) return {};
+    from = std::prev(piece)->first, to = from + std::prev(piece)->second;
+  }
+  return {from, to, block.kind != Kind::Host, block.number, begin, block.access};
 }
 
 Extent Memory::find(uint64_t address) const {
   std::lock_guard<std::mutex> hold(lock_);
-  auto next = blocks_.upper_bound(address);
-  if (next == blocks_.begin()) return {};
-  --next;
-  uint64_t end = next->first + next->second.bytes;
-  return address < end ? Extent{next->first, end, next->second.own, next->second.number} : Extent{};
+  return extent(address);
+}
+
+bool Memory::covers(uint64_t at, uint64_t bytes) const {
+  std::lock_guard<std::mutex> hold(lock_);
+  if (bytes > UINT64_MAX - at) return false;
+  for (uint64_t next = at; next < at + bytes;) {
+    const Extent here = extent(next);
+    if (!here.end) return false;
+    next = here.end;
+  }
+  return true;
 }
 
 uint8_t* Memory::written_at(uint64_t at, uint64_t bytes) const {
@@ -73,7 +181,7 @@ uint8_t* Memory::written_at(uint64_t at, uint64_t bytes) const {
   auto next = blocks_.upper_bound(at);
   if (next == blocks_.begin()) return nullptr;
   const auto& [begin, block] = *--next;
-  return block.written && at + bytes <= begin + block.bytes ? block.written + (at - begin) : nullptr;
+  return block.written && at + bytes <= begin + block.span ? block.written + (at - begin) : nullptr;
 }
 
 uint8_t* Memory::written(const Extent& of) const { return written_at(of.begin, of.end - of.begin); }

@@ -11,7 +11,7 @@ Location locate(const Lanes& w, const uint8_t* at) {
     return {Location::Shared, w.block, static_cast<uint64_t>(at - w.shared)};
   uint64_t address = reinterpret_cast<uint64_t>(at);
   Extent found = w.memory->find(address);
-  return found.end ? Location{Location::Global, found.number, address - found.begin} : Location();
+  return found.end ? Location{Location::Global, found.number, address - found.origin} : Location();
 }
 
 void touched(const Lanes& w, const Instruction& i, Touch touch) {

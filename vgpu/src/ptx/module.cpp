@@ -1,5 +1,6 @@
 #include "module.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -39,6 +40,15 @@ size_t closing(const std::vector<Token>& tokens, size_t open) {
     if (tokens[k].text == out && --depth == 0) return k;
   }
   refuse(tokens[open], "nothing closes it");
+}
+
+uint32_t number(const Token& token) {
+  char* end = nullptr;
+  std::string text(token.text);
+  unsigned long long value = std::strtoull(text.c_str(), &end, 0);
+  if (*end == 'U') end++;
+  if (end == text.c_str() || *end || value > 1u << 30) refuse(token, "no size");
+  return static_cast<uint32_t>(value);
 }
 
 // Reads a module's text from its first token to its last.
@@ -90,7 +100,7 @@ class Parser {
     Linkage linkage = f.linkage;
     f = signature(tokens_, at_);
     f.entry = entry, f.linkage = linkage;
-    while (!is_block(need(tokens_, at_)) && tokens_[at_].text != ";") at_++;  // .maxntid and the like
+    while (!is_block(need(tokens_, at_)) && tokens_[at_].text != ";") bound(f);
     if (is_block(tokens_[at_])) {
       f.body = tokens_[at_];
       f.defined = true;
@@ -98,6 +108,19 @@ class Parser {
     at_++;
     Function& known = module_.functions[f.name];
     if (!known.defined || (f.defined && known.linkage == Linkage::Weak)) known = std::move(f);
+  }
+
+  // What a kernel says of its launches: .maxntid 128, 1, 1 and the like.
+  void bound(Function& f) {
+    std::string_view word = tokens_[at_++].text;
+    if (word != ".maxntid" && word != ".reqntid") return;
+    uint32_t size[3] = {1, 1, 1}, count = 0;
+    while (count < 3 && is_literal(need(tokens_, at_).text)) {
+      size[count++] = number(tokens_[at_++]);
+      if (need(tokens_, at_).text == ",") at_++;
+    }
+    f.most_threads = static_cast<uint32_t>(std::min<uint64_t>(uint64_t(size[0]) * size[1] * size[2], UINT32_MAX));
+    if (word == ".reqntid") std::copy_n(size, 3, f.required_block);
   }
 
   size_t find(std::string_view text) const {
@@ -114,15 +137,6 @@ class Parser {
   Module& module_;
   size_t at_ = 0;
 };
-
-uint32_t number(const Token& token) {
-  char* end = nullptr;
-  std::string text(token.text);
-  unsigned long long value = std::strtoull(text.c_str(), &end, 0);
-  if (*end == 'U') end++;
-  if (end == text.c_str() || *end || value > 1u << 30) refuse(token, "no size");
-  return static_cast<uint32_t>(value);
-}
 
 // The tokens of a value; an array without a size has as many elements as its list.
 size_t initial(const std::vector<Token>& tokens, size_t k, size_t end, Declaration& one) {

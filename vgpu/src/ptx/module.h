@@ -45,6 +45,8 @@ struct Function {
   bool defined = false;  // has a body here
   std::vector<Parameter> parameters, results;
   uint32_t parameter_bytes = 0;  // of both, results first
+  uint32_t most_threads = 0;     // of a block (.maxntid), where it says so
+  uint32_t required_block[3] = {0, 0, 0};  // the one block that it may have (.reqntid); 0: any
   Token body;                    // with its braces: read when it is decoded
 };
 

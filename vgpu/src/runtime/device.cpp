@@ -1,4 +1,5 @@
 // The runtime's view of the device.
+#include <climits>
 #include <cstdio>
 #include <cstring>
 
@@ -26,46 +27,65 @@ Properties properties() {
   Properties p = {};
   std::snprintf(p.name, sizeof p.name, "%s", kName);
   std::memcpy(p.uuid, "tfdet-virtualgpu", 16);
-  p.memory = Device::get().memory().total(), p.shared = 49152, p.registers = 65536, p.lanes = 32, p.pitch = 2147483647;
-  p.threads = 1024, p.block[0] = p.block[1] = 1024, p.block[2] = 64;
-  p.grid[0] = 2147483647, p.grid[1] = p.grid[2] = 65535, p.clock = attribute(13), p.constant = 65536;
-  p.major = attribute(75), p.minor = attribute(76), p.texture = 512, p.texture_pitch = 32, p.overlap = 1;
-  p.multiprocessors = attribute(16);
+  p.memory = Device::get().memory().total(), p.shared = static_cast<size_t>(attribute(kSharedOfBlock));
+  p.registers = attribute(kRegistersOfBlock), p.lanes = attribute(kLanesOfWarp), p.pitch = static_cast<size_t>(attribute(kPitch));
+  p.threads = attribute(kMostThreads), p.clock = attribute(kClock), p.constant = static_cast<size_t>(attribute(kConstantBytes));
+  for (int k = 0; k < 3; k++) p.block[k] = attribute(kMostThreadsX + k), p.grid[k] = attribute(kMostBlocksX + k);
+  p.major = attribute(kMajor), p.minor = attribute(kMinor), p.texture = 512, p.texture_pitch = 32, p.overlap = 1;
+  p.multiprocessors = attribute(kMultiprocessors);
   return p;
 }
 
 }  // namespace
 
+// Where the rest lies, version by version: 11 put the size of a cache before the threads of a multiprocessor, 13 left out what
+// was of no more use (clocks, and whether copies overlap).
+struct Layout {
+  int before;  // the version that has another
+  size_t bytes, multiprocessors, concurrent, engines, unified, bus, cache, threads, shared, registers, cooperative, opt_in;
+};
+constexpr Layout kLayouts[] = {{11000, 712, 388, 576, 600, 604, 612, 616, 620, 640, 648, 688, 696},
+                               {12000, 728, 388, 576, 600, 604, 612, 616, 624, 640, 648, 688, 696},
+                               {13000, 1032, 388, 576, 600, 604, 612, 616, 624, 640, 648, 688, 696},
+                               {INT_MAX, 1008, 384, 560, 584, 588, 592, 596, 604, 624, 632, 668, 672}};
+
 // For the little libraries of each version.
 API int vgpu_device_properties(char* at, int version) {
-  Properties first = properties();
-  std::memset(at, 0, version < 11000 ? 712 : version < 12000 ? 728 : 1032);
+  if (!at) return kInvalidValue;
+  const Layout* layout = kLayouts;
+  while (version >= layout->before) layout++;
+  const Properties first = properties();
+  std::memset(at, 0, layout->bytes);
   std::memcpy(at, &first, sizeof first);
   auto put = [at](size_t offset, int value) { std::memcpy(at + offset, &value, sizeof value); };
-  put(576, 1), put(600, 2), put(604, 1), put(608, attribute(36)), put(612, attribute(37)), put(616, attribute(38));
-  put(version < 11000 ? 620 : 624, attribute(39));
-  return put(640, attribute(81)), put(648, attribute(82)), put(696, attribute(97)), kSuccess;
+  if (version < 13000) put(608, attribute(kMemoryClock));
+  else put(348, 0), put(388, 0);  // the clock and a second number of multiprocessors are of older ones
+  put(layout->multiprocessors, attribute(kMultiprocessors)), put(layout->concurrent, attribute(31));
+  put(layout->engines, attribute(40)), put(layout->unified, attribute(41)), put(layout->bus, attribute(kBusWidth));
+  put(layout->cache, attribute(kL2Bytes)), put(layout->threads, attribute(kThreadsOfMultiprocessor));
+  put(layout->shared, attribute(kSharedOfMultiprocessor)), put(layout->registers, attribute(82));
+  return put(layout->cooperative, attribute(95)), put(layout->opt_in, attribute(kSharedOptIn)), kSuccess;
 }
 
-API int cudaGetDeviceCount(int* count) { return *count = 1, kSuccess; }
-API int cudaGetDevice(int* device) { return *device = 0, kSuccess; }
-API int cudaSetDevice(int device) { return remember(device == 0 ? 0 : 101); }
+API int cudaGetDeviceCount(int* count) { return remember(give(count, 1)); }
+API int cudaGetDevice(int* device) { return remember(give(device, 0)); }
+API int cudaSetDevice(int device) { return remember(device == 0 ? kSuccess : kInvalidDevice); }
 API int cudaSetDeviceFlags(unsigned) { return kSuccess; }
-API int cudaGetDeviceFlags(unsigned* flags) { return *flags = 0, kSuccess; }
-API int cudaDeviceSynchronize() { return remember(Device::get().sticky()); }
+API int cudaGetDeviceFlags(unsigned* flags) { return remember(give(flags, 0)); }
+API int cudaDeviceSynchronize() { return remember(cuCtxSynchronize()); }
 API int cudaDeviceReset() { return kSuccess; }
-API int cudaDeviceGetAttribute(int* value, int which, int) { return *value = attribute(which), kSuccess; }
-API int cudaDeviceGetPCIBusId(char* text, int length, int device) { return cuDeviceGetPCIBusId(text, length, device); }
-API int cudaDeviceCanAccessPeer(int* can, int, int) { return *can = 0, kSuccess; }
-API int cudaDeviceGetStreamPriorityRange(int* least, int* greatest) { return *least = 0, *greatest = -1, kSuccess; }
-API int cudaDeviceGetByPCIBusId(int* device, const char*) { return *device = 0, kSuccess; }
-API int cudaDeviceGetP2PAttribute(int* value, int, int, int) { return *value = 0, kSuccess; }
-API int cudaDeviceGetLimit(size_t* value, int which) { return cuCtxGetLimit(value, which); }
-API int cudaDeviceGetCacheConfig(int* config) { return *config = 0, kSuccess; }
+API int cudaDeviceGetAttribute(int* value, int which, int device) { return remember(cuDeviceGetAttribute(value, which, device)); }
+API int cudaDeviceGetPCIBusId(char* text, int length, int device) { return remember(cuDeviceGetPCIBusId(text, length, device)); }
+API int cudaDeviceCanAccessPeer(int* can, int, int) { return remember(give(can, 0)); }
+API int cudaDeviceGetStreamPriorityRange(int* least, int* greatest) { return cuCtxGetStreamPriorityRange(least, greatest); }
+API int cudaDeviceGetByPCIBusId(int* device, const char* name) { return remember(cuDeviceGetByPCIBusId(device, name)); }
+API int cudaDeviceGetP2PAttribute(int* value, int, int, int) { return remember(give(value, 0)); }
+API int cudaDeviceGetLimit(size_t* value, int which) { return remember(cuCtxGetLimit(value, which)); }
+API int cudaDeviceGetCacheConfig(int* config) { return remember(give(config, 0)); }
 API int cudaDeviceSetCacheConfig(int) { return kSuccess; }
-API int cudaDeviceGetSharedMemConfig(int* config) { return *config = 1, kSuccess; }
+API int cudaDeviceGetSharedMemConfig(int* config) { return remember(give(config, 1)); }
 API int cudaProfilerStart() { return kSuccess; }
 API int cudaProfilerStop() { return kSuccess; }
 API int cudaDeviceSetLimit(int which, size_t bytes) { return remember(cuCtxSetLimit(which, bytes)); }
 API int cudaDeviceSetSharedMemConfig(int) { return kSuccess; }
-API int cudaDriverGetVersion(int* version) { return cuDriverGetVersion(version); }
+API int cudaDriverGetVersion(int* version) { return remember(cuDriverGetVersion(version)); }

@@ -9,9 +9,18 @@ using namespace vgpu;
 namespace {
 
 struct Dim { uint32_t x, y, z; };
-struct Configuration { Dim grid, block; size_t shared; void* stream; };
-thread_local std::vector<Configuration> configurations;  // of `kernel<<<...>>>`: pushed, and taken by its stub
+struct Pushed { Dim grid, block; size_t shared; void* stream; };
+thread_local std::vector<Pushed> configurations;  // of `kernel<<<...>>>`: pushed, and taken by its stub
 constexpr int kInvalidFunction = 98;
+
+Configuration configuration(Dim grid, Dim block, size_t shared, bool cooperative = false) {
+  return {{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, cooperative};
+}
+int launch_by_address(const void* host, const Configuration& how, void** arguments, void* stream) {
+  Kernel* kernel = kernel_of(host);
+  if (!kernel) return remember(Device::get().sticky() ? Device::get().sticky() : kInvalidFunction);
+  return remember(launch(*kernel, how, Arguments{arguments}, stream));
+}
 
 }  // namespace
 
@@ -20,55 +29,58 @@ API unsigned __cudaPushCallConfiguration(Dim grid, Dim block, size_t shared, voi
 }
 API int __cudaPopCallConfiguration(Dim* grid, Dim* block, size_t* shared, void* stream) {
   if (configurations.empty()) return kInvalidValue;
-  Configuration top = configurations.back();
+  Pushed top = configurations.back();
   configurations.pop_back();
   *grid = top.grid, *block = top.block, *shared = top.shared;
   return *static_cast<void**>(stream) = top.stream, kSuccess;
 }
 
-API int cudaLaunchKernel(const void* host, Dim grid, Dim block, void** arguments, size_t shared, void*) {
-  Kernel* kernel = kernel_of(host);
-  if (!kernel) return remember(Device::get().sticky() ? Device::get().sticky() : kInvalidFunction);
-  const uint32_t g[] = {grid.x, grid.y, grid.z}, b[] = {block.x, block.y, block.z};
-  Device& device = Device::get();
-  std::lock_guard<std::mutex> hold(device.lock());
-  return remember(device.launch(*kernel, g, b, static_cast<uint32_t>(shared), arguments, nullptr, 0));
+API int cudaLaunchKernel(const void* host, Dim grid, Dim block, void** arguments, size_t shared, void* stream) {
+  return launch_by_address(host, configuration(grid, block, shared), arguments, stream);
 }
 API int __cudaLaunchKernel(void* f, Dim grid, Dim block, void** arguments, size_t shared, void* stream) {
   return cudaLaunchKernel(f, grid, block, arguments, shared, stream);
 }
 API int cudaLaunchCooperativeKernel(const void* f, Dim grid, Dim block, void** arguments, size_t shared, void* stream) {
-  return cudaLaunchKernel(f, grid, block, arguments, shared, stream);
+  return launch_by_address(f, configuration(grid, block, shared, true), arguments, stream);
 }
-struct LaunchConfig { Dim grid, block; size_t shared; void* stream; void* attributes; unsigned count; };
-API int cudaLaunchKernelExC(const LaunchConfig* config, const void* f, void** arguments) {
-  return cudaLaunchKernel(f, config->grid, config->block, arguments, config->shared, config->stream);
+struct RuntimeConfig { Dim grid, block; size_t shared; void* stream; const LaunchAttribute* attributes; unsigned count; };
+API int cudaLaunchKernelExC(const RuntimeConfig* config, const void* f, void** arguments) {
+  if (!config || (config->count && !config->attributes)) return remember(kInvalidValue);
+  Configuration how = configuration(config->grid, config->block, config->shared);
+  if (Result wrong = read(how, config->attributes, config->count)) return remember(wrong);
+  return launch_by_address(f, how, arguments, config->stream);
 }
-API int __cudaGetKernel(void** kernel, const void* host) { return *kernel = const_cast<void*>(host), kSuccess; }
+API int __cudaGetKernel(void** kernel, const void* host) { return give(kernel, const_cast<void*>(host)); }
 API int cudaGetFuncBySymbol(void** function, const void* host) {
-  return *function = kernel_of(host), *function ? kSuccess : kInvalidFunction;
+  Kernel* kernel = kernel_of(host);
+  return kernel ? give(function, kernel) : kInvalidFunction;
 }
 
 // cudaFuncAttributes: shared, constant and local bytes, then threads, registers, versions, ...
 API int cudaFuncGetAttributes(size_t* attributes, const void* host) {
+  if (!attributes) return remember(kInvalidValue);
   Kernel* kernel = kernel_of(host);
   if (!kernel) return remember(kInvalidFunction);
-  Device& device = Device::get();
-  std::lock_guard<std::mutex> hold(device.lock());
-  const Program* program = device.program(*kernel);
-  if (!program) return remember(kNoBinaryForGpu);
+  int values[9] = {};
+  for (int which : {0, 1, 2, 3, 4, 5, 6, 8})
+    if (int error = cuFuncGetAttribute(&values[which], which, kernel)) return remember(error);
   std::memset(attributes, 0, 56);
-  attributes[0] = program->shared_bytes, attributes[2] = program->local_bytes;
-  const int numbers[] = {1024, 32, device.capability(), device.capability(), 0, 49152};
+  for (int k = 0; k < 3; k++) attributes[k] = static_cast<size_t>(values[k + 1]);
+  const int numbers[] = {values[0], values[4], values[5], values[6], 0, values[8]};
   std::memcpy(attributes + 3, numbers, sizeof numbers);
   return kSuccess;
 }
-API int cudaFuncSetAttribute(const void*, int, int) { return kSuccess; }
+API int cudaFuncSetAttribute(const void* host, int which, int value) {
+  Kernel* kernel = kernel_of(host);
+  return remember(kernel ? cuFuncSetAttribute(kernel, which, value) : kInvalidFunction);
+}
 API int cudaFuncSetCacheConfig(const void*, int) { return kSuccess; }
 API int cudaFuncSetSharedMemConfig(const void*, int) { return kSuccess; }
-API int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*, int threads, size_t shared) {
-  return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, nullptr, threads, shared);
+API int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* host, int threads, size_t shared) {
+  Kernel* kernel = kernel_of(host);
+  return remember(kernel ? cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, threads, shared) : kInvalidFunction);
 }
-API int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void*, int threads, size_t shared, unsigned) {
-  return cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, nullptr, threads, shared);
+API int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* host, int threads, size_t shared, unsigned) {
+  return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, host, threads, shared);
 }

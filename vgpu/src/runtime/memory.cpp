@@ -6,114 +6,145 @@ using namespace vgpu;
 namespace {
 
 enum Kind : int { kHostToHost, kHostToDevice, kDeviceToHost, kDeviceToDevice, kByAddress };  // cudaMemcpyKind
+constexpr int kInvalidSymbol = 13, kInvalidDirection = 21, kInvalidPitch = 12;
+
+bool known(int kind) { return kind >= kHostToHost && kind <= kByAddress; }
+Copy described(void* to, const void* from, size_t bytes, int kind) {
+  return {address(to), address(from), bytes, kind == kHostToDevice || kind == kDeviceToDevice,
+          kind == kDeviceToHost || kind == kDeviceToDevice};
+}
 int copy(void* to, const void* from, size_t bytes, int kind = kByAddress) {
-  bool to_device = kind == kHostToDevice || kind == kDeviceToDevice;
-  bool from_device = kind == kDeviceToHost || kind == kDeviceToDevice;
-  return remember(copied(address(to), address(from), bytes, to_device, from_device));
+  return remember(known(kind) ? copy_now(described(to, from, bytes, kind)) : kInvalidDirection);
 }
-int set(void* at, int value, size_t bytes) {
-  uint8_t byte = static_cast<uint8_t>(value);
-  return remember(filled(address(at), &byte, 1, bytes));
+int copy_in(void* stream, void* to, const void* from, size_t bytes, int kind = kByAddress) {
+  return remember(known(kind) ? copy_on(stream, described(to, from, bytes, kind)) : kInvalidDirection);
 }
-int allocate(void** to, size_t bytes) {
+Box box(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height) {
+  auto side = [](const void* at, size_t pitch) { return BoxSide{0, 0, 0, 0, 4, nullptr, address(at), nullptr, nullptr, pitch, 0}; };
+  return {side(from, from_pitch), side(to, to_pitch), width, height, 1};
+}
+int allocate(void** to, size_t bytes, int (*how)(uint64_t*, size_t)) {
+  if (!to) return remember(kInvalidValue);
   uint64_t at = 0;
-  int result = bytes ? cuMemAlloc_v2(&at, bytes) : kSuccess;
+  int result = bytes ? how(&at, bytes) : kSuccess;
   return *to = pointer(at), remember(result);
 }
 
 }  // namespace
 
-API int cudaMalloc(void** to, size_t bytes) { return allocate(to, bytes); }
-API int cudaMallocAsync(void** to, size_t bytes, void*) { return allocate(to, bytes); }
-API int cudaMallocManaged(void** to, size_t bytes, unsigned flags) {
-  uint64_t at = 0;
-  int result = bytes ? cuMemAllocManaged(&at, bytes, flags) : kSuccess;
-  return *to = pointer(at), remember(result);
+API int cudaMalloc(void** to, size_t bytes) { return allocate(to, bytes, cuMemAlloc_v2); }
+API int cudaMallocAsync(void** to, size_t bytes, void*) { return allocate(to, bytes, cuMemAlloc_v2); }
+API int cudaMallocManaged(void** to, size_t bytes, unsigned) {
+  return allocate(to, bytes, [](uint64_t* at, size_t size) { return cuMemAllocManaged(at, size, 1); });
 }
 API int cudaFree(void* at) { return remember(cuMemFree_v2(address(at))); }
-API int cudaFreeAsync(void* at, void*) { return remember(cuMemFree_v2(address(at))); }
+API int cudaFreeAsync(void* at, void* stream) { return remember(at ? cuMemFreeAsync(address(at), stream) : kSuccess); }
 API int cudaMallocHost(void** to, size_t bytes) { return remember(cuMemHostAlloc(to, bytes, 0)); }
 API int cudaHostAlloc(void** to, size_t bytes, unsigned) { return remember(cuMemHostAlloc(to, bytes, 0)); }
-API int cudaFreeHost(void* at) { return cuMemFreeHost(at); }
-API int cudaHostRegister(void* at, size_t bytes, unsigned) { return cuMemHostRegister_v2(at, bytes, 0); }
-API int cudaHostUnregister(void* at) { return cuMemHostUnregister(at); }
-API int cudaHostGetDevicePointer(void** to, void* at, unsigned) { return *to = at, kSuccess; }
-API int cudaMemGetInfo(size_t* free, size_t* total) { return cuMemGetInfo_v2(free, total); }
+API int cudaFreeHost(void* at) { return remember(at ? cuMemFreeHost(at) : kSuccess); }
+API int cudaHostRegister(void* at, size_t bytes, unsigned) { return remember(cuMemHostRegister_v2(at, bytes, 0)); }
+API int cudaHostUnregister(void* at) { return remember(cuMemHostUnregister(at)); }
+API int cudaHostGetDevicePointer(void** to, void* at, unsigned) {
+  return remember(pinned(at) ? give(to, at) : kInvalidValue);
+}
+API int cudaMemGetInfo(size_t* free, size_t* total) { return remember(cuMemGetInfo_v2(free, total)); }
 API int cudaMemcpy(void* to, const void* from, size_t n, int kind) { return copy(to, from, n, kind); }
-API int cudaMemcpyAsync(void* to, const void* from, size_t n, int kind, void*) {
-  return copy(to, from, n, kind);
+API int cudaMemcpyAsync(void* to, const void* from, size_t n, int kind, void* stream) {
+  return copy_in(stream, to, from, n, kind);
 }
-API int cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t n, void*) { return copy(to, from, n); }
+API int cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t n, void* stream) { return copy_in(stream, to, from, n); }
 API int cudaMemcpyPeer(void* to, int, const void* from, int, size_t n) { return copy(to, from, n); }
-API int cudaMemcpy2D(char* to, size_t to_pitch, const char* from, size_t from_pitch, size_t width, size_t height, int) {
-  for (size_t row = 0; row < height; row++)
-    if (int error = copy(to + row * to_pitch, from + row * from_pitch, width)) return error;
-  return kSuccess;
+API int cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height, int kind) {
+  if (!known(kind)) return remember(kInvalidDirection);
+  if (width > to_pitch || width > from_pitch) return remember(kInvalidPitch);
+  return remember(copy_box_now(box(to, to_pitch, from, from_pitch, width, height)));
 }
-API int cudaMemcpy2DAsync(char* to, size_t to_pitch, const char* from, size_t from_pitch, size_t width, size_t height, int kind,
-                          void*) {
-  return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind);
+API int cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height, int kind,
+                          void* stream) {
+  if (!known(kind)) return remember(kInvalidDirection);
+  if (width > to_pitch || width > from_pitch) return remember(kInvalidPitch);
+  return remember(copy_box_on(stream, box(to, to_pitch, from, from_pitch, width, height)));
 }
-API int cudaMemset2D(char* at, size_t pitch, int value, size_t width, size_t height) {
-  for (size_t row = 0; row < height; row++) set(at + row * pitch, value, width);
-  return kSuccess;
+API int cudaMemset2D(void* at, size_t pitch, int value, size_t width, size_t height) {
+  return remember(fill_now({address(at), pitch, static_cast<uint8_t>(value), 1, width, height}));
 }
-API int cudaMemset2DAsync(char* at, size_t pitch, int value, size_t width, size_t height, void*) {
-  return cudaMemset2D(at, pitch, value, width, height);
+API int cudaMemset2DAsync(void* at, size_t pitch, int value, size_t width, size_t height, void* stream) {
+  return remember(fill_on(stream, {address(at), pitch, static_cast<uint8_t>(value), 1, width, height}));
 }
-API int cudaMemset(void* at, int value, size_t n) { return set(at, value, n); }
-API int cudaMemsetAsync(void* at, int value, size_t n, void*) { return set(at, value, n); }
+API int cudaMemset(void* at, int value, size_t n) { return cudaMemset2D(at, 0, value, n, 1); }
+API int cudaMemsetAsync(void* at, int value, size_t n, void* stream) { return cudaMemset2DAsync(at, 0, value, n, 1, stream); }
+
+namespace {
+
+// The place of `n` bytes of a variable, `offset` bytes into it.
+int place(const void* host, size_t n, size_t offset, void** at) {
+  const Symbol* found = variable_of(host);
+  if (!found) return kInvalidSymbol;
+  if (offset > found->size || n > found->size - offset) return kInvalidValue;
+  return *at = pointer(found->address + offset), kSuccess;
+}
+
+}  // namespace
 
 API int cudaGetSymbolAddress(void** to, const void* host) {
-  const Symbol* found = variable_of(host);
-  if (!found) return remember(13);
-  return *to = pointer(found->address), kSuccess;
+  return remember(to ? place(host, 0, 0, to) : kInvalidValue);
 }
 API int cudaMemcpyToSymbol(const void* host, const void* from, size_t n, size_t offset, int) {
   void* at = nullptr;
-  if (int error = cudaGetSymbolAddress(&at, host)) return error;
-  return copy(static_cast<char*>(at) + offset, from, n);
+  if (int error = place(host, n, offset, &at)) return remember(error);
+  return copy(at, from, n);
 }
-API int cudaMemcpyToSymbolAsync(const void* host, const void* from, size_t n, size_t offset, int kind, void*) {
-  return cudaMemcpyToSymbol(host, from, n, offset, kind);
+API int cudaMemcpyToSymbolAsync(const void* host, const void* from, size_t n, size_t offset, int, void* stream) {
+  void* at = nullptr;
+  if (int error = place(host, n, offset, &at)) return remember(error);
+  return copy_in(stream, at, from, n);
 }
 API int cudaMemcpyFromSymbol(void* to, const void* host, size_t n, size_t offset, int) {
   void* at = nullptr;
-  if (int error = cudaGetSymbolAddress(&at, host)) return error;
-  return copy(to, static_cast<char*>(at) + offset, n);
+  if (int error = place(host, n, offset, &at)) return remember(error);
+  return copy(to, at, n);
 }
-API int cudaMemcpyFromSymbolAsync(void* to, const void* host, size_t n, size_t offset, int kind, void*) {
-  return cudaMemcpyFromSymbol(to, host, n, offset, kind);
+API int cudaMemcpyFromSymbolAsync(void* to, const void* host, size_t n, size_t offset, int, void* stream) {
+  void* at = nullptr;
+  if (int error = place(host, n, offset, &at)) return remember(error);
+  return copy_in(stream, to, at, n);
 }
 API int cudaGetSymbolSize(size_t* bytes, const void* host) {
   const Symbol* found = variable_of(host);
-  return found ? (*bytes = found->size, kSuccess) : remember(13);
+  return remember(found ? static_cast<int>(give(bytes, found->size)) : kInvalidSymbol);
 }
 struct PointerAttributes { int kind, device; void *on_device, *on_host; };
 API int cudaPointerGetAttributes(PointerAttributes* to, const void* at) {
-  bool device = Device::get().memory().find(address(at)).device;
-  return *to = {device ? 2 : 0, 0, device ? const_cast<void*>(at) : nullptr, nullptr}, kSuccess;
+  if (!to) return remember(kInvalidValue);
+  const Extent found = Device::get().memory().find(address(at));
+  void* own = const_cast<void*>(at);  // kind: 0 unregistered, 1 the host's, 2 the device's
+  return *to = {found.device ? 2 : found.end ? 1 : 0, 0, found.end ? own : nullptr, found.end && !found.device ? own : nullptr},
+         kSuccess;
 }
 
-API int cudaStreamCreate(void** stream) { return *stream = handle(), kSuccess; }
-API int cudaStreamCreateWithFlags(void** stream, unsigned) { return *stream = handle(), kSuccess; }
-API int cudaStreamCreateWithPriority(void** stream, unsigned, int) { return *stream = handle(), kSuccess; }
-API int cudaStreamDestroy(void*) { return kSuccess; }
-API int cudaStreamSynchronize(void*) { return remember(Device::get().sticky()); }
-API int cudaStreamQuery(void*) { return Device::get().sticky(); }
-API int cudaStreamWaitEvent(void*, void*, unsigned) { return kSuccess; }
-API int cudaStreamGetPriority(void*, int* priority) { return *priority = 0, kSuccess; }
-API int cudaStreamGetFlags(void*, unsigned* flags) { return *flags = 0, kSuccess; }
-API int cudaStreamIsCapturing(void*, int* state) { return *state = 0, kSuccess; }
-API int cudaStreamAddCallback(void* stream, void (*f)(void*, int, void*), void* data, unsigned flags) {
-  return cuStreamAddCallback(stream, f, data, flags);
+API int cudaStreamCreateWithPriority(void** stream, unsigned flags, int priority) {
+  return remember(cuStreamCreateWithPriority(stream, flags, priority));
 }
-API int cudaLaunchHostFunc(void*, void (*f)(void*), void* data) { return call_later(f, data), kSuccess; }
-API int cudaEventCreate(void** event) { return *event = handle(), kSuccess; }
-API int cudaEventCreateWithFlags(void** event, unsigned) { return *event = handle(), kSuccess; }
-API int cudaEventDestroy(void*) { return kSuccess; }
-API int cudaEventRecord(void*, void*) { return kSuccess; }
-API int cudaEventRecordWithFlags(void*, void*, unsigned) { return kSuccess; }
-API int cudaEventQuery(void*) { return Device::get().sticky(); }
-API int cudaEventSynchronize(void*) { return Device::get().sticky(); }
-API int cudaEventElapsedTime(float* milliseconds, void* from, void* to) { return cuEventElapsedTime(milliseconds, from, to); }
+API int cudaStreamCreate(void** stream) { return cudaStreamCreateWithPriority(stream, 0, 0); }
+API int cudaStreamCreateWithFlags(void** stream, unsigned flags) { return cudaStreamCreateWithPriority(stream, flags, 0); }
+API int cudaStreamDestroy(void* stream) { return remember(cuStreamDestroy_v2(stream)); }
+API int cudaStreamSynchronize(void* stream) { return remember(cuStreamSynchronize(stream)); }
+API int cudaStreamQuery(void* stream) { return remember(cuStreamQuery(stream)); }
+API int cudaStreamWaitEvent(void* stream, void* event, unsigned flags) { return remember(cuStreamWaitEvent(stream, event, flags)); }
+API int cudaStreamGetPriority(void* stream, int* priority) { return remember(cuStreamGetPriority(stream, priority)); }
+API int cudaStreamGetFlags(void* stream, unsigned* flags) { return remember(cuStreamGetFlags(stream, flags)); }
+API int cudaStreamIsCapturing(void* stream, int* state) { return remember(cuStreamIsCapturing(stream, state)); }
+API int cudaStreamAddCallback(void* stream, void (*f)(void*, int, void*), void* data, unsigned flags) {
+  return remember(cuStreamAddCallback(stream, f, data, flags));
+}
+API int cudaLaunchHostFunc(void* stream, void (*f)(void*), void* data) { return remember(cuLaunchHostFunc(stream, f, data)); }
+API int cudaEventCreateWithFlags(void** event, unsigned flags) { return remember(cuEventCreate(event, flags)); }
+API int cudaEventCreate(void** event) { return cudaEventCreateWithFlags(event, 0); }
+API int cudaEventDestroy(void* event) { return remember(cuEventDestroy_v2(event)); }
+API int cudaEventRecord(void* event, void* stream) { return remember(cuEventRecord(event, stream)); }
+API int cudaEventRecordWithFlags(void* event, void* stream, unsigned) { return cudaEventRecord(event, stream); }
+API int cudaEventQuery(void* event) { return remember(cuEventQuery(event)); }
+API int cudaEventSynchronize(void* event) { return remember(cuEventSynchronize(event)); }
+API int cudaEventElapsedTime(float* milliseconds, void* from, void* to) {
+  return remember(cuEventElapsedTime(milliseconds, from, to));
+}

@@ -1,7 +1,6 @@
 #include "registration.h"
 
 #include <map>
-#include <memory>
 
 #include "../fatbin.h"
 
@@ -18,7 +17,6 @@ struct Unit {
 struct Name {
   Unit* unit;
   std::string name;
-  std::unique_ptr<Kernel> kernel;
 };
 struct Registry {
   std::mutex lock;
@@ -48,15 +46,9 @@ Kernel* kernel_of(const void* host) {
   std::lock_guard<std::mutex> hold(r.lock);
   auto found = r.kernels.find(host);
   if (found == r.kernels.end()) return nullptr;
-  Name& one = found->second;
-  if (!one.kernel) {
-    Module* module = module_of(*one.unit);
-    if (!module) return nullptr;
-    const ptx::Function* function = module->image ? module->image->function(one.name) : nullptr;
-    if (module->image && (!function || !function->defined)) return nullptr;
-    one.kernel.reset(new Kernel{module, function, one.name, nullptr, module->refused});
-  }
-  return one.kernel.get();
+  Module* module = module_of(*found->second.unit);
+  Kernel* kernel = nullptr;
+  return module && !find_kernel(kernel, *module, found->second.name) ? kernel : nullptr;
 }
 
 const Symbol* variable_of(const void* host) {
@@ -85,16 +77,18 @@ API char __cudaInitModule(void**) { return 1; }
 API void __cudaRegisterFunction(void** unit, const char* host, char*, const char* name, int, void*, void*, void*, void*, int*) {
   Registry& r = Registry::get();
   std::lock_guard<std::mutex> hold(r.lock);
-  r.kernels[host] = Name{reinterpret_cast<Unit*>(unit), name, nullptr};
+  r.kernels[host] = Name{reinterpret_cast<Unit*>(unit), name};
 }
 API void __cudaRegisterVar(void** unit, char* host, char*, const char* name, int, size_t, int, int) {
   Registry& r = Registry::get();
   std::lock_guard<std::mutex> hold(r.lock);
-  r.variables[host] = Name{reinterpret_cast<Unit*>(unit), name, nullptr};
+  r.variables[host] = Name{reinterpret_cast<Unit*>(unit), name};
 }
 
+// After a fault of the device there is none other any more.
+extern "C" int cudaPeekAtLastError();
 API int cudaGetLastError() {
-  int error = last_error;
+  int error = cudaPeekAtLastError();
   return last_error = 0, error;
 }
-API int cudaPeekAtLastError() { return last_error; }
+API int cudaPeekAtLastError() { return last_error ? last_error : Device::get().sticky(); }

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "../../driver/streams.h"
 #include "../refusal.h"
 
 namespace vgpu {
@@ -55,7 +56,7 @@ thread_local uint64_t never_written;  // the first such place that the call read
 void tell_never_written(const char* call) {
   const Extent found = Device::get().memory().find(never_written);
   std::fprintf(stderr, "vgpu: never written in %s: a read at byte %llu of allocation %llu\n", call,
-               static_cast<unsigned long long>(never_written - found.begin), static_cast<unsigned long long>(found.number));
+               static_cast<unsigned long long>(never_written - found.origin), static_cast<unsigned long long>(found.number));
 }
 
 }  // namespace
@@ -82,6 +83,7 @@ void writes(void* at, uint64_t bytes) { writes_columns(at, bytes, bytes, 1); }
 int run_stand_in(const char* call, Off off, void (*f)(void*), void* with) {
   auto refused = [=] { return off == Off::Trial ? refuse(call) : refuse_on_stream(call); };
   if (!stands_in(call)) return refused();
+  wait_for_all();  // in its turn: behind what was asked of the streams before
   Device& device = Device::get();
   std::unique_lock<std::mutex> hold(device.lock());
   const Library& library = *library_of(call);

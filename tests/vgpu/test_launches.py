@@ -1,0 +1,226 @@
+"""Launches that a card refuses, and faults of the device, each with CUDA's own number."""
+
+import ctypes
+
+import numpy as np
+import pytest
+from bare_program import run
+from virtual_device import HEAD, kernel
+
+INVALID_VALUE, INVALID_CONFIGURATION, NO_BINARY, TOO_LARGE = 1, 9, 209, 720
+ADD = kernel("ld.param.u64 %l0, [p0]; red.global.add.u32 [%l0], 1;", ["p0"])
+LIMITED = {
+    "maxntid": ".maxntid 64, 1, 1",
+    "maxntid-2d": ".maxntid 16, 4, 1",
+    "reqntid": ".reqntid 32, 2, 1",
+    "none": "",
+    "shared": "",
+}
+
+
+def limited(name):
+    shared = ".shared .align 4 .b8 held[40000]; st.shared.u32 [held], 1;" if name == "shared" else ""
+    body = f"{{ {shared} .reg .b64 %l0; ld.param.u64 %l0, [p0]; red.global.add.u32 [%l0], 1; }}"
+    return f"{HEAD}.visible .entry k(.param .b64 p0) {LIMITED[name]} {body}"
+
+
+# kernel, grid, block, dynamic shared memory: CUDA's result
+LAUNCHES = [
+    ("none", (1, 1, 1), (1024, 1, 1), 0, 0),
+    ("none", (1, 1, 1), (1, 1, 64), 0, 0),
+    ("none", (2, 3, 2), (4, 4, 4), 49152, 0),
+    ("none", (1, 1, 1), (1, 1, 65), 0, INVALID_VALUE),
+    ("none", (1, 1, 1), (1025, 1, 1), 0, INVALID_VALUE),
+    ("none", (1, 1, 1), (1, 1025, 1), 0, INVALID_VALUE),
+    ("none", (1, 1, 1), (32, 32, 2), 0, INVALID_VALUE),
+    ("none", (1, 65536, 1), (1, 1, 1), 0, INVALID_VALUE),
+    ("none", (1, 1, 65536), (1, 1, 1), 0, INVALID_VALUE),
+    ("none", (2**31, 1, 1), (1, 1, 1), 0, INVALID_VALUE),
+    *[("none", tuple(0 if k == n else 1 for k in range(3)), (1, 1, 1), 0, INVALID_VALUE) for n in range(3)],
+    *[("none", (1, 1, 1), tuple(0 if k == n else 1 for k in range(3)), 0, INVALID_VALUE) for n in range(3)],
+    ("none", (1, 1, 1), (32, 1, 1), 49153, INVALID_VALUE),
+    ("shared", (1, 1, 1), (32, 1, 1), 9152, 0),
+    ("shared", (1, 1, 1), (32, 1, 1), 9153, INVALID_VALUE),
+    ("maxntid", (1, 1, 1), (64, 1, 1), 0, 0),
+    ("maxntid", (1, 1, 1), (65, 1, 1), 0, INVALID_VALUE),
+    ("maxntid-2d", (1, 1, 1), (64, 1, 1), 0, 0),
+    ("maxntid-2d", (1, 1, 1), (16, 5, 1), 0, INVALID_VALUE),
+    ("reqntid", (1, 1, 1), (32, 2, 1), 0, 0),
+    ("reqntid", (1, 1, 1), (64, 1, 1), 0, INVALID_VALUE),
+    ("reqntid", (1, 1, 1), (32, 1, 1), 0, INVALID_VALUE),
+]
+
+
+class Kernels:
+    """Each kernel of the table, loaded once, with a counter that it adds to."""
+
+    def __init__(self, device):
+        self.cuda, self.count = device.cuda, device.allocate(4)
+        self.functions = {name: device.function(device.load(limited(name))[1])[1] for name in LIMITED}
+        self.given = (ctypes.c_void_p * 1)(ctypes.addressof(self.count))
+
+    def launch(self, name, grid, block, shared, **how):
+        given = how.get("given", self.given)
+        self.cuda.cuMemsetD32_v2(self.count, 0, ctypes.c_size_t(1))
+        result = self.cuda.cuLaunchKernel(self.functions[name], *grid, *block, shared, None, given, how.get("extra"))
+        made = np.zeros(1, np.uint32)
+        self.cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(made.ctypes.data), self.count, ctypes.c_size_t(4))
+        return result, int(made[0])
+
+
+@pytest.fixture(scope="module")
+def kernels(device):
+    return Kernels(device)
+
+
+@pytest.mark.parametrize(("name", "grid", "block", "shared", "wanted"), LAUNCHES)
+def test_what_a_card_refuses_is_refused(kernels, name, grid, block, shared, wanted):
+    threads = 0 if wanted else int(np.prod(grid) * np.prod(block))
+    assert kernels.launch(name, grid, block, shared) == (wanted, threads)
+    assert kernels.launch("none", (1, 1, 1), (1, 1, 1), 0) == (0, 1), "nothing stays behind"
+
+
+def test_all_parameters_must_be_there(kernels):
+    one = ((1, 1, 1), (1, 1, 1), 0)
+    size, held = ctypes.c_size_t(8), ctypes.c_uint64(kernels.count.value)
+    extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(held), 2, ctypes.addressof(size), None)
+    assert kernels.launch("none", *one, given=None) == (INVALID_VALUE, 0)
+    assert kernels.launch("none", *one, given=(ctypes.c_void_p * 1)(None)) == (INVALID_VALUE, 0)
+    assert kernels.launch("none", *one, given=None, extra=extra) == (0, 1)
+    assert kernels.launch("none", *one, extra=extra) == (INVALID_VALUE, 0), "one way or the other"
+    size.value = 4
+    assert kernels.launch("none", *one, given=None, extra=extra) == (INVALID_VALUE, 0)
+
+
+def test_more_shared_memory_wants_to_be_asked_for(kernels):
+    cuda, function, value = kernels.cuda, kernels.functions["none"], ctypes.c_int()
+    most, dynamic = ctypes.c_int(), 8
+    cuda.cuDeviceGetAttribute(ctypes.byref(most), 97, 0)
+    assert cuda.cuFuncGetAttribute(ctypes.byref(value), dynamic, function) == 0 and value.value == 49152
+    assert cuda.cuFuncSetAttribute(function, dynamic, most.value + 1) == INVALID_VALUE
+    assert cuda.cuFuncSetAttribute(kernels.functions["shared"], dynamic, most.value) == INVALID_VALUE, (
+        "it has some itself"
+    )
+    assert cuda.cuFuncSetAttribute(function, dynamic, most.value) == 0
+    assert kernels.launch("none", (1, 1, 1), (32, 1, 1), most.value) == (0, 32)
+    assert kernels.launch("none", (1, 1, 1), (32, 1, 1), most.value + 1) == (INVALID_VALUE, 0)
+    assert cuda.cuFuncSetAttribute(function, dynamic, 49152) == 0
+
+
+def test_a_cooperative_launch_is_on_the_device_at_once(kernels):
+    cuda, function, each, many = kernels.cuda, kernels.functions["none"], ctypes.c_int(), ctypes.c_int()
+    cuda.cuDeviceGetAttribute(ctypes.byref(many), 16, 0)
+    cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(ctypes.byref(each), function, 1024, ctypes.c_size_t(0))
+    launch = cuda.cuLaunchCooperativeKernel
+    room = each.value * many.value
+    assert launch(function, room, 1, 1, 1024, 1, 1, 0, None, kernels.given) == 0
+    assert launch(function, room + 1, 1, 1, 1024, 1, 1, 0, None, kernels.given) == TOO_LARGE
+
+
+def test_a_kernel_tells_how_many_threads_it_may_have(kernels):
+    value = ctypes.c_int()
+    for name, wanted in {"none": 1024, "maxntid": 64, "reqntid": 64}.items():
+        assert kernels.cuda.cuFuncGetAttribute(ctypes.byref(value), 0, kernels.functions[name]) == 0
+        assert value.value == wanted
+    assert kernels.cuda.cuFuncGetAttribute(ctypes.byref(value), 99, kernels.functions["none"]) == INVALID_VALUE
+
+
+def alone(device, code, capability=None):
+    """The numbers that a program of its own prints, whose device is of this capability."""
+    return run(device, code, **({"VGPU_CAPABILITY": str(capability)} if capability else {}))[0]
+
+
+@pytest.mark.parametrize(
+    ("capability", "runs", "refused"),
+    [
+        (70, "sm_30 sm_70", "sm_75 sm_80 sm_90"),
+        (80, "sm_70 sm_80", "sm_86 sm_90 sm_90a"),
+        (90, "sm_90 sm_90a", "sm_100 sm_100f"),
+        (100, "sm_90 sm_100 sm_100a sm_100f", "sm_90a sm_103f sm_120"),
+        (103, "sm_100 sm_100f sm_103f", "sm_100a sm_120f"),
+    ],
+)
+def test_ptx_runs_on_what_it_is_for_and_newer(device, capability, runs, refused):
+    code = f"""
+    module = ctypes.c_void_p()
+    for target in {(runs + " " + refused).split()}:
+        text = f".version 9.0\\n.target {{target}}\\n.address_size 64\\n.visible .entry k() {{{{ ret; }}}}"
+        print(cuda.cuModuleLoadData(ctypes.byref(module), text.encode() + b"\\0"))
+    """
+    wanted = [0] * len(runs.split()) + [NO_BINARY] * len(refused.split())
+    assert alone(device, code, capability) == wanted
+
+
+def test_a_device_that_nobody_has_chosen_is_the_one_that_the_ptx_is_for(device):
+    code = """
+    module, value = ctypes.c_void_p(), ctypes.c_int()
+    for target in (80, 90):
+        text = b".version 8.6\\n.target sm_%d\\n.address_size 64\\n.visible .entry k() { ret; }\\0" % target
+        print(cuda.cuModuleLoadData(ctypes.byref(module), text))
+        cuda.cuDeviceGetAttribute(ctypes.byref(value), 75, 0)
+        print(value.value)
+    """
+    assert alone(device, code) == [0, 8, NO_BINARY, 8]
+
+
+@pytest.mark.parametrize(
+    ("capability", "opt_in", "whole", "threads", "blocks"),
+    [(70, 96, 96, 2048, 32), (75, 64, 64, 1024, 16), (80, 163, 164, 2048, 32), (86, 99, 100, 1536, 16),
+     (89, 99, 100, 1536, 24), (90, 227, 228, 2048, 32), (100, 227, 228, 2048, 32), (120, 99, 100, 1536, 24)],
+)  # fmt: skip
+def test_the_device_is_as_large_as_its_capability_says(device, capability, opt_in, whole, threads, blocks):
+    code = """
+    value = ctypes.c_int()
+    for which in (75, 76, 97, 81, 39, 106, 8, 1):
+        cuda.cuDeviceGetAttribute(ctypes.byref(value), which, 0)
+        print(value.value)
+    """
+    told = [*divmod(capability, 10), opt_in << 10, whole << 10, threads, blocks, 48 << 10, 1024]
+    assert alone(device, code, capability) == told
+
+
+# A fault's code: what every later call gives, as on a card.
+FAULTS = {
+    "an assertion": (
+        """{ .param .b64 m; .param .b64 f; .param .b32 l; .param .b64 n; .param .b64 s;
+        ld.param.u64 %l0, [p0]; st.param.b64 [m], %l0; st.param.b64 [f], %l0; st.param.b32 [l], 1;
+        st.param.b64 [n], %l0; st.param.b64 [s], 1; call.uni __assertfail, (m, f, l, n, s); }""", 710),
+    "an address of nobody": ("mov.u64 %l0, 4096; ld.global.u32 %r1, [%l0];", 700),
+    "a null pointer": ("mov.u64 %l0, 0; st.u32 [%l0], 1;", 700),
+    "an odd address": ("ld.param.u64 %l0, [p0]; ld.global.u32 %r1, [%l0+2];", 716),
+    "a trap": ("trap;", 719),
+    "a barrier that is none": ("mov.u32 %r1, 99; bar.sync %r1;", 715),
+    "no end": ("loop: bra loop;", 702),
+    "a write to constant memory": ("mov.u64 %l0, table; cvta.const.u64 %l0, %l0; st.u32 [%l0], 1;", 700),
+    "an atomic on constant memory": ("mov.u64 %l0, table; cvta.const.u64 %l0, %l0; red.add.u32 [%l0], 1;", 700),
+}  # fmt: skip
+DECLARED = """.extern .func __assertfail(.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 n, .param .b64 s);
+.const .align 4 .u32 table[4] = {1, 2, 3, 4};"""
+AFTER = """
+size, four, new = ctypes.c_size_t(16), ctypes.c_size_t(4), ctypes.c_void_p()
+before, (stream, event, pinned) = ctypes.c_uint64(allocate(16)), (ctypes.c_void_p() for _ in range(3))
+cuda.cuStreamCreate(ctypes.byref(stream), 0), cuda.cuEventCreate(ctypes.byref(event), 0)
+cuda.cuMemHostAlloc(ctypes.byref(pinned), size, 0)
+print(launch(load(text), before.value, block=32))
+for result in (
+    cuda.cuCtxSynchronize(), cuda.cuStreamSynchronize(stream), cuda.cuStreamQuery(stream), cuda.cuEventQuery(event),
+    cuda.cuEventRecord(event, stream), cuda.cuMemAlloc_v2(ctypes.byref(at), size), cuda.cuMemFree_v2(before),
+    cuda.cuMemcpyDtoH_v2(pinned, before, four), cuda.cuMemcpyDtoHAsync_v2(pinned, before, four, stream),
+    cuda.cuMemsetD32_v2(before, 1, ctypes.c_size_t(1)), cuda.cuStreamCreate(ctypes.byref(new), 0),
+    cuda.cuModuleLoadData(ctypes.byref(new), text.encode() + b"\\0"), cuda.cudaDeviceSynchronize(),
+    cuda.cudaGetLastError(), cuda.cudaGetLastError(),
+):
+    print(result)
+"""
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_has_its_number_and_stays(device, name):
+    body, wanted = FAULTS[name]
+    text = kernel(body, ["p0"], head=DECLARED)
+    assert run(device, AFTER, text, VGPU_LIMIT="200000")[0] == [wanted] * 16
+
+
+def test_ptx_has_no_store_to_constant_memory(device):
+    _, module = device.load(kernel("st.const.u32 [table], 1;", [], head=DECLARED))
+    assert device.function(module)[0] == NO_BINARY

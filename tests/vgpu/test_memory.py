@@ -1,0 +1,160 @@
+"""Accesses that a card may not notice: behind an allocation, to one that is gone, from a shared array to another."""
+
+import ctypes
+
+import pytest
+from bare_program import run
+from virtual_device import HEAD, kernel
+
+ILLEGAL_ADDRESS = 700
+STORE_AT = kernel(
+    "ld.param.u64 %l0, [p0]; ld.param.u64 %l1, [p1]; add.u64 %l0, %l0, %l1; mov.u16 %h0, 1; st.global.u8 [%l0], %h0;",
+    ["p0", "p1"],
+)
+STORE = """
+function = load(text)
+def store(at, offset=0):
+    return launch(function, at, offset)
+"""
+
+
+def runs(device, code, **environment):
+    return run(device, STORE + code, STORE_AT, **environment)[0]
+
+
+WHERE = {
+    "before it": lambda size: -1,
+    "at its end": lambda size: size,
+    "near its end": lambda size: size + 7,
+    "a page behind": lambda size: size + 4096,
+    "as far again": lambda size: 2 * size - 1 if size > 1 else 1,
+}
+
+
+@pytest.mark.parametrize("size", [1, 4096, 1 << 20])
+@pytest.mark.parametrize("where", WHERE)
+def test_around_an_allocation_is_nobodys(device, size, where):
+    code = f"""
+all = [allocate({size}) for _ in range(64)]
+print(*(store(at, {size} - 1) for at in all), store(all[20], {WHERE[where](size) % 2**64}), store(all[20], 0))
+"""
+    assert runs(device, code) == [0] * 64 + [ILLEGAL_ADDRESS] * 2
+
+
+def test_addresses_are_aligned_and_the_size_is_the_nominal_one(device):
+    before, after, total = ctypes.c_size_t(), ctypes.c_size_t(), ctypes.c_size_t()
+    device.cuda.cuMemGetInfo_v2(ctypes.byref(before), ctypes.byref(total))
+    all_ = [device.allocate(1000) for _ in range(20)]
+    device.cuda.cuMemGetInfo_v2(ctypes.byref(after), ctypes.byref(total))
+    assert not any(at.value % 512 for at in all_)
+    assert before.value - after.value == 20 * 1000
+    for at in all_:
+        device.cuda.cuMemFree_v2(at)
+
+
+def test_all_of_the_memory_may_be_one_allocation(device):
+    code = """
+at = allocate(64 << 20)
+print(store(at, (64 << 20) - 1), cuda.cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(1)))
+for _ in range(2500):  # more than the addresses that lie around it: they are dealt out again at last
+    free(at)
+    at = allocate(64 << 20)
+print(store(at), store(at, 64 << 20))
+"""
+    assert runs(device, code, VGPU_MEMORY_MIB="64") == [0, 2, 0, ILLEGAL_ADDRESS]
+
+
+@pytest.mark.parametrize("size", [8, 5000, 3 << 20])
+def test_what_was_freed_is_nobodys_although_others_took_memory_since(device, size):
+    code = f"""
+gone = allocate({size})
+free(gone)
+for _ in range(200):
+    free(allocate({size}))
+kept = [allocate({size}) for _ in range(8)]
+print(store(kept[0]), store(gone), store(kept[0]))
+"""
+    assert runs(device, code) == [0, ILLEGAL_ADDRESS, ILLEGAL_ADDRESS]
+
+
+DECLARED = """.extern .func (.param .b64 result) malloc(.param .b64 bytes);
+.extern .func free(.param .b64 at);"""
+TAKE = """{ .param .b64 a; .param .b64 r; st.param.b64 [a], SIZE; call.uni (r), malloc, (a); ld.param.b64 %l3, [r]; }
+st.u8 [%l3], %h0;"""
+GIVE = "{ .param .b64 a; st.param.b64 [a], %l3; call.uni free, (a); }"
+TAKE_20 = TAKE.replace("SIZE", "20")
+HEAP_FAULTS = {
+    "behind its end": "st.u8 [%l3+20], %h0;",
+    "before its beginning": "st.u8 [%l3+-1], %h0;",
+    "a word that begins in it": "st.u64 [%l3+16], %l3;",
+    "as far again": "st.u8 [%l3+39], %h0;",
+    "after it was freed": f"{GIVE} ld.u8 %h1, [%l3];",
+    "freed twice": f"{GIVE} {GIVE}",
+    "freed in its midst": f"add.u64 %l3, %l3, 16; {GIVE}",
+    "freed, and others taken since": f"mov.u64 %l4, %l3; {GIVE} {TAKE_20} {GIVE} {TAKE_20} st.u8 [%l4], %h0;",
+}
+
+
+@pytest.mark.parametrize("name", [*HEAP_FAULTS, "as it should be"])
+def test_memory_that_kernels_take_has_its_bounds(device, name):
+    body = f"mov.u16 %h0, 1; {TAKE_20} mov.u64 %l5, %l3; {TAKE_20} mov.u64 %l3, %l5; st.u8 [%l3+19], %h0;"
+    text = kernel(body + HEAP_FAULTS.get(name, GIVE), [], head=DECLARED)  # another piece lies behind it
+    assert run(device, "print(launch(load(text)))", text)[0] == [ILLEGAL_ADDRESS if name in HEAP_FAULTS else 0]
+
+
+SHARED = (
+    HEAD
+    + """
+.extern .shared .align 4 .u32 own[];
+.visible .entry k(.param .b64 p0) {
+.shared .align 4 .u32 first[8]; .shared .align 4 .u32 second[8];
+.reg .b64 %l<4>; .reg .b32 %r<4>;
+ld.param.u64 %l0, [p0]; ld.global.u32 %r0, [%l0]; mov.u32 %r1, BASE; add.u32 %r1, %r1, %r0;
+ACCESS
+ld.shared.u32 %r2, [second]; ld.shared.u32 %r2, [own]; st.global.u32 [%l0], %r2;
+}"""
+)
+ACCESSES = {
+    "write": "st.shared.u32 [%r1], 7;",
+    "read": "ld.shared.u32 %r3, [%r1];",
+    "atomic": "red.shared.add.u32 [%r1], 1;",
+}
+
+
+ONE_BLOCK = """
+at = allocate(8)
+cuda.cuMemsetD32_v2(ctypes.c_uint64(at), {offset}, ctypes.c_size_t(1))
+print(launch(load(text), at, shared=32), words(at, 2)[1])
+"""
+
+
+@pytest.fixture
+def checked(device):
+    def said(offset, access="write", base="first"):
+        text = SHARED.replace("ACCESS", ACCESSES[access]).replace("BASE", base)
+        (code, _), said = run(device, ONE_BLOCK.format(offset=offset), text, VGPU_CHECK="memcheck")
+        assert code == 0, "a card does not notice"
+        return said
+
+    return said
+
+
+@pytest.mark.parametrize("access", ACCESSES)
+def test_one_shared_array_that_runs_into_another_is_told(checked, access):
+    said = checked(32, access)
+    assert "memcheck" in said and f"the {access} of line" in said and "0 bytes behind the end of first" in said
+    assert not checked(28, access)
+
+
+@pytest.mark.parametrize(
+    ("offset", "base", "told"), [(60, "first", True), (0, "second", False), (32, "second", True), (28, "own", False)]
+)
+def test_what_is_declared_is_not_told(checked, offset, base, told):
+    assert bool(checked(offset, base=base)) == told
+
+
+@pytest.mark.parametrize("check", ["", "memcheck"])
+def test_a_kernel_has_no_more_shared_memory_where_it_is_checked(device, check):
+    access = "mov.u32 %r3, %total_smem_size; st.global.u32 [%l0+4], %r3;"
+    text = SHARED.replace("ACCESS", access).replace("BASE", "first")
+    assert run(device, ONE_BLOCK.format(offset=0), text, VGPU_CHECK=check)[0] == [0, 96]

@@ -1,0 +1,165 @@
+"""Streams: what is asked of one is done in its order, host functions among it, and nobody waits who need not."""
+
+import ctypes
+import threading
+import time
+
+import numpy as np
+import pytest
+from virtual_device import kernel
+
+NOT_READY, NOT_PERMITTED, INVALID_HANDLE = 600, 800, 400
+DOUBLE = kernel(
+    "ld.param.u64 %l0, [p0]; ld.global.u32 %r1, [%l0]; shl.b32 %r1, %r1, 1; st.global.u32 [%l0], %r1;", ["p0"]
+)
+HOST_FUNCTION, CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p), ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)
+FOUR, NON_BLOCKING = ctypes.c_size_t(4), 1
+
+
+class Streams:
+    """A word of the device's memory, one of pinned memory, and a kernel that doubles the first."""
+
+    def __init__(self, device):
+        self.cuda, self.keep, self.word, at = device.cuda, [], device.allocate(4), ctypes.c_void_p()
+        self.cuda.cuMemHostAlloc(ctypes.byref(at), FOUR, 0)
+        self.pinned = (ctypes.c_uint32 * 1).from_address(at.value)
+        _, self.module = device.load(DOUBLE)
+        _, self.function = device.function(self.module)
+
+    def stream(self, flags=0):
+        made = ctypes.c_void_p()
+        assert self.cuda.cuStreamCreate(ctypes.byref(made), flags) == 0
+        return made
+
+    def event(self):
+        made = ctypes.c_void_p()
+        assert self.cuda.cuEventCreate(ctypes.byref(made), 0) == 0
+        return made
+
+    def host(self, stream, f, call="cuLaunchHostFunc"):
+        added = (CALLBACK(lambda *_: f()), None, 0) if "Callback" in call else (HOST_FUNCTION(lambda _: f()), None)
+        self.keep.append(added[0])
+        assert getattr(self.cuda, call)(stream, *added) == 0
+
+    def double(self, stream):
+        given = (ctypes.c_void_p * 1)(ctypes.addressof(self.word))
+        assert self.cuda.cuLaunchKernel(self.function, 1, 1, 1, 1, 1, 1, 0, stream, given, None) == 0
+
+    def read(self):
+        made = np.zeros(1, np.uint32)
+        assert self.cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(made.ctypes.data), self.word, FOUR) == 0
+        return int(made[0])
+
+    def set(self, value):
+        assert self.cuda.cuMemsetD32_v2(self.word, value, ctypes.c_size_t(1)) == 0
+
+
+@pytest.fixture
+def streams(device):
+    return Streams(device)
+
+
+@pytest.mark.parametrize(
+    "call", ["cuLaunchHostFunc", "cudaLaunchHostFunc", "cuStreamAddCallback", "cudaStreamAddCallback"]
+)
+def test_a_host_function_runs_between_what_stands_around_it(streams, call):
+    """It sees what came before, and what comes after sees what it did: a kernel, copies and a fill."""
+    cuda, stream, seen = streams.cuda, streams.stream(), []
+
+    def add():
+        time.sleep(0.02)
+        seen.append(streams.pinned[0])
+        streams.pinned[0] += 1
+
+    assert cuda.cuMemsetD32Async(streams.word, 20, ctypes.c_size_t(1), stream) == 0
+    for _ in range(2):
+        streams.double(stream)
+        assert cuda.cuMemcpyDtoHAsync_v2(streams.pinned, streams.word, FOUR, stream) == 0
+        streams.host(stream, add, call)
+        assert cuda.cuMemcpyHtoDAsync_v2(streams.word, streams.pinned, FOUR, stream) == 0
+    assert cuda.cuStreamSynchronize(stream) == 0
+    assert (seen, streams.read()) == ([40, 82], 83)
+
+
+def test_who_asks_does_not_wait(streams):
+    """A card's calls return at once: here the host function waits for what its caller does behind all of them."""
+    stream, go_on = streams.stream(), threading.Event()
+    streams.set(1)
+    streams.host(stream, go_on.wait)
+    streams.double(stream)
+    assert streams.cuda.cuStreamQuery(stream) == NOT_READY
+    go_on.set()
+    assert streams.cuda.cuStreamSynchronize(stream) == 0
+    assert (streams.cuda.cuStreamQuery(stream), streams.read()) == (0, 2)
+
+
+def test_a_stream_waits_for_an_event(streams):
+    cuda, first, second, go_on, event = (
+        streams.cuda,
+        streams.stream(1),
+        streams.stream(1),
+        threading.Event(),
+        streams.event(),
+    )
+    streams.set(1)
+    assert cuda.cuEventQuery(event) == 0, "never recorded"
+    streams.host(first, lambda: go_on.wait() and streams.pinned.__setitem__(0, 50))
+    assert cuda.cuMemcpyHtoDAsync_v2(streams.word, streams.pinned, FOUR, first) == 0
+    assert cuda.cuEventRecord(event, first) == 0 and cuda.cuEventQuery(event) == NOT_READY
+    assert cuda.cuStreamWaitEvent(second, event, 0) == 0
+    streams.double(second)
+    go_on.set()
+    assert cuda.cuEventSynchronize(event) == 0 and cuda.cuStreamSynchronize(second) == 0
+    assert streams.read() == 100
+
+
+@pytest.mark.parametrize(("flags", "waits"), [(0, True), (NON_BLOCKING, False)])
+def test_the_default_stream_waits_for_those_that_block(streams, flags, waits):
+    cuda, stream, go_on = streams.cuda, streams.stream(flags), threading.Event()
+    streams.set(3)
+    streams.host(stream, go_on.wait)
+    streams.double(None)
+    assert cuda.cuStreamQuery(None) == (NOT_READY if waits else 0)
+    assert cuda.cuStreamQuery(streams.stream()) == (NOT_READY if waits else 0), "and they wait for it"
+    go_on.set()
+    assert cuda.cuCtxSynchronize() == 0
+    assert streams.read() == 6
+
+
+def test_a_synchronous_copy_waits(streams):
+    stream = streams.stream()
+    streams.set(1)
+    streams.host(stream, lambda: time.sleep(0.02))
+    streams.double(stream)
+    assert streams.read() == 2
+
+
+def test_a_host_function_of_a_graph(streams):
+    cuda, graph, node, run, seen = streams.cuda, ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p(), []
+    f = HOST_FUNCTION(lambda _: (time.sleep(0.02), seen.append("host")))
+    fill = (ctypes.c_uint64 * 5)(streams.word.value, 0, 9 | 4 << 32, 1, 1)
+    assert cuda.cuGraphCreate(ctypes.byref(graph), 0) == 0
+    host = (ctypes.c_void_p * 2)(ctypes.cast(f, ctypes.c_void_p), None)
+    assert cuda.cuGraphAddHostNode(ctypes.byref(node), graph, None, ctypes.c_size_t(0), host) == 0
+    assert cuda.cuGraphAddMemsetNode(ctypes.byref(node), graph, None, ctypes.c_size_t(0), fill, None) == 0
+    assert cuda.cuGraphInstantiateWithFlags(ctypes.byref(run), graph, ctypes.c_uint64(0)) == 0
+    stream = streams.stream()
+    streams.set(1)
+    assert cuda.cuGraphLaunch(run, stream) == 0
+    streams.double(stream)
+    assert cuda.cuStreamSynchronize(stream) == 0
+    assert (seen, streams.read()) == (["host"], 18)
+
+
+def test_a_host_function_may_not_call_cuda(streams):
+    stream, seen = streams.stream(), []
+    streams.host(stream, lambda: seen.append(streams.cuda.cuStreamSynchronize(stream)))
+    assert streams.cuda.cuStreamSynchronize(stream) == 0
+    assert seen == [NOT_PERMITTED]
+
+
+def test_the_time_between_events_wants_two_that_were_recorded(streams):
+    cuda, first, second, milliseconds = streams.cuda, streams.event(), streams.event(), ctypes.c_float()
+    assert cuda.cuEventElapsedTime(ctypes.byref(milliseconds), first, second) == INVALID_HANDLE
+    assert cuda.cuEventRecord(first, None) == cuda.cuEventRecord(second, None) == 0
+    assert cuda.cuEventElapsedTime(ctypes.byref(milliseconds), first, second) == 0 and milliseconds.value > 0

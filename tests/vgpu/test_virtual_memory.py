@@ -1,0 +1,141 @@
+"""Virtual memory of the driver: reserved, made, mapped, made accessible, and each of it undone."""
+
+import ctypes
+
+import numpy as np
+import pytest
+from bare_program import run
+from virtual_device import kernel
+
+INVALID_VALUE, OUT_OF_MEMORY, ILLEGAL_ADDRESS = 1, 2, 700
+PIECE, NONE, READ, WRITE = 2 << 20, 0, 1, 3
+n = ctypes.c_size_t
+
+
+class Properties(ctypes.Structure):
+    """CUmemAllocationProp: pinned memory of device 0."""
+
+    _fields_ = (("type", ctypes.c_int), ("handles", ctypes.c_int), ("place", ctypes.c_int * 2),
+                ("metadata", ctypes.c_void_p), ("flags", ctypes.c_ubyte * 8))  # fmt: skip
+
+
+PINNED = Properties(1, 0, (1, 0))
+
+
+class Space:
+    def __init__(self, cuda):
+        self.cuda = cuda
+
+    def reserve(self, size):
+        at = ctypes.c_uint64()
+        assert (
+            self.cuda.cuMemAddressReserve(ctypes.byref(at), n(size), n(0), ctypes.c_uint64(0), ctypes.c_uint64(0)) == 0
+        )
+        assert at.value % PIECE == 0
+        return at.value
+
+    def make(self, size, wanted=0):
+        handle = ctypes.c_uint64()
+        assert self.cuda.cuMemCreate(ctypes.byref(handle), n(size), ctypes.byref(PINNED), ctypes.c_uint64(0)) == wanted
+        return handle
+
+    def map(self, at, size, handle, offset=0):
+        return self.cuda.cuMemMap(ctypes.c_uint64(at), n(size), n(offset), handle, ctypes.c_uint64(0))
+
+    def allow(self, at, size, flags):
+        return self.cuda.cuMemSetAccess(ctypes.c_uint64(at), n(size), (ctypes.c_int * 3)(1, 0, flags), n(1))
+
+    def fill(self, at, size, value=1):
+        return self.cuda.cuMemsetD8_v2(ctypes.c_uint64(at), value, n(size))
+
+    def read(self, at):
+        made = np.zeros(1, np.uint8)
+        assert self.cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(made.ctypes.data), ctypes.c_uint64(at), n(1)) == 0
+        return int(made[0])
+
+    def free_bytes(self):
+        free, total = n(), n()
+        assert self.cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)) == 0
+        return free.value
+
+
+@pytest.fixture
+def space(device):
+    return Space(device.cuda)
+
+
+def test_memory_grows_in_one_range_of_addresses(space):
+    """As PyTorch's expandable segments do it."""
+    at, before = space.reserve(4 * PIECE), space.free_bytes()
+    for k in range(3):
+        handle = space.make(PIECE)
+        assert space.map(at + k * PIECE, PIECE, handle) == 0
+        assert space.fill(at + k * PIECE, PIECE) == INVALID_VALUE, "nobody may use it yet"
+        assert space.allow(at + k * PIECE, PIECE, WRITE) == 0
+        assert space.cuda.cuMemRelease(handle) == 0
+    assert before - space.free_bytes() == 3 * PIECE
+    assert space.fill(at, 3 * PIECE, 7) == 0, "across the pieces"
+    assert space.fill(at, 3 * PIECE + 1) == INVALID_VALUE
+    assert space.read(at + 3 * PIECE - 1) == 7
+    assert space.cuda.cuMemAddressFree(ctypes.c_uint64(at), n(4 * PIECE)) == INVALID_VALUE, "it is mapped"
+    assert space.cuda.cuMemUnmap(ctypes.c_uint64(at), n(PIECE // 2)) == INVALID_VALUE, "pieces go as a whole"
+    assert space.cuda.cuMemUnmap(ctypes.c_uint64(at), n(3 * PIECE)) == 0
+    assert space.fill(at, 1) == INVALID_VALUE and space.free_bytes() == before
+    assert space.cuda.cuMemAddressFree(ctypes.c_uint64(at), n(4 * PIECE)) == 0
+    assert space.cuda.cuMemAddressFree(ctypes.c_uint64(at), n(4 * PIECE)) == INVALID_VALUE
+
+
+def test_one_memory_has_two_addresses(space):
+    at, handle, again = space.reserve(4 * PIECE), space.make(2 * PIECE), ctypes.c_uint64()
+    assert space.map(at, 2 * PIECE, handle) == space.map(at + 2 * PIECE, PIECE, handle, PIECE) == 0
+    assert space.allow(at, 3 * PIECE, WRITE) == 0
+    assert space.fill(at + PIECE + 5, 1, 99) == 0 and space.read(at + 2 * PIECE + 5) == 99
+    assert space.cuda.cuMemRetainAllocationHandle(ctypes.byref(again), ctypes.c_void_p(at + 5)) == 0
+    found = Properties()
+    assert space.cuda.cuMemGetAllocationPropertiesFromHandle(ctypes.byref(found), again) == 0 and found.type == 1
+    assert [space.cuda.cuMemRelease(one) for one in (again, handle, handle)] == [0, 0, INVALID_VALUE]
+    assert space.cuda.cuMemUnmap(ctypes.c_uint64(at), n(3 * PIECE)) == 0
+    assert space.cuda.cuMemAddressFree(ctypes.c_uint64(at), n(4 * PIECE)) == 0
+
+
+def test_what_makes_no_sense_is_refused(space):
+    at, handle, other, out = space.reserve(2 * PIECE), space.make(PIECE), Properties(1, 0, (1, 3)), ctypes.c_uint64()
+    zero = ctypes.c_uint64(0)
+    assert space.map(at + PIECE // 2, PIECE, handle) == space.map(at + 2 * PIECE, PIECE, handle) == INVALID_VALUE
+    assert space.map(at, 2 * PIECE, handle) == space.map(at, PIECE, ctypes.c_uint64(77)) == INVALID_VALUE
+    assert space.map(at, PIECE, handle) == 0 and space.map(at, PIECE, handle) == INVALID_VALUE
+    assert space.allow(at, 2 * PIECE, WRITE) == space.allow(at, PIECE, 2) == INVALID_VALUE
+    assert space.cuda.cuMemCreate(ctypes.byref(out), n(100), ctypes.byref(PINNED), zero) == INVALID_VALUE
+    assert space.cuda.cuMemCreate(ctypes.byref(out), n(PIECE), ctypes.byref(other), zero) == INVALID_VALUE
+    assert space.cuda.cuMemAddressReserve(ctypes.byref(out), n(100), n(0), zero, zero) == INVALID_VALUE
+    assert space.cuda.cuMemFree_v2(ctypes.c_uint64(at)) == INVALID_VALUE
+    space.make(1 << 50, OUT_OF_MEMORY)
+    size, value = n(), ctypes.c_int()
+    assert (
+        space.cuda.cuMemGetAllocationGranularity(ctypes.byref(size), ctypes.byref(PINNED), 0) == 0
+        and size.value == PIECE
+    )
+    assert space.cuda.cuDeviceGetAttribute(ctypes.byref(value), 102, 0) == 0 and value.value == 1
+    assert space.cuda.cuMemUnmap(ctypes.c_uint64(at), n(PIECE)) == space.cuda.cuMemRelease(handle) == 0
+    assert space.cuda.cuMemAddressFree(ctypes.c_uint64(at), n(2 * PIECE)) == 0
+
+
+TOUCH = {"read": "ld.global.u32 %r1, [%l0];", "write": "st.global.u32 [%l0], 1;"}
+MAPPED = """
+at, handle, zero, size = ctypes.c_uint64(), ctypes.c_uint64(), ctypes.c_uint64(0), ctypes.c_size_t(2 << 20)
+properties = (ctypes.c_int * 8)(1, 0, 1, 0)
+assert cuda.cuMemAddressReserve(ctypes.byref(at), size, zero, zero, zero) == 0
+assert cuda.cuMemCreate(ctypes.byref(handle), size, properties, zero) == 0
+assert cuda.cuMemMap(at, size, zero, handle, zero) == 0
+assert cuda.cuMemSetAccess(at, size, (ctypes.c_int * 3)(1, 0, {flags}), ctypes.c_size_t(1)) == 0
+print(launch(load(text), at.value))
+"""
+
+
+@pytest.mark.parametrize(
+    ("flags", "touch", "wanted"),
+    [(WRITE, "write", 0), (READ, "read", 0), (READ, "write", ILLEGAL_ADDRESS), (NONE, "read", ILLEGAL_ADDRESS)],
+)
+def test_kernels_have_the_rights_that_were_set(device, flags, touch, wanted):
+    text = kernel("ld.param.u64 %l0, [p0];" + TOUCH[touch], ["p0"])
+    assert run(device, MAPPED.format(flags=flags), text)[0] == [wanted]

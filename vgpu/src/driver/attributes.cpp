@@ -1,0 +1,64 @@
+#include "attributes.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "device.h"
+
+namespace vgpu {
+namespace {
+
+// What differs between architectures (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
+struct Architecture {
+  int capability;  // from this one on
+  int threads, blocks;           // of a multiprocessor
+  int shared, opt_in, reserved;  // bytes: of a multiprocessor; of a block that asks for more than 48 KiB; lost by each block
+};
+constexpr Architecture kArchitectures[] = {
+    {0, 2048, 32, 98304, 49152, 0},       {70, 2048, 32, 98304, 98304, 0},       {75, 1024, 16, 65536, 65536, 0},
+    {80, 2048, 32, 167936, 166912, 1024}, {86, 1536, 16, 102400, 101376, 1024}, {87, 1536, 16, 167936, 166912, 1024},
+    {89, 1536, 24, 102400, 101376, 1024}, {90, 2048, 32, 233472, 232448, 1024}, {120, 1536, 24, 102400, 101376, 1024}};
+
+const Architecture& architecture() {
+  const int capability = Device::get().capability();
+  auto next = std::find_if(std::begin(kArchitectures), std::end(kArchitectures),
+                           [=](const Architecture& one) { return one.capability > capability; });
+  return *std::prev(next);
+}
+
+}  // namespace
+
+bool known_attribute(int which) { return which >= 1 && which < 200; }
+
+int attribute(int which) {
+  switch (which) {
+    case 1: case 2: case 3: return 1024;      // threads of a block, and in x and y
+    case 4: return 64;                        // in z
+    case 5: return 2147483647;                // blocks in x
+    case 6: case 7: return 65535;             // in y and z
+    case kSharedOfBlock: return 49152;
+    case kConstantBytes: return 65536;
+    case kLanesOfWarp: return 32;
+    case kPitch: return 2147483647;
+    case kRegistersOfBlock: case 82: return 65536;
+    case kClock: return 1380000;              // kHz
+    case 14: return 512;                      // alignment of textures
+    case kMultiprocessors: return 2;          // few, so that grids stay small
+    case kMemoryClock: return 877000;         // kHz
+    case kBusWidth: return 4096;              // bits
+    case kL2Bytes: return 6291456;
+    case kThreadsOfMultiprocessor: return architecture().threads;
+    case 40: return 2;
+    case kMajor: return Device::get().capability() / 10;
+    case kMinor: return Device::get().capability() % 10;
+    case kSharedOfMultiprocessor: return architecture().shared;
+    case kSharedOptIn: return architecture().opt_in;
+    case kBlocksOfMultiprocessor: return architecture().blocks;
+    case kSharedReserved: return architecture().reserved;
+    case 15: case 19: case 31: case 33: case 41: case 77: case 78: case 79: case 83: case 86: case 89: case 90: case 95: case 102:
+      return 1;                               // it can do that
+    default: return 0;
+  }
+}
+
+}  // namespace vgpu

@@ -1,0 +1,16 @@
+// The device's attributes: cuda.h's CUdevice_attribute, of which the runtime's have the same numbers.
+#pragma once
+
+namespace vgpu {
+
+enum Attribute : int {
+  kMostThreads = 1, kMostThreadsX = 2, kMostBlocksX = 5, kSharedOfBlock = 8, kConstantBytes = 9, kLanesOfWarp = 10,
+  kPitch = 11, kRegistersOfBlock = 12, kClock = 13, kMultiprocessors = 16, kMemoryClock = 36, kBusWidth = 37, kL2Bytes = 38,
+  kThreadsOfMultiprocessor = 39, kMajor = 75, kMinor = 76, kSharedOfMultiprocessor = 81, kSharedOptIn = 97,
+  kBlocksOfMultiprocessor = 106, kSharedReserved = 111
+};
+
+int attribute(int which);
+bool known_attribute(int which);
+
+}  // namespace vgpu

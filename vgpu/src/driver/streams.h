@@ -1,0 +1,42 @@
+// Streams: their work is done at once, in the caller's thread, unless it comes after work that is not done yet, such as a
+// host function, which runs in a thread of its own.  Then it is deferred to that thread, which does all in the order of the
+// calls: so whatever a stream or an event waits for comes before it.
+#pragma once
+#include <atomic>
+#include <functional>
+
+#include "device.h"
+
+namespace vgpu {
+
+using Work = std::function<int()>;  // CUDA's result
+
+struct Stream {
+  unsigned flags = 0;
+  int priority = 0;
+  std::atomic<uint64_t> last{0};  // the number of its last deferred work
+  bool blocking() const { return !(flags & 1); }  // CU_STREAM_NON_BLOCKING: is not ordered with the legacy default stream
+};
+struct Event {
+  unsigned flags = 0;
+  std::atomic<bool> recorded{false};
+  std::atomic<uint64_t> after{0};  // the deferred work that it waits for
+  bool timed() const { return !(flags & 2); }  // CU_EVENT_DISABLE_TIMING
+};
+
+Stream* stream_of(void* handle);  // nullptr: no stream.  A null handle is the legacy default stream
+
+// Is all done that was asked of the stream?  kSuccess, kNotReady, or the error after which nothing runs.
+Result state_of(const Stream& stream);
+Result wait_for(const Stream& stream);
+Result wait_for_all();
+Result defer(Stream& stream, Work work);
+
+// The work's result, or that of deferring it.
+template <class F> int in_order(void* handle, F work) {
+  Stream* stream = stream_of(handle);
+  if (!stream) return kInvalidHandle;
+  return state_of(*stream) == kNotReady ? defer(*stream, Work(std::move(work))) : work();
+}
+
+}  // namespace vgpu
