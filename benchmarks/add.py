@@ -1,4 +1,4 @@
-"""tfdet evidence add on generated records of one environment (promise: <= 0.5 GiB whatever their number).
+"""tfdet evidence add on generated records of one environment (promise: 310,000 in <= 0.5 GiB).
 
 Usage: python benchmarks/add.py [RECORDS ...]     default: 310000
 Twice each: all new, and all known already.  Signed by a key that is believed: one envelope names them all.
