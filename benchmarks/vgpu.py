@@ -1,5 +1,6 @@
 """Speed of the virtual GPU: PTX instructions a second on one core, kernel by kernel (promise: >= 300 million in serial
-order), and what an idle device holds in memory (<= 100 MB).
+order), how many times serial's time a kernel of atomics takes when each may let others go first, and what an idle
+device holds in memory (<= 100 MB).
 
 Usage: python benchmarks/vgpu.py [--beside FOLDER] [--rounds N]
 FOLDER holds another build's libcuda.so.1 to be measured in the same run, in turn with this one (promise: >= 3 x the
@@ -29,7 +30,11 @@ KERNELS = {  # grid, block, elements
 }
 VALUES = random.Random(0).choices([-1.5, 0.25, 0.75, 3.0], k=max(elements for _, _, elements in KERNELS.values()))
 # The sketch reads other names.
-SCHEDULES = {"serial": {"VGPU_SCHED": "serial"}, "random:1": {"VGPU_SCHED": "random", "VGPU_SEED": "1"}}
+SCHEDULES = {
+    "serial": {"VGPU_SCHED": "serial"},
+    "random:1": {"VGPU_SCHED": "random", "VGPU_SEED": "1"},
+    "atomics:1": {"VGPU_SCHED": "serial"},
+}
 
 
 class Driver:
@@ -114,12 +119,15 @@ def main() -> None:
         return print(json.dumps(measured(arguments.measure)))
     command = [sys.executable, str(HERE.parents[1] / "vgpu" / "build.py")]
     folder = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    took = {}
     for schedule in SCHEDULES:
         own, other = [], []
         for _ in range(arguments.rounds):
             own.append(measure(folder, schedule))
             other += [measure(arguments.beside, schedule)] if arguments.beside else []
         report(schedule, own, other)
+        took[schedule] = fastest(own, "atomics")[0]
+    print(f"atomics:1 takes {took['atomics:1'] / took['serial']:.1f} x the time of serial for the kernel of atomics")
     print(f"idle: {max(one['idle'] for one in own):.1f} MB")
 
 

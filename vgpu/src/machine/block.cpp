@@ -254,7 +254,7 @@ Block::Step Block::straight(Warp& warp, Group& g, uint32_t stop, uint32_t& left)
       how = Step::Stop;
       break;
     }
-    if (lanes_.held | lanes_.later || lanes_.released) {
+    if (lanes_.held | lanes_.later) {
       pc++, how = Step::Stop;
       break;
     }
@@ -268,7 +268,6 @@ Block::Step Block::straight(Warp& warp, Group& g, uint32_t stop, uint32_t& left)
     }
   }
   g.pc = pc;
-  g.released = lanes_.released = false;
   outcome_.instructions += done;
   if (lanes_.held | lanes_.later) set_apart(warp, static_cast<uint32_t>(&g - warp.groups.data()));
   return how;
@@ -277,11 +276,10 @@ Block::Step Block::straight(Warp& warp, Group& g, uint32_t stop, uint32_t& left)
 void Block::run_group(Warp& warp, uint32_t group) {
   spinning_ = false;
   lanes_.warp = warp.number;
-  lanes_.released = warp.groups[group].released;
-  if (!lanes_.released) merge(warp, group);
+  merge(warp, group);
   bind(warp.groups[group].frame);
   uint32_t left = kTurn;
-  uint32_t stop = lanes_.released ? kNever : around(warp, group).stop;
+  uint32_t stop = around(warp, group).stop;
   while (straight(warp, warp.groups[group], stop, left) == Step::Next) {
     Group& g = warp.groups[group];
     if (g.pc == stop) {

@@ -125,10 +125,20 @@ void Block::go_on(Holding& holding) {
   Warp& warp = warps_[one.warp];
   uint32_t group = 0;
   while (warp.groups[group].state != State::Held || warp.groups[group].mask != 1u << one.lane) group++;
-  warp.groups[group].state = State::Ready;
-  warp.groups[group].released = true;
-  run_group(warp, group);
-  note(warp);
+  // It stands before its atomic, whose guard let it come this far: that alone runs now.
+  Group& g = warp.groups[group];
+  const Program& program = *g.frame->program;
+  const Instruction& i = program.code[g.pc];
+  g.state = State::Ready, g.passed = false;
+  bind(g.frame);
+  lanes_.warp = warp.number, lanes_.mask = g.mask, lanes_.released = true;
+  i.run(lanes_, i);
+  lanes_.released = false;
+  outcome_.instructions++;
+  if (lanes_.fault != Fault::None) fail(lanes_.fault, &i, &program);
+  else g.pc++;
+  spinning_ = false;
+  ready_ |= 1u << warp.number;
   outcome_.atomics += lanes_.atomics, lanes_.atomics = 0;
 }
 

@@ -41,7 +41,6 @@ struct Group {
   uint32_t mask;
   State state = State::Ready;
   uint32_t barrier = 0;
-  bool released = false;  // it was held
   bool passed = false;  // it yielded before this instruction already
   bool tired = false;   // it ran for long without meeting anybody
   uint8_t looks = 0;    // at what others may change, one after the other, that showed nothing new
