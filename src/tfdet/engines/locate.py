@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from tfdet.base.console import plain
 from tfdet.base.errors import DataError, Exit, Interrupted, NoDevice, RunFailed, UsageError
 from tfdet.base.paths import Project
+from tfdet.base.untrusted import read_bytes
 from tfdet.engines import vgpu
 from tfdet.matrix.devices import CPU
 from tfdet.matrix.load import Matrix
@@ -338,8 +339,8 @@ def _framework(matrix: Matrix, program: str) -> tuple[str, str]:
     """(what the program's text imports, the newest environment of that); of a program that does not tell, no name."""
     newest = {one.framework: key for key, one in matrix.environments.items()}
     try:
-        text = Path(program).read_text("utf-8", "replace")
-    except (OSError, ValueError):
+        text = read_bytes(Path(program), limit=1 << 26).decode("utf-8", "replace")
+    except DataError:
         text = ""
     for key, one in matrix.frameworks.items():
         tops = "|".join(re.escape(top) for top in (one.naming.imports if one.naming else {one.package: ""}))
