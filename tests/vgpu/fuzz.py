@@ -1,41 +1,67 @@
 """Differential fuzzing of the virtual GPU: python tests/vgpu/fuzz.py [--programs N] [--seed S] [--only K]
 
 Random programs of PTX on the virtual GPU beside a reference interpreter in Python.  A disagreement is printed with its
-seed, and without the lines that it does not need; the exit code is 1 where there was one.
+seed, and without the lines that it does not need; the exit code is 1 where there was one.  `--oracle ptxas` asks of
+random statements which ptxas takes; `--record FILE` keeps its answers.
 """
 
 import argparse
+import random
 import sys
 import time
+from pathlib import Path
 
-from fuzzing import exact_oracle, families
+from fuzzing import exact_oracle, families, grammar, ptxas_oracle
 from fuzzing.programs import draw_program
 from virtual_device import Device, build
 
 BATCH = 200  # programs of a module
+MOST_REFUSED = 1500  # of what is recorded
 
 
-def run(device, numbers, seed):
-    programs = [draw_program(seed, number, families.ALL) for number in numbers]
-    return exact_oracle.disagreements(device, programs)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--programs", type=int, default=10000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", type=int, help="this program alone")
-    parser.add_argument("--most", type=int, default=10, help="end after so many disagreements")
-    chosen = parser.parse_args()
+def by_arithmetic(device, chosen):
+    """The number of disagreements."""
     numbers = range(chosen.programs) if chosen.only is None else range(chosen.only, chosen.only + 1)
-    device, began, found = Device(build()), time.monotonic(), 0
+    found = 0
     for first in range(0, len(numbers), BATCH):
-        for one in run(device, numbers[first : first + BATCH], chosen.seed):
+        programs = [draw_program(chosen.seed, number, families.ALL) for number in numbers[first : first + BATCH]]
+        for one in exact_oracle.disagreements(device, programs):
             print(exact_oracle.minimize(device, one), flush=True)
             found += 1
         if found >= chosen.most:
             break
-    print(f"seed {chosen.seed}: {len(numbers)} programs, {found} disagreements, {time.monotonic() - began:.0f} s")
+    return found
+
+
+def by_ptxas(device, chosen):
+    if not ptxas_oracle.PTXAS:
+        sys.exit("ptxas was not found; install the CUDA toolkit, or run the arithmetic oracle")
+    choose = random.Random(chosen.seed)
+    statements = list(dict.fromkeys(grammar.statement(choose) for _ in range(chosen.programs)))
+    answers = ptxas_oracle.answers(device, statements)
+    found = [one for one in answers if ptxas_oracle.differs(*one)]
+    for statement, taken, _ in found[: chosen.most]:
+        print(f"ptxas {'accepts' if taken else 'refuses'}: {statement}")
+    if chosen.record:
+        accepted = [f"+ {text}\n" for text, taken, _ in answers if taken]
+        refused = [f"- {text}\n" for text, taken, _ in answers if taken is False]
+        chosen.record.write_text("".join(sorted(accepted + refused[:MOST_REFUSED])))
+    return len(found)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--oracle", choices=["arithmetic", "ptxas"], default="arithmetic")
+    parser.add_argument("--programs", type=int, default=10000, help="programs, or statements")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", type=int, help="this program alone")
+    parser.add_argument("--most", type=int, default=10, help="end after so many disagreements")
+    parser.add_argument("--record", type=Path, help="a file for ptxas' answers")
+    chosen = parser.parse_args()
+    device, began = Device(build()), time.monotonic()
+    found = {"arithmetic": by_arithmetic, "ptxas": by_ptxas}[chosen.oracle](device, chosen)
+    took = time.monotonic() - began
+    print(f"{chosen.oracle}, seed {chosen.seed}: {chosen.programs} programs, {found} disagreements, {took:.0f} s")
     return 1 if found else 0
 
 

@@ -1,11 +1,14 @@
 """Random programs of PTX, beside what exact arithmetic makes of them: python tests/vgpu/fuzz.py runs more of them."""
 
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
-from fuzzing import exact_oracle, families
+from fuzzing import exact_oracle, families, ptxas_oracle
 from fuzzing.programs import draw_program
 
+ANSWERS = Path(ptxas_oracle.__file__).with_name("answers.txt")  # of ptxas 13.0: + it takes, - it refuses
 PROGRAMS = 400  # in CI; before a release 100,000 by the command
 
 
@@ -33,3 +36,26 @@ def test_one_wrong_bit_is_found_and_its_line_is_named(device, family):
     least = exact_oracle.minimize(device, found[0]).program
     assert any(line.form in wrong[family] for line in least.lines)
     assert len(least.lines) <= len(found[0].program.lines)
+
+
+def test_what_ptxas_refuses_is_refused(device):
+    """Random statements, and near misses, with ptxas' answers: both take the same ones, but for two short lists."""
+    lines = ANSWERS.read_text().splitlines()
+    statements = [line[2:] for line in lines]
+    by_virtual_gpu = ptxas_oracle.accepted_by_virtual_gpu(device, statements)
+    answers = zip(statements, [line[0] == "+" for line in lines], by_virtual_gpu, strict=True)
+    assert [one for one in answers if ptxas_oracle.differs(*one)] == []
+    assert sum(by_virtual_gpu) > 500
+
+
+def test_generic_addresses_that_a_variable_names(device):
+    """ld without a space takes shared and local variables by their names, and none of constant memory."""
+    head = ".const .align 4 .b32 c = 7;\n"
+    body = ".shared .align 4 .b32 s; .local .align 4 .b32 own; st.shared.b32 [s], 5; st.local.b32 [own], 6; "
+    operands = np.zeros(1, np.uint32)
+    made = device.results(
+        f"{body} ld.b32 %d, [s]; ld.b32 %e, [own]; ld.const.b32 %f, [c];", [np.uint32] * 3, operands, head=head
+    )
+    assert [one.tolist() for one in made] == [[5], [6], [7]]
+    for wrong in ("ld.b32 %r1, [c];", "ld.global.b32 %r1, [s];", "ld.shared.b32 %r1, [own];"):
+        assert not ptxas_oracle.accepted_by_virtual_gpu(device, [wrong])[0]

@@ -83,3 +83,34 @@ def accepted_by_virtual_gpu(device: Device, statements: list[str]) -> list[bool]
 
 def one_by_one(device: Device, statements: list[str]) -> list[bool]:
     return [accepted_by_virtual_gpu(device, [one])[0] for one in statements]
+
+
+# What ptxas takes and the virtual GPU refuses by its name.
+NOT_SUPPORTED = re.compile(
+    r"isspacep\.(const|param|shared::cluster)|fns\.|bmsk\.|szext\.|(min|max)\.[a-zN.]*xorsign|fma\.(rz|rm|rp)\.[a-z.]*bf16"
+    r"|fma\.rn\.oob|\.b128|mov\.[bu]64 %l\d, (out|p0)|(addc|subc|madc)\.[a-z.]*[us]16|testp\.f|rcp\.[a-z.]*ftz\.f64"
+    r"|fence\.(cta|cluster|gpu|sys)|tf32|e4m3x2|satfinite|cvt\.pack|lop3\.(and|or|xor)|barrier\.cluster|createpolicy"
+    r"|\.(?P<twice>\w+)\.(?P=twice)\b|relu\.s|v(add|sub|absdiff|min|max|shl|shr|set|mad|avrg)"
+    r"|\[4096\]|prefetch\.local|set\..*[us]32\.b?f16x2|red\..*\[own|[ ,]f[,;]|\.const.*\[%r"
+)
+# What ptxas refuses and the virtual GPU takes: they are valid of other targets, or change nothing.
+TOLERATED = re.compile(
+    r"(vote|shfl)\.(all|any|uni|ballot|up|down|bfly|idx)|prefetchu"
+    r"|setp\..*f16 .*\||st\.param|cc\.(lo|hi)|(wrap|clamp)\.[lr]"
+)
+
+
+def differs(statement: str, by_ptxas: bool | None, by_virtual_gpu: bool) -> bool:
+    """Does only one of the two take it, and does no list say so?"""
+    if by_ptxas is None or by_ptxas == by_virtual_gpu:
+        return False
+    return not (NOT_SUPPORTED if by_ptxas else TOLERATED).search(statement)
+
+
+def answers(device: Device, statements: list[str]) -> list[tuple[str, bool | None, bool]]:
+    """Of both.  Where they differ ptxas is asked again of this one alone: a fault may show in the line behind it."""
+    told = zip(statements, accepted_by_ptxas(statements), accepted_by_virtual_gpu(device, statements), strict=True)
+    return [
+        (text, accepted_by_ptxas([text])[0], other) if differs(text, one, other) else (text, one, other)
+        for text, one, other in told
+    ]

@@ -17,13 +17,20 @@ void fence(Lanes& w, const Instruction&) {
   if (w.observer) w.observer->fence(w);
 }
 
+// A literal above `most`, or that is no multiple: of barriers there are 16, and whole warps come to them.
+bool beyond(const Decoder& d, const Operand& o, uint64_t most, uint64_t multiple) {
+  if (o.kind != Operand::Literal) return false;
+  uint64_t value = d.bits(o, "u32");
+  return value > most || value % multiple;
+}
+
 // mode: 0 sync, 1 arrive, 2 red.popc, 3 red.and, 4 red.or.  a: the barrier; b: threads, with `count` 2.  c: the predicate,
 
 bool decode_barrier(Decoder& d, const Statement& s, Instruction& i) {
   if (s.has("warp")) {
     if (!s.only({"warp", "sync"}, 0) || s.operands.size() != 1) return false;
     i.kind = Kind::Meeting;
-    i.b = d.exact(s.operands.at(0), "b32");
+    i.b = d.exact(s.operands.at(0), "u32");
     d.emit(i);
     return true;
   }
@@ -35,10 +42,13 @@ bool decode_barrier(Decoder& d, const Statement& s, Instruction& i) {
   i.mode = !reduces ? (s.has("arrive") ? 1 : 0) : s.has("popc") ? 2 : s.has("and") ? 3 : 4;
   if (reduces) i.d = i.mode == 2 ? d.result(s.operands.at(k++), "u32") : d.predicate_result(s.operands.at(k++));
   if (s.operands.size() <= k) return false;
+  if (beyond(d, s.operands[k], 15, 1)) return false;
   i.a = d.exact(s.operands[k++], "u32");
   size_t left = s.operands.size() - k;
   i.count = 1;
-  if (left == (reduces ? 2u : 1u)) i.b = d.exact(s.operands[k++], "u32"), i.count = 2;
+  const bool counts = left == (reduces ? 2u : 1u);
+  if (counts && beyond(d, s.operands[k], UINT32_MAX, kLanes)) return false;
+  if (counts) i.b = d.exact(s.operands[k++], "u32"), i.count = 2;
   if (reduces) i.c = d.predicate(s.operands.at(k));
   d.emit(i);
   return true;

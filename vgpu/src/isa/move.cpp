@@ -53,7 +53,7 @@ bool decode_parts(Decoder& d, const Statement& s, Instruction& i) {
   const Operand &many = s.operands[packs ? 1 : 0], &one = s.operands[packs ? 0 : 1];
   uint32_t whole = ptx::size_of(s.type()), count = static_cast<uint32_t>(many.parts.size());
   i.run = parts(whole, count, packs);
-  if (!i.run) return false;
+  if (!i.run || s.type()[0] != 'b') return false;
   i.count = static_cast<uint8_t>(count);
   std::string_view part = whole / count == 2 ? "b16" : "b32";
   for (uint32_t k = 0; k < count; k++) i.v[k] = packs ? d.exact(many.parts[k], part) : d.result(many.parts[k], part, true);
