@@ -90,12 +90,12 @@ NOT_SUPPORTED = re.compile(
     r"isspacep\.(const|param|shared::cluster)|fns\.|bmsk\.|szext\.|(min|max)\.[a-zN.]*xorsign|fma\.(rz|rm|rp)\.[a-z.]*bf16"
     r"|fma\.rn\.oob|\.b128|mov\.[bu]64 %l\d, (out|p0)|(addc|subc|madc)\.[a-z.]*[us]16|testp\.f|rcp\.[a-z.]*ftz\.f64"
     r"|fence\.(cta|cluster|gpu|sys)|tf32|e4m3x2|satfinite|cvt\.pack|lop3\.(and|or|xor)|barrier\.cluster|createpolicy"
-    r"|\.(?P<twice>\w+)\.(?P=twice)\b|relu\.s|v(add|sub|absdiff|min|max|shl|shr|set|mad|avrg)"
-    r"|\[4096\]|prefetch\.local|set\..*[us]32\.b?f16x2|red\..*\[own|[ ,]f[,;]|\.const.*\[%r"
+    r"|\.(?P<twice>\w+)\.(\w+\.)*(?P=twice)\b|relu\.s"
+    r"|\[4096\]|prefetch\.local|local.*\[%r|vm(in|ax)2\.add|set\..*[us]32\.b?f16x2|red\..*\[own|[ ,]f[,;]|\.const.*\[%r"
 )
 # What ptxas refuses and the virtual GPU takes: they are valid of other targets, or change nothing.
 TOLERATED = re.compile(
-    r"(vote|shfl)\.(all|any|uni|ballot|up|down|bfly|idx)|prefetchu"
+    r"(vote|shfl)\.(all|any|uni|ballot|up|down|bfly|idx)|prefetchu|cvt\.sat\.[us]\d+\.[us]\d+"
     r"|setp\..*f16 .*\||st\.param|cc\.(lo|hi)|(wrap|clamp)\.[lr]"
 )
 

@@ -77,6 +77,7 @@ bool decode_control(Decoder& d, const Statement& s, Instruction& i) {
     d.jump(i, s.operands[0].text);
     return true;
   }
+  if (s.op == "nanosleep") d.exact(s.operands.at(0), "u32");
   if (s.op == "brx") {
     if (s.operands.size() != 2) return false;
     i.kind = Kind::Indexed;

@@ -184,6 +184,7 @@ bool decode_move(Decoder& d, const Statement& s, Instruction& i) {
   uint32_t width = ptx::size_of(t);
   if (from.text == "%clock" || from.text == "%clock64" || from.text == "%globaltimer" || from.text == "%clock_hi" ||
       from.text == "%globaltimer_lo" || from.text == "%globaltimer_hi") {
+    if ((from.text == "%clock64" || from.text == "%globaltimer") != (width == 8)) return false;
     i.mode = from.text.size() > 3 && from.text.substr(from.text.size() - 3) == "_hi";
     i.run = width == 8 ? clock<uint64_t> : clock<uint32_t>;
     d.emit(i);
@@ -200,6 +201,7 @@ bool decode_move(Decoder& d, const Statement& s, Instruction& i) {
     return true;
   }
   Slot slot = d.use(from, t);
+  if (slot.sort == Sort::Special && t[0] == 'f') return false;
   i.a = slot.offset;
   i.run = for_size(width, [](auto tag) -> Execute { return copy<typename decltype(tag)::type>; });
   if (slot.width != width) i.run = slot.width == 4 ? (width == 8 ? widen : width == 2 ? narrow : nullptr) : nullptr;
