@@ -54,12 +54,12 @@ def test_addresses_are_aligned_and_the_size_is_the_nominal_one(device):
 
 def test_all_of_the_memory_may_be_one_allocation(device):
     code = """
-at = allocate(64 << 20)
-print(store(at, (64 << 20) - 1), cuda.cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(1)))
+held = allocate(64 << 20)
+print(store(held, (64 << 20) - 1), cuda.cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(1)))
 for _ in range(2500):  # more than the addresses that lie around it: they are dealt out again at last
-    free(at)
-    at = allocate(64 << 20)
-print(store(at), store(at, 64 << 20))
+    free(held)
+    held = allocate(64 << 20)
+print(store(held), store(held, 64 << 20))
 """
     assert runs(device, code, VGPU_MEMORY_MIB="64") == [0, 2, 0, ILLEGAL_ADDRESS]
 
