@@ -3,18 +3,21 @@
 Random programs of PTX on the virtual GPU beside a reference interpreter in Python.  A disagreement is printed with its
 seed, and without the lines that it does not need; the exit code is 1 where there was one.  `--oracle ptxas` asks of
 random statements which ptxas takes; `--record FILE` keeps its answers.
+`--oracle cuda` compiles functions of CUDA C by nvcc and for the host.
 """
 
 import argparse
 import random
 import sys
+import tempfile
 import time
 from pathlib import Path
 
-from fuzzing import exact_oracle, families, grammar, ptxas_oracle
+from fuzzing import cuda_oracle, exact_oracle, families, grammar, ptxas_oracle
 from fuzzing.programs import draw_program
 from virtual_device import Device, build
 
+FUNCTIONS = 50  # of a source of CUDA C
 BATCH = 200  # programs of a module
 MOST_REFUSED = 1500  # of what is recorded
 
@@ -49,9 +52,24 @@ def by_ptxas(device, chosen):
     return len(found)
 
 
+def by_host(device, chosen):
+    if not cuda_oracle.NVCC:
+        sys.exit("nvcc was not found; install the CUDA toolkit, or run the arithmetic oracle")
+    found = 0
+    for seed in range(chosen.seed, chosen.seed + -(-chosen.programs // FUNCTIONS)):
+        with tempfile.TemporaryDirectory() as folder:
+            wrong = cuda_oracle.disagreements(device, seed, FUNCTIONS, Path(folder))
+        for one in wrong:
+            print(one, flush=True)
+        found += len(wrong)
+        if found >= chosen.most:
+            break
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--oracle", choices=["arithmetic", "ptxas"], default="arithmetic")
+    parser.add_argument("--oracle", choices=["arithmetic", "ptxas", "cuda"], default="arithmetic")
     parser.add_argument("--programs", type=int, default=10000, help="programs, or statements")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, help="this program alone")
@@ -59,7 +77,7 @@ def main():
     parser.add_argument("--record", type=Path, help="a file for ptxas' answers")
     chosen = parser.parse_args()
     device, began = Device(build()), time.monotonic()
-    found = {"arithmetic": by_arithmetic, "ptxas": by_ptxas}[chosen.oracle](device, chosen)
+    found = {"arithmetic": by_arithmetic, "ptxas": by_ptxas, "cuda": by_host}[chosen.oracle](device, chosen)
     took = time.monotonic() - began
     print(f"{chosen.oracle}, seed {chosen.seed}: {chosen.programs} programs, {found} disagreements, {took:.0f} s")
     return 1 if found else 0

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fuzzing import exact_oracle, families, ptxas_oracle
+from fuzzing import cuda_oracle, exact_oracle, families, ptxas_oracle
 from fuzzing.programs import draw_program
 
 ANSWERS = Path(ptxas_oracle.__file__).with_name("answers.txt")  # of ptxas 13.0: + it takes, - it refuses
@@ -59,3 +59,8 @@ def test_generic_addresses_that_a_variable_names(device):
     assert [one.tolist() for one in made] == [[5], [6], [7]]
     for wrong in ("ld.b32 %r1, [c];", "ld.global.b32 %r1, [s];", "ld.shared.b32 %r1, [own];"):
         assert not ptxas_oracle.accepted_by_virtual_gpu(device, [wrong])[0]
+
+
+@pytest.mark.skipif(not cuda_oracle.NVCC, reason="nvcc was not found")
+def test_random_functions_that_nvcc_compiled(device, tmp_path):
+    assert cuda_oracle.disagreements(device, 1, 30, tmp_path) == []
