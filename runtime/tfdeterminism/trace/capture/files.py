@@ -33,9 +33,10 @@ class Files(object):
 
     def open(self):
         _watching.append(self)
-        if hasattr(sys, "addaudithook"):
+        add_hook = getattr(sys, "addaudithook", None)  # Python 3.8 and later
+        if add_hook is not None:
             if not _hooked:
-                sys.addaudithook(_heard)
+                add_hook(_heard)
                 _hooked.append(True)
         else:
             for module in (builtins, io):
