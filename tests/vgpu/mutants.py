@@ -15,7 +15,7 @@ import sys
 from virtual_device import HEAD, Device, build, kernel
 
 REFUSED = 10  # the child's exit status: a sanitizer that finds something ends it with 1
-MOST_MEMORY = 3 << 30  # bytes of address space: more than any of these may need
+MOST_MEMORY = 3 << 30  # bytes of address space more than there are: more than any of these may need
 VALID = [
     kernel(
         """ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %i, 8; add.u64 %l0, %l0, %l1; ld.global.v2.f32 {%r1, %r2}, [%l0];
@@ -82,10 +82,10 @@ def packed(data):
 
 
 def container(text, packs=True):
-    """What nvcc would make of a text: one element for compute_70."""
+    """What nvcc would make of a text: one element for the architecture of its `.target`."""
     code = packed(text) if packs else text
     size = len(code) if packs else 0
-    element = struct.pack("<HHIQIIIIQQQQ", 1, 0x101, 64, len(code), size, 0, 0, 70, 0, 0, 0, len(text))
+    element = struct.pack("<HHIQIIIIQQQQ", 1, 0x101, 64, len(code), size, 0, 0, 90, 0, 0, 0, len(text))
     return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(element) + len(code)) + element + code
 
 
@@ -136,6 +136,12 @@ def loaded_and_run(device, data):
     return result
 
 
+def address_space():
+    """Bytes that this process has already: the device may have reserved its addresses before the fork."""
+    with open("/proc/self/statm") as pages:
+        return int(pages.read().split()[0]) * resource.getpagesize()
+
+
 def ends(device, data):
     """What became of it, in a child: ran, refused, or what killed it."""
     child = os.fork()
@@ -146,7 +152,8 @@ def ends(device, data):
             os.dup2(2, 1)
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             if "VGPU_SANITIZED" not in os.environ:  # a sanitizer reserves terabytes
-                resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+                limit = address_space() + MOST_MEMORY
+                resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
             signal.alarm(60)
             code = REFUSED if loaded_and_run(device, data) else 0
         finally:

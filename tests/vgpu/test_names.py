@@ -71,13 +71,16 @@ def test_cudnn_of_each_name_has_its_version(folder, name, parts):
 
 @pytest.mark.parametrize(("name", "size", "threads"), [("10.0", 712, 620), ("11.0", 728, 624), ("12", 728, 624)])
 def test_properties_fit_their_structure(folder, name, size, threads):
-    """What lies behind the structure of the caller's CUDA is not touched."""
-    room = ctypes.create_string_buffer(b"\xaa" * 2048, 2048)
-    assert ctypes.CDLL(str(folder / f"libcudart.so.{name}")).cudaGetDeviceProperties(room, 0) == 0
-    assert set(room.raw[size:]) == {0xAA}
-    assert struct.unpack_from("<i", room.raw, threads) == (2048,)
-    assert struct.unpack_from("<2i", room.raw, 360) == (7, 0)
-    assert struct.unpack_from("<Q", room.raw, 640) == (98304,)
+    """What lies behind the structure of the caller's CUDA is not touched.  In a process that brought no PTX before."""
+    program = f"""import ctypes, sys
+room = ctypes.create_string_buffer(b"\\xaa" * 2048, 2048)
+assert ctypes.CDLL({str(folder / f"libcudart.so.{name}")!r}).cudaGetDeviceProperties(room, 0) == 0
+sys.stdout.buffer.write(room.raw[:2048])"""
+    room = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True).stdout
+    assert set(room[size:]) == {0xAA}
+    assert struct.unpack_from("<i", room, threads) == (2048,)
+    assert struct.unpack_from("<2i", room, 360) == (7, 0)
+    assert struct.unpack_from("<Q", room, 640) == (98304,)
 
 
 @pytest.mark.parametrize("made", ["folder", "portable"])

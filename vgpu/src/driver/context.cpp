@@ -136,15 +136,16 @@ API int cuCtxPopCurrent_v2(void** found) {
 API int cuCtxGetDevice(int* device) {
   return of_context(nullptr, [=] { return give(device, 0); });
 }
+// numba takes whatever is called _v2 for its form of CUDA 12, and gives no context: what is none means the current one.
 API int cuCtxGetDevice_v2(int* device, void* of) {
-  return of_context(of, [=] { return give(device, 0); });
+  return of_context(known(of) ? of : nullptr, [=] { return give(device, 0); });
 }
 API int cuCtxGetFlags(unsigned* flags) { return give(flags, 0); }
 API int cuCtxGetApiVersion(void* of, unsigned* version) {
   return of_context(of, [=] { return give(version, 3020); });
 }
 API int cuCtxSynchronize() { return wait_for_all(); }
-API int cuCtxSynchronize_v2(void* which) { return of_context(which, wait_for_all); }
+API int cuCtxSynchronize_v2(void* which) { return of_context(known(which) ? which : nullptr, wait_for_all); }
 API int cuCtxGetSharedMemConfig(int* config) { return give(config, 1); }
 API int cuCtxSetSharedMemConfig(int) { return kSuccess; }
 API int cuCtxEnablePeerAccess(void*, unsigned) { return kNotSupported; }
