@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from signers import Signer, tfdet
 from tfdet.base.errors import DataError, Exit, UsageError
 from tfdet.base.paths import Project
 from tfdet.cli import key as command
-from tfdet.matrix.keys import PublicKey
+from tfdet.matrix.keys import PublicKey, raw
 from tfdet.matrix.load import load_file, load_matrix
 from tfdet.store import own_key
 
@@ -73,7 +74,12 @@ def test_names_that_differ_in_blanks_or_form_are_one_signer(copy: Project, one: 
     assert keys["a"].signer == keys["b"].signer == one
 
 
-@pytest.mark.parametrize("other", ["LAB", "\uff4cab", "la\u200bb", "l\u0430b", "1ab", "l\u0251b", "\u0406\u0430b"])
+ALIKE = ["LAB", "\uff4cab", "la\u200bb", "l\u0430b", "1ab", "l\u0251b", "\u0406\u0430b"]
+ALIKE += ["lab\ufe0f", "l\u034fab", "lab\U000e0101", "\u3164lab", "lab\u2800", "L\u0410\u0412"]
+WEAK = [bytes(32), b"\1" + bytes(31), b"\1" + bytes(30) + b"\x80", b"\xec" + b"\xff" * 30 + b"\x7f"]
+
+
+@pytest.mark.parametrize("other", ALIKE)
 def test_names_that_look_alike_have_to_be_written_alike(copy: Project, other: str) -> None:
     """Else they would be two signers who agree."""
     Signer("a").believed(copy, holder="lab")
@@ -82,8 +88,18 @@ def test_names_that_look_alike_have_to_be_written_alike(copy: Project, other: st
         load_matrix(copy.matrix)
 
 
-@pytest.mark.parametrize("name", [" ", "\\u007f", "\\u200b"])
+@pytest.mark.parametrize("name", [" ", "\\u007f", "\\u200b", "\\u202ebal", "lab\\u2067"])
 def test_a_key_of_nobody_is_refused(copy: Project, name: str) -> None:
     Signer("a").believed(copy, holder=name)
     with pytest.raises(DataError, match=r"keys/a\.toml:\d+: signer: "):
         load_matrix(copy.matrix)
+
+
+@pytest.mark.parametrize(
+    "point", [bytes(32), b"\1" + bytes(31), b"\1" + bytes(30) + b"\x80", b"\xec" + b"\xff" * 30 + b"\x7f"]
+)
+def test_a_key_that_anybody_can_sign_for_is_refused(point: bytes) -> None:
+    """A point of small order: signatures for it are known without a private key."""
+    der = base64.b64encode(bytes.fromhex("302a300506032b6570032100") + point).decode()
+    with pytest.raises(ValueError, match="weak"):
+        raw(f"-----BEGIN PUBLIC KEY-----\n{der}\n-----END PUBLIC KEY-----\n")

@@ -15,12 +15,20 @@ from pydantic import AfterValidator, Field, model_validator
 
 from tfdet.matrix.devices import is_model
 from tfdet.matrix.fields import Model, Text
-from tfdet.matrix.lookalikes import looks
+from tfdet.matrix.lookalikes import is_bidi_control, looks
 from tfdet.matrix.models import Environment
 
 GITHUB: Final = "https://token.actions.githubusercontent.com"
 _BEGIN, _END = "-----BEGIN PUBLIC KEY-----", "-----END PUBLIC KEY-----"
 _ED25519: Final = bytes.fromhex("302a300506032b6570032100")  # what comes before the 32 bytes: RFC 8410, section 4
+_SIGN: Final = 1 << 255  # the bit of x; below it stands y
+_PRIME: Final = _SIGN - 19
+# y of all points of order 1 to 8, in every form below 2^255: a signature by such a point needs no private key.
+_SMALL_ORDER: Final = {
+    *(0, 1, _PRIME - 1, _PRIME, _PRIME + 1),
+    int.from_bytes(bytes.fromhex("c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"), "little"),
+    int.from_bytes(bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"), "little"),
+}
 
 
 def raw(pem: str) -> bytes:
@@ -37,7 +45,10 @@ def raw(pem: str) -> bytes:
         raise ValueError(f"no base64 between the lines of the PEM: {error}") from error
     if not der.startswith(_ED25519) or len(der) != len(_ED25519) + 32:
         raise ValueError("no public key of Ed25519, the one kind that is believed here")
-    return der[len(_ED25519) :]
+    point = der[len(_ED25519) :]
+    if int.from_bytes(point, "little") % _SIGN in _SMALL_ORDER:
+        raise ValueError("a weak key: anybody can sign for it")
+    return point
 
 
 def key_id(public: bytes) -> str:
@@ -55,8 +66,9 @@ def signer_name(text: str) -> str:
     name = " ".join(unicodedata.normalize("NFC", text).split())
     if not any(map(str.isprintable, name)):
         raise ValueError("a signer has a name")
-    if odd := next((char for char in name if unicodedata.category(char) in ("Cc", "Cs")), None):
-        raise ValueError(f"U+{ord(odd):04X} is no part of a name")
+    for char in name:
+        if unicodedata.category(char) in ("Cc", "Cs") or is_bidi_control(char):
+            raise ValueError(f"U+{ord(char):04X} is no part of a name")
     return name
 
 

@@ -5,18 +5,40 @@ from __future__ import annotations
 import unicodedata
 from functools import cache
 
+# What shows nothing: Default_Ignorable_Code_Point of Unicode, and two symbols that are blank.
+_INVISIBLE = (
+    *((0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F)),
+    *((0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x2800, 0x2800), (0x3164, 0x3164), (0xFE00, 0xFE0F)),
+    *((0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D159, 0x1D159)),
+    *((0x1D173, 0x1D17A), (0xE0000, 0xE0FFF)),
+)
+_BIDI_CONTROLS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
-def looks(name: str) -> tuple[str, str]:
-    """Skeletons of what is left of a name where width and what nobody sees are left out: with and without its case.
 
-    Names of which either is the same look alike.
+def looks(name: str) -> tuple[str, str, str]:
+    """Skeletons of what is left of a name where width and what nobody sees are left out: with its case, and without it
+    in both orders, for a letter may look like another in one case alone.
+
+    Names of which any is the same look alike.
     """
     plain = _seen(name)
-    return _skeleton(plain), _skeleton(_seen(plain.casefold()))
+    cased = _skeleton(plain)
+    return cased, _skeleton(_seen(plain.casefold())), _skeleton(_seen(cased.casefold()))
+
+
+def is_bidi_control(char: str) -> bool:
+    """Does it turn the order in which others are shown?"""
+    return unicodedata.bidirectional(char) in _BIDI_CONTROLS
 
 
 def _seen(name: str) -> str:
-    return "".join(char for char in unicodedata.normalize("NFKC", name) if char.isprintable())
+    return "".join(
+        char for char in unicodedata.normalize("NFKC", name) if char.isprintable() and not _is_invisible(char)
+    )
+
+
+def _is_invisible(char: str) -> bool:
+    return any(first <= ord(char) <= last for first, last in _INVISIBLE)
 
 
 def _skeleton(text: str) -> str:

@@ -220,9 +220,10 @@ def read_line(line: bytes) -> Glance:
     try:
         found = _decode(line)
         kind = found.kind
-        if _is_plain(line) and is_intact(line, found.checksum) and _is_named(found, kind) and _is_possible(found, kind):
+        intact = _is_plain(line) and is_intact(line, found.checksum) and _is_canonical(line)
+        if intact and _is_named(found, kind) and _is_possible(found, kind):
             return found
-    except (ValueError, RecursionError):  # msgspec's are ValueErrors
+    except (ValueError, OverflowError, RecursionError):  # msgspec's are ValueErrors
         parse(line)
         raise
     parse(line)
@@ -233,6 +234,22 @@ def _is_plain(line: bytes) -> bool:
     """From brace to brace, in ASCII, without an escape: else its text may be what no field may hold."""
     whole = line.startswith(b'{"') and line.endswith((b"}\n", b"}"))
     return whole and len(line) <= LONGEST and line.isascii() and b"\\" not in line and b"\x7f" not in line
+
+
+def _float_as_written(text: str) -> msgspec.Raw:
+    if repr(float(text)) != text:
+        raise ValueError(f"{text} is written in another way")
+    return msgspec.Raw(text.encode("ascii"))
+
+
+_decode_any = msgspec.json.Decoder(float_hook=_float_as_written).decode
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+_has_large_number = re.compile(rb"[:,\[]\d{20}").search  # it may need more than 64 bits
+
+
+def _is_canonical(line: bytes) -> bool:
+    """Sorted keys, none twice, no blanks, each number in one form: what is understood is what was hashed."""
+    return _encode_sorted(_decode_any(line)) == line.removesuffix(b"\n") and not _has_large_number(line)
 
 
 def _is_named(g: Glance, kind: str) -> bool:
