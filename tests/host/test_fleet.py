@@ -94,7 +94,7 @@ def test_every_finished_record_of_killed_attempts_is_taken_once(folder: Folder, 
 
 def test_a_line_that_is_no_record_is_named_and_nothing_is_taken(folder: Folder, line: Callable[..., bytes]) -> None:
     attempt(folder, "0-1", line() + line(case="b-eager").replace(b"equal", b"differs"), code=0)
-    with pytest.raises(DataError, match=r"0-1\.jsonl: its checksum does not fit"):
+    with pytest.raises(DataError, match=r"0-1\.jsonl:2: its checksum does not fit"):
         take.records(folder)
 
 

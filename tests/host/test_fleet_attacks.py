@@ -125,7 +125,7 @@ def test_a_damaged_journal_holds_up_its_environment_alone(
     folder = made(tmp_path / "fleet", copy, "tf1.15", "tf2.0")
     attempt(folder, "0-1", line(environment="tf1.15").replace(b"equal", b"differs"), code=0)
     attempt(folder, "1-1", line(), code=0)
-    with pytest.raises(DataError, match=r"0-1.jsonl: its checksum"):
+    with pytest.raises(DataError, match=r"0-1.jsonl:1: its checksum"):
         into_store(folder)
     assert sum(len(path.read_bytes().splitlines()) for path in Store.of(copy).files()) >= 1
     assert line() in b"".join(path.read_bytes() for path in Store.of(copy).files())

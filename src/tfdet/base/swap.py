@@ -57,7 +57,7 @@ def _exchanged(one: Path, other: Path) -> bool:
 
 def _fill(new: Path, out: Path) -> None:
     """File by file: all of the new ones are there before any of the old ones goes."""
-    there = {path.relative_to(new) for path in new.rglob("*")}
+    there = {path.relative_to(new) for path in _below(new)}
     for name in sorted(there):
         if (new / name).is_dir():
             if (out / name).is_file():
@@ -67,9 +67,19 @@ def _fill(new: Path, out: Path) -> None:
             if (out / name).is_dir():
                 shutil.rmtree(out / name)
             (new / name).replace(out / name)
-    for path in sorted(out.rglob("*"), reverse=True):
+    for path in sorted(_below(out), reverse=True):
         if path.relative_to(out) not in there:
             path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Everything in it, at any depth; OSError where a folder cannot be read."""
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    for place, folders, files in os.walk(folder, onerror=refuse):
+        yield from (Path(place, name) for name in (*folders, *files))
 
 
 def _remove_dead(out: Path) -> None:

@@ -76,6 +76,7 @@ def main() -> None:
     except BrokenPipeError:
         sys.exit(int(Exit.OK))
     except OSError as error:
+        console.drop_output()
         _end(from_system(error))
     except Exception:
         traceback.print_exc()

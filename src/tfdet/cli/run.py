@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from tfdet.base import console
-from tfdet.base.errors import Interrupted, TfdetError, UsageError, from_system
+from tfdet.base.errors import Interrupted, RunFailed, TfdetError, UsageError, from_system
 from tfdet.base.paths import Project
 from tfdet.cli.app import load, report_added
 from tfdet.cli.options import Device, Environments, Json, solutions, sources
@@ -66,7 +66,7 @@ def run(
         except Interrupted:
             raise
         except (TfdetError, OSError) as error:  # the next environment may do better
-            told = error if isinstance(error, TfdetError) else from_system(error, "Finished records are kept.")
+            told = error if isinstance(error, TfdetError) else _failed(error)
             console.complain(told)
             codes.append(told.code)
             continue
@@ -90,3 +90,10 @@ def _show_run(project: Project, records: list[Record], out: Path | None) -> None
     ran = {CellKey(r.environment, r.device.model, r.source, r.solution) for r in records}
     status = load_status(project, [out], store=False) if out else load_status(project, unsigned=True)
     console.out().print(views.cells(cell for cell in status.cells if cell.key in ran))
+
+
+def _failed(error: OSError) -> RunFailed:
+    """Of one environment: it is its run that failed, whatever the path."""
+    kept = "Finished records are kept."
+    told = from_system(error, kept)
+    return RunFailed(told.cause, told.advice if isinstance(told, RunFailed) else kept)
