@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import sys
 import threading
 import time
@@ -285,6 +286,22 @@ def test_files_that_the_program_reads_and_writes_are_known(tmp_path: Path) -> No
     assert (told["data.bin"]["by"][0][:2], told["data.bin"]["own"]) == ([str(program), 2], False)
     assert (told["made.bin"]["by"][0][1], told["made.bin"]["own"], told["made.bin"]["writes"][0][1]) == (3, True, 1)
     assert told["data.bin"]["defined"] == 7
+
+
+def test_a_program_that_asks_first_for_the_temporary_folder_goes_on(tmp_path: Path) -> None:
+    """tempfile tries folders by opening files in them, under a lock of its own."""
+    program = tmp_path / "train.py"
+    program.write_text("import tempfile\ntempfile.gettempdir()\nopen('made.bin', 'wb').write(b'1')\n")
+    source = (
+        "import os, sys\nfrom tfdeterminism.trace.capture.files import Files\n"
+        "files = Files(lambda: 0)\nfiles.open()\n"
+        f"exec(compile(open({str(program)!r}).read(), {str(program)!r}, 'exec'), {{}})\n"
+        "files.close()\nprint([(os.path.basename(one['path']), one['temporary']) for one in files.told()][-1])\n"
+    )
+    environ = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2] / "runtime")}
+    command = [sys.executable, "-c", source]
+    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "('made.bin', True)\n"), done.stderr
 
 
 @pytest.mark.parametrize(("loaded", "line", "other", "kind"), [

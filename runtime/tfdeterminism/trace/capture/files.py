@@ -53,8 +53,9 @@ class Files(object):
 
     def told(self):
         """For the end of a trace, as analyse.opened reads it."""
+        folder = tempfile.gettempdir()  # not while a file is opened: tempfile may be opening it, and holds its lock
         with self._lock:
-            return [self._known[path] for path in sorted(self._known)]
+            return [dict(one, temporary=_lies_in(folder, path)) for path, one in sorted(self._known.items())]
 
     def _opens(self, original, file, mode="r", *args, **kwargs):
         flags = os.O_RDWR if "+" in mode else os.O_RDONLY if "r" in mode else os.O_WRONLY
@@ -83,13 +84,12 @@ class Files(object):
                 if len(self._known) >= _MOST:
                     return
                 one = self._known[path] = {"path": path, "reads": None, "changed": None, "by": None, "writes": None,
-                                           "own": False, "defined": 0, "temporary": _is_temporary(path)}
+                                           "own": False, "defined": 0}
             access = flags & (os.O_RDONLY | os.O_WRONLY | os.O_RDWR)
             if access != os.O_WRONLY and not flags & os.O_TRUNC and one["reads"] is None:
                 self._read(one, stack)
             if access != os.O_RDONLY and one["writes"] is None:
                 one["writes"] = stack[:1]
-
 
     def _read(self, one, stack):
         try:
@@ -107,8 +107,7 @@ def _heard(event, arguments):
             one.opened(arguments[0], arguments[2] or 0)
 
 
-def _is_temporary(path):
-    folder = tempfile.gettempdir()
+def _lies_in(folder, path):
     return path.startswith((os.path.realpath(folder) + os.sep, os.path.abspath(folder) + os.sep))
 
 
