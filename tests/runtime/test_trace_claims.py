@@ -267,9 +267,12 @@ def test_files_that_the_program_reads_and_writes_are_known(tmp_path: Path) -> No
     """By its own lines alone; what lay there when it was first read."""
     program, data = tmp_path / "train.py", tmp_path / "data.bin"
     program.write_text("open('made.bin', 'wb').write(b'1')\nopen('data.bin').read()\nopen('made.bin').read()\n"
-                       "open('made.bin', 'ab').write(b'2')\nopen('made.bin').read()\n")  # fmt: skip
+                       "open('made.bin', 'ab').write(b'2')\nopen('made.bin').read()\n"
+                       "open('out/trace-0.tfdt').read()\n")  # fmt: skip
     data.write_text("first")
-    files = Files(lambda: 7)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "trace-0.tfdt").write_text("what a parent wrote")
+    files = Files(lambda: 7, str(tmp_path / "out"))
     before = os.getcwd()
     os.chdir(tmp_path)
     files.open()
@@ -294,7 +297,7 @@ def test_a_program_that_asks_first_for_the_temporary_folder_goes_on(tmp_path: Pa
     program.write_text("import tempfile\ntempfile.gettempdir()\nopen('made.bin', 'wb').write(b'1')\n")
     source = (
         "import os, sys\nfrom tfdeterminism.trace.capture.files import Files\n"
-        "files = Files(lambda: 0)\nfiles.open()\n"
+        "files = Files(lambda: 0, 'trace')\nfiles.open()\n"
         f"exec(compile(open({str(program)!r}).read(), {str(program)!r}, 'exec'), {{}})\n"
         "files.close()\nprint([(os.path.basename(one['path']), one['temporary']) for one in files.told()][-1])\n"
     )

@@ -16,16 +16,18 @@ _MOST = 256              # files that are looked at
 _WHOLE = 1 << 20         # bytes; of larger files so many are read, in pieces
 _PIECES = 16
 _CODE = (".py", ".pyc")  # a program that is another one is told of elsewhere
+_TRACES = (".tfdt", ".npz")
 _SYSTEM = ("/proc/", "/sys/", "/dev/")
 _FRAMES = 4              # of whom the reading line is called by
 _watching, _hooked = [], []  # Python keeps what is added to hear it: one function for all
 
 
 class Files(object):
-    """defined(): how many ops are known so far. Thread-safe."""
+    """defined(): how many ops are known so far; folder: of the trace, whose own files are no input. Thread-safe."""
 
-    def __init__(self, defined):
+    def __init__(self, defined, folder):
         self._defined = defined
+        self._folder = os.path.abspath(folder)
         self._lock = threading.Lock()
         self._local = threading.local()
         self._known = {}
@@ -78,6 +80,8 @@ class Files(object):
         stack = frames.of_caller()
         if not stack or path.endswith(_CODE) or path.startswith(_SYSTEM) or not frames.is_user(path):
             return
+        if os.path.dirname(path) == self._folder and path.endswith(_TRACES):
+            return  # a fork looks at what its parent wrote
         with self._lock:
             one = self._known.get(path)
             if one is None:

@@ -71,7 +71,7 @@ class Recording(object):
         self._is_child = identity is not None
         self._out = os.path.abspath(out)
         self._tasks = Tasks(self)
-        self._files = Files(lambda: 0 if self.recorder is None else self.recorder.definitions.count)
+        self._files = Files(lambda: 0 if self.recorder is None else self.recorder.definitions.count, self._out)
         self._loaded = Loaded()
         self._children = Children(self) if with_children or self._is_child else None
         if not self._is_child:
