@@ -20,6 +20,23 @@ from tfdet.matrix.load import load_matrix
 # A shell that runs us in the background has Ctrl-C ignored, and what we start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+ENVIRONMENTS = {"tf_python", "torch_python"}  # fixtures that download a framework
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave to nox what needs Docker or a framework, where `pytest` names no path."""
+    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return
+    left = [one for one in items if _needs_more(one)]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [one for one in items if not _needs_more(one)]
+
+
+def _needs_more(item: pytest.Item) -> bool:
+    fixtures = set(getattr(item, "fixturenames", ()))
+    return any(item.get_closest_marker(name) for name in ("docker", "tensorflow")) or bool(fixtures & ENVIRONMENTS)
+
 
 @pytest.fixture(scope="session")
 def checkout() -> Project:
