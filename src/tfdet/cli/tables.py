@@ -54,15 +54,11 @@ def status(
     from tfdet.verdicts.selection import Selection
 
     _one_of(as_json, as_csv, as_junit)
+    asked = Selection(framework or (), device or (), environment or (), source or (), verdict or ())
     if write and check:
         raise UsageError("--write and --check together", "Give one of them.")
-    if (write or check) and records:
-        raise UsageError("--with does not go with --write or --check", "Take the records in first: tfdet evidence add.")
-    if (write or check) and unsigned:
-        raise UsageError("--unsigned does not go with --write or --check", "No table counts unsigned records of GPUs.")
-    asked = Selection(framework or (), device or (), environment or (), source or (), verdict or ())
-    if (write or check) and (asked or everything):
-        raise UsageError("--write and --check cannot be combined with a selection", "The tables are always whole.")
+    if write or check:
+        _whole_tables(records, unsigned, bool(asked or everything))
     if only and not records:
         raise UsageError("--only without --with", "Name the records to look at: --with FILE.")
     project = find_project()
@@ -99,6 +95,16 @@ def status(
 def _one_of(*forms: bool) -> None:
     if sum(forms) > 1:
         raise UsageError("several of --json, --csv and --junit", "Give one of them.")
+
+
+def _whole_tables(records: list[Path] | None, unsigned: bool, selected: bool) -> None:
+    """Refuse what would write or check other tables than the store gives."""
+    if records:
+        raise UsageError("--with does not go with --write or --check", "Take the records in first: tfdet evidence add.")
+    if unsigned:
+        raise UsageError("--unsigned does not go with --write or --check", "No table counts unsigned records of GPUs.")
+    if selected:
+        raise UsageError("--write and --check cannot be combined with a selection", "The tables are always whole.")
 
 
 def _check_tables(project: Project, found: Status, contradictions: list[str]) -> None:

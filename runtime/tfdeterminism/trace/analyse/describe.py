@@ -99,42 +99,68 @@ class Describer(object):
         return found or [one for one in before if "Dataset" in one["op"]]
 
     def _class(self, root):
-        one, run = root.definition, self._pair.runs[root.side]
+        """(class, row of the matrix or None), by the first rule that knows it."""
+        rules = (self._by_the_pair, self._by_level, self._by_reading, self._by_state, self._by_python, self._by_writes)
+        for rule in rules:
+            found = rule(root)
+            if found is not None:
+                return found
+        forward = self._forward(root)
+        one = root.definition
+        source = self._book.source_of(one["op"], forward["op"] if forward else None)
+        return advice.UNEXPLAINED, source or (None if advice.is_gpu(one["device"]) else advice.THREADS)
+
+    def _by_the_pair(self, root):
+        """The two runs did not do the same things, or in another order."""
         if root.kind == "structure":
             return advice.STRUCTURE, None
         if root.kind == "order":
             return advice.ORDER, None
         if root.kind == "open" or self._ran_in_another_order(root):
             return advice.OPEN, None
-        if one["kind"] in ("weight", "loss", "layer", "step"):
-            return advice.UNKNOWN, None
+        return None
+
+    def _by_level(self, root):
+        """Weights, losses and layers tell that something differs, not what."""
+        return (advice.UNKNOWN, None) if root.definition["kind"] in ("weight", "loss", "layer", "step") else None
+
+    def _by_reading(self, root):
+        """What the program reads: files, memory that nobody wrote, a pipeline."""
+        one = root.definition
         if one["op"].startswith(_FILES):
             return advice.FILE, None
         if one["attrs"].get("unwritten"):
             return advice.MEMORY, None
-        if one["kind"] == "input" and self._is_read(root):
-            return advice.FILE, None
-        if one["kind"] == "input":
-            return advice.PIPELINE, self._pipeline_source(root)
+        if one["kind"] != "input":
+            return None
+        return (advice.FILE, None) if self._is_read(root) else (advice.PIPELINE, self._pipeline_source(root))
+
+    def _by_state(self, root):
+        """Random numbers, and what was there before recording began."""
+        one = root.definition
         if one["kind"] == "random":
             return advice.SEED, self._random_source(one)
         if one["kind"] == "state":
             return advice.SEED, self._book.source_of(one["op"])
-        if one["kind"] == "read":
-            return advice.SEED, None
-        if one["kind"] in ("feed", "argument") or one["op"] in _FEED_OPS:
-            fed = self._seeds(root)
-            if not fed:
-                return advice.FILE if self._is_read(root) else advice.FEED, None
-            by_keras = one["attrs"].get("by") == "keras"
-            return advice.SEED, "keras3-initializers" if by_keras else self._random_source(fed)
+        return (advice.SEED, None) if one["kind"] == "read" else None
+
+    def _by_python(self, root):
+        """A value that no op has made: a seed, what a file held, or any other."""
+        one = root.definition
+        if one["kind"] not in ("feed", "argument") and one["op"] not in _FEED_OPS:
+            return None
+        fed = self._seeds(root)
+        if not fed:
+            return advice.FILE if self._is_read(root) else advice.FEED, None
+        by_keras = one["attrs"].get("by") == "keras"
+        return advice.SEED, "keras3-initializers" if by_keras else self._random_source(fed)
+
+    def _by_writes(self, root):
+        """Writes into one variable in no order, or a read beside them."""
+        one, run = root.definition, self._pair.runs[root.side]
         if one["kind"] == "write" and one["op"].startswith("Assign"):
             return advice.ORDER, "tf1-unordered-assign" if one["op"] in _RACES_OF_WRITES else None
-        if gets_one_of(one, run, written_in_any_order(run)):
-            return advice.OPEN, None
-        forward = self._forward(root)
-        source = self._book.source_of(one["op"], forward["op"] if forward else None)
-        return advice.UNEXPLAINED, source or (None if advice.is_gpu(one["device"]) else advice.THREADS)
+        return (advice.OPEN, None) if gets_one_of(one, run, written_in_any_order(run)) else None
 
     def _is_read(self, root):
         """Does this value come from a file?"""
