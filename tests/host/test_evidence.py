@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
 from tfdet.store.evidence import Store
-from tfdet.store.records import is_intact, parse, read_records
+from tfdet.store.records import Record, is_intact, parse, read_records
 from tfdet.verdicts.read import _judge
 
 Line = Callable[..., bytes]
@@ -309,3 +310,20 @@ def test_a_full_disk_leaves_the_old_file(store: Store, line: Line, monkeypatch: 
         store.add([parse(line(case="another"))])
     assert lines(store) == [line()]
     assert not list(store.folder.rglob("*.part"))
+
+
+def test_a_line_that_one_reader_alone_refuses_is_told_of(
+    store: Store, line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.add([parse(line(case=name)) for name in ("a", "b")])
+    (path,) = store.files()
+
+    def stricter(text: bytes) -> Record:
+        if b'"case":"b"' in text:
+            raise ValueError("strange")
+        return parse(text)
+
+    monkeypatch.setattr("tfdet.store.evidence.parse", stricter)
+    with pytest.raises(DataError, match=re.escape(f"{path}:2: strange")) as caught:
+        list(store.read(path))
+    assert caught.value.advice

@@ -17,6 +17,7 @@ from tfdet.base.errors import DataError
 from tfdet.base.files import Transaction, not_written, part_of
 from tfdet.base.folders import is_there, listed
 from tfdet.base.paths import Project
+from tfdet.base.untrusted import read_lines
 from tfdet.matrix.load import load_matrix
 from tfdet.store.cases import current_cases, current_hashes, earlier_hashes
 from tfdet.store.glance import Fits, Glance, Row, row_of, rows
@@ -79,22 +80,28 @@ class Store:
 
         lying: where the file is before it is in its place.
         """
+        place = (path.parent.name, path.stem)
         before: tuple[str, ...] = ()
         alike: set[str] = set()  # records of one statement, of different keys
         for row in rows(lying or path, self.fits):
             g = row.glance
-            if (g.model, g.environment) != (path.parent.name, path.stem):
+            if (g.model, g.environment) != place:
                 raise DataError(f"{path}: holds a record of {g.model}/{g.environment}", _MOVED)
             order = g.order
-            alike = alike | {g.checksum} if order == before and g.checksum not in alike else {g.checksum}
-            if before > order or (before == order and len(alike) == 1):
+            if before > order or (before == order and g.checksum in alike):
                 raise DataError(f"{path}: {_named(g)} is there twice, or out of its order", _MOVED)
+            alike = alike | {g.checksum} if order == before else {g.checksum}
             before = order
             yield row
 
     def read(self, path: Path) -> Iterator[Record]:
         """The same, each read a second time and whole."""
-        return (parse(row.line) for row in self.rows(path))
+        for row in self.rows(path):
+            try:
+                yield parse(row.line)
+            except ValueError as error:
+                number = list(read_lines(path)).index(row.line) + 1
+                raise DataError(f"{path}:{number}: {error}", _MOVED) from error
 
     def envelopes(self, path: Path) -> list[str]:
         """What lies in the store for a file of it."""

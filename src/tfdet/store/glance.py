@@ -30,7 +30,7 @@ _Seconds = Annotated[float, Meta(ge=0)]
 
 
 class _Part(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    """No field more than the schema knows."""
+    """No field more than the schema knows.  UNSET: it is absent, which is written in another way than null."""
 
 
 class DeviceSeen(_Part, frozen=True, gc=False):
@@ -38,7 +38,7 @@ class DeviceSeen(_Part, frozen=True, gc=False):
 
     kind: _Key
     model: _Key
-    details: dict[_Key, _Short | _Count | Annotated[list[_Short], Meta(max_length=64)]] | None = None
+    details: dict[_Key, _Short | _Count | Annotated[list[_Short], Meta(max_length=64)]] | UnsetType | None = UNSET
 
 
 class Seen(msgspec.Struct, frozen=True, gc=False):
@@ -94,7 +94,7 @@ class _Stack(_Part, frozen=True, gc=False):
     gpu: _Short | None
     compute_capability: _Short | None
     gpu_uuid_hash: _Hex | None
-    bundle: _Bundle | None = None
+    bundle: _Bundle | UnsetType | None = UNSET
     tensorflow: _Short | UnsetType = UNSET  # of schema 1
 
 
@@ -120,7 +120,7 @@ class _Error(_Part, frozen=True, gc=False):
     type: _Short
     message: _Short
     where: _Short | None
-    output: _Short | None = None
+    output: _Short | UnsetType | None = UNSET
 
 
 class _First(_Part, frozen=True, gc=False):
@@ -156,9 +156,9 @@ class Glance(Seen, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=Tr
     machine: _Hex
     threads: _Count
     determinism_environment: Annotated[dict[_Short, _Short], Meta(max_length=64)]
-    kernels: Annotated[list[_Short], Meta(max_length=32)] | None = None
-    contention: _Short | None = None
-    gpu_state: _State | None = None
+    kernels: Annotated[list[_Short], Meta(max_length=32)] | UnsetType | None = UNSET
+    contention: _Short | UnsetType | None = UNSET
+    gpu_state: _State | UnsetType | None = UNSET
     started: str
     duration_seconds: _Seconds
     checksum: str
@@ -208,11 +208,19 @@ _DIGEST = re.compile("[0-9a-f]{64}").fullmatch
 _HEX = re.compile("[0-9a-f]{1,64}").fullmatch
 
 
-@lru_cache(maxsize=1 << 16)  # a million records name few things
-def _are_names(machine: str, case_hash: str, card: str | None, manifest: str | None, *keys: str) -> bool:
-    hashes = [(machine, 12), (case_hash, 16), (card, 12), (manifest, len(manifest or ""))]
-    told = [(text, length) for text, length in hashes if text is not None]
-    return all(_HEX(text) and len(text) == length for text, length in told) and all(map(_KEY, keys))
+@lru_cache(maxsize=1 << 16)  # a million records come from few machines
+def _are_makers(machine: str, card: str | None, manifest: str | None, *keys: str) -> bool:
+    hashes = [(machine, 12), (card, 12), (manifest, len(manifest or ""))]
+    return all(_is_hash(text, length) for text, length in hashes if text is not None) and all(map(_KEY, keys))
+
+
+@lru_cache(maxsize=1 << 16)  # and are of few cases
+def _are_cases(case_hash: str, *keys: str) -> bool:
+    return _is_hash(case_hash, 16) and all(map(_KEY, keys))
+
+
+def _is_hash(text: str, length: int) -> bool:
+    return _HEX(text) is not None and len(text) == length
 
 
 def read_line(line: bytes) -> Glance:
@@ -220,7 +228,7 @@ def read_line(line: bytes) -> Glance:
     try:
         found = _decode(line)
         kind = found.kind
-        intact = _is_plain(line) and is_intact(line, found.checksum) and _is_canonical(line)
+        intact = _is_plain(line) and is_intact(line, found.checksum) and _is_canonical(found, line)
         if intact and _is_named(found, kind) and _is_possible(found, kind):
             return found
     except (ValueError, OverflowError, RecursionError):  # msgspec's are ValueErrors
@@ -244,30 +252,55 @@ def _float_as_written(text: str) -> msgspec.Raw:
 
 _decode_any = msgspec.json.Decoder(float_hook=_float_as_written).decode
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
-_has_large_number = re.compile(rb"[:,\[]\d{20}").search  # it may need more than 64 bits
+_FLOATS = (b'"median_seconds":', b'"max_absolute":', b'"duration_seconds":')  # no other field has a number of this type
+SMALLEST_DECIMAL, LARGEST_DECIMAL = 1e-4, 1e16  # what Python writes without an exponent
+LARGE = 10**19  # of 20 digits
+_has_large_number = re.compile(rb"[:,\[]\d{20}").search
 
 
-def _is_canonical(line: bytes) -> bool:
-    """Sorted keys, none twice, no blanks, each number in one form: what is understood is what was hashed."""
-    return _encode_sorted(_decode_any(line)) == line.removesuffix(b"\n") and not _has_large_number(line)
+def _is_canonical(g: Glance, line: bytes) -> bool:
+    """Sorted keys, none twice, no blanks, each number in one form: what is understood is what was hashed.
+
+    Most records are, byte for byte, what is written of what was read; of the rest the slow way tells.
+    """
+    whole = line.removesuffix(b"\n")
+    if _may_have_large_number(g) and _has_large_number(line):
+        return False
+    return _written(g) == whole or _encode_sorted(_decode_any(line)) == whole
+
+
+def _may_have_large_number(g: Glance) -> bool:
+    """May one need more than 64 bits?  The other counts no run can have given: see `_is_possible`."""
+    more = g.gpu_state or (isinstance(g.device, DeviceSeen) and g.device.details)
+    return bool(more) or max(g.max_ulp or 0, g.threads, g.stack.cores) >= LARGE
+
+
+def _written(g: Glance) -> bytes:
+    """As the probe would have; where a number needs an exponent msgspec has another text for it than Python."""
+    text = _encode_sorted(g)
+    numbers = (g.seconds, g.max_absolute, g.duration_seconds)
+    for name, number in zip(_FLOATS, numbers, strict=True):
+        if number and not SMALLEST_DECIMAL <= number < LARGEST_DECIMAL:
+            text = text.replace(name + _encode_sorted(number), name + repr(number).encode("ascii"), 1)
+    return text
 
 
 def _is_named(g: Glance, kind: str) -> bool:
     """Are its keys and hashes such?"""
     device, bundle = g.device, g.stack.bundle
-    details = () if isinstance(device, str) else tuple(device.details or ())
-    keys = (g.environment, kind, g.model, g.source, g.solution, g.ran[0], *details)
-    named = _are_names(g.machine, g.case_hash, g.stack.gpu_uuid_hash, bundle and bundle.manifest, *keys)
-    return named and _KEY(g.case) is not None and all(map(_DIGEST, g.digests))
+    details = () if isinstance(device, str) else device.details or ()
+    manifest = bundle.manifest if bundle else None
+    makers = _are_makers(g.machine, g.stack.gpu_uuid_hash, manifest, g.environment, kind, g.model, g.ran[0], *details)
+    return makers and _are_cases(g.case_hash, g.source, g.case, g.solution) and all(map(_DIGEST, g.digests))
 
 
 def _is_possible(g: Glance, kind: str) -> bool:
     """May a run have given this?  What is not possible `parse` refuses in words."""
-    first, error = g.first_differing, g.error
+    first, error, digests = g.first_differing, g.error, g.digests
     facts = Facts(kind, g.model, g.observation, g.repeats, g.relaunches, g.runs, g.differed, g.distinct,
-                  len(g.digests), (first.relaunch, first.repeat) if first else None, g.max_ulp, g.max_absolute,
+                  len(digests), (first.relaunch, first.repeat) if first else None, g.max_ulp, g.max_absolute,
                   g.seconds is not None, error.kind if error else None)  # fmt: skip
-    known = not (g.ran_on and not g.runs) and (len(g.digests) < 2 or len(set(g.digests)) == len(g.digests))
+    known = not (g.ran_on and not g.runs) and (len(digests) < 2 or len(set(digests)) == len(digests))
     return known and not contradictions(facts) and is_possible(g.started) and is_time(g.seconds)
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from msgspec import UNSET
+
 from tfdet.matrix.devices import Devices
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import Environment, Solution
@@ -124,7 +126,7 @@ def device_faults(devices: Devices, record: Record | Glance) -> list[str]:
     g = record if isinstance(record, Glance) else row_of(record).glance
     stack, details = g.stack, g.device.details if isinstance(g.device, DeviceSeen) else None
     of_card = (stack.compute_capability, stack.gpu_uuid_hash, g.kernels, g.gpu_state)
-    told = any(value is not None for value in of_card)
+    told = any(value is not None and value is not UNSET for value in of_card)
     faults = _fixed(devices, g.kind, g.model, stack.gpu, stack.driver is not None, told, tuple(g.ran_on))
     return [*faults, *_odd(devices, g.kind, g.model, details)] if details else list(faults)
 

@@ -1,0 +1,100 @@
+"""Of each statement there is one line: whatever is written in another way is refused by both readers of records."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from typing import Any
+
+import pytest
+from records import STACK, device_of, make_record
+
+from tfdet.store.glance import read_line
+from tfdet.store.records import parse
+from tfdet_common import journal
+
+LARGE = (1 << 64) - 1
+MOMENT = {"driver": None, "sm_mhz": None, "memory_mhz": None, "celsius": -3, "performance_state": None,
+          "throttle_reasons": LARGE, "ecc": None, "ecc_errors": None, "mig": False}  # fmt: skip
+NUMBERS = [1e-07, 9.999e-05, 1e-4, 0.5, 123456.75, 1e7]
+
+
+def sealed(line: bytes) -> bytes:
+    """With the checksum of these very bytes."""
+    bare = re.sub(rb'"checksum":"[0-9a-f]{64}",', b"", line, count=1)
+    digest = hashlib.sha256(bare).hexdigest().encode("ascii")
+    return re.sub(rb'"checksum":"[0-9a-f]{64}"', b'"checksum":"' + digest + b'"', line, count=1)
+
+
+def line(*arguments: Any, **changes: Any) -> bytes:
+    return journal.dump(make_record(*arguments, **changes)).encode("ascii")
+
+
+def is_taken(text: bytes) -> bool:
+    """By both readers, or by none."""
+    answers = []
+    for reader in (read_line, parse):
+        try:
+            answers.append(reader(text) is not None)
+        except ValueError:
+            answers.append(False)
+    assert len(set(answers)) == 1, text
+    return answers[0]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_each_number_as_python_writes_it(number: float) -> None:
+    for name in ("duration_seconds", "median_seconds", "max_absolute"):
+        assert is_taken(line("differs", **{name: number}))
+
+
+def test_what_may_be_absent_or_null() -> None:
+    for name in ("kernels", "contention", "gpu_state"):
+        assert is_taken(line(**{name: None}))
+        assert is_taken(line(**{name: None, "max_absolute": 0}))
+    assert is_taken(line(stack={**STACK, "bundle": None}))
+    assert is_taken(line(device={**device_of("cpu"), "details": None}))
+    assert is_taken(line("differs", max_ulp=LARGE, gpu_state={"before": MOMENT, "after": MOMENT}))
+    assert not is_taken(line("differs", max_ulp=LARGE + 1))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"max_absolute":1e-07', b'"max_absolute":1e-7'),
+        (b'"max_absolute":1e-07', b'"max_absolute":1E-07'),
+        (b'"max_absolute":1e-07', b'"max_absolute":0.0000001'),
+        (b'"duration_seconds":1.5', b'"duration_seconds":1.50'),
+        (b'"duration_seconds":1.5', b'"duration_seconds":15e-1'),
+        (b'"runs":10', b'"runs":10.0'),
+        (b'"runs":10', b'"runs":1e1'),
+        (b'"runs":10', b'"runs":10,"runs":10'),
+        (b'"runs":10', b'"runs": 10'),
+        (b'"cores":2', b'"cores":2,"cores":2'),
+        (b'"cores":2,"cpu":"a CPU"', b'"cpu":"a CPU","cores":2'),
+        (b'"repeats":10,"runs":10', b'"runs":10,"repeats":10'),
+        (b'"kind":"cpu"', b'"kind":"\\u0063pu"'),
+        (b'"a CPU"', b'"a\tCPU"'),
+        (b'"max_absolute":1e-07', b'"max_absolute":1e-07,"max_absolute":1e-07'),
+    ],
+)
+def test_another_way_to_write_the_same(old: bytes, new: bytes) -> None:
+    good = line("differs", max_absolute=1e-07)
+    assert is_taken(good)
+    assert old in good
+    assert not is_taken(sealed(good.replace(old, new, 1)))
+
+
+def test_one_byte_more_or_less() -> None:
+    """Whatever is changed at random: either it says another thing in the one form, or no reader takes it."""
+    chance, good = random.Random(7), line("differs", max_absolute=1e-07, duration_seconds=1e-05)
+    for _ in range(1500):
+        at = chance.randrange(1, len(good) - 1)
+        byte = bytes([chance.choice(b'0123456789.eE+-" ,:{}[]nula')])
+        damaged = sealed(good[:at] + chance.choice([b"", byte, good[at : at + 1] + byte]) + good[at + 1 :])
+        try:
+            read_line(damaged)
+        except ValueError:
+            continue
+        assert is_taken(damaged)
