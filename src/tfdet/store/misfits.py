@@ -22,6 +22,9 @@ from tfdet_common.variables import CALLERS
 _WORD = re.compile("[a-z0-9:]+").fullmatch  # a detail is a key or a hash, and no card's name
 
 
+_ABSENT = (None, UNSET)
+
+
 class _Build(NamedTuple):
     """What an environment runs.  version: how that of its framework begins, where that is known."""
 
@@ -125,8 +128,8 @@ def device_faults(devices: Devices, record: Record | Glance) -> list[str]:
     """Why this record cannot be of its device."""
     g = record if isinstance(record, Glance) else row_of(record).glance
     stack, details = g.stack, g.device.details if isinstance(g.device, DeviceSeen) else None
-    of_card = (stack.compute_capability, stack.gpu_uuid_hash, g.kernels, g.gpu_state)
-    told = any(value is not None and value is not UNSET for value in of_card)
+    told = stack.compute_capability is not None or stack.gpu_uuid_hash is not None
+    told = told or g.kernels not in _ABSENT or g.gpu_state not in _ABSENT
     faults = _fixed(devices, g.kind, g.model, stack.gpu, stack.driver is not None, told, tuple(g.ran_on))
     return [*faults, *_odd(devices, g.kind, g.model, details)] if details else list(faults)
 

@@ -213,10 +213,9 @@ def is_intact(line: bytes, checksum: object) -> bool:
     start = line.find(_FIELD)
     if start < 0:
         return False
-    digest = hashlib.sha256(line[:start])
-    digest.update(line[start + _FIELD_LENGTH :].removesuffix(b"\n"))
-    found = digest.hexdigest()
-    return found == checksum and found.encode("ascii") == line[start + len(_FIELD) : start + len(_FIELD) + 64]
+    end = len(line) - line.endswith(b"\n")
+    found = hashlib.sha256(line[:start] + line[start + _FIELD_LENGTH : end]).hexdigest()
+    return found == checksum and line.startswith(found.encode("ascii"), start + len(_FIELD))
 
 
 def checksums(path: Path) -> frozenset[str]:
