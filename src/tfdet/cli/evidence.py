@@ -80,9 +80,11 @@ def _vouches(project: Project, matrix: Matrix, by_file: Mapping[Path, Spool]) ->
 
 def _tell_idle(matrix: Matrix, records: Iterable[Row], vouches: Iterable[Vouch]) -> None:
     """Say which records will be kept and count for nothing."""
+    from tfdet.store.signatures import Standing
+
     needed = matrix.devices.need_signature
-    signed = {checksum for vouch in vouches if needed(vouch.batch.device) for checksum in vouch.batch.checksums}
-    idle = Counter(g.model for g, _ in records if needed(g.model) and g.checksum not in signed)
+    standing = Standing([vouch for vouch in vouches if needed(vouch.batch.device)])
+    idle = Counter(g.model for g, _ in records if needed(g.model) and not standing.names(g.checksum))
     for model, number in idle.items():
         console.note(f"{number} unsigned records of {model}: kept, and no table counts them (docs/trust.md)")
 

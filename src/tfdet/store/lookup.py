@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -16,22 +18,59 @@ from tfdet.store.records import checksum_of
 Find = Callable[[str], bytes | None]  # the line of a record
 
 
+class Index:
+    """A number for each of many checksums, in 16 bytes: kept is how a checksum begins, and who asks compares the rest.
+
+    Several of one checksum come in the order in which they were given.
+    """
+
+    def __init__(self, pairs: Iterable[tuple[bytes, int]]) -> None:
+        begins, numbers = array("Q"), array("Q")
+        for checksum, number in pairs:
+            begins.append(_begin(checksum))
+            numbers.append(number)
+        order = array("Q", sorted(range(len(begins)), key=begins.__getitem__))
+        self._begins = array("Q", map(begins.__getitem__, order))
+        self._numbers = array("Q", map(numbers.__getitem__, order))
+
+    def __call__(self, checksum: bytes) -> Sequence[int]:
+        """Those of whatever begins so."""
+        begin = _begin(checksum)
+        return self._numbers[bisect_left(self._begins, begin) : bisect_right(self._begins, begin)]
+
+
+def _begin(checksum: bytes) -> int:
+    return int.from_bytes(checksum[:8], "big")
+
+
 class Spool:
-    """Records on their way into the store: they lie on disk, and are read again as often as they are asked for."""
+    """Records on their way into the store, each once: they lie on disk, and are read as often as they are asked for."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._file = tempfile.SpooledTemporaryFile(max_size=1 << 24)  # noqa: SIM115  (it ends with this object)
-        self._places: dict[bytes, int] = {}
+        self._places = Index(self._kept(rows))
+        self._end = self._file.tell()
+
+    def _kept(self, rows: Iterable[Row]) -> Iterator[tuple[bytes, int]]:
         for row in rows:
-            self._places.setdefault(bytes.fromhex(row.glance.checksum), self._file.tell())
+            yield bytes.fromhex(row.glance.checksum), self._file.tell()
             self._file.write(row.line.removesuffix(b"\n") + b"\n")
 
     def __iter__(self) -> Iterator[Row]:
-        return (Row(read_line(line), line) for line in map(self._line, self._places.values()))
+        place = 0
+        while place < self._end:
+            line = self._line(place)
+            if self._first(checksum_of(line)) == place:
+                yield Row(read_line(line), line)
+            place += len(line)
 
     def __call__(self, checksum: str) -> bytes | None:
-        place = self._places.get(bytes.fromhex(checksum))
+        place = self._first(checksum)
         return None if place is None else self._line(place)
+
+    def _first(self, checksum: str) -> int | None:
+        places = self._places(bytes.fromhex(checksum))
+        return next((place for place in places if checksum_of(self._line(place)) == checksum), None)
 
     def _line(self, place: int) -> bytes:
         self._file.seek(place)
@@ -57,25 +96,26 @@ class Lines:
         self._open.close()
 
     def __call__(self, checksum: str) -> bytes | None:
-        place = self._places.get(bytes.fromhex(checksum))
-        if place is None:
-            return None
-        source = self._sources[place & 0xFF]
-        source.seek(place >> 8)
-        return source.readline()
+        for place in self._places(bytes.fromhex(checksum)):
+            source = self._sources[place & 0xFF]
+            source.seek(place >> 8)
+            if checksum_of(line := source.readline()) == checksum:
+                return line
+        return None
 
     @cached_property
     def _sources(self) -> list[BinaryIO]:
         return [self._open.enter_context(path.open("rb")) for path in self._paths if is_there(path)]
 
     @cached_property
-    def _places(self) -> dict[bytes, int]:
+    def _places(self) -> Index:
         """Where a line begins, and in which file."""
-        found: dict[bytes, int] = {}
+        return Index(self._lying())
+
+    def _lying(self) -> Iterator[tuple[bytes, int]]:
         for number, source in enumerate(self._sources):
             at = 0
             for line in source:
                 if len(text := checksum_of(line)) == 64 and not text.strip("0123456789abcdef"):
-                    found.setdefault(bytes.fromhex(text), at << 8 | number)
+                    yield bytes.fromhex(text), at << 8 | number
                 at += len(line)
-        return found

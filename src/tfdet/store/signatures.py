@@ -6,7 +6,8 @@ A record is believed, unsigned, or set aside: signed by none but keys that are n
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,7 @@ from tfdet.matrix.keys import Keys, PublicKey
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import Environment
 from tfdet.store import envelope, keyless, statement
-from tfdet.store.lookup import Find, Lines, nothing
+from tfdet.store.lookup import Find, Index, Lines, nothing
 from tfdet.store.records import Record
 
 SUFFIX: Final = ".intoto.jsonl"  # spec/v1/bundle.md of in-toto
@@ -51,14 +52,15 @@ class Standing:
 
     vouches: Sequence[Vouch] = ()
     faults: Sequence[str] = ()
-    _by_checksum: dict[bytes, tuple[Vouch, ...]] = field(default_factory=dict, repr=False)
 
-    def __post_init__(self) -> None:
-        for vouch in self.vouches:
-            alone = (vouch,)
-            for checksum in vouch.batch.checksums.packed:
-                there = self._by_checksum.get(checksum)
-                self._by_checksum[checksum] = alone if there is None else (*there, vouch)
+    @cached_property
+    def _places(self) -> Index:
+        """Which of them names a record, and where."""
+        return Index(
+            (checksum, at << 32 | number)
+            for number, vouch in enumerate(self.vouches)
+            for at, checksum in enumerate(vouch.batch.checksums.packed)
+        )
 
     def of(self, checksum: str, started: str) -> str | None:
         """Who vouches for a record: the first who is believed; UNSIGNED where nobody signed it, None: set aside."""
@@ -67,8 +69,16 @@ class Standing:
         vouch = _believed(vouches, started)
         return vouch.key.signer if vouch else None
 
+    def names(self, checksum: str) -> bool:
+        """Did somebody sign it, believed or not?"""
+        return bool(self._vouches(checksum))
+
     def _vouches(self, checksum: str) -> tuple[Vouch, ...]:
-        return self._by_checksum.get(bytes.fromhex(checksum), ())
+        if not self.vouches:
+            return ()
+        named = bytes.fromhex(checksum)
+        found = ((self.vouches[place & 0xFFFFFFFF], place >> 32) for place in self._places(named))
+        return tuple(vouch for vouch, at in found if vouch.batch.checksums.packed_at(at) == named)
 
     def why(self, checksum: str, started: str) -> str:
         """The same in words."""

@@ -13,6 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Annotated, Any, Final, Literal, overload
 
 import msgspec
@@ -68,7 +69,10 @@ class Checksums(Sequence[str]):
 
     @property
     def packed(self) -> Iterator[bytes]:
-        return (self._packed[at : at + 32] for at in range(0, len(self._packed), 32))
+        return map(self.packed_at, range(len(self)))
+
+    def packed_at(self, number: int) -> bytes:
+        return self._packed[32 * number : 32 * number + 32]
 
 
 class Batch(_Part):
@@ -113,7 +117,7 @@ def read(body: bytes) -> Statement:
     except ValueError as error:
         raise ValueError(f"no statement of records: {error}") from None
     _check_subjects(statement)
-    if len(set(statement.batch.checksums.packed)) < len(statement.batch.checksums):
+    if any(one == other for one, other in pairwise(sorted(statement.batch.checksums.packed))):
         raise ValueError("it names a record twice")
     return statement
 
