@@ -189,21 +189,28 @@ def test_a_proof_tells_how_many_cases_it_rests_on() -> None:
     assert str(verdict_text(cell)).endswith("2 of 3 cases' control differed")
 
 
-def test_quickstart_always_ends_with_what_is_next(checkout: Project, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("option", "ran"), [([], ["tf2.21 cpu", "tf2.15 vgpu"]), (["--full"], ["tf2.21 cpu"])])
+def test_quickstart_always_ends_with_what_is_next(
+    checkout: Project, tmp_path: Path, option: list[str], ran: list[str]
+) -> None:
+    """Also where a run ends with 4."""
     stand_ins = {
         "scripts/bootstrap": "",
-        ".venv/bin/tfdet": 'echo "$@"; [ "$1" = run ] && mkdir -p out && echo x > out/quickstart.jsonl; [ "$1" = run ]',
+        ".venv/bin/python": "",
+        ".venv/bin/tfdet": 'echo "$@"; exit 4',
     }
     for name, text in {**stand_ins, "scripts/quickstart": ""}.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"#!/bin/bash\n{text}\n")
         path.chmod(0o755)
-    (tmp_path / "scripts" / "quickstart").write_text((checkout.root / "scripts" / "quickstart").read_text())
-    done = subprocess.run([tmp_path / "scripts" / "quickstart"], capture_output=True, text=True, timeout=300)
+    script = tmp_path / "scripts" / "quickstart"
+    script.write_text((checkout.root / "scripts" / "quickstart").read_text())
+    done = subprocess.run([script, *option], capture_output=True, text=True, timeout=300)
+    asked = [line.split() for line in done.stdout.splitlines()]
+    assert [f"{words[1]} {words[5]}" for words in asked if words[:1] == ["run"]] == ran
     assert "Next:" in done.stdout
-    assert "--only" in done.stdout
-    assert done.returncode == 1, "what status says is said"
+    assert done.returncode == 4
 
 
 def test_the_version_is_told(checkout: Project) -> None:

@@ -14,6 +14,9 @@ import pytest
 
 from tfdet.base.errors import Exit
 from tfdet.base.paths import Project
+from tfdet.matrix.load import load_matrix
+from tfdet.verdicts.infer import CellKey, Verdict
+from tfdet.verdicts.read import load_status
 
 # The sources whose CPU kernels oneDNN has, too: convolutions, batch norm, pooling.
 SOURCES = [
@@ -28,11 +31,19 @@ def run(out: Path, *arguments: str, **changes: str) -> subprocess.CompletedProce
     return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=900)
 
 
-def test_quickstart_runs_these_sources(checkout: Project) -> None:
-    """Its one command names no source, so that it runs all."""
+def test_quickstart_names_what_there_is(checkout: Project) -> None:
+    """Its sources and solutions are the matrix's, and each source is mended by one of the solutions there."""
     text = (checkout.root / "scripts" / "quickstart").read_text()
-    assert "--source" not in text
-    assert re.search(r"run tf2\.21 --engine venv --device cpu", text)
+    matrix = load_matrix(checkout.matrix)
+    (sources,) = re.findall(r"for key in ([a-z0-9 -]+); do\n +chosen\+=\(--source", text)
+    short = set(re.findall(r"for key in ([A-Z0-9a-z ]+); do", text)[-1].split())
+    verdicts = load_status(checkout).verdicts
+    for source in sources.split():
+        assert source in matrix.sources
+        mended = {solution for solution in short
+                  if (cell := verdicts.get(CellKey("tf2.21", "cpu", source, solution)))
+                  and cell.verdict is Verdict.DETERMINISTIC}  # fmt: skip
+        assert mended, source
 
 
 @pytest.mark.tensorflow

@@ -4,6 +4,7 @@ import os
 import time
 
 _SHORT = {"equal": "equal {runs}", "differs": "differs {differed}/{runs}"}
+_PACE = 4  # records that tell one
 
 
 class Progress(object):
@@ -12,14 +13,12 @@ class Progress(object):
     def __init__(self, stream):
         self._stream = stream
         self._live = stream.isatty()
-        self._start = time.time()
+        self._start = None  # when the first record was there: before it the framework starts
         self._done = 0
 
     def __call__(self, record, suite):
         self._done += 1
-        spent = time.time() - self._start
-        left = spent / self._done * max(0, suite.total - self._done)
-        head = "[{}/{}] {}  ".format(self._done, suite.total, _minutes(left))
+        head = "[{}/{}] {}".format(self._done, suite.total, self._left(suite.total))
         where = "{} {} {}".format(record["source"], record["case"], record["solution"])
         if self._live:
             brief = "{} {}".format(record["source"], record["solution"])
@@ -28,6 +27,15 @@ class Progress(object):
         else:
             self._stream.write("{}{}: {}\n".format(head, where, words(record)))
         self._stream.flush()
+
+    def _left(self, total):
+        """Of the time, by the pace since the first record; nothing of the first ones, which tell no pace."""
+        if self._start is None:
+            self._start = time.time()
+        if self._done < _PACE:
+            return " "
+        pace = (time.time() - self._start) / (self._done - 1)
+        return _minutes(pace * max(0, total - self._done)) + "  "
 
     def end(self):
         if self._live:
