@@ -38,7 +38,7 @@ def calls(library, seed, rounds):
     """(name, arguments): of each call nothing but zeros first."""
     draw = random.Random(seed)
     for name in entry_points(library):
-        for turn in range(1 if name in WITH_FUNCTIONS else rounds):
+        for turn in range(1 if name.removesuffix("_ptsz") in WITH_FUNCTIONS else rounds):
             yield name, [draw.choice(VALUES) if turn else 0 for _ in range(12)]
 
 

@@ -19,6 +19,22 @@ constexpr Architecture kArchitectures[] = {
     {80, 2048, 32, 167936, 166912, 1024}, {86, 1536, 16, 102400, 101376, 1024}, {87, 1536, 16, 167936, 166912, 1024},
     {89, 1536, 24, 102400, 101376, 1024}, {90, 2048, 32, 233472, 232448, 1024}, {120, 1536, 24, 102400, 101376, 1024}};
 
+// The largest textures and surfaces, by their attributes' numbers: of every architecture from 7.0 on (CUDA C++ Programming
+// Guide, as above).
+struct Largest { int which, size; };
+constexpr Largest kLargest[] = {
+    {21, 131072}, {22, 131072}, {23, 65536}, {24, 16384}, {25, 16384}, {26, 16384},         // 1D, 2D and 3D
+    {27, 32768}, {28, 32768}, {29, 2048}, {42, 32768}, {43, 2048}, {45, 32768}, {46, 32768},  // layered, gathers
+    {47, 8192}, {48, 8192}, {49, 32768}, {52, 32768}, {53, 32768}, {54, 2046},              // 3D otherwise, cubemaps
+    {55, 32768}, {56, 131072}, {57, 65536}, {58, 16384}, {59, 16384}, {60, 16384},          // surfaces
+    {61, 32768}, {62, 2048}, {63, 32768}, {64, 32768}, {65, 2048}, {66, 32768}, {67, 32768}, {68, 2046},
+    {69, 1 << 28}, {70, 131072}, {71, 65000}, {72, 2097120}, {73, 32768}, {74, 32768}, {77, 32768}};  // linear, mipmapped
+
+int largest(int which) {
+  auto found = std::find_if(std::begin(kLargest), std::end(kLargest), [=](const Largest& one) { return one.which == which; });
+  return found == std::end(kLargest) ? 0 : found->size;
+}
+
 const Architecture& architecture() {
   const int capability = Device::get().capability();
   auto next = std::find_if(std::begin(kArchitectures), std::end(kArchitectures),
@@ -42,7 +58,9 @@ int attribute(int which) {
     case kPitch: return 2147483647;
     case kRegistersOfBlock: case 82: return 65536;
     case kClock: return 1380000;              // kHz
-    case 14: return 512;                      // alignment of textures
+    case kTextureAlignment: case kSurfaceAlignment: return 512;
+    case kTexturePitchAlignment: return 32;
+    case 44: return 1;                        // gathers from textures
     case kMultiprocessors: return 2;          // few, so that grids stay small
     case kMemoryClock: return 877000;         // kHz
     case kBusWidth: return 4096;              // bits
@@ -55,9 +73,9 @@ int attribute(int which) {
     case kSharedOptIn: return architecture().opt_in;
     case kBlocksOfMultiprocessor: return architecture().blocks;
     case kSharedReserved: return architecture().reserved;
-    case 15: case 19: case 31: case 33: case 41: case 77: case 78: case 79: case 83: case 86: case 89: case 90: case 95: case 102:
+    case 15: case 19: case 31: case 33: case 41: case 78: case 79: case 83: case 86: case 89: case 90: case 95: case 102:
       return 1;                               // it can do that
-    default: return 0;
+    default: return largest(which);
   }
 }
 

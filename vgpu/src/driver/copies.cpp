@@ -1,5 +1,7 @@
 // Copies and fills of rectangles and boxes, between devices of which there is one, and what else stands beside the plain ones.
 #include "api.h"
+#include "arrays.h"
+#include "handles.h"
 #include "streams.h"
 
 using namespace vgpu;
@@ -43,9 +45,27 @@ bool allocated(const BoxSide& of, const Box& what) {
   return anywhere || (last >= from && memory.covers(from, last - from));
 }
 
+// A side that is an array, as the memory that it is: layers are slices, too.  kInvalidHandle: none that is alive.
+Result resolve(BoxSide& of, const Box& what) {
+  if (of.kind != kArray) return kSuccess;
+  const Array* array = alive<Array>(of.array);
+  if (!array) return kInvalidHandle;
+  const Texels& all = array->texels;
+  auto beyond = [](size_t from, size_t count, size_t size) { return from > size || count > size - from; };
+  if (beyond(of.x, what.width, all.pitch) || beyond(of.y, what.height, all.height) ||
+      beyond(of.z, what.depth, all.depth * all.layers) || of.level)
+    return kInvalidValue;
+  if (of.x % all.texel_bytes() || what.width % all.texel_bytes()) return kInvalidValue;
+  of.kind = kDevice, of.device = all.at, of.pitch = all.pitch, of.rows = all.height;
+  return kSuccess;
+}
+Result resolve(Box& what) {
+  if (Result wrong = resolve(what.from, what)) return wrong;
+  return resolve(what.to, what);
+}
+
 Result check(const Box& what) {
   if (!what.width || !what.height || !what.depth) return kSuccess;
-  if (what.from.kind == kArray || what.to.kind == kArray) return kNotSupported;  // of textures
   for (const BoxSide* side : {&what.from, &what.to})
     if (!sound(*side, what) || !allocated(*side, what)) return kInvalidValue;
   return kSuccess;
@@ -69,14 +89,18 @@ template <class T> int fill(void* stream, uint64_t at, size_t pitch, T value, si
 
 namespace vgpu {
 
-int copy_box_now(const Box& what) {
+int copy_box_now(const Box& asked) {
   if (Result broken = wait_for(*stream_of(nullptr))) return broken;
+  Box what = asked;
+  if (Result wrong = resolve(what)) return wrong;
   if (Result wrong = check(what)) return wrong;
   return copy(what);
 }
-int copy_box_on(void* handle, const Box& what) {
+int copy_box_on(void* handle, const Box& asked) {
   Stream* stream = stream_of(handle);
   if (!stream) return kInvalidHandle;
+  Box what = asked;
+  if (Result wrong = resolve(what)) return wrong;
   if (Result wrong = check(what)) return wrong;
   if (on_host(what.from) || on_host(what.to)) {
     if (Result broken = wait_for(*stream)) return broken;

@@ -78,7 +78,7 @@ void observe(Observers& all, Memory& memory, bool& guards_shared) {
 Result result_of(Fault fault) {
   switch (fault) {
     case Fault::None: return kSuccess;
-    case Fault::OutOfBounds: case Fault::ReadOnly: return kIllegalAddress;
+    case Fault::OutOfBounds: case Fault::ReadOnly: case Fault::NoObject: return kIllegalAddress;
     case Fault::Misaligned: return kMisalignedAddress;
     case Fault::Assertion: return kAssert;
     case Fault::IllegalInstruction: return kIllegalInstruction;
@@ -222,7 +222,7 @@ Result Device::prepare(Launch& launch, Kernel& kernel, const Configuration& how,
     launch.dynamic_shared = static_cast<uint32_t>(how.shared);
     launch.most_instructions = limit_;
     launch.number = scheduled_++;
-    launch.heap = &heap_;
+    launch.heap = &heap_, launch.textures = &textures_;
     if (how.cooperative) launch.grid_workspace = reinterpret_cast<uint64_t>(grid_workspace());
     launch.observer = observers_.none() ? nullptr : &observers_;
     return kSuccess;

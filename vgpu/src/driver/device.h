@@ -11,6 +11,7 @@
 #include "../error.h"
 #include "../machine/heap.h"
 #include "../machine/launch.h"
+#include "../machine/texture.h"
 
 namespace vgpu {
 
@@ -59,6 +60,7 @@ class Device {
 
   Memory& memory() { return memory_; }
   Heap& heap() { return heap_; }
+  TextureObjects& textures() { return textures_; }
   // 70 for 7.0; once told it stays.
   int capability() { return asked_ = true, capability_; }
   int architecture() const { return capability_; }  // as of now
@@ -99,6 +101,7 @@ class Device {
   std::mutex lock_;
   Memory memory_;
   Heap heap_{memory_};
+  TextureObjects textures_;
   Schedule schedule_;
   Observers observers_;
   int capability_;

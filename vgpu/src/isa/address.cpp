@@ -123,7 +123,7 @@ uint8_t order_of(const Statement& s) {
 
 void decode_address(Decoder& d, const Statement& s, const Operand& o, Where& where, Instruction& i) {
   i.imm = o.offset;
-  if (o.kind != Operand::Address || ptx::begins_constant(o.text)) d.refuse(s, "an address that is none");
+  if (o.kind != Operand::Address || !o.parts.empty() || ptx::begins_constant(o.text)) d.refuse(s, "an address that is none");
   const Symbol* symbol = d.symbol(std::string(o.text));
   if (!symbol) {
     Slot slot = d.use([&] { Operand base = o; base.kind = Operand::Register, base.offset = 0; return base; }(), "u64");

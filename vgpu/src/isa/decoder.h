@@ -38,7 +38,7 @@ struct Operand {
   bool negative = false;       // `-%r1`, which only video instructions have
   bool inverted = false;       // `!%p`
   int64_t offset = 0;          // of an address, or behind a name
-  std::vector<Operand> parts;  // of {a, b}; of `d|p` both
+  std::vector<Operand> parts;  // of {a, b}; of `d|p` both; of an address `[a, b, c]` those behind the first
 };
 
 // One statement: `@!%p1 ld.global.v2.f32 {%f1, %f2}, [%rd1+8];`

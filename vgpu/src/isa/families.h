@@ -23,6 +23,8 @@ bool decode_call(Decoder&, const Statement&, Instruction&);
 bool decode_control(Decoder&, const Statement&, Instruction&);
 bool decode_video(Decoder&, const Statement&, Instruction&);
 bool decode_stack(Decoder&, const Statement&, Instruction&);
+bool decode_texture(Decoder&, const Statement&, Instruction&);
+bool decode_surface(Decoder&, const Statement&, Instruction&);
 bool decode_warp(Decoder&, const Statement&, Instruction&);
 
 }  // namespace vgpu

@@ -149,6 +149,15 @@ constexpr const char* kForms[] = {
     "prefetchu; L1; ; 1",
     "discard; global? L2; ; 2",
     "applypriority; global? L2::evict_normal; ; 2",
+    // Textures and surfaces, by objects
+    "tex; GEOMETRY v4; u32/s32/f32 s32/f32; 2",
+    "tex; level GEOMETRY v4; u32/s32/f32 f32; 3",
+    "tex; grad GEOMETRY v4; u32/s32/f32 f32; 4",
+    "tld4; r/g/b/a 2d/a2d v4; u32/s32/f32 f32; 2",
+    "txq; width/height/depth/array_size/num_mipmap_levels/normalized_coords; b32; 2",
+    "suld; b GEOMETRY ca/cg/cs/cv? v2/v4?; b8/b16/b32/b64 trap/clamp/zero; 2",
+    "sust; b GEOMETRY wb/cg/cs/wt? v2/v4?; b8/b16/b32/b64 trap/clamp/zero; 2",
+    "suq; width/height/depth/array_size; b32; 2",
     // Among threads
     "shfl; sync up/down/bfly/idx; b32; 5",
     "shfl; up/down/bfly/idx; b32; 4",
@@ -210,6 +219,7 @@ constexpr struct { const char *name, *is; } kGroups[] = {
     {"BITS", "b16/b32/b64"},
     {"HALF", "f16/f16x2/bf16/bf16x2"},
     {"TYPE", "b8/b16/b32/b64/u8/u16/u32/u64/s8/s16/s32/s64/f32/f64"},
+    {"GEOMETRY", "1d/2d/3d/a1d/a2d"},
     {"ROUND", "rn/rz/rm/rp"},
     {"WHOLE", "rni/rzi/rmi/rpi"},
     {"SIGNED", "eq/ne/lt/le/gt/ge"},

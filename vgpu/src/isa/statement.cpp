@@ -77,6 +77,7 @@ Operand Decoder::single(size_t& at, size_t to) const {
       throw Unsupported("line " + std::to_string(tokens_[at].line) + ": an address in another");
     o = single(++at, to);
     o.kind = Operand::Address;
+    while (text(at) == ",") o.parts.push_back(single(++at, to));
     if (text(at) != "]") throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": an address without end");
     at++;
     return o;

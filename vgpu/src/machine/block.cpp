@@ -32,6 +32,7 @@ Block::Block(const Launch& launch, Schedule& schedule, const Memory& memory, uin
   lanes_.shared_bytes = dynamic_at_ + launch.dynamic_shared;
   lanes_.memory = &memory;
   lanes_.heap = launch.heap;
+  lanes_.textures = launch.textures;
   lanes_.schedule = &schedule;
   lanes_.writes = &writes;
   lanes_.holding = holding;
@@ -332,7 +333,8 @@ void Block::fail(Fault fault, const Instruction* i, const Program* program) {
   static const char* const words[] = {"", "an access outside of what was allocated", "an access that is not aligned", "a trap",
                                       "every thread waits", "no end within the instructions allowed", "calls too deep",
                                       "a write to memory that kernels may only read", "a failed assertion",
-                                      "an operand that the instruction does not have"};
+                                      "an operand that the instruction does not have",
+                                      "a texture or surface object that is none, or is over memory that is freed"};
   outcome_.fault = fault;
   outcome_.message = std::string(words[static_cast<int>(fault)]) + " in " + program->name;
   if (i) outcome_.message += ", line " + std::to_string(i->line);

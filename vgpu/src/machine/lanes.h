@@ -22,10 +22,12 @@ class Heap;
 class Holding;
 class Observer;
 class Schedule;
+class TextureObjects;
 
 // How a launch ends that does not end well.
 enum class Fault : uint8_t {
-  None, OutOfBounds, Misaligned, Trap, Deadlock, NoProgress, CallDepth, ReadOnly, Assertion, IllegalInstruction
+  None, OutOfBounds, Misaligned, Trap, Deadlock, NoProgress, CallDepth, ReadOnly, Assertion, IllegalInstruction,
+  NoObject
 };
 
 // Memory of which each lane has its own share, one after the other: local variables, arguments and results of calls.
@@ -47,6 +49,7 @@ struct Lanes {
   uint32_t shared_bytes = 0;
   const Memory* memory = nullptr;
   Heap* heap = nullptr;
+  const TextureObjects* textures = nullptr;
   Extent recent[2];  // where accesses lay last
   uint64_t generation = 0;
   Schedule* schedule = nullptr;

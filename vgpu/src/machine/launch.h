@@ -21,6 +21,7 @@ struct Launch {
   uint64_t number = 0;               // since the schedule was set
   Observer* observer = nullptr;
   Heap* heap = nullptr;              // from which the kernel may take memory
+  const TextureObjects* textures = nullptr;
   uint64_t grid_workspace = 0;       // of a cooperative launch: where its blocks meet (cooperative groups' grid.sync())
 
   uint32_t threads() const { return block[0] * block[1] * block[2]; }  // of a block

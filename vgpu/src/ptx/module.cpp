@@ -256,6 +256,8 @@ std::vector<Declaration> declarations(const std::vector<Token>& tokens, size_t a
     else if (word == ".v2") vector = 2;
     else if (word == ".v4") vector = 4;
     else if (uint32_t size = size_of(word.substr(1))) common.type = word.substr(1), common.element = size;
+    else if (word == ".texref" || word == ".surfref" || word == ".samplerref")
+      refuse(tokens[k], "a texture or surface reference: only objects by a handle are there");
     else if (!linkage_of(word, common.linkage) && word != ".ptr" && word != ".managed")
       refuse(tokens[k], "a declaration that is not known");
   }

@@ -49,6 +49,11 @@ constexpr Layout kLayouts[] = {{11000, 712, 388, 576, 600, 604, 612, 616, 620, 6
                                {13000, 1032, 388, 576, 600, 604, 612, 616, 624, 640, 648, 688, 696},
                                {INT_MAX, 1008, 384, 560, 584, 588, 592, 596, 604, 624, 632, 668, 672}};
 
+// The largest textures and surfaces, in the order in which all versions have them; 13 left out the one of linear memory.
+constexpr int kLinearTexture = 69;
+constexpr int kTextures[] = {21, 77, kLinearTexture, 22, 23, 73, 74, 70, 71, 72, 45, 46, 24, 25, 26, 47, 48, 49, 52, 42,
+                             43, 27, 28, 29, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64, 65, 66, 67, 68};
+
 // For the little libraries of each version.
 API int vgpu_device_properties(char* at, int version) {
   if (!at) return kInvalidValue;
@@ -60,6 +65,10 @@ API int vgpu_device_properties(char* at, int version) {
   auto put = [at](size_t offset, int value) { std::memcpy(at + offset, &value, sizeof value); };
   if (version < 13000) put(608, attribute(kMemoryClock));
   else put(348, 0), put(388, 0);  // the clock and a second number of multiprocessors are of older ones
+  size_t texture = layout->multiprocessors + (version < 13000 ? 20 : 12);
+  for (int which : kTextures)
+    if (which != kLinearTexture || version < 13000) put(texture, attribute(which)), texture += sizeof(int);
+  put((texture + 7) / 8 * 8, attribute(kSurfaceAlignment));
   put(layout->multiprocessors, attribute(kMultiprocessors)), put(layout->concurrent, attribute(31));
   put(layout->engines, attribute(40)), put(layout->unified, attribute(41)), put(layout->bus, attribute(kBusWidth));
   put(layout->cache, attribute(kL2Bytes)), put(layout->threads, attribute(kThreadsOfMultiprocessor));

@@ -1,0 +1,170 @@
+"""Surface objects: loads and stores of an array's bytes, inside and outside of it, and who watches them."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from bare_program import run
+from texturing import LAYERED, Arrays, Resource, Union
+from virtual_device import kernel
+
+INVALID_VALUE, ILLEGAL_ADDRESS, MISALIGNED = 1, 700, 716
+PLACES = {
+    "1d": "{%s0}", "2d": "{%s0, %s1}", "3d": "{%s0, %s1, %s2, %s2}",
+    "a1d": "{%s3, %s0}", "a2d": "{%s3, %s0, %s1, %s1}",
+}  # fmt: skip
+GIVEN = """.reg .b32 %s<4>, %v<4>; .reg .b64 %o, %at, %w<2>; .reg .b16 %c<4>;
+ld.param.u64 %o, [p0]; ld.param.u64 %at, [p1]; mul.wide.u32 %l1, %i, 16; add.u64 %at, %at, %l1;
+ld.global.v4.b32 {%s0, %s1, %s2, %s3}, [%at]; ld.param.u64 %at, [p2]; add.u64 %at, %at, %l1;"""
+
+
+def program(body):
+    return kernel(f"{GIVEN}\n{body}", ["p0", "p1", "p2"])
+
+
+def loads(geometry, outside):
+    return program(f"suld.b.{geometry}.b32.{outside} {{%v0}}, [%o, {PLACES[geometry]}]; st.global.b32 [%at], %v0;")
+
+
+def stores(geometry, outside):
+    return program(f"ld.global.b32 %v0, [%at]; sust.b.{geometry}.b32.{outside} [%o, {PLACES[geometry]}], {{%v0}};")
+
+
+@pytest.fixture
+def arrays(device):
+    return Arrays(device)
+
+
+def launched(arrays, text, handle, places, values=None):
+    given = np.zeros((len(places), 4), np.int32)
+    given[:, : places.shape[1]] = places
+    words = np.zeros((len(places), 4), np.uint32)
+    if values is not None:
+        words[:, 0] = values
+    result, (_, _, made) = arrays.device.run(text, [handle, given, words], block=len(places))
+    return result, made
+
+
+GEOMETRIES = {"1d": (9,), "2d": (4, 6), "3d": (2, 3, 4), "a1d": (3, 5), "a2d": (2, 3, 4)}
+
+
+def all_places(geometry, around=0):
+    """(the coordinates with x in bytes and the layer fourth, the index) of each word, and of those around the array."""
+    shape = GEOMETRIES[geometry]
+    ranges = [range(0 if geometry[0] == "a" and k == 0 else -around, n + around) for k, n in enumerate(shape)]
+    for index in product(*ranges):
+        *outer, x = index
+        layer = [outer.pop(0)] if geometry[0] == "a" else [0]
+        rest = [*outer[::-1], 0, 0][:2]
+        yield [4 * x, *rest, *layer], index
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+def test_words_are_loaded_and_stored_where_they_lie(arrays, geometry):
+    shape = GEOMETRIES[geometry]
+    texels = np.random.default_rng(1).integers(0, 2**32, (*shape, 1), np.uint32)
+    flags = LAYERED if geometry[0] == "a" else 0
+    array, handle = arrays.surface(texels, flags)
+    places = np.array([place for place, _ in all_places(geometry)])
+    result, made = launched(arrays, loads(geometry, "trap"), handle, places)
+    assert result == 0
+    assert made[:, 0].tolist() == [texels[index][0] for _, index in all_places(geometry)]
+    assert launched(arrays, stores(geometry, "trap"), handle, places, np.arange(len(places)))[0] == 0
+    wanted = np.arange(len(places), dtype=np.uint32).reshape(texels.shape)
+    np.testing.assert_array_equal(arrays.read(array, texels), wanted)
+
+
+@pytest.mark.parametrize("outside", ["clamp", "zero"])
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+def test_outside_is_the_nearest_or_nothing(arrays, geometry, outside):
+    shape = GEOMETRIES[geometry]
+    flags = LAYERED if geometry[0] == "a" else 0
+    texels = np.arange(1, np.prod(shape) + 1, dtype=np.uint32).reshape(*shape, 1)
+    array, handle = arrays.surface(texels, flags)
+    around = list(all_places(geometry, around=2))
+    inside = [all(0 <= k < n for k, n in zip(index, shape, strict=True)) for _, index in around]
+    nearest = [tuple(np.clip(index, 0, np.array(shape) - 1)) for _, index in around]
+    places = np.array([place for place, _ in around])
+    result, made = launched(arrays, loads(geometry, outside), handle, places)
+    assert result == 0
+    wanted = [texels[at][0] if outside == "clamp" or fine else 0 for at, fine in zip(nearest, inside, strict=True)]
+    assert made[:, 0].tolist() == wanted
+    assert launched(arrays, stores(geometry, outside), handle, places, np.full(len(places), 7))[0] == 0
+    assert (arrays.read(array, texels) == 7).all(), "each place was written, and nothing else"
+
+
+@pytest.mark.parametrize(
+    ("type_", "vector", "registers"),
+    [("b8", "", "{%c0}"), ("b8", "v4.", "{%c0, %c1, %c2, %c3}"), ("b16", "v2.", "{%c0, %c1}"), ("b64", "", "{%w0}"),
+     ("b64", "v2.", "{%w0, %w1}"), ("b32", "v4.", "{%v0, %v1, %v2, %v3}"), ("b32", "v2.", "{%v3, %v2}")],
+)  # fmt: skip
+def test_pieces_of_any_size_go_from_place_to_place(arrays, type_, vector, registers):
+    piece = int(type_[1:]) // 8 * int(vector[1:2] or 1)
+    texels = np.random.default_rng(2).integers(0, 256, (3, 32, 1), np.uint8)
+    array, handle = arrays.surface(texels)
+    move = f"suld.b.2d.{vector}{type_}.trap {registers}, [%o, {{%s0, 0}}];"
+    text = program(f"{move} sust.b.2d.{vector}{type_}.trap [%o, {{%s0, 2}}], {registers};")
+    places = np.arange(0, 32, 2 * piece)[:, None]
+    assert launched(arrays, text, handle, places)[0] == 0
+    for at in range(0, 32, 2 * piece):
+        texels[2, at : at + piece] = texels[0, at : at + piece]
+    np.testing.assert_array_equal(arrays.read(array, texels), texels)
+
+
+def test_a_surface_tells_its_size(arrays):
+    _, handle = arrays.surface(np.zeros((5, 3, 7, 1), np.float32))
+    text = program(
+        "suq.width.b32 %v0, [%o]; suq.height.b32 %v1, [%o]; suq.depth.b32 %v2, [%o]; suq.array_size.b32 %v3, [%o];"
+        "st.global.v4.b32 [%at], {%v0, %v1, %v2, %v3};"
+    )
+    assert launched(arrays, text, handle, np.zeros((1, 1)))[1].tolist() == [[7, 3, 5, 1]]
+
+
+def test_only_an_array_made_for_it_has_a_surface(arrays):
+    arrays.object(Resource(0, Union(array=arrays.array(np.zeros((4, 4, 1), np.float32)))), wanted=INVALID_VALUE)
+    arrays.object(Resource(2), wanted=INVALID_VALUE)
+
+
+CODE = """
+class Descriptor(ctypes.Structure):
+    _fields_ = (("size", ctypes.c_size_t * 3), ("rest", ctypes.c_uint * 3))
+class Resource(ctypes.Structure):
+    _fields_ = (("kind", ctypes.c_int), ("array", ctypes.c_void_p), ("rest", ctypes.c_int * 34))
+array, handle = ctypes.c_void_p(), ctypes.c_uint64()
+assert cuda.cuArray3DCreate_v2(ctypes.byref(array), ctypes.byref(Descriptor((8, 4, 0), (32, 1, 2)))) == 0
+assert cuda.cuSurfObjectCreate(ctypes.byref(handle), ctypes.byref(Resource(0, array))) == 0
+at, out, function = allocate(4096), allocate(4096), load(text)
+def place(*numbers):
+    held = (ctypes.c_int32 * 4)(*numbers)
+    assert cuda.cuMemcpyHtoD_v2(ctypes.c_uint64(at), held, ctypes.c_size_t(16)) == 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "result"),
+    [((28, 3), 0), ((32, 0), ILLEGAL_ADDRESS), ((-4, 0), ILLEGAL_ADDRESS), ((0, 4), ILLEGAL_ADDRESS),
+     ((0, -1), ILLEGAL_ADDRESS), ((2, 0), MISALIGNED)],
+)  # fmt: skip
+@pytest.mark.parametrize("text", [loads("2d", "trap"), stores("2d", "trap")], ids=["load", "store"])
+def test_outside_is_a_fault_where_the_instruction_traps(device, text, place, result):
+    made, _ = run(device, f"{CODE}place(*{place})\nprint(launch(function, handle.value, at, out))", text)
+    assert made == [result]
+
+
+def test_a_surface_over_an_array_that_is_freed_is_a_fault(device):
+    end = "assert cuda.cuArrayDestroy(array) == 0\nprint(launch(function, handle.value, at, out))"
+    assert run(device, CODE + end, stores("2d", "zero"))[0] == [ILLEGAL_ADDRESS]
+
+
+def test_stores_of_two_threads_to_one_place_are_a_race(device):
+    code = f"{CODE}print(launch(function, handle.value, at, out, grid=2))"
+    _, said = run(device, code, stores("2d", "trap"), VGPU_CHECK="races")
+    assert "race" in said
+    apart = stores("2d", "trap").replace("sust.b", "mul.lo.u32 %s0, %i, 4; sust.b")
+    assert "race" not in run(device, code, apart, VGPU_CHECK="races")[1]
+
+
+def test_texels_that_nobody_wrote_are_told(device):
+    code = f"{CODE}place(4, 0)\nprint(launch(function, handle.value, at, out))"
+    _, said = run(device, code, loads("2d", "trap"), VGPU_CHECK="initialised")
+    assert "never" in said or "nobody" in said or "initialised" in said

@@ -1,0 +1,180 @@
+"""Arrays, texture and surface objects by ctypes, and what a fetch gives by the formulas of the programming guide.
+
+CUDA C++ Programming Guide, "Texture Fetching": positions and weights exactly, the sum in double, rounded once.
+"""
+
+import ctypes
+import math
+from itertools import product
+
+import numpy as np
+
+WRAP, CLAMP, MIRROR, BORDER = range(4)
+POINT, LINEAR = range(2)
+LAYERED, SURFACE, CUBEMAP, GATHER = 1, 2, 4, 8
+READ_AS_INTEGER, NORMALIZED, SRGB = 1, 2, 0x10
+FORMATS = {"u1": 1, "u2": 2, "u4": 3, "i1": 8, "i2": 9, "i4": 10, "f2": 16, "f4": 32}
+size = ctypes.c_size_t
+
+
+class ArrayDescriptor(ctypes.Structure):
+    """CUDA_ARRAY3D_DESCRIPTOR."""
+
+    _fields_ = (("size", size * 3), ("format", ctypes.c_int), ("channels", ctypes.c_uint), ("flags", ctypes.c_uint))
+
+
+class Side(ctypes.Structure):
+    """One side of CUDA_MEMCPY3D."""
+
+    _fields_ = (("at", size * 3), ("level", size), ("kind", ctypes.c_uint), ("host", ctypes.c_void_p),
+                ("device", ctypes.c_uint64), ("array", ctypes.c_void_p), ("reserved", ctypes.c_void_p),
+                ("pitch", size), ("rows", size))  # fmt: skip
+
+
+class Box(ctypes.Structure):
+    """CUDA_MEMCPY3D."""
+
+    _fields_ = (("source", Side), ("target", Side), ("size", size * 3))
+
+
+class Linear(ctypes.Structure):
+    _fields_ = (("at", ctypes.c_uint64), ("format", ctypes.c_int), ("channels", ctypes.c_uint), ("size", size * 3))
+
+
+class Union(ctypes.Union):
+    _fields_ = (("array", ctypes.c_void_p), ("linear", Linear), ("reserved", ctypes.c_int * 32))
+
+
+class Resource(ctypes.Structure):
+    """CUDA_RESOURCE_DESC."""
+
+    _fields_ = (("kind", ctypes.c_int), ("of", Union), ("flags", ctypes.c_uint))
+
+
+class Sampler(ctypes.Structure):
+    """CUDA_TEXTURE_DESC."""
+
+    _fields_ = (("address", ctypes.c_int * 3), ("filter", ctypes.c_int), ("flags", ctypes.c_uint),
+                ("anisotropy", ctypes.c_uint), ("mipmap", ctypes.c_int), ("levels", ctypes.c_float * 3),
+                ("border", ctypes.c_float * 4), ("reserved", ctypes.c_int * 12))  # fmt: skip
+
+
+def sampler(address=CLAMP, filter=POINT, flags=0, border=(0, 0, 0, 0)):
+    modes = address if isinstance(address, tuple) else (address,) * 3
+    return Sampler(modes, filter, flags, border=border)
+
+
+def described(texels, flags=0):
+    """Of texels in the shape (depth or layers, height, width, channels), without the dimensions that are not there."""
+    *extents, channels = texels.shape
+    if flags & LAYERED and len(extents) == 2:
+        extents = [extents[0], 0, extents[1]]
+    width, height, depth = [*extents[::-1], 0, 0][:3]
+    return ArrayDescriptor((width, height, depth), FORMATS[texels.dtype.str[1:]], channels, flags)
+
+
+class Arrays:
+    """What of the driver's interface tests of textures call."""
+
+    def __init__(self, device):
+        self.device, self.cuda = device, device.cuda
+
+    def create(self, descriptor, wanted=0):
+        array = ctypes.c_void_p()
+        assert self.cuda.cuArray3DCreate_v2(ctypes.byref(array), ctypes.byref(descriptor)) == wanted
+        return array
+
+    def array(self, texels, flags=0):
+        array = self.create(described(texels, flags))
+        assert self.copy(array, texels) == 0
+        return array
+
+    def copy(self, array, texels, back=False, at=(0, 0, 0)):
+        """All of `texels` to a place of an array in bytes, rows and slices, or back from there."""
+        shape = (1,) * (4 - texels.ndim) + texels.shape
+        if texels.ndim == 3 and self.descriptor(array).size[1] == 0:
+            shape = (texels.shape[0], 1, *texels.shape[1:])  # layers of one row
+        row = shape[2] * shape[3] * texels.itemsize
+        host = Side((0, 0, 0), 0, 1, texels.ctypes.data, 0, None, None, row, shape[1])
+        sides = [host, Side(at, 0, 3, None, 0, array, None, 0, 0)]
+        return self.cuda.cuMemcpy3D_v2(ctypes.byref(Box(*sides[:: -1 if back else 1], (row, shape[1], shape[0]))))
+
+    def read(self, array, like):
+        made = np.zeros_like(like)
+        assert self.copy(array, made, back=True) == 0
+        return made
+
+    def descriptor(self, array):
+        made = ArrayDescriptor()
+        assert self.cuda.cuArray3DGetDescriptor_v2(ctypes.byref(made), array) == 0
+        return made
+
+    def object(self, resource, how=None, wanted=0):
+        """A texture, or, without a sampler, a surface."""
+        handle = ctypes.c_uint64()
+        if how is None:
+            result = self.cuda.cuSurfObjectCreate(ctypes.byref(handle), ctypes.byref(resource))
+        else:
+            result = self.cuda.cuTexObjectCreate(ctypes.byref(handle), ctypes.byref(resource), ctypes.byref(how), None)
+        assert result == wanted
+        return handle.value
+
+    def texture(self, texels, how, flags=0):
+        return self.object(Resource(0, Union(array=self.array(texels, flags))), how)
+
+    def surface(self, texels, flags=0):
+        array = self.array(texels, flags | SURFACE)
+        return array, self.object(Resource(0, Union(array=array)))
+
+
+def index(k, n, mode):
+    """The texel of an index, None for the border."""
+    if mode == WRAP:
+        return k % n
+    if mode == MIRROR:
+        k %= 2 * n
+        return k if k < n else 2 * n - 1 - k
+    if mode == CLAMP:
+        return min(max(k, 0), n - 1)
+    return k if 0 <= k < n else None
+
+
+def position(x, n, mode, normalized):
+    x = float(np.float32(x))
+    if not normalized:
+        return x, mode if mode in (CLAMP, BORDER) else CLAMP
+    if mode == WRAP:
+        x -= math.floor(x)
+    if mode == MIRROR:  # frac(x), or 1 - frac(x) where floor(x) is odd: unfolded
+        x -= 2 * math.floor(x / 2)
+    return x * n, mode
+
+
+def promoted(texels, read_as_integer):
+    """As floats, where the read mode says so."""
+    if texels.dtype.kind == "f" or read_as_integer or texels.itemsize == 4:
+        return texels.astype(np.float32) if texels.dtype.kind == "f" else texels
+    return np.maximum(texels / np.iinfo(texels.dtype).max, -1).astype(np.float32)
+
+
+def fetched(texels, coordinates, how):
+    """The channels that a fetch at (x, y, z) gives of texels in the shape (z, y, x, channels)."""
+    normalized = bool(how.flags & NORMALIZED)
+    texels = promoted(texels, how.flags & READ_AS_INTEGER)
+    ends = []
+    for axis, x in enumerate(coordinates):
+        n = texels.shape[len(coordinates) - 1 - axis]
+        at, mode = position(x, n, how.address[axis], normalized)
+        if how.filter == POINT:
+            ends.append([(index(math.floor(at), n, mode), 1.0)])
+            continue
+        whole = math.floor(at - 0.5)
+        share = math.floor((at - 0.5 - whole) * 256 + 0.5) / 256
+        ends.append([(index(whole, n, mode), 1 - share), (index(whole + 1, n, mode), share)])
+    total = np.zeros(texels.shape[-1])
+    for corner in product(*ends[::-1]):
+        place = tuple(k for k, _ in corner)
+        weight = math.prod(share for _, share in corner[::-1])
+        color = np.array(how.border[: texels.shape[-1]]) if None in place else texels[place].astype(np.float64)
+        total = total + weight * color
+    return total.astype(np.float32 if texels.dtype.kind == "f" else texels.dtype)
