@@ -127,3 +127,97 @@ def test_the_grammar_of_schedules(device):
     known = {one: device.cuda.vgpu_set_schedule(one.encode()) == 0 for kind in table.values() for one in kind}
     device.cuda.vgpu_set_schedule(b"serial")
     assert known == {**dict.fromkeys(table["good"], True), **dict.fromkeys(table["bad"], False)}
+
+
+LATE = {  # what orders a thread's addition before what follows; without any it may come as late as the launch's end
+    "own load": "ld.global.u32 %r2, [%l0];",
+    "own volatile load": "ld.volatile.global.u32 %r2, [%l0];",
+    "own store": "st.global.u32 [%l0], 7; ld.global.u32 %r2, [%l0];",
+    "own addition": "atom.global.add.u32 %r2, [%l0], 0;",
+    "part of it": "ld.global.u8 %r2, [%l0];",
+    "as part of a vector": "ld.global.v2.u32 {%r3, %r2}, [%l0+-4];",
+}
+
+
+@pytest.mark.parametrize("then", LATE.values(), ids=LATE)
+def test_a_thread_sees_its_own_addition(device, schedule, then):
+    text = kernel(
+        f"""ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %i, 8; add.u64 %l0, %l0, %l1; add.u64 %l0, %l0, 4;
+        red.global.add.u32 [%l0], 5; {then} st.global.u32 [%l0+-4], %r2;""",
+        ["p0"],
+    )
+    for seed in range(4):
+        assert schedule(f"atomics:{seed}") == 0
+        code, (made,) = device.run(text, [np.zeros(256, np.uint32)], grid=2, block=64)
+        assert (code, set(made.tolist())) == (0, {7 if "st.global" in then else 5})
+
+
+@pytest.mark.parametrize("meet", ["bar.sync 0;", "barrier.sync 0;", "bar.warp.sync -1;"])
+@pytest.mark.parametrize("space", ["global", "shared"])
+def test_who_has_met_sees_the_additions(device, schedule, meet, space):
+    """A warp whose lanes add to their neighbors' places, and read their own."""
+    place = "shl.b32 %r2, %lane, 2; mov.u32 %r3, box; add.u32 %r2, %r2, %r3;" if space == "shared" else ""
+    neighbor = "add.u32 %r4, %lane, 1; and.b32 %r4, %r4, 31; shl.b32 %r4, %r4, 2;"
+    if space == "shared":
+        body = f".shared .b32 box[32]; {place} {neighbor} add.u32 %r4, %r4, %r3; red.shared.add.u32 [%r4], 3; {meet} "
+        body += "ld.shared.u32 %r5, [%r2];"
+    else:
+        body = f"{neighbor} cvt.u64.u32 %l2, %r4; add.u64 %l2, %l0, %l2; mul.wide.u32 %l3, %lane, 4; "
+        body += f"add.u64 %l3, %l0, %l3; red.global.add.u32 [%l2], 3; {meet} ld.global.u32 %r5, [%l3];"
+    text = kernel(
+        f"""ld.param.u64 %l0, [p0]; ld.param.u64 %l1, [p1]; .reg .b32 %lane; mov.u32 %lane, %laneid; {body}
+        mul.wide.u32 %l4, %i, 4; add.u64 %l1, %l1, %l4; st.global.u32 [%l1], %r5;""",
+        ["p0", "p1"],
+    )
+    for seed in range(4):
+        assert schedule(f"atomics:{seed}") == 0
+        code, (_, made) = device.run(text, [np.zeros(32, np.uint32), np.zeros(32, np.uint32)], grid=1, block=32)
+        assert (code, set(made.tolist())) == (0, {3})
+
+
+@pytest.mark.parametrize("fence", ["membar.gl;", "fence.acq_rel.gpu;", ""])
+def test_an_addition_comes_before_what_a_fence_or_a_strong_store_publishes(device, schedule, fence):
+    text = kernel(
+        f"""ld.param.u64 %l0, [p0]; ld.param.u64 %l1, [p1]; mov.u32 %r1, %ctaid.x; setp.ne.u32 %p0, %r1, 0;
+        @%p0 bra WAIT; red.global.add.u32 [%l0], 5; {fence} st.volatile.global.u32 [%l1], 1; ret;
+        WAIT: ld.volatile.global.u32 %r2, [%l1]; setp.eq.u32 %p0, %r2, 0; @%p0 bra WAIT; membar.gl;
+        ld.global.u32 %r3, [%l0]; st.global.u32 [%l1+4], %r3;""",
+        ["p0", "p1"],
+    )
+    for seed in range(8):
+        assert schedule(f"atomics:{seed}") == 0
+        code, (_, made) = device.run(text, [np.zeros(1, np.uint32), np.zeros(2, np.uint32)], grid=2, block=1)
+        assert (code, made[1]) == (0, 5)
+
+
+def test_an_addition_that_somebody_waits_for_comes(device, schedule):
+    """Nothing orders it, and its thread is over: the other block's threads turn until it is there."""
+    text = kernel(
+        """ld.param.u64 %l0, [p0]; red.global.add.u32 [%l0], 1; mov.u32 %r1, %ctaid.x; setp.eq.u32 %p0, %r1, 0;
+        @%p0 bra DONE; WAIT: ld.volatile.global.u32 %r2, [%l0]; setp.lt.u32 %p0, %r2, 128; @%p0 bra WAIT; DONE:""",
+        ["p0"],
+    )
+    for seed in range(8):
+        assert schedule(f"atomics:{seed}") == 0
+        code, (made,) = device.run(text, [np.zeros(1, np.uint32)], grid=2, block=64)
+        assert (code, made[0]) == (0, 128)
+
+
+def test_sums_nobody_reads_meanwhile_change_their_order_too(device, schedule):
+    """Neighbors at the address, of a warp and of two blocks, and without waiting: as many instructions as in serial."""
+    text = SUM.replace("atom.global.add.f32 %r2,", "red.global.add.f32")
+    values = np.zeros(192, np.float32)
+    found = {}
+    for at in (5, 63, 127):  # in a warp; the last of a block
+        values[:] = 0
+        values[at - 1], values[at], values[at + 1] = 1e8, -1e8, 1
+        for choice in ("serial", f"atomics:5@0:{at}", f"atomics:6@0:{at}", f"atomics:7@0:{at}", f"atomics:8@0:{at}"):
+            assert schedule(choice) == 0
+            before = device.cuda.vgpu_instructions()
+            code, (made, _) = device.run(text, [np.zeros(1, np.uint32), values.view(np.uint32)], grid=3, block=64)
+            assert code == 0
+            found.setdefault(at, set()).add(float(made.view(np.float32)[0]))
+            found.setdefault("instructions", set()).add(device.cuda.vgpu_instructions() - before)
+    instructions = found.pop("instructions")
+    assert found == {5: {0.0, 1.0}, 63: {0.0, 1.0}, 127: {0.0, 1.0}}
+    assert len(instructions) == 1

@@ -47,10 +47,39 @@ template <class T, Op kOp> Touch::Shows shows(bool wants_old) {
   return wants_old ? Touch::Old : Touch::Nothing;
 }
 
+// Who looks on is told of one lane's.
+void tell(const Lanes& w, const Instruction& i, Touch::Shows shows, uint32_t bytes, uint8_t* at, uint32_t lane) {
+  if (!w.observer) return;
+  uint8_t* places[kLanes] = {};
+  places[lane] = at;
+  const uint8_t number = static_cast<uint8_t>(lane);
+  touched(w, i, {Touch::Atomic, i.mode, shows, bytes, places, &number, 1});
+}
+
+// Where an atomic may let others go first and nobody wants the old value.
+void each_by_itself(Lanes& w, const Instruction& i, uint8_t* const* at, const void* b, const void* c, uint32_t bytes,
+                    Holding::Perform perform) {
+  uint8_t order[kLanes];
+  const uint32_t n = w.schedule->lane_order(w.mask, order);
+  w.holding->come_or_put_off(w, i, at, order, n, static_cast<const uint8_t*>(b), static_cast<const uint8_t*>(c), bytes, perform);
+  w.atomics += n;
+}
+
 // The lanes that come now, in their order; how many.
 uint32_t coming(Lanes& w, uint8_t* const* at, uint8_t order[kLanes]) {
   uint32_t n = w.schedule->lane_order(w.mask, order);
   return w.holding ? w.holding->come(w, at, order, n) : n;
+}
+
+// A lane's atomic whose old value nobody wants.
+template <class T, Op kOp, Where kWhere> void one(Lanes& w, const Instruction& i, uint8_t* at, uint32_t lane, uint64_t b, uint64_t c) {
+  tell(w, i, shows<T, kOp>(false), sizeof(T), at, lane);
+  T old, given[2];
+  std::memcpy(&old, at, sizeof old);
+  std::memcpy(&given[0], &b, sizeof(T)), std::memcpy(&given[1], &c, sizeof(T));
+  T made = changed<T, kOp, kWhere>(w, at, old, given[0], given[1]);
+  std::memcpy(at, &made, sizeof made);
+  *w.writes += !bits_equal(old, made);
 }
 
 // count: is the old value wanted?
@@ -59,6 +88,7 @@ template <class T, Op kOp, Where kWhere> void atom(Lanes& w, const Instruction& 
   if (!addresses(w, i, kWhere, sizeof(T), at, true)) return;
   T* d = i.count ? lanes_of<T>(w, i.d) : nullptr;
   const T *b = lanes_of<T>(w, i.b), *c = lanes_of<T>(w, i.c);
+  if (w.holding && !d && i.mode == kStrong) return each_by_itself(w, i, at, b, c, sizeof(T), one<T, kOp, kWhere>);
   uint8_t order[kLanes];
   uint32_t n = coming(w, at, order);
   if (w.observer) touched(w, i, {Touch::Atomic, i.mode, shows<T, kOp>(d), sizeof(T), at, order, n});
@@ -78,12 +108,29 @@ template <class T, Op kOp, Where kWhere> void atom(Lanes& w, const Instruction& 
   w.atomics += n;
 }
 
+template <class H, class T> T half_sums(T old, T b) {
+  T made = 0;
+  for (uint32_t shift = 0; shift < 8 * sizeof(T); shift += 16)
+    made |= T(H::out(H::in(uint16_t(old >> shift)) + H::in(uint16_t(b >> shift)))) << shift;
+  return made;
+}
+
+template <class H, class T> void one_half(Lanes& w, const Instruction& i, uint8_t* at, uint32_t lane, uint64_t b, uint64_t) {
+  tell(w, i, Touch::Rounding, sizeof(T), at, lane);
+  T old;
+  std::memcpy(&old, at, sizeof old);
+  const T made = half_sums<H>(old, static_cast<T>(b));
+  std::memcpy(at, &made, sizeof made);
+  ++*w.writes;
+}
+
 // Sums of halves, of one or of the two of a register; the two are two atomics.
 template <class H, class T, Where kWhere> void add_half(Lanes& w, const Instruction& i) {
   uint8_t* at[kLanes];
   if (!addresses(w, i, kWhere, sizeof(T), at, true)) return;
   T* d = i.count ? lanes_of<T>(w, i.d) : nullptr;
   const T* b = lanes_of<T>(w, i.b);
+  if (w.holding && !d && i.mode == kStrong) return each_by_itself(w, i, at, b, b, sizeof(T), one_half<H, T>);
   uint8_t order[kLanes];
   uint32_t n = coming(w, at, order);
   if (w.observer) touched(w, i, {Touch::Atomic, i.mode, Touch::Rounding, sizeof(T), at, order, n});
@@ -91,9 +138,7 @@ template <class H, class T, Where kWhere> void add_half(Lanes& w, const Instruct
     uint32_t l = order[k];
     T old;
     std::memcpy(&old, at[l], sizeof old);
-    T made = 0;
-    for (uint32_t shift = 0; shift < 8 * sizeof(T); shift += 16)
-      made |= T(H::out(H::in(uint16_t(old >> shift)) + H::in(uint16_t(b[l] >> shift)))) << shift;
+    const T made = half_sums<H>(old, b[l]);
     std::memcpy(at[l], &made, sizeof made);
     if (d) d[l] = old;
   }

@@ -1,6 +1,5 @@
 // Branches, the block's barriers, and what only orders memory (here every access is in order).
-#include <cstdlib>
-
+#include "../machine/holding.h"
 #include "../machine/observer.h"
 #include "families.h"
 #include "types.h"
@@ -8,12 +7,9 @@
 namespace vgpu {
 namespace {
 
-// Every access is in order here: a fence is there for who looks on alone.
-bool checked() {
-  static const bool on = std::getenv("VGPU_CHECK") != nullptr;
-  return on;
-}
+// Every access is in order here, but for atomics that come late.
 void fence(Lanes& w, const Instruction&) {
+  if (w.holding) w.holding->settle(*w.put_off, w.mask);
   if (w.observer) w.observer->fence(w);
 }
 
@@ -66,7 +62,7 @@ bool only_orders(const Statement& s) {
 bool decode_control(Decoder& d, const Statement& s, Instruction& i) {
   if (s.op == "membar" || s.op == "fence" || s.op == "pmevent" || s.op == "griddepcontrol") {
     if (!only_orders(s)) return false;
-    if (checked() && (s.op == "membar" || s.op == "fence")) i.run = fence, d.emit(i);
+    if (s.op == "membar" || s.op == "fence") i.run = fence, d.emit(i);
     return true;
   }
   if (s.op == "bar" || s.op == "barrier") return decode_barrier(d, s, i);

@@ -1,6 +1,7 @@
 // Loads and stores.
 #include <algorithm>
 
+#include "../machine/holding.h"
 #include "../machine/observer.h"
 #include "address.h"
 #include "families.h"
@@ -17,9 +18,10 @@ bool in_a_row(uint32_t mask, uint8_t* const at[kLanes], uint64_t bytes) {
   return off == 0;
 }
 
-// Who looks on is told: this is out of the way of all other runs.
+// Who looks on is told, and atomics that come late come before it: this is out of the way of all other runs.
 template <Where kWhere> void tell(Lanes& w, const Instruction& i, Touch::What what, uint32_t bytes, uint8_t* const at[kLanes]) {
   if constexpr (kWhere == Where::Generic || kWhere == Where::Shared) {
+    if (w.holding) w.holding->settle_at(w, at, bytes);
     if (w.observer) touched(w, i, {what, i.mode, Touch::Nothing, bytes, at, nullptr, 0});
   }
 }

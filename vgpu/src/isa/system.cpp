@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "../machine/heap.h"
+#include "../machine/holding.h"
 #include "../machine/schedule.h"
 #include "address.h"
 
@@ -120,6 +121,7 @@ void take_memory(Lanes& w, const Instruction& i) {
   });
 }
 void give_back(Lanes& w, const Instruction& i) {
+  if (w.holding) w.holding->settle_all();  // what comes late may come to this memory
   in_order(w, [&](uint32_t lane) {
     uint64_t at = scratch<uint64_t>(w, lane, i.a);
     if (at && !w.heap->release(at)) w.fail(Fault::OutOfBounds, at);

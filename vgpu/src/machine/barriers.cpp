@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "holding.h"
+
 namespace vgpu {
 
 Block::Step Block::barrier(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
@@ -40,6 +42,7 @@ void Block::check_barriers() {
 void Block::release(uint32_t which) {
   Barrier b = barriers_[which];
   barriers_[which] = Barrier();
+  if (lanes_.holding) for (PutOff& own : put_off_) lanes_.holding->settle(own, kAll);
   if (lanes_.observer) lanes_.observer->barrier(lanes_.block);
   for (Warp& warp : warps_) {
     for (Group& g : warp.groups) {
@@ -59,6 +62,12 @@ void Block::release(uint32_t which) {
     note(warp);
   }
   tired_ = asleep_ = 0;
+}
+
+// bar.warp.sync by these lanes: what they did before is done.
+void Block::meet(uint32_t lanes) {
+  if (lanes_.holding) lanes_.holding->settle(*lanes_.put_off, lanes);
+  if (lanes_.observer) lanes_.observer->meeting(lanes_, lanes);
 }
 
 Block::Step Block::meeting(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask) {
@@ -82,8 +91,8 @@ Block::Step Block::meeting(Warp& warp, uint32_t group, const Instruction& i, uin
   if (i.run) {
     lanes_.mask = same;
     i.run(lanes_, i);
-  } else if (lanes_.observer) {
-    lanes_.observer->meeting(lanes_, same);
+  } else {
+    meet(same);
   }
   warp.groups[group].pc = at + 1;
   for (Group& other : warp.groups) if (other.state == State::Meeting) other.state = State::Ready;
@@ -105,8 +114,8 @@ bool Block::meet_apart(Warp& warp) {
     };
     for (const Group& g : warp.groups) if (takes_part(g)) here |= g.mask;
     if ((here & wanted & warp.alive) != (wanted & warp.alive)) continue;
-    lanes_.warp = warp.number;
-    if (lanes_.observer) lanes_.observer->meeting(lanes_, here);
+    look_at(warp);
+    meet(here);
     std::vector<Group*> all;
     for (Group& g : warp.groups) if (takes_part(g)) all.push_back(&g);
     for (Group* g : all) g->state = State::Ready, g->pc++;

@@ -16,6 +16,9 @@ void fill(uint8_t* registers, Special which, uint32_t value) {
   std::fill_n(reinterpret_cast<uint32_t*>(registers + special_offset(which)), kLanes, value);
 }
 
+// An atomic that may come late: a relaxed one whose old value nobody wants.
+bool goes_on(const Instruction& i) { return i.count == 0 && i.mode == kStrong; }
+
 }  // namespace
 
 Block::Block(const Launch& launch, Schedule& schedule, const Memory& memory, uint64_t& writes,
@@ -23,6 +26,7 @@ Block::Block(const Launch& launch, Schedule& schedule, const Memory& memory, uin
     : launch_(launch), schedule_(schedule), parameters_(launch.parameters.size() + 64) {
   threads_ = launch.threads();
   warps_.resize((threads_ + kLanes - 1) / kLanes);
+  put_off_.resize(warps_.size());
   dynamic_at_ = align_up(launch.program->shared_bytes, launch.program->shared_align);
   charge_.set(sizeof *this + dynamic_at_ + launch.dynamic_shared + launch.parameters.size() + warps_.size() * sizeof(Warp));
   const uint32_t align = std::max(launch.program->shared_align, 64u);
@@ -48,6 +52,7 @@ Block::Block(const Launch& launch, Schedule& schedule, const Memory& memory, uin
 void Block::begin(uint32_t number) {
   lanes_.block = number;
   live_ = threads_;
+  held_ = 0;
   ready_ = warps_.size() == kLanes ? kAll : (1u << warps_.size()) - 1;
   tired_ = asleep_ = 0;
   const uint32_t* g = launch_.grid;
@@ -135,6 +140,12 @@ void Block::turn() {
   run_group(warp, leader(warp));
   note(warp);
   outcome_.atomics += lanes_.atomics, lanes_.atomics = 0;
+}
+
+void Block::look_at(const Warp& warp) { lanes_.warp = warp.number, lanes_.put_off = &put_off_[warp.number]; }
+
+void Block::settle_shared() {
+  if (lanes_.holding) for (PutOff& own : put_off_) lanes_.holding->settle_shared(own, lanes_);
 }
 
 void Block::note(const Warp& warp) {
@@ -249,7 +260,9 @@ Block::Step Block::straight(Warp& warp, Group& g, uint32_t stop, uint32_t& left)
     done += static_cast<uint32_t>(__builtin_popcount(mask));
     lanes_.mask = mask;
     const uint64_t writes = *lanes_.writes;
+    if (lanes_.holding && i.mode != kWeak && !goes_on(i)) lanes_.holding->settle(*lanes_.put_off, mask);
     i.run(lanes_, i);
+    if (lanes_.holding) lanes_.holding->settle_passed();
     if (lanes_.fault != Fault::None) {
       fail(lanes_.fault, &i, &program);
       how = Step::Stop;
@@ -259,7 +272,7 @@ Block::Step Block::straight(Warp& warp, Group& g, uint32_t stop, uint32_t& left)
       pc++, how = Step::Stop;
       break;
     }
-    if (lanes_.news || writes != *lanes_.writes) {
+    if (lanes_.news || writes != *lanes_.writes || (lanes_.holding && goes_on(i))) {
       g.looks = 0, lanes_.news = false;
     } else if (++g.looks >= kLooks) {
       g.looks = kLooks - 1;
@@ -276,7 +289,7 @@ Block::Step Block::straight(Warp& warp, Group& g, uint32_t stop, uint32_t& left)
 
 void Block::run_group(Warp& warp, uint32_t group) {
   spinning_ = false;
-  lanes_.warp = warp.number;
+  look_at(warp);
   merge(warp, group);
   bind(warp.groups[group].frame);
   uint32_t left = kTurn;

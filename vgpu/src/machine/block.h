@@ -26,6 +26,7 @@ class Block {
   bool asleep() const { return held_up() || (asleep_ && !(ready_ & ~asleep_) && slept_at_ == *lanes_.writes); }
   bool spinning() const { return spinning_; }  // the last turn ended because it was long
   Outcome& outcome() { return outcome_; }
+  void settle_shared();  // what comes late to its shared memory, before that is another's
 
  private:
   struct Barrier { uint32_t arrived = 0, wanted = 0, holding = 0, values = 0; };
@@ -46,6 +47,7 @@ class Block {
   void give_way(Warp& warp, Group& group);
   void fall_asleep(Warp& warp, Group& group);
   void note(const Warp& warp);
+  void look_at(const Warp& warp);
   Step step(Warp& warp, uint32_t& group, const Instruction& i, uint32_t mask);
   Step jump(Warp& warp, uint32_t group, uint32_t taken, uint32_t target);
   Step indexed(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
@@ -59,6 +61,7 @@ class Block {
   void drop(Warp& warp, uint32_t group);
   void release(uint32_t barrier);
   void check_barriers();
+  void meet(uint32_t lanes);
   bool meet_apart(Warp& warp);
   void fail(Fault fault, const Instruction* i, const Program* program);
 
@@ -67,8 +70,10 @@ class Block {
   Outcome outcome_;
   Lanes lanes_;
   std::vector<Warp> warps_;
+  std::vector<PutOff> put_off_;  // of each warp
   std::vector<uint8_t> shared_, parameters_;
   uint32_t threads_, live_ = 0, dynamic_at_ = 0;
+  uint32_t held_ = 0;  // lanes that wait with their atomics
   Barrier barriers_[kBarriers];
   // A bit for each warp: it can go on; it ran for long; it waits for somebody to write, and nobody did since.
   uint32_t ready_ = 0, tired_ = 0, asleep_ = 0;

@@ -115,9 +115,7 @@ Block::Step Block::leave(Warp& warp, uint32_t group, uint32_t mask) {
   return gone || mask ? Step::Stop : Step::Next;
 }
 
-bool Block::held_up() const {
-  return lanes_.holding && !ready_ && std::any_of(warps_.begin(), warps_.end(), [](const Warp& w) { return w.holds(); });
-}
+bool Block::held_up() const { return held_ && !ready_; }
 
 // With the one whose turn it is: it is this block's.
 void Block::go_on(Holding& holding) {
@@ -129,10 +127,12 @@ void Block::go_on(Holding& holding) {
   Group& g = warp.groups[group];
   const Program& program = *g.frame->program;
   const Instruction& i = program.code[g.pc];
-  g.state = State::Ready, g.passed = false;
+  g.state = State::Ready, g.passed = false, held_--;
   bind(g.frame);
-  lanes_.warp = warp.number, lanes_.mask = g.mask, lanes_.released = true;
+  look_at(warp);
+  lanes_.mask = g.mask, lanes_.released = true;
   i.run(lanes_, i);
+  holding.settle_passed();
   lanes_.released = false;
   outcome_.instructions++;
   if (lanes_.fault != Fault::None) fail(lanes_.fault, &i, &program);
@@ -147,7 +147,7 @@ void Block::set_apart(Warp& warp, uint32_t group) {
   uint32_t at = warp.groups[group].pc - 1;
   for (uint32_t left = lanes_.held; left; left &= left - 1) {
     split(warp, group, left & -left, at);
-    warp.groups.back().state = State::Held;
+    warp.groups.back().state = State::Held, held_++;
   }
   if (lanes_.later) split(warp, group, lanes_.later, at);
   lanes_.held = lanes_.later = 0;

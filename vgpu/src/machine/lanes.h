@@ -36,6 +36,12 @@ struct Shares {
   uint32_t bytes;  // of one lane
 };
 
+// A warp's atomics that come late (see holding.h), in the order in which they were put off.
+struct PutOff {
+  struct One { uint64_t came; uint32_t slot, lane; };
+  std::vector<One> all;
+};
+
 struct Lanes {
   uint8_t* frame = nullptr;
   uint32_t mask = 0;  // those that take part
@@ -54,6 +60,7 @@ struct Lanes {
   uint64_t generation = 0;
   Schedule* schedule = nullptr;
   Holding* holding = nullptr;                // in most runs none
+  PutOff* put_off = nullptr;                 // this warp's
   uint32_t held = 0, later = 0;              // of the last instruction's lanes: those that did not come (see holding.h)
   bool released = false;                     // this one waited already
   Observer* observer = nullptr;              // in most runs none

@@ -25,6 +25,7 @@ class Run {
       while (waiting() && flying_.size() < window_) admit(next());
       turn(choose());
     }
+    holding_.settle_all();
     return total_;
   }
 
@@ -92,14 +93,21 @@ class Run {
     if (done.fault != Fault::None) total_.fault = done.fault, total_.message = done.message;
     if (launch_.most_instructions && total_.instructions > launch_.most_instructions) no_end();
     if (!block.spinning()) spins_ = block.done() ? 0 : spins_;
-    else if (++spins_ % kSpins == 0 && waiting()) window_++;
+    else if (++spins_ % kSpins == 0) let_on();
     // A kernel that spins on memory yields at each access: its turns are many and short.
-    if (quiet_ > kPatience * block.warps() * flying_.size() && waiting()) window_++, quiet_ = 0;
+    if (quiet_ > kPatience * block.warps() * flying_.size()) let_on(), quiet_ = 0;
     if (block.done()) {
+      block.settle_shared();
       quiet_ = stuck_ = 0;
       spare_.push_back(std::move(flying_[which]));
       flying_.erase(flying_.begin() + which);
     }
+  }
+
+  // What somebody may wait for: an atomic that comes late, another block.
+  void let_on() {
+    holding_.settle_all();
+    if (waiting()) window_++;
   }
 
   void no_end() {

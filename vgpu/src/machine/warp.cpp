@@ -47,10 +47,6 @@ void Warp::leave(Frame* frame) {
   }
 }
 
-bool Warp::holds() const {
-  return std::any_of(groups.begin(), groups.end(), [](const Group& g) { return g.state == State::Held; });
-}
-
 bool Warp::ready() const {
   return std::any_of(groups.begin(), groups.end(), [](const Group& g) { return g.state == State::Ready; });
 }

@@ -56,7 +56,6 @@ struct Warp {
   Frame* enter(const Program& program);
   void leave(Frame* frame);  // one holder less
   bool ready() const;
-  bool holds() const;
 };
 
 }  // namespace vgpu
