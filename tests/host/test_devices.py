@@ -21,7 +21,7 @@ from tfdet.matrix.load import load_matrix
 from tfdet.store.cases import current_cases
 from tfdet_probe import devices as probes
 
-SCHEDULES = {"reference": "serial", "schedules": ["reverse", "random:7"]}
+SCHEDULES = {"reference": "serial", "schedules": ["reverse", "random:7"], "sources": "0" * 12}
 SM70 = {"kind": "vgpu", "model": "vgpu-sm70", "details": SCHEDULES}
 
 
@@ -135,7 +135,7 @@ def test_a_card_that_disagrees_with_its_emulation_is_named(
     project = without_emulation(copy)
     take(project, records_of(project, line, ("differs", "none"), ("equal", "TDO")))
     h200 = {"kind": "nvidia", "model": "nvidia-h200"}
-    stack = {**STACK, "gpu": "NVIDIA H200"}
+    stack = {**STACK, "gpu": "NVIDIA H200", "driver": "550.54", "compute_capability": "9.0"}
     seen = (("differs", "none"), (card, "TDO"))
     take(project, records_of(project, line, *seen, device=h200, stack=stack, machine="abcdef123456"), Signer("lab"))
     row(project)

@@ -21,7 +21,11 @@ from tfdet.store.misfits import device_faults
 from tfdet.store.records import parse
 from tfdet_common import journal
 
-H200 = {"device": "nvidia-h200", "ran_on": ["GPU:0"], "stack": {**STACK, "gpu": "NVIDIA H200"}}
+H200 = {
+    "device": "nvidia-h200",
+    "ran_on": ["GPU:0"],
+    "stack": {**STACK, "gpu": "NVIDIA H200", "driver": "550.54", "compute_capability": "9.0"},
+}
 
 
 def first(**changes: Any) -> dict[str, Any]:

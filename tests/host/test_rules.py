@@ -34,6 +34,20 @@ from tfdet_common import journal
 HUGE = 10**400
 H100 = device_of("nvidia-h100")
 ERROR = {"kind": "crashed", "type": "SIGSEGV", "message": "planted", "where": None}
+VGPU = device_of("vgpu-sm70")
+
+
+def card(**changes: Any) -> dict[str, Any]:
+    told = {"gpu": "NVIDIA H100", "driver": "550.54", "compute_capability": "9.0"}
+    return {"device": H100, "ran_on": ["GPU:0"], "stack": {**STACK, **told, **changes}}
+
+
+def emulated(**changes: Any) -> dict[str, Any]:
+    details = {"reference": "serial", "schedules": ["reverse"], "sources": "0" * 12, **changes}
+    said = {name: value for name, value in details.items() if value is not None}
+    return {"device": {**VGPU, "details": said}, "ran_on": ["GPU:0"]}
+
+
 # (what, observation, what is changed in a record of it): the first part reaches a table, or contradicts what does.
 IN_TABLES: list[tuple[str, str, dict[str, Any]]] = [
     ("many results, and yet equal", "equal", {"distinct": 999}),
@@ -68,6 +82,19 @@ IN_TABLES: list[tuple[str, str, dict[str, Any]]] = [
     ),
     ("a CPU with a GPU", "equal", {"stack": {**STACK, "gpu": "GT 710"}}),
     ("a GPU without a name", "equal", {"device": H100, "ran_on": ["GPU:0"]}),
+    ("no cores", "equal", {"stack": {**STACK, "cores": 0}}),
+    ("fewer cores than none", "equal", {"stack": {**STACK, "cores": -1}}),
+    ("a virtual environment of an image", "equal", {"stack": {**STACK, "image_digest": f"x@sha256:{'c' * 64}"}}),
+    ("a GPU with another's capability", "equal", card(compute_capability="7.0")),
+    ("a GPU with no number for a capability", "equal", card(compute_capability="hopper")),
+    ("a GPU without a capability", "equal", card(compute_capability=None)),
+    ("a GPU with no number for a driver", "equal", card(driver="new")),
+    ("a GPU that its name alone tells of", "equal", card(driver=None)),
+    ("a virtual GPU without details", "equal", {"device": VGPU, "ran_on": ["GPU:0"]}),
+    ("a virtual GPU without schedules", "equal", emulated(schedules=None)),
+    ("a schedule that does not exist", "equal", emulated(schedules=["reverse", "sideways:7"])),
+    ("a seed that is none", "equal", emulated(schedules=["random:x"])),
+    ("a reference that does not exist", "equal", emulated(reference="best")),
     ("a kind that nobody knows", "equal", {"device": device_of("tpu")}),
     ("a model of another kind", "equal", {"device": {"kind": "cpu", "model": "nvidia-h100"}}),
 ]
@@ -120,6 +147,11 @@ def test_what_no_run_can_have_given_is_no_record(devices: Devices, row: tuple[st
     taken(devices, signed(genuine))
     with pytest.raises(ValueError, match=r"\w"):
         taken(devices, signed({**genuine, **row[2]}))
+
+
+@pytest.mark.parametrize("told", [card(), emulated(), emulated(schedules=[])])
+def test_what_the_rules_on_a_stack_are_tried_with_is_a_record(devices: Devices, told: dict[str, Any]) -> None:
+    taken(devices, signed({**make_record(), **told}))
 
 
 @pytest.mark.parametrize("row", IN_TABLES, ids=lambda row: row[0])

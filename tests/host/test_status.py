@@ -166,7 +166,7 @@ def mark_on_a_gpu(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> 
     for emulated in copy.evidence.glob("vgpu-*"):
         shutil.rmtree(emulated)
     by_hash, lab = current_cases(copy).by_hash, Signer("lab")
-    stack = {**STACK, "gpu": "NVIDIA H200"}
+    stack = {**STACK, "gpu": "NVIDIA H200", "driver": "550.54", "compute_capability": "9.0"}
     told = {"TDO": {"TF_DETERMINISTIC_OPS": "1"}, "ED": {}, "none": {}}
 
     def mark(source: str, row: str, *showed: tuple[str, str]) -> str:

@@ -42,10 +42,17 @@ class Kind(Model):
         default=None, description="a pattern of its models' keys, where nothing else tells them"
     )
     details: list[Text] = Field(default=[], description="what its records may say in device.details")
+    capabilities: dict[Text, Text] = Field(
+        default={}, description="compute capabilities, by a word that a model's key has between its dashes"
+    )
 
     def has(self, key: str, model: str) -> bool:
         """key: the file's name.  Where nothing else tells a kind's models, it has one: its own name."""
         return re.fullmatch(self.models, model) is not None if self.models else self.named or model == key
+
+    def capability(self, model: str) -> str | None:
+        """The compute capability of a model; None where it is not known."""
+        return next((self.capabilities[word] for word in model.split("-") if word in self.capabilities), None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,19 +10,22 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
-from tfdet.matrix.devices import Devices
+from tfdet.matrix.devices import Devices, Kind
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import Environment, Solution
 from tfdet.matrix.ranges import leading_version
 from tfdet.store.cases import Cases
 from tfdet.store.glance import DeviceSeen, Glance, row_of
 from tfdet.store.records import Record
+from tfdet.store.stacks import Told, broken
 from tfdet_common.variables import CALLERS
+from tfdet_common.virtual_gpu import is_schedule
 
 _WORD = re.compile("[a-z0-9:]+").fullmatch  # a detail is a key or a hash, and no card's name
 
 
 _ABSENT = (None, UNSET)
+_SCHEDULES = ("reference", "schedules")  # of what the virtual GPU adds
 
 
 class _Build(NamedTuple):
@@ -125,37 +128,41 @@ def _set_by(solution: Solution) -> _Settings:
 
 
 def device_faults(devices: Devices, record: Record | Glance) -> list[str]:
-    """Why this record cannot be of its device."""
+    """Why this record cannot be of its device, or of its stack."""
     g = record if isinstance(record, Glance) else row_of(record).glance
-    stack, details = g.stack, g.device.details if isinstance(g.device, DeviceSeen) else None
-    told = stack.compute_capability is not None or stack.gpu_uuid_hash is not None
-    told = told or g.kernels not in _ABSENT or g.gpu_state not in _ABSENT
-    faults = _fixed(devices, g.kind, g.model, stack.gpu, stack.driver is not None, told, tuple(g.ran_on))
-    return [*faults, *_odd(devices, g.kind, g.model, details)] if details else list(faults)
+    stack, details = g.stack, (g.device.details or {}) if isinstance(g.device, DeviceSeen) else {}
+    card = stack.gpu_uuid_hash is not None or g.gpu_state not in _ABSENT
+    told = Told(g.model, stack.engine, stack.image is not None or stack.image_digest is not None, stack.cores,
+                stack.driver, stack.compute_capability, card)  # fmt: skip
+    faults = _fixed(devices, g.kind, told, stack.gpu, g.kernels not in _ABSENT, tuple(g.ran_on))
+    kind = devices.kinds.get(g.kind)
+    return [*faults, *_odd(kind, g.model, details)] if kind and (details or kind.virtual) else list(faults)
 
 
 @lru_cache(maxsize=4096)  # a million records tell of few devices
 def _fixed(
-    devices: Devices, key: str, model: str, gpu: str | None, driver: bool, card: bool, ran_on: tuple[str, ...]
+    devices: Devices, key: str, told: Told, gpu: str | None, kernels: bool, ran_on: tuple[str, ...]
 ) -> tuple[str, ...]:
-    faults, kind = list(devices.faults(key, model, gpu)), devices.kinds.get(key)
+    faults, kind = list(devices.faults(key, told.model, gpu)), devices.kinds.get(key)
     if kind is None:
         return tuple(faults)
     if any(not place.startswith(f"{kind.placement}:") for place in ran_on):
-        faults.append(f"it ran on another kind of device than {model}")
-    if not kind.named and card:
+        faults.append(f"it ran on another kind of device than {told.model}")
+    if not kind.named and (told.seen or kernels or told.capability is not None):
         faults.append(f"{kind.name} is told of, and a GPU's state")
-    if not kind.needs_driver and driver:
+    if not kind.needs_driver and told.driver is not None:
         faults.append(f"{kind.name} is told of, and a card's driver")
-    return tuple(faults)
+    return (*faults, *broken(kind, told))
 
 
-def _odd(devices: Devices, key: str, model: str, details: Mapping[str, object]) -> Iterator[str]:
-    """What a record adds that its kind does not tell of, or not in these words."""
-    known = devices.kinds[key].details if key in devices.kinds else []
-    if strange := details.keys() - set(known):
+def _odd(kind: Kind, model: str, details: Mapping[str, object]) -> Iterator[str]:
+    """What a record adds that its kind does not tell of, or not in these words, or does not add."""
+    if strange := details.keys() - set(kind.details):
         yield f"{model} has no {', '.join(sorted(strange))}"
+    if kind.virtual and (missing := set(kind.details) - details.keys()):
+        yield f"{model} tells no {', '.join(sorted(missing))}: what ran, and in which orders"
     for name, value in sorted(details.items()):
-        texts = value if isinstance(value, list) else [value]
-        if odd := next((text for text in texts if not _WORD(str(text))), None):
+        texts = [str(text) for text in (value if isinstance(value, list) else [value])]
+        known = is_schedule if name in _SCHEDULES else _WORD
+        if odd := next((text for text in texts if not (_WORD(text) and known(text))), None):
             yield f"{model} has no {name} {odd!r}"
