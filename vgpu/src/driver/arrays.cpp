@@ -155,8 +155,9 @@ API int cuMipmappedArrayGetLevel(Array** to, void* handle, unsigned level) {
 API int cuMipmappedArrayDestroy(void* handle) {
   if (!alive<MipmappedArray>(handle)) return kInvalidHandle;
   if (Result broken = wait_for_all()) return broken;
-  for (Array* level : Handles<MipmappedArray>::all().take(handle)->levels) free_array(level);
-  return kSuccess;
+  const std::unique_ptr<MipmappedArray> gone = Handles<MipmappedArray>::all().take(handle);
+  for (Array* level : gone ? gone->levels : std::vector<Array*>()) free_array(level);
+  return gone ? kSuccess : kInvalidHandle;
 }
 
 namespace {
