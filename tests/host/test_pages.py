@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 
 from tfdet.base.paths import Project
 
-MOST = 12 << 10  # bytes of README.md: what somebody reads who has just arrived
+MOST = 6144  # bytes of README.md: what somebody reads who has just arrived
 
 
 def pages(root: Path) -> list[Path]:
