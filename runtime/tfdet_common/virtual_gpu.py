@@ -23,7 +23,7 @@ def is_schedule(text):
     name, mark, choices = text.partition("@")
     if not _SEEDED.fullmatch(name):
         return False
-    found = [_CHOICES.fullmatch(one) for one in choices.split(",")] if choices else []
+    found = [_CHOICES.fullmatch(one) for one in choices.split(",")] if mark else []
     return all(one and int(one.group(3) or one.group(2)) >= int(one.group(2)) for one in found)
 
 

@@ -14,28 +14,12 @@
 #include "../machine/trace.h"
 #include "attributes.h"
 #include "refused.h"
+#include "settings.h"
 
 namespace vgpu {
 namespace {
 
 constexpr size_t kGridWorkspace = 64;  // bytes
-
-// What the caller sets: VGPU_SCHEDULE, VGPU_CAPABILITY (70, or that of the newest PTX that a program registers),
-// VGPU_MEMORY_MIB, VGPU_LOG (1: launches), VGPU_LIMIT (instructions of a launch).
-std::string text(const char* name, const char* otherwise) {
-  const char* value = std::getenv(name);
-  return value && *value ? value : otherwise;
-}
-uint64_t number(const char* name, const char* otherwise) { return std::strtoull(text(name, otherwise).c_str(), nullptr, 0); }
-
-Schedule chosen() {
-  try {
-    return Schedule::parse(text("VGPU_SCHEDULE", "serial"));
-  } catch (const std::invalid_argument& error) {
-    std::fprintf(stderr, "vgpu: VGPU_SCHEDULE: %s\n", error.what());
-    std::exit(2);  // another schedule than the one asked for would be a false witness
-  }
-}
 
 std::FILE* opened(const char* variable, const std::string& name) {
   std::FILE* file = std::fopen(name.c_str(), "ae");
@@ -44,35 +28,17 @@ std::FILE* opened(const char* variable, const std::string& name) {
   std::exit(2);
 }
 
-// VGPU_CHECK=races,initialised,memcheck
-void check(Observers& all, Memory& memory, bool& guards_shared) {
-  for (std::string left = text("VGPU_CHECK", ""); !left.empty();) {
-    const std::string word = left.substr(0, left.find(','));
-    left.erase(0, word.size() + 1);
-    if (word == "races") {
-      all.add(std::make_unique<Races>());
-    } else if (word == "initialised") {
-      all.add(std::make_unique<Initialised>()), memory.watch();
-    } else if (word == "memcheck") {
-      all.add(std::make_unique<Memcheck>()), guards_shared = true;
-    } else {
-      std::fprintf(stderr, "vgpu: VGPU_CHECK: nothing is called %s: races, initialised, memcheck\n", word.c_str());
-      std::exit(2);  // what was asked for would seem to have been looked for
-    }
-  }
-}
-
 // VGPU_USED=FILE: it is there once a program has begun to use the device.
 // VGPU_REPORT=FILE, VGPU_TRACE=LAUNCH:FILE, VGPU_CHECK: see machine/report.h, trace.h, races.h, initialised.h and
 // memcheck.h.
 void observe(Observers& all, Memory& memory, bool& guards_shared) {
-  std::string report = text("VGPU_REPORT", ""), trace = text("VGPU_TRACE", ""), used = text("VGPU_USED", "");
-  if (!used.empty()) std::fclose(opened("VGPU_USED", used));
-  if (!report.empty()) all.add(std::make_unique<Report>(opened("VGPU_REPORT", report)));
-  check(all, memory, guards_shared);
-  size_t colon = trace.find(':');
-  if (colon == std::string::npos) return;
-  all.add(std::make_unique<Trace>(std::strtoull(trace.c_str(), nullptr, 10), opened("VGPU_TRACE", trace.substr(colon + 1))));
+  const Settings& asked = settings();
+  if (!asked.used.empty()) std::fclose(opened("VGPU_USED", asked.used));
+  if (!asked.report.empty()) all.add(std::make_unique<Report>(opened("VGPU_REPORT", asked.report)));
+  if (asked.checks.count("races")) all.add(std::make_unique<Races>());
+  if (asked.checks.count("initialised")) all.add(std::make_unique<Initialised>()), memory.watch();
+  if (asked.checks.count("memcheck")) all.add(std::make_unique<Memcheck>()), guards_shared = true;
+  if (!asked.trace.empty()) all.add(std::make_unique<Trace>(asked.traced, opened("VGPU_TRACE", asked.trace)));
 }
 
 Result result_of(Fault fault) {
@@ -122,9 +88,9 @@ Device& Device::get() {
 }
 
 Device::Device()
-    : memory_(number("VGPU_MEMORY_MIB", "2048") << 20), schedule_(chosen()),
-      capability_(static_cast<int>(number("VGPU_CAPABILITY", "70"))), asked_(std::getenv("VGPU_CAPABILITY")),
-      log_(static_cast<int>(number("VGPU_LOG", "0"))), limit_(number("VGPU_LIMIT", "200000000000")) {
+    : memory_(settings().memory_mib << 20), schedule_(settings().schedule),
+      capability_(settings().capability ? static_cast<int>(settings().capability) : 70), asked_(settings().capability),
+      log_(static_cast<int>(settings().log)), limit_(settings().limit) {
   observe(observers_, memory_, guards_shared_);
 }
 

@@ -47,16 +47,16 @@ bool take(std::string& text, char mark) {
 
 // LAUNCH:FROM-TO,LAUNCH:ONE,...  The same as is_schedule() of runtime/tfdet_common/virtual_gpu.py.
 void Schedule::keep(const std::string& text) {
-  all_ = false;
-  for (std::string left = text; !left.empty();) {
+  for (std::string left = text; all_ || !left.empty();) {
     uint64_t launch = 0, from = 0, to = 0;
     bool sound = take_number(left, launch) && take(left, ':') && take_number(left, from);
     to = from;
     if (sound && take(left, '-')) sound = take_number(left, to);
     if (sound && !left.empty()) sound = take(left, ',') && !left.empty();
-    if (!sound || to < from) throw std::invalid_argument(text + " names no choices: LAUNCH:FROM-TO or LAUNCH:ONE, with commas");
+    if (!sound || to < from) throw std::invalid_argument("@" + text + " names no choices: LAUNCH:FROM-TO or LAUNCH:ONE, with commas");
     uint64_t& last = kept_[launch][from];
     last = std::max(last, to);
+    all_ = false;
   }
 }
 

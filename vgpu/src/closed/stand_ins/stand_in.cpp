@@ -1,11 +1,11 @@
 #include "stand_in.h"
 
 #include <cstdio>
-#include <cstdlib>
 #include <set>
 #include <string>
 #include <string_view>
 
+#include "../../driver/settings.h"
 #include "../../driver/streams.h"
 #include "../refusal.h"
 
@@ -27,24 +27,6 @@ const Library* library_of(std::string_view call) {
   return nullptr;
 }
 
-// VGPU_STAND_INS=cublas,cudnn or all.
-std::set<std::string_view> chosen() {
-  std::set<std::string_view> found;
-  const char* text = std::getenv("VGPU_STAND_INS");
-  for (std::string_view left = text ? text : ""; !left.empty();) {
-    std::string_view word = left.substr(0, left.find(','));
-    left.remove_prefix(std::min(left.size(), word.size() + 1));
-    const Library* library = library_of(word);
-    if (word == "all") for (const Library& one : kLibraries) found.insert(one.name);
-    else if (library && library->name == word) found.insert(library->name);
-    else {
-      std::fprintf(stderr, "vgpu: VGPU_STAND_INS: none for %.*s: cublas, cudnn, all\n", int(word.size()), word.data());
-      std::exit(2);
-    }
-  }
-  return found;
-}
-
 Memory& memory_of(uint64_t at, uint64_t bytes) {
   Memory& memory = Device::get().memory();
   if (!memory.find(at).holds(at, at + bytes)) throw Outside(at);
@@ -62,9 +44,8 @@ void tell_never_written(const char* call) {
 }  // namespace
 
 bool stands_in(const char* call) {
-  static const std::set<std::string_view> on = chosen();
   const Library* library = library_of(call);
-  return library && on.count(library->name);
+  return library && settings().stand_ins.count(std::string(library->name));
 }
 
 void reads_columns(const void* at, uint64_t bytes, uint64_t step, uint64_t count) {

@@ -1,0 +1,28 @@
+// What the caller sets: the variables of the environment, each with what it may say.  A value that is none ends the process
+// with status 2: another device than the one asked for would be a false witness.
+#pragma once
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "../machine/schedule.h"
+
+namespace vgpu {
+
+struct Settings {
+  Schedule schedule{Schedule::Kind::Serial, 0};  // VGPU_SCHEDULE
+  uint64_t capability = 0;                       // VGPU_CAPABILITY; 0: that of the newest PTX that a program registers
+  uint64_t memory_mib = 2048;                    // VGPU_MEMORY_MIB
+  uint64_t limit = 200'000'000'000;              // VGPU_LIMIT: instructions of a launch; 0: none
+  uint64_t log = 0;                              // VGPU_LOG: 1: launches
+  std::set<std::string> checks;                  // VGPU_CHECK
+  std::set<std::string> stand_ins;               // VGPU_STAND_INS
+  std::string report, used;                      // VGPU_REPORT, VGPU_USED
+  uint64_t traced = 0;                           // VGPU_TRACE
+  std::string trace;
+};
+
+// Read once, when the device is first used.
+const Settings& settings();
+
+}  // namespace vgpu
