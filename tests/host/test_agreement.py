@@ -13,7 +13,7 @@ X, Y, Z = (digit * 64 for digit in "abc")
 Row = tuple[str, str, Observation, str]  # signer, case, what was seen, of which digests ("xy")
 
 
-def cell(rows: list[Row], solution: str = "none", machine: str = "") -> Cell:
+def cell(rows: list[Row], solution: str = "none", machine: str = "", signed: bool = True) -> Cell:
     """machine: the one of all signers."""
     evidence, digests = Evidence({"source": {"now"}}), {"x": X, "y": Y, "z": Z}
     for signer, case, seen, named in rows:
@@ -21,7 +21,7 @@ def cell(rows: list[Row], solution: str = "none", machine: str = "") -> Cell:
         evidence.add(
             Seen("tf2.0", "cpu", "source", name, machine or f"{signer}'s", how or solution, "now", seen, 30,
                  30 if seen == "differs" else 0, 0.1, [digests[letter] for letter in named]),
-            signer,
+            signer if signed else "",
         )  # fmt: skip
     return evidence.cell(CellKey("tf2.0", "cpu", "source", solution))
 
@@ -48,6 +48,19 @@ def test_two_signers_agree_on_the_same_case(rows: list[Row], verdict: Verdict, a
     assert (found.verdict, found.agreements, found.verified) == (verdict, expected, bool(agreed))
     assert found.agreeing_signers == (["lab", "yard"] if agreed else [])
     assert not cell(rows, machine="one").verified, "a machine does not agree with itself"
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_machines_agree_on_the_same_case(signed: bool) -> None:
+    def agreeing(*rows: Row) -> int:
+        return cell(list(rows), signed=signed).agreeing
+
+    assert agreeing(("lab", "a", "differs", "x"), ("yard", "a", "differs", "z")) == 2
+    assert agreeing(("lab", "a", "differs", "x"), ("yard", "b", "differs", "x")) == 1
+    assert agreeing(("lab", "a", "differs", "x"), ("yard", "b", "differs", "x"), ("den", "b", "differs", "x")) == 2
+    assert agreeing(("lab", "a", "equal", "x"), ("yard", "b", "equal", "x")) == 1
+    assert agreeing(("lab", "a", "unsupported", ""), ("yard", "a", "unsupported", "")) == 2
+    assert agreeing(("lab", "a", "differs", "x")) == 1
 
 
 @pytest.mark.parametrize("common", [True, False])

@@ -113,7 +113,17 @@ def test_what_cannot_be_brought_up_is_undecided(others: Project, monkeypatch: py
     ],
 )
 def test_only_what_cannot_both_be_disagrees(theirs: Verdict, ours: Verdict, answer: str) -> None:
-    assert Rebuilt(KEY, Cell(theirs), Cell(ours)).answer == answer
+    case = frozenset({"a case"})
+    assert Rebuilt(KEY, Cell(theirs, shown=case), Cell(ours, shown=case)).answer == answer
+
+
+@pytest.mark.parametrize(
+    ("ours", "answer"), [("ab", "agrees"), ("bc", "agrees"), ("c", "undecided"), ("", "undecided")]
+)
+def test_a_verdict_agrees_where_it_rests_on_the_same_case(ours: str, answer: str) -> None:
+    seen, same = frozenset("ab"), Verdict.NONDETERMINISTIC
+    told = Rebuilt(KEY, Cell(same, shown=seen), Cell(same, shown=frozenset(ours)))
+    assert (told.answer, told.cases) == (answer, sorted(seen & set(ours)))
 
 
 def test_a_disagreement_ends_with_one(

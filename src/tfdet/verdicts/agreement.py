@@ -1,9 +1,9 @@
-"""Do signers agree?  On the digest or the observation of the same case: a verdict alone may rest on different ones."""
+"""Do signers, or machines, agree?  On the digest or the observation of the same case, and not on a verdict alone."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
@@ -11,7 +11,7 @@ On = Literal["digest", "observation"]
 
 
 class Told(NamedTuple):
-    """What one signer showed of one case, for what the verdict rests on.  digests: of its results."""
+    """What one signer, or machine, showed of one case, for what the verdict rests on.  digests: of its results."""
 
     signer: str
     case: str
@@ -32,6 +32,15 @@ class Agreement(NamedTuple):
     def text(self) -> str:
         number = len(self.cases)
         return f"the {self.on} of {'the same case' if number == 1 else f'{number} cases'}"
+
+
+def agreeing(among: Collection[str], told: Iterable[Told]) -> int:
+    """How many machines say the same of a case that another says it of, too; one alone agrees with itself."""
+    by_case: dict[str, set[str]] = defaultdict(set)
+    for machine, case, _ in told:
+        by_case[case].add(machine)
+    agreed = set().union(*(some for some in by_case.values() if len(some) > 1))
+    return len(agreed) or min(1, len(among))
 
 
 def agreements(told: Iterator[Told], machines: Mapping[str, frozenset[str]]) -> Iterator[Agreement]:

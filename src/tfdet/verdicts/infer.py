@@ -15,7 +15,7 @@ from typing import NamedTuple, get_args
 from tfdet.matrix.models import NONE
 from tfdet.store.glance import Seen
 from tfdet.store.records import Observation
-from tfdet.verdicts.agreement import Agreement, Told, agreements
+from tfdet.verdicts.agreement import Agreement, Told, agreeing, agreements
 from tfdet.verdicts.ways import EAGER, FIRST, ways_of
 
 ENOUGH = 20  # equal runs: fewer leave a chance of more than 14 % that the next one differs
@@ -67,7 +67,8 @@ class Cell:
     those whose own control differed).  bound95: upper 95 % bound on the chance that a run differs,
     None where a run did.
     proven, cases: how many cases' own control differed, of how many that ran (a case counts once a machine).
-    machines: how many the verdict rests on; agreeing: how many of these say the same by themselves.
+    machines: how many the verdict rests on; agreeing: how many of these say the same by themselves, of a case that
+    another of them saw the same of; a single one agrees with itself.  shown: the cases that the verdict rests on.
     sides: by signer; without any, nobody signed what the verdict rests on.  agreements: of those who say the same.
     ways: of an op that is run in several dtypes, or compiled, what each of those that ran showed, by its name (see
     verdicts.ways).  Of no other does the verdict speak.
@@ -84,6 +85,7 @@ class Cell:
     sides: tuple[Side, ...] = ()
     agreements: tuple[Agreement, ...] = ()
     ways: Mapping[str, Cell] = field(default_factory=dict)
+    shown: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
     def signed(self) -> bool:
@@ -189,7 +191,7 @@ class Evidence:
             _parts(whole, key.solution, cases, controls, 1),
             _parts(whole, key.solution, cases, controls, 2),
         )
-        agreeing = sum(part.verdict is whole.verdict for part in machines.values())
+        saying = [name for name, part in machines.items() if part.verdict is whole.verdict]
         sides = tuple(
             Side(
                 name, part.verdict, part.runs, part.differed, frozenset(place[1] for place in cases if place[2] == name)
@@ -199,8 +201,10 @@ class Evidence:
         )
         ways = dict(_ways(key.solution, cases, controls))
         same = {side.signer: side.machines for side in sides if side.verdict is whole.verdict}
-        agreed = tuple(agreements(_told(whole.verdict, cases, controls, same), same))
-        return replace(whole, agreeing=min(agreeing, whole.machines), sides=sides, ways=ways, agreements=agreed)
+        agreed = tuple(agreements(_told(whole.verdict, cases, controls, same, 2), same))
+        told = list(_told(whole.verdict, cases, controls, saying, 1))
+        return replace(whole, agreeing=agreeing(saying, told), sides=sides, ways=ways, agreements=agreed,
+                       shown=frozenset(one.case for one in told))  # fmt: skip
 
 
 _Cases = Mapping[_Place, _Case]
@@ -211,16 +215,17 @@ _RESTS_ON = {
     Verdict.RAISES: _BIT["raises"],
     **dict.fromkeys((Verdict.DETERMINISTIC, Verdict.TOO_FEW, Verdict.NOT_SHOWN), _BIT["equal"]),
 }
+# Of signers that is no answer; machines may well agree that a case does not run.
+_SEEN = {**_RESTS_ON, Verdict.UNSUPPORTED: _UNSUPPORTED, Verdict.FAILED: _NO_END}
 
 
-def _told(verdict: Verdict, cases: _Cases, controls: _Cases, signers: Collection[str]) -> Iterator[Told]:
-    """What each of the signers showed of the cases that a verdict rests on."""
+def _told(verdict: Verdict, cases: _Cases, controls: _Cases, among: Collection[str], by: int) -> Iterator[Told]:
+    """What each of these machines (by: 1) or signers (2) showed of the cases that a verdict rests on."""
     for place, case in cases.items():
-        name, _, signer = place
         if verdict in (Verdict.DETERMINISTIC, Verdict.TOO_FEW) and not _differed(controls.get(place)):
             continue  # it shows nothing of the solution
-        if signer in signers and case.observed & _RESTS_ON.get(verdict, 0):
-            yield Told(signer, name, frozenset(case.digests))
+        if place[by] in among and case.observed & (_SEEN if by == 1 else _RESTS_ON).get(verdict, 0):
+            yield Told(place[by], place[0], frozenset(case.digests))
 
 
 def _differed(control: _Case | None) -> bool:

@@ -27,10 +27,19 @@ class Rebuilt:
 
     @property
     def answer(self) -> Answer:
-        """Undecided: what was seen here neither says the same nor contradicts it, as where a control did not differ."""
+        """Agrees: of a case that both saw the same observation of; a verdict alone may rest on different ones.
+
+        Undecided: what was seen here neither says the same nor contradicts it, as where a control did not differ.
+        """
         if self.ours.verdict is self.theirs.verdict:
-            return "agrees"
+            return "agrees" if self.cases else "undecided"
         return "disagrees" if {self.ours.verdict, self.theirs.verdict} in APART else "undecided"
+
+    @property
+    def cases(self) -> list[str]:
+        """That both rest on, if they say the same."""
+        same = self.ours.verdict is self.theirs.verdict
+        return sorted(self.ours.shown & self.theirs.shown) if same else []
 
     def as_json(self) -> dict[str, Any]:
         told = {"theirs": str(self.theirs.verdict), "ours": str(self.ours.verdict)}
@@ -40,6 +49,7 @@ class Rebuilt:
             "runs": self.ours.runs,
             "differed": self.ours.differed,
             "answer": self.answer,
+            "cases": self.cases,
         }
 
 
