@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,11 +14,12 @@ from typing import Any
 import pytest
 from records import STACK
 
-from tfdet.base.errors import DataError
+from tfdet.base.errors import DataError, Exit
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
 from tfdet.store.evidence import Store
 from tfdet.store.records import Record, is_intact, parse, read_records
+from tfdet.store.signatures import Signatures
 from tfdet.verdicts.read import _judge
 
 Line = Callable[..., bytes]
@@ -327,3 +329,16 @@ def test_a_line_that_one_reader_alone_refuses_is_told_of(
     with pytest.raises(DataError, match=re.escape(f"{path}:2: strange")) as caught:
         list(store.read(path))
     assert caught.value.advice
+
+
+@pytest.mark.parametrize("folder", ["evidence", "signatures"])
+def test_a_file_in_place_of_a_devices_folder_is_told_of(copy: Project, folder: str) -> None:
+    device = sorted(path for path in (copy.matrix / folder).iterdir() if path.is_dir())[0]
+    shutil.rmtree(device)
+    device.write_text("")
+    with pytest.raises(DataError, match=re.escape(f"{device}: a file")) as caught:
+        if folder == "evidence":
+            Store.of(copy).files()
+        else:
+            Signatures.of(copy, load_matrix(copy.matrix)).faults()
+    assert (caught.value.code, bool(caught.value.advice)) == (Exit.USAGE, True)

@@ -39,6 +39,10 @@ def result(text: str) -> Change:
     return lambda content: content["predicate"].update(result=text)
 
 
+def predicate(name: str, value: object) -> Change:
+    return lambda content: content["predicate"].update({name: value})
+
+
 def another_place(content: dict[str, Any]) -> None:
     subject(content, "records")["annotations"]["environment"] = "tf2.21"
 
@@ -63,6 +67,10 @@ FALSE: list[tuple[str, str, Change]] = [
     ("another image", "docker", digest("image")),
     ("no image", "docker", without("image")),
     ("another place", "venv", another_place),
+    *((name, "venv", predicate(name, ["all of them"])) for name in ("passedTests", "failedTests", "warnedTests")),
+    ("another's configuration", "venv", predicate("configuration", [{"name": "matrix/environments/tf2.1.toml"}])),
+    ("a path beside", "venv", predicate("configuration", [{"name": "tf2.0.toml"}, {"name": "/etc/passwd"}])),
+    ("configured by a word", "venv", predicate("configuration", "tf2.0.toml")),
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from tfdet.matrix.keys import Keys, PublicKey
 from tfdet.matrix.load import load_file, load_matrix
 from tfdet.store.envelope import MOST, PAYLOAD_TYPE, pae, unverified
 from tfdet.store.evidence import Store
-from tfdet.store.records import Record
+from tfdet.store.records import Record, parse
 from tfdet.store.signatures import Signatures, Vouch, beside, verified
 from tfdet.store.signing import by, sign_beside
 
@@ -247,3 +248,31 @@ def test_what_is_signed_and_lies_in_this_repository_stays_valid(checkout: Projec
     for path in places:
         standing = signatures.at(path.parent.name, path.stem)
         assert [vouch.refused for vouch in standing.vouches] == [""] * len(standing.vouches)
+
+
+@pytest.mark.parametrize("keyid", ["a\nb", "\x1b[2Jx", "a\r\tb", "\u202eab"])
+def test_a_strangers_hint_is_a_word_within_the_line(world: World, keyid: str) -> None:
+    one = world.envelope(world.thief)
+    one["signatures"][0]["keyid"] = keyid
+    with pytest.raises(ValueError, match=r"\w") as caught:
+        world.verified(json.dumps(one))
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("payloadType", "\ud800"), ("payloadType", int("7" * 4000)), ("more", "\udfff")],
+    ids=["a type of half a character", "a long number", "half a character beside"],
+)
+def test_what_is_no_envelope_is_refused_in_plain_words(world: World, name: str, value: object) -> None:
+    one = {**world.envelope(world.lab), name: value}
+    line = json.dumps(one).replace("7" * 4000, "7" * 6000)
+    with pytest.raises(ValueError, match="no envelope: ") as caught:
+        world.verified(line)
+    assert not re.search("codec|set_int|Exceeds", str(caught.value)), caught.value
+
+
+def test_a_number_of_many_digits_is_refused_in_plain_words(world: World) -> None:
+    line = world.records[0].line().replace('"runs":10', f'"runs":{"7" * 6000}').encode()
+    with pytest.raises(ValueError, match="a number of 6,000 digits"):
+        parse(line)

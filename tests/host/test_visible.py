@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from tfdet.base import console
 from tfdet.base.paths import Project
-from tfdet.base.visible import as_json, visible
+from tfdet.base.visible import as_json, in_line, visible
 from tfdet.cli.main import app
 from tfdet.engines import locate
 from tfdet.publish import lists, locate_page
@@ -85,3 +85,8 @@ def test_a_trace_hides_nothing() -> None:
     assert "\\u202e" in page and is_clean(page)
     assert is_clean(console.plain(NASTY))
     assert shown_by_diff(f"{NASTY}\x1b[2J\t.") == "safe" + "?" * 9 + HIDDEN[9:11] + "?gnp.exe?[2J\t."
+
+
+def test_a_word_within_a_line_begins_no_line_of_its_own() -> None:
+    assert in_line("a\nb\tc\x1b[2J\u202ed") == "a\\x0ab\\x09c\\x1b[2J\\u202ed"
+    assert len(in_line("x" * 10_000)) < 250

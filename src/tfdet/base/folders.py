@@ -8,10 +8,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from tfdet.base.errors import DataError
 from tfdet.base.untrusted import unreadable
 
 _LINK = "Remove the link, or bring back what it led to."
@@ -41,6 +42,18 @@ def listed(folder: Path, pattern: str = "*") -> list[Path]:
     if not rest:
         return found
     return [path for inner in found if is_folder(inner) for path in listed(inner, rest)]
+
+
+def in_folders(folder: Path, pattern: str, beside: Container[str] = ()) -> list[Path]:
+    """What is called so in the folders that lie there; DataError for a file that may have taken the place of one.
+
+    beside: files that belong there.  Hidden ones may be there, too.
+    """
+    for path in _entries(folder):
+        if not (path.name.startswith(".") or path.name in beside or is_folder(path)):
+            advice = "Bring the folder back (git checkout), or move the file away."
+            raise DataError(f"{path}: a file, where a folder of a device belongs", advice)
+    return listed(folder, f"*/{pattern}")
 
 
 def walked(folder: Path, pattern: str = "*") -> Iterator[Path]:

@@ -23,6 +23,12 @@ def visible(text: str) -> str:
     return "".join(_shown(character) for character in text)
 
 
+def in_line(text: str, most: int = 200) -> str:
+    """A stranger's word within a line of ours: it begins no line of its own, and moves nothing."""
+    shown = "".join(_numbered(c) if c in "\n\t" else c for c in visible(text[:most]))
+    return shown if len(text) <= most else f"{shown} ..."
+
+
 @cache
 def _shown(character: str) -> str:
     if character in "\n\t":

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
+from typing import Final
 
 from tfdet.base.errors import DataError
 from tfdet.base.folders import is_there, listed
@@ -20,6 +21,9 @@ from tfdet_probe.core import meaning
 from tfdet_probe.core.registry import case_key, code_hash, fields
 
 _NO_PARAMETERS = ("ops", "modes", "unplaced")
+
+
+EARLIER_HASHES: Final = "earlier-hashes.json"  # beside the folders of the evidence
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ def current_hashes(project: Project) -> dict[str, set[str]]:
 
 def earlier_hashes(evidence: Path) -> dict[str, str]:
     """Earlier hash of a case -> its hash when the way of hashing changed.  Of no use once the case has another."""
-    path = evidence / "earlier-hashes.json"
+    path = evidence / EARLIER_HASHES
     if not is_there(path):
         return {}
     content = read_json(path)

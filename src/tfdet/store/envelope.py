@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 from pydantic import Field, ValidationError
 
 from tfdet.base.strict_json import strict_json
+from tfdet.base.visible import in_line
 from tfdet.matrix.fields import Model, reason
 from tfdet.matrix.keys import Keys, PublicKey, key_id, raw
 
@@ -123,7 +124,7 @@ def _unsigned(envelope: Envelope, keys: Keys) -> str:
     hints = [signature.keyid or "" for signature in envelope.signatures]
     if named := next(filter(None, map(keys.named, hints)), None):
         return f"its signature is not that of {named[0]}"
-    return f"signed by a key that matrix/keys does not hold: {hints[0][:16] or 'it names none'}"
+    return f"signed by a key that matrix/keys does not hold: {in_line(hints[0][:16]) or 'it names none'}"
 
 
 def unverified(line: str) -> tuple[str, bytes]:

@@ -15,11 +15,11 @@ from filelock import FileLock, Timeout
 
 from tfdet.base.errors import DataError
 from tfdet.base.files import Transaction, not_written, part_of
-from tfdet.base.folders import is_there, listed
+from tfdet.base.folders import in_folders, is_there
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import read_lines
 from tfdet.matrix.load import load_matrix
-from tfdet.store.cases import current_cases, current_hashes, earlier_hashes
+from tfdet.store.cases import EARLIER_HASHES, current_cases, current_hashes, earlier_hashes
 from tfdet.store.glance import Fits, Glance, Row, row_of, rows
 from tfdet.store.merge import Added, Hashes, Merge
 from tfdet.store.misfits import Rules
@@ -56,7 +56,8 @@ class Store:
         What a process that was killed had begun is finished, or undone, before anything is read.
         """
         self._recover()
-        return [path for folder in dict.fromkeys([self.folder, self.own]) for path in listed(folder, "*/*.jsonl")]
+        folders = dict.fromkeys([self.folder, self.own])
+        return [path for folder in folders for path in in_folders(folder, "*.jsonl", [EARLIER_HASHES])]
 
     def _recover(self) -> None:
         transaction = self._transaction

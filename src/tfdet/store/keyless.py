@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tfdet.base.errors import RunFailed, UsageError
 from tfdet.base.strict_json import strict_json
+from tfdet.base.visible import in_line
 from tfdet.matrix.fields import reason
 from tfdet.matrix.keys import Keys, PublicKey, Workflow
 from tfdet.store.envelope import PAYLOAD_TYPE
@@ -64,7 +65,7 @@ def opened(line: str, keys: Keys) -> tuple[str, PublicKey, bytes]:
     hint, _ = unverified(line)
     found = keys.named(hint)
     if found is None or found[1].workflow is None:
-        raise ValueError(f"signed by an identity that matrix/keys does not hold: {hint[:200]}")
+        raise ValueError(f"signed by an identity that matrix/keys does not hold: {in_line(hint)}")
     name, key = found
     kind, body = _verified(line, name, found[1].workflow)
     if kind != PAYLOAD_TYPE:
@@ -136,7 +137,7 @@ def _verified(line: str, name: str, workflow: Workflow) -> tuple[str, bytes]:
 
 def _said(error: Exception) -> str:
     """Some of the library's errors say nothing."""
-    return str(error) or type(error).__name__
+    return in_line(str(error)) or type(error).__name__
 
 
 @cache

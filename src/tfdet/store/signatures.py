@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from tfdet.base.folders import is_there, listed
+from tfdet.base.folders import in_folders, is_there
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import read_text
 from tfdet.matrix.keys import Keys, PublicKey
@@ -175,7 +175,7 @@ class Signatures:
 
     def faults(self) -> list[str]:
         """Every envelope of the store that says nothing, or of the wrong place."""
-        paths = [path for folder in self.folders for path in listed(folder, f"*/*{SUFFIX}")]
+        paths = [path for folder in self.folders for path in in_folders(folder, f"*{SUFFIX}")]
         places = dict.fromkeys((path.parent.name, path.name.removesuffix(SUFFIX)) for path in paths)
         return [fault for place in places for fault in self.at(*place).faults]
 

@@ -14,10 +14,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import PurePosixPath
 from typing import Annotated, Any, Final, Literal, overload
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
 from tfdet.base.folders import is_there, walked
 from tfdet.base.paths import Project
@@ -89,8 +90,30 @@ class Subject(_Part):
     annotations: Batch | None = None
 
 
+class Configured(_Part):
+    name: Annotated[str, Field(max_length=200)]
+
+
+def _none(tests: object) -> object:
+    if tests not in (None, []):
+        raise ValueError("records tell no tests by name, so nobody could compare these with them")
+    return tests
+
+
+_Tests = Annotated[object, AfterValidator(_none)]
+
+
 class Predicate(_Part):
+    """All that a test result may say (spec/predicates/test-result.md), for each part is compared with the records.
+
+    configuration: files of the environment.  Of what they held when the records were made these tell nothing.
+    """
+
     result: Literal["PASSED", "WARNED", "FAILED"]
+    configuration: Annotated[list[Configured], Field(max_length=20)] = []
+    passed: _Tests = Field(default=None, alias="passedTests")
+    warned: _Tests = Field(default=None, alias="warnedTests")
+    failed: _Tests = Field(default=None, alias="failedTests")
 
 
 class Statement(_Part):
@@ -117,6 +140,7 @@ def read(body: bytes) -> Statement:
     except ValueError as error:
         raise ValueError(f"no statement of records: {error}") from None
     _check_subjects(statement)
+    _check_configuration(statement)
     if any(one == other for one, other in pairwise(sorted(statement.batch.checksums.packed))):
         raise ValueError("it names a record twice")
     return statement
@@ -130,6 +154,13 @@ def _check_subjects(statement: Statement) -> None:
         raise ValueError("no statement of records: it names no suite")
     if odd := [name for name in names if name not in _NAMES or names.count(name) > 1]:
         raise ValueError(f"no statement of records: what is its subject {odd[0]!r}?")
+
+
+def _check_configuration(statement: Statement) -> None:
+    file = f"{statement.batch.environment}.toml"
+    for one in statement.predicate.configuration:
+        if PurePosixPath(one.name).name != file:
+            raise ValueError(f"no statement of these records: configured by {one.name!r}, which is not their {file}")
 
 
 def batches(records: Iterable[Record]) -> list[list[Record]]:
