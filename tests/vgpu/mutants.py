@@ -43,6 +43,12 @@ VALID = [
         head=".func (.param .b32 out) twice(.param .b32 in)\n{ .reg .b32 %a; ld.param.b32 %a, [in]; add.u32 %a, %a, %a;"
         " st.param.b32 [out], %a; ret; }\n",
     ),
+    kernel(
+        """ld.param.u64 %l0, [p0]; @!%p2 bra out; tex.2d.v4.f32.f32 {%r1, _, %r3, %r4}|%p1, [%l0, {%r1, %r2}];
+    tld4.g.2d.v4.u32.f32 {%r1, %r2, %r3, %r4}, [%l0, {%r1, 0f3F800000}]; txq.width.b32 %r5, [%l0];
+    suld.b.a2d.v2.b32.zero {%r1, %r2}, [%l1, {%r0, %r1, %r2, %r2}]; sust.b.1d.b8.clamp [%l1, {4}], {%h1}; out: ret;""",
+        ["p0"],
+    ),
 ]
 NASTY = (
     "; { } [ ] ( ) , | ! - @ : [[ {} %r1 %p1 %l0 _ 0 -1 0x 0f3F 7.5 4294967296 99999999999999999999 .align .shared "

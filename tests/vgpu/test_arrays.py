@@ -39,6 +39,9 @@ def test_a_copy_of_a_part_leaves_the_rest_and_must_lie_inside(arrays):
     for at in ((12, 1, 1), (8, 3, 1), (8, 1, 2), (2**64 - 4, 0, 0), (6, 1, 1)):
         assert arrays.copy(array, part, at=at) == INVALID_VALUE
         assert arrays.copy(array, part, at=at, back=True) == INVALID_VALUE
+    one = np.full((1, 1, 1, 1), -1, np.float32)
+    for at in ((20, 0, 0), (0, 4, 0), (0, 0, 3)):
+        assert arrays.copy(array, one, at=at) == INVALID_VALUE
     assert arrays.copy(WILD, part) == INVALID_HANDLE
     np.testing.assert_array_equal(arrays.read(array, texels), texels)
 

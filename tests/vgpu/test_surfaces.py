@@ -1,11 +1,25 @@
 """Surface objects: loads and stores of an array's bytes, inside and outside of it, and who watches them."""
 
+import ctypes
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
 from bare_program import run
-from texturing import LAYERED, Arrays, Resource, Union
+from texturing import (
+    LAYERED,
+    LINEAR,
+    NORMALIZED,
+    READ_AS_INTEGER,
+    WRAP,
+    Arrays,
+    Linear,
+    Resource,
+    Union,
+    fetched,
+    sampler,
+)
 from virtual_device import kernel
 
 INVALID_VALUE, ILLEGAL_ADDRESS, MISALIGNED = 1, 700, 716
@@ -118,6 +132,36 @@ def test_a_surface_tells_its_size(arrays):
         "st.global.v4.b32 [%at], {%v0, %v1, %v2, %v3};"
     )
     assert launched(arrays, text, handle, np.zeros((1, 1)))[1].tolist() == [[7, 3, 5, 1]]
+
+
+def test_a_kernel_that_nvcc_compiled_reads_textures_and_writes_a_surface(arrays):
+    width, height, draw = 11, 6, np.random.default_rng(4)
+    image = draw.normal(size=(5, 7, 4)).astype(np.float32)
+    how = sampler(WRAP, LINEAR, NORMALIZED)
+    numbers = draw.integers(0, 256, (width * height, 4), np.uint8)
+    at = arrays.device.allocate(numbers.nbytes)
+    data, bytes_ = ctypes.c_void_p(numbers.ctypes.data), ctypes.c_size_t(numbers.nbytes)
+    assert arrays.cuda.cuMemcpyHtoD_v2(at, data, bytes_) == 0
+    listed = Resource(2, Union(linear=Linear(at.value, 1, 4, (numbers.nbytes,))))
+    list_ = arrays.object(listed, sampler(flags=READ_AS_INTEGER))
+    array, out = arrays.surface(np.zeros((height, width, 2), np.float32))
+    text = Path(__file__).with_name("texture_kernel.ptx").read_text("utf-8")
+    _, module = arrays.device.load(text)
+    result, function = arrays.device.function(module, "scaled")
+    assert result == 0
+    sums = arrays.device.allocate(4 * width * height)
+    values = [ctypes.c_uint64(one) for one in (arrays.texture(image, how), list_, out, sums.value, width, height)]
+    pointers = (ctypes.c_void_p * 6)(*map(ctypes.addressof, values))
+    assert arrays.cuda.cuLaunchKernel(function, 2, 1, 1, 8, 8, 1, 0, None, pointers, None) == 0
+    wanted = np.zeros((height, width, 2), np.float32)
+    for y, x in product(range(height), range(width)):
+        place = (np.float32(x + 0.75) / np.float32(width), np.float32(y + 0.25) / np.float32(height))
+        color, number = fetched(image, place, how), numbers[y * width + x].astype(np.float32)
+        wanted[y, x] = color[0] * number[0], color[3] + number[3]
+    np.testing.assert_array_equal(arrays.read(array, wanted), wanted)
+    made = np.zeros((height, width), np.float32)
+    assert arrays.cuda.cuMemcpyDtoH_v2(ctypes.c_void_p(made.ctypes.data), sums, ctypes.c_size_t(made.nbytes)) == 0
+    np.testing.assert_array_equal(made, wanted[..., 0] + wanted[..., 1])
 
 
 def test_only_an_array_made_for_it_has_a_surface(arrays):

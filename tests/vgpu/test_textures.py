@@ -121,6 +121,11 @@ def test_the_bits_of_a_nan_are_kept_and_a_coordinate_that_is_none_lies_at_0(arra
     at = np.array([[0], [2], [np.nan], [np.inf], [-np.inf], [1e30]], np.float32)
     made = results(arrays, fetch_of(1), arrays.texture(texels, sampler()), at).view(np.uint32)
     assert made[:, 0].tolist() == [texels.view(np.uint32)[k, 0] for k in (0, 2, 0, 2, 0, 2)]
+    for mode in (WRAP, MIRROR):
+        handle = arrays.texture(texels, sampler(mode, flags=NORMALIZED))
+        assert (
+            results(arrays, fetch_of(1), handle, at[2:5]).view(np.uint32)[:, 0] == texels.view(np.uint32)[0, 0]
+        ).all()
 
 
 def test_channels_that_are_not_there_are_0_and_the_last_1(arrays):
@@ -278,6 +283,9 @@ def test_what_is_not_there_is_refused_as_not_supported(arrays):
         "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%r1, {%f4, %f5}];",
         "tex.2d.v4.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4, %f5}];",
         "ld.global.f32 %f0, [%t, {%f4, %f5}];",
+        "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, " + "[%t, {" * 30000 + "}" * 30000 + ";",
+        "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, " + "[%t, " * 30000 + ";",
+        "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t,",
         "txq.channel_order.b32 %f0, [%t];",
     ],
 )

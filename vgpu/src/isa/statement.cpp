@@ -63,7 +63,7 @@ Operand Decoder::single(size_t& at, size_t to) const {
     std::string_view close = text(at) == "{" ? "}" : ")";
     o.kind = Operand::Vector;
     for (at++; at < to && text(at) != close;) {
-      if (text(at) == "{" || text(at) == "(")
+      if (text(at) == "{" || text(at) == "(" || text(at) == "[")
         throw Unsupported("line " + std::to_string(tokens_[at].line) + ": a list in another");
       o.parts.push_back(single(at, to));
       if (text(at) == ",") at++;
@@ -77,7 +77,10 @@ Operand Decoder::single(size_t& at, size_t to) const {
       throw Unsupported("line " + std::to_string(tokens_[at].line) + ": an address in another");
     o = single(++at, to);
     o.kind = Operand::Address;
-    while (text(at) == ",") o.parts.push_back(single(++at, to));
+    while (text(at) == ",") {  // of a texture or a surface: coordinates
+      if (text(++at) == "[") throw Unsupported("line " + std::to_string(tokens_[at].line) + ": an address in another");
+      o.parts.push_back(single(at, to));
+    }
     if (text(at) != "]") throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": an address without end");
     at++;
     return o;
