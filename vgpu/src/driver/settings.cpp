@@ -17,16 +17,16 @@ struct Variable {
 uint64_t number(const std::string& text, uint64_t least, uint64_t most) {
   const bool digits = !text.empty() && text.size() < 20 && text.find_first_not_of("0123456789") == std::string::npos;
   const uint64_t value = digits ? std::stoull(text) : 0;
-  if (!digits || value < least || value > most) throw std::invalid_argument(text);
+  if (!digits || value < least || value > most) throw std::invalid_argument("no such number");
   return value;
 }
 
-std::set<std::string> words(const std::string& text, const std::set<std::string>& known) {
+std::set<std::string> words(const std::string& text, const std::set<std::string>& known, const std::string& reason) {
   std::set<std::string> found;
   for (size_t from = 0; from <= text.size();) {
     const size_t comma = std::min(text.find(',', from), text.size());
     const std::string word = text.substr(from, comma - from);
-    if (!known.count(word)) throw std::invalid_argument(word);
+    if (!known.count(word)) throw std::invalid_argument(reason + " " + (word.empty() ? "nothing" : word));
     found.insert(word);
     from = comma + 1;
   }
@@ -34,13 +34,13 @@ std::set<std::string> words(const std::string& text, const std::set<std::string>
 }
 
 void read_stand_ins(Settings& to, const std::string& value) {
-  to.stand_ins = words(value, {"cublas", "cudnn", "all"});
+  to.stand_ins = words(value, {"cublas", "cudnn", "all"}, "none for");
   if (to.stand_ins.count("all")) to.stand_ins = {"cublas", "cudnn"};
 }
 
 void read_trace(Settings& to, const std::string& value) {
   const size_t colon = value.find(':');
-  if (colon == std::string::npos || colon + 1 == value.size()) throw std::invalid_argument(value);
+  if (colon == std::string::npos || colon + 1 == value.size()) throw std::invalid_argument("no launch or no file");
   to.traced = number(value.substr(0, colon), 0, UINT64_MAX);
   to.trace = value.substr(colon + 1);
 }
@@ -55,7 +55,7 @@ const Variable kVariables[] = {
      [](Settings& to, const std::string& v) { to.limit = number(v, 0, UINT64_MAX); }},
     {"VGPU_LOG", "0 or 1", [](Settings& to, const std::string& v) { to.log = number(v, 0, 1); }},
     {"VGPU_CHECK", "races, initialised, memcheck, or several, with commas",
-     [](Settings& to, const std::string& v) { to.checks = words(v, {"races", "initialised", "memcheck"}); }},
+     [](Settings& to, const std::string& v) { to.checks = words(v, {"races", "initialised", "memcheck"}, "nothing is called"); }},
     {"VGPU_STAND_INS", "cublas, cudnn, both with a comma, or all", read_stand_ins},
     {"VGPU_TRACE", "LAUNCH:FILE, LAUNCH a number from 0", read_trace},
     {"VGPU_REPORT", "a file", [](Settings& to, const std::string& v) { to.report = v; }},
@@ -70,7 +70,7 @@ Settings read() {
     try {
       one.read(made, value);
     } catch (const std::invalid_argument& error) {
-      if (one.allowed) std::fprintf(stderr, "vgpu: %s=%s: it takes %s\n", one.name, value, one.allowed);
+      if (one.allowed) std::fprintf(stderr, "vgpu: %s: %s in '%s': it takes %s\n", one.name, error.what(), value, one.allowed);
       else std::fprintf(stderr, "vgpu: %s: %s\n", one.name, error.what());  // which names the value and what is allowed
       std::exit(2);
     }
