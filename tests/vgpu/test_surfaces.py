@@ -125,6 +125,21 @@ def test_pieces_of_any_size_go_from_place_to_place(arrays, type_, vector, regist
     np.testing.assert_array_equal(arrays.read(array, texels), texels)
 
 
+@pytest.mark.parametrize(
+    ("operation", "type_", "made"),
+    [("add", "u32", [14, 7, 3, 2**32 - 2]), ("min", "s32", [1, 7, 3, 2**32 - 7]), ("min", "u32", [1, 7, 3, 5]),
+     ("max", "s32", [7, 7, 3, 5]), ("max", "u32", [7, 7, 3, 2**32 - 7]), ("and", "b32", [0, 7, 3, 1]),
+     ("or", "b32", [7, 7, 3, 2**32 - 3])],
+)  # fmt: skip
+def test_reductions_change_what_lies_there_once_for_each_thread(arrays, operation, type_, made):
+    array, handle = arrays.surface(np.array([[[7], [7], [3], [5]]], np.uint32))
+    places = np.array([[0, 0], [0, 0], [0, 0], [12, 0], [16, 0], [0, 1]])
+    body = f"ld.global.b32 %v0, [%at]; sured.b.{operation}.2d.{type_}.zero [%o, {{%s0, %s1}}], %v0;"
+    given = [1, 2, 4, 2**32 - 7, 9, 9]
+    assert launched(arrays, program(body), handle, places, given)[0] == 0
+    assert arrays.read(array, np.zeros((1, 4, 1), np.uint32)).ravel().tolist() == made
+
+
 def test_a_surface_tells_its_size(arrays):
     _, handle = arrays.surface(np.zeros((5, 3, 7, 1), np.float32))
     text = program(

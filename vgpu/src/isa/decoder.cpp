@@ -45,7 +45,7 @@ const std::vector<Family>& families(std::string_view op) {
                        "vabsdiff2", "vmin2", "vmax2", "vset2", "vadd4", "vsub4", "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vset4"});
     add(decode_stack, {"alloca", "stacksave", "stackrestore"});
     add(decode_texture, {"tex", "tld4", "txq", "suq"});
-    add(decode_surface, {"suld", "sust"});
+    add(decode_surface, {"suld", "sust", "sured"});
     add(decode_warp, {"shfl", "vote", "match", "activemask", "redux", "elect"});
     return table;
   }();

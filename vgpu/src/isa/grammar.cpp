@@ -157,6 +157,9 @@ constexpr const char* kForms[] = {
     "txq; width/height/depth/array_size/num_mipmap_levels/normalized_coords; b32; 2",
     "suld; b GEOMETRY ca/cg/cs/cv? v2/v4?; b8/b16/b32/b64 trap/clamp/zero; 2",
     "sust; b GEOMETRY wb/cg/cs/wt? v2/v4?; b8/b16/b32/b64 trap/clamp/zero; 2",
+    "sured; b add GEOMETRY; u32/s32/u64 trap/clamp/zero; 2",
+    "sured; b min/max GEOMETRY; u32/s32/u64/s64 trap/clamp/zero; 2",
+    "sured; b and/or GEOMETRY; b32 trap/clamp/zero; 2",
     "suq; width/height/depth/array_size; b32; 2",
     // Among threads
     "shfl; sync up/down/bfly/idx; b32; 5",

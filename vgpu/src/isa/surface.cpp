@@ -1,4 +1,6 @@
-// Loads and stores of surface objects: bytes at a place of an array, whatever its format (.b).
+// Loads, stores and reductions of surface objects: bytes at a place of an array, whatever its format (.b).
+#include <algorithm>
+
 #include "../machine/observer.h"
 #include "../machine/texture.h"
 #include "families.h"
@@ -48,7 +50,7 @@ void tell(Lanes& w, const Instruction& i, Touch::What what, uint32_t bytes, uint
   if (!w.observer || !inside) return;
   const uint32_t before = w.mask;
   w.mask = inside;
-  touched(w, i, {what, kWeak, Touch::Nothing, bytes, at, nullptr, 0});
+  touched(w, i, {what, what == Touch::Atomic ? kStrong : kWeak, Touch::Nothing, bytes, at, nullptr, 0});
   w.mask = before;
 }
 
@@ -84,11 +86,53 @@ template <class T> void store(Lanes& w, const Instruction& i) {
   });
 }
 
+enum Operation : uint8_t { kAdd, kMin, kMax, kAnd, kOr };
+
+template <class T> T reduced(uint8_t operation, T old, T by) {
+  switch (operation) {
+    case kAdd: return static_cast<T>(static_cast<Unsigned<T>>(old) + static_cast<Unsigned<T>>(by));
+    case kMin: return std::min(old, by);
+    case kMax: return std::max(old, by);
+    case kAnd: return old & by;
+    default: return old | by;
+  }
+}
+
+// Atomics without a result, whose order shows nowhere: of integers alone.
+template <class T> void reduce(Lanes& w, const Instruction& i) {
+  by_object<Surface>(w, i, [](Lanes& held, const Instruction& one, uint32_t lanes, const Surface& s) {
+    uint8_t* at[kLanes];
+    const uint32_t inside = places(held, one, lanes, s, sizeof(T), at);
+    if (held.fault != Fault::None) return;
+    tell(held, one, Touch::Atomic, sizeof(T), inside, at);
+    ++*held.writes;
+    held.atomics += static_cast<uint64_t>(__builtin_popcount(inside));
+    for (uint32_t l = 0; l < kLanes; l++) {
+      if (!(inside >> l & 1)) continue;
+      T old;
+      std::memcpy(&old, at[l], sizeof old);
+      const T made = reduced(static_cast<uint8_t>(one.imm), old, lanes_of<T>(held, one.v[0])[l]);
+      std::memcpy(at[l], &made, sizeof made);
+    }
+  });
+}
+
 uint8_t outside_of(const Statement& s) { return s.has("clamp") ? kClamp : s.has("zero") ? kZero : kTrap; }
 
 }  // namespace
 
+static bool decode_reduction(Decoder& d, const Statement& s, Instruction& i) {
+  decode_object(d, s, s.operands[0], i);
+  i.mode = decode_place(d, s, s.operands[0], "s32", i) | outside_of(s);
+  i.imm = s.has("add") ? kAdd : s.has("min") ? kMin : s.has("max") ? kMax : s.has("and") ? kAnd : kOr;
+  i.v[0] = d.exact(s.operands[1], s.type(1));
+  i.kind = Kind::Memory;
+  i.run = for_integer(s.type(1), [](auto tag) -> Execute { return reduce<typename decltype(tag)::type>; });
+  return d.emit(i), true;
+}
+
 bool decode_surface(Decoder& d, const Statement& s, Instruction& i) {
+  if (s.op == "sured") return decode_reduction(d, s, i);
   const bool loads = s.op == "suld";
   const Operand &held = s.operands[loads ? 0 : 1], &place = s.operands[loads ? 1 : 0];
   const std::vector<Operand> one = {held};
