@@ -157,7 +157,8 @@ def test_linear_memory_is_fetched_by_index_and_outside_of_it_is_zero(arrays):
     data = np.arange(1, 41, dtype=np.float32)
     at = arrays.device.allocate(data.nbytes)
     assert arrays.cuda.cuMemcpyHtoD_v2(at, ctypes.c_void_p(data.ctypes.data), ctypes.c_size_t(data.nbytes)) == 0
-    handle = arrays.object(Resource(2, linear(at, 32, 1, data.nbytes)), sampler())
+    how = sampler(BORDER, LINEAR, border=(9, 9, 9, 9))  # nothing of it is linear memory's
+    handle = arrays.object(Resource(2, linear(at, 32, 1, data.nbytes)), how)
     wanted = [-1, 0, 39, 40, -(2**31), 2**31 - 1]
     made = results(arrays, fetch_of(1, "f32", "s32"), handle, np.array(wanted, np.int32)[:, None])
     assert made[:, 0].tolist() == [0, 1, 40, 0, 0, 0]

@@ -106,7 +106,7 @@ API int cuTexObjectCreate(uint64_t* to, const ResourceDescriptor* of, const Text
   if (Result wrong = resource(made.texels, *of)) return wrong;
   made.fetched = of->kind == kLinearResource;
   TextureDescriptor effective = *how;
-  if (made.fetched) effective.filter = 0;  // linear memory is not filtered
+  if (made.fetched) effective.filter = 0, std::fill_n(effective.border, 4, 0.0f);  // linear memory has neither
   if (Result wrong = sampler(made, effective)) return wrong;
   *to = objects().add(made);
   return Descriptions::get().add(*to, {*of, *how}), kSuccess;
