@@ -156,3 +156,24 @@ def test_a_lock(races, acquire, release, raced):
     said, made = races(text, grid=8, block=1)
     assert made[2] == 8
     assert bool(said) == raced
+
+
+# Every thread writes its part; the block that comes last to the counter adds up everybody's.
+LAST_BLOCK = """ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %i, 4; add.u64 %l1, %l0, %l1;
+st.global.u32 [%l1+16], %i; FENCE MEET setp.ne.u32 %p1, %t, 0; @%p1 bra ASKED;
+atom.global.inc.u32 %r1, [%l0], 1; st.shared.u32 [word], %r1;
+ASKED: MEET ld.shared.u32 %r2, [word]; setp.ne.u32 %p2, %r2, 1; @%p2 exit; AFTER
+mov.u32 %r3, %ctaid.x; xor.b32 %r3, %r3, 1; mad.lo.u32 %r3, %r3, DISTANCE, %t; mul.wide.u32 %l2, %r3, 4; add.u64 %l2, %l0, %l2; ld.global.u32 %r4, [%l2+16];"""
+
+
+@pytest.mark.parametrize(
+    ("fence", "raced"), [("membar.gl;", False), ("fence.acq_rel.gpu;", False), ("", True), ("@%p7 membar.gl;", True)]
+)
+@pytest.mark.parametrize(("threads", "meet"), [(16, "bar.warp.sync 65535;"), (48, "bar.sync 0;")])
+def test_the_last_block_sees_what_all_others_fenced(races, threads, meet, fence, raced):
+    """Each thread's fence comes before its barrier, and another thread of the block hands it on."""
+    text = LAST_BLOCK.replace("FENCE", fence).replace("MEET", meet).replace("AFTER", "membar.gl;")
+    if "%p7" in fence:  # of one thread alone, and not of that which comes to the counter
+        text = "setp.eq.u32 %p7, %t, 1; " + text
+    said, _ = races(kernel(text.replace("DISTANCE", str(threads)), ["p0"], head=SHARED), grid=2, block=threads)
+    assert bool(said) == raced

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "launch.h"
 
@@ -84,7 +85,9 @@ void Races::order(const Lanes& w, uint64_t number, const Touch& t, const uint8_t
   Known& here = published_[key(w, at)];
   if (t.order & kReleases) publish(w, number, own);
   if (t.what != Touch::Write) (t.order & kAcquires ? own.known : own.read).join(here);
-  if (t.what != Touch::Read) here.join(own.published);
+  if (t.what == Touch::Read) return;
+  here.join(own.published);
+  here.join(blocks_[w.block].published);
 }
 
 void Races::touch(const Lanes& w, const Instruction& i, const Touch& t) {
@@ -107,6 +110,7 @@ void Races::publish(const Lanes& w, uint64_t number, Thread& own) {
   own.published.join(block.known);
   own.published.blocks[w.block] = block.barriers;
   own.published.threads[number] = ++own.releases;
+  own.fenced = true;
 }
 
 void Races::fence(const Lanes& w) {
@@ -126,6 +130,8 @@ void Races::barrier(uint32_t number) {
     block.known.join(own.known);
     block.known.join(own.read);
     own.known = own.read = Known();
+    // What one thread has put a fence behind, another one of the block hands on after the barrier.
+    if (std::exchange(own.fenced, false)) block.published.join(own.published);
   }
   block.barriers++;
 }
@@ -138,11 +144,14 @@ void Races::meeting(const Lanes& w, uint32_t mask) {
       f(number, thread(w, number));
     }
   };
+  Known published, read;
   each_of([&](uint64_t number, Thread& own) {
     all.join(own.known);
+    published.join(own.published);
+    read.join(own.read);
     all.threads[number] = ++own.releases;
   });
-  each_of([&](uint64_t, Thread& own) { own.known.join(all); });
+  each_of([&](uint64_t, Thread& own) { own.known.join(all), own.published.join(published), own.read.join(read); });
 }
 
 void Races::end(const Launch& launch, const Outcome&) {

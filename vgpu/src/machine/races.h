@@ -26,8 +26,8 @@ class Races : public Observer {
     std::map<uint64_t, uint64_t> blocks, threads;
     void join(const Known& other);
   };
-  struct Thread { Known known, read, published; uint64_t releases = 0; };
-  struct Block { Known known; uint64_t barriers = 0; std::vector<uint64_t> threads; };
+  struct Thread { Known known, read, published; uint64_t releases = 0; bool fenced = false; };  // since its last barrier
+  struct Block { Known known, published; uint64_t barriers = 0; std::vector<uint64_t> threads; };
   struct Stamp {
     uint64_t thread = 0, block = 0, barriers = 0, releases = 0, instance = 0;  // instance 0: none
     uint32_t line = 0;
