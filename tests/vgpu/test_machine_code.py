@@ -1,6 +1,7 @@
 """Code without PTX: refused by the name of the kernel that was to run; and the assembler that keeps the PTX."""
 
 import ctypes
+import struct
 import subprocess
 from pathlib import Path
 
@@ -69,3 +70,19 @@ def test_ptxas_keeps_the_ptx(device, tmp_path, before):
 def test_ptxas_says_a_version_that_frameworks_read(tmp_path):
     assert "release 12.5, V12.5.82" in ptxas("--version").stdout
     assert ptxas(tmp_path / "none", "-o", tmp_path / "out").returncode == 1
+
+
+@pytest.mark.parametrize("kind", [1, 2])
+def test_a_container_that_zstd_packed_is_named(device, kind):
+    """As nvcc 13 packs by default: the flags say so, and so does how the code begins."""
+    code = bytes.fromhex("28b52ffd60251a6d3b00ba41180b2400") + bytes(48)
+    element = struct.pack("<HHIQIIIIQQQQ", kind, 0x101, 80, len(code), len(code) - 1, 64, 0, 70, 0x8011, 0, 6949, 72)
+    body = element + bytes(80 - len(element)) + code
+    device.cuda.vgpu_last_fault.restype = ctypes.c_char_p
+    result, _ = load(device.cuda, struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body)
+    if kind == 2:  # machine code: its kernels are refused when they are to run
+        assert result == 0
+        return
+    assert result == 209  # CUDA_ERROR_NO_BINARY_FOR_GPU
+    assert b"zstd" in device.cuda.vgpu_last_fault()
+    assert b"-compress-mode=speed" in device.cuda.vgpu_last_fault()

@@ -163,7 +163,8 @@ LAST_BLOCK = """ld.param.u64 %l0, [p0]; mul.wide.u32 %l1, %i, 4; add.u64 %l1, %l
 st.global.u32 [%l1+16], %i; FENCE MEET setp.ne.u32 %p1, %t, 0; @%p1 bra ASKED;
 atom.global.inc.u32 %r1, [%l0], 1; st.shared.u32 [word], %r1;
 ASKED: MEET ld.shared.u32 %r2, [word]; setp.ne.u32 %p2, %r2, 1; @%p2 exit; AFTER
-mov.u32 %r3, %ctaid.x; xor.b32 %r3, %r3, 1; mad.lo.u32 %r3, %r3, DISTANCE, %t; mul.wide.u32 %l2, %r3, 4; add.u64 %l2, %l0, %l2; ld.global.u32 %r4, [%l2+16];"""
+mov.u32 %r3, %ctaid.x; xor.b32 %r3, %r3, 1;
+mad.lo.u32 %r3, %r3, DISTANCE, %t; mul.wide.u32 %l2, %r3, 4; add.u64 %l2, %l0, %l2; ld.global.u32 %r4, [%l2+16];"""
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ namespace vgpu {
 namespace {
 
 constexpr uint32_t kContainer = 0xba55ed50, kWrapper = 0x466243b1;
+constexpr uint32_t kZstd = 0xfd2fb528;  // how what it packed begins; LZ4's blocks begin with no such word
 constexpr uint64_t kMostBytes = 256ull << 20;
 constexpr uint64_t kMostHead = 64 << 10;  // in which PTX names its target
 
@@ -128,6 +129,9 @@ Ptx element(const Foreign& image, uint64_t at, uint64_t end, int arch) {
   uint64_t size = image.read<uint64_t>(chosen + 8), unpacked = image.read<uint64_t>(chosen + 56);
   if (packed > size || unpacked > kMostBytes) throw Unsupported("a damaged container");
   std::string code = image.bytes(chosen + header, packed ? packed : size);
+  if (packed && code.size() >= 4 && read<uint32_t>(reinterpret_cast<const uint8_t*>(code.data())) == kZstd)
+    throw Unsupported("a container that is compressed with zstd, which this device does not unpack: build it with "
+                      "nvcc -compress-mode=speed or =none");
   best.text = packed ? lz4(reinterpret_cast<const uint8_t*>(code.data()), packed, unpacked) : std::move(code);
   return best;
 }
