@@ -68,3 +68,14 @@ def test_a_block_size_is_proposed(device):
     assert propose(ctypes.byref(grid), ctypes.byref(block), function, None, ctypes.c_size_t(0), 256) == 0
     assert (block.value, grid.value % 2) == (256, 0)
     assert propose(ctypes.byref(grid), ctypes.byref(block), None, None, ctypes.c_size_t(0), 256) == 400
+
+
+@pytest.mark.parametrize("error", [-1, 12345, 998])
+def test_a_number_that_is_no_error_has_neither_name_nor_words(device, error):
+    for call in (device.cuda.cuGetErrorString, device.cuda.cuGetErrorName):
+        text = ctypes.c_char_p(b"before")
+        assert (call(error, ctypes.byref(text)), text.value) == (1, None)  # CUDA_ERROR_INVALID_VALUE
+        assert call(700, ctypes.byref(text)) == 0
+        assert text.value
+    device.cuda.cudaGetErrorString.restype = ctypes.c_char_p
+    assert device.cuda.cudaGetErrorString(error) == b"unrecognized error code"

@@ -35,6 +35,7 @@ API const char* cudaGetErrorName(int error) {
 }
 API int cuGetErrorString(int error, const char** text) {
   if (!text) return kInvalidValue;
+  if (!named(error)) return *text = nullptr, kInvalidValue;
   thread_local char words[400];
   if (!error) std::snprintf(words, sizeof words, "no error");
   else std::snprintf(words, sizeof words, "virtual GPU, error %d: %.300s", error, Device::get().last_fault().c_str());
@@ -42,5 +43,5 @@ API int cuGetErrorString(int error, const char** text) {
 }
 API const char* cudaGetErrorString(int error) {
   const char* text = nullptr;
-  return cuGetErrorString(error, &text), text;
+  return cuGetErrorString(error, &text) ? "unrecognized error code" : text;
 }
