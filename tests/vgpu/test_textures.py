@@ -28,7 +28,7 @@ from virtual_device import kernel
 
 INVALID_VALUE, INVALID_HANDLE, ILLEGAL_ADDRESS, NOT_SUPPORTED = 1, 400, 700, 801
 NAMES = {1: "{%f4}", 2: "{%f4, %f5}", 3: "{%f4, %f5, %f6, %f6}"}
-COORDINATES = """.reg .b32 %f<12>; .reg .b64 %t, %at; ld.param.u64 %t, [p0]; ld.param.u64 %at, [p1];
+COORDINATES = """.reg .b32 %f<12>; .reg .b64 %tex, %at; ld.param.u64 %tex, [p0]; ld.param.u64 %at, [p1];
 mul.wide.u32 %l1, %i, 16; add.u64 %at, %at, %l1;
 ld.global.v4.b32 {%f4, %f5, %f6, %f7}, [%at];"""
 STORED = """ld.param.u64 %at, [p2]; mul.wide.u32 %l1, %i, 16; add.u64 %at, %at, %l1;
@@ -40,7 +40,7 @@ def fetch(statement):
 
 
 def fetch_of(dimensions, type_="f32", coordinates="f32"):
-    return fetch(f"tex.{dimensions}d.v4.{type_}.{coordinates} {{%f0, %f1, %f2, %f3}}, [%t, {NAMES[dimensions]}];")
+    return fetch(f"tex.{dimensions}d.v4.{type_}.{coordinates} {{%f0, %f1, %f2, %f3}}, [%tex, {NAMES[dimensions]}];")
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_layers_are_apart_and_their_index_is_clamped(arrays, shape):
     given = np.zeros((32, 4), np.int32)
     given[:, :inner], given[:, 3] = at.view(np.int32), layers
     names = {1: "{%f7, %f4}", 2: "{%f7, %f4, %f5, %f5}"}[inner]
-    made = results(arrays, fetch(f"tex.a{inner}d.v4.f32.f32 {{%f0, %f1, %f2, %f3}}, [%t, {names}];"), handle, given)
+    made = results(arrays, fetch(f"tex.a{inner}d.v4.f32.f32 {{%f0, %f1, %f2, %f3}}, [%tex, {names}];"), handle, given)
     wanted = [fetched(texels[min(layer, 3)], one, how) for layer, one in zip(layers, at, strict=True)]
     np.testing.assert_array_equal(made[:, :1], wanted)
 
@@ -183,7 +183,7 @@ def test_a_gather_gives_one_channel_of_four_texels(arrays):
     handle = arrays.texture(texels, sampler(), GATHER)
     at = np.array([[1.5, 1.25], [2, 1]], np.float32)
     for channel, letter in enumerate("rgba"):
-        text = fetch(f"tld4.{letter}.2d.v4.f32.f32 {{%f0, %f1, %f2, %f3}}, [%t, {{%f4, %f5}}];")
+        text = fetch(f"tld4.{letter}.2d.v4.f32.f32 {{%f0, %f1, %f2, %f3}}, [%tex, {{%f4, %f5}}];")
         wanted = [[texels[y, x, channel] for y, x in ((1, 1), (1, 2), (0, 2), (0, 1))]] * 2
         assert results(arrays, text, handle, at).tolist() == wanted
 
@@ -192,9 +192,9 @@ def test_without_mipmaps_every_level_is_the_first_and_all_texels_are_there(array
     texels = np.arange(12, dtype=np.float32).reshape(3, 4, 1)
     handle, at = arrays.texture(texels, sampler()), np.array([[2.5, 1.5, 3]], np.float32)
     for statement in [
-        "tex.level.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4, %f5}], %f6;",
-        "tex.grad.2d.v4.f32.f32 {%f0, _, _, _}, [%t, {%f4, %f5}], {%f6, %f6}, {%f6, %f6};",
-        "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}|%p1, [%t, {%f4, %f5}]; @!%p1 mov.b32 %f0, 0;",
+        "tex.level.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%tex, {%f4, %f5}], %f6;",
+        "tex.grad.2d.v4.f32.f32 {%f0, _, _, _}, [%tex, {%f4, %f5}], {%f6, %f6}, {%f6, %f6};",
+        "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}|%p1, [%tex, {%f4, %f5}]; @!%p1 mov.b32 %f0, 0;",
     ]:
         assert results(arrays, fetch(statement), handle, at)[0, 0] == texels[1, 2, 0]
 
@@ -202,14 +202,14 @@ def test_without_mipmaps_every_level_is_the_first_and_all_texels_are_there(array
 def test_a_texture_tells_its_size(arrays):
     handle = arrays.texture(np.zeros((5, 3, 7, 1), np.float32), sampler(flags=NORMALIZED), LAYERED)
     asked = ("width", "height", "array_size", "normalized_coords")
-    text = fetch("".join(f"txq.{what}.b32 %f{k}, [%t];" for k, what in enumerate(asked)))
+    text = fetch("".join(f"txq.{what}.b32 %f{k}, [%tex];" for k, what in enumerate(asked)))
     assert results(arrays, text, handle, np.zeros((1, 1), np.float32), np.uint32).tolist() == [[7, 3, 5, 1]]
 
 
 def test_lanes_may_have_textures_of_their_own(arrays):
     handles = [arrays.texture(np.full((2, 1), k, np.float32), sampler()) for k in range(3)]
-    text = fetch("add.u32 %r1, %i, 0; rem.u32 %r1, %r1, 3; cvt.u64.u32 %l2, %r1; add.u64 %t, %t, %l2;"
-                 "tex.1d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4}];")  # fmt: skip
+    text = fetch("add.u32 %r1, %i, 0; rem.u32 %r1, %r1, 3; cvt.u64.u32 %l2, %r1; add.u64 %tex, %tex, %l2;"
+                 "tex.1d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%tex, {%f4}];")  # fmt: skip
     assert handles == list(range(handles[0], handles[0] + 3))
     made = results(arrays, text, handles[0], np.zeros((40, 1), np.float32))
     assert made[:, 0].tolist() == [k % 3 for k in range(40)]
@@ -277,17 +277,17 @@ def test_what_is_not_there_is_refused_as_not_supported(arrays):
 @pytest.mark.parametrize(
     "statement",
     [
-        "tex.cube.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4, %f5, %f6, %f6}];",
-        "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, %t, {%f4, %f5}];",
-        "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4}];",
+        "tex.cube.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%tex, {%f4, %f5, %f6, %f6}];",
+        "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%tex, %tex, {%f4, %f5}];",
+        "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%tex, {%f4}];",
         "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [named, {%f4, %f5}];",
         "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%r1, {%f4, %f5}];",
-        "tex.2d.v4.f32 {%f0, %f1, %f2, %f3}, [%t, {%f4, %f5}];",
-        "ld.global.f32 %f0, [%t, {%f4, %f5}];",
-        "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, " + "[%t, {" * 30000 + "}" * 30000 + ";",
-        "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, " + "[%t, " * 30000 + ";",
-        "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%t,",
-        "txq.channel_order.b32 %f0, [%t];",
+        "tex.2d.v4.f32 {%f0, %f1, %f2, %f3}, [%tex, {%f4, %f5}];",
+        "ld.global.f32 %f0, [%tex, {%f4, %f5}];",
+        "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, " + "[%tex, {" * 30000 + "}" * 30000 + ";",
+        "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, " + "[%tex, " * 30000 + ";",
+        "tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [%tex,",
+        "txq.channel_order.b32 %f0, [%tex];",
     ],
 )
 def test_other_forms_are_refused(device, statement):

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from operands import same, signed, wrap
-from virtual_device import kernel
+from virtual_device import HEAD, kernel
 
 FULL = 0xFFFFFFFF
+OLDER = ".version 6.3\n.target sm_60\n.address_size 64\n"  # where a mask may be left out
 LANES = range(32)
 
 
@@ -18,7 +19,7 @@ def rows(count, seed=0, values=1 << 32):
     return x, masks
 
 
-def run(device, body, *columns, out=2):
+def run(device, body, *columns, out=2, head=HEAD):
     """One warp a row; %m names the lanes that go the same way, %x the lane's value; the body sets %d and %e."""
     count = len(columns[0])
     loads = "".join(
@@ -38,7 +39,7 @@ def run(device, body, *columns, out=2):
     first: {body.replace("MASK", "%m")}
     done: {stores}""",
         [f"p{k}" for k in range(len(columns) + out)],
-    )
+    ).replace(HEAD, head)
     spread = [np.repeat(one, 32) if one.ndim == 1 else one.ravel() for one in columns]
     code, left = device.run(text, [*spread, *[np.zeros(32 * count, np.uint32)] * out], count, 32)
     assert code == 0
@@ -77,7 +78,7 @@ def test_shuffles(device, mode):
 
 def test_shuffles_without_a_mask(device):
     x, _ = rows(50)
-    d = run(device, "shfl.bfly.b32 %d, %x, 5, 31;", x, np.full(50, FULL, np.uint32), out=1)
+    d = run(device, "shfl.bfly.b32 %d, %x, 5, 31;", x, np.full(50, FULL, np.uint32), out=1, head=OLDER)
     same(d.ravel(), x[:, [lane ^ 5 for lane in LANES]].ravel(), x.ravel())
 
 

@@ -15,6 +15,7 @@ namespace {
 
 constexpr uint32_t kConstants = 1u << 30;  // offsets from here on are constants' until their place is known
 constexpr uint32_t kMostFrame = 64u << 20;
+constexpr uint32_t kMostShared = 48u << 10;  // that a kernel declares itself: ptxas takes no more
 constexpr uint32_t kMostBytes = 512u << 10;  // of local memory a thread, as on a card; shared memory has less
 
 uint32_t align_up(uint32_t value, uint32_t to) { return (value + to - 1) / to * to; }
@@ -96,7 +97,7 @@ void Decoder::body() {
   size_t at = 0;
   while (at < tokens_.size()) {
     std::string_view text = tokens_[at].text;
-    if (text == "{") scopes_.emplace_back(), at++;
+    if (text == "{") enter(), at++;
     else if (text == "}") { if (scopes_.size() > 1) scopes_.pop_back(); at++; }
     else if (text == ";") at++;
     else if (label(at)) continue;
@@ -115,6 +116,28 @@ void Decoder::body() {
   }
 }
 
+void Decoder::enter() {
+  outer_.push_back(scopes_.back().number);
+  scopes_.emplace_back();
+  scopes_.back().number = outer_.size() - 1;
+}
+
+// A scope sees what it declares itself, then what those around it do.  nullptr: none does.
+template <class T> const T* Decoder::visible(const std::map<Label, T>& among, Label wanted) const {
+  for (;; wanted.first = outer_[wanted.first]) {
+    auto found = among.find(wanted);
+    if (found != among.end()) return &found->second;
+    if (!wanted.first) return nullptr;
+  }
+}
+
+// A scope has each name once.
+void Decoder::take_name(const std::string& name) const {
+  const Scope& own = scopes_.back();
+  if (own.registers.count(name) || own.variables.count(name))
+    throw Unsupported(function_.name + ": a name that is declared twice: " + name);
+}
+
 // `NAME:`, or a table of targets `NAME: .branchtargets A, B;`.
 bool Decoder::label(size_t& at) {
   if (at + 1 >= tokens_.size() || tokens_[at + 1].text != ":" || tokens_[at].text[0] == '.') return false;
@@ -123,7 +146,7 @@ bool Decoder::label(size_t& at) {
   at += 2;
   if (at < tokens_.size() && tokens_[at].text == ".branchtargets") {
     for (at++; at < tokens_.size() && tokens_[at].text != ";"; at++)
-      if (tokens_[at].text != ",") table_labels_[name].emplace_back(tokens_[at].text);
+      if (tokens_[at].text != ",") table_labels_[here(name)].push_back(here(tokens_[at].text));
   } else if (at < tokens_.size() && tokens_[at].text == ".callprototype") {
     prototypes_[name] = ptx::signature(tokens_, ++at);
     while (at < tokens_.size() && tokens_[at].text != ";") at++;
@@ -132,23 +155,36 @@ bool Decoder::label(size_t& at) {
     if (first) prototypes_[name] = *first;
     while (at < tokens_.size() && tokens_[at].text != ";") at++;
   } else {
-    labels_[name] = program_.code.size();
+    if (!labels_.try_emplace(here(name), program_.code.size()).second)
+      throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": a label that stands twice: " + name);
   }
   return true;
 }
 
 void Decoder::declare(size_t from, size_t to) {
-  if (tokens_[from].text == ".pragma") return;
+  if (tokens_[from].text == ".pragma") return pragma(from + 1, to);
   for (const ptx::Declaration& one : ptx::declarations(tokens_, from, to)) {
     if (one.space != ptx::Space::Register) { variable(one); continue; }
     uint32_t width = one.type == "pred" ? 0 : std::max(one.element, 2u);
-    if (!one.count) scopes_.back().registers[one.name] = {add_register(width), width, sort_of(one.type)};
-    for (uint32_t k = 0; k < one.count; k++)
-      scopes_.back().registers[one.name + std::to_string(k)] = {add_register(width), width, sort_of(one.type)};
+    auto add = [&](const std::string& name) {
+      take_name(name);
+      scopes_.back().registers[name] = {add_register(width), width, sort_of(one.type)};
+    };
+    if (!one.count) add(one.name);
+    for (uint32_t k = 0; k < one.count; k++) add(one.name + std::to_string(k));
   }
 }
 
+// Texts, which say nothing that an interpreter needs: `.pragma "nounroll", "..."`.
+void Decoder::pragma(size_t from, size_t to) const {
+  bool sound = (to - from) % 2 == 1;
+  for (size_t k = from; k < to && sound; k++)
+    sound = (k - from) % 2 ? tokens_[k].text == "," : tokens_[k].text.size() > 1 && tokens_[k].text[0] == '"';
+  if (!sound) throw Unsupported("line " + std::to_string(tokens_[from - 1].line) + ": a pragma that is no text");
+}
+
 void Decoder::variable(const ptx::Declaration& one) {
+  take_name(one.name);
   uint32_t* bytes = one.space == ptx::Space::Shared  ? &program_.shared_bytes
                     : one.space == ptx::Space::Local ? &program_.local_bytes
                     : one.space == ptx::Space::Param ? &program_.scratch_bytes
@@ -346,6 +382,8 @@ uint32_t Decoder::place_shared(const std::string& name, uint32_t bytes, uint32_t
   if (!bytes) return at;  // what the launch brings, declared in the body
   program_.shared_variables.push_back({name, at, at + bytes});
   program_.shared_bytes = at + bytes;
+  if (program_.declared_shared() > kMostShared)
+    throw Unsupported(function_.name + ": more than 48 KiB of shared memory that is declared");
   if (symbols_.guards_shared()) program_.shared_bytes += guard, program_.shared_guards += guard;
   return at;
 }
@@ -353,12 +391,12 @@ uint32_t Decoder::place_shared(const std::string& name, uint32_t bytes, uint32_t
 void Decoder::emit(Instruction i) { program_.code.push_back(i); }
 
 void Decoder::jump(Instruction i, std::string_view label) {
-  jumps_.push_back({program_.code.size(), std::string(label), prepared_.line});
+  jumps_.push_back({program_.code.size(), here(label), prepared_.line});
   emit(i);
 }
 
 uint32_t Decoder::table(std::string_view label) {
-  auto [known, fresh] = table_numbers_.try_emplace(std::string(label), static_cast<uint32_t>(table_numbers_.size()));
+  auto [known, fresh] = table_numbers_.try_emplace(here(label), static_cast<uint32_t>(table_numbers_.size()));
   return known->second;
 }
 
@@ -385,17 +423,17 @@ void Decoder::refuse(const Statement& s, const char* why) const {
 
 // Labels become places, constants lie behind the registers.
 void Decoder::resolve() {
-  auto place_of = [this](const std::string& label, uint32_t line) {
-    auto found = labels_.find(label);
-    if (found == labels_.end()) throw Unsupported("line " + std::to_string(line) + ": no label " + label);
-    return found->second;
+  auto place_of = [this](const Label& label, uint32_t line) {
+    const size_t* found = visible(labels_, label);
+    if (!found) throw Unsupported("line " + std::to_string(line) + ": no label " + label.second);
+    return *found;
   };
   for (const Pending& one : jumps_) program_.code[one.at].imm = static_cast<int64_t>(place_of(one.label, one.line));
   program_.tables.resize(table_numbers_.size());
   for (const auto& [name, number] : table_numbers_) {
-    auto found = table_labels_.find(name);
-    if (found == table_labels_.end()) throw Unsupported("no table " + name);
-    for (const std::string& label : found->second)
+    const std::vector<Label>* found = visible(table_labels_, name);
+    if (!found) throw Unsupported("no table " + name.second);
+    for (const Label& label : *found)
       program_.tables[number].push_back(static_cast<uint32_t>(place_of(label, 0)));
   }
   program_.register_bytes = align_up(registers_end_, 64);

@@ -27,6 +27,7 @@ class Symbols {
   virtual ~Symbols() = default;
   virtual const Symbol* find(const std::string& name) const = 0;
   virtual const ptx::Function* function(const std::string& name) const = 0;
+  virtual bool needs_sync() const { return false; }     // shfl and vote name the lanes that take part
   virtual bool guards_shared() const { return false; }  // room between shared variables that is nobody's
 };
 
@@ -104,14 +105,21 @@ class Decoder {
 
  private:
   struct Scope {
+    size_t number = 0;  // of all that there have been
     std::unordered_map<std::string, Slot> registers;
     std::unordered_map<std::string, Symbol> variables;
   };
-  struct Pending { size_t at; std::string label; uint32_t line; };
+  using Label = std::pair<size_t, std::string>;  // the scope that it stands in, or is asked for in; its name
+  struct Pending { size_t at; Label label; uint32_t line; };
 
   void body();
+  void enter();
+  Label here(std::string_view name) const { return {scopes_.back().number, std::string(name)}; }
+  template <class T> const T* visible(const std::map<Label, T>& among, Label wanted) const;
+  void take_name(const std::string& name) const;
   void declare(size_t from, size_t to);
   void variable(const ptx::Declaration& one);
+  void pragma(size_t from, size_t to) const;
   bool label(size_t& at);
   void statement(size_t from, size_t to);
   Operand operand(size_t& at, size_t to) const;
@@ -130,10 +138,11 @@ class Decoder {
   Program program_;
   std::vector<Scope> scopes_;
   std::map<std::pair<uint64_t, uint32_t>, uint32_t> constants_;  // bits, width: where among the constants
-  std::map<std::string, size_t, std::less<>> labels_;
+  std::vector<size_t> outer_{0};  // by a scope's number: of the scope around it
+  std::map<Label, size_t> labels_;
   std::vector<Pending> jumps_;
-  std::map<std::string, std::vector<std::string>, std::less<>> table_labels_;
-  std::map<std::string, uint32_t, std::less<>> table_numbers_;
+  std::map<Label, std::vector<Label>> table_labels_;
+  std::map<Label, uint32_t> table_numbers_;
   std::map<std::string, ptx::Function, std::less<>> prototypes_;
   uint32_t registers_end_;
   uint32_t carry_ = 0;  // 0: none yet

@@ -119,6 +119,8 @@ bool decode_shuffle(Decoder& d, const Statement& s, Instruction& i) {
 
 bool decode_warp(Decoder& d, const Statement& s, Instruction& i) {
   size_t mask = 0;  // the operand that names the lanes; 0: whoever is there
+  if ((s.op == "shfl" || s.op == "vote") && !s.has("sync") && d.symbols().needs_sync())
+    d.refuse(s, "no .sync, which PTX 6.4 and newer want on sm_70 and newer");
   if (s.op == "shfl") {
     if (!decode_shuffle(d, s, i)) return false;
     mask = 4;

@@ -1,6 +1,7 @@
 #include "constant.h"
 
 #include <cerrno>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -52,6 +53,7 @@ Constant number(const Token& token) {
     char* end = nullptr;
     double value = std::strtod(text.c_str(), &end);
     if (*end) refuse(token, "no number");
+    if (std::isinf(value)) refuse(token, "a number that no type has room for");
     Constant made{Constant::Double, 0};
     std::memcpy(&made.bits, &value, sizeof value);
     return made;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -10,6 +11,7 @@
 namespace vgpu::ptx {
 namespace {
 
+constexpr uint64_t kMostConstants = 64u << 10;  // bytes of a module's .const variables, as on a card
 constexpr uint32_t kMostParameters = 32764;  // bytes: PTX ISA, "Kernel Function Parameters"
 
 [[noreturn]] void refuse(const Token& at, const std::string& why) {
@@ -58,12 +60,14 @@ class Parser {
 
   void all() {
     while (at_ < tokens_.size()) top();
+    constants();
   }
 
  private:
   void top() {
     const Token& first = tokens_[at_];
     if (first.text == ";") { at_++; return; }
+    if (first.text == ".version" || first.text == ".target") made_for(first.text == ".version");
     if (first.text == ".version" || first.text == ".target" || first.text == ".address_size" || first.text == ".file") {
       skip_line();
     } else if (first.text == ".section") {
@@ -73,9 +77,40 @@ class Parser {
       function();
     } else {
       size_t end = find(";");
-      for (Declaration& one : declarations(tokens_, at_, end)) module_.variables.push_back(std::move(one));
+      for (Declaration& one : declarations(tokens_, at_, end)) {
+        define(tokens_[at_], one.name, one.linkage, false);
+        module_.variables.push_back(std::move(one));
+      }
       at_ = end + 1;
     }
+  }
+
+  // `.version 7.0` or `.target sm_70, texmode_independent`
+  void made_for(bool version) {
+    if (at_ + 1 >= tokens_.size()) return;
+    const std::string word(tokens_[at_ + 1].text);
+    unsigned most = 0, least = 0;
+    if (version && std::sscanf(word.c_str(), "%2u.%1u", &most, &least) == 2)
+      module_.version = std::min(module_.version, 10 * most + least);
+    if (!version && std::sscanf(word.c_str(), "sm_%3u", &most) == 1) module_.target = std::min(module_.target, most);
+  }
+
+  // A name is one thing, and defined once; weak ones stand in each of the texts that were joined.
+  void define(const Token& at, const std::string& name, Linkage linkage, bool function) {
+    auto [known, fresh] = defined_.try_emplace(name, Definition{linkage, function});
+    if (fresh) return;
+    Definition& before = known->second;
+    const bool once = before.linkage == Linkage::Extern || linkage == Linkage::Extern || before.linkage == Linkage::Weak ||
+                      linkage == Linkage::Weak;
+    if (before.function != function || !once) refuse(at, name + " is defined twice");
+    if (before.linkage == Linkage::Extern) before.linkage = linkage;
+  }
+
+  void constants() const {
+    uint64_t bytes = 0;
+    for (const Declaration& one : module_.variables)
+      if (one.space == Space::Const && one.linkage != Linkage::Extern) bytes += one.size;
+    if (bytes > kMostConstants) throw Unsupported("more than 64 KiB of constants");
   }
 
   void skip_line() {
@@ -105,6 +140,7 @@ class Parser {
       f.body = tokens_[at_];
       f.defined = true;
     }
+    define(tokens_[at_], f.name, f.defined ? f.linkage : Linkage::Extern, true);
     at_++;
     Function& known = module_.functions[f.name];
     if (!known.defined || (f.defined && known.linkage == Linkage::Weak)) known = std::move(f);
@@ -133,8 +169,11 @@ class Parser {
     refuse(tokens_[at_], "no '" + std::string(text) + "' follows");
   }
 
+  struct Definition { Linkage linkage; bool function; };
+
   const std::vector<Token>& tokens_;
   Module& module_;
+  std::map<std::string, Definition> defined_;
   size_t at_ = 0;
 };
 

@@ -1,0 +1,78 @@
+"""What a module and a function declare: each scope has a name once, and sees those of the scopes around it."""
+
+import mutants
+import numpy as np
+import pytest
+from virtual_device import HEAD, kernel
+
+LOOP = "{{ AGAIN: add.u32 {0}, {0}, 1; setp.lt.u32 %p1, {0}, {1}; @%p1 bra AGAIN; }}"
+TABLE = """{{ CASES: .branchtargets A, B; mov.u32 %r1, 1; brx.idx %r1, CASES;
+A: mov.u32 {0}, 7; bra DONE; B: mov.u32 {0}, {1}; DONE: }}"""
+
+
+@pytest.mark.parametrize("block", [LOOP, TABLE])
+def test_a_label_belongs_to_its_scope(device, block):
+    """As inline assembly writes it, of which each use has labels of its own."""
+    body = "mov.u32 %r2, 0; mov.u32 %r3, 0;" + block.format("%r2", 3) + block.format("%r3", 5)
+    body += "shl.b32 %r3, %r3, 8; or.b32 %d, %r2, %r3;"
+    assert device.results(body, [np.uint32], np.zeros(4, np.uint32)).tolist() == [3 | 5 << 8] * 4
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "bra OUT; { bra OUT; } OUT: ret;",
+        "{ bra IN; IN: } ret;",
+        "{ .reg .b32 %r1; { .reg .b64 %r1; mov.b64 %r1, 0; } mov.b32 %r1, 0; } ret;",
+        '.pragma "nounroll"; .pragma "nounroll", "enable_smem_spilling"; ret;',
+        ".shared .align 4 .b8 much[49152]; st.shared.u32 [much], 0; ret;",
+        "mov.f64 %l0, 1e308; ret;",
+    ],
+)
+def test_what_ptxas_takes_is_taken(device, body):
+    assert mutants.ends(device, kernel(body, ["p0"]).encode()) == "ran"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "bra L; L: L: ret;",
+        "bra IN; { IN: ret; }",
+        ".reg .b32 %r1; ret;",
+        ".reg .b32 %q; .reg .b64 %q; ret;",
+        ".reg .b64 p0; ret;",
+        ".pragma nounroll; ret;",
+        ".pragma; ret;",
+        ".shared .b8 a[40000]; .shared .b8 b[9153]; st.shared.u8 [a], 0; st.shared.u8 [b], 0; ret;",
+        "mov.f64 %l0, 1e400; ret;",
+        "shfl.down.b32 %r1, %r1, 1, 31; ret;",
+        "vote.all.pred %p1, %p2; ret;",
+    ],
+)
+def test_what_ptxas_refuses_is_refused(device, body):
+    assert mutants.ends(device, kernel(body, ["p0"]).encode()) == "refused"
+
+
+@pytest.mark.parametrize(
+    ("head", "end"),
+    [
+        (".global .u32 x; .global .u32 x;", "refused"),
+        (".global .u32 k;", "refused"),
+        (".func f() { ret; } .func f() { ret; }", "refused"),
+        (".global .u32 f; .func f() { ret; }", "refused"),
+        (".const .b8 c[40000]; .const .b8 d[25537];", "refused"),
+        (".const .b8 c[40000]; .const .b8 d[25536];", "ran"),
+        (".global .u32 x; .extern .global .u32 x;", "ran"),
+        (".func f(); .func f() { ret; }", "ran"),
+    ],
+)
+def test_a_module_defines_each_name_once(device, head, end):
+    assert mutants.ends(device, kernel("ret;", ["p0"], head=head + "\n").encode()) == end
+
+
+def test_lanes_are_named_from_64_on(device):
+    """Where PTX or device are older, shfl and vote may leave out who takes part."""
+    text = kernel("shfl.down.b32 %r1, %r1, 1, 31; vote.all.pred %p1, %p2; ret;", ["p0"])
+    for older in (".version 6.3\n.target sm_70\n", ".version 7.0\n.target sm_60\n"):
+        head = older + ".address_size 64\n"
+        assert mutants.ends(device, text.replace(HEAD, head).encode()) == "ran"
