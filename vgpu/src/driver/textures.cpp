@@ -35,6 +35,12 @@ struct Descriptions {
 
 TextureObjects& objects() { return Device::get().textures(); }
 
+// What an object of this kind (Texture or Surface) was made of; false: none has the handle.
+template <class T> bool described(uint64_t handle, Described& found) {
+  T object;
+  return objects().find(handle, object) && Descriptions::get().find(handle, found);
+}
+
 Result refused(const char* what) { return note_refused(what), kNotSupported; }
 
 bool known(Format format, unsigned channels) { return bytes_of(format) && (channels == 1 || channels == 2 || channels == 4); }
@@ -75,9 +81,8 @@ Result resource(Texels& made, const ResourceDescriptor& of) {
   }
 }
 
-bool is_real(Format format) { return format == Format::Half || format == Format::Float; }
 bool is_promoted(const Texels& texels, unsigned flags) {
-  return !(flags & kReadAsInteger) && !is_real(texels.format) && bytes_of(texels.format) < 4;
+  return !(flags & kReadAsInteger) && !is_float(texels.format) && bytes_of(texels.format) < 4;
 }
 
 Result sampler(Texture& made, const TextureDescriptor& of) {
@@ -90,7 +95,7 @@ Result sampler(Texture& made, const TextureDescriptor& of) {
   std::copy(std::begin(of.border), std::end(of.border), made.border);
   made.linear = of.filter == 1, made.normalized = of.flags & kNormalizedCoordinates;
   made.promoted = is_promoted(made.texels, of.flags);
-  if (made.promoted || is_real(made.texels.format)) return kSuccess;
+  if (made.promoted || is_float(made.texels.format)) return kSuccess;
   if (made.linear) return kInvalidValue;  // of integers there is nothing between
   const bool colored = std::any_of(std::begin(of.border), std::end(of.border), [](float one) { return one != 0; });
   const bool bordered = std::find(of.address, of.address + 3, 3) != of.address + 3;
@@ -117,14 +122,12 @@ API int cuTexObjectDestroy(uint64_t handle) {
   return Descriptions::get().remove(handle), kSuccess;
 }
 API int cuTexObjectGetResourceDesc(ResourceDescriptor* to, uint64_t handle) {
-  Texture object;
   Described found;
-  return objects().find(handle, object) && Descriptions::get().find(handle, found) ? give(to, found.resource) : kInvalidValue;
+  return described<Texture>(handle, found) ? give(to, found.resource) : kInvalidValue;
 }
 API int cuTexObjectGetTextureDesc(TextureDescriptor* to, uint64_t handle) {
-  Texture object;
   Described found;
-  return objects().find(handle, object) && Descriptions::get().find(handle, found) ? give(to, found.texture) : kInvalidValue;
+  return described<Texture>(handle, found) ? give(to, found.texture) : kInvalidValue;
 }
 // Of a format, in texels.
 API int cuDeviceGetTexture1DLinearMaxWidth(size_t* to, Format format, unsigned channels, int device) {
@@ -146,7 +149,6 @@ API int cuSurfObjectDestroy(uint64_t handle) {
   return Descriptions::get().remove(handle), kSuccess;
 }
 API int cuSurfObjectGetResourceDesc(ResourceDescriptor* to, uint64_t handle) {
-  Surface object;
   Described found;
-  return objects().find(handle, object) && Descriptions::get().find(handle, found) ? give(to, found.resource) : kInvalidValue;
+  return described<Surface>(handle, found) ? give(to, found.resource) : kInvalidValue;
 }

@@ -54,33 +54,37 @@ void tell(Lanes& w, const Instruction& i, Touch::What what, uint32_t bytes, uint
   w.mask = before;
 }
 
+// f(lanes, inside, at) for the lanes of each handle: those of `lanes` that are `inside` have a place of `bytes`, which who looks
+// on is told of.
+template <class F> void by_place(Lanes& w, const Instruction& i, Touch::What what, uint32_t bytes, F f) {
+  by_object<Surface>(w, i, [&](Lanes&, const Instruction&, uint32_t lanes, const Surface& s) {
+    uint8_t* at[kLanes];
+    const uint32_t inside = places(w, i, lanes, s, bytes, at);
+    if (w.fault != Fault::None) return;
+    tell(w, i, what, bytes, inside, at);
+    if (what != Touch::Read) ++*w.writes;
+    f(lanes, inside, at);
+  });
+}
+
 template <class T> using Held = std::conditional_t<sizeof(T) == 1, uint16_t, T>;  // no register is narrower
 
 template <class T> void load(Lanes& w, const Instruction& i) {
-  by_object<Surface>(w, i, [](Lanes& held, const Instruction& one, uint32_t lanes, const Surface& s) {
-    uint8_t* at[kLanes];
-    const uint32_t inside = places(held, one, lanes, s, sizeof(T) * one.count, at);
-    if (held.fault != Fault::None) return;
-    tell(held, one, Touch::Read, sizeof(T) * one.count, inside, at);
-    for (uint32_t k = 0; k < one.count; k++)
+  by_place(w, i, Touch::Read, sizeof(T) * i.count, [&](uint32_t lanes, uint32_t inside, uint8_t* const* at) {
+    for (uint32_t k = 0; k < i.count; k++)
       each(lanes, [&](uint32_t l) {
         T x = 0;
         if (inside >> l & 1) std::memcpy(&x, at[l] + k * sizeof(T), sizeof x);
-        lanes_of<Held<T>>(held, one.v[k])[l] = x;
+        lanes_of<Held<T>>(w, i.v[k])[l] = x;
       });
   });
 }
 
 template <class T> void store(Lanes& w, const Instruction& i) {
-  by_object<Surface>(w, i, [](Lanes& held, const Instruction& one, uint32_t lanes, const Surface& s) {
-    uint8_t* at[kLanes];
-    const uint32_t inside = places(held, one, lanes, s, sizeof(T) * one.count, at);
-    if (held.fault != Fault::None) return;
-    tell(held, one, Touch::Write, sizeof(T) * one.count, inside, at);
-    ++*held.writes;
+  by_place(w, i, Touch::Write, sizeof(T) * i.count, [&](uint32_t, uint32_t inside, uint8_t* const* at) {
     for (uint32_t l = 0; l < kLanes; l++)
-      for (uint32_t k = 0; inside >> l & 1 && k < one.count; k++) {
-        const T x = static_cast<T>(lanes_of<Held<T>>(held, one.v[k])[l]);
+      for (uint32_t k = 0; inside >> l & 1 && k < i.count; k++) {
+        const T x = static_cast<T>(lanes_of<Held<T>>(w, i.v[k])[l]);
         std::memcpy(at[l] + k * sizeof(T), &x, sizeof x);
       }
   });
@@ -100,18 +104,13 @@ template <class T> T reduced(uint8_t operation, T old, T by) {
 
 // Atomics without a result, whose order shows nowhere: of integers alone.
 template <class T> void reduce(Lanes& w, const Instruction& i) {
-  by_object<Surface>(w, i, [](Lanes& held, const Instruction& one, uint32_t lanes, const Surface& s) {
-    uint8_t* at[kLanes];
-    const uint32_t inside = places(held, one, lanes, s, sizeof(T), at);
-    if (held.fault != Fault::None) return;
-    tell(held, one, Touch::Atomic, sizeof(T), inside, at);
-    ++*held.writes;
-    held.atomics += static_cast<uint64_t>(__builtin_popcount(inside));
+  by_place(w, i, Touch::Atomic, sizeof(T), [&](uint32_t, uint32_t inside, uint8_t* const* at) {
+    w.atomics += static_cast<uint64_t>(__builtin_popcount(inside));
     for (uint32_t l = 0; l < kLanes; l++) {
       if (!(inside >> l & 1)) continue;
       T old;
       std::memcpy(&old, at[l], sizeof old);
-      const T made = reduced(static_cast<uint8_t>(one.imm), old, lanes_of<T>(held, one.v[0])[l]);
+      const T made = reduced(static_cast<uint8_t>(i.imm), old, lanes_of<T>(w, i.v[0])[l]);
       std::memcpy(at[l], &made, sizeof made);
     }
   });

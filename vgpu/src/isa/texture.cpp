@@ -138,7 +138,7 @@ int64_t integer(Format format, const uint8_t* from) {
   }
 }
 
-bool real(const Texture& t) { return t.promoted || t.texels.format == Format::Half || t.texels.format == Format::Float; }
+bool real(const Texture& t) { return t.promoted || is_float(t.texels.format); }
 
 // One channel, as a number: of an integer that is not promoted the integer.
 double number(const Texture& t, uint32_t channel, const uint8_t* texel) {

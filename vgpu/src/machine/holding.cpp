@@ -113,18 +113,24 @@ void Holding::perform(uint32_t slot) {
   one.perform(proxy_, *one.i, at, one.lane, one.b, one.c);
 }
 
-// All, or one lane's own.
-void Holding::settle_address(uint8_t* at, const Lanes* of, uint32_t lane) {
+// Those in the bucket of this address that are wanted, in the order in which they came.
+template <class F> void Holding::settle_if(const uint8_t* at, F wanted) {
   for (uint32_t* link = &bucket(at); *link != kNone;) {
     const uint32_t slot = *link;
-    const Late& one = late_[slot];
-    if (one.at != at || (of && (one.block != of->block || one.warp != of->warp || one.lane != lane))) {
+    if (!wanted(late_[slot])) {
       link = &late_[slot].next;
       continue;
     }
-    *link = one.next;
+    *link = late_[slot].next;
     perform(slot);
   }
+}
+
+// All, or one lane's own.
+void Holding::settle_address(uint8_t* at, const Lanes* of, uint32_t lane) {
+  settle_if(at, [=](const Late& one) {
+    return one.at == at && (!of || (one.block == of->block && one.warp == of->warp && one.lane == lane));
+  });
 }
 
 void Holding::settle(PutOff& own, uint32_t lanes) {
@@ -146,15 +152,7 @@ void Holding::settle(PutOff& own, uint32_t lanes) {
 void Holding::settle_at(const Lanes& w, uint8_t* const* at, uint32_t bytes) {
   if (!late_count_) return;
   each(w.mask, [&](uint32_t l) {
-    for (uint32_t* link = &bucket(at[l]); *link != kNone;) {
-      const uint32_t slot = *link;
-      if (late_[slot].at + 8 <= at[l] || at[l] + bytes <= late_[slot].at) {
-        link = &late_[slot].next;
-        continue;
-      }
-      *link = late_[slot].next;
-      perform(slot);
-    }
+    settle_if(at[l], [=](const Late& one) { return one.at + 8 > at[l] && at[l] + bytes > one.at; });
   });
 }
 

@@ -57,6 +57,7 @@ class Holding {
   Late& put_off(Lanes& w, uint32_t lane, uint8_t* at);
   void settle_address(uint8_t* at, const Lanes* of = nullptr, uint32_t lane = 0);
   void perform(uint32_t slot);
+  template <class F> void settle_if(const uint8_t* at, F wanted);
   bool alive(const PutOff::One& one) const { return late_[one.slot].at && late_[one.slot].came == one.came; }
   uint32_t& bucket(const uint8_t* at);
 

@@ -12,6 +12,7 @@ class Memory;
 enum class Format : uint32_t { U8 = 1, U16 = 2, U32 = 3, S8 = 8, S16 = 9, S32 = 10, Half = 16, Float = 32 };
 
 uint32_t bytes_of(Format format);  // 0: none of these
+inline bool is_float(Format format) { return format == Format::Half || format == Format::Float; }
 
 // Texels of one level: a CUDA array, or linear memory that a texture is over.
 struct Texels {

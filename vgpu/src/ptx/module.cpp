@@ -100,9 +100,9 @@ class Parser {
     auto [known, fresh] = defined_.try_emplace(name, Definition{linkage, function});
     if (fresh) return;
     Definition& before = known->second;
-    const bool once = before.linkage == Linkage::Extern || linkage == Linkage::Extern || before.linkage == Linkage::Weak ||
-                      linkage == Linkage::Weak;
-    if (before.function != function || !once) refuse(at, name + " is defined twice");
+    auto may_repeat = [](Linkage one) { return one == Linkage::Extern || one == Linkage::Weak; };
+    if (before.function != function || !(may_repeat(before.linkage) || may_repeat(linkage)))
+      refuse(at, name + " is defined twice");
     if (before.linkage == Linkage::Extern) before.linkage = linkage;
   }
 

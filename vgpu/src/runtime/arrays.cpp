@@ -71,6 +71,11 @@ size_t offset_in(void* array, size_t x, size_t y) {
   ArrayDescriptor of;
   return described(array, of) ? 0 : y * of.width * texel_bytes(of) + x;
 }
+// What both kinds of array are made of.
+int describe(const Channels* of, const Extents& size, unsigned flags, ArrayDescriptor& made) {
+  made = {size.width, size.height, size.depth, Format(0), 0, flags};
+  return of ? format_of(*of, made.format, made.channels) : static_cast<int>(kInvalidValue);
+}
 int copy_kind(int kind, int error) { return remember(kind < 0 || kind > 4 ? kInvalidDirection : error); }
 
 }  // namespace
@@ -94,8 +99,7 @@ int format_of(const Channels& of, Format& format, unsigned& channels) {
 
 Channels channels_of(Format format, unsigned channels) {
   const bool is_signed = format == Format::S8 || format == Format::S16 || format == Format::S32;
-  const bool real = format == Format::Half || format == Format::Float;
-  Channels made = {{0, 0, 0, 0}, real ? kRealChannels : is_signed ? kSignedChannels : kUnsignedChannels};
+  Channels made = {{0, 0, 0, 0}, is_float(format) ? kRealChannels : is_signed ? kSignedChannels : kUnsignedChannels};
   for (unsigned k = 0; k < channels && k < 4; k++) made.bits[k] = static_cast<int>(8 * bytes_of(format));
   return made;
 }
@@ -114,9 +118,8 @@ API int cudaGetChannelDesc(Channels* to, void* array) {
 }
 
 API int cudaMalloc3DArray(Array** to, const Channels* of, Extents size, unsigned flags) {
-  if (!of) return remember(kInvalidValue);
-  ArrayDescriptor made{size.width, size.height, size.depth, Format(0), 0, flags};
-  if (int wrong = format_of(*of, made.format, made.channels)) return remember(wrong);
+  ArrayDescriptor made;
+  if (int wrong = describe(of, size, flags, made)) return remember(wrong);
   return remember(cuArray3DCreate_v2(to, &made));
 }
 API int cudaMallocArray(Array** to, const Channels* of, size_t width, size_t height, unsigned flags) {
@@ -124,9 +127,8 @@ API int cudaMallocArray(Array** to, const Channels* of, size_t width, size_t hei
 }
 API int cudaFreeArray(void* array) { return remember(array ? cuArrayDestroy(array) : kSuccess); }
 API int cudaMallocMipmappedArray(MipmappedArray** to, const Channels* of, Extents size, unsigned levels, unsigned flags) {
-  if (!of) return remember(kInvalidValue);
-  ArrayDescriptor made{size.width, size.height, size.depth, Format(0), 0, flags};
-  if (int wrong = format_of(*of, made.format, made.channels)) return remember(wrong);
+  ArrayDescriptor made;
+  if (int wrong = describe(of, size, flags, made)) return remember(wrong);
   return remember(cuMipmappedArrayCreate(to, &made, levels));
 }
 API int cudaGetMipmappedArrayLevel(Array** to, void* array, unsigned level) {

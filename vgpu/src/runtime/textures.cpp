@@ -59,19 +59,21 @@ RuntimeResource told(const ResourceDescriptor& of) {
   return made;
 }
 
-TextureDescriptor read(const RuntimeTexture& of) {
-  TextureDescriptor made = {};
+// What the runtime's descriptor and the driver's have in common.
+template <class From, class To> To alike(const From& of) {
+  To made = {};
   std::copy_n(of.address, 3, made.address), std::copy_n(of.border, 4, made.border);
   made.filter = of.filter, made.most_anisotropic = of.most_anisotropic, made.mipmap_filter = of.mipmap_filter;
   made.mipmap_bias = of.mipmap_bias, made.least_mipmap = of.least_mipmap, made.most_mipmap = of.most_mipmap;
+  return made;
+}
+TextureDescriptor read(const RuntimeTexture& of) {
+  TextureDescriptor made = alike<RuntimeTexture, TextureDescriptor>(of);
   made.flags = (of.read == 0 ? kReadAsInteger : 0u) | (of.normalized ? kNormalizedCoordinates : 0u) | (of.srgb ? kSrgb : 0u);
   return made;
 }
 RuntimeTexture told(const TextureDescriptor& of) {
-  RuntimeTexture made = {};
-  std::copy_n(of.address, 3, made.address), std::copy_n(of.border, 4, made.border);
-  made.filter = of.filter, made.most_anisotropic = of.most_anisotropic, made.mipmap_filter = of.mipmap_filter;
-  made.mipmap_bias = of.mipmap_bias, made.least_mipmap = of.least_mipmap, made.most_mipmap = of.most_mipmap;
+  RuntimeTexture made = alike<TextureDescriptor, RuntimeTexture>(of);
   made.read = of.flags & kReadAsInteger ? 0 : 1, made.normalized = of.flags & kNormalizedCoordinates ? 1 : 0;
   return made;
 }
@@ -83,7 +85,7 @@ bool filters_integers(const ResourceDescriptor& of, const RuntimeTexture& how) {
   Format format = of.pitched.format;
   if (of.kind == kArrayResource && cuArray3DGetDescriptor_v2(&array, of.array) == 0) format = array.format;
   else if (of.kind != kPitchedResource) return false;
-  return format != Format::Half && format != Format::Float;
+  return !is_float(format);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "stand_in.h"
 
 #include <cstdio>
-#include <set>
 #include <string>
 #include <string_view>
 
