@@ -27,10 +27,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave to nox what needs Docker or a framework, where `pytest` names no path."""
     if config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
         return
-    left = [one for one in items if _needs_more(one)]
-    if left:
-        config.hook.pytest_deselected(items=left)
-        items[:] = [one for one in items if not _needs_more(one)]
+    alone, more = [], []
+    for one in items:
+        (more if _needs_more(one) else alone).append(one)
+    config.hook.pytest_deselected(items=more)
+    items[:] = alone
 
 
 def _needs_more(item: pytest.Item) -> bool:

@@ -3,6 +3,7 @@ import os
 import numpy as np
 import pytest
 from closed_library import Library
+from texturing import Arrays
 from virtual_device import Device, build, kernel
 
 
@@ -10,6 +11,11 @@ from virtual_device import Device, build, kernel
 def device():
     os.environ["VGPU_LIMIT"] = "20000000"  # instructions of a launch: a test that never ends shall end
     return Device(build())
+
+
+@pytest.fixture
+def arrays(device):
+    return Arrays(device)
 
 
 @pytest.fixture(params=["serial", "reverse", "random:1", "random:2", "adversary:3", "atomics:4"])

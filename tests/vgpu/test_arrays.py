@@ -5,17 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from texturing import CLAMP, CUBEMAP, GATHER, LAYERED, LINEAR, SURFACE, ArrayDescriptor, Arrays, described, size
+from texturing import CLAMP, CUBEMAP, GATHER, LAYERED, LINEAR, SURFACE, ArrayDescriptor, described, size
 from virtual_device import kernel
 
 INVALID_VALUE, INVALID_CHANNELS, INVALID_FILTER, INVALID_HANDLE, NOT_SUPPORTED = 1, 20, 26, 400, 801
 HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE, BY_ADDRESS = 1, 2, 3, 4
 WILD = ctypes.c_void_p(0x1234560)
-
-
-@pytest.fixture
-def arrays(device):
-    return Arrays(device)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from texturing import (
     NORMALIZED,
     READ_AS_INTEGER,
     WRAP,
-    Arrays,
     Linear,
     Resource,
     Union,
@@ -42,11 +41,6 @@ def loads(geometry, outside):
 
 def stores(geometry, outside):
     return program(f"ld.global.b32 %v0, [%at]; sust.b.{geometry}.b32.{outside} [%o, {PLACES[geometry]}], {{%v0}};")
-
-
-@pytest.fixture
-def arrays(device):
-    return Arrays(device)
 
 
 def launched(arrays, text, handle, places, values=None):

@@ -17,7 +17,6 @@ from texturing import (
     READ_AS_INTEGER,
     SRGB,
     WRAP,
-    Arrays,
     Linear,
     Resource,
     Union,
@@ -41,11 +40,6 @@ def fetch(statement):
 
 def fetch_of(dimensions, type_="f32", coordinates="f32"):
     return fetch(f"tex.{dimensions}d.v4.{type_}.{coordinates} {{%f0, %f1, %f2, %f3}}, [%tex, {NAMES[dimensions]}];")
-
-
-@pytest.fixture
-def arrays(device):
-    return Arrays(device)
 
 
 def results(arrays, text, handle, coordinates, dtype=np.float32):
