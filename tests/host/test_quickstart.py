@@ -35,8 +35,8 @@ def test_quickstart_names_what_there_is(checkout: Project) -> None:
     """Its sources and solutions are the matrix's, and each source is mended by one of the solutions there."""
     text = (checkout.root / "scripts" / "quickstart").read_text()
     matrix = load_matrix(checkout.matrix)
-    (sources,) = re.findall(r"for key in ([a-z0-9 -]+); do\n +chosen\+=\(--source", text)
-    short = set(re.findall(r"for key in ([A-Z0-9a-z ]+); do", text)[-1].split())
+    (sources,) = re.findall(r"sources=\(([a-z0-9 -]+)\)", text)
+    short = set(re.findall(r"solutions=\(([A-Z0-9a-z ]+)\)", text)[-1].split())
     verdicts = load_status(checkout).verdicts
     for source in sources.split():
         assert source in matrix.sources

@@ -18,7 +18,7 @@ class Progress(object):
 
     def __call__(self, record, suite):
         self._done += 1
-        head = "[{}/{}] {}".format(self._done, suite.total, self._left(suite.total))
+        head = "[{}/{}]{}  ".format(self._done, suite.total, self._left(suite.total))
         where = "{} {} {}".format(record["source"], record["case"], record["solution"])
         if self._live:
             brief = "{} {}".format(record["source"], record["solution"])
@@ -33,9 +33,9 @@ class Progress(object):
         if self._start is None:
             self._start = time.time()
         if self._done < _PACE:
-            return " "
+            return ""
         pace = (time.time() - self._start) / (self._done - 1)
-        return _minutes(pace * max(0, total - self._done)) + "  "
+        return " " + _minutes(pace * max(0, total - self._done))
 
     def end(self):
         if self._live:

@@ -17,7 +17,7 @@ from tfdet.matrix.ranges import leading_version
 from tfdet.store.cases import Cases
 from tfdet.store.glance import DeviceSeen, Glance, row_of
 from tfdet.store.records import Record
-from tfdet.store.stacks import Told, broken
+from tfdet.store.stacks import StackFacts, broken
 from tfdet_common.variables import CALLERS
 from tfdet_common.virtual_gpu import is_schedule
 
@@ -132,7 +132,7 @@ def device_faults(devices: Devices, record: Record | Glance) -> list[str]:
     g = record if isinstance(record, Glance) else row_of(record).glance
     stack, details = g.stack, (g.device.details or {}) if isinstance(g.device, DeviceSeen) else {}
     card = stack.gpu_uuid_hash is not None or g.gpu_state not in _ABSENT
-    told = Told(g.model, stack.engine, stack.image is not None or stack.image_digest is not None, stack.cores,
+    told = StackFacts(g.model, stack.engine, stack.image is not None or stack.image_digest is not None, stack.cores,
                 stack.driver, stack.compute_capability, card)  # fmt: skip
     faults = _fixed(devices, g.kind, told, stack.gpu, g.kernels not in _ABSENT, tuple(g.ran_on))
     kind = devices.kinds.get(g.kind)
@@ -141,7 +141,7 @@ def device_faults(devices: Devices, record: Record | Glance) -> list[str]:
 
 @lru_cache(maxsize=4096)  # a million records tell of few devices
 def _fixed(
-    devices: Devices, key: str, told: Told, gpu: str | None, kernels: bool, ran_on: tuple[str, ...]
+    devices: Devices, key: str, told: StackFacts, gpu: str | None, kernels: bool, ran_on: tuple[str, ...]
 ) -> tuple[str, ...]:
     faults, kind = list(devices.faults(key, told.model, gpu)), devices.kinds.get(key)
     if kind is None:
