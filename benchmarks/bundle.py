@@ -104,7 +104,7 @@ def first_result(folder: Path, python: str) -> float:
 
 
 def command(folder: Path, python: str, into: Path) -> list[str]:
-    return [str(find_python(python)), str(folder / "unbundle.py"), "run", "--device", "cpu", "--into", str(into)]
+    return [str(find_python(python)), str(folder / "unbundle.py"), "run", "--device", "cpu", "--target", str(into)]
 
 
 def run(folder: Path, python: str, into: Path, records: Path, arguments: list[str]) -> None:
@@ -116,7 +116,7 @@ def run(folder: Path, python: str, into: Path, records: Path, arguments: list[st
 def compared(project: Project, folder: Path, site: Path, python: str, sources: list[str]) -> tuple[int, int]:
     """(records of the same digests, records) of the bundle and of the packages that it was made of."""
     few = [argument for source in sources for argument in ("--source", source)]
-    few += ["--solution", "none", "--solution", "TEOD", "--repeats", "3", "--relaunches", "1"]
+    few += ["--solution", "none", "--solution", "TEOD", "--repeats", "3", "--processes", "1"]
     trimmed, whole = folder.parent / "trimmed.jsonl", folder.parent / "whole.jsonl"
     trimmed.unlink(missing_ok=True)
     whole.unlink(missing_ok=True)

@@ -30,7 +30,7 @@ SMALL = [
     "none",
     "--repeats",
     "1",
-    "--relaunches",
+    "--processes",
     "1",
 ]
 

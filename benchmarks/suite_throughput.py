@@ -44,7 +44,7 @@ def suite(project: Project, python: Path, plan: Path, out: Path) -> tuple[float,
     """(seconds with the import, records) of one run of the suite."""
     command = [python, "-m", "tfdet_probe", "--plan", plan, "--suite", project.suite(FRAMEWORK), "--device", "cpu"]
     command += ["--out", str(out)]
-    command += ["--repeats", str(REPEATS), "--relaunches", "1", *(f"--source={s}" for s in SOURCES)]
+    command += ["--repeats", str(REPEATS), "--processes", "1", *(f"--source={s}" for s in SOURCES)]
     start = time.perf_counter()
     subprocess.run(command, env=environ(project), check=True, capture_output=True)
     return time.perf_counter() - start, [json.loads(line) for line in out.read_text().splitlines()]

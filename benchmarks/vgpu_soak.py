@@ -21,7 +21,7 @@ def records(environment: str, runs: int, out: Path, options: list[str]) -> tuple
     """Of all cases, with the exit code.  Each run has the next schedule."""
     command = [sys.executable, "-m", "tfdet", "run", environment, "--device", "vgpu", "--solution", "none"]
     command += ["--timeout", "900"]  # a busy machine is no hang
-    command += ["--repeats", str(EACH), "--relaunches", str(-(-runs // EACH)), "--out", str(out), *options]
+    command += ["--repeats", str(EACH), "--processes", str(-(-runs // EACH)), "--out", str(out), *options]
     code = subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode
     return code, [json.loads(line) for line in out.read_text("utf-8").splitlines()] if out.exists() else []
 

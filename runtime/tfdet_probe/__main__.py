@@ -31,8 +31,8 @@ def main(argv=None):
     arguments = _parse(argv)
     try:
         lifeline.interrupt_on_sigterm()
-        if arguments.parent:
-            lifeline.hold(arguments.parent)
+        if arguments.exit_with:
+            lifeline.hold(arguments.exit_with)
         return _checked(arguments)
     except KeyboardInterrupt:
         return 130
@@ -83,10 +83,10 @@ def _run(plan, place, journal, arguments):
 
     from .core import report
     from .core.plugin import CaseFailed, Options, Suite
-    often = Run(arguments.repeats, arguments.relaunches, arguments.timeout, arguments.memory)
-    options = Options(often, arguments.source, arguments.solution, arguments.minutes,
-                      device.in_company if arguments.contention is None else arguments.contention, arguments.anywhere,
-                      arguments.case)
+    often = Run(arguments.repeats, arguments.processes, arguments.timeout, arguments.memory)
+    options = Options(often, arguments.source, arguments.solution, arguments.time_budget,
+                      device.in_company if arguments.contention is None else arguments.contention,
+                      arguments.resume_from_any_machine, arguments.case)
     progress = report.Progress(sys.stderr)
     suite = Suite(plan, place, options, journal, progress)
     try:
@@ -100,8 +100,8 @@ def _run(plan, place, journal, arguments):
     progress.end()
     print(report.table(suite.journal.records))
     if suite.not_begun:
-        sys.stderr.write("{} cases were not begun in the {:g} minutes: run again with the same --out to go on\n".format(
-            suite.not_begun, arguments.minutes))
+        sys.stderr.write("{} cases not begun in the {:g} minutes: run again with the same --out to resume\n".format(
+            suite.not_begun, arguments.time_budget))
     return _exit_code(int(status), suite)
 
 
@@ -146,22 +146,23 @@ def _parse(argv):
                         help="only cases of such a name, * for anything: *-compiled; may be given again")
     parser.add_argument("--repeats", type=_times, default=RUN.repeats,
                         help="repeats in one process (default %(default)s)")
-    parser.add_argument("--relaunches", type=_times, default=RUN.relaunches,
+    parser.add_argument("--processes", type=_times, default=RUN.processes,
                         help="fresh processes (default %(default)s)")
     parser.add_argument("--timeout", type=_time("seconds"), default=RUN.seconds,
                         help="seconds for one process of a case (default %(default)g)")
     parser.add_argument("--memory", type=_positive, default=RUN.mebibytes,
                         help="MiB for one process of a case (default %(default)s)")
-    parser.add_argument("--minutes", type=_time("minutes"), help="begin no case after so many minutes")
+    parser.add_argument("--time-budget", type=_time("minutes"), metavar="MINUTES",
+                        help="begin no case after so many minutes")
     parser.add_argument("--contention", action="store_true", default=None,
                         help="keep the device busy beside every second and later process (default: {})".format(
                             ", ".join(device.word for device in devices.ALL if device.in_company)))
     parser.add_argument("--no-contention", dest="contention", action="store_false")
-    parser.add_argument("--anywhere", action="store_true",
+    parser.add_argument("--resume-from-any-machine", action="store_true",
                         help="leave out the cases that another machine has finished in these records")
     parser.add_argument("--out", default=_default_out(), help="file for the records")
-    parser.add_argument("--parent", type=int, metavar="PID", help="end with this process, which holds the other end "
-                        "of standard input")
+    parser.add_argument("--exit-with", type=int, metavar="PID", help="exit when this process ends, which holds the "
+                        "other end of standard input")
     return parser.parse_args(argv)
 
 

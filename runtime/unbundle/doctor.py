@@ -30,7 +30,7 @@ def checks(bundle, device):
 
 
 
-def doctor(bundle, device, into):
+def doctor(bundle, device, target):
     sys.stdout.write(
         "{} for CPython {}, made for the {}{}\n".format(
             bundle["environment"],
@@ -39,7 +39,7 @@ def doctor(bundle, device, into):
             ", compute capability " + bundle["compute_capability"] if bundle["compute_capability"] else "",
         )
     )
-    found = [check_parts(bundle, into), check_disk(bundle, into)] + list(checks(bundle, device))
+    found = [check_parts(bundle, target), check_disk(bundle, target)] + list(checks(bundle, device))
     for check in found:
         sys.stdout.write("{:8} {:15} {}\n".format(check.state, check.name, check.detail))
         if check.advice:
@@ -47,9 +47,9 @@ def doctor(bundle, device, into):
     return next((check.code for check in found if check.code), 0)
 
 
-def check_parts(bundle, into):
-    if is_unpacked(bundle, into):
-        return ok("parts", "unpacked already, in {}".format(into))
+def check_parts(bundle, target):
+    if is_unpacked(bundle, target):
+        return ok("parts", "unpacked already, in {}".format(target))
     try:
         bundle.check_parts()
     except Stop as stop:
@@ -57,12 +57,12 @@ def check_parts(bundle, into):
     return ok("parts", "all {} as they were made".format(len(bundle["parts"])))
 
 
-def check_disk(bundle, into):
-    folder = os.path.abspath(into)
+def check_disk(bundle, target):
+    folder = os.path.abspath(target)
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
     try:
-        if not is_unpacked(bundle, into):
+        if not is_unpacked(bundle, target):
             check_room(bundle, folder)
     except Stop as stop:
         return missing("disk", stop.code, stop.cause, stop.advice)

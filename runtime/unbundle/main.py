@@ -37,14 +37,14 @@ def act(options, started):
             3, "this Python has no lzma module", "Call another one: python{} unbundle.py".format(bundle["python"])
         )
     device = options.device or bundle["device"]
-    into = options.into or os.path.join(bundle.folder, "unpacked-" + bundle["checksum"][:12])
+    target = options.target or os.path.join(bundle.folder, "unpacked-" + bundle["checksum"][:12])
     if options.command == "doctor":
-        return doctor(bundle, device, into)
+        return doctor(bundle, device, target)
     if options.command == "run":
         options.device = device
         require(checks(bundle, device))  # before minutes are spent on unpacking
-    unpack(bundle, into)
+    unpack(bundle, target)
     if options.command == "unpack":
-        sys.stdout.write(os.path.abspath(into) + "\n")
+        sys.stdout.write(os.path.abspath(target) + "\n")
         return 0
-    return run(bundle, os.path.abspath(into), options, started)
+    return run(bundle, os.path.abspath(target), options, started)

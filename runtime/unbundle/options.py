@@ -14,7 +14,7 @@ def parse(argv):
         ("run", "run the suite, the most valuable cells first"),
     ):
         one = commands.add_parser(name, help=text, description=text)
-        one.add_argument("--into", metavar="DIR", help="unpack here (default: a folder beside this script)")
+        one.add_argument("--target", metavar="FOLDER", help="unpack here (default: a folder beside this script)")
         one.add_argument("--device", choices=["gpu", "cpu"], help="default: what the bundle was made for")
         if name == "run":
             run_options(one)
@@ -33,9 +33,12 @@ def run_options(parser):
         "--case", action="append", metavar="PATTERN",
         help="only cases of such a name, * for anything: '*-compiled'; may be given again"
     )
-    parser.add_argument("--minutes", type=positive, help="begin no case after so many minutes; run again to go on")
+    parser.add_argument(
+        "--time-budget", type=positive, metavar="MINUTES",
+        help="begin no case after so many minutes; the same command resumes"
+    )
     parser.add_argument("--repeats", type=int, help=usually("repeats in one process", "repeats"))
-    parser.add_argument("--relaunches", type=int, help=usually("fresh processes", "relaunches"))
+    parser.add_argument("--processes", type=int, help=usually("fresh processes", "processes"))
     parser.add_argument(
         "--timeout", type=positive, default=RUN.seconds, help="seconds for one process of a case (%(default)g)"
     )

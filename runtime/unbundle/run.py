@@ -25,17 +25,17 @@ START = ("import runpy, sys; sys.path[:] = [folder for folder in sys.path if fol
 OWN_SITE = START.format("import site; site.USER_SITE = sys.argv.pop(1); ")
 
 
-def run(bundle, into, options, started):
+def run(bundle, target, options, started):
     """The suite in the unpacked bundle; the probe's exit code."""
-    python, site = find_python(bundle["python"]), os.path.join(into, "site")
+    python, site = find_python(bundle["python"]), os.path.join(target, "site")
     packages = host_packages(bundle)
     with host_links(bundle, options.device) as (links, from_host):
         with facts_file(bundle, from_host + said_of_packages(packages)) as facts:
             command = [python, "-s", "-c", START.format("")] if packages else [python, "-S", "-s", "-c", OWN_SITE, site]
-            command += ["--plan", os.path.join(into, "plan.json"), "--suite", os.path.join(into, "suite")]
+            command += ["--plan", os.path.join(target, "plan.json"), "--suite", os.path.join(target, "suite")]
             command += ["--out", os.path.abspath(options.out)]
-            command += probe_arguments(options, started) + ["--parent", str(os.getpid())]
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment(into, links, facts))
+            command += probe_arguments(options, started) + ["--exit-with", str(os.getpid())]
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment(target, links, facts))
             return wait(process)
 
 
@@ -48,8 +48,8 @@ def probe_arguments(options, started):
         str(options.timeout),
         "--repeats",
         str(options.repeats or usual.repeats),
-        "--relaunches",
-        str(options.relaunches or usual.relaunches),
+        "--processes",
+        str(options.processes or usual.processes),
         "--memory",
         str(options.memory or usual.mebibytes),
     ]
@@ -61,18 +61,18 @@ def probe_arguments(options, started):
         arguments += ["--case", case]
     if options.no_contention:
         arguments.append("--no-contention")
-    if options.minutes:
-        arguments += ["--minutes", "{:.3f}".format(max(0.001, options.minutes - (time.time() - started) / 60))]
+    if options.time_budget:
+        arguments += ["--time-budget", "{:.3f}".format(max(0.001, options.time_budget - (time.time() - started) / 60))]
     return arguments
 
 
-def environment(into, links, facts):
-    site = os.path.join(into, "site")
+def environment(target, links, facts):
+    site = os.path.join(target, "site")
     kept = {name: os.environ[name] for name in PASSED if name in os.environ}
     libraries = links + sorted(glob.glob(os.path.join(glob.escape(site), "nvidia", "*", "lib")))
     libraries += [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if folder]
     kept.update(
-        PYTHONPATH=os.pathsep.join([os.path.join(into, "runtime"), site]), TFDET_ENGINE="bundle", TFDET_BUNDLE=facts
+        PYTHONPATH=os.pathsep.join([os.path.join(target, "runtime"), site]), TFDET_ENGINE="bundle", TFDET_BUNDLE=facts
     )
     if libraries:
         kept["LD_LIBRARY_PATH"] = os.pathsep.join(libraries)

@@ -18,31 +18,31 @@ DICTIONARY = 256 << 20  # bytes that unpacking a member may take beside what it 
 SPARE = 64 << 20  # holes are counted to the nearest block
 
 
-def unpack(bundle, into):
-    """Check and unpack into the folder `into`: all of it, or nothing stays."""
-    into = os.path.abspath(into)
-    parent = os.path.dirname(into)
+def unpack(bundle, target):
+    """Check and unpack into the folder `target`: all of it, or nothing stays."""
+    target = os.path.abspath(target)
+    parent = os.path.dirname(target)
     try:
         if not os.path.isdir(parent):
             os.makedirs(parent)
-        lock = open(into + ".lock", "a")
+        lock = open(target + ".lock", "a")
     except (IOError, OSError) as error:
-        raise Stop(3, "{}: {}".format(into, error.strerror), "Name a folder of yours: --into DIR.")
+        raise Stop(3, "{}: {}".format(target, error.strerror), "Name a folder of yours: --target FOLDER.")
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two at once: the second finds it done
-        if is_unpacked(bundle, into):
+        if is_unpacked(bundle, target):
             return
-        if os.path.lexists(into):
-            raise Stop(2, "{} is there and is not this bundle unpacked".format(into), "Name another: --into DIR.")
+        if os.path.lexists(target):
+            raise Stop(2, "{} exists and is not this bundle".format(target), "Name another folder: --target FOLDER.")
         bundle.check_parts()
-        for left in glob.glob(glob.escape(into) + ".unpacking-*"):  # of one that was killed
+        for left in glob.glob(glob.escape(target) + ".unpacking-*"):  # of one that was killed
             shutil.rmtree(left, ignore_errors=True)
         check_room(bundle, parent)
-        work = tempfile.mkdtemp(prefix=os.path.basename(into) + ".unpacking-", dir=parent)
+        work = tempfile.mkdtemp(prefix=os.path.basename(target) + ".unpacking-", dir=parent)
         try:
             write_files(bundle, work)
             os.chmod(work, 0o755)
-            os.rename(work, into)
+            os.rename(work, target)
         except EnvironmentError as error:
             if error.errno == errno.ENOSPC:
                 raise Stop(3, "{}: no space left".format(parent), "Free some space; nothing half unpacked stays.")
@@ -51,10 +51,10 @@ def unpack(bundle, into):
             shutil.rmtree(work, ignore_errors=True)
 
 
-def is_unpacked(bundle, into):
+def is_unpacked(bundle, target):
     """The manifest is written last, and the folder is renamed after that: where it is, all is."""
     try:
-        return read_manifest(os.path.join(into, "manifest.json")).get("checksum") == bundle["checksum"]
+        return read_manifest(os.path.join(target, "manifest.json")).get("checksum") == bundle["checksum"]
     except (OSError, ValueError):
         return False
 
@@ -65,7 +65,7 @@ def check_room(bundle, folder):
         raise Stop(
             3,
             "{}: {:.1f} GiB free, unpacked it takes {:.1f}".format(folder, free / GIB, needed / GIB),
-            "Free some space, or name a folder on another disk: --into DIR.",
+            "Free some space, or name a folder on another disk: --target FOLDER.",
         )
 
 

@@ -102,7 +102,7 @@ def request_for(matrix: Matrix, tmp_path: Path) -> Callable[..., Request]:
             plan=write_plan(matrix, KEY, tmp_path / "plan.json"),
             journal=tmp_path / "records.jsonl",
             selection=Selection(
-                device=device, sources=sources, solutions=QUICK, repeats=repeats, relaunches=1, memory=memory
+                device=device, sources=sources, solutions=QUICK, repeats=repeats, processes=1, memory=memory
             ),
             kind=matrix.devices.called(device),
         )

@@ -11,7 +11,7 @@ import docker as docker_sdk
 
 from tfdet.store.records import read_records
 
-SMALL = ["--repeats", "3", "--relaunches", "1"]
+SMALL = ["--repeats", "3", "--processes", "1"]
 
 
 def docker_run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -54,7 +54,7 @@ def test_records_that_could_not_be_kept_are_told_before_the_run(image: str, tmp_
 
 def test_on_the_virtual_gpu_it_runs_without_nvidias_runtime(image: str, tmp_path: Path) -> None:
     chosen = ["--device", "vgpu", "--source", "unsorted-segment-sum", "--solution", "ED"]
-    done = docker_run("-v", f"{tmp_path}/out:/out", image, *chosen, "--repeats", "5", "--relaunches", "1")
+    done = docker_run("-v", f"{tmp_path}/out:/out", image, *chosen, "--repeats", "5", "--processes", "1")
     assert done.returncode == 0, done.stderr
     records = list(read_records(tmp_path / "out" / "records.jsonl"))
     assert {(r.device.model, *r.ran_on) for r in records} == {("vgpu-sm70", "GPU:0")}

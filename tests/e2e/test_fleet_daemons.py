@@ -21,7 +21,7 @@ from tfdet.store.records import read_records
 from tfdet.verdicts.read import load_status
 
 SELECTION = {"cpu": ["reduce-sum", "segment-sum"], "vgpu": ["segment-sum"]}
-QUICK = ["--solution", "TDO", "--repeats", "2", "--relaunches", "1"]
+QUICK = ["--solution", "TDO", "--repeats", "2", "--processes", "1"]
 
 
 @pytest.fixture(scope="module")

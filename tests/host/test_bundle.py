@@ -99,7 +99,7 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "work").write_text("work")
-    done = unbundle(bundle, "unpack", "--into", str(mine))
+    done = unbundle(bundle, "unpack", "--target", str(mine))
     assert done.returncode == 2
     assert [path.name for path in mine.iterdir()] == ["work"]
 

@@ -48,7 +48,7 @@ def test_a_source_is_one_toml_and_one_short_function(
     tf_python("tf2.21")
     records = tmp_path / "records.jsonl"
     command = ["run", "tf2.21", "--device", "cpu", "--source", "cumsum-backprop", "--repeats", "3", "--out", records]
-    command += ["--relaunches", "1"]
+    command += ["--processes", "1"]
     done = subprocess.run(
         [sys.executable, "-m", "tfdet", *map(str, command)],
         cwd=copy.root,

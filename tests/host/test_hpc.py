@@ -47,7 +47,7 @@ def test_the_suite_runs_in_an_image(
     request = Request(
         key="bare1.0", environment=matrix.environment("bare1.0"), kind=matrix.devices.called("cpu"),
         plan=write_plan(matrix, "bare1.0", tmp_path / "plan.json"), journal=tmp_path / "records.jsonl",
-        selection=Selection(device="cpu", repeats=2, relaunches=1),
+        selection=Selection(device="cpu", repeats=2, processes=1),
     )  # fmt: skip
     monkeypatch.setenv("TFDET_IMAGES", str(tmp_path))
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")

@@ -153,7 +153,7 @@ def test_the_virtual_gpu_shows_what_a_processor_does_not(tmp_path: Path) -> None
     if not there:
         pytest.skip("no TensorFlow 2.16 to 2.19 for GPUs here: tfdet run tf2.19 --device vgpu makes one")
     (tmp_path / "test_sums.py").write_text(ON_A_GPU, "utf-8")
-    device = ["--tfdet-device", "vgpu", "--tfdet-repeats", "3", "--tfdet-relaunches", "1"]
+    device = ["--tfdet-device", "vgpu", "--tfdet-repeats", "3", "--tfdet-processes", "1"]
     done = run_in(there[0].parent / "bin" / "python", tmp_path, "--tfdet", *device)
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     assert "segments under none: nondeterministic" in done.stdout
@@ -164,5 +164,5 @@ def test_its_table_names_options_that_there_are_with_their_defaults(module: Path
     told = dict(re.findall(r"^\| `--(tfdet-[a-z]+) ([^`]*)`", GUIDE, re.M))
     helped = run(module.parent, "--help").stdout
     assert set(told) == set(re.findall(r"--(tfdet-[a-z]+)", helped))
-    for name in ("device", "repeats", "relaunches"):
+    for name in ("device", "repeats", "processes"):
         assert f"({told[f'tfdet-{name}']})" in helped[helped.index(f"--tfdet-{name}") :][:200]

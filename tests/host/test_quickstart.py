@@ -54,7 +54,7 @@ def test_it_ends_well_whichever_kernels_the_cpu_has(
     tf_python("tf2.21")
     out = tmp_path / "records.jsonl"
     chosen = [word for source in SOURCES for word in ("--source", source)]
-    done = run(out, *chosen, "--solution", "none", "--repeats", "1", "--relaunches", "1", TF_ENABLE_ONEDNN_OPTS=onednn)
+    done = run(out, *chosen, "--solution", "none", "--repeats", "1", "--processes", "1", TF_ENABLE_ONEDNN_OPTS=onednn)
     assert done.returncode == 0, done.stderr
     records = [json.loads(line) for line in out.read_text().splitlines()]
     assert {record["source"] for record in records} == set(SOURCES)

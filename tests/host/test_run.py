@@ -21,7 +21,7 @@ from tfdet.engines.base import inside
 from tfdet.engines.run import _journal, _take_stranded
 from tfdet.store.records import parse, read_records
 
-FEW = ["--source", "reduce-sum", "--source", "bias-add-backprop", "--repeats", "3", "--relaunches", "1"]
+FEW = ["--source", "reduce-sum", "--source", "bias-add-backprop", "--repeats", "3", "--processes", "1"]
 TWO = ["--solution", "none", "--solution", "TEOD"]  # each takes a process of its own
 
 

@@ -52,20 +52,20 @@ def test_without_ranks_it_is_the_suites_order(probe, suite):
 def test_past_the_budget_nothing_is_begun_and_running_again_goes_on(probe, suite):
     probe.plan(cells=cells({"alpha": [3], "beta": [2], "gamma": [1]}))
     # The first case alone outlasts the budget, on a machine of any speed.
-    short = probe(suite, "--repeats", 1, "--relaunches", 1, "--minutes", "0.0001")
+    short = probe(suite, "--repeats", 1, "--processes", 1, "--time-budget", "0.0001")
     assert (short.code, order(short) if probe.out.stat().st_size else []) == (0, [])
     assert "3 cases were not begun" in short.err
-    again = probe(suite, "--repeats", 1, "--relaunches", 1, "--minutes", "100")
+    again = probe(suite, "--repeats", 1, "--processes", 1, "--time-budget", "100")
     assert [source for source, _ in order(again)] == ["gamma", "beta", "alpha"]
     assert "not begun" not in again.err
-    third = probe(suite, "--repeats", 1, "--relaunches", 1)
+    third = probe(suite, "--repeats", 1, "--processes", 1)
     assert len(third.records) == 3
 
 
 @pytest.mark.parametrize("minutes", ["0", "-1", "nan", "inf", "soon"])
 def test_a_budget_that_is_none(probe, suite, minutes):
     probe.plan("alpha")
-    assert probe(suite, "--minutes", minutes).code == 2
+    assert probe(suite, "--time-budget", minutes).code == 2
 
 
 def test_a_chosen_solution_brings_its_control(probe, suite):
@@ -76,10 +76,10 @@ def test_a_chosen_solution_brings_its_control(probe, suite):
 
 def test_beside_a_busy_cpu_only_if_asked(probe, suite):
     probe.plan("alpha")
-    asked = probe(suite, "--repeats", 2, "--relaunches", 2, "--contention")
+    asked = probe(suite, "--repeats", 2, "--processes", 2, "--contention")
     (found,) = asked.records
     assert "threads multiplying matrices" in found["contention"]
     assert found["observation"] == "equal" and found["runs"] == 4
     probe.out.unlink()
-    (found,) = probe(suite, "--repeats", 2, "--relaunches", 2).records
+    (found,) = probe(suite, "--repeats", 2, "--processes", 2).records
     assert "contention" not in found

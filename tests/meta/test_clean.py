@@ -11,7 +11,7 @@ from tfdet_common import journal
 
 @pytest.fixture(scope="module")
 def run(planted):
-    return planted("clean", "--repeats", 4, "--relaunches", 2)
+    return planted("clean", "--repeats", 4, "--processes", 2)
 
 
 def test_nothing_differs(run):

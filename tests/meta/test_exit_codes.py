@@ -10,7 +10,7 @@ from tfdet_probe import __main__ as program
 HEAD = "import os\nimport numpy as np\nfrom tfdet_probe import case\n"
 EQUAL = HEAD + '@case("clean", modes=["host"])\ndef clean(make):\n    return make.host(lambda: [np.zeros(1)])\n'
 NOISE = '@case("noisy", modes=["host"])\ndef noisy(make):\n    return make.host(lambda: [np.random.rand(3)])\n'
-FAST = ("--repeats", 2, "--relaunches", 1)
+FAST = ("--repeats", 2, "--processes", 1)
 
 # Differs unless the variable is set: when imported, when built, and when run.
 HEEDS = (

@@ -37,13 +37,13 @@ CRASHED = {
 @pytest.fixture(scope="module")
 def run(planted):
     """One process a case, 50 repeats, but for two cases: all faults in one suite."""
-    return planted("faults", "--repeats", 50, "--relaunches", 1, "--timeout", 2.5, "--memory", 300)
+    return planted("faults", "--repeats", 50, "--processes", 1, "--timeout", 2.5, "--memory", 300)
 
 
 @pytest.fixture(scope="module")
 def relaunched(planted):
     cells = ["between-processes", "second-process-dies", "clean-after-all"]
-    return planted("faults", "--repeats", 3, "--relaunches", 3, cells=cells)
+    return planted("faults", "--repeats", 3, "--processes", 3, cells=cells)
 
 
 @pytest.mark.parametrize("source", DIFFERS)

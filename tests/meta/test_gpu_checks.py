@@ -175,7 +175,7 @@ def test_a_profiler_that_fails_is_no_fault_of_the_case():
 
 
 def test_what_was_measured_outlives_a_profiler_that_kills(tmp_path):
-    job = SimpleNamespace(relaunch=0)
+    job = SimpleNamespace(process_index=0)
 
     def main():
         child._leave({"differed": [], "whole": True}, job, str(tmp_path))

@@ -34,7 +34,7 @@ WORKER = SUITE.replace(
 
     def run():""",
 ).replace("SECONDS", "600")
-FAST = ("--repeats", 1, "--relaunches", 2)
+FAST = ("--repeats", 1, "--processes", 2)
 
 
 def started(probe):
@@ -111,7 +111,7 @@ def test_killed_by_force_its_child_goes_too(probe):
 def test_it_ends_with_who_holds_its_standard_input_and_so_does_all_that_it_started(probe):
     """The pipe that closes: where the kernel does not tell of a parent's death."""
     probe.plan("slow")
-    process = probe.start(probe.suite(WORKER), *FAST, "--parent", os.getpid())
+    process = probe.start(probe.suite(WORKER), *FAST, "--exit-with", os.getpid())
     wait_for(lambda: len(started(probe)) == 2)
     process.stdin.close()
     wait_for(lambda: process.poll() is not None)
@@ -121,7 +121,7 @@ def test_it_ends_with_who_holds_its_standard_input_and_so_does_all_that_it_start
 
 def test_it_does_not_begin_where_who_started_it_is_gone(probe):
     probe.plan("slow")
-    run = probe(probe.suite(SUITE.replace("SECONDS", "600")), *FAST, "--parent", 1 << 22)  # no number of a process
+    run = probe(probe.suite(SUITE.replace("SECONDS", "600")), *FAST, "--exit-with", 1 << 22)  # no number of a process
     assert run.code == 130
     assert not started(probe)
 
@@ -175,7 +175,7 @@ def test_what_is_finished_is_not_run_again(probe):
     second = probe(suite, *FAST)
     assert (second.code, second.path.read_bytes(), len(started(probe))) == (0, content, children)
     assert "slow" in second.out
-    more = probe(suite, "--repeats", 2, "--relaunches", 2)  # more repeats are another run
+    more = probe(suite, "--repeats", 2, "--processes", 2)  # more repeats are another run
     assert (more.code, len(more.records)) == (0, 24)
 
 
@@ -210,7 +210,7 @@ def fails(make):
 def test_what_failed_is_run_again(probe, fail, found):
     probe.plan("fails")
     suite = probe.suite(ONCE.replace("FAIL", fail))
-    limits = ("--repeats", 1, "--relaunches", 1, "--timeout", 6)
+    limits = ("--repeats", 1, "--processes", 1, "--timeout", 6)
     first = probe(suite, *limits)
     assert (first.code, [r["observation"] for r in first.records]) == (3, [found])
     again = probe(suite, *limits)

@@ -43,7 +43,7 @@ SOURCES = ["clean", "clean-gradient", "drawn", "other-op", "broken"]
 def observed(tmp_path_factory, tf_python, probe_in):
     probe = probe_in(tmp_path_factory.mktemp("jax"), tf_python("jax0.10"), "jax")
     probe.plan(*SOURCES)
-    run = probe(probe.suite(SUITE), "--repeats", 3, "--relaunches", 2, "--timeout", 60)
+    run = probe(probe.suite(SUITE), "--repeats", 3, "--processes", 2, "--timeout", 60)
     return {(r["source"], r["mode"]): r for r in run.records}
 
 

@@ -5,7 +5,7 @@ from collections import namedtuple
 import pytest
 
 pytestmark = pytest.mark.tensorflow
-FAST = ("--repeats", 3, "--relaunches", 1, "--timeout", 60)
+FAST = ("--repeats", 3, "--processes", 1, "--timeout", 60)
 SOURCES = [
     "clean",
     "other-device",

@@ -36,7 +36,7 @@ def test_an_op_that_was_replaced_need_not_be_seen() -> None:
 
 
 def records_of(checkout: Project, key: str, out: Path, *arguments: str) -> list[Record]:
-    command = ["run", key, "--device", "cpu", "--repeats", "2", "--relaunches", "1", "--out", str(out), *arguments]
+    command = ["run", key, "--device", "cpu", "--repeats", "2", "--processes", "1", "--out", str(out), *arguments]
     done = subprocess.run(
         [sys.executable, "-m", "tfdet", *command],
         env={**os.environ, "TFDET_ROOT": str(checkout.root)},

@@ -33,7 +33,7 @@ def run(out: Path, *arguments: str) -> list[dict[str, Any]]:
 
 def test_an_op_differs_by_itself_and_not_under_its_solution(tmp_path: Path) -> None:
     """Of the kernels that TensorFlow 2.0 ships; a second run shows the same two results."""
-    often = ["--repeats", "5", "--relaunches", "1"]
+    often = ["--repeats", "5", "--processes", "1"]
     first = run(tmp_path / "first.jsonl", *SUM, *often)
     assert {record["device"]["model"] for record in first} == {"vgpu-sm70"}
     assert {place for record in first for place in record["ran_on"]} == {"GPU:0"}
@@ -47,7 +47,7 @@ def test_an_op_differs_by_itself_and_not_under_its_solution(tmp_path: Path) -> N
 
 def test_a_replaced_product_has_its_kernels_within_a_function(tmp_path: Path) -> None:
     """TensorFlow's optimizer makes BroadcastTo of zeros plus a number; of 64-bit integers old GPU builds have none."""
-    chosen = ["--source", "unsorted-segment-prod", "--solution", "ED", "--repeats", "3", "--relaunches", "1"]
+    chosen = ["--source", "unsorted-segment-prod", "--solution", "ED", "--repeats", "3", "--processes", "1"]
     records = run(tmp_path / "records.jsonl", *chosen)
     shown = {(record["solution"], record["observation"]) for record in records}
     assert shown == {("none", "differs"), ("ED", "equal")}
@@ -58,7 +58,7 @@ def test_what_a_closed_library_would_compute_is_unsupported_by_its_name(
 ) -> None:
     """Even where the caller's shell has its stand-ins on: they are for whole programs, never for evidence."""
     monkeypatch.setenv("VGPU_STAND_INS", "all")
-    chosen = ["--source", "cudnn-max-pool-backprop", "--solution", "none", "--repeats", "1", "--relaunches", "1"]
+    chosen = ["--source", "cudnn-max-pool-backprop", "--solution", "none", "--repeats", "1", "--processes", "1"]
     records = run(tmp_path / "records.jsonl", *chosen)
     assert {record["observation"] for record in records} == {"unsupported"}
     assert all("cudnnPoolingForward" in record["error"]["message"] for record in records)

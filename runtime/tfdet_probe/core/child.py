@@ -19,12 +19,12 @@ if TYPE_CHECKING:  # for type comments alone
     from ..frameworks.base import Framework  # noqa: F401
     from .launch import Job  # noqa: F401
 
-REFERENCE = "reference"  # written by relaunch 0, read by the others
+REFERENCE = "reference"  # written by process 0, read by the others
 
 
 def main(job, directory):
     # type: (Job, str) -> None
-    """Run `job` (see launch.Job) and leave report-<relaunch>.json in `directory`."""
+    """Run `job` (see launch.Job) and leave report-<process index>.json in `directory`."""
     try:
         report = _observe(job, directory)
     except Exception as error:  # whatever a case raises is its observation, not our failure
@@ -33,7 +33,7 @@ def main(job, directory):
 
 
 def _leave(report, job, directory):
-    path = os.path.join(directory, "report-{}.json".format(job.relaunch))
+    path = os.path.join(directory, "report-{}.json".format(job.process_index))
     with open(path + ".part", "w") as out:
         json.dump(report, out)
     os.rename(path + ".part", path)
@@ -67,15 +67,15 @@ def printable(text):
 def _observe(job, directory):
     framework, device = job.place
     settings = Settings(job.solution, framework)
-    first = 1 + job.relaunch * job.repeats
-    device.turn(first if job.relaunch else 0)  # building a case may already run kernels
+    first = 1 + job.process_index * job.repeats
+    device.turn(first if job.process_index else 0)  # building a case may already run kernels
     settings.apply(job.determinism_variables)
     computation = job.case.build(Make(settings.options))
     runner = _runner(job, computation, settings)
-    _same_inputs(runner.inputs(), job.relaunch, os.path.join(directory, "inputs"))
+    _same_inputs(runner.inputs(), job.process_index, os.path.join(directory, "inputs"))
     reference_path = os.path.join(directory, REFERENCE)
     report = {"differed": [], "turns": [], "digests": [], "seconds": [], "ulp": 0, "absolute": 0.0}
-    if job.relaunch == 0:
+    if job.process_index == 0:
         reference = Snapshot.of(_first(runner, job, settings))
         if not reference.parts:
             raise ValueError("the case has no outputs: nothing to compare")
@@ -86,21 +86,21 @@ def _observe(job, directory):
     with _company(job, report):
         for repeat in range(job.repeats):
             _repeat(runner, reference, repeat, device.turn(first + repeat), report)
-    if job.case.ops and job.relaunch == 0:
+    if job.case.ops and job.process_index == 0:
         report["devices"] = placement.check(job.case.ops, device.name, _placed(runner, framework), framework.is_op,
                                             job.case.source in settings.replaced)
-    if job.relaunch == 0 and job.case.mode != HOST and device.launches_kernels:
+    if job.process_index == 0 and job.case.mode != HOST and device.launches_kernels:
         _leave(dict(report, whole=True), job, directory)  # a profiler that dies must not take it along
         report["kernels"] = framework.kernels(runner.run)
     _nothing_refused(device)
     return report
 
 
-def _same_inputs(digest, relaunch, path):
+def _same_inputs(digest, process_index, path):
     """Where a framework makes the inputs, no process may have been given others: that would pass for a difference."""
     if digest is None:
         return
-    if relaunch == 0:
+    if process_index == 0:
         with open(path, "w") as out:
             out.write(digest)
     with open(path) as first:
@@ -137,7 +137,7 @@ def _first(runner, job, settings):
 @contextlib.contextmanager
 def _company(job, report):
     """The first process is left in peace: its times count."""
-    if not job.contention or job.relaunch == 0:
+    if not job.contention or job.process_index == 0:
         yield
         return
     with contention.on(job.place.device) as what:

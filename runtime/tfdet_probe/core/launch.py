@@ -39,15 +39,15 @@ class RuntimeStarted(Exception):
 
 
 class Job(object):
-    """One relaunch of one case under one solution."""
+    """One process of one case under one solution."""
 
-    def __init__(self, case, solution, place, repeats, relaunch, determinism_variables=(), contention=False):
+    def __init__(self, case, solution, place, repeats, process_index, determinism_variables=(), contention=False):
         # type: (Case, dict[str, Any], Place, int, int, Sequence[str], bool) -> None
         self.case = case
         self.solution = solution
         self.place = place
         self.repeats = repeats
-        self.relaunch = relaunch
+        self.process_index = process_index
         self.determinism_variables = determinism_variables
         self.contention = contention
 
@@ -61,19 +61,19 @@ class Limits(object):
         self.mebibytes = mebibytes
 
 
-def run_case(case, solution, place, repeats, relaunches, limits, determinism_variables=(), contention=False):
+def run_case(case, solution, place, repeats, processes, limits, determinism_variables=(), contention=False):
     # type: (Case, dict[str, Any], Place, int, int, Limits, Sequence[str], bool) -> list[dict[str, Any]]
-    """All relaunches of a case: a list of the children's reports; the first error ends it.
+    """All processes of a case: a list of the children's reports; the first error ends it.
 
     contention: keep the device busy beside every process but the first.
     """
     directory = tempfile.mkdtemp(prefix="tfdet-")
     try:
         reports = []
-        for relaunch in range(relaunches):
-            job = Job(case, solution, place, repeats, relaunch, determinism_variables, contention)
+        for process_index in range(processes):
+            job = Job(case, solution, place, repeats, process_index, determinism_variables, contention)
             main = functools.partial(child.main, job, directory)
-            reports.append(in_child(main, directory, relaunch, limits, place.framework))
+            reports.append(in_child(main, directory, process_index, limits, place.framework))
             if "error" in reports[-1]:
                 break
         return reports

@@ -62,23 +62,24 @@ class Refused(pytest.Item):
 
 
 class Options(object):
-    """How to run: repeats a process, relaunches, limits of one child, and what to leave out.
+    """How to run: how often, within which limits, and what to leave out.
 
-    often: see defaults.Run.  minutes: after which no case is begun, None for no end.  contention: see launch.run_case.
-    anywhere: a case that another machine has run under all of its solutions is not run again.
+    often: a defaults.Run: repeats, processes, limits of one process.  time_budget: minutes after which no case is
+    begun, None for no end.  contention: see launch.run_case.
+    resume_from_any_machine: a case that another machine has run under all of its solutions is not run again.
     cases: patterns, of which the name of a case has to match one; none: each does.
     """
 
-    def __init__(self, often=RUN, sources=None, solutions=None, minutes=None, contention=False, anywhere=False,
-                 cases=None):
+    def __init__(self, often=RUN, sources=None, solutions=None, time_budget=None, contention=False,
+                 resume_from_any_machine=False, cases=None):
         self.repeats = often.repeats
-        self.relaunches = often.relaunches
+        self.processes = often.processes
         self.limits = launch.Limits(often.seconds, often.mebibytes)
         self.sources = sources
         self.solutions = solutions
-        self.minutes = minutes
+        self.time_budget = time_budget
         self.contention = contention
-        self.anywhere = anywhere
+        self.resume_from_any_machine = resume_from_any_machine
         self.cases = cases or ["*"]
 
 
@@ -131,14 +132,14 @@ class Suite(object):
         started = time.time()
         settings = self.plan.solutions[solution]
         before = self.place.device.state()
-        reports = launch.run_case(case, settings, self.place, self.options.repeats, self.options.relaunches,
+        reports = launch.run_case(case, settings, self.place, self.options.repeats, self.options.processes,
                                   self.options.limits, self.plan.determinism_variables,
                                   self.options.contention)
         circumstances = {
             "framework": self.here["framework"], "stack": self.here["stack"], "machine": self.here["machine"],
             "threads": settings.get("threads") or 0,
             "determinism_environment": environment(settings),
-            "repeats": self.options.repeats, "relaunches": self.options.relaunches,
+            "repeats": self.options.repeats, "relaunches": self.options.processes,
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
             "duration_seconds": round(time.time() - started, 3),
         }
@@ -213,7 +214,7 @@ class Suite(object):
 
     def pytest_runtest_protocol(self, item, nextitem):
         """Past the budget nothing more is begun; what is left is there for the next run."""
-        if self.options.minutes is None or time.time() - self._start < 60 * self.options.minutes:
+        if self.options.time_budget is None or time.time() - self._start < 60 * self.options.time_budget:
             return None
         self.not_begun += 1
         return True
@@ -236,11 +237,12 @@ class Suite(object):
 
     def _finished(self, item):
         wanted = dict(self._wanted(item.case, item.solution), **self.here)
-        return self.journal.finished(wanted) or (self._elsewhere(item) if self.options.anywhere else None)
+        found = self.journal.finished(wanted)
+        return found or (self._elsewhere(item) if self.options.resume_from_any_machine else None)
 
     def _wanted(self, case, solution):
         return dict(self._key(case, solution), framework=self.here["framework"], repeats=self.options.repeats,
-                    relaunches=self.options.relaunches,
+                    relaunches=self.options.processes,
                     determinism_environment=environment(self.plan.solutions[solution]))
 
     def _elsewhere(self, item):

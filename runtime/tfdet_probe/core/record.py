@@ -10,7 +10,7 @@ if TYPE_CHECKING:  # for type comments alone
 
 def build(key, reports, provenance, details=lambda turns: None):
     # type: (dict, list[dict], dict, Callable) -> dict
-    """A record of what the relaunches of one case reported.
+    """A record of what the processes of one case reported.
 
     key: {environment, device, source, case, solution, case_hash, mode}; device: {kind, model}.
     provenance: {framework, stack, machine, determinism_environment, started, duration_seconds,

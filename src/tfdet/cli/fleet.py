@@ -40,7 +40,7 @@ Where = Annotated[Path | None, typer.Argument(metavar="[FOLDER]", help="of the f
 _NOT_EMITTED = ("cluster", "folder", "resume", "engine", "container", "at_once", "want", "prepare", "every", "out")
 _EMITTED_ALONE = ("registry", "claim", "queue")
 _PLANNED_ALONE = ("cluster", "device", "gpu", "source", "solution", "engine", "container", "minutes", "at_once", "want",
-                  "prepare", "repeats", "relaunches", "memory")  # fmt: skip
+                  "prepare", "repeats", "processes", "memory")  # fmt: skip
 
 
 def run(
@@ -70,7 +70,7 @@ def run(
         bool, typer.Option("--prepare", help="make the environments here first, in the cache that all machines see")
     ] = False,
     repeats: Annotated[int, typer.Option(min=1, max=MOST, help="repeats in one process")] = RUN.repeats,
-    relaunches: Annotated[int, typer.Option(min=1, max=MOST, help="fresh processes")] = RUN.relaunches,
+    processes: Annotated[int, typer.Option(min=1, max=MOST, help="fresh processes")] = RUN.processes,
     memory: Annotated[int, typer.Option(min=64, help="MiB for one process of a case")] = RUN.mebibytes,
     every: Annotated[float | None, typer.Option(min=0.1, help="seconds between two looks at the cluster")] = None,
     out: Annotated[Path | None, typer.Option(help="keep the records in this file, not in the evidence store")] = None,
@@ -100,7 +100,7 @@ def run(
         made.cancel(False)
     else:
         _need_words({"gpu": [gpu], "solution": solution or []})
-        how = How(device=device, solutions=solution or [], repeats=repeats, relaunches=relaunches, memory=memory,
+        how = How(device=device, solutions=solution or [], repeats=repeats, processes=processes, memory=memory,
                   engine=container or engine, gpu=gpu)  # fmt: skip
         found = _planned(env or [], source or [], how, 60 * minutes)
         if emit:

@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--tfdet-solution", action="append", default=[], metavar="KEY", help="under this (again: several)")
     group.addoption("--tfdet-framework", metavar="NAME", help="default: that of what the module imports")
     group.addoption("--tfdet-repeats", type=int, default=10, metavar="N", help="in one process (10)")
-    group.addoption("--tfdet-relaunches", type=int, default=2, metavar="N", help="fresh processes (2)")
+    group.addoption("--tfdet-processes", type=int, default=2, metavar="N", help="fresh processes (2)")
     group.addoption("--tfdet-out", type=Path, metavar="FOLDER", help="keep the records here, a file a module")
 
 
@@ -191,7 +191,7 @@ def _records(item: Repeats) -> list[Record]:
     config, module = item.config, item.path
     known = config.stash.setdefault(_RECORDS, {})
     if module not in known:
-        arguments = [f"--{name}={config.getoption(f'--tfdet-{name}')}" for name in ("device", "repeats", "relaunches")]
+        arguments = [f"--{name}={config.getoption(f'--tfdet-{name}')}" for name in ("device", "repeats", "processes")]
         families = [one.family for one in item.session.items if isinstance(one, Repeats) and _runs(one, module)]
         arguments += ["--suite", str(module), *(f"--case={case_key(one.__name__, [], '*')}" for one in families)]
         if config.getoption("importmode") == "importlib":

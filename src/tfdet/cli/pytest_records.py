@@ -85,7 +85,7 @@ def _probe(run: Run, out: Path) -> str | None:
     plan, log = out.with_suffix(".plan"), out.with_suffix(".log")
     plan.write_text(json.dumps(run.plan), "utf-8")
     command = [sys.executable, "-m", "tfdet_probe", *run.arguments, "--plan", str(plan), "--out", str(out)]
-    command += ["--parent", str(os.getpid())]
+    command += ["--exit-with", str(os.getpid())]
     with log.open("wb") as said:
         process = subprocess.Popen(
             command, env=run.environ, cwd=run.cwd, stdin=subprocess.PIPE, stdout=said, stderr=subprocess.STDOUT

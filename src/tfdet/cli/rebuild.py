@@ -42,7 +42,7 @@ def rebuild(
     seed: Annotated[int | None, typer.Option(help="choose the same cells again")] = None,
     engine: Annotated[Literal["docker", "venv"] | None, typer.Option(help="default: venv where pip can build")] = None,
     repeats: Annotated[int, typer.Option(min=1, max=MOST, help="repeats in one process")] = RUN.repeats,
-    relaunches: Annotated[int, typer.Option(min=1, max=MOST, help="fresh processes")] = RUN.relaunches,
+    processes: Annotated[int, typer.Option(min=1, max=MOST, help="fresh processes")] = RUN.processes,
     out: Annotated[Path, typer.Option(help="keep the records in this file")] = Path("rebuild.jsonl"),
     as_json: Json = False,
 ) -> None:
@@ -58,7 +58,7 @@ def rebuild(
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     chosen = _chosen(project, status, env or list(status.matrix.environments), device, share, seed)
     console.note(f"{len(chosen)} cells, by --seed {seed}")
-    _run(project, status.matrix, chosen, Selection(device=device, repeats=repeats, relaunches=relaunches), engine, out)
+    _run(project, status.matrix, chosen, Selection(device=device, repeats=repeats, processes=processes), engine, out)
     again = load_status(project, [out] if is_there(out) else [], store=False)
     found = compared(status, again, chosen)
     if as_json:

@@ -39,7 +39,7 @@ def run(
         typer.Option(metavar="PATTERN", help="only cases of such a name, such as '*-compiled' (again: several)"),
     ] = None,
     repeats: Annotated[int, typer.Option(min=1, max=MOST, help="repeats in one process")] = RUN.repeats,
-    relaunches: Annotated[int, typer.Option(min=1, max=MOST, help="fresh processes")] = RUN.relaunches,
+    processes: Annotated[int, typer.Option(min=1, max=MOST, help="fresh processes")] = RUN.processes,
     timeout: Annotated[float, typer.Option(min=1, max=LONGEST, help="seconds for one process of a case")] = RUN.seconds,
     memory: Annotated[int, typer.Option(min=64, help="MiB for one process of a case")] = RUN.mebibytes,
     out: Annotated[Path | None, typer.Option(help="keep the records in this file, not in the evidence store")] = None,
@@ -56,7 +56,7 @@ def run(
         matrix.environment(key)
     selection = Selection(
         device=device, sources=tuple(source or ()), solutions=tuple(solution or ()), cases=tuple(case or ()),
-        repeats=repeats, relaunches=relaunches, timeout=timeout, memory=memory,
+        repeats=repeats, processes=processes, timeout=timeout, memory=memory,
     )  # fmt: skip
     codes = []
     for key in env:

@@ -24,7 +24,8 @@ class Selection:
     """What of the suite to run, where, and how often.
 
     sources, solutions, cases: none named means all; cases are patterns of names.  timeout: seconds, memory: MiB, both
-    for one process of one case.  anywhere: what another machine finished in the same journal is not run again.
+    for one process of one case.
+    resume_from_any_machine: what another machine finished in the same journal is not run again.
     """
 
     device: str = GPU  # as `--device` calls it
@@ -32,16 +33,16 @@ class Selection:
     solutions: tuple[str, ...] = ()
     cases: tuple[str, ...] = ()
     repeats: int = RUN.repeats
-    relaunches: int = RUN.relaunches
+    processes: int = RUN.processes
     timeout: float = RUN.seconds
     memory: int = RUN.mebibytes
-    anywhere: bool = False
+    resume_from_any_machine: bool = False
 
     def probe_arguments(self) -> list[str]:
         """Arguments of `python -m tfdet_probe`, but for --plan, --suite and --out, which are the engine's."""
-        arguments = ["--device", self.device, "--repeats", str(self.repeats), "--relaunches", str(self.relaunches)]
+        arguments = ["--device", self.device, "--repeats", str(self.repeats), "--processes", str(self.processes)]
         arguments += ["--timeout", str(self.timeout), "--memory", str(self.memory)]
-        arguments += ["--anywhere"] * self.anywhere
+        arguments += ["--resume-from-any-machine"] * self.resume_from_any_machine
         for source in self.sources:
             arguments += ["--source", source]
         for solution in self.solutions:

@@ -50,7 +50,7 @@ class VenvEngine:
         suite = self._project.suite(request.environment.framework)
         command = [str(python), "-m", "tfdet_probe", "--plan", str(request.plan), "--suite", str(suite)]
         command += ["--out", str(request.journal), *request.selection.probe_arguments()]
-        command += ["--parent", str(os.getpid())]
+        command += ["--exit-with", str(os.getpid())]
         # The probe's table goes where its progress goes: standard output is for the host's.
         return wait(subprocess.Popen(command, env=self._environ(library), stdin=subprocess.PIPE, stdout=sys.stderr))
 

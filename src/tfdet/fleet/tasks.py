@@ -25,7 +25,7 @@ class How(Model):
     device: Text
     solutions: list[Text] = Field(default=[], description="none named: all")
     repeats: int = RUN.repeats
-    relaunches: int = RUN.relaunches
+    processes: int = RUN.processes
     timeout: float = RUN.seconds
     memory: int = RUN.mebibytes
     engine: Text | None = Field(default=None, description="absent: the environment's own")
@@ -34,7 +34,7 @@ class How(Model):
     def selection(self, sources: Sequence[str]) -> Selection:
         return Selection(
             device=self.device, sources=tuple(sources), solutions=tuple(self.solutions), repeats=self.repeats,
-            relaunches=self.relaunches, timeout=self.timeout, memory=self.memory, anywhere=True,
+            processes=self.processes, timeout=self.timeout, memory=self.memory, resume_from_any_machine=True,
         )  # fmt: skip
 
     @property
@@ -79,7 +79,7 @@ def _expected(chosen: Iterable[Cell], key: str, how: How, durations: Durations) 
     """{source: seconds}."""
     found: dict[str, float] = defaultdict(float)
     for cell in chosen:
-        found[cell.source] += durations.of(key, cell.device, cell.source, cell.solution, how.repeats * how.relaunches)
+        found[cell.source] += durations.of(key, cell.device, cell.source, cell.solution, how.repeats * how.processes)
     return found
 
 

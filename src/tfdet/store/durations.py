@@ -47,7 +47,7 @@ class Durations:
     rest: Mapping[str, float]
 
     def of(self, environment: str, device: str, source: str, solution: str, runs: int) -> float:
-        """device: as `--device` calls it.  runs: repeats of all relaunches."""
+        """device: as `--device` calls it.  runs: repeats of all processes."""
         found = self.here.get((environment, device, source, solution))
         if found is None:
             found = self.elsewhere.get((device, source))

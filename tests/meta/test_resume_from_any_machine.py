@@ -27,7 +27,7 @@ def test_a_case_is_left_out_where_a_machine_finished_all_of_it(probe):
     assert len(records) == 4
     # The first machine was killed before the last of its records: a case under TDO whose control it had finished.
     probe.out.write_text("".join(records[:3]))
-    found = probe(suite, "--repeats", 1, "--anywhere", TFDET_MACHINE=SECOND)
+    found = probe(suite, "--repeats", 1, "--resume-from-any-machine", TFDET_MACHINE=SECOND)
     assert found.code == 0, found.err
     cut = {key: json.loads(records[3])[key] for key in ("source", "solution")}
     (whole,) = {"one", "two"} - {cut["source"]}
