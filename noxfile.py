@@ -123,7 +123,8 @@ def e2e(session: nox.Session) -> None:
 @nox.session(default=False)
 def docs(session: nox.Session) -> None:
     """What the documents show is executed as it stands (part of `host`, `runtime` and `trace`)."""
-    documents = ["tests/host/test_guide.py", "tests/host/test_cluster_guide.py", "tests/host/test_pytest_plugin.py"]
+    documents = ["tests/host/repository/test_guide.py", "tests/host/fleet/test_cluster_guide.py"]
+    documents += ["tests/host/cli/test_pytest_plugin.py"]
     documents += ["tests/runtime/test_docs.py", "tests/runtime/test_trace_docs.py"]
     pytest(session, *documents)
 

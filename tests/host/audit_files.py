@@ -10,7 +10,7 @@ import lz4.block
 import zstandard
 
 DATA = Path(__file__).parent / "audit_data"
-"""loops.ptx and what ptxas of CUDA 12.4 makes of it; tests/host/test_audit_oracle.py compares."""
+"""loops.ptx and what ptxas of CUDA 12.4 makes of it; tests/host/audit/test_audit_oracle.py compares."""
 
 ARCHS = (70, 80, 90)
 PTX, ELF = 1, 2

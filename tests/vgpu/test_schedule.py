@@ -122,7 +122,7 @@ def test_other_words_are_no_schedule(device, words):
 
 
 def test_the_grammar_of_schedules(device):
-    """tests/host/test_vgpu.py holds the host's grammar against the same table."""
+    """tests/host/engines/test_vgpu.py holds the host's grammar against the same table."""
     table = json.loads(Path(__file__).with_name("schedules.json").read_text("utf-8"))
     known = {one: device.cuda.vgpu_set_schedule(one.encode()) == 0 for kind in table.values() for one in kind}
     device.cuda.vgpu_set_schedule(b"serial")

@@ -24,7 +24,7 @@ _WIDTH = 160  # characters up to which a value stays on one line
 SCANNER: Final = "1"
 """The scanner's version: who changes what it says raises it, and every audit has to be made again.
 
-tests/host/test_audit_golden.py notices by real kernels whether what it says has changed.
+tests/host/audit/test_audit_golden.py notices by real kernels whether what it says has changed.
 """
 _EARLIER = {"5b804b2bd5817baf": "1"}  # audits made when it was a hash of the scanner's files
 

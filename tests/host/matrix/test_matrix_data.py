@@ -12,7 +12,7 @@ import pytest
 
 from tfdet.matrix.load import Matrix, load_matrix
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 MATRIX = ROOT / "matrix"
 LOCKS = ROOT / "docker" / "locks"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-RUNTIME = Path(__file__).resolve().parents[2] / "runtime"
+RUNTIME = Path(__file__).resolve().parents[3] / "runtime"
 UNKNOWN = """
 __version__ = "9.0"
 class keras:

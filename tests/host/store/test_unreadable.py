@@ -21,7 +21,7 @@ from tfdet.store.cases import current_cases
 from tfdet.store.evidence import Store
 from tfdet.store.signatures import Signatures
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def loop(path: Path) -> None:

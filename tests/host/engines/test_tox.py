@@ -15,7 +15,7 @@ from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
 from tfdet.store.records import read_records
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def tox(root: Path, *arguments: str) -> str:

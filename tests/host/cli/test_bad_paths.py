@@ -150,7 +150,7 @@ def test_no_path_is_too_bad_to_be_told_of(tmp_path: Path) -> None:
     subprocess.run([PYTHON, "-m", "tfdet", "key", "new"], env=key, check=True, capture_output=True)
     asked = list(cases({**sound, "KEY": key["TFDET_KEY"]}))
     (tmp_path / "things").mkdir()
-    command = [PYTHON, str(Path(__file__).with_name("bad_paths.py")), str(project.root), str(tmp_path / "things")]
+    command = [PYTHON, str(Path(__file__).parents[1] / "bad_paths.py"), str(project.root), str(tmp_path / "things")]
     done = subprocess.run(command, input=json.dumps(asked), env=environ, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     wrong = []

@@ -17,7 +17,7 @@ import yaml
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
 
-FOLDER = Path(__file__).parents[2] / ".github" / "workflows"
+FOLDER = Path(__file__).parents[3] / ".github" / "workflows"
 FILES = sorted(FOLDER.glob("*.yml"))
 STEP_KEYS = {"name", "id", "if", "uses", "run", "with", "env", "shell", "working-directory", "continue-on-error",
              "timeout-minutes"}  # fmt: skip

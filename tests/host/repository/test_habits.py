@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 
 from tfdet.base.paths import Project
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 BIN = Path(sys.executable).parent
 TOOLS = "ruff|mypy|vermin|lint-imports|pytest|shellcheck|coverage"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-RUNTIME = Path(__file__).resolve().parents[2] / "runtime"
+RUNTIME = Path(__file__).resolve().parents[3] / "runtime"
 LIBRARY = RUNTIME / "tfdeterminism"
 TRACE = LIBRARY / "trace"
 FRAMEWORKS = {"tensorflow", "tensorflow_core", "keras", "tf_keras", "torch", "jax"}

@@ -19,7 +19,7 @@ from tfdet.matrix.load import load_matrix
 from tfdet.matrix.plan import write_plan
 from tfdet.store.records import Record, read_records
 
-GUIDE = Path(__file__).parents[2] / "docs" / "air-gapped.md"
+GUIDE = Path(__file__).parents[3] / "docs" / "air-gapped.md"
 BLOCK = re.compile(r"^```console at=(?P<place>home|host)\n(?P<text>.*?)^```", re.M | re.S)
 
 

@@ -72,7 +72,7 @@ print(json.dumps(seen))
 
 
 def test_no_damage_makes_the_scanner_fail(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", CHILD, str(Path(__file__).parent), str(tmp_path), str(MUTATIONS), str(MEMORY)]
+    command = [sys.executable, "-c", CHILD, str(Path(__file__).parents[1]), str(tmp_path), str(MUTATIONS), str(MEMORY)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_SECONDS)
     assert done.returncode == 0, done.stderr[-3000:]
     seen = json.loads(done.stdout)
@@ -176,7 +176,7 @@ print(json.dumps(seen))
 
 def test_every_value_of_every_header_field_is_read_or_told(tmp_path: Path) -> None:
     """An architecture below 10 was a traceback."""
-    command = [sys.executable, "-c", FIELDS, str(Path(__file__).parent), str(tmp_path), str(MEMORY)]
+    command = [sys.executable, "-c", FIELDS, str(Path(__file__).parents[1]), str(tmp_path), str(MEMORY)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_SECONDS)
     assert done.returncode == 0, done.stderr[-3000:]
     seen = json.loads(done.stdout)
