@@ -63,9 +63,9 @@ def searched(path: Path, forks: Any) -> str:
     """In a folder of its own: what a run leaves there the next one finds."""
     from collection import Forked, Program
 
-    from tfdeterminism.trace.analyse import text
-    from tfdeterminism.trace.analyse.progress import Progress
-    from tfdeterminism.trace.analyse.search import Search
+    from tfdeterminism.trace.report import text
+    from tfdeterminism.trace.search.progress import Progress
+    from tfdeterminism.trace.search.search import Search
 
     with tempfile.TemporaryDirectory() as folder:
         program = Program(Path(shutil.copy(path, folder)))

@@ -51,10 +51,11 @@ def record(forks, program: Path, folder: Path, count: int) -> list[tuple[Path, P
 
 def compare(pairs: list[tuple[Path, Path]]) -> tuple[int, int]:
     """(pairs that differ, records of a run)."""
-    from tfdeterminism.trace.analyse import diff, text
-    from tfdeterminism.trace.analyse.reader import load
+    from tfdeterminism.trace.causes import trace_diff
+    from tfdeterminism.trace.report import text
+    from tfdeterminism.trace.schema.reader import load
 
-    found = [diff.compare([str(one) for one in pair]) for pair in pairs]
+    found = [trace_diff.compare([str(one) for one in pair]) for pair in pairs]
     for one in found:
         if one.result != "same":
             print(text.of_difference(one))

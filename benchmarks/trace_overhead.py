@@ -183,7 +183,7 @@ def run(python: str, level: str, out: Path, program: Path, sizes: list[object]) 
 
 def loaded(out: Path):
     sys.path.insert(0, str(RUNTIME))
-    from tfdeterminism.trace.analyse.reader import load
+    from tfdeterminism.trace.schema.reader import load
 
     return load(str(out / "trace-0.tfdt"))
 

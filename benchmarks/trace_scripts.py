@@ -146,8 +146,8 @@ def looked_at(forks: Any, script: Script, path: Path, folder: Path) -> dict[str,
     both run with nothing fused. named: was the fault found? said: the first culprit."""
     from forks import traced
 
-    from tfdeterminism.trace.analyse import diff
-    from tfdeterminism.trace.analyse.reader import load
+    from tfdeterminism.trace.causes import trace_diff
+    from tfdeterminism.trace.schema.reader import load
 
     def recorded(*wanted: tuple[str, str]) -> list[Path]:
         """A folder for each (level, fault)."""
@@ -169,7 +169,9 @@ def looked_at(forks: Any, script: Script, path: Path, folder: Path) -> dict[str,
     try:
         fused = script.environment.startswith("tf")
         same = "yes" if agree("none") else "yes, where nothing is fused" if fused and agree("unfused") else "no"
-        difference = diff.compare([str(place) for place in recorded(("ops", script.fault), ("ops", script.fault))])
+        difference = trace_diff.compare(
+            [str(place) for place in recorded(("ops", script.fault), ("ops", script.fault))]
+        )
     except RuntimeError as error:
         return {"same": "no", "named": False, "said": str(error)}
     first = (difference.culprits or [{"class": difference.result, "op_type": "-", "file": None, "line": 0}])[0]

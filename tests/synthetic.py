@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy
 
-from tfdeterminism.trace.analyse.format import EVENT, definition
-from tfdeterminism.trace.analyse.writer import Writer
+from tfdeterminism.trace.schema.format import EVENT, definition
+from tfdeterminism.trace.schema.writer import Writer
 
 HEADER = {
     "tensorflow": "2.21.0",

@@ -19,10 +19,10 @@ from typing import Any
 
 from forks import TRACE, Forks, Job
 
-from tfdeterminism.trace.analyse.format import BadTrace
-from tfdeterminism.trace.analyse.launch import Failed, Launcher
-from tfdeterminism.trace.analyse.progress import Progress
-from tfdeterminism.trace.analyse.search import Search
+from tfdeterminism.trace.schema.format import BadTrace
+from tfdeterminism.trace.search.launcher import Failed, Launcher
+from tfdeterminism.trace.search.progress import Progress
+from tfdeterminism.trace.search.search import Search
 
 FOLDER = Path(__file__).resolve().parent / "collection"
 TORCH = FOLDER.with_name("collection_torch")

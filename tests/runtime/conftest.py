@@ -13,7 +13,8 @@ from collection import framework
 from forks import Forks
 from traces import Hand
 
-from tfdeterminism.trace.analyse import diff
+from tfdeterminism.trace.causes import trace_diff
+from tfdeterminism.trace.causes.trace_diff import Difference
 
 Build = Callable[[Hand, int], object]  # (trace, number of the run) -> records
 
@@ -45,10 +46,10 @@ def make(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def compare(make: Callable[..., Path]) -> Callable[..., diff.Difference]:
+def compare(make: Callable[..., Path]) -> Callable[..., Difference]:
     """compare(build): of run 0 and run 1 of what build writes."""
 
-    def compared(build: Build, **header: Any) -> diff.Difference:
-        return diff.compare([str(make(build, run, **header)) for run in (0, 1)])
+    def compared(build: Build, **header: Any) -> Difference:
+        return trace_diff.compare([str(make(build, run, **header)) for run in (0, 1)])
 
     return compared

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from packaging.specifiers import SpecifierSet
 
-from tfdeterminism.trace.analyse import advice
+from tfdeterminism.trace.causes import advice
 
 VERSIONS = ["1.13", "1.14", "1.15", "2.0", "2.1", "2.4", "2.5", "2.6", "2.7", "2.8", "2.9", "2.10", "2.12", "2.21"]
 

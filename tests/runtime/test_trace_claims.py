@@ -19,10 +19,13 @@ from forks import Forks, Job
 from test_trace_locate import Script, Scripted
 from traces import Hand
 
-from tfdeterminism.trace.analyse import advice, diff, ends, hashes, text
-from tfdeterminism.trace.capture import tasks
+from tfdeterminism.trace.capture import pool_tasks
 from tfdeterminism.trace.capture.files import Files
 from tfdeterminism.trace.capture.steps import Steps
+from tfdeterminism.trace.causes import advice, trace_diff
+from tfdeterminism.trace.causes.trace_diff import Difference
+from tfdeterminism.trace.report import text
+from tfdeterminism.trace.search import hash_seeds, run_ends
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import trace_claims
@@ -75,12 +78,12 @@ def test_each_run_with_a_seed_of_hashes_has_to_agree(odd: tuple[int, ...], decid
         seeds.append(seed)
         return f"{seed}!" if len(seeds) - 1 in odd else seed
 
-    trial = hashes.Hashes(record, lambda folders: folders[0] != folders[1])
+    trial = hash_seeds.Hashes(record, lambda folders: folders[0] != folders[1])
     trial.tried()
     assert (trial.decides, seeds) == (decided, ["0", "0", "1", "0", "1", "1", "0"])
 
 
-def test_the_same_values_in_another_order_accuse_no_hash(compare: Callable[..., diff.Difference]) -> None:
+def test_the_same_values_in_another_order_accuse_no_hash(compare: Callable[..., Difference]) -> None:
     def build(hand: Hand, run: int) -> None:
         for number, value in enumerate(([1, 2, 3], [2, 3, 1])[run]):
             hand.record(hand.eager(f"train.py:5#{number}", "Square", line=5), value)
@@ -145,7 +148,7 @@ def test_that_probes_hide_it_is_said_with_a_bound(tmp_path: Path) -> None:
     ("otherwise", "of", "shown"), [(5, 5, True), (4, 5, True), (3, 5, False), (5, 10, True), (4, 10, False)]
 )
 def test_how_many_runs_show_it(otherwise: int, of: int, shown: bool) -> None:
-    rounds = ends.Rounds()
+    rounds = run_ends.Rounds()
     for number in range(of):
         rounds.add(f"other {number}" if number < otherwise else "same", "same")
     assert rounds.shown() is shown
@@ -189,7 +192,9 @@ def test_a_race_is_said_where_the_replay_differed(tmp_path: Path, distinct: int,
         assert "run alone on these 30 times it gave one result" in culprit["why"]
 
 
-def test_two_traces_alone_show_no_race_and_unwritten_memory_is_none(compare: Callable[..., diff.Difference]) -> None:
+def test_two_traces_alone_show_no_race_and_unwritten_memory_is_none(
+    compare: Callable[..., Difference],
+) -> None:
     def build(hand: Hand, run: int) -> None:
         empty = hand.eager("train.py:3#0", "aten.empty.memory_format", attrs={"unwritten": True}, device="cpu")
         hand.record(empty, run)
@@ -205,7 +210,7 @@ def test_two_traces_alone_show_no_race_and_unwritten_memory_is_none(compare: Cal
 
 
 @pytest.mark.parametrize(("device", "cuda"), [("cpu", False), ("cuda:0", True)])
-def test_advice_for_cuda_is_given_on_cuda(compare: Callable[..., diff.Difference], device: str, cuda: bool) -> None:
+def test_advice_for_cuda_is_given_on_cuda(compare: Callable[..., Difference], device: str, cuda: bool) -> None:
     found = compare(lambda hand, run: hand.record(hand.op("x", "aten.index_put_.default", device=device), run),
                     torch="2.13.0", tensorflow=None)  # fmt: skip
     lines = found.culprits[0]["lines"]
@@ -238,7 +243,7 @@ def test_steps_do_not_hang_on_the_timing_of_threads() -> None:
     """What a thread does is of the step in which it was begun; no gradient or optimizer of its ends one."""
     steps = Steps(threading.RLock(), None, lambda: None)
     recording: Any = type("Recording", (), {"recorder": type("Recorder", (), {"steps": steps})})
-    watched, seen = tasks.Tasks(recording), []
+    watched, seen = pool_tasks.Tasks(recording), []
     watched.open()
     try:
         for number in range(3):
@@ -248,7 +253,7 @@ def test_steps_do_not_hang_on_the_timing_of_threads() -> None:
                 for _ in range(2):
                     steps.gradient()
                     steps.applied()
-                seen.append((steps.number, tasks.thread_name()))
+                seen.append((steps.number, pool_tasks.thread_name()))
 
             threads = [threading.Thread(target=work, name=f"shard {one}") for one in range(3)]
             for thread in threads:
@@ -322,7 +327,7 @@ def test_a_value_that_was_read_from_a_file_is_told_as_such(
                          attrs={"file": True} if loaded else {})  # fmt: skip
         hand.record(key, run)
         paths.append(str(hand.end(files=[read("/w/data.npy", ("11", other)[run])])))
-    (culprit,) = diff.compare(paths).culprits
+    (culprit,) = trace_diff.compare(paths).culprits
     assert culprit["class"] == kind
     assert ("data.npy (train.py:5)" in culprit["why"]) is (other == "22")
     assert ("begin each run from the same file" in " ".join(culprit["lines"])) is (kind == advice.FILE)
@@ -334,9 +339,9 @@ def test_what_a_stranger_writes_of_files_is_passed_by(tmp_path: Path) -> None:
         hand = Hand(tmp_path / f"{run}.tfdt")
         hand.record(hand.eager("train.py:9#0", "Python", **FEED), run)
         paths.append(str(hand.end(files=files)))
-    assert diff.compare(paths).culprits[0]["class"] == "Python feed"
-    assert json.dumps(diff.compare(paths).as_json())
-    assert "Python feed" in text.of_difference(diff.compare(paths))
+    assert trace_diff.compare(paths).culprits[0]["class"] == "Python feed"
+    assert json.dumps(trace_diff.compare(paths).as_json())
+    assert "Python feed" in text.of_difference(trace_diff.compare(paths))
 
 
 TOLD = ("t_cached_first", "t_np_file", "t_threads_grad", "t_tmp_names")  # python benchmarks/trace_claims.py ENV for all

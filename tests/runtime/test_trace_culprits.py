@@ -16,7 +16,7 @@ import pytest
 from collection import unless_shown
 from forks import TRACE, Forks, Job, traced
 
-from tfdeterminism.trace.analyse import diff
+from tfdeterminism.trace.causes import trace_diff
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 PATIENCE = 12  # runs of a race at most, until one differs from the first
@@ -80,13 +80,13 @@ class Programs:
         for number in range(2):  # not side by side: the second run of a program follows its first
             self._record([self._job(name, number) for name in self.names])
 
-    def difference(self, name: str) -> diff.Difference:
+    def difference(self, name: str) -> trace_diff.Difference:
         """Of the first two runs; of a race, of the first and the first other that differs."""
         first, count = str(self._folder / name / "0"), 2
-        found = diff.compare([first, str(self._folder / name / "1")])
+        found = trace_diff.compare([first, str(self._folder / name / "1")])
         while is_race(name) and found.result == "same" and count < PATIENCE:
             self._record([self._job(name, count)])
-            found = diff.compare([first, str(self._folder / name / str(count))])
+            found = trace_diff.compare([first, str(self._folder / name / str(count))])
             count += 1
         return found
 
@@ -119,7 +119,7 @@ def test_each_culprit_is_named(recorded: Programs) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def faults(name: str, found: diff.Difference) -> list[str]:
+def faults(name: str, found: trace_diff.Difference) -> list[str]:
     """What is not as expected of a program's runs."""
     wanted = expected(name)
     results = {"structure"} if any(one.kind == "structure" for one in wanted) else {"diverged"} if wanted else {"same"}

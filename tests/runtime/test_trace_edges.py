@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from traces import Hand
 
-from tfdeterminism.trace.analyse import diff
 from tfdeterminism.trace.capture.steps import Steps
+from tfdeterminism.trace.causes import trace_diff
 
 UPDATE = "ResourceScatterSub"
 
@@ -34,26 +34,26 @@ def last_step(
 
 @pytest.mark.parametrize("edge", ["exit", "end"])
 def test_the_last_write_is_named(tmp_path: Path, edge: str) -> None:
-    found = diff.compare([last_step(tmp_path / name, name, edge=edge) for name in "ab"])
+    found = trace_diff.compare([last_step(tmp_path / name, name, edge=edge) for name in "ab"])
     assert [(one["op_type"], one["class"], one["step"], one["line"]) for one in found.culprits] == [
         (UPDATE, "unexplained", 3, 7)
     ]
 
 
 def test_what_goes_into_the_last_write_is_named_instead(tmp_path: Path) -> None:
-    found = diff.compare([last_step(tmp_path / name, name, gradient=name, edge="end") for name in "ab"])
+    found = trace_diff.compare([last_step(tmp_path / name, name, gradient=name, edge="end") for name in "ab"])
     assert [one["op_type"] for one in found.culprits] == ["Mul"]
 
 
 def test_a_state_that_differs_before_is_not_the_last_writes_doing(tmp_path: Path) -> None:
-    found = diff.compare([last_step(tmp_path / name, name, begin=name) for name in "ab"])
+    found = trace_diff.compare([last_step(tmp_path / name, name, begin=name) for name in "ab"])
     assert not found.culprits
     assert any("differs already when recording begins" in note for note in found.notes)
 
 
 def test_a_variable_that_is_but_given_its_value_accuses_nobody(tmp_path: Path) -> None:
     """What made it another was not recorded: a pipeline's own function, say."""
-    found = diff.compare([last_step(tmp_path / name, name, written="AssignVariableOp") for name in "ab"])
+    found = trace_diff.compare([last_step(tmp_path / name, name, written="AssignVariableOp") for name in "ab"])
     assert (found.result, found.culprits) == ("same", [])
 
 
@@ -75,13 +75,13 @@ def test_nor_where_the_program_reads_it(tmp_path: Path, written: str, again: boo
         hand.record(hand.eager("train.py:9#0", "ReadVariableOp", kind="read", variable="w"), run)
         return str(hand.end())
 
-    found = diff.compare([build(0), build(1)])
+    found = trace_diff.compare([build(0), build(1)])
     assert (found.result, [one["op_type"] for one in found.culprits]) == ("diverged", accused)
     assert bool(accused) != any("what writes it was not recorded" in note for note in found.notes)
 
 
 def test_a_variable_that_is_gone_in_one_run_is_no_structure(tmp_path: Path) -> None:
-    found = diff.compare([last_step(tmp_path / name, end) for name, end in (("a", 1), ("b", None))])
+    found = trace_diff.compare([last_step(tmp_path / name, end) for name, end in (("a", 1), ("b", None))])
     assert (found.result, found.missing) == ("same", 0)
 
 

@@ -14,10 +14,13 @@ import pytest
 from forks import Forks, Job
 from test_trace_locate import PROGRAMS, Scripted, environ, program, started
 
-from tfdeterminism.trace.analyse import advice, remedies, text
-from tfdeterminism.trace.analyse.fix import Trial
-from tfdeterminism.trace.analyse.launch import Failed
-from tfdeterminism.trace.analyse.search import _digests_of
+from tfdeterminism.trace import remedies
+from tfdeterminism.trace.causes import advice
+from tfdeterminism.trace.report import text
+from tfdeterminism.trace.search import fixes
+from tfdeterminism.trace.search.fix_trial import Trial
+from tfdeterminism.trace.search.launcher import Failed
+from tfdeterminism.trace.search.search import _digests_of
 
 TFDET = ("-m", "tfdeterminism.trace", "run", "--level", "none")
 
@@ -40,7 +43,7 @@ def culprit(solution: str | None, **more: Any) -> dict[str, Any]:
     ],
 )
 def test_what_is_applied_from_outside(given: list[dict[str, Any]], applied: list[str], by_hand: int) -> None:
-    found, rest = remedies.of(given)
+    found, rest = fixes.of(given)
     assert ([one.key for one in found], len(rest)) == (applied, by_hand)
 
 

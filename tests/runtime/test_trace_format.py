@@ -10,10 +10,10 @@ import numpy
 import pytest
 from synthetic import write_trace
 
-from tfdeterminism.trace.analyse import format as trace_format
-from tfdeterminism.trace.analyse.reader import load
-from tfdeterminism.trace.analyse.writer import Writer
 from tfdeterminism.trace.capture import digest
+from tfdeterminism.trace.schema import format as trace_format
+from tfdeterminism.trace.schema.reader import load
+from tfdeterminism.trace.schema.writer import Writer
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from forks import Forks, traced
 
-from tfdeterminism.trace.analyse.align import Pair, Run
-from tfdeterminism.trace.analyse.forwards import Forwards
+from tfdeterminism.trace.align.table import Pair, Run
+from tfdeterminism.trace.causes.forward_ops import Forwards
 
 PROGRAM = Path(__file__).resolve().parent / "recorded" / "gradients.py"
 

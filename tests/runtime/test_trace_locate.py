@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from traces import Hand
 
-from tfdeterminism.trace.analyse.launch import NothingRecorded
-from tfdeterminism.trace.analyse.progress import Progress
-from tfdeterminism.trace.analyse.search import Search
+from tfdeterminism.trace.search.launcher import NothingRecorded
+from tfdeterminism.trace.search.progress import Progress
+from tfdeterminism.trace.search.search import Search
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "tests" / "runtime" / "programs"

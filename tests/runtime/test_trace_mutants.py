@@ -19,8 +19,8 @@ from traces import Hand
 from tfdet.base.errors import DataError
 from tfdet.engines import locate
 from tfdet.publish import locate_page
-from tfdeterminism.trace.analyse import diff
-from tfdeterminism.trace.analyse.format import PREFIX
+from tfdeterminism.trace.commands import diff
+from tfdeterminism.trace.schema.format import PREFIX
 
 COUNT = int(os.environ.get("TRACE_MUTANTS", "200"))
 ODD: list[Any] = [

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from forks import Forks, Job, traced
 
-from tfdeterminism.trace.analyse import diff
+from tfdeterminism.trace.causes import trace_diff
 
 PROGRAMS = Path(__file__).resolve().parent / "collection"
 RUNS = 6  # at most; on a machine that is at rest the first two differ
@@ -28,7 +28,7 @@ def test_turns_of_a_loop_overlap_as_they_do_untraced(
     assert run(forks(key), first) == 0
     for number, job in enumerate(others, 1):
         assert run(forks(key), job) == 0
-        found = diff.compare([str(tmp_path / "0"), str(tmp_path / str(number))])
+        found = trace_diff.compare([str(tmp_path / "0"), str(tmp_path / str(number))])
         if found.culprits:
             break
     lines = program.read_text("utf-8").splitlines()
@@ -60,6 +60,6 @@ def test_turns_that_overtake_each_other_with_values_of_their_own_are_no_differen
     folders = [tmp_path / str(run) for run in range(3)]
     for folder in folders:
         assert run(forks(key), traced(folder, program, options=("--level", "open"))) == 0
-    found = diff.compare([str(folder) for folder in folders])
+    found = trace_diff.compare([str(folder) for folder in folders])
     assert (found.result, found.culprits, found.compared) == ("same", [], found.compared)
     assert found.compared >= 16

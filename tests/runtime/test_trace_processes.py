@@ -12,9 +12,9 @@ import pytest
 from forks import TRACE, Forks, Job, traced
 from traces import Hand
 
-from tfdeterminism.trace.analyse import diff
-from tfdeterminism.trace.analyse.format import BadTrace
-from tfdeterminism.trace.analyse.reader import load
+from tfdeterminism.trace.causes import trace_diff
+from tfdeterminism.trace.schema.format import BadTrace
+from tfdeterminism.trace.schema.reader import load
 
 PROGRAMS = Path(__file__).resolve().parent / "processes"
 
@@ -39,7 +39,7 @@ def test_the_first_cause_of_all_processes_is_named(tmp_path: Path) -> None:
         child._writer.time(104.0)
         child.record(child.eager("data.py:3#0", "RandomUniform", kind="random"), run, 3)
         child.end()
-    found = diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
+    found = trace_diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
     assert [(one["op_type"], one["rank"]) for one in found.culprits] == [("RandomUniform", "0.Process-1")]
     assert any(note.startswith("process 0: differs as well") for note in found.notes)
 
@@ -56,7 +56,7 @@ def test_what_comes_from_another_process_is_no_cause(tmp_path: Path, op: str) ->
         draws._writer.time(102.0)
         draws.record(draws.op("noise", "PyFunc", kind="feed"), run)
         draws.end()
-    found = diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
+    found = trace_diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
     assert [(one["op_type"], one["rank"]) for one in found.culprits] == [("PyFunc", "worker1")]
 
 
@@ -70,7 +70,7 @@ def test_work_that_is_shared_out_otherwise_is_the_same(tmp_path: Path, results: 
             for value in share:
                 hand.record(key, value)
             hand.killed()  # as a pool ends its workers
-    found = diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
+    found = trace_diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
     assert found.result == code
 
 
@@ -80,7 +80,7 @@ def test_a_child_that_only_one_run_has_is_a_difference(tmp_path: Path) -> None:
             hand = process(tmp_path / str(run), name, None if name == "0" else "0")
             hand.record(hand.op("a"), 1)
             hand.end()
-    found = diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
+    found = trace_diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
     assert (found.result, found.notes) == ("structure", ["in one run only: process 0.Process-1"])
 
 
@@ -91,16 +91,16 @@ def test_a_worker_that_only_one_run_has_is_refused(tmp_path: Path) -> None:
             hand.record(hand.op("a"), 1)
             hand.end()
     with pytest.raises(BadTrace, match="worker1"):
-        diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
+        trace_diff.compare([str(tmp_path / "0"), str(tmp_path / "1")])
 
 
 def test_what_is_captured_is_of_one_process(tmp_path: Path) -> None:
     """The culprit's key says whose it is, and only that process keeps its inputs."""
-    from tfdeterminism.trace.capture import inputs
+    from tfdeterminism.trace.capture import input_capture
     from tfdeterminism.trace.capture.identity import Identity
     from tfdeterminism.trace.capture.recording import Recording
 
-    wanted = inputs.parse(json.dumps({"node": "a", "rank": "0.fork-1"}))
+    wanted = input_capture.parse(json.dumps({"node": "a", "rank": "0.fork-1"}))
     mine = Recording(str(tmp_path), capture=wanted, identity=Identity("0", "0", "0", "fork-1"))
     other = Recording(str(tmp_path), capture=wanted, identity=Identity("0", "0", "0", "fork-2"))
     assert (mine.captures(), other.captures()) == (True, False)
@@ -116,9 +116,9 @@ class Runs:
         self.folders = [folder / name for name in "AB"]
         self.ran = forks.run([traced(one, PROGRAMS / program, *arguments, **options) for one in self.folders])
 
-    def diff(self) -> diff.Difference:
+    def diff(self) -> trace_diff.Difference:
         assert [one.returncode for one in self.ran] == [0, 0], self.ran[0].stderr[-3000:]
-        return diff.compare([str(one) for one in self.folders])
+        return trace_diff.compare([str(one) for one in self.folders])
 
     def names(self) -> list[str]:
         """Of the processes that have a trace, but for the first, which did nothing."""
@@ -184,7 +184,7 @@ def test_a_child_that_dies_by_a_signal_is_read_up_to_there(forks: Callable[[str]
     assert (found.result, found.culprits) == ("same", [])
     assert any("0.fork-2" in note and "ended from outside" in note for note in found.notes)
     whole = Runs(forks("tf2.0"), tmp_path / "whole", "pool.py", "os.fork", "none")
-    found = diff.compare([str(killed.folders[0]), str(whole.folders[0])])
+    found = trace_diff.compare([str(killed.folders[0]), str(whole.folders[0])])
     assert (found.result, found.culprits) == ("structure", [])
     assert found.reach is not None
     assert "0.fork-2" in found.reach

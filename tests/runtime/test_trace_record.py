@@ -11,8 +11,8 @@ import numpy
 import pytest
 from forks import TRACE, Forks, Job, traced
 
-from tfdeterminism.trace.analyse.format import key_of
-from tfdeterminism.trace.analyse.reader import Trace, load
+from tfdeterminism.trace.schema.format import key_of
+from tfdeterminism.trace.schema.reader import Trace, load
 
 PROGRAMS = Path(__file__).resolve().parent / "recorded"
 # how a program ends: (its exit code, what is said of it)

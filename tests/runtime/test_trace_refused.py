@@ -12,8 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from traces import Hand
 
-from tfdeterminism.trace.analyse import diff, text
-from tfdeterminism.trace.analyse import format as trace_format
+from tfdeterminism.trace.causes import trace_diff
+from tfdeterminism.trace.causes.trace_diff import Difference
+from tfdeterminism.trace.commands import diff
+from tfdeterminism.trace.report import text
+from tfdeterminism.trace.schema import format as trace_format
 
 
 def _one(hand: Hand, run: int) -> None:
@@ -29,13 +32,13 @@ def _two_steps(hand: Hand, run: int) -> None:
 def test_values_that_were_digested_otherwise_are_not_compared(make: Callable[..., Path]) -> None:
     runs = [str(make(_one, 0, probe="SHA-1")), str(make(_one, 1))]
     with pytest.raises(trace_format.BadTrace, match="traces of different digests: SHA-1 and by hand"):
-        diff.compare(runs)
+        trace_diff.compare(runs)
 
 
 def test_a_killed_run_is_not_the_same(make: Callable[..., Path]) -> None:
     """What it did not reach is no culprit: it is said how far each went, and that all of both agrees."""
     for runs in ((0, 1), (1, 0)):
-        found = diff.compare([str(make(_two_steps, run, end=not run)) for run in runs])
+        found = trace_diff.compare([str(make(_two_steps, run, end=not run)) for run in runs])
         assert (found.result, found.culprits, found.compared) == ("structure", [], 1)
         assert "to step 0, where it was killed" in (found.reach or "")
         assert "all agree" in text.of_difference(found)
@@ -47,7 +50,7 @@ def test_what_a_killed_run_did_otherwise_before_is_named(make: Callable[..., Pat
         for step in range(2 if run else 4):
             hand.record(key, run if step else 0, step)
 
-    found = diff.compare([str(make(build, 0)), str(make(build, 1, end=False))])
+    found = trace_diff.compare([str(make(build, 0)), str(make(build, 1, end=False))])
     assert (found.result, [one["op_type"] for one in found.culprits], found.first_step) == ("diverged", ["MatMul"], 1)
 
 
@@ -64,7 +67,7 @@ def test_a_run_of_more_steps_invents_no_culprit(make: Callable[..., Path]) -> No
         hand.record(read, steps, steps)
 
     for runs in ((0, 1), (1, 0)):
-        found = diff.compare([str(make(build, run)) for run in runs])
+        found = trace_diff.compare([str(make(build, run)) for run in runs])
         assert (found.result, found.culprits) == ("structure", [])
         assert all(words in (found.reach or "") for words in ("step 15,", "step 1,000,"))
 
@@ -75,7 +78,7 @@ def test_a_run_whose_recording_failed_is_not_the_same(tmp_path: Path) -> None:
         hand = Hand(tmp_path / f"{run}.tfdt")
         _two_steps(hand, run)
         paths.append(str(hand.end(error="no space left" if run else None)))
-    found = diff.compare(paths)
+    found = trace_diff.compare(paths)
     assert (found.result, found.culprits) == ("structure", [])
     assert "no space left" in (found.reach or "")
 
@@ -88,20 +91,20 @@ def test_final_weights_that_differ_are_never_the_same(tmp_path: Path) -> None:
             if level == "ops":
                 hand.record(hand.op("MatMul"), 1)
             paths.append(str(hand.end(weights=f"{run:016x}")))
-        found = diff.compare(paths)
+        found = trace_diff.compare(paths)
         assert (found.result, found.culprits) == ("diverged", [])
         assert "final weights" in text.of_difference(found)
 
 
 def test_a_run_that_ended_early_differs_in_structure(make: Callable[..., Path]) -> None:
-    assert diff.compare([str(make(_two_steps, 0)), str(make(_two_steps, 1))]).result == "structure"
+    assert trace_diff.compare([str(make(_two_steps, 0)), str(make(_two_steps, 1))]).result == "structure"
 
 
 def test_a_cut_file_is_read_up_to_the_cut(make: Callable[..., Path]) -> None:
     whole = make(_two_steps, 0)
     cut = whole.with_name("cut.tfdt")
     cut.write_bytes(whole.read_bytes()[:-105])
-    found = diff.compare([str(whole), str(cut)])
+    found = trace_diff.compare([str(whole), str(cut)])
     assert (found.result, found.culprits) == ("structure", [])
     assert any("cut off" in note for note in found.notes)
 
@@ -114,7 +117,7 @@ def test_several_runs(make: Callable[..., Path]) -> None:
         for step in range(3):
             hand.record(key, (step, run if step == run else 0), step)
 
-    found = diff.compare([str(make(build, run)) for run in (0, 2, 1)])
+    found = trace_diff.compare([str(make(build, run)) for run in (0, 2, 1)])
     assert found.first_step == 1
     assert "2 of 2 comparisons differ" in found.notes
 
@@ -127,10 +130,10 @@ def test_a_program_that_was_changed_between_its_runs_is_told(make: Callable[...,
         hand.source({9: "x = 2" if run else "def f(x):", 10: "def f(x):" if run else "    y = x @ w", 12: ""})
 
     alike, other = (str(make(build, run)) for run in (0, 1))
-    found = diff.compare([alike, other])
+    found = trace_diff.compare([alike, other])
     assert found.result == "structure"
     assert found.notes == ["train.py is not the same in both runs (line 9): they ran two programs"]
-    assert diff.compare([alike, alike]).notes == []
+    assert trace_diff.compare([alike, alike]).notes == []
 
 
 HEADERS = {
@@ -209,7 +212,7 @@ def test_definitions_of_strangers(field: str, value: object, tmp_path_factory: p
             hand.record(key, digest)
         paths.append(str(hand.end()))
     try:
-        assert text.of_difference(diff.compare(paths))
+        assert text.of_difference(trace_diff.compare(paths))
     except trace_format.BadTrace as error:
         assert error.advice
 
@@ -253,7 +256,7 @@ def test_no_file_of_this_machine_is_quoted(make: Callable[..., Path], tmp_path: 
         for path, line in ((str(secret), 1), ("train.py", 10)):
             hand.record(hand.op(path, file=path, line=line), run)
 
-    first, second = diff.compare([str(make(build, run)) for run in range(2)]).culprits
+    first, second = trace_diff.compare([str(make(build, run)) for run in range(2)]).culprits
     assert first["snippet"] == []
     assert second["snippet"] == [[9, "before"], [10, "culprit"], [11, "after"]]
 
@@ -265,7 +268,7 @@ def test_a_complaint_about_a_file_steers_no_terminal(
     _is_refused(diff.main(runs), capsys, "2.?0?[2J")
 
 
-def test_a_large_step_and_a_name_that_steers_a_terminal(compare: Callable[..., diff.Difference]) -> None:
+def test_a_large_step_and_a_name_that_steers_a_terminal(compare: Callable[..., Difference]) -> None:
     def build(hand: Hand, run: int) -> None:
         hand.record(hand.op("bad\x1b[2Jname\r\n"), run, 4_000_000_000)
 

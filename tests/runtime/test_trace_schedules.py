@@ -12,10 +12,10 @@ import pytest
 from test_trace_locate import Scripted
 from traces import Hand
 
-from tfdeterminism.trace.analyse.launch import Failed, Unused
-from tfdeterminism.trace.analyse.progress import Progress
-from tfdeterminism.trace.analyse.schedules import Schedules
-from tfdeterminism.trace.analyse.search import Search
+from tfdeterminism.trace.search.launcher import Failed, Unused
+from tfdeterminism.trace.search.progress import Progress
+from tfdeterminism.trace.search.schedules import Schedules
+from tfdeterminism.trace.search.search import Search
 
 
 def test_runs_are_told_apart_by_what_varies(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tfdeterminism.trace.capture import tasks
+from tfdeterminism.trace.capture import pool_tasks
 from tfdeterminism.trace.capture.definitions import Definitions
 from tfdeterminism.trace.capture.eager_keys import EagerKeys
 
@@ -22,7 +22,7 @@ def recorder() -> Iterator[Any]:
     """Of a recording that watches the pools."""
     lock = threading.RLock()
     made = SimpleNamespace(active=True, eager=EagerKeys(lock, Definitions(lock)), steps=SimpleNamespace(number=0))
-    watched = tasks.Tasks(SimpleNamespace(recorder=made))
+    watched = pool_tasks.Tasks(SimpleNamespace(recorder=made))
     modules = {"concurrent.futures.thread": concurrent.futures.thread, "multiprocessing.pool": multiprocessing.pool}
     for name, watch in watched.wanted().items():
         watch(modules[name])
@@ -32,7 +32,7 @@ def recorder() -> Iterator[Any]:
 
 def name_and(value: int, label: str = "", function: int = 0) -> tuple[str, int]:
     time.sleep(0.02 * (value % 3))  # the later ones are done sooner
-    return tasks.thread_name(), value + len(label) + function
+    return pool_tasks.thread_name(), value + len(label) + function
 
 
 def test_of_an_executor(recorder: Any) -> None:
@@ -43,7 +43,7 @@ def test_of_an_executor(recorder: Any) -> None:
         assert [name for name, _ in pool.map(name_and, range(2))] == [f"task {n} of ThreadPoolExecutor" for n in (3, 4)]
         recorder.eager.step_ended()
         assert pool.submit(name_and, 0).result()[0] == "task 0 of ThreadPoolExecutor"
-    assert tasks.thread_name() == ""
+    assert pool_tasks.thread_name() == ""
 
 
 def test_of_a_pool_of_threads(recorder: Any) -> None:
@@ -74,6 +74,6 @@ def test_processes_and_what_is_not_recorded_are_left_alone(recorder: Any) -> Non
         assert processes.map(abs, [-1, -2]) == [1, 2]
     recorder.active = False
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        assert pool.submit(tasks.current).result() is None
+        assert pool.submit(pool_tasks.current).result() is None
         with pytest.raises(TypeError):
             pool.submit()  # type: ignore[call-arg]

@@ -16,8 +16,8 @@ import pytest
 from collection import TORCH_ENVIRONMENTS, Program, faults, programs
 from forks import Forks, environ, traced
 
-from tfdeterminism.trace.analyse import diff
-from tfdeterminism.trace.analyse.reader import Trace, load
+from tfdeterminism.trace.causes import trace_diff
+from tfdeterminism.trace.schema.reader import Trace, load
 
 ENVIRONMENT = TORCH_ENVIRONMENTS[0]
 RACE = 20  # runs of a race at most: where its threads were not side by side, it came out alike
@@ -60,7 +60,7 @@ def test_a_race_is_right_of_two_runs_that_differ(race: Program, torch_forks: For
 
 
 def compared(first: Path, second: Path) -> dict[str, object]:
-    found = diff.compare([str(first), str(second)])
+    found = trace_diff.compare([str(first), str(second)])
     return {"result": found.result, "culprits": found.culprits, "verdict": found.culprits or found.result}
 
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from traces import Hand
 
-from tfdeterminism.trace.analyse import diff
+from tfdeterminism.trace.causes import trace_diff
+from tfdeterminism.trace.causes.trace_diff import Difference
 
 
 def loops(hand: Hand, turns: Sequence[int], decides: Sequence[object] = (), **fields: str) -> None:
@@ -30,7 +31,7 @@ def loops(hand: Hand, turns: Sequence[int], decides: Sequence[object] = (), **fi
 
 
 @pytest.mark.parametrize("turns", [([2, 3, 2], [3, 2, 2]), ([1, 4, 2], [2, 1, 4]), ([3, 1], [2, 3])])
-def test_other_turns_are_structure(compare: Callable[..., diff.Difference], turns: tuple[list[int], ...]) -> None:
+def test_other_turns_are_structure(compare: Callable[..., Difference], turns: tuple[list[int], ...]) -> None:
     found = compare(lambda hand, run: loops(hand, turns[run]))
     assert [(one["op_type"], one["class"], one["line"], one["step"]) for one in found.culprits] == [
         ("Tanh", "structure", 5, 0)]  # fmt: skip
@@ -42,25 +43,25 @@ def test_other_turns_are_structure(compare: Callable[..., diff.Difference], turn
     [(([2, 4, 3], [2, 3, 4]), ("A", 1, 0)), (([4, 2, 3, 4], [4, 2, 4, 3]), ("B", 2, 1))],
 )
 def test_the_turn_that_one_run_has_is_counted(
-    compare: Callable[..., diff.Difference], turns: tuple[list[int], ...], expected: tuple[str, int, int]
+    compare: Callable[..., Difference], turns: tuple[list[int], ...], expected: tuple[str, int, int]
 ) -> None:
     (culprit,) = compare(lambda hand, run: loops(hand, turns[run])).culprits
     assert culprit["op_name"] == "Tanh@train.py:5#3"
     assert (culprit["run"], culprit["step"], culprit["occurrence"]) == expected
 
 
-def test_turns_that_both_have_alike_are_the_same(compare: Callable[..., diff.Difference]) -> None:
+def test_turns_that_both_have_alike_are_the_same(compare: Callable[..., Difference]) -> None:
     assert compare(lambda hand, run: loops(hand, [3, 1, 4, 1, 5])).result == "same"
 
 
-def test_the_value_that_decides_how_often_is_the_cause(compare: Callable[..., diff.Difference]) -> None:
+def test_the_value_that_decides_how_often_is_the_cause(compare: Callable[..., Difference]) -> None:
     turns = [3, 2, 4], [3, 4, 2]
     found = compare(lambda hand, run: loops(hand, turns[run], decides=turns[run]))
     (culprit,) = found.culprits
     assert (culprit["op_type"], culprit["class"], culprit["step"]) == ("RandomUniform", "seed or state", 1)
 
 
-def test_what_is_alike_in_other_steps_is_the_same(compare: Callable[..., diff.Difference]) -> None:
+def test_what_is_alike_in_other_steps_is_the_same(compare: Callable[..., Difference]) -> None:
     """Another thread ends the steps: where they end is chance."""
 
     def build(hand: Hand, run: int) -> None:
@@ -73,7 +74,7 @@ def test_what_is_alike_in_other_steps_is_the_same(compare: Callable[..., diff.Di
     assert compare(build).result == "same"
 
 
-def test_threads_make_steps_chance(compare: Callable[..., diff.Difference]) -> None:
+def test_threads_make_steps_chance(compare: Callable[..., Difference]) -> None:
     """What a thread of the program does stands in the step that is just under way: only how often it did it counts."""
 
     def build(hand: Hand, run: int) -> None:
@@ -89,7 +90,7 @@ def test_threads_make_steps_chance(compare: Callable[..., diff.Difference]) -> N
     assert [(one["op_type"], one["class"]) for one in found.culprits] == [("PyFunc", "Python feed")]
 
 
-def test_what_feeds_a_queue_has_no_step(compare: Callable[..., diff.Difference]) -> None:
+def test_what_feeds_a_queue_has_no_step(compare: Callable[..., Difference]) -> None:
     def build(hand: Hand, run: int) -> None:
         row = hand.op("row", "Square", function="session", attrs={"ahead": True})
         for number, step in enumerate(([0, 0, 1, 2, 2], [0, 1, 1, 1])[run]):
@@ -109,7 +110,7 @@ def test_any_turns(turns: list[list[int]], tmp_path_factory: pytest.TempPathFact
         hand = Hand(tmp_path_factory.mktemp("t") / "x.tfdt")
         loops(hand, turns[run])
         paths.append(str(hand.end(steps=4)))
-    found = diff.compare(paths)
+    found = trace_diff.compare(paths)
     unlike = [step for step in range(4) if turns[0][step] != turns[1][step]]
     assert found.result == ("structure" if unlike else "same")
     assert [(one["op_type"], one["step"]) for one in found.culprits] == [("Tanh", step) for step in unlike[:1]]
@@ -126,7 +127,7 @@ def test_a_stranger_s_steps_need_not_rise(make: Callable[..., Path]) -> None:
         for number, step in enumerate(steps[run]):
             hand.record(op, (run, number), step)
 
-    assert diff.compare([str(make(build, run)) for run in (0, 1)]).result in ("structure", "diverged")
+    assert trace_diff.compare([str(make(build, run)) for run in (0, 1)]).result in ("structure", "diverged")
 
 
 def two_in_one_step(hand: Hand, turns: Sequence[int], noise: object = None) -> None:
@@ -144,20 +145,20 @@ def two_in_one_step(hand: Hand, turns: Sequence[int], noise: object = None) -> N
 
 @pytest.mark.parametrize("turns", [([2, 4], [4, 4]), ([2, 3], [3, 2]), ([3, 1, 1], [3, 2, 4]), ([3, 2], [3])])
 def test_other_turns_within_a_step_are_structure(
-    compare: Callable[..., diff.Difference], turns: tuple[list[int], ...]
+    compare: Callable[..., Difference], turns: tuple[list[int], ...]
 ) -> None:
     found = compare(lambda hand, run: two_in_one_step(hand, turns[run]))
     assert [(one["op_type"], one["class"], one["line"]) for one in found.culprits] == [("Tanh", "structure", 5)]
     assert found.culprits[0]["why"].endswith("has it") or "goes on without" in found.culprits[0]["why"]
 
 
-def test_noise_before_other_turns_is_their_cause(compare: Callable[..., diff.Difference]) -> None:
+def test_noise_before_other_turns_is_their_cause(compare: Callable[..., Difference]) -> None:
     found = compare(lambda hand, run: two_in_one_step(hand, ([2, 4], [4, 4])[run], noise=run))
     assert [one["op_type"] for one in found.culprits] == ["RandomUniform"]
 
 
 @pytest.mark.parametrize("matters", [False, True])
-def test_another_order_parts_runs_only_where_it_matters(compare: Callable[..., diff.Difference], matters: bool) -> None:
+def test_another_order_parts_runs_only_where_it_matters(compare: Callable[..., Difference], matters: bool) -> None:
     """Python goes through a set: lines come in another order, and what differs comes after them."""
 
     def build(hand: Hand, run: int) -> None:
@@ -172,7 +173,7 @@ def test_another_order_parts_runs_only_where_it_matters(compare: Callable[..., d
     assert [(one["op_type"], one["class"]) for one in found.culprits] == expected
 
 
-def test_a_number_that_python_is_told_decides(compare: Callable[..., diff.Difference]) -> None:
+def test_a_number_that_python_is_told_decides(compare: Callable[..., Difference]) -> None:
     """The noise is compared with something: it leads nowhere in step 0, and in step 1 to another turn."""
 
     def build(hand: Hand, run: int) -> None:

@@ -12,18 +12,22 @@ import pytest
 from forks import Forks, traced
 from traces import Hand
 
-from tfdeterminism.trace.analyse import amount, diff, magnitude, text, values
-from tfdeterminism.trace.analyse.reader import Reader
+from tfdeterminism.trace.align import value_difference
+from tfdeterminism.trace.causes import trace_diff
+from tfdeterminism.trace.causes.trace_diff import Difference
+from tfdeterminism.trace.report import text, value_text
+from tfdeterminism.trace.schema import tensor_values
+from tfdeterminism.trace.schema.reader import Reader
 
 HERE = Path(__file__).resolve().parent
-Compare = Callable[..., diff.Difference]
+Compare = Callable[..., Difference]
 
 
-def value(array: Any, dtype: str | None = None, **head: Any) -> values.Value:
+def value(array: Any, dtype: str | None = None, **head: Any) -> tensor_values.Value:
     array = numpy.asarray(array)
-    flat = values.stored(array, dtype or array.dtype.name)
-    nan, inf, first = values.unsound(flat, dtype or array.dtype.name)
-    return values.Value({"dtype": dtype or array.dtype.name, "shape": list(array.shape), "stride": 1, "nan": nan,
+    flat = tensor_values.stored(array, dtype or array.dtype.name)
+    nan, inf, first = tensor_values.unsound(flat, dtype or array.dtype.name)
+    return tensor_values.Value({"dtype": dtype or array.dtype.name, "shape": list(array.shape), "stride": 1, "nan": nan,
                          "elements": array.size, "inf": inf, "first": first, **head}, flat)  # fmt: skip
 
 
@@ -40,17 +44,19 @@ def test_ulps_are_steps_to_the_next_float(dtype: Any) -> None:
         other = start.copy()
         for _ in range(count):
             other[3] = numpy.nextafter(other[3], dtype(1))
-        said = amount.of(value(start), value(other))
+        said = value_difference.of(value(start), value(other))
         assert (said["ulps"], said["differing"], said["compared"]) == (count, 1, 6)
         assert said["absolute"] == abs(float(other[3]))
     below = numpy.nextafter(numpy.nextafter(dtype(0), dtype(-1)), dtype(-1))
-    assert amount.of(value([below]), value([numpy.nextafter(dtype(0), dtype(1))]))["ulps"] == 3
-    assert amount.of(value([dtype(-1)]), value([dtype(1)]))["ulps"] == 2 * int(dtype(1).view(f"u{dtype().itemsize}"))
+    assert value_difference.of(value([below]), value([numpy.nextafter(dtype(0), dtype(1))]))["ulps"] == 3
+    assert value_difference.of(value([dtype(-1)]), value([dtype(1)]))["ulps"] == 2 * int(
+        dtype(1).view(f"u{dtype().itemsize}")
+    )
 
 
 def test_ulps_of_bfloat16() -> None:
     one = bfloat16([1.0, -3.0])
-    said = amount.of(value(one, "bfloat16"), value(one + numpy.uint16([2, 1]), "bfloat16"))
+    said = value_difference.of(value(one, "bfloat16"), value(one + numpy.uint16([2, 1]), "bfloat16"))
     assert (said["ulps"], said["absolute"], said["differing"]) == (2, 2**-6, 2)
     assert said["pair"] == [1.0, 1.0 + 2**-6] or said["pair"] == [-3.0, -3.0 - 2**-6]
 
@@ -66,7 +72,7 @@ def test_ulps_of_bfloat16() -> None:
     ],
 )
 def test_what_is_no_float_has_no_ulps(left: Any, right: Any, absolute: object) -> None:
-    said = amount.of(value(left), value(right))
+    said = value_difference.of(value(left), value(right))
     assert (said["absolute"], said["ulps"], said["differing"]) == (absolute, None, 1)
     json.dumps(said, allow_nan=False)
 
@@ -74,24 +80,24 @@ def test_what_is_no_float_has_no_ulps(left: Any, right: Any, absolute: object) -
 def test_what_is_not_finite_is_counted_and_not_measured() -> None:
     left = numpy.float32([1, numpy.nan, 3, numpy.inf, 5])
     right = numpy.float32([1.5, 2, 3, -numpy.inf, numpy.nan])
-    said = amount.of(value(left), value(right))
+    said = value_difference.of(value(left), value(right))
     assert (said["differing"], said["absolute"], said["place"], said["pair"]) == (4, 0.5, [0], [1.0, 1.5])
     assert said["nonfinite"] == [{"nan": 1, "inf": 1, "first": 1}, {"nan": 1, "inf": 1, "first": 3}]
-    alone = amount.of(value(numpy.float32([numpy.nan])), value(numpy.float32([7])))
+    alone = value_difference.of(value(numpy.float32([numpy.nan])), value(numpy.float32([7])))
     assert (alone["absolute"], alone["ulps"], alone["pair"]) == (None, None, ["nan", 7.0])
     json.dumps([said, alone], allow_nan=False)
 
 
 def test_odd_values() -> None:
     """Minus zero, the largest numbers, nothing at all, other shapes, one payload of NaN and another."""
-    zero = amount.of(value(numpy.float32([0.0])), value(numpy.float32([-0.0])))
+    zero = value_difference.of(value(numpy.float32([0.0])), value(numpy.float32([-0.0])))
     assert (zero["differing"], zero["absolute"], zero["ulps"]) == (1, 0.0, 0)
-    large = amount.of(value(numpy.float64([1e308])), value(numpy.float64([-1e308])))
+    large = value_difference.of(value(numpy.float64([1e308])), value(numpy.float64([-1e308])))
     assert large["absolute"] == numpy.finfo(float).max
-    assert amount.of(value(numpy.zeros((0, 3))), value(numpy.zeros((0, 3))))["differing"] == 0
-    assert amount.of(value(numpy.zeros(2)), value(numpy.zeros(3)))["shapes"] == [[2], [3]]
+    assert value_difference.of(value(numpy.zeros((0, 3))), value(numpy.zeros((0, 3))))["differing"] == 0
+    assert value_difference.of(value(numpy.zeros(2)), value(numpy.zeros(3)))["shapes"] == [[2], [3]]
     payload = numpy.uint32([0x7FC00000, 0x7FC00001]).view(numpy.float32)
-    assert amount.of(value(payload[:1]), value(payload[1:]))["differing"] == 1
+    assert value_difference.of(value(payload[:1]), value(payload[1:]))["differing"] == 1
     json.dumps([zero, large], allow_nan=False)
 
 
@@ -121,11 +127,11 @@ def test_forged_values_are_damage(changes: dict[str, Any], tmp_path: Path) -> No
     head = {"kind": "op", "name": "x", "key": 0, "order": 0, "role": "path", "step": 0, "occurrence": 0,
             "dtype": "float32", "shape": [2, 2], "stride": 1, "nan": 0, "inf": 0, "first": None}  # fmt: skip
     kept = numpy.zeros(4, numpy.float32)
-    assert values.unpacked(values.packed(head, kept)) is not None
-    assert values.unpacked(values.packed({**head, **changes}, kept)) is None
+    assert tensor_values.unpacked(tensor_values.packed(head, kept)) is not None
+    assert tensor_values.unpacked(tensor_values.packed({**head, **changes}, kept)) is None
     hand = Hand(tmp_path / "forged.tfdt")
     hand.op("x")
-    hand._writer.value(values.packed({**head, **changes}, kept))
+    hand._writer.value(tensor_values.packed({**head, **changes}, kept))
     reader = Reader(str(hand.end()))
     assert [kind for kind, _ in reader] == ["definitions"]
     assert "damaged" in str(reader.damage)
@@ -213,7 +219,7 @@ def test_values_in_words(compare: Compare) -> None:
 def test_runs_without_values_say_nothing_of_them(compare: Compare) -> None:
     found = compare(lambda hand, run: hand.record(hand.op("noise", "RandomUniform", kind="random"), run))
     assert found.values is None
-    assert magnitude.lines(found.values) == []
+    assert value_text.lines(found.values) == []
     assert found.as_json()["path"][0]["role"] == "culprit"
 
 
@@ -239,7 +245,7 @@ def test_values_of_real_runs(forks: Callable[[str], Forks], environment: str, tm
             jobs = [traced(out, HERE / "programs" / program, options=options) for out in folders[number : number + 2]]
             for ran in forks(environment).run(jobs):
                 assert ran.returncode == 0, ran.stderr
-            found = diff.compare([str(out) for out in folders[number : number + 2]])
+            found = trace_diff.compare([str(out) for out in folders[number : number + 2]])
             wanted.write_text(json.dumps(found.as_json()), "utf-8")
         assert found.values is not None
         tensors = found.values["tensors"]

@@ -10,9 +10,9 @@ from typing import Any
 import numpy
 import synthetic
 
-from tfdeterminism.trace.analyse import format as trace_format
-from tfdeterminism.trace.analyse import values
-from tfdeterminism.trace.analyse.writer import Writer
+from tfdeterminism.trace.schema import format as trace_format
+from tfdeterminism.trace.schema import tensor_values
+from tfdeterminism.trace.schema.writer import Writer
 
 HEADER: dict[str, Any] = {**synthetic.HEADER, "numpy": "2.0", "probe": "by hand"}
 
@@ -60,12 +60,12 @@ class Hand:
     def value(self, array: Any, step: int = 0, **head: Any) -> None:
         """A value: of an op where `key` is given, else of the loss, or what `kind` and `name` say."""
         dtype = head.pop("dtype", array.dtype.name)
-        flat = values.stored(array, dtype)
-        nan, inf, first = values.unsound(flat, dtype)
+        flat = tensor_values.stored(array, dtype)
+        nan, inf, first = tensor_values.unsound(flat, dtype)
         made = {"kind": "op" if "key" in head else "loss", "name": "loss", "key": None, "order": 0, "role": "path",
                 "step": step, "occurrence": 0, "dtype": dtype, "shape": list(array.shape), "stride": 1,
                 "nan": nan, "inf": inf, "first": first, **head}  # fmt: skip
-        self._writer.value(values.packed(made, flat[:: made["stride"]]))
+        self._writer.value(tensor_values.packed(made, flat[:: made["stride"]]))
 
     def source(self, lines: dict[int, str], file: str = "train.py") -> None:
         """Lines of the program that the trace carries."""

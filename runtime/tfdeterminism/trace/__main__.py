@@ -5,8 +5,8 @@ import signal
 import sys
 
 INTERRUPTED = 130
-_COMMANDS = {"run": ("capture.run", "record a program"), "diff": ("analyse.diff", "compare traces"),
-             "locate": ("analyse.locate", "run, compare, and name the op"),
+_COMMANDS = {"run": ("capture.run", "record a program"), "diff": ("commands.diff", "compare traces"),
+             "locate": ("commands.locate", "run, compare, and name the op"),
              "replay": ("capture.replay", "run one op again on kept inputs")}
 
 
@@ -38,9 +38,9 @@ def _command(name, arguments):
     """The function that does it, or the exit code where it cannot."""
     import importlib
 
-    from . import errors, usage
+    from . import command_line, errors
     try:
-        getattr(usage, name)(arguments)  # help and wrong usage end here, whatever this Python lacks
+        getattr(command_line, name)(arguments)  # help and wrong usage end here, whatever this Python lacks
     except errors.BadUsage as error:
         errors.say(str(error))
         return errors.USAGE
@@ -48,7 +48,7 @@ def _command(name, arguments):
         import numpy  # noqa: F401  (what every command begins with)
     except ImportError:
         errors.say("this Python has no NumPy: call the one that has your TensorFlow")
-        return usage.BAD_INPUT if name in ("diff", "locate") else errors.USAGE
+        return command_line.BAD_INPUT if name in ("diff", "locate") else errors.USAGE
     return importlib.import_module("{}.{}".format(__package__, _COMMANDS[name][0])).main
 
 

@@ -6,9 +6,11 @@ import json
 import os
 import re
 import stat
+import unicodedata
 from typing import Any  # noqa: F401  (for a type comment)
 
 MAX_DEPTH = 32  # of a recorder's JSON; what is nested deeper overflows the stack of some later reader
+_HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _ESCAPES = re.compile(r"\\\\|\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|(\\ud[89a-f][0-9a-f]{2})")
 
 
@@ -32,6 +34,11 @@ def parse_json(content):
         if not layer:
             return value
     raise ValueError("nested too deeply")
+
+
+def sanitize_line(line):
+    """A line of untrusted text for a terminal: "?" for what would steer it, or hide or reorder what the line says."""
+    return "".join("?" if unicodedata.category(c) in _HIDDEN and c != "\t" else c for c in line)
 
 
 def to_json(value):

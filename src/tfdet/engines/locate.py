@@ -299,13 +299,13 @@ def read(text: bytes) -> Found:
 
 def compare(traces: Sequence[str]) -> Found:
     """Traces that were recorded before, on whatever machine."""
-    from tfdeterminism.trace.analyse import diff
-    from tfdeterminism.trace.analyse.format import BadTrace
+    from tfdeterminism.trace.causes import trace_diff
+    from tfdeterminism.trace.schema.format import BadTrace
 
     if len(traces) < 2:
         raise UsageError("one trace cannot be compared", "Name two or more: tfdet locate --traces A B")
     try:
-        return Found.model_validate(diff.compare(list(traces)).as_json(), strict=False)
+        return Found.model_validate(trace_diff.compare(list(traces)).as_json(), strict=False)
     except BadTrace as error:
         raise DataError(error.cause, error.advice) from None
     except MemoryError:

@@ -14,7 +14,7 @@ from tfdet.matrix.ranges import leading_version
 from tfdet.verdicts.infer import Verdict
 from tfdet.verdicts.status import Status
 
-SCHEMA = 2  # read by runtime/tfdeterminism/trace/analyse/advice.py
+SCHEMA = 2  # read by runtime/tfdeterminism/trace/causes/advice.py
 _TOLD = ("deterministic", "raises")  # of a claim: what helps, and what would stop the program
 
 

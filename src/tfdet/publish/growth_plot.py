@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tfdet.engines.locate import Growth, Point
-from tfdeterminism.trace.analyse.magnitude import number
+from tfdeterminism.trace.report.value_text import number
 
 WIDTH, HEIGHT = 960.0, 250.0
 _LEFT, _RIGHT, _TOP, _ZERO = 74.0, 942.0, 14.0, 214.0  # of the area; _ZERO: where "equal" lies, below the least decade

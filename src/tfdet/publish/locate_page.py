@@ -13,7 +13,7 @@ from tfdet.base.files import write_whole
 from tfdet.base.visible import visible
 from tfdet.engines.locate import Found, Shown
 from tfdet.publish import growth_plot
-from tfdeterminism.trace.analyse import magnitude
+from tfdeterminism.trace.report import value_text
 
 
 def label(name: str) -> str:
@@ -27,7 +27,7 @@ def html(found: Found) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_finalize
     )
     engine.filters["label"] = label
-    engine.filters["magnitude"] = magnitude.number
+    engine.filters["magnitude"] = value_text.number
     engine.filters["digits"] = lambda value: f"{value:.8g}" if isinstance(value, float) else value
     template = engine.from_string((files("tfdet.publish") / "templates" / "locate.html.j2").read_text("utf-8"))
     plot = growth_plot.plot(found.values.growth) if found.values else None

@@ -25,7 +25,7 @@ from tfdet.verdicts.read import Change
 from tfdet.verdicts.rebuild import Rebuilt
 from tfdet.verdicts.selection import Selection
 from tfdet.verdicts.status import Status, StatusCell
-from tfdeterminism.trace.analyse import magnitude
+from tfdeterminism.trace.report import value_text
 
 BLIND = (
     "cuDNN and cuBLAS (not in the wheel), code that XLA generates at run time, races of plain stores, which kernel the "
@@ -322,7 +322,7 @@ def located(found: Found) -> list[RenderableType]:
             table.add(Text("" if number else "change", style="dim"), Text(line, style="green"))
         parts += [Text(), table]
     if found.values:
-        parts += [Text(line) for line in ["", *magnitude.lines(found.values.model_dump())]]
+        parts += [Text(line) for line in ["", *value_text.lines(found.values.model_dump())]]
     if found.fix:
         style = "green" if found.fix.result == "repeats" else "yellow"
         parts += [

@@ -36,10 +36,10 @@ from tfdet.store.signatures import claimed
 from tfdet.verdicts import programs
 from tfdet_common import journal
 from tfdeterminism.trace import errors
-from tfdeterminism.trace.analyse import diff
-from tfdeterminism.trace.analyse import format as trace_format
-from tfdeterminism.trace.analyse.reader import load
-from tfdeterminism.trace.capture import inputs, replay, values
+from tfdeterminism.trace.capture import input_capture, replay, value_recorder
+from tfdeterminism.trace.commands import diff
+from tfdeterminism.trace.schema import format as trace_format
+from tfdeterminism.trace.schema.reader import load
 
 RECORD = make_record("differs")
 SIGNER = Signer("lab")
@@ -162,7 +162,7 @@ def test_kept_inputs(folder: Path, data: st.DataObject) -> None:
 @fuzzed
 @given(text=documents([{"function": "", "trace": 0, "node": "a", "occurrence": 0, "rank": None}]))
 def test_what_trace_is_asked_for(text: bytes) -> None:
-    for read in (values.parse, inputs.parse):
+    for read in (value_recorder.parse, input_capture.parse):
         with contextlib.suppress(errors.BadUsage):
             read(text.decode("utf-8", "replace"))
 

@@ -17,7 +17,7 @@ from tfdet.base.visible import as_json, in_line, visible
 from tfdet.cli.main import app
 from tfdet.engines import locate
 from tfdet.publish import lists, locate_page
-from tfdeterminism.trace.analyse.text import shown as shown_by_diff
+from tfdeterminism.trace.untrusted import sanitize_line as shown_by_diff
 
 # Right-to-left override, isolate, zero-width space, joiner, soft hyphen, BOM, tag, separators, filler, selector, other.
 HIDDEN = "\u202e\u2066\u200b\u200d\xad\ufeff\U000e0041\u2028\u2029\u3164\ufe0f\ue000"

@@ -50,7 +50,7 @@ def test_tfdet(checkout: Project, tmp_path: Path, how: str, at: str) -> None:
     [
         ("argparse", ["tfdeterminism.trace", "diff", "A", "B"]),
         ("numpy", ["tfdeterminism.trace", "locate", "A"]),
-        ("tfdeterminism.trace.analyse.diff", ["tfdeterminism.trace", "diff", "A", "B"]),
+        ("tfdeterminism.trace.commands.diff", ["tfdeterminism.trace", "diff", "A", "B"]),
         ("argparse", ["tfdet_probe"]),
         ("tfdet_probe.devices", ["tfdet_probe"]),
         ("tfdet_common.journal", ["tfdet_probe", "--device", "cpu"]),

@@ -35,9 +35,9 @@ def traces(tmp_path: Path) -> list[str]:
 
 
 def result(traces: list[str], **changes: Any) -> locate.Found:
-    from tfdeterminism.trace.analyse import diff
+    from tfdeterminism.trace.causes import trace_diff
 
-    plain = diff.compare(traces).as_json()
+    plain = trace_diff.compare(traces).as_json()
     plain["culprits"][0].update(changes.pop("culprit", {}))
     return locate.read(json.dumps({**plain, **changes}).encode())
 

@@ -18,7 +18,7 @@ from synthetic import write_trace
 
 from tfdet.engines import locate
 from tfdet.publish import growth_plot, locate_page
-from tfdeterminism.trace.analyse import diff
+from tfdeterminism.trace.causes import trace_diff
 
 pytestmark = needs_browser
 LIKE = 0.02  # share of a picture's cells that may differ
@@ -50,7 +50,7 @@ def found(tmp_path: Path, **changes: Any) -> locate.Found:
     paths = [tmp_path / name for name in ("a.tfdt", "b.tfdt")]
     for seed, path in enumerate(paths):
         write_trace(str(path), differs=[(7, 13)], seed=seed)
-    plain = diff.compare([str(path) for path in paths]).as_json()
+    plain = trace_diff.compare([str(path) for path in paths]).as_json()
     plain["culprits"][0]["snippet"] = [[22, "with tape:"], [23, "    loss = mean(crop(x))"]]
     return locate.read(json.dumps({**plain, "values": values(), **changes}).encode())
 

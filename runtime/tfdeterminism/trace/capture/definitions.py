@@ -1,6 +1,6 @@
 """What a recorder's key ids mean: given out once, written before the first record that has them."""
 
-from ..analyse import format as trace_format
+from ..schema import format as trace_format
 
 
 class Definitions(object):

@@ -2,7 +2,7 @@
 
 import collections
 
-from . import tasks
+from . import pool_tasks
 
 # Which thread and replica it is, and which call of a Python function by a graph: "" and 0 for none.
 Who = collections.namedtuple("Who", "thread replica function trace")
@@ -106,7 +106,7 @@ class EagerKeys(object):
 
     def nth(self, *name):
         """How often this name was asked for in this step, or in this task, from 0."""
-        task = tasks.current()
+        task = pool_tasks.current()
         counts = self._nth if task is None else task.counts
         with self._lock:
             count = counts.get(name, 0)

@@ -10,7 +10,7 @@ import tempfile
 import threading
 
 from ...wrap import Wrappers
-from . import frames
+from . import user_frames
 
 _MOST = 256              # files that are looked at
 _WHOLE = 1 << 20         # bytes; of larger files so many are read, in pieces
@@ -54,7 +54,7 @@ class Files(object):
         self._lock, self._known = threading.Lock(), {}
 
     def told(self):
-        """For the end of a trace, as analyse.opened reads it."""
+        """For the end of a trace, as causes.files_read reads it."""
         folder = tempfile.gettempdir()  # not while a file is opened: tempfile may be opening it, and holds its lock
         with self._lock:
             return [dict(one, temporary=_lies_in(folder, path)) for path, one in sorted(self._known.items())]
@@ -77,8 +77,8 @@ class Files(object):
             self._local.busy = False
 
     def _note(self, path, flags):
-        stack = frames.of_caller()
-        if not stack or path.endswith(_CODE) or path.startswith(_SYSTEM) or not frames.is_user(path):
+        stack = user_frames.of_caller()
+        if not stack or path.endswith(_CODE) or path.startswith(_SYSTEM) or not user_frames.is_user(path):
             return
         if os.path.dirname(path) == self._folder and path.endswith(_TRACES):
             return  # a fork looks at what its parent wrote

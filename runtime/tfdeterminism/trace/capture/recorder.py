@@ -8,12 +8,12 @@ import time
 import numpy
 
 from .. import errors
-from ..analyse.format import EVENT
+from ..schema.format import EVENT
 from .definitions import Definitions
 from .eager_keys import EagerKeys
-from .sources import Sources
+from .source_lines import Sources
 from .steps import Steps
-from .values import Values
+from .value_recorder import Values
 
 _EAGER_BUFFER = 256  # records; what a killed program may lose
 _TICK = 0.02         # seconds; as exactly is known when something was recorded, to compare processes
@@ -132,7 +132,7 @@ class Recorder(object):
         self._guarded(lambda: (self._define(), self._writer.capture(key, occurrence, step, name)))
 
     def keep(self, payload):
-        """A value, as analyse.values.packed() makes it."""
+        """A value, as tensor_values.packed() makes it."""
         self._guarded(lambda: (self._define(), self._writer.value(payload)))
 
     def at_step(self, function):

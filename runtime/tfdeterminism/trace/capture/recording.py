@@ -10,18 +10,18 @@ import time
 import numpy
 
 from .. import errors
-from ..analyse import format as trace_format
-from ..analyse.writer import Writer
-from ..usage import LEVELS
+from ..command_line import LEVELS
+from ..schema import format as trace_format
+from ..schema.writer import Writer
 from . import digest
-from .children import Children
+from .child_processes import Children
 from .files import Files
 from .identity import Identity
-from .imports import AfterImport
-from .late_writer import LateWriter
+from .import_hook import AfterImport
+from .lazy_writer import LateWriter
 from .loaded import Loaded
+from .pool_tasks import Tasks
 from .recorder import Recorder
-from .tasks import Tasks
 
 _ENVIRONMENT = ("TF_DETERMINISTIC_OPS", "TF_CUDNN_DETERMINISTIC", "TF_CUDNN_USE_AUTOTUNE", "TF_ENABLE_ONEDNN_OPTS",
                 "TF_XLA_FLAGS", "XLA_FLAGS", "PYTHONHASHSEED", "OMP_NUM_THREADS", "TF_NUM_INTEROP_THREADS",

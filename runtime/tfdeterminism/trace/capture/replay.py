@@ -11,13 +11,13 @@ import os
 
 import numpy
 
-from .. import errors, untrusted, usage
-from ..analyse import format as trace_format
-from ..analyse import reader
+from .. import command_line, errors, untrusted
+from ..schema import format as trace_format
+from ..schema import reader
 
 
 def main(argv):
-    arguments = usage.replay(argv)
+    arguments = command_line.replay(argv)
     try:
         found = replay(arguments.file, arguments.times)
     except (errors.BadUsage, trace_format.BadTrace) as error:
@@ -34,7 +34,7 @@ def replay(path, times):
         raise errors.BadUsage("{}: no trace beside it names it with this op".format(path),
                               "leave it in the folder in which --capture wrote it")
     try:
-        again = importlib.import_module("{}.{}.again".format(__package__, _framework(meta)))
+        again = importlib.import_module("{}.{}.replay".format(__package__, _framework(meta)))
         if not again.is_harmless(meta["op"]):
             raise errors.BadUsage("{} is not run alone: it may do more than compute numbers from numbers".format(
                 meta["op"]), "compare two traces instead")

@@ -12,23 +12,23 @@ import sys
 import tokenize
 import types
 
-from .. import errors, untrusted, usage
-from . import inputs, remedy, values
+from .. import command_line, errors, untrusted
+from . import apply_fixes, input_capture, value_recorder
 from .recording import Recording
 
 
 def main(argv):
     try:
-        arguments = usage.run(argv)
+        arguments = command_line.run(argv)
         program = _Module(arguments.arguments) if arguments.program == "-m" \
             else _Script(arguments.program, arguments.arguments)
         recording = Recording(arguments.out, arguments.level, arguments.steps,
-                              arguments.capture and inputs.parse(arguments.capture), arguments.xla,
-                              values.parse(arguments.values) if arguments.values is not None else None,
+                              arguments.capture and input_capture.parse(arguments.capture), arguments.xla,
+                              value_recorder.parse(arguments.values) if arguments.values is not None else None,
                               with_children=True, apply=arguments.apply)
         sys.argv[:] = program.argv  # before a trace begins, which tells of them
         recording.start()
-        remedy.apply(arguments.apply)
+        apply_fixes.apply(arguments.apply)
     except errors.BadUsage as error:
         errors.say(str(error))
         return errors.USAGE

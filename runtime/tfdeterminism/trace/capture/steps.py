@@ -1,6 +1,6 @@
 """Where a training step ends: where the program says so, or else where its optimizers and gradients do."""
 
-from . import tasks
+from . import pool_tasks
 
 
 class Steps(object):
@@ -23,7 +23,7 @@ class Steps(object):
     @property
     def number(self):
         """Of what this thread does now. last: of what the program itself does."""
-        task = tasks.current()
+        task = pool_tasks.current()
         return self.last if task is None else task.step
 
     def wanted(self):
@@ -40,7 +40,7 @@ class Steps(object):
 
     def next(self):
         """trace.step(): from now on the program says where a step ends, and nobody guesses."""
-        task = tasks.current()
+        task = pool_tasks.current()
         if task is not None:
             task.step += 1
             task.counts.clear()
@@ -53,7 +53,7 @@ class Steps(object):
 
     def applied(self):
         """An optimizer has updated its variables, and the caller is back in Python."""
-        if tasks.current() is not None:
+        if pool_tasks.current() is not None:
             return
         with self._lock:
             self._applied = True
@@ -63,7 +63,7 @@ class Steps(object):
 
     def gradient(self):
         """A gradient is about to be computed: without an optimizer this is what separates steps."""
-        if tasks.current() is not None:
+        if pool_tasks.current() is not None:
             return
         with self._lock:
             if self._gradient and not self._applied and not self._manual:
@@ -72,17 +72,17 @@ class Steps(object):
 
     def loop_turned(self):
         """One iteration of a loop in a graph that holds a training step has run."""
-        self._ends = self._ends and tasks.current() is not None
+        self._ends = self._ends and pool_tasks.current() is not None
         self.applied()
 
     def function_ran(self):
         """A graph function that holds a training step has run; the step ends with the outermost call."""
-        if tasks.current() is None:
+        if pool_tasks.current() is None:
             self._ends = True
 
     def call_ended(self):
         """An outermost call of a graph function has ended."""
-        if self._ends and tasks.current() is None:
+        if self._ends and pool_tasks.current() is None:
             self._ends = False
             self.applied()
 

@@ -25,8 +25,8 @@ class _Waits(object):
 def _begin():
     sys.path.insert(0, _ROOT)
     try:
-        from tfdeterminism.trace.capture import child
-        child.begin()
+        from tfdeterminism.trace.capture import child_entry
+        child_entry.begin()
     except Exception as error:  # the program goes on without us
         sys.stderr.write("tfdeterminism.trace: this process is not traced: {}\n".format(error))
     finally:

@@ -3,9 +3,9 @@
 import contextlib
 import threading
 
-from .. import digest, frames, tasks
+from .. import digest, pool_tasks, user_frames
 from ..eager_keys import Who
-from . import classes, digests, pipelines
+from . import digests, op_traits, pipelines
 from . import internals as tf
 
 _FAST = 1 << 16  # bytes; above, TensorFlow's Fingerprint pays for its call
@@ -73,7 +73,7 @@ class Eager(object):
         made, recorder = original(value, *args, **kwargs), self._recorder
         if recorder.level == "ops" and (recorder.wants() or recorder.steps.ahead(1)) and tf.is_eager(made) \
                 and not getattr(recorder.local, "busy", False) and not hasattr(made, "_tfdet_given"):
-            made._tfdet_given = frames.of_caller()
+            made._tfdet_given = user_frames.of_caller()
         return made
 
     def _context(self, original, context, *args, **kwargs):
@@ -109,10 +109,10 @@ class Eager(object):
     def _observe(self, op_type, called, inputs, attrs, outputs):
         body = getattr(self._recorder.local, "body", None)
         stack, who = _place(body), _who(body)
-        kind = "call" if called else classes.kind(op_type)
-        short = classes.without_uid(op_type) if called else op_type
+        kind = "call" if called else op_traits.kind(op_type)
+        short = op_traits.without_uid(op_type) if called else op_type
         nth = self._nth(body, who, short, stack)
-        variable = self._labels.of_eager(inputs[0]) if inputs and classes.of_variable(op_type) else None
+        variable = self._labels.of_eager(inputs[0]) if inputs and op_traits.of_variable(op_type) else None
         written = variable if kind == "write" else None
         fed = [self._input(tensor, stack, who, body, written) for tensor in inputs]
         fed = [key for key in fed if key is not None]
@@ -125,7 +125,7 @@ class Eager(object):
         for index, tensor in enumerate(outputs if isinstance(outputs, (list, tuple)) else ()):
             if not tf.is_eager(tensor):
                 continue
-            probed = not (tensor.dtype in _SKIPPED or op_type in classes.ALIASES or op_type in classes.SHAPES)
+            probed = not (tensor.dtype in _SKIPPED or op_type in op_traits.ALIASES or op_type in op_traits.SHAPES)
             key = self._recorder.eager.key(short, stack, index, who, fed, nth,
                                            dtype=tensor.dtype.name, shape=None, device=tensor.device or "",
                                            recorded=probed, **fields)
@@ -137,7 +137,7 @@ class Eager(object):
             made.append(self._recorder.eager.key(short, stack, -1, who, fed, nth, recorded=kind == "write", **fields))
             if kind == "write":
                 self._recorder.emit_one(made[0], 0)
-        if classes.of_variable(op_type) and inputs and variable is None:
+        if op_traits.of_variable(op_type) and inputs and variable is None:
             self._labels.wait(inputs[0], made)
         if op_type == "MakeIterator" and len(fed) == 2:  # it puts out nothing, and the iterator is over the dataset
             self._recorder.eager.feed(fed[1], fed[0])
@@ -149,7 +149,7 @@ class Eager(object):
             body.made(made)
 
     def _calls(self, called, op_type, attrs):
-        if op_type in classes.PYTHON:
+        if op_type in op_traits.PYTHON:
             attrs = list(attrs or ())
             known = self._keys.python_function(dict(zip(attrs[::2], attrs[1::2])).get("token", ""))
             return [list(known[0])] if known else []
@@ -195,11 +195,11 @@ class Eager(object):
         if made is not None and made[0] != "Python":
             return made[0], made[1], {"kind": "op", "attrs": {"earlier": True}}
         stack = getattr(tensor, "_tfdet_given", None) or (made[1] if made is not None else stack)
-        return "Python", stack, {"kind": "feed", "attrs": {"by": "keras"} if frames.in_keras() else {}}
+        return "Python", stack, {"kind": "feed", "attrs": {"by": "keras"} if user_frames.in_keras() else {}}
 
     def _remember(self, op_type, inputs, outputs):
         """Who has made these before recording begins; of what comes from Python, which line first used it."""
-        stack = frames.of_caller()
+        stack = user_frames.of_caller()
         if self._recorder.steps.ahead(1):
             for tensor in inputs:
                 if tf.is_eager(tensor) and tensor.dtype not in _SKIPPED and not hasattr(tensor, "_tfdet_made") \
@@ -207,7 +207,7 @@ class Eager(object):
                     tensor._tfdet_made = ("Python", stack)
         for tensor in outputs if isinstance(outputs, (list, tuple)) else ():
             if tf.is_eager(tensor):
-                tensor._tfdet_made = (classes.without_uid(op_type), stack)
+                tensor._tfdet_made = (op_traits.without_uid(op_type), stack)
 
     def _emit(self, key, tensor, output=0):
         size = (tensor.shape.num_elements() or 0) * (tensor.dtype.size or 1)
@@ -251,7 +251,7 @@ def _op_callbacks(callback, wrappers):
 
 def _place(body):
     """The user's stack; in what TensorFlow alone calls, such as a gradient, that of the call."""
-    return frames.of_caller() or (body.stack if body is not None else [])
+    return user_frames.of_caller() or (body.stack if body is not None else [])
 
 
 def _who(body):
@@ -259,7 +259,7 @@ def _who(body):
     if body is not None:
         return Who("", 0, *body.identity)
     replica = getattr(threading.current_thread(), "replica_id", None)
-    return Who(tasks.thread_name(), 0, "", 0) if replica is None else Who("", int(replica), "", 0)
+    return Who(pool_tasks.thread_name(), 0, "", 0) if replica is None else Who("", int(replica), "", 0)
 
 
 def _seeds(attrs):

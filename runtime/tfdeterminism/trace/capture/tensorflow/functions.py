@@ -7,12 +7,12 @@ a call into Python.
 
 import threading
 
-from . import classes, in_place, open_order
+from . import in_place, op_traits, unordered_ops
 from . import internals as tf
+from .graph_keys import replica
 from .graphs import Additions, ancestors
-from .keys import replica
 from .pack import Pack, hand_over, keep_inputs
-from .taps import Taps
+from .value_probes import Taps
 
 # Rewritten or run at will by TensorFlow: input pipelines, vectorised loops, exports.
 _LEFT_ALONE = (("tensorflow.python.data.ops.structured_function", "StructuredFunctionWrapper", "__init__"),
@@ -103,7 +103,7 @@ class Functions(object):
 
         graph = original(name, tf.tf_decorator.make_decorator(python_func, build), *args, **kwargs)
         if self._overlaps(graph):  # TensorFlow gives an order to the turns of a body in which it sees a hand-over
-            sinks = open_order.hang(self._instrument(graph, graph.outputs), graph.outputs)
+            sinks = unordered_ops.hang(self._instrument(graph, graph.outputs), graph.outputs)
         graph.control_outputs.extend(one for one in sinks if one not in graph.control_outputs)
         return graph
 
@@ -125,9 +125,9 @@ class Functions(object):
     def _mark_open(self, graph, ops, outputs):
         """Say of what a parallel loop shares that its order is open."""
         if type(graph).__name__ == "WhileBodyFuncGraph" and getattr(self._local, "parallel", 1) > 1:
-            carried = open_order.carried_by(graph.inputs, _tensors(outputs))
-            open_order.mark_loop(ops, carried, self._draws)
-        if any(open_order.has_state(op) or self._draws(op) for op in ops):
+            carried = unordered_ops.carried_by(graph.inputs, _tensors(outputs))
+            unordered_ops.mark_loop(ops, carried, self._draws)
+        if any(unordered_ops.has_state(op) or self._draws(op) for op in ops):
             self._drawing.add(self._keys.identity(graph))
 
     def _draws(self, op):
@@ -139,7 +139,7 @@ class Functions(object):
         # The order of creation is an order of execution.
         ops = [op for op in graph.get_operations() if op in needed and op._control_flow_context is None]
         ends = getattr(graph, "_tfdet_trains", False) or any(
-            classes.trains(op.type) or any(one in self._ending for one in self._calls(op)) for op in ops) \
+            op_traits.trains(op.type) or any(one in self._ending for one in self._calls(op)) for op in ops) \
             or _updates(graph, ops)
         extras, graph._tfdet_extras = getattr(graph, "_tfdet_extras", []), []
         if self._recorder.level in ("open", "ops"):
@@ -149,7 +149,7 @@ class Functions(object):
             pack = Pack(self._keys, tf.use_sum())
             if self._recorder.level == "ops":
                 in_place.digest_before_sums(ops, pack.digest_for_all)
-            for op in open_order.probed(ops, self._recorder.level):
+            for op in unordered_ops.probed(ops, self._recorder.level):
                 pack.add_op(op)
             for key, tensor in extras:
                 pack.add(key, tensor)
@@ -167,7 +167,7 @@ class Functions(object):
         return sinks
 
     def _calls(self, op):
-        return self._keys.called(op) if op.type in classes.CALLS else []
+        return self._keys.called(op) if op.type in op_traits.CALLS else []
 
     def _sink(self, pack, ends, loop, turn=None):
         """turn: the number of the loop's turn, where turns may come in any order."""
@@ -244,4 +244,4 @@ def _updates(graph, ops):
     if not sources:
         return False
     inside = {internal.name for external, internal in tf.captures(graph) if any(external is one for one in sources)}
-    return any(classes.writes(op.type) and op.inputs[0].name in inside for op in ops)
+    return any(op_traits.writes(op.type) and op.inputs[0].name in inside for op in ops)

@@ -3,8 +3,8 @@
 import contextlib
 import threading
 
-from . import classes
 from . import internals as tf
+from . import op_traits
 from .exports import SCOPE
 
 _changing = threading.RLock()
@@ -65,7 +65,7 @@ def ancestors(waiting, border=frozenset()):
 
 def handed_on(tensor):
     """The tensor whose bytes this one hands on; itself, where its op computes them."""
-    while tensor.op.type in classes.ALIASES and len(tensor.op.inputs):
+    while tensor.op.type in op_traits.ALIASES and len(tensor.op.inputs):
         tensor = tensor.op.inputs[0]
     return tensor
 

@@ -6,9 +6,9 @@ workers is written where its summands lie, where Grappler has given several of t
 
 import itertools
 
-from . import classes
+from . import op_traits
+from .graph_keys import is_probed, reads_reference
 from .graphs import handed_on
-from .keys import is_probed, reads_reference
 
 _REFERENCES = frozenset("RefIdentity RefEnter RefSwitch".split())
 
@@ -28,7 +28,7 @@ def digest_before_writes(graph, ops, made_digest):
             behind |= bit
             reads.setdefault(_variable(op), []).append((bit, op))
         op._tfdet_behind = behind
-        if outside and behind and classes.writes(op.type) and op.inputs[0].dtype._is_ref_dtype:
+        if outside and behind and op_traits.writes(op.type) and op.inputs[0].dtype._is_ref_dtype:
             waits = [read for bit, read in reads.get(_variable(op), ()) if behind & bit]
             op._add_control_inputs([made_digest(read).op for read in waits])
 

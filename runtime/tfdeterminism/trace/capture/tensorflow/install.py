@@ -3,19 +3,19 @@
 import os
 
 from ....wrap import Wrappers
-from ..inputs import Capture
+from ..input_capture import Capture
 from . import exports, xla
+from .boundary_reads import Edges
 from .eager import Eager
-from .edges import Edges
 from .functions import Functions
 from .gradients import Gradients
+from .graph_keys import Keys
 from .graphs import hide_additions
-from .keys import Keys
-from .labels import Labels
 from .levels import Levels
 from .python_calls import PythonCalls
 from .session_weights import SessionWeights
 from .sessions import Sessions
+from .variable_labels import Labels
 
 
 def install(recording):

@@ -2,10 +2,10 @@
 
 import threading
 
-from .. import digest, tasks
-from ..coarse import Coarse
+from .. import digest, pool_tasks
+from ..coarse_levels import Coarse
 from . import internals as tf
-from .taps import mark_loss
+from .value_probes import mark_loss
 
 # Module: classes whose apply (or apply_gradients) ends a step. Keras comes in four places and is loaded late.
 STEPS = {"tensorflow.python.training.optimizer": ("Optimizer",),
@@ -132,7 +132,7 @@ class Levels(object):
             tensor.graph._tfdet_extras = getattr(tensor.graph, "_tfdet_extras", []) + [(key, tensor)]
         elif tf.is_eager(tensor) and tensor.dtype not in (tf.dtypes.resource, tf.dtypes.variant):
             nth = self._recorder.eager.nth("value", kind, name, number)
-            node = tasks.named("{}#{}".format(name, nth))
+            node = pool_tasks.named("{}#{}".format(name, nth))
             self._coarse.record(kind, node, number, digest.of_array(tensor.numpy()), name)
 
     def _weights(self):

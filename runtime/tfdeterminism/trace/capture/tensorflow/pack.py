@@ -3,9 +3,9 @@
 import numpy
 
 from .. import digest
-from . import classes, digests
+from . import digests, op_traits
 from . import internals as tf
-from .keys import is_probed, likely_device
+from .graph_keys import is_probed, likely_device
 
 _ALIVE = -1  # no key
 _TOGETHER = 1 << 15  # bytes; tensors up to this size are copied side by side, and digested by one op
@@ -30,7 +30,7 @@ class Pack(object):
     def add_op(self, op):
         """Add all that is to be known of an op."""
         made = self._all_keys.of_op(op)
-        if classes.writes(op.type):
+        if op_traits.writes(op.type):
             self._add(made[0], 0)
             return
         for key, tensor in zip(made, op.outputs):

@@ -1,6 +1,6 @@
 """What of a tf.data op explains that its output differs: its order is left open, or its function draws."""
 
-from . import classes
+from . import op_traits
 
 # Where the two seeds are among the inputs; both zero: none was given.
 _SEEDS = {"ShuffleDataset": slice(2, 4), "ShuffleDatasetV3": slice(2, 4), "ShuffleAndRepeatDataset": slice(2, 4),
@@ -45,4 +45,4 @@ def _found(named, graphs, unordered=False, unseeded=False):
 def _draws(op):
     """Does it give something else in each run?"""
     seeds = [op.node_def.attr[name].i for name in ("seed", "seed2") if name in op.node_def.attr]
-    return classes.kind(op.type) == "random" and bool(seeds) and not any(seeds)
+    return op_traits.kind(op.type) == "random" and bool(seeds) and not any(seeds)

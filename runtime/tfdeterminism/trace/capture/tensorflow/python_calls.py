@@ -8,7 +8,7 @@ import contextlib
 import itertools
 import sys
 
-from .. import frames
+from .. import user_frames
 from . import internals as tf
 
 _NEAR = 8  # frames between what is called and the op that calls, ours among them
@@ -61,7 +61,7 @@ class PythonCalls(object):
             return None
         known = self._keys.python_function(token)
         if known is None and _by_an_eager_op():
-            known = self._keys.called_eagerly(token, frames.of_caller())
+            known = self._keys.called_eagerly(token, user_frames.of_caller())
         return Body(*known) if known else None
 
     @contextlib.contextmanager
@@ -77,5 +77,5 @@ class PythonCalls(object):
 
 def _by_an_eager_op():
     """Does an eager op call, and not what runs a graph in this thread, such as an iterator or one of ours?"""
-    near = itertools.islice(frames.outward(sys._getframe(1)), _NEAR)
+    near = itertools.islice(user_frames.outward(sys._getframe(1)), _NEAR)
     return any(frame.f_code.co_filename.endswith("gen_script_ops.py") for frame in near)

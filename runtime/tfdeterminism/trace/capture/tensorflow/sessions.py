@@ -4,8 +4,8 @@ What is fetched for one run is said by its plan: see the plans module.
 """
 
 from . import internals as tf
+from .fetch_plans import Plans
 from .graphs import ancestors
-from .plans import Plans
 
 
 class Sessions(object):

@@ -2,9 +2,9 @@
 
 import torch
 
-from .. import digest, frames, tasks
+from .. import digest, pool_tasks, user_frames
 from ..eager_keys import Who
-from . import digests, marks, ops
+from . import digests, ops, tensor_provenance
 from . import internals as pt
 from .memory import is_plain, is_whole
 
@@ -23,7 +23,7 @@ class Call(object):
         self._args, self._kwargs = args, kwargs
         self._tensors = pt.tensors_in((args, kwargs) if kwargs else args)
         self._who = who()
-        self._place = frames.place_of_caller()
+        self._place = user_frames.place_of_caller()
         self._nth = None if op.is_view else self._recorder.eager.nth(self._who, op.name, self._place)
         self._told = None  # the key of what Python tells it
         self._inputs = self._fed()
@@ -74,7 +74,7 @@ class Call(object):
             return self._key(memory.origin[0], 0, [], tensor, stack=memory.origin[1], kind="op",
                              attrs={"earlier": True})
         source, kind, stack, attrs = getattr(tensor, "_tfdet_from", None) or \
-            ("Python", "feed", frames.of_caller(), {})
+            ("Python", "feed", user_frames.of_caller(), {})
         return self._key(source, 0, [], tensor, stack=stack, kind=kind, attrs=attrs)
 
     def _look(self, tensor, memory):
@@ -98,7 +98,7 @@ class Call(object):
                      if hasattr(one, "_tfdet_view") and one._tfdet_view[0] is self._recorder]
         for key in (told + inherited)[:1]:
             for tensor in pt.tensors_in(result):
-                tensor._tfdet_view = marks.Mark((self._recorder, key))
+                tensor._tfdet_view = tensor_provenance.Mark((self._recorder, key))
 
     def _given(self, made, result):
         keys = []
@@ -109,7 +109,7 @@ class Call(object):
                             attrs={"unwritten": True} if nobodys else None)
             keys.append(key)
             if memory is None:
-                tensor._tfdet_key = marks.Mark((self._recorder, key))
+                tensor._tfdet_key = tensor_provenance.Mark((self._recorder, key))
             else:
                 memory.written(key, is_whole(tensor), self._op)
                 if memory.unwritten is not None and self._op.is_later:  # what is read here may be nobody's
@@ -151,7 +151,7 @@ class Call(object):
                         forward=forward, forward_stack=forward_stack)
 
         return eager.at(op, place, output, self._who, inputs, nth,
-                        frames.of_caller if stack is None else lambda: stack, more)
+                        user_frames.of_caller if stack is None else lambda: stack, more)
 
     def _emit(self, key, tensor, value, output=0):
         if value is None:
@@ -171,7 +171,7 @@ def _form(tensor):
 
 def who():
     """The Who of this thread."""
-    name = tasks.thread_name()
+    name = pool_tasks.thread_name()
     found = _whos.get(name)
     if found is None:
         if len(_whos) > _WHOS_LIMIT:

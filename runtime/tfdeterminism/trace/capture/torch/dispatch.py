@@ -4,7 +4,7 @@ An op that writes in place gives what it has written. Views are no values of the
 where they are used. Numbers from Python (a learning rate, an index) are records of their own, as what feeds the op.
 """
 
-from .. import frames
+from .. import user_frames
 from . import internals as pt
 from . import ops
 from .call import Call
@@ -65,5 +65,5 @@ class Dispatch(pt.DispatchMode):
         for tensor in op.given(args, kwargs, result):
             memory = self.memories.of(tensor)
             if memory is not None:
-                stack = frames.of_caller() if stack is None else stack
+                stack = user_frames.of_caller() if stack is None else stack
                 memory.origin = op.name, stack

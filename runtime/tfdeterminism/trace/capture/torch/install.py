@@ -4,17 +4,17 @@ import os
 import threading
 
 from ....wrap import Wrappers
-from ..inputs import Capture
-from . import compiled, marks
+from ..input_capture import Capture
+from . import compiled, tensor_provenance
 from .dispatch import Dispatch
 from .gradients import Gradients
-from .kept import Kept
+from .host_reads import Told
+from .input_capture import Kept
 from .levels import Levels
 from .loaders import Loaders
 from .memory import Memories
 from .modules import Modules
 from .saved import Saved
-from .told import Told
 from .weights import Weights
 
 
@@ -32,7 +32,7 @@ def install(recording):
         Levels(recorder, weights, gradients, modules, closers)
         if recorder.level == "ops":
             capture = Kept(Capture(recorder, recording.capture)) if recording.captures() else None
-            marks.keep_aside(wrappers)
+            tensor_provenance.keep_aside(wrappers)
             Saved(recorder, wrappers)
             told = Told(recorder, memories, wrappers)
             dispatch = Dispatch(recorder, memories, told, gradients, modules, capture)

@@ -2,8 +2,8 @@
 
 from torch.optim import optimizer as optimizers
 
-from .. import tasks
-from ..coarse import Coarse
+from .. import pool_tasks
+from ..coarse_levels import Coarse
 from . import digests
 from . import internals as pt
 
@@ -41,7 +41,7 @@ class Levels(object):
         with self._recorder.unseen():
             value = digests.of(tensor)
         if value is not None:
-            self._coarse.record(kind, tasks.named("{}#{}".format(name, nth)), number, value, name)
+            self._coarse.record(kind, pool_tasks.named("{}#{}".format(name, nth)), number, value, name)
 
     def _at_step(self):
         if self._recorder.level in ("weights", "layers"):

@@ -1,6 +1,6 @@
 """Batches: what a DataLoader's workers send is no value of Python's, but of the input pipeline."""
 
-from .. import frames
+from .. import user_frames
 from . import internals as pt
 
 
@@ -20,7 +20,7 @@ class Loaders(object):
             return original(iterator)
         with self._recorder.unseen():  # which of the workers was sooner decides what is unpacked now
             batch = original(iterator)
-        stack = frames.of_caller()
+        stack = user_frames.of_caller()
         for tensor in pt.tensors_in(batch):
             tensor._tfdet_from = "DataLoader", "input", stack, {"workers": workers}
         return batch

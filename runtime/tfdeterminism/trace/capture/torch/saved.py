@@ -2,7 +2,7 @@
 
 import torch
 
-from .. import frames
+from .. import user_frames
 from . import internals as pt
 
 
@@ -18,7 +18,7 @@ class Saved(object):
             return original(*args, **kwargs)
         with self._recorder.unseen():  # how they are put together is PyTorch's own
             found = original(*args, **kwargs)
-        stack = frames.of_caller()
+        stack = user_frames.of_caller()
         for tensor in pt.tensors_in(found) if _is_file(args[0] if args else kwargs.get("f")) else ():
             tensor._tfdet_from = "torch.load", "feed", stack, {"file": True}
         return found

@@ -1,0 +1,55 @@
+"""How far each run of a pair went: where one ends sooner, what both did is compared, and no more."""
+
+import numpy
+
+from .table import MISSING
+
+
+class Reach(object):
+    """steps: for each run the first step that it did not come through. limit: the same of both together.
+
+    uneven: did one end sooner, or was one cut short? Then what is in one run only from `limit` on is no difference.
+    """
+
+    def __init__(self, pair):
+        self._pair = pair
+        self.steps = [_through(pair, side) for side in (0, 1)]
+        self.limit = min(self.steps)
+        window = pair.runs[0].header.get("steps")
+        whole = all(run.whole for run in pair.runs)
+        self.uneven = not whole or (self.steps[0] != self.steps[1] and (not window or self.limit < window[1]))
+        # A run that was cut short was still at the step; one that ended by itself did something else then.
+        self._inside = any(not run.whole and end == self.limit for run, end in zip(pair.runs, self.steps))
+
+    def narrow(self, differs, missing):
+        """Take out what cannot be compared. differs, missing: flags of all slots."""
+        if not self.uneven:
+            return
+        step = self._pair.step
+        apart = step[0] != step[1]
+        beyond = numpy.maximum(step[0], step[1]) > self.limit - (not self._inside)
+        differs &= ~beyond & ~(apart & (numpy.maximum(step[0], step[1]) >= self.limit))
+        missing &= numpy.where(self._pair.order[0] == MISSING, step[1], step[0]) < self.limit
+
+    def words(self):
+        """"A to step 15, where it was killed; B to step 1,000, its end"."""
+        return "; ".join("{} to step {:,}, {}".format(name, end, _how(run))
+                         for name, end, run in zip("AB", self.steps, self._pair.runs))
+
+
+def _through(pair, side):
+    """A step that was begun is not one that was come through, as far as is known."""
+    run = pair.runs[side]
+    steps = pair.step[side][pair.order[side] != MISSING]
+    last = int(steps.max()) if len(steps) else 0
+    return max(last, run.end.get("steps") or 0) if run.whole else last
+
+
+def _how(run):
+    if run.damage:
+        return "where the file is " + run.damage
+    if not run.end:
+        return "where it was killed"
+    if run.end.get("error"):
+        return "where recording ended: {}".format(run.end["error"])
+    return "its end" if run.whole else "where it was stopped"

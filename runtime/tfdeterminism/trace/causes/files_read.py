@@ -1,0 +1,122 @@
+"""Files that the program's own lines have read, as the ends of traces tell of them: which were not the same?"""
+
+import os
+
+from ..schema.format import trace_files
+from ..schema.reader import Reader
+
+_LISTED = 4
+
+
+class Opened(object):
+    """One file of one run. reads: digest of what lay there when it was first read, or None; by: frames of who read it;
+    changed: when it was last written then; writes: frames of who wrote it, or None; own: before it was read?; defined:
+    how many ops were known when it was read; temporary: does it lie where temporary files do?"""
+
+    def __init__(self, said):
+        self.path, self.reads, self.changed = str(said["path"]), said["reads"], said["changed"]
+        self.by, self.writes = _frames(said["by"]), _frames(said["writes"])
+        self.own, self.temporary = bool(said["own"]), bool(said["temporary"])
+        self.defined = int(said["defined"])
+
+    @property
+    def place(self):
+        return "{}:{}".format(*self.by[0][:2]) if self.by else "?"
+
+    def words(self, cwd):
+        """"data.npy (train.py:5)"."""
+        inside = self.path.startswith((cwd or "?") + os.sep)
+        name = os.path.basename(self.path) if self.temporary or not inside else os.path.relpath(self.path, cwd)
+        file, line = self.by[0][:2] if self.by else ("?", 0)
+        return "{} ({}:{})".format(name, os.path.basename(file), line)
+
+
+def _frames(said):
+    return [(str(file), int(line), str(function)) for file, line, function in said or ()]
+
+
+def of_end(end):
+    """The Opened of the end of a trace, None for a trace that was cut off. What a stranger wrote there is passed by."""
+    found = []
+    for said in (end or {}).get("files") or ():
+        try:
+            found.append(Opened(said))
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+            continue
+    return found
+
+
+class Unlike(object):
+    """Which files two runs have read otherwise, and whether a value comes from one. pair: an align.Pair."""
+
+    def __init__(self, pair):
+        self._pair = pair
+        self._files = unlike([run.end for run in pair.runs])
+
+    def source(self, root):
+        """The Opened that this value from Python was read from: it is what was read, or the line that made it has read
+        the file. None where nothing tells."""
+        before = self.before(root)
+        line = tuple(root.definition["stack"][0][:2]) if root.definition["stack"] else None
+        by_line = [one for one in before if line in [frame[:2] for frame in one.by]]
+        return (by_line or (before if root.definition["attrs"].get("file") else []) or [None])[-1]
+
+    def before(self, root):
+        """What was read otherwise before this op was known."""
+        return [one for one in self._files[root.side] if one.defined <= root.definition["id"]]
+
+    def words(self, one, side):
+        return one.words(self._pair.runs[side].header.get("cwd"))
+
+
+def unlike(ends):
+    """For each of two runs what it has read that the other has read otherwise, or not at all."""
+    sides = [_named([one for one in of_end(end) if one.reads is not None]) for end in ends]
+    return [[one for name, one in mine.items() if _differs(one, theirs.get(name))]
+            for mine, theirs in (sides, sides[::-1])]
+
+
+def _named(files):
+    """By their paths; those in a temporary folder, whose name is of one run, by who read them and how manieth."""
+    found, count = {}, {}
+    for one in files:
+        name = one.path
+        if one.temporary:
+            place = tuple(one.by)
+            count[place] = count.get(place, 0) + 1
+            name = place, count[place]
+        found[name] = one
+    return found
+
+
+def _differs(one, other):
+    return not one.temporary if other is None else one.reads != other.reads
+
+
+def left_behind(first, later):
+    """What only the later of two runs (folders) read so, and the first has written: "cache.npy (train.py:9)", ..."""
+    mine, theirs = _of_folder(first), _of_folder(later)
+    before = {one.path: one for one in mine[1]}
+
+    def is_left(one):
+        known = before.get(one.path)
+        made = known is not None and known.writes or mine[0] <= (one.changed or 0) < theirs[0]
+        return bool(made) and (known is None or known.reads != one.reads)
+
+    found = [one for one in theirs[1] if one.reads is not None and not one.own and is_left(one)]
+    return [one.words(theirs[2]) for one in found][:_LISTED]
+
+
+def _of_folder(folder):
+    """(when it began, the Opened of all its processes, its folder)."""
+    files, starts, cwd = [], [], None
+    for path in trace_files(folder).values():
+        reader = Reader(path)
+        try:
+            end = next((value for kind, value in reader if kind == "end"), None)
+        finally:
+            reader.close()
+        files += of_end(end)
+        starts.append(float(reader.header.get("started") or 0))
+        cwd = cwd or reader.header.get("cwd")
+    return min(starts or [0.0]), files, cwd

@@ -1,0 +1,39 @@
+"""Are the values of a step the same, in another order?"""
+
+import numpy
+
+from ..align.table import MISSING
+from .cause import in_graph, line_of
+
+
+class Reordered(object):
+    """Asked of keys; eager: of all keys of a line. feeds: the feeds.Feeds of the step."""
+
+    def __init__(self, pair, feeds):
+        self._pair, self._feeds = pair, feeds
+        self._known, self._lines = {}, None
+
+    def __call__(self, group, definition):
+        """Are the values of this key (eager: of this line) the same in this step, in another order?"""
+        inside = in_graph(definition)
+        line = group if inside else line_of(definition)
+        if line not in self._known:
+            self._known[line] = self._permuted([group] if inside else self._same_line(line))
+        return self._known[line]
+
+    def _same_line(self, line):
+        if self._lines is None:
+            self._lines = {}
+            for group in range(len(self._pair.keys)):
+                _, one = self._pair.definition(group)
+                if not in_graph(one):
+                    self._lines.setdefault(line_of(one), []).append(group)
+        return self._lines[line]
+
+    def _permuted(self, groups):
+        pair = self._pair
+        slots = numpy.concatenate([numpy.arange(*self._feeds.range(group)) for group in groups]).astype(numpy.int64)
+        if len(slots) < 2 or (pair.order[1][slots] == MISSING).any():
+            return False
+        left, right = (numpy.sort(pair.value[side][slots]) for side in (0, 1))
+        return bool((left == right).all() and left[0] != left[-1])

@@ -1,0 +1,341 @@
+"""Compare traces: which processes, notes and causes two or more runs differ by."""
+
+import itertools
+import json
+import os
+import re
+
+from ..align import processes, value_report
+from ..align.table import Pair, Run
+from ..schema import format as trace_format
+from . import advice, overview, path_to_loss
+from .cause import Root, in_graph, place
+from .describe import Describer
+from .find_causes import Verdict
+
+SAME, DIVERGED, STRUCTURE = 0, 1, 2
+CODES = {"same": SAME, "diverged": DIVERGED, "structure": STRUCTURE}
+_SUSPECTS = 8
+# What hands on what another process sent: no cause while another process has one.
+_RECEIVES = re.compile(r"^(_?Collective|_?Nccl|_?Horovod|_?(Host)?Recv|_?XlaRecv|RemoteCall|Barrier|_?c10d)")
+_TICK = 0.05  # seconds; what came from Python may have come from another process just before
+
+
+class NoRecords(trace_format.BadTrace):
+    """There is nothing to compare at this level."""
+
+
+class Difference(object):
+    """What two traces of one process say. result, first_step, culprits (list of dicts, the root first), notes (lines);
+    differing, missing, compared: numbers of records; reach: how far each went, where they part in that, or None;
+    open: what the graphs leave the order of open, which no record needs to show; steps, front: for the picture; path:
+    the tensors from the culprit to the loss; values: by how much what was kept differs, see the comparison module;
+    moment: seconds from the start of the run to the first cause, 0 for one process alone."""
+
+    def __init__(self, left, right, rank="0", starts=(None, None)):
+        runs = [Run(path) for path in (left, right)]
+        _check(runs)
+        for run in runs:
+            if not run.count and run.header.get("level") != "none":
+                raise NoRecords("{} has no records".format(run.path), _why_empty(run))
+        self.rank = rank
+        self.headers = [run.header for run in runs]
+        self.steps_recorded = runs[0].header.get("steps")
+        self.notes = _notes(runs)
+        self.weights = [run.end.get("weights") if run.end else None for run in runs]
+        pair = Pair(*runs)
+        verdict = Verdict(pair)
+        describer = Describer(pair)
+        self.result = verdict.result
+        self.first_step = verdict.first_step
+        self.compared = len(pair) if not verdict.reach.uneven else pair.common(verdict.reach.limit)
+        self.reach = verdict.reach.words() if verdict.reach.uneven else None
+        if self.reach and rank != "0":
+            self.reach = "in process {} {}".format(rank, self.reach)
+        self.differing, self.missing, self.reordered = verdict.differing, verdict.missing, verdict.reordered
+        if verdict.strings:
+            self.notes.append("{} strings differ, and no number that comes from them: names of files, handles".format(
+                "{:,}".format(verdict.strings)))
+            self.differing -= verdict.strings
+        if verdict.unwritten:
+            self.notes.append("{} differ that are of memory which nobody had written, and nothing computed of it"
+                              .format("{:,}".format(verdict.unwritten)))
+            self.differing -= verdict.unwritten
+        self._tell_of(verdict)
+        self.culprits = _lines_once([dict(describer.culprit(root), rank=rank, key=_key_of(root))
+                                     for root in verdict.roots])
+        for culprit in self.culprits:
+            culprit["snippet"] = runs["AB".index(culprit["run"])].snippet(culprit["file"], culprit["line"])
+        self.path = _path(pair, verdict.roots)
+        self.values = value_report.of(pair)
+        self.moment = _moment(verdict, starts)
+        self.open = _open_lines(runs[0])
+        self.steps = overview.steps(verdict)
+        self.front = overview.front(verdict)
+
+    def _tell_of(self, verdict):
+        """What is no culprit and makes the runs differ nevertheless."""
+        if verdict.before is not None:
+            words = "a state differs, and what writes it was not recorded: {}" if verdict.before.kind == "unseen" else \
+                "a state differs already when recording begins: {}; record from an earlier step"
+            self.notes.append(words.format(verdict.before.definition["variable"] or verdict.before.definition["node"]))
+        elif self.reach and self.result == "structure" and not verdict.roots:
+            if self._ended_alike(verdict):
+                self.result, self.reach = "same", None
+                self.notes.append("it was ended from outside in both runs")
+                return
+            self.notes.append("what decides how far a run goes was not recorded: the time, a file, an exception")
+        if self.result == "same" and None not in self.weights and self.weights[0] != self.weights[1]:
+            self.result = "diverged"
+            self.notes.append("the final weights differ, and no record does")
+
+    def _ended_alike(self, verdict):
+        """Is it a child that its parent ends when its work is done?"""
+        steps = verdict.reach.steps
+        return all(header.get("parent") for header in self.headers) and not any(
+            run.end for run in verdict.pair.runs) and steps[0] == steps[1] and not verdict.missing
+
+    def become_same(self, note):
+        """What differs is chance."""
+        self.result, self.reach, self.culprits, self.first_step = "same", None, [], None
+        self.differing = self.missing = 0
+        self.notes.append(note)
+
+    def lack(self, names):
+        """Processes that only one of the runs has."""
+        self.result = "structure" if self.result == "same" else self.result
+        self.notes.append("in one run only: process {}".format(", ".join(names)))
+
+    def as_json(self):
+        traces = [_about(header) for header in self.headers]
+        return {"result": self.result, "first_step": self.first_step, "culprits": self.culprits, "rank": self.rank,
+                "compared": self.compared, "differing": self.differing, "missing": self.missing,
+                "reordered": self.reordered, "reach": self.reach, "open": self.open, "notes": self.notes,
+                "steps": self.steps, "front": self.front, "weights": self.weights, "traces": traces, "path": self.path,
+                "values": self.values}
+
+
+def compare(folders):
+    """The Difference of two or more traces (files or folders with one for each process).
+
+    The first is compared with each other, and where that names no culprit those too. Of what names one the earliest
+    speaks for all. Raises BadTrace.
+    """
+    runs = processes.of_folders(folders)
+    found = _pairs(itertools.product(runs[:1], runs[1:]))
+    if not any(one.culprits for one in found):
+        found += _pairs(itertools.combinations(runs[1:], 2))
+    found.sort(key=lambda one: (not CODES[one.result], not one.culprits, _when(one)))
+    first = found[0]
+    first.notes += _of_others(found)
+    if first.result == "same":
+        first.compared = sum(one.compared for one in found)
+    if len(found) > 1:
+        differ = sum(one.result != "same" for one in found)
+        first.notes.append("{} of {} comparisons differ".format(differ, len(found)))
+    return first
+
+
+def _when(difference):
+    """Sorts the Differences of one run's processes: the first cause first."""
+    first = (difference.culprits or [{}])[0]
+    waits = _TICK if first.get("class") in (advice.FEED, advice.FILE) else 0.0
+    return (_is_received(difference), difference.moment + waits, difference.first_step or 0)
+
+
+def _is_received(difference):
+    return bool(difference.culprits) and bool(_RECEIVES.match(difference.culprits[0]["op_type"]))
+
+
+def _of_others(found):
+    """What there is to say of the other processes."""
+    lines = []
+    for one in sorted(found, key=lambda one: one.rank):
+        if one.rank != found[0].rank:
+            differs = ["differs as well" + _from_where(one)] if one.result != "same" else []
+            lines += ["process {}: {}".format(one.rank, note) for note in differs + one.notes
+                      if note not in found[0].notes]
+    return list(dict.fromkeys(lines))
+
+
+def _from_where(difference):
+    if not difference.culprits:
+        return ""
+    return ", from step {} on: {}".format(difference.first_step, difference.culprits[0]["op_type"])
+
+
+def suspects(folders, step):
+    """The culprits that could be, of two runs whose records agree: what their graphs leave the order open of."""
+    left, right = processes.of_folders(folders)
+    found = [one for name in left.files if name in right.files
+             for one in _suspects_in(left.files[name], right.files[name], name, step)]
+    return _lines_once(found)[:_SUSPECTS]
+
+
+def _suspects_in(left, right, rank, step):
+    runs = [Run(left), Run(right)]
+    pair = Pair(*runs)
+    describer, found = Describer(pair), {}
+    for one in itertools.chain(_left_open(runs[0]), _threads_apart(runs[0])):
+        root = Root("open", 0, one, step, 0, int(pair.group[0][one["id"]]))
+        found.setdefault(place(root), dict(describer.culprit(root), rank=rank, key=_key_of(root)))
+    for culprit in found.values():
+        culprit["snippet"] = runs[0].snippet(culprit["file"], culprit["line"])
+    return list(found.values())
+
+
+def _moment(verdict, starts):
+    """When the first cause was, seen from the start of its run."""
+    first = (verdict.roots or [None])[0]
+    side = first.side if first is not None else 0
+    at = None if first is None or starts[side] is None else verdict.pair.runs[side].moment(first.order)
+    return 0.0 if at is None else at - starts[side]
+
+
+def _left_open(run):
+    """What the recorder read off the graphs."""
+    return [one for one in map(run.definition, run.ids()) if one["attrs"].get("open")]
+
+
+def _open_lines(run):
+    """A line of the program once."""
+    found = {(one["op"], one["file"], one["line"]): one["attrs"]["open"] for one in _left_open(run)}
+    return [{"op": op, "file": path, "line": line, "why": why} for (op, path, line), why in found.items()][:_SUSPECTS]
+
+
+def _threads_apart(run):
+    """Writes of one variable by several threads, op by op."""
+    writes = {}
+    for one in map(run.definition, run.ids()):
+        if one["kind"] == "write" and one["variable"] and not in_graph(one):
+            writes.setdefault((one["variable"], one["replica"]), []).append(one)
+    apart = [found for found in writes.values() if len({one["thread"] for one in found}) > 1]
+    why = "several threads write this variable, and nothing says which is first"
+    return [dict(one, attrs={"open": why}) for found in apart for one in found]
+
+
+def _pairs(pairs):
+    return [one for left, right in pairs for one in _of_processes(left, right)]
+
+
+def _of_processes(left, right):
+    """The Differences of two runs, one for each process. A process without a record is none to compare."""
+    found, empty = [], NoRecords("nothing to compare", "record it again")
+    for name in sorted(set(left.files) & set(right.files)):
+        try:
+            found.append(Difference(left.files[name], right.files[name], name, (left.start, right.start)))
+        except NoRecords as error:
+            empty = error
+    if not found:
+        raise empty
+    for parent in {right.parents.get(name) or left.parents.get(name) for name in set(left.files) | set(right.files)}:
+        _settle_children(found, left, right, parent)
+    return found
+
+
+def _settle_children(found, left, right, parent):
+    """Of the children of one process: who did what may be chance, and one that only one run has is a difference."""
+    family = set(left.children(parent)) | set(right.children(parent))
+    lacking = family & set(processes.apart(left, right))
+    mine = [one for one in found if one.rank in family and one.result != "same"]
+    if not mine and not lacking:
+        return
+    if len(family) > 1 and processes.only_shared_out(left, right, parent):
+        for one in mine:
+            one.become_same("who of the processes did what was shared out otherwise; together they did the same")
+    elif lacking:
+        found[0].lack(sorted(lacking))
+
+
+def _lines_once(culprits):
+    """One line of the program is one cause, however many replicas and turns it has, and ops that take from a pipeline:
+    what Keras looks at first another op takes."""
+    seen, found = set(), []
+    for one in culprits:
+        op = None if one["class"] == advice.PIPELINE else one["op_type"]
+        place = (op, one["class"], one["file"], one["line"])
+        if one["file"] is None or place not in seen:
+            found.append(one)
+        seen.add(place)
+    return found
+
+
+def _key_of(root):
+    """What `run --capture` needs to know the record again."""
+    one = root.definition
+    return {"function": one["function"], "trace": one["trace"], "node": one["node"], "output": one["output"]}
+
+
+def _path(pair, roots):
+    """What `run --values` takes: the outputs of the culprits, and those on the way from the first to the loss."""
+    culprits = [root.definition for root in roots[:_SUSPECTS] if root.definition["output"] >= 0]
+    way = [one for one in path_to_loss.of(pair, roots[0]) if one not in culprits] if roots else []
+    found = [dict(_named(one), role="culprit") for one in culprits]
+    found += [dict(_named(one), role="loss" if one["attrs"].get("loss") else "path") for one in way]
+    return found
+
+
+def _named(one):
+    return dict(_key_of(Root("", 0, one, 0, 0, 0)), op=one["op"], file=one["file"], line=one["line"])
+
+
+def _check(runs):
+    """BadTrace where the two cannot be compared."""
+    left, right = (run.header for run in runs)
+    program = [os.path.basename((header.get("argv") or [""])[0]) for header in (left, right)]
+    for what, values, remedy in (
+            ("programs", program, "trace the same program twice"),
+            ("TensorFlow versions", [h.get("tensorflow") for h in (left, right)], "other versions round differently"),
+            ("PyTorch versions", [h.get("torch") for h in (left, right)], "other versions round differently"),
+            ("digests", [h.get("probe") for h in (left, right)], "record both with the same tfdeterminism"),
+            ("devices", [h.get("devices") for h in (left, right)], "other devices round differently: use the same"),
+            ("levels", [h.get("level") for h in (left, right)], "record both with the same --level"),
+            ("steps", [h.get("steps") for h in (left, right)], "record both with the same --steps")):
+        if values[0] != values[1]:
+            raise trace_format.BadTrace("these are traces of different {}: {} and {}".format(
+                what, _short(values[0]), _short(values[1])), remedy)
+
+
+def _short(value):
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _why_empty(run):
+    if not run.end:
+        return "the program was killed before the first one"
+    return run.end.get("error") or "the program ran no op that was probed; is it a program of TensorFlow or PyTorch?"
+
+
+def _notes(runs):
+    notes = []
+    for name, run in zip("AB", runs):
+        if run.damage:
+            notes.append("{} ({}) is {}; it was read up to there".format(name, run.path, run.damage))
+        elif not run.end:
+            notes.append("{} ({}) has no end: the program was killed; it was read up to there".format(name, run.path))
+        elif run.end.get("error"):
+            notes.append("{}: {}".format(name, run.end["error"]))
+        notes += ["{}: {}".format(name, note.get("text", "")) for note in run.notes]
+    notes += ["{} is not the same in both runs (line {}): they ran two programs".format(os.path.basename(path), line)
+              for path, line in sorted(runs[0].lines_unlike(runs[1]).items())]
+    left, right = (run.header for run in runs)
+    if (left.get("argv") or [])[1:] != (right.get("argv") or [])[1:]:
+        notes.append("the arguments of the programs differ")
+    if left.get("environment") != right.get("environment"):
+        notes.append("determinism-related environment variables differ")
+    if runs[0].header.get("python") != runs[1].header.get("python"):
+        notes.append("the Python versions differ")
+    return _merged(notes)
+
+
+def _merged(notes):
+    """Notes that both runs have once: a line less to read."""
+    plain = [note[3:] for note in notes if note.startswith("A: ")]
+    both = [note for note in plain if "B: " + note in notes]
+    rest = [note for note in notes if note[3:] not in both]
+    return list(dict.fromkeys(both)) + list(dict.fromkeys(rest))
+
+
+def _about(header):
+    names = ("argv", "tensorflow", "torch", "python", "level", "steps", "devices", "xla")
+    return {name: header.get(name) for name in names}

@@ -1,0 +1,124 @@
+"""The command lines of run, diff, locate and replay: they need no NumPy, only what they begin does."""
+
+import argparse
+import errno
+import sys
+
+from . import errors
+from .remedies import REMEDIES
+from .untrusted import sanitize_line
+
+LEVELS = ("none", "weights", "layers", "open", "ops")
+BAD_INPUT = 3
+
+
+def complain(cause, advice):
+    said = "{}{}\n  {}".format(errors.SAID, cause, advice)  # of a stranger's file, it may be
+    sys.stderr.write("".join(sanitize_line(line) + "\n" for line in said.split("\n")))
+    return BAD_INPUT
+
+
+def from_system(error, path):
+    """(cause, advice) of what the operating system refused; path: where, if it does not say."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return ("{}: {}".format(error.filename or path, error.strerror or error),
+            "free some space" if full else "name another folder, or change its permissions")
+
+
+class _OneLine(argparse.ArgumentParser):
+    """One line for wrong usage."""
+
+    def error(self, message):
+        raise errors.BadUsage(message, "see --help")
+
+
+def run(argv):
+    parser = _OneLine(prog="python -m tfdeterminism.trace run",
+                     usage="%(prog)s --out FOLDER [options] -- PROGRAM [ARGUMENTS...]")
+    parser.add_argument("--out", required=True, help="a new folder for the trace")
+    parser.add_argument("--level", choices=LEVELS, default="ops",
+                        help="none: only the digest of the final weights; open: the ops alone whose order the graphs "
+                             "leave open, running as they do without us; default ops")
+    parser.add_argument("--steps", type=_steps, help="FIRST:END, the steps to record; default all")
+    parser.add_argument("--capture", help="JSON of an op whose inputs are kept for replay")
+    parser.add_argument("--values", help="keep values too: of losses, weights, and of the tensors that this names, "
+                        "what `diff --json` printed or [] (at level weights they are kept anyway)")
+    parser.add_argument("--no-xla", dest="xla", action="store_const", const=False,
+                        help="switch XLA off at level none too, to compare with the other levels")
+    parser.add_argument("--apply", type=_remedies, default=[], metavar="NAME,NAME...",
+                        help="solutions to apply before the program's first op, such as ED, SEED")
+    parser.add_argument("program", help="a Python file; or -m MODULE")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    arguments = parser.parse_args(argv)
+    if arguments.program == "--":
+        parser.error("name the program after --")
+    return arguments
+
+
+def _remedies(text):
+    names = text.split(",")
+    unknown = [one for one in names if one not in REMEDIES or not REMEDIES[one].call]
+    if unknown:
+        raise argparse.ArgumentTypeError("{}: no solution that can be applied by a call".format(", ".join(unknown)))
+    return names
+
+
+def _steps(text):
+    """(first, end) of "FIRST:END"; either may be left out."""
+    first, colon, end = text.partition(":")
+    try:
+        found = int(first or 0), int(end or 1 << 31) if colon else int(first) + 1
+    except ValueError:
+        raise argparse.ArgumentTypeError("{} is not FIRST:END".format(text))
+    if not 0 <= found[0] < found[1]:
+        raise argparse.ArgumentTypeError("{} holds no step".format(text))
+    return found
+
+
+class _BadInput(argparse.ArgumentParser):
+    """Wrong usage is bad input too: 2 says that the structure differs."""
+
+    def error(self, message):
+        complain(message, "see --help")
+        sys.exit(BAD_INPUT)
+
+
+def diff(argv):
+    parser = _BadInput(prog="python -m tfdeterminism.trace diff", description="Name the first op that differs.")
+    parser.add_argument("trace", nargs="+", help="what `run --out` wrote: a folder or one file of it")
+    parser.add_argument("--json", action="store_true", help="for machines")
+    return parser.parse_args(argv)
+
+
+def locate(argv):
+    parser = _BadInput(prog="python -m tfdeterminism.trace locate", description="Name the culprit of a program.")
+    parser.add_argument("--runs", type=_several, default=5, help="runs at most at each level (default 5)")
+    parser.add_argument("--keep", metavar="FOLDER", help="keep the traces there")
+    parser.add_argument("--fix", action="store_true",
+                        help="then run it with the advice applied: does it repeat itself, and how long does it take?")
+    parser.add_argument("--vary", type=_varied, metavar="NAME=VALUE,VALUE...",
+                        help="an environment variable that each run gets with the next of these values")
+    parser.add_argument("--json", action="store_true", help="for machines")
+    parser.add_argument("program", nargs=argparse.REMAINDER, help="-- train.py ARGS")
+    return parser.parse_args(argv)
+
+
+def _varied(text):
+    """(name, values) of "NAME=VALUE,VALUE"."""
+    name, _, values = text.partition("=")
+    if not name or "," not in values:
+        raise argparse.ArgumentTypeError("{} is not NAME=VALUE,VALUE".format(text))
+    return name, values.split(",")
+
+
+def _several(text):
+    if not text.isdigit() or int(text) < 2:
+        raise argparse.ArgumentTypeError("{} is no number of runs: two at least".format(text))
+    return int(text)
+
+
+def replay(argv):
+    parser = argparse.ArgumentParser(prog="python -m tfdeterminism.trace replay")
+    parser.add_argument("file", help="a capture-*.npz beside a trace")
+    parser.add_argument("--times", type=int, default=30)
+    return parser.parse_args(argv)

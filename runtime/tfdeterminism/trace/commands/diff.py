@@ -1,0 +1,27 @@
+"""Compare traces, name the culprit: ``python -m tfdeterminism.trace diff A B [C...] [--json]``.
+
+Exit codes: 0 the same, 1 diverged, 2 the structure differs, 3 bad input.
+"""
+
+import sys
+
+from .. import command_line, untrusted
+from ..causes import trace_diff
+from ..report import text
+from ..schema import format as trace_format
+
+
+def main(arguments=None, out=None):
+    """The command; gives the exit code."""
+    out = out or sys.stdout
+    options = command_line.diff(arguments)
+    if len(options.trace) < 2:
+        return command_line.complain("one trace cannot be compared", "name two or more: diff A B [C...]")
+    try:
+        found = trace_diff.compare(options.trace)
+    except trace_format.BadTrace as error:
+        return command_line.complain(error.cause, error.advice)
+    except MemoryError:
+        return command_line.complain("not enough memory for these traces", "record fewer steps: run --steps 0:20")
+    out.write((untrusted.to_json(found.as_json()) if options.json else text.of_difference(found)) + "\n")
+    return trace_diff.CODES[found.result]

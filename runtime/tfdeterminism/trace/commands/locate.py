@@ -1,0 +1,66 @@
+"""Find the culprit of a program: ``python -m tfdeterminism.trace locate [--runs N] -- train.py ARGS``.
+
+Runs the program again and again, each time looking closer: digests of weights and losses until two
+runs differ, of layers, of every op at the step that differs; then the culprit alone, on the inputs
+that it had. Ends with one verdict and the lines of code to change.
+
+Exit codes: 0 no difference found, 1 culprit named, 2 the runs do not do the same things, 3 bad input
+(also: the program fails), 4 the virtual GPU was asked for, and the program ran nothing there, 5 culprit
+named, and what --fix applied makes the program repeat itself, 130 stopped by Ctrl-C.
+"""
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+
+from .. import command_line, untrusted
+from ..report import text
+from ..schema.format import BadTrace
+from ..search.launcher import Failed, Unused
+from ..search.schedules import Schedules
+from ..search.search import Search
+
+UNUSED, INTERRUPTED = 4, 130
+
+
+def main(arguments=None, out=None):
+    """The command; gives the exit code."""
+    out = out or sys.stdout
+    options = command_line.locate(arguments)
+    program = options.program[1:] if options.program[:1] == ["--"] else options.program
+    if not program:
+        return command_line.complain("no program is named", "locate -- train.py ARGS")
+    folder, made = os.path.abspath(options.keep or os.curdir), None
+    try:
+        if options.keep:
+            os.makedirs(folder)
+        else:
+            folder = tempfile.mkdtemp(prefix="tfdet-locate-")
+            made = folder
+        previous = signal.signal(signal.SIGTERM, _stop)
+        try:
+            found = Search(program, folder, options.runs, schedules=Schedules(*options.vary or ()),
+                           fix=options.fix).search()
+        finally:
+            signal.signal(signal.SIGTERM, previous)
+    except Unused as error:
+        command_line.complain(error.cause, error.advice)
+        return UNUSED
+    except (Failed, BadTrace) as error:
+        return command_line.complain(error.cause, error.advice)
+    except (IOError, OSError) as error:
+        return command_line.complain(*command_line.from_system(error, folder))
+    except KeyboardInterrupt:
+        command_line.complain("stopped", "no run is left behind")
+        return INTERRUPTED
+    finally:
+        if made:
+            shutil.rmtree(made, ignore_errors=True)
+    out.write((untrusted.to_json(found.as_json()) if options.json else text.of_search(found)) + "\n")
+    return found.code
+
+
+def _stop(number, frame):
+    raise KeyboardInterrupt

@@ -1,0 +1,1 @@
+"""The trace file: what it holds, how it is written and read. Imports no other part of the tool."""

@@ -1,0 +1,22 @@
+"""Which advice can be taken without a change of the program: by its environment, or by calls before its first op."""
+
+from ..causes import advice
+from ..remedies import EVERY, REMEDIES
+
+
+def of(culprits):
+    """(the Remedies for these, in a fixed order; the culprits that only a change of the program can mend)."""
+    keys = [_key(one) for one in culprits]
+    return ([one for one in EVERY if one.key in keys],
+            [culprit for culprit, key in zip(culprits, keys) if key is None])
+
+
+def _key(culprit):
+    if culprit["solution"] is not None:
+        return culprit["solution"] if culprit["solution"] in REMEDIES else None
+    lines = culprit["lines"]
+    if advice.seeds_help(lines):
+        return "SEED"  # generators of the program's own it does not reach: the runs will tell
+    if lines and lines[-1:] == advice.lines_of(advice.UNEXPLAINED, torch=True):
+        return "UDA"
+    return None

@@ -1,0 +1,77 @@
+"""What a search has found, and its verdict."""
+
+from ..causes import trace_diff
+from .fix_trial import REPEATS
+
+FIXED = 5  # exit code: a culprit, and what `--fix` applied makes the program repeat itself
+
+
+class Located(object):
+    """What was found. result: "same", "diverged", "structure"; difference: of the closest look, or None;
+    replay: what `trace replay` said, or None; values: by how much it differs, see the comparison module, or None;
+    fix: the fix.Fix that was tried, or None; findings: lines, in the order in which they were found."""
+
+    def __init__(self):
+        self.result = "same"
+        self.difference = None
+        self.replay = self.values = self.fix = None
+        self.runs = 0
+        self.findings = []
+        self.culprits = []
+        self.hidden = False  # was it shown that the program differs without probes, and with them not?
+        self.unseen = None   # how runs ended that differ where no op that was recorded does, in words
+
+    def only_first(self, runs, left=()):
+        """Of so many runs the first ended otherwise. left: the files of its that the others read."""
+        self.result = "diverged"
+        self.unseen = "Only the first of {} runs ended otherwise; ".format(runs) + (
+            "the {} after it read what it left: {}".format(runs - 1, ", ".join(left)) if left else
+            "the {} after it agree".format(runs - 1))
+
+    def only_ends(self, words):
+        """How runs ended is all that differs. words: how many."""
+        self.result = "diverged"
+        self.unseen = "The runs differ, and what was recorded does not show where: " + words
+
+    @property
+    def code(self):
+        return FIXED if self.fix and self.fix.result == REPEATS else trace_diff.CODES[self.result]
+
+    def as_json(self):
+        shown = self.difference.as_json() if self.difference else {"first_step": None, "notes": []}
+        return dict(shown, result=self.result, culprits=self.culprits, runs=self.runs, replay=self.replay,
+                    values=self.values, fix=self.fix and self.fix.as_json(), findings=self.findings,
+                    verdict=self.verdict(), hidden=self.hidden)
+
+    def verdict(self):
+        """One sentence."""
+        if self.result == "same":
+            return "No difference in {} runs.".format(self.runs)
+        if self.hidden:
+            return self._hidden_verdict()
+        if self.unseen:
+            return self.unseen + "."
+        reach = self.difference and self.difference.reach
+        if reach and not self.culprits:
+            return "One run goes farther than the other: {}.".format(reach)
+        if not self.culprits:
+            return "The runs differ, but no recorded op does."
+        first = self.culprits[0]
+        said = "{} at step {}: {}".format(first["op_type"], first["step"], first["class"])
+        if first["forward_op"]:
+            said += " in the gradient of {}".format(first["forward_op"])
+        if first["rank"] != "0":
+            said += " in process {}".format(first["rank"])
+        return said + at_line(first) + "."
+
+    def _hidden_verdict(self):
+        said = "Your program differs, my probes hide it"
+        if not self.culprits:
+            return said + "; the recorded graphs leave no order open."
+        first = self.culprits[0]
+        return "{}. What may run in any order: {}{}{}.".format(
+            said, first["op_type"], at_line(first), ", and others" if self.culprits[1:] else "")
+
+
+def at_line(culprit):
+    return " ({}:{})".format(culprit["file"], culprit["line"]) if culprit["file"] else ""

@@ -1,0 +1,109 @@
+"""The debug tool's layers: each imports only those below it, and one framework's folder alone imports a framework."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+RUNTIME = Path(__file__).resolve().parents[3] / "runtime"
+LIBRARY = RUNTIME / "tfdeterminism"
+TRACE = LIBRARY / "trace"
+FRAMEWORKS = {"tensorflow", "tensorflow_core", "keras", "tf_keras", "torch", "jax"}
+FOLDERS = {"tensorflow": {"tensorflow", "tensorflow_core", "keras", "tf_keras"}, "torch": {"torch"}}  # in capture
+BASE = {"errors", "untrusted", "remedies", "command_line"}  # modules beside the layers
+BELOW = {
+    "schema": set(),
+    "capture": {"schema"},
+    "align": {"schema"},
+    "causes": {"schema", "align"},
+    "search": {"schema", "align", "causes"},
+    "report": {"schema", "align", "causes", "search"},
+    "commands": {"schema", "align", "causes", "search", "report"},
+}
+
+
+def imports(path: Path) -> Iterator[str]:
+    """The modules that a file names, wherever in it: absolute, with what is taken from them."""
+    package = path.relative_to(RUNTIME).with_suffix("").parts[:-1]
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            start = ".".join([*base, *([node.module] if node.module else [])])
+            yield from (f"{start}.{alias.name}" for alias in node.names)
+
+
+def files(layer: str) -> list[Path]:
+    found = sorted((TRACE / layer).rglob("*.py"))
+    assert found, f"trace/{layer} is empty: nothing would be looked at"
+    return found
+
+
+def test_every_folder_is_a_layer() -> None:
+    assert {path.name for path in TRACE.iterdir() if path.is_dir() and path.name != "__pycache__"} == set(BELOW)
+
+
+@pytest.mark.parametrize("layer", BELOW)
+def test_a_layer_imports_only_those_below_it(layer: str) -> None:
+    for path in files(layer):
+        for name in imports(path):
+            if name.startswith("tfdeterminism.trace."):
+                assert name.split(".")[2] in BELOW[layer] | BASE | {layer}, f"{path.name} imports {name}"
+
+
+def test_what_every_layer_may_import_imports_none() -> None:
+    for name in BASE:
+        for taken in imports(TRACE / f"{name}.py"):
+            assert not taken.startswith("tfdeterminism.trace.") or taken.split(".")[2] in BASE, f"{name}: {taken}"
+
+
+@pytest.mark.parametrize("layer", sorted(set(BELOW) - {"capture"}))
+def test_analysis_needs_the_standard_library_and_numpy_alone(layer: str) -> None:
+    for path in files(layer):
+        for name in imports(path):
+            assert name.partition(".")[0] in {*sys.stdlib_module_names, "numpy", "tfdeterminism"}, (path, name)
+
+
+def test_only_the_folder_of_a_framework_imports_it() -> None:
+    every = list(TRACE.rglob("*.py"))
+    assert {path.parent.name for path in every} >= {*FOLDERS, *BELOW, "trace"}
+    for path in every:
+        theirs = FOLDERS.get(path.parent.name, set()) if path.parent.parent.name == "capture" else set()
+        assert not (FRAMEWORKS - theirs) & {name.partition(".")[0] for name in imports(path)}, path
+
+
+def test_analysis_loads_where_no_framework_can_be_imported() -> None:
+    """What no reading of imports sees: a module that is looked up by a name made at run time."""
+    program = f"""
+import importlib, pkgutil, sys
+sys.modules.update(dict.fromkeys({sorted(FRAMEWORKS)}))
+for layer in {sorted(set(BELOW) - {"capture"})}:
+    package = importlib.import_module("tfdeterminism.trace." + layer)
+    for one in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(package.__name__ + "." + one.name)
+assert not [name for name in sys.modules if name.startswith("tfdeterminism.trace.capture")]
+"""
+    subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": str(RUNTIME)}, check=True)
+
+
+def test_no_circle_of_imports_in_the_public_library() -> None:
+    """Wherever an import stands: one inside a function is one, too."""
+    names = {".".join(path.relative_to(RUNTIME).with_suffix("").parts): path for path in LIBRARY.rglob("*.py")}
+    modules = {name.removesuffix(".__init__"): path for name, path in names.items()}
+    needs = {
+        name: {_module(taken, modules) for taken in imports(path)} - {None, name} for name, path in modules.items()
+    }
+    order = tuple(TopologicalSorter(needs).static_order())  # CycleError names the circle
+    assert len(order) == len(modules)
+
+
+def _module(taken: str, modules: dict[str, Path]) -> str | None:
+    """The module of the library that an imported name is, or is in."""
+    return taken if taken in modules else taken.rpartition(".")[0] if taken.rpartition(".")[0] in modules else None
