@@ -3,7 +3,8 @@
     python benchmarks/trace_collection.py ENV [PROGRAM...] [--write]
 
 Promised: right on 95 % in TensorFlow 2.21 and PyTorch, 90 % in 2.0 and 1.14, and no clean program accused; exit code 1
-if not.  Baseline: the same programs without a culprit.  --write keeps what was found, and the table of docs/trace.md.
+if not.  Baseline: the same programs without a culprit.  --write keeps what was found, and the table of
+docs/how-to/find-a-cause.md.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "runtime"), str(ROOT / "tests" / "runtime"), str(ROOT / "src")]
 KEPT = Path(__file__).with_suffix(".json")
-PAGE = ROOT / "docs" / "trace.md"
+PAGE = ROOT / "docs" / "how-to" / "find-a-cause.md"
 MARKS = ("<!-- collection: written by benchmarks/trace_collection.py -->\n", "<!-- end of collection -->")
 PROMISED = {"tf2.21": 0.95, "tf2.0": 0.9, "tf1.14": 0.9, "torch2.13": 0.95}
 
@@ -28,7 +29,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("environment", choices=sorted(PROMISED))
     parser.add_argument("programs", nargs="*")
-    parser.add_argument("--write", action="store_true", help="keep the results, and the table of docs/trace.md")
+    parser.add_argument(
+        "--write", action="store_true", help="keep the results, and the table of docs/how-to/find-a-cause.md"
+    )
     options = parser.parse_args()
     found = run(options.environment, options.programs, options.write)
     right = sum(not wrong for wrong in found.values())

@@ -135,7 +135,7 @@ def results():
 
 
 def unconverted(key):
-    """What is vectorized in no loop of this version, as docs/tfdeterminism.md says: gathers by 64-bit indices."""
+    """What no loop vectorizes (docs/how-to/make-a-program-deterministic.md): gathers by 64-bit indices."""
     use, name = key.split(" ")
     return VERSION < (2, 1) and (use, name) in (("jacobian", "gather"), ("vectorized", "unsorted_segment_sum"))
 

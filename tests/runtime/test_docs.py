@@ -1,4 +1,4 @@
-"""The examples of docs/tfdeterminism.md and of the package's README run in the TensorFlows that they name."""
+"""docs/how-to/make-a-program-deterministic.md and the package's README: examples run in the TensorFlows they name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from tfdet.base.paths import Project
 
 ROOT = Path(__file__).parents[2]
-GUIDE = ROOT / "docs" / "tfdeterminism.md"
+GUIDE = ROOT / "docs" / "how-to" / "make-a-program-deterministic.md"
 BLOCK = re.compile(r"^```(?P<kind>python|text) tf=(?P<versions>\S+)\n(?P<text>.*?)^```", re.M | re.S)
 PLAIN = re.compile(r"^```python\n(?P<text>.*?)^```", re.M | re.S)
 

@@ -1,4 +1,4 @@
-"""The examples of docs/trace.md and the README's tutorial do what they show."""
+"""The examples of docs/how-to/find-a-cause.md and the README's tutorial do what they show."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def missing(lines: list[str], said: str) -> list[str]:
 
 @pytest.mark.tensorflow
 def test_the_guide(forks: Callable[[str], Forks], tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "trace.md").read_text("utf-8")
+    text = (ROOT / "docs" / "how-to" / "find-a-cause.md").read_text("utf-8")
     for name, content in FILE.findall(text):
         (tmp_path / name).write_text(content, "utf-8")
     commands = [one for block in CONSOLE.findall(text) for one in shown(block)]
@@ -61,7 +61,8 @@ VERDICT = re.compile(r"^- \*\*(.+?)\*\*(.*?)(?=^- |^## )", re.M | re.S)
 
 def verdicts() -> list[tuple[str, str]]:
     """(words, what is said of them) of each verdict of the guide."""
-    section = (ROOT / "docs" / "trace.md").read_text("utf-8").partition("## What the verdicts mean\n")[2]
+    text = (ROOT / "docs" / "how-to" / "find-a-cause.md").read_text("utf-8")
+    section = text.partition("## What the verdicts mean\n")[2]
     return VERDICT.findall(section[: section.index("\n## ") + 4])
 
 

@@ -128,7 +128,12 @@ def test_a_published_wheel_names_the_repository_that_published_it(
 
 @pytest.mark.parametrize(
     ("document", "folder"),
-    [("README.md", "."), ("docs/tfdeterminism.md", "."), ("runtime/README.md", "dist"), ("recipe", ".")],
+    [
+        ("README.md", "."),
+        ("docs/how-to/make-a-program-deterministic.md", "."),
+        ("runtime/README.md", "dist"),
+        ("recipe", "."),
+    ],
 )
 def test_what_documents_say_of_installing_it_is_true(
     checkout: Project, wheel: Path, tmp_path: Path, document: str, folder: str
@@ -162,7 +167,7 @@ def test_what_documents_say_of_installing_it_is_true(
 
 def test_nobody_is_told_to_install_the_predecessor(checkout: Project) -> None:
     """pip gives an empty package for that name."""
-    texts = [*checkout.root.glob("*.md"), *checkout.root.glob("docs/*.md"), *checkout.runtime.rglob("*.md")]
+    texts = [*checkout.root.glob("*.md"), *checkout.root.glob("docs/**/*.md"), *checkout.runtime.rglob("*.md")]
     texts += [*checkout.runtime.rglob("*.py"), *(checkout.root / "src").rglob("*.py")]
     texts += [*(checkout.root / "src").rglob("*.j2"), *checkout.runtime.rglob("*.toml")]
     found = [

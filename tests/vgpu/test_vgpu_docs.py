@@ -1,4 +1,4 @@
-"""The programs of docs/virtual-gpu.md are executed as they stand."""
+"""The programs of docs/how-to/use-the-virtual-gpu.md are executed as they stand."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from virtual_device import HEAD
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "virtual-gpu.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "use-the-virtual-gpu.md"
 BLOCK = re.compile(r"^```python file=(\S+)\n(.*?)^```", re.M | re.S)
 # What a compiler makes of the page's kernel; the other way to sum takes a fixed order.
 ATOMIC = "atom.global.add.f32 %f2, [%rd4], %f1;"

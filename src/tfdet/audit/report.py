@@ -64,7 +64,7 @@ class Audit:
         return found
 
     def as_json(self) -> dict[str, Any]:
-        """The shape of `tfdet audit --json`: see docs/formats.md."""
+        """The shape of `tfdet audit --json`: see docs/reference/formats.md."""
         kernels = list(self.kernels)
         names = demangle(kernel.name for kernel in kernels)
         wheel = self.target.wheel

@@ -73,7 +73,10 @@ def _vouches(project: Project, matrix: Matrix, by_file: Mapping[Path, Spool]) ->
             except ValueError as error:
                 faults.append(f"{beside(path)}:{number}: {error}")
     if faults:
-        advice = "Nothing was taken. A key that you believe belongs into matrix/keys (docs/trust.md); else: --unsigned."
+        advice = (
+            "No records were added. Add a key that you trust to matrix/keys (docs/how-to/sign-records.md),"
+            " or pass --unsigned."
+        )
         raise DataError("\n".join(faults), advice)
     return found
 
@@ -86,7 +89,9 @@ def _tell_idle(matrix: Matrix, records: Iterable[Row], vouches: Iterable[Vouch])
     standing = Standing([vouch for vouch in vouches if needed(vouch.batch.device)])
     idle = Counter(g.model for g, _ in records if needed(g.model) and not standing.names(g.checksum))
     for model, number in idle.items():
-        console.note(f"{number} unsigned records of {model}: kept, and no table counts them (docs/trust.md)")
+        console.note(
+            f"{number} unsigned records of {model}: kept, and no table counts them (docs/how-to/sign-records.md)"
+        )
 
 
 def _tell_other_locks(vouches: Iterable[Vouch]) -> None:
@@ -96,7 +101,7 @@ def _tell_other_locks(vouches: Iterable[Vouch]) -> None:
     for vouch in vouches:
         if vouch.other_lock:
             whose = f"{vouch.name} signed {vouch.batch.environment} on {vouch.batch.device}"
-            console.note(f"{whose} as {OTHER_LOCK} (docs/trust.md)")
+            console.note(f"{whose} as {OTHER_LOCK} (docs/how-to/sign-records.md)")
 
 
 def sign(

@@ -186,7 +186,9 @@ def _prepare(how: How, environments: Iterable[str]) -> None:
 
     project, matrix = load()
     if how.engine not in (None, "venv"):
-        raise UsageError(f"--prepare with {how.engine}", "Its images are made by you: see docs/cluster.md.")
+        raise UsageError(
+            f"--prepare with {how.engine}", "Its images are made by you: see docs/how-to/run-on-a-cluster.md."
+        )
     kind = matrix.devices.called(how.device)
     for key in environments:
         VenvEngine(project).interpreter(key, matrix.environment(key), kind.claimed_as, bare=kind.virtual)

@@ -1,6 +1,6 @@
 """`pytest --tfdet`: does a user's own op, layer or model repeat itself?  Their functions, our records and verdicts.
 
-Each module is run by the probe in a process of its own, as an environment's suite is; see docs/pytest.md.
+The probe runs each module in a process of its own, like an environment's suite (docs/how-to/test-your-own-op.md).
 """
 
 from __future__ import annotations

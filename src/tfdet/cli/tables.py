@@ -42,7 +42,8 @@ def status(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="every cell that ran, not one screen")] = False,
     unsigned: Annotated[
-        bool, typer.Option("--unsigned", help="count records of GPUs that nobody signed, too (docs/trust.md)")
+        bool,
+        typer.Option("--unsigned", help="count records of GPUs that nobody signed, too (docs/how-to/sign-records.md)"),
     ] = False,
     as_json: Json = False,
     as_csv: Csv = False,

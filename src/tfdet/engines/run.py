@@ -127,7 +127,7 @@ def taken(
         try:
             vouches.append(verified(Signatures.of(project, matrix), records, line))
         except ValueError as error:
-            console.note(f"kept as unsigned: {error} (docs/trust.md)")
+            console.note(f"kept as unsigned: {error} (docs/how-to/sign-records.md)")
     return Store.of(project, rules).add(records, vouches)
 
 

@@ -40,7 +40,7 @@ class Framework(Model):
     )
     published: bool = Field(default=False, description="its tables stand in README.md and docs, its library is shipped")
     columns: list[Column] = Field(default=[], description="of the GPU tables")
-    page: Text | None = Field(default=None, description="the page under docs on which its ops' own lists stand")
+    page: Text | None = Field(default=None, description="the page in docs/reference that shows its ops' own lists")
     library: Text | None = Field(
         default=None,
         description="the folder of tfdeterminism that switches it on, and is told what stays; absent: itself, or none",

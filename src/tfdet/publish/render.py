@@ -38,15 +38,15 @@ class OutOfDate(TfdetError):
 # Which blocks each file holds, each exactly once: a marker that was broken would guard nothing.
 _TARGETS = {
     "README.md": ("gpu", "provenance"),
-    "docs/solutions.md": ("recipes", "solutions", "autotune", "provenance"),
-    "docs/status/gpu.md": ("gpu", "historic", "possible", "later", "candidates", "provenance"),
-    "docs/status/cpu.md": ("cpu", "provenance"),
-    "docs/status/builds.md": ("audits", "files", "provenance"),
-    "docs/status/others.md": ("others", "provenance"),
-    "docs/status/claims.md": ("claims", "provenance"),
-    "docs/status/measured.md": ("measured", "provenance"),
-    "docs/batch-invariance.md": ("batches", "provenance"),
-    "docs/audit-findings.md": ("found", "apart", "unclaimed", "variables", "messages", "provenance"),
+    "docs/reference/solutions.md": ("recipes", "solutions", "autotune", "provenance"),
+    "docs/reference/status/gpu.md": ("gpu", "historic", "possible", "later", "candidates", "provenance"),
+    "docs/reference/status/cpu.md": ("cpu", "provenance"),
+    "docs/reference/status/builds.md": ("audits", "files", "provenance"),
+    "docs/reference/status/others.md": ("others", "provenance"),
+    "docs/reference/status/claims.md": ("claims", "provenance"),
+    "docs/reference/status/measured.md": ("measured", "provenance"),
+    "docs/reference/batch-invariance.md": ("batches", "provenance"),
+    "docs/reference/audit-findings.md": ("found", "apart", "unclaimed", "variables", "messages", "provenance"),
 }
 # And those of a framework's page.
 _PAGE = ("coverage", "join", "disagreements", "provenance")
@@ -95,7 +95,7 @@ def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
     blocks = _Blocks(project, status)
     texts = []
     generated: dict[Path, str] = {}
-    pages = {f"docs/{f.page}": key for key, f in whole.matrix.frameworks.items() if f.page}
+    pages = {f"docs/reference/{f.page}": key for key, f in whole.matrix.frameworks.items() if f.page}
     for name, expected in {**_TARGETS, **dict.fromkeys(pages, _PAGE)}.items():
         joins: list[join.Join] = []
         if name in pages:

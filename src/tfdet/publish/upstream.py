@@ -100,7 +100,7 @@ def _shown(finding: Finding, join: Join) -> Iterator[Disagreement]:
 def texts(project: Project, framework: str, joins: Sequence[Join]) -> dict[Path, str]:
     """{file: its text}, an index among them; none where nobody wrote of that framework."""
     some = reports(project, framework, joins)
-    folder = project.root / "docs" / "upstream" / framework
+    folder = project.root / "docs" / "reference" / "upstream" / framework
     template = files("tfdet.publish") / "templates" / _TEMPLATE
     made = markdown.engine({_TEMPLATE: template.read_text("utf-8")}).get_template(_TEMPLATE)
     pages: dict[str, Report | None] = {INDEX: None, **{f"{report.finding.key}.md": report for report in some}}

@@ -94,7 +94,7 @@ LEGEND = (
     "✗ nondeterministic  ✓ deterministic (its control differed)  ? too few runs\n≈ not shown to differ  – unsupported"
 )
 AUDITED = (
-    "a audited: read from the binaries, not run (docs/audit.md)  "
+    "a audited: read from the binaries, not run (docs/how-to/audit-a-build.md)  "
     "s shipped: whether the op reaches these kernels is not established"
 )
 

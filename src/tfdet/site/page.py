@@ -18,7 +18,7 @@ from tfdet.base.files import named_in_errors
 from tfdet.base.visible import as_json, visible
 from tfdet.site import words
 
-VERSION: Final = 1  # of the twins' shape; docs/site.md describes it
+VERSION: Final = 1  # of the twins' shape; docs/how-to/build-the-site.md describes it
 LONGEST: Final = 4000  # characters of one text on a page; its twin has all of them
 
 

@@ -1,4 +1,4 @@
-"""The guide docs/air-gapped.md as it stands: a real TensorFlow carried to a bare folder without network, and back."""
+"""docs/how-to/run-without-network.md, executed: a real TensorFlow goes to a bare folder without network, and back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tfdet.matrix.load import load_matrix
 from tfdet.matrix.plan import write_plan
 from tfdet.store.records import Record, read_records
 
-GUIDE = Path(__file__).parents[3] / "docs" / "air-gapped.md"
+GUIDE = Path(__file__).parents[3] / "docs" / "how-to" / "run-without-network.md"
 BLOCK = re.compile(r"^```console at=(?P<place>home|host)\n(?P<text>.*?)^```", re.M | re.S)
 
 

@@ -17,7 +17,7 @@ from pytest_sessions import ARGUMENTS, run
 from tfdet.base.paths import cache_dir
 from tfdet.store.records import read_records
 
-GUIDE = (ROOT / "docs" / "pytest.md").read_text("utf-8")
+GUIDE = (ROOT / "docs" / "how-to" / "test-your-own-op.md").read_text("utf-8")
 MODULE = """
 import itertools
 import os

@@ -1,4 +1,4 @@
-"""docs/cluster.md as it stands: its commands are run, on the cluster and at home."""
+"""docs/how-to/run-on-a-cluster.md as it stands: its commands are run, on the cluster and at home."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tfdet.cli import fleet as command
 from tfdet.fleet import tasks
 from tfdet.store.records import read_records
 
-GUIDE = (Path(__file__).parents[3] / "docs" / "cluster.md").read_text("utf-8")
+GUIDE = (Path(__file__).parents[3] / "docs" / "how-to" / "run-on-a-cluster.md").read_text("utf-8")
 BLOCK = re.compile(r"^```console at=(?P<place>\w+)\n(?P<text>.*?)^```", re.M | re.S)
 
 

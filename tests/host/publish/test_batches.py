@@ -167,7 +167,7 @@ def test_what_is_kept_is_of_todays_code_and_its_controls_depend(checkout: Projec
 
 
 def test_the_page_has_every_case(checkout: Project) -> None:
-    text = (checkout.root / "docs" / "batch-invariance.md").read_text("utf-8")
+    text = (checkout.root / "docs" / "reference" / "batch-invariance.md").read_text("utf-8")
     for table in tables(checkout):
         assert f"### {table.title}" in text
         for row in table.rows:

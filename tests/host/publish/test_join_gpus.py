@@ -169,7 +169,7 @@ def test_the_pages_of_an_op_and_of_the_build_name_the_card(site: Path) -> None:
 def test_the_page_of_the_framework_tells_of_a_card_and_no_other_does(whole_copy: Project) -> None:
     before = {path: path.read_text("utf-8") for path in whole_copy.root.glob("docs/**/*.md")}
     measure(whole_copy)
-    page = whole_copy.root / "docs" / "pytorch.md"
+    page = whole_copy.root / "docs" / "reference" / "pytorch.md"
     done = tfdet(whole_copy, "status", "--write")
     assert done.returncode == Exit.CONTRADICTED, "what a list promises and a card breaks is named, and written"
     assert f"torch-index-add under UDA in {KEY} on {MODEL}: claimed deterministic" in done.stderr

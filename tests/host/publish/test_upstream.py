@@ -25,7 +25,7 @@ def test_each_has_what_a_maintainer_needs(checkout: Project, found: list[Join]) 
     assert len(some) >= 12
     for report in some:
         assert report.builds, f"{report.finding.key} is taken out of upstream.toml"
-        path = checkout.root / "docs" / "upstream" / "torch" / f"{report.finding.key}.md"
+        path = checkout.root / "docs" / "reference" / "upstream" / "torch" / f"{report.finding.key}.md"
         text = made[path]
         assert text == path.read_text("utf-8")
         assert text.startswith(f"# {report.finding.title}\n")
@@ -53,7 +53,7 @@ def test_what_was_read_alone_is_not_called_run(checkout: Project, found: list[Jo
 
 
 def test_nothing_else_lies_there(checkout: Project, found: list[Join]) -> None:
-    folder = checkout.root / "docs" / "upstream" / "torch"
+    folder = checkout.root / "docs" / "reference" / "upstream" / "torch"
     made = texts(checkout, "torch", found)
     assert set(folder.iterdir()) == set(made)
     findings = upstream.load(checkout.matrix, "torch")

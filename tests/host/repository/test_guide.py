@@ -1,4 +1,4 @@
-"""The worked examples of docs/adding.md are executed as they stand."""
+"""The worked examples of docs/how-to/add-to-the-matrix.md are executed as they stand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tfdet.base.paths import Project
 from tfdet.store.records import read_records
 
 ROOT = Path(__file__).parents[3]
-GUIDE = ROOT / "docs" / "adding.md"
+GUIDE = ROOT / "docs" / "how-to" / "add-to-the-matrix.md"
 BLOCK = re.compile(r"^```\w+ file=(?P<path>\S+)\n(?P<text>.*?)^```", re.M | re.S)
 
 

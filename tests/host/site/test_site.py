@@ -112,7 +112,7 @@ def test_what_the_lists_say_of_an_op_stands_on_its_pages(small: Project, site: P
 
 
 def test_what_rows_and_batches_showed_stands_on_a_page(small: Project, site: Path) -> None:
-    """As the tables of docs/batch-invariance.md have it; the control was seen to depend."""
+    """As the tables of docs/reference/batch-invariance.md have it; the control was seen to depend."""
     (told,) = twin(site / "batches.html")["data"]["tables"]
     (known,) = batches.tables(small)
     assert [(row["op"], row["shape"], row["cells"]) for row in told["rows"]] == [

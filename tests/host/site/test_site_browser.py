@@ -233,7 +233,7 @@ def test_the_readmes_picture(
     whole = build(checkout, tmp_path / "site").folder if os.environ.get("TFDET_PICTURE") else site
     page = show(window(1200), whole / "sources" / "crop-and-resize-backprop.html")
     page.evaluate("document.querySelector('h2').scrollIntoView()")
-    kept = checkout.root / "docs" / "site.png"
+    kept = checkout.root / "docs" / "reference" / "site.png"
     made = kept if os.environ.get("TFDET_PICTURE") else tmp_path / "picture.png"
     page.screenshot(path=str(made), clip={"x": 0, "y": 0, "width": 1200, "height": 700})
     assert kept.read_bytes()[:8] == made.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" and kept.stat().st_size < 200_000

@@ -326,4 +326,4 @@ def test_a_cell_says_how_many_machines_measured_it(
     cells = json.loads(tfdet(project, "status", "--json").stdout)["cells"]
     assert [cell["machines"] for cell in cells if cell["backing"] == "measured"] == [len(machines)]
     assert shown in tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout
-    assert mark in (project.root / "docs" / "status" / "cpu.md").read_text()
+    assert mark in (project.root / "docs" / "reference" / "status" / "cpu.md").read_text()

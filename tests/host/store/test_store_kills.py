@@ -113,7 +113,7 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new_store(tmp_path: Path, chec
 
 
 def test_an_envelope_that_is_taken_away_breaks_nothing(tmp_path: Path, checkout: Project, line: Line) -> None:
-    """As docs/trust.md advises after a theft: the order of a file does not hang on who signed."""
+    """As docs/how-to/sign-records.md advises after a theft: the order of a file does not hang on who signed."""
     store, lab, yard = Store(tmp_path / "matrix" / "evidence"), Signer("lab"), Signer("yard")
     one, two, three = (parse(line(**H100, duration_seconds=seconds)) for seconds in (1.0, 2.0, 3.0))
 

@@ -1,4 +1,4 @@
-"""docs/trust.md as it stands: each of its commands is run, there and at home."""
+"""docs/how-to/sign-records.md as it stands: each of its commands is run, there and at home."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tfdet.base.paths import Project
 from tfdet.verdicts.infer import CellKey, Verdict
 from tfdet.verdicts.read import load_status
 
-GUIDE = Path(__file__).parents[3] / "docs" / "trust.md"
+GUIDE = Path(__file__).parents[3] / "docs" / "how-to" / "sign-records.md"
 BLOCK = re.compile(r"^```console at=(?P<place>\w+)\n(?P<text>.*?)^```", re.M | re.S)
 KEY = CellKey("tf2.0", "cpu", "bias-add-backprop", "none")
 

@@ -62,7 +62,7 @@ def test_red_when_a_claim_is_changed(copy: Project) -> None:
 
 
 def test_red_when_a_cell_is_changed(copy: Project) -> None:
-    path = copy.root / "docs" / "status" / "cpu.md"
+    path = copy.root / "docs" / "reference" / "status" / "cpu.md"
     text = path.read_text()
     changed = re.sub(r"✗ \d+/\d+", "✓ 0/60", text, count=1)
     assert changed != text
@@ -103,7 +103,7 @@ def test_red_when_a_marker_a_gpu_cell_or_the_line_ends_are_changed(copy: Project
 
 
 def test_red_when_docs_status_is_changed(copy: Project) -> None:
-    path = copy.root / "docs" / "status" / "measured.md"
+    path = copy.root / "docs" / "reference" / "status" / "measured.md"
     path.write_text(path.read_text().replace("≈ |", "✓ |", 1))
     assert tfdet(copy, "status", "--check").returncode == Exit.CONTRADICTED
 
@@ -130,7 +130,7 @@ def test_red_when_a_solution_does_something_else_than_when_it_was_measured(copy:
 
 
 def test_write_then_check_is_green(copy: Project) -> None:
-    path = copy.root / "docs" / "status" / "cpu.md"
+    path = copy.root / "docs" / "reference" / "status" / "cpu.md"
     path.write_text(path.read_text().replace("✗", "?"))
     assert tfdet(copy, "status", "--write").returncode == 0
     assert tfdet(copy, "status", "--check").returncode == 0
@@ -199,7 +199,7 @@ def mark_on_a_gpu(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> 
         vouched_for(copy, path, lab)
         assert tfdet(copy, "evidence", "add", "--yes", path).returncode == 0
         tfdet(copy, "status", "--write")
-        page = (copy.root / "docs" / "status" / "gpu.md").read_text()
+        page = (copy.root / "docs" / "reference" / "status" / "gpu.md").read_text()
         (found,) = re.findall(rf"^.*{re.escape(row)}.*$", page, re.M)
         return found.split(row)[1].split("|")[1]
 
