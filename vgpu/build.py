@@ -35,18 +35,18 @@ PORTABLE = [
     "-Wno-pass-failed",  # clang tells of each loop that it did not vectorize
 ]
 # Under which names frameworks open what this one library provides, from CUDA 10.0 to 13: a little library each, which
-# brings the whole one.  Its source in named/, and the version that it says it is.
+# brings the whole one.  Its source in soname_shims/, and the version that it says it is.
 WITHOUT_SYMBOL_VERSIONS = ("libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1", "libnccl.so.2")
 CUDARTS = {"10.0": 10000, "10.1": 10010, "10.2": 10020, "11.0": 11020, "12": 12050, "13": 13000}
 NAMED = {
-    **dict.fromkeys(WITHOUT_SYMBOL_VERSIONS, ("other", 0)),
-    **{f"libcublas.so.{name}": ("other", 0) for name in ("10.0", "10", "11", "12", "13")},
-    **{f"libcublasLt.so.{name}": ("other", 0) for name in ("10", "11", "12", "13")},
-    **{f"libcufft.so.{name}": ("other", 0) for name in ("10.0", "10", "11", "12")},
-    **{f"libcupti.so.{name}": ("other", 0) for name in ("10.0", "10.1", "11.0", "11.2", "12", "13")},
-    **{f"libcurand.so.{name}": ("other", 0) for name in ("10.0", "10")},
-    **{f"libcusolver.so.{name}": ("other", 0) for name in ("10.0", "10", "11", "12")},
-    **{f"libcusparse.so.{name}": ("other", 0) for name in ("10.0", "10", "11", "12")},
+    **dict.fromkeys(WITHOUT_SYMBOL_VERSIONS, ("plain_shim", 0)),
+    **{f"libcublas.so.{name}": ("plain_shim", 0) for name in ("10.0", "10", "11", "12", "13")},
+    **{f"libcublasLt.so.{name}": ("plain_shim", 0) for name in ("10", "11", "12", "13")},
+    **{f"libcufft.so.{name}": ("plain_shim", 0) for name in ("10.0", "10", "11", "12")},
+    **{f"libcupti.so.{name}": ("plain_shim", 0) for name in ("10.0", "10.1", "11.0", "11.2", "12", "13")},
+    **{f"libcurand.so.{name}": ("plain_shim", 0) for name in ("10.0", "10")},
+    **{f"libcusolver.so.{name}": ("plain_shim", 0) for name in ("10.0", "10", "11", "12")},
+    **{f"libcusparse.so.{name}": ("plain_shim", 0) for name in ("10.0", "10", "11", "12")},
     **{f"libcudart.so.{name}": ("cudart", version) for name, version in CUDARTS.items()},
     **{f"libcudnn.so.{name}": ("cudnn", version) for name, version in (("7", 7605), ("8", 8907), ("9", 90300))},
 }
@@ -87,7 +87,7 @@ def compiled(command: list[str], source: Path, folder: Path) -> Path:
     made = folder / f"{source.stem}-{fingerprint(command, source)}.o"
     if not made.exists():
         part = made.with_suffix(f".{os.getpid()}")
-        subprocess.run([*command, *FLAGS, "-c", str(source), "-o", str(part)], check=True)
+        subprocess.run([*command, *FLAGS, "-iquote", str(SOURCES), "-c", str(source), "-o", str(part)], check=True)
         part.rename(made)
     return made
 
@@ -100,7 +100,7 @@ def link_whole(command: list[str], objects: list[Path], made: Path) -> None:
 def link_named(command: list[str], name: str, folder: Path) -> None:
     """A little library: another name of the whole one, which lies beside it."""
     stem, version = NAMED[name]
-    what = [f"-DVERSION={version}", str(SOURCES / "named" / f"{stem}.cpp"), "-o", str(folder / name)]
+    what = [f"-DVERSION={version}", str(SOURCES / "soname_shims" / f"{stem}.cpp"), "-o", str(folder / name)]
     whole = [f"-Wl,-soname,{name}", str(folder / "libvgpu.so"), "-Wl,-rpath,$ORIGIN"]
     if name not in WITHOUT_SYMBOL_VERSIONS:  # what was linked with NVIDIA's library does not load without this one
         versions = folder / f"{name}.versions"
@@ -123,7 +123,7 @@ def alone(folder: Path) -> Iterator[None]:
 def build(folder: Path, portable: bool = False, options: tuple[str, ...] = ()) -> Path:
     """The folder with the library under all its names.  NoCompiler; CalledProcessError: a source does not compile."""
     command = [*compiler(portable), *options]
-    named = sorted((SOURCES / "named").iterdir())
+    named = sorted((SOURCES / "soname_shims").iterdir())
     sources = sorted(set(SOURCES.rglob("*.cpp")) - set(named))
     # Of all that lies in it, and of this file, which says so.
     made = folder / fingerprint([*command, Path(__file__).read_text("utf-8")], *sources, *named)
@@ -147,7 +147,7 @@ def make(command: list[str], sources: list[Path], named: list[Path], made: Path)
         script.unlink()
     state = fingerprint([], *sources, *named)[:12]
     (part / "sources").write_text(state + "\n")  # for records: which state of this folder ran
-    shutil.copy(SOURCES / "named" / "ptxas", part)
+    shutil.copy(SOURCES / "soname_shims" / "ptxas", part)
     part.rename(made)
 
 

@@ -17,7 +17,7 @@ _SEEDED = re.compile(r"exchange|lanes|(?:random|adversary|atomics):[0-9]{1,19}")
 
 def is_schedule(text):
     # type: (str) -> bool
-    """Does the device know this schedule?  As Schedule::parse of vgpu/src/machine/schedule.cpp does."""
+    """Does the device know this schedule?  As Schedule::parse of vgpu/src/core/schedule.cpp does."""
     if text in ("serial", "reverse"):
         return True
     name, mark, choices = text.partition("@")

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "handles.h"
-#include "refused.h"
 #include "streams.h"
+#include "unsupported_log.h"
 
 using namespace vgpu;
 

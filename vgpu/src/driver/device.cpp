@@ -6,15 +6,15 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "../error.h"
-#include "../machine/initialised.h"
-#include "../machine/memcheck.h"
-#include "../machine/races.h"
-#include "../machine/report.h"
-#include "../machine/trace.h"
+#include "analysis/initcheck.h"
+#include "analysis/launch_report.h"
+#include "analysis/memcheck.h"
+#include "analysis/memory_trace.h"
+#include "analysis/racecheck.h"
 #include "attributes.h"
-#include "refused.h"
+#include "core/error.h"
 #include "settings.h"
+#include "unsupported_log.h"
 
 namespace vgpu {
 namespace {
@@ -29,8 +29,7 @@ std::FILE* opened(const char* variable, const std::string& name) {
 }
 
 // VGPU_USED=FILE: it is there once a program has begun to use the device.
-// VGPU_REPORT=FILE, VGPU_TRACE=LAUNCH:FILE, VGPU_CHECK: see machine/report.h, trace.h, races.h, initialised.h and
-// memcheck.h.
+// VGPU_REPORT=FILE, VGPU_TRACE=LAUNCH:FILE, VGPU_CHECK: see the folder analysis/.
 void observe(Observers& all, Memory& memory, bool& guards_shared) {
   const Settings& asked = settings();
   if (!asked.used.empty()) std::fclose(opened("VGPU_USED", asked.used));
@@ -183,7 +182,7 @@ Result Device::prepare(Launch& launch, Kernel& kernel, const Configuration& how,
       refuse(kernel.name + ": a launch without all of its parameters");
       return wrong;
     }
-    launch.image = kernel.module->image.get(), launch.program = kernel.program;
+    launch.functions = kernel.module->image.get(), launch.program = kernel.program;
     std::copy_n(how.grid, 3, launch.grid), std::copy_n(how.block, 3, launch.block);
     launch.dynamic_shared = static_cast<uint32_t>(how.shared);
     launch.most_instructions = limit_;

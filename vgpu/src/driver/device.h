@@ -8,10 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "../error.h"
-#include "../machine/heap.h"
-#include "../machine/launch.h"
-#include "../machine/texture.h"
+#include "core/device_heap.h"
+#include "core/error.h"
+#include "core/launch.h"
+#include "core/texture.h"
+#include "ptx/loaded_module.h"
 
 namespace vgpu {
 

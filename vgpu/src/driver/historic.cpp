@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "api.h"
-#include "refused.h"
+#include "unsupported_log.h"
 
 using namespace vgpu;
 

@@ -4,10 +4,10 @@
 #include <cstdio>
 #include <cstring>
 
-#include "../fatbin.h"
-#include "../ptx/link.h"
 #include "api.h"
 #include "handles.h"
+#include "image/fatbin.h"
+#include "ptx/link.h"
 
 using namespace vgpu;
 

@@ -3,12 +3,12 @@
 #include <cstdio>
 #include <cstring>
 
-#include "../error.h"
-#include "../fatbin.h"
 #include "api.h"
+#include "core/error.h"
 #include "handles.h"
-#include "refused.h"
+#include "image/fatbin.h"
 #include "streams.h"
+#include "unsupported_log.h"
 
 using namespace vgpu;
 

@@ -1,6 +1,7 @@
 // Pools of memory: by their names alone, for all memory is the device's, and free as soon as it is given back.  And what
 // else is asked of memory.
 #include <atomic>
+#include <cstring>
 
 #include "api.h"
 #include "handles.h"

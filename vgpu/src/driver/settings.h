@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "../machine/schedule.h"
+#include "core/schedule.h"
 
 namespace vgpu {
 

@@ -5,8 +5,8 @@
 #include <map>
 
 #include "handles.h"
-#include "refused.h"
 #include "streams.h"
+#include "unsupported_log.h"
 
 using namespace vgpu;
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "../error.h"
+#include "core/error.h"
 #include "module.h"
 
 namespace vgpu::ptx {

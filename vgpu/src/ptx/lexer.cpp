@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "../error.h"
+#include "core/error.h"
 
 namespace vgpu::ptx {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "../error.h"
+#include "core/error.h"
 #include "module.h"
 
 namespace vgpu::ptx {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "../error.h"
+#include "core/error.h"
 
 namespace vgpu::ptx {
 namespace {

@@ -1,6 +1,6 @@
 // cudaChannelFormatDesc: the bits of each channel, and what they are.
 #pragma once
-#include "../driver/arrays.h"
+#include "driver/arrays.h"
 #include "registration.h"
 
 namespace vgpu {

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "../fatbin.h"
+#include "image/fatbin.h"
 
 using namespace vgpu;
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "../driver/api.h"
+#include "driver/api.h"
 
 namespace vgpu {
 

@@ -1,5 +1,5 @@
 // The runtime's texture and surface objects: the driver's, by its own descriptors.
-#include "../driver/textures.h"
+#include "driver/textures.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,0 +1,15 @@
+// A value's bits as another type's.
+#pragma once
+#include <cstring>
+
+namespace vgpu {
+
+template <class To, class From>
+inline To bits_of(From from) {
+  static_assert(sizeof(To) == sizeof(From), "the same bits");
+  To to;
+  std::memcpy(&to, &from, sizeof to);
+  return to;
+}
+
+}  // namespace vgpu

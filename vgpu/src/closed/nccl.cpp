@@ -1,9 +1,0 @@
-// NCCL says which it is; what communicates is refused.
-#include "../driver/api.h"
-#include "refusal.h"
-
-using namespace vgpu;
-
-API int ncclGetVersion(int* version) { return *version = 22303, kSuccess; }
-API const char* ncclGetErrorString(int) { return kText; }
-API const char* ncclGetLastError(void*) { return kText; }

@@ -1,0 +1,40 @@
+#include "device_heap.h"
+
+#include <algorithm>
+
+namespace vgpu {
+
+constexpr uint64_t kAlignment = 16;
+constexpr uint64_t kSpan = 16;  // addresses for each byte: pieces lie apart, and are given out again late
+constexpr uint64_t kLeastGuard = 64, kMostGuard = 4096;
+
+bool Heap::resize(uint64_t bytes) {
+  if (at_) return bytes == bytes_;
+  return bytes_ = bytes, true;
+}
+
+uint64_t Heap::allocate(uint64_t bytes) {
+  if (!at_) {
+    at_ = reinterpret_cast<uint64_t>(memory_.allocate_divided(bytes_, kSpan * bytes_));
+    if (!at_) return 0;
+    places_ = std::make_unique<Places>(at_, at_ + kSpan * bytes_);
+  }
+  if (!bytes || bytes > bytes_) return 0;
+  const uint64_t whole = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  if (whole > bytes_ - used_) return 0;
+  const uint64_t at = places_->take(whole, kAlignment, std::clamp(whole, kLeastGuard, kMostGuard));
+  if (!at) return 0;
+  memory_.add_piece(at_, at, bytes);
+  return used_ += taken_[at] = whole, at;
+}
+
+bool Heap::release(uint64_t at) {
+  auto found = taken_.find(at);
+  if (found == taken_.end()) return false;
+  memory_.remove_piece(at_, at);
+  places_->give_back(at);
+  used_ -= found->second;
+  return taken_.erase(found), true;
+}
+
+}  // namespace vgpu

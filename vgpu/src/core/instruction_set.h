@@ -1,0 +1,90 @@
+// The contract between the core and an instruction set: what a set decodes its code to, and, by the headers below, what
+// its instructions may ask of the core.  A set includes this header of core/ and no other (tests/vgpu/test_layers.py);
+// vgpu/README.md, "An instruction set", says what it has to supply.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "access.h"
+#include "deferred_atomics.h"
+#include "device_heap.h"
+#include "error.h"
+#include "lanes.h"
+#include "memory.h"
+#include "observer.h"
+#include "schedule.h"
+#include "special_registers.h"
+#include "texture.h"
+#include "warp_context.h"
+
+namespace vgpu {
+
+// Does what the instruction says for the active lanes (Lanes::mask); a fault is left in Lanes::fault.
+using Execute = void (*)(Lanes&, const Instruction&);
+
+// What the interpreter has to do besides, or instead of, calling `run`.
+enum class Kind : uint8_t {
+  Plain,    // run
+  Look,     // run; it reads what others may have written meanwhile
+  Memory,   // run; others may see it, so a schedule may let another warp go first
+  Branch,   // imm: the target
+  Indexed,  // a: the index; imm: the table of targets
+  Call,     // imm: the site; a: the function's address, where the site names none
+  Return,
+  Exit,
+  Trap,
+  Yield,    // others go first, as far as there are any
+  Barrier,  // of the block; a: its number, b: threads (0: all)
+  Meeting,  // run, as soon as all lanes that b names have come
+};
+
+// Registers are byte offsets into a warp's frame: 32 lanes of their type one after the other, or, of a predicate, one bit
+// a lane.
+struct Instruction {
+  Execute run = nullptr;
+  Kind kind = Kind::Plain;
+  bool negated = false;  // the guard
+  uint8_t count = 1;     // of v
+  uint8_t mode = 0;      // the family's own
+  int32_t guard = -1;    // a predicate register
+  uint32_t d = 0, a = 0, b = 0, c = 0, e = 0;
+  uint32_t v[4] = {0, 0, 0, 0};
+  int64_t imm = 0;
+  uint32_t line = 0;  // of the module's text
+};
+
+// Where `call` takes its arguments from and puts its results, in the caller's scratch space.
+struct CallSite {
+  std::string callee;            // empty: called through a pointer
+  uint32_t parameter_bytes = 0;  // that the pieces were laid out for
+  struct Piece { uint32_t from, to, size; };
+  std::vector<Piece> arguments, results;
+};
+
+// A function ready to run.
+struct Program {
+  std::string name;
+  std::vector<Instruction> code;
+  std::vector<std::vector<uint32_t>> tables;
+  std::vector<CallSite> calls;
+  std::vector<std::string> taken;  // functions whose addresses it takes
+  uint32_t register_bytes = 0;     // of one warp's frame; the special ones come first
+  std::vector<uint8_t> constants;  // what the frame holds behind the registers, the same for every warp
+  uint32_t parameter_bytes = 0, local_bytes = 0, scratch_bytes = 0, shared_bytes = 0;
+  uint32_t shared_guards = 0;  // of the shared bytes those that lie between variables and are nobody's (VGPU_CHECK=memcheck)
+  struct Variable { std::string name; uint32_t begin, end; };
+  std::vector<Variable> shared_variables;
+  uint32_t declared_shared() const { return shared_bytes - shared_guards; }
+  uint32_t local_align = 16, shared_align = 16;  // of each lane's local variables; of the block's shared ones
+};
+
+// The functions of a loaded module, decoded when they are first asked for.  Unsupported: one cannot be decoded.
+class Functions {
+ public:
+  virtual ~Functions() = default;
+  virtual const Program* program(const std::string& name) = 0;  // nullptr: no function of that name
+  virtual const Program* program_at(uint64_t address) = 0;      // of a function whose address was taken; nullptr: none
+};
+
+}  // namespace vgpu

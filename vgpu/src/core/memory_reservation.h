@@ -1,0 +1,31 @@
+// What the blocks and calls of a launch take of this process's memory, all together: bounded, as a card's is.
+#pragma once
+#include <cstdint>
+
+#include "error.h"
+
+namespace vgpu {
+
+class Charge {
+ public:
+  Charge() = default;
+  Charge(const Charge&) = delete;
+  ~Charge() { all() -= bytes_; }
+
+  // In place of what it was.  OutOfResources: all together are too many.
+  void set(uint64_t bytes) {
+    all() += bytes - bytes_;
+    bytes_ = bytes;
+    if (all() > kMost) throw OutOfResources("more memory for threads in flight than this device has");
+  }
+
+ private:
+  static constexpr uint64_t kMost = 1ull << 30;
+  static uint64_t& all() {
+    thread_local uint64_t bytes = 0;
+    return bytes;
+  }
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace vgpu

@@ -1,0 +1,132 @@
+#include "schedule.h"
+
+#include <algorithm>
+#include <iterator>
+#include <stdexcept>
+
+#include "lanes.h"
+
+namespace vgpu {
+
+Schedule Schedule::parse(const std::string& whole) {
+  size_t mark = whole.find('@');
+  std::string text = whole.substr(0, mark);
+  if (whole == "serial") return Schedule(Kind::Serial, 0);
+  if (whole == "reverse") return Schedule(Kind::Reverse, 0);
+  size_t colon = text.find(':');
+  std::string kind = text.substr(0, colon), seed = colon == std::string::npos ? "" : text.substr(colon + 1);
+  bool digits = !seed.empty() && seed.size() < 20 && seed.find_first_not_of("0123456789") == std::string::npos;
+  bool exchanges = text == "exchange" || text == "lanes";
+  static const std::map<std::string, Kind> kinds = {{"exchange", Kind::Exchange}, {"lanes", Kind::Lanes},
+                                                    {"random", Kind::Random}, {"adversary", Kind::Adversary},
+                                                    {"atomics", Kind::Atomics}};
+  auto which = kinds.find(kind);
+  if (which == kinds.end() || !(exchanges || (digits && kind != "exchange" && kind != "lanes")))
+    throw std::invalid_argument(whole + " is no schedule: serial, reverse, random:SEED, adversary:SEED, atomics:SEED, "
+                                        "exchange or lanes");
+  Schedule made(which->second, exchanges ? 0 : std::stoull(seed));
+  if (mark != std::string::npos) made.keep(whole.substr(mark + 1));
+  return made;
+}
+
+namespace {
+
+// A number at the beginning of the text, which goes; false: there is none.
+bool take_number(std::string& text, uint64_t& number) {
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  if (!digits || digits > 19) return false;
+  number = std::stoull(text.substr(0, digits));
+  return text.erase(0, digits), true;
+}
+bool take(std::string& text, char mark) {
+  if (text.empty() || text[0] != mark) return false;
+  return text.erase(0, 1), true;
+}
+
+}  // namespace
+
+// LAUNCH:FROM-TO,LAUNCH:ONE,...  The same as is_schedule() of runtime/tfdet_common/virtual_gpu.py.
+void Schedule::keep(const std::string& text) {
+  for (std::string left = text; all_ || !left.empty();) {
+    uint64_t launch = 0, from = 0, to = 0;
+    bool sound = take_number(left, launch) && take(left, ':') && take_number(left, from);
+    to = from;
+    if (sound && take(left, '-')) sound = take_number(left, to);
+    if (sound && !left.empty()) sound = take(left, ',') && !left.empty();
+    if (!sound || to < from) throw std::invalid_argument("@" + text + " names no choices: LAUNCH:FROM-TO or LAUNCH:ONE, with commas");
+    uint64_t& last = kept_[launch][from];
+    last = std::max(last, to);
+    all_ = false;
+  }
+}
+
+void Schedule::begin(uint64_t launch) {
+  random_ = Random(seed_ * 0x2545f4914f6cdd1dull + launch * 0x9e3779b1ull + 77);
+  made_ = 0;
+  auto found = kept_.find(launch);
+  here_ = found == kept_.end() ? nullptr : &found->second;
+}
+
+bool Schedule::kept() {
+  uint64_t number = made_++;
+  if (all_ || !here_) return all_;
+  auto behind = here_->upper_bound(number);
+  return behind != here_->begin() && number <= std::prev(behind)->second;
+}
+
+// It draws in any case: what is kept is what the whole seed would choose there.
+uint32_t Schedule::choose(uint32_t among, uint32_t otherwise) {
+  uint32_t drawn = random_.below(among);
+  return kept() ? drawn : otherwise;
+}
+
+template <class T> void Schedule::shuffle(T* order, uint32_t count) {
+  if (kind_ == Kind::Exchange || kind_ == Kind::Lanes) {
+    // Neighbours only, so often that all of it turns each group around.
+    for (uint32_t from = 0; from < count; from += kLanes)
+      for (uint32_t end = std::min(from + kLanes, count); end > from + 1; end--)
+        for (uint32_t k = from + 1; k < end; k++) if (kept()) std::swap(order[k - 1], order[k]);
+  } else if (!in_turn()) {
+    for (uint32_t k = count; k > 1; k--) std::swap(order[k - 1], order[choose(k, k - 1)]);
+  }
+}
+
+std::vector<uint32_t> Schedule::block_order(uint32_t blocks) {
+  std::vector<uint32_t> order(blocks);
+  for (uint32_t k = 0; k < blocks; k++) order[k] = kind_ == Kind::Reverse ? blocks - 1 - k : k;
+  if (kind_ != Kind::Lanes) shuffle(order.data(), blocks);
+  return order;
+}
+
+uint32_t Schedule::pick(uint32_t among) {
+  if (kind_ == Kind::Reverse) return among - 1;
+  if (in_turn()) return 0;
+  return kind_ == Kind::Exchange ? among > 1 && kept() : choose(among, 0);
+}
+
+bool Schedule::yields() {
+  if (in_turn()) return false;
+  bool wants = kind_ != Kind::Random || (random_.next() & 1);
+  return kept() && wants;
+}
+
+bool Schedule::waits() {
+  bool wants = random_.next() & 1;
+  return kept() && wants;
+}
+
+bool Schedule::strays() { return drawn() && choose(4, 1) == 0; }
+
+uint32_t Schedule::lane_order(uint32_t mask, uint8_t order[32]) {
+  uint32_t n = 0;
+  for (uint32_t left = mask; left; left &= left - 1) order[n++] = static_cast<uint8_t>(__builtin_ctz(left));
+  if (kind_ == Kind::Reverse) std::reverse(order, order + n);
+  shuffle(order, n);
+  return n;
+}
+
+float Schedule::event_milliseconds() {
+  return !drawn() ? 1.0f : 0.5f + static_cast<float>(choose(1000, 500)) / 1000.0f;
+}
+
+}  // namespace vgpu

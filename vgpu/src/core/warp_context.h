@@ -1,0 +1,88 @@
+// What an instruction sees of the machine: the active lanes of one warp and their registers.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "lanes.h"
+#include "memory.h"
+
+namespace vgpu {
+
+class Heap;
+class Holding;
+class Observer;
+class Schedule;
+class TextureObjects;
+
+// How a launch ends that does not end well.
+enum class Fault : uint8_t {
+  None, OutOfBounds, Misaligned, Trap, Deadlock, NoProgress, CallDepth, ReadOnly, Assertion, IllegalInstruction,
+  NoObject
+};
+
+// Memory of which each lane has its own share, one after the other: local variables, arguments and results of calls.
+struct Shares {
+  const uint8_t* at;
+  uint32_t bytes;  // of one lane
+};
+
+// A warp's atomics that come late (see deferred_atomics.h), in the order in which they were put off.
+struct PutOff {
+  struct One { uint64_t came; uint32_t slot, lane; };
+  std::vector<One> all;
+};
+
+struct Lanes {
+  uint8_t* frame = nullptr;
+  uint32_t mask = 0;  // those that take part
+  uint8_t* parameters = nullptr;
+  uint8_t* scratch = nullptr;  // call arguments and results: of 32 lanes, one after the other
+  uint8_t* local = nullptr;    // likewise
+  uint32_t parameter_bytes = 0, scratch_bytes = 0, local_bytes = 0;
+  bool own_parameters = false;  // in a function each lane has its own; a kernel's are everybody's
+  std::vector<Shares> shares;  // of this call and of those that led to it: their addresses may have been passed on
+  uint8_t* shared = nullptr;
+  uint32_t shared_bytes = 0;
+  const Memory* memory = nullptr;
+  Heap* heap = nullptr;
+  const TextureObjects* textures = nullptr;
+  Extent recent[2];  // where accesses lay last
+  uint64_t generation = 0;
+  Schedule* schedule = nullptr;
+  Holding* holding = nullptr;                // in most runs none
+  PutOff* put_off = nullptr;                 // this warp's
+  uint32_t held = 0, later = 0;              // of the last instruction's lanes: those that did not come (see deferred_atomics.h)
+  bool released = false;                     // this one waited already
+  Observer* observer = nullptr;              // in most runs none
+  uint32_t block = 0, warp = 0, threads = 0;  // whose lanes these are; threads of a block
+  uint64_t clock = 0;
+  uint64_t atomics = 0;
+  bool news = false;           // a register got another value from memory that others write
+  uint64_t* writes = nullptr;  // of the launch: how often memory that others see was written
+  Fault fault = Fault::None;
+  uint64_t fault_address = 0;
+
+  void fail(Fault what, uint64_t address) {
+    if (fault == Fault::None) fault = what, fault_address = address;
+  }
+};
+
+template <class T>
+inline T* lanes_of(Lanes& w, uint32_t offset) {
+  return reinterpret_cast<T*>(w.frame + offset);
+}
+
+inline uint32_t& predicate(Lanes& w, uint32_t offset) { return *reinterpret_cast<uint32_t*>(w.frame + offset); }
+
+// The active lanes' bits of a predicate; the others keep theirs.
+inline void put_predicate(Lanes& w, uint32_t offset, uint32_t bits) {
+  uint32_t& held = predicate(w, offset);
+  held = (held & ~w.mask) | (bits & w.mask);
+}
+
+template <class F>
+inline void set_predicate(Lanes& w, uint32_t offset, F f) {
+  put_predicate(w, offset, lanes_where(f));
+}
+
+}  // namespace vgpu

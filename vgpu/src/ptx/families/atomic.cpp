@@ -1,0 +1,236 @@
+// atom and red.  One warp's lanes come one after the other, in an order that the schedule chooses.
+#include <algorithm>
+#include <cstring>
+
+#include "address.h"
+#include "arithmetic/float.h"
+#include "arithmetic/half.h"
+#include "core/instruction_set.h"
+#include "families.h"
+#include "types.h"
+
+namespace vgpu {
+namespace {
+
+enum Op : uint8_t { kAdd, kMin, kMax, kAnd, kOr, kXor, kExch, kCas, kInc, kDec };
+
+template <class T> bool bits_equal(T a, T b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+
+template <class T, Op kOp> T applied(T old, T b, T c) {
+  if constexpr (kOp == kExch) return b;
+  else if constexpr (kOp == kCas) return bits_equal(old, b) ? c : old;
+  else if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (kOp == kAdd) return canonical(old + b);
+    else return kOp == kMin ? least(old, b) : greatest(old, b);
+  } else if constexpr (kOp == kAdd) return static_cast<T>(Unsigned<T>(old) + Unsigned<T>(b));
+  else if constexpr (kOp == kMin) return std::min(old, b);
+  else if constexpr (kOp == kMax) return std::max(old, b);
+  else if constexpr (kOp == kAnd) return old & b;
+  else if constexpr (kOp == kOr) return old | b;
+  else if constexpr (kOp == kXor) return old ^ b;
+  else if constexpr (kOp == kInc) return old >= b ? T(0) : static_cast<T>(old + 1);
+  else return old == 0 || old > b ? b : static_cast<T>(old - 1);
+}
+
+// Sums of single precision in global memory flush what is subnormal; those in shared memory do not.
+template <class T, Op kOp, Where kWhere> T changed(const Lanes& w, const uint8_t* at, T old, T b, T c) {
+  if constexpr (std::is_same_v<T, float> && kOp == kAdd && kWhere == Where::Generic)
+    if (at < w.shared || at >= w.shared + w.shared_bytes) return flush(applied<T, kOp>(flush(old), flush(b), c));
+  return applied<T, kOp>(old, b, c);
+}
+
+// By what the order of such atomics may show.
+template <class T, Op kOp> Touch::Shows shows(bool wants_old) {
+  if (kOp == kExch || kOp == kCas) return Touch::Last;
+  if (std::is_floating_point_v<T> && kOp == kAdd) return Touch::Rounding;
+  return wants_old ? Touch::Old : Touch::Nothing;
+}
+
+// Who looks on is told of one lane's.
+void tell(const Lanes& w, const Instruction& i, Touch::Shows shows, uint32_t bytes, uint8_t* at, uint32_t lane) {
+  if (!w.observer) return;
+  uint8_t* places[kLanes] = {};
+  places[lane] = at;
+  const uint8_t number = static_cast<uint8_t>(lane);
+  touched(w, i, {Touch::Atomic, i.mode, shows, bytes, places, &number, 1});
+}
+
+// Where an atomic may let others go first and nobody wants the old value.
+void each_by_itself(Lanes& w, const Instruction& i, uint8_t* const* at, const void* b, const void* c, uint32_t bytes,
+                    Holding::Perform perform) {
+  uint8_t order[kLanes];
+  const uint32_t n = w.schedule->lane_order(w.mask, order);
+  w.holding->come_or_put_off(w, i, at, order, n, static_cast<const uint8_t*>(b), static_cast<const uint8_t*>(c), bytes, perform);
+  w.atomics += n;
+}
+
+// The lanes that come now, in their order; how many.
+uint32_t coming(Lanes& w, uint8_t* const* at, uint8_t order[kLanes]) {
+  uint32_t n = w.schedule->lane_order(w.mask, order);
+  return w.holding ? w.holding->come(w, at, order, n) : n;
+}
+
+// A lane's atomic whose old value nobody wants.
+template <class T, Op kOp, Where kWhere> void one(Lanes& w, const Instruction& i, uint8_t* at, uint32_t lane, uint64_t b, uint64_t c) {
+  tell(w, i, shows<T, kOp>(false), sizeof(T), at, lane);
+  T old, given[2];
+  std::memcpy(&old, at, sizeof old);
+  std::memcpy(&given[0], &b, sizeof(T)), std::memcpy(&given[1], &c, sizeof(T));
+  T made = changed<T, kOp, kWhere>(w, at, old, given[0], given[1]);
+  std::memcpy(at, &made, sizeof made);
+  *w.writes += !bits_equal(old, made);
+}
+
+// count: is the old value wanted?
+template <class T, Op kOp, Where kWhere> void atom(Lanes& w, const Instruction& i) {
+  uint8_t* at[kLanes];
+  if (!addresses(w, i, kWhere, sizeof(T), at, true)) return;
+  T* d = i.count ? lanes_of<T>(w, i.d) : nullptr;
+  const T *b = lanes_of<T>(w, i.b), *c = lanes_of<T>(w, i.c);
+  if (w.holding && !d && i.mode == kStrong) return each_by_itself(w, i, at, b, c, sizeof(T), one<T, kOp, kWhere>);
+  uint8_t order[kLanes];
+  uint32_t n = coming(w, at, order);
+  if (w.observer) touched(w, i, {Touch::Atomic, i.mode, shows<T, kOp>(d), sizeof(T), at, order, n});
+  bool news = false;  // a try in vain tells nobody anything
+  for (uint32_t k = 0; k < n; k++) {
+    uint32_t l = order[k];
+    T old;
+    std::memcpy(&old, at[l], sizeof old);
+    T made = changed<T, kOp, kWhere>(w, at[l], old, b[l], c[l]);
+    std::memcpy(at[l], &made, sizeof made);
+    news |= !bits_equal(old, made);
+    if (!d) continue;
+    w.news |= !bits_equal(d[l], old);
+    d[l] = old;
+  }
+  *w.writes += news;
+  w.atomics += n;
+}
+
+template <class H, class T> T half_sums(T old, T b) {
+  T made = 0;
+  for (uint32_t shift = 0; shift < 8 * sizeof(T); shift += 16)
+    made |= T(H::out(H::in(uint16_t(old >> shift)) + H::in(uint16_t(b >> shift)))) << shift;
+  return made;
+}
+
+template <class H, class T> void one_half(Lanes& w, const Instruction& i, uint8_t* at, uint32_t lane, uint64_t b, uint64_t) {
+  tell(w, i, Touch::Rounding, sizeof(T), at, lane);
+  T old;
+  std::memcpy(&old, at, sizeof old);
+  const T made = half_sums<H>(old, static_cast<T>(b));
+  std::memcpy(at, &made, sizeof made);
+  ++*w.writes;
+}
+
+// Sums of halves, of one or of the two of a register; the two are two atomics.
+template <class H, class T, Where kWhere> void add_half(Lanes& w, const Instruction& i) {
+  uint8_t* at[kLanes];
+  if (!addresses(w, i, kWhere, sizeof(T), at, true)) return;
+  T* d = i.count ? lanes_of<T>(w, i.d) : nullptr;
+  const T* b = lanes_of<T>(w, i.b);
+  if (w.holding && !d && i.mode == kStrong) return each_by_itself(w, i, at, b, b, sizeof(T), one_half<H, T>);
+  uint8_t order[kLanes];
+  uint32_t n = coming(w, at, order);
+  if (w.observer) touched(w, i, {Touch::Atomic, i.mode, Touch::Rounding, sizeof(T), at, order, n});
+  for (uint32_t k = 0; k < n; k++) {
+    uint32_t l = order[k];
+    T old;
+    std::memcpy(&old, at[l], sizeof old);
+    const T made = half_sums<H>(old, b[l]);
+    std::memcpy(at[l], &made, sizeof made);
+    if (d) d[l] = old;
+  }
+  ++*w.writes;
+  w.atomics += n;
+}
+
+template <class T, Op kOp> Execute in_space(Where where) {
+  if (where == Where::Shared) return atom<T, kOp, Where::Shared>;
+  return where == Where::Generic ? atom<T, kOp, Where::Generic> : nullptr;
+}
+template <class T> Execute of_op(std::string_view o, Where where) {
+  if (o == "add") return in_space<T, kAdd>(where);
+  if (o == "min") return in_space<T, kMin>(where);
+  if (o == "max") return in_space<T, kMax>(where);
+  if (o == "exch") return in_space<T, kExch>(where);
+  if (o == "cas") return in_space<T, kCas>(where);
+  if constexpr (std::is_integral_v<T>) {
+    if (o == "and") return in_space<T, kAnd>(where);
+    if (o == "or") return in_space<T, kOr>(where);
+    if (o == "xor") return in_space<T, kXor>(where);
+    if (o == "inc") return in_space<T, kInc>(where);
+    if (o == "dec") return in_space<T, kDec>(where);
+  }
+  return nullptr;
+}
+template <class H, class T> Execute half_in(Where where) {
+  if (where == Where::Shared) return add_half<H, T, Where::Shared>;
+  return where == Where::Generic ? add_half<H, T, Where::Generic> : nullptr;
+}
+Execute of_type(std::string_view o, std::string_view t, Where where) {
+  if (o == "add" && t == "f16") return half_in<HalfFormat, uint16_t>(where);
+  if (o == "add" && t == "f16x2") return half_in<HalfFormat, uint32_t>(where);
+  if (o == "add" && t == "bf16") return half_in<BfloatFormat, uint16_t>(where);
+  if (o == "add" && t == "bf16x2") return half_in<BfloatFormat, uint32_t>(where);
+  if (Execute found = for_float(t, [=](auto tag) -> Execute { return of_op<typename decltype(tag)::type>(o, where); }))
+    return found;
+  return for_integer(t, [=](auto tag) -> Execute { return of_op<typename decltype(tag)::type>(o, where); });
+}
+
+std::string_view op_of(const Statement& s) {
+  return s.one_of("add|min|max|and|or|xor|exch|cas|inc|dec");
+}
+
+bool known_words(const Statement& s) {
+  return s.only({"relaxed|acquire|release|acq_rel", "cta|cluster|gpu|sys", "global|shared|shared::cta",
+                 "add|min|max|and|or|xor|exch|cas|inc|dec", "noftz", "v2|v4|v8", "L2::cache_hint"});
+}
+
+// Of vectors it stands before the operation in some texts, and behind it in others.
+std::string_view type_of(const Statement& s) {
+  auto found = std::find_if(s.words.begin(), s.words.end(), [](std::string_view word) { return ptx::size_of(word); });
+  return found == s.words.end() ? std::string_view() : *found;
+}
+
+// Of a vector each element is an atomic by itself: others may come between.
+bool decode_elements(Decoder& d, const Statement& s, Instruction& i, std::string_view t) {
+  bool wants_old = s.op == "atom";
+  const Operand &old = s.operands[0], &given = s.operands[wants_old ? 2 : 1];
+  size_t count = s.has("v8") ? 8 : s.has("v4") ? 4 : 2;
+  bool listed = given.kind == Operand::Vector && given.parts.size() == count;
+  if (wants_old) listed = listed && old.kind == Operand::Vector && old.parts.size() == count;
+  if (!listed || count * ptx::size_of(t) > 16 || t[0] == 'u' || t[0] == 's') return false;
+  i.count = wants_old;
+  for (size_t k = 0; k < count; k++, i.imm += ptx::size_of(t)) {
+    if (wants_old) i.d = d.result(old.parts[k], t, true);
+    i.b = i.c = d.exact(given.parts[k], t);
+    d.emit(i);
+  }
+  return true;
+}
+
+}  // namespace
+
+bool decode_atomic(Decoder& d, const Statement& s, Instruction& i) {
+  bool wants_old = s.op == "atom";
+  std::string_view o = op_of(s), t = type_of(s);
+  size_t first = wants_old ? 1 : 0;
+  size_t wanted = first + (o == "cas" ? 3 : 2) + s.has("L2::cache_hint");
+  if (!known_words(s) || s.operands.size() != wanted) return false;
+  Where where = where_of(s);
+  decode_address(d, s, s.operands[first], where, i);
+  i.run = of_type(o, t, where);
+  if (!i.run) return false;
+  i.kind = Kind::Memory;
+  i.mode = order_of(s) | kStrong;
+  if (!s.one_of("v2|v4|v8").empty()) return where == Where::Generic && decode_elements(d, s, i, t);
+  i.count = wants_old && s.operands[0].text != "_";
+  if (i.count) i.d = d.result(s.operands[0], t);
+  i.b = d.exact(s.operands[first + 1], t);
+  i.c = o == "cas" ? d.exact(s.operands.at(first + 2), t) : i.b;
+  d.emit(i);
+  return true;
+}
+
+}  // namespace vgpu

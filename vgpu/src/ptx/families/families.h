@@ -1,0 +1,30 @@
+// The instruction families: each decodes the statements of its op words, and holds what they mean.
+#pragma once
+#include "ptx/decoder.h"
+
+namespace vgpu {
+
+// True where the family knows the statement, and has emitted it.
+using Family = bool (*)(Decoder&, const Statement&, Instruction&);
+
+bool decode_integer(Decoder&, const Statement&, Instruction&);
+bool decode_bits(Decoder&, const Statement&, Instruction&);
+bool decode_carry(Decoder&, const Statement&, Instruction&);
+bool decode_float(Decoder&, const Statement&, Instruction&);
+bool decode_half(Decoder&, const Statement&, Instruction&);
+bool decode_compare(Decoder&, const Statement&, Instruction&);
+bool decode_convert(Decoder&, const Statement&, Instruction&);
+bool decode_narrow(Decoder&, const Statement&, Instruction&);  // cvt into what only matrix units compute with
+bool decode_move(Decoder&, const Statement&, Instruction&);
+bool decode_variable(Decoder&, const Operand&, Instruction&, bool as_generic);  // the address of one
+bool decode_memory(Decoder&, const Statement&, Instruction&);
+bool decode_atomic(Decoder&, const Statement&, Instruction&);
+bool decode_call(Decoder&, const Statement&, Instruction&);
+bool decode_control(Decoder&, const Statement&, Instruction&);
+bool decode_video(Decoder&, const Statement&, Instruction&);
+bool decode_stack(Decoder&, const Statement&, Instruction&);
+bool decode_texture(Decoder&, const Statement&, Instruction&);
+bool decode_surface(Decoder&, const Statement&, Instruction&);
+bool decode_warp(Decoder&, const Statement&, Instruction&);
+
+}  // namespace vgpu

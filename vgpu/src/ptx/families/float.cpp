@@ -1,0 +1,206 @@
+// Floating point of 32 and 64 bits: PTX ISA, "Floating Point Instructions".
+//
+// Exact operations are those of IEEE 754, in the rounding that the instruction names.  What PTX calls approximate is
+// computed in double and rounded once: within its documented error, and not the last bits of any one card.  A NaN result
+// is the canonical one of the hardware.
+#include <cmath>
+
+#include "arithmetic/elementary.h"
+#include "arithmetic/float.h"
+#include "arithmetic/rounding.h"
+#include "families.h"
+#include "types.h"
+
+namespace vgpu {
+namespace {
+
+struct Add { template <class T> static T of(T a, T b) { return canonical(a + b); } };
+struct Sub { template <class T> static T of(T a, T b) { return canonical(a - b); } };
+struct Mul { template <class T> static T of(T a, T b) { return canonical(a * b); } };
+struct Div { template <class T> static T of(T a, T b) { return canonical(a / b); } };
+// As a * (1 / b): beyond 2^126 that reciprocal is subnormal, and a card takes it as zero.
+struct DivApproximate {
+  static float of(float a, float b) {
+    return std::fabs(b) > 0x1p126f ? canonical(a * std::copysign(0.0f, b)) : Div::of(a, b);
+  }
+};
+struct Fma { template <class T> static T of(T a, T b, T c) { return canonical(std::fma(a, b, c)); } };
+struct Sqrt { template <class T> static T of(T a) { return canonical(std::sqrt(a)); } };
+struct Rcp { template <class T> static T of(T a) { return canonical(T(1) / a); } };
+struct Rsqrt { template <class T> static T of(T a) { return canonical(static_cast<T>(1.0 / std::sqrt(double(a)))); } };
+struct Ex2 { template <class T> static T of(T a) { return canonical(static_cast<T>(exp2_of(double(a)))); } };
+struct Lg2 { template <class T> static T of(T a) { return canonical(static_cast<T>(log2_of(double(a)))); } };
+struct Sin { template <class T> static T of(T a) { return canonical(static_cast<T>(sin_of(double(a)))); } };
+struct Cos { template <class T> static T of(T a) { return canonical(static_cast<T>(cos_of(double(a)))); } };
+struct Tanh { template <class T> static T of(T a) { return canonical(static_cast<T>(tanh_of(double(a)))); } };
+struct Neg { template <class T> static T of(T a) { return -a; } };
+struct Abs {  // a NaN of double precision becomes quiet, and keeps its sign
+  template <class T> static T of(T a) { return sizeof(T) == 8 && a != a ? a + a : std::fabs(a); }
+};
+struct CopySign { template <class T> static T of(T a, T b) { return std::copysign(b, a); } };  // a's sign, b's value
+struct Min { template <class T> static T of(T a, T b) { return least(a, b); } };
+struct Max { template <class T> static T of(T a, T b) { return greatest(a, b); } };
+struct MinNan { template <class T> static T of(T a, T b) { return a != a || b != b ? canonical(a + b) : least(a, b); } };
+struct MaxNan { template <class T> static T of(T a, T b) { return a != a || b != b ? canonical(a + b) : greatest(a, b); } };
+
+// rcp.approx.ftz.f64 and its like read and write the upper 32 bits alone, and flush what is subnormal.
+template <class Op> struct Gross {
+  static double upper(double x) {
+    double cut = bits_of<double>(bits_of<uint64_t>(x) & ~0xffffffffull);
+    return x != x ? canonical(x) : std::fpclassify(cut) == FP_SUBNORMAL ? std::copysign(0.0, x) : cut;
+  }
+  static double of(double a) { return upper(Op::of(upper(a))); }
+};
+
+// The same with subnormals flushed, and with results held to [0, 1].  A card looks at what is to be rounded: what becomes
+// normal by that alone is flushed, too.
+template <class Op> struct Flushed {
+  template <class... T> static float of(T... a) {
+    float made = Op::of(flush(a)...);
+    return flush(__builtin_expect(std::fabs(made) == kLeastNormal, 0) ? cut(flush(a)...) : made);
+  }
+  template <class... T> __attribute__((noinline)) static float cut(T... a) {
+    Rounding to(Round::Zero);
+    volatile float made = Op::of(*const_cast<volatile T*>(&a)...);
+    return made;
+  }
+};
+template <class Op> struct Saturated {
+  template <class T> static T hold(T x) { return x > T(0) ? (x > T(1) ? T(1) : x) : T(0); }  // a NaN is 0
+  template <class T> static T of(T a) { return hold(Op::of(a)); }
+  template <class T> static T of(T a, T b) { return hold(Op::of(a, b)); }
+  template <class T> static T of(T a, T b, T c) { return hold(Op::of(a, b, c)); }
+};
+
+}  // namespace
+
+template <> constexpr bool kSlow<Ex2> = true;
+template <> constexpr bool kSlow<Lg2> = true;
+template <> constexpr bool kSlow<Sin> = true;
+template <> constexpr bool kSlow<Cos> = true;
+template <> constexpr bool kSlow<Tanh> = true;
+template <class Op> constexpr bool kSlow<Gross<Op>> = true;
+template <class Op> constexpr bool kSlow<Flushed<Op>> = kSlow<Op>;
+template <class Op> constexpr bool kSlow<Saturated<Op>> = kSlow<Op>;
+
+namespace {
+
+// In another rounding than to nearest.
+template <Execute kRun> void rounded(Lanes& w, const Instruction& i) {
+  Rounding to(static_cast<Round>(i.mode));
+  kRun(w, i);
+}
+
+template <class T, class Op, int kOperands> constexpr Execute applied() {
+  if constexpr (kOperands == 1) return unary<T, T, Op>;
+  else if constexpr (kOperands == 2) return binary<T, T, Op>;
+  else return ternary<T, T, Op>;
+}
+template <class T, class Op, int kOperands> Execute chosen(bool sat, Round to) {
+  if (sat) return to == Round::Nearest ? applied<T, Saturated<Op>, kOperands>() : rounded<applied<T, Saturated<Op>, kOperands>()>;
+  return to == Round::Nearest ? applied<T, Op, kOperands>() : rounded<applied<T, Op, kOperands>()>;
+}
+template <class Op, int kOperands> Execute of(const Statement& s, Round to) {
+  bool sat = s.has("sat");
+  if (s.type() == "f64") return sat ? nullptr : chosen<double, Op, kOperands>(false, to);
+  if (s.type() != "f32") return nullptr;
+  return s.has("ftz") ? chosen<float, Flushed<Op>, kOperands>(sat, to) : chosen<float, Op, kOperands>(sat, to);
+}
+
+template <class Op, int kOperands> Execute single(const Statement& s) {
+  return s.has("ftz") ? chosen<float, Flushed<Op>, kOperands>(false, Round::Nearest)
+                      : chosen<float, Op, kOperands>(false, Round::Nearest);
+}
+
+Execute pick(const Statement& s) {
+  if (s.type() == "f64" && s.has("approx") && s.has("ftz"))
+    return s.op == "rcp" ? unary<double, double, Gross<Rcp>>
+           : s.op == "rsqrt" ? unary<double, double, Gross<Rsqrt>> : nullptr;
+  Round to = round_of(s), nearest = Round::Nearest;
+  if (s.op == "add") return of<Add, 2>(s, to);
+  if (s.op == "sub") return of<Sub, 2>(s, to);
+  if (s.op == "mul") return of<Mul, 2>(s, to);
+  if (s.op == "fma" || s.op == "mad") return of<Fma, 3>(s, to);
+  if (s.op == "div" && s.has("approx")) return single<DivApproximate, 2>(s);
+  if (s.op == "div") return of<Div, 2>(s, to);
+  if (s.op == "sqrt") return of<Sqrt, 1>(s, to);
+  if (s.op == "rcp") return of<Rcp, 1>(s, to);
+  if (s.op == "neg") return of<Neg, 1>(s, nearest);
+  if (s.op == "abs") return of<Abs, 1>(s, nearest);
+  if (s.op == "min") return s.has("NaN") ? of<MinNan, 2>(s, nearest) : of<Min, 2>(s, nearest);
+  if (s.op == "max") return s.has("NaN") ? of<MaxNan, 2>(s, nearest) : of<Max, 2>(s, nearest);
+  if (s.op == "rsqrt") return of<Rsqrt, 1>(s, nearest);
+  if (s.op == "ex2") return of<Ex2, 1>(s, nearest);
+  if (s.op == "lg2") return of<Lg2, 1>(s, nearest);
+  if (s.op == "sin") return of<Sin, 1>(s, nearest);
+  if (s.op == "cos") return of<Cos, 1>(s, nearest);
+  if (s.op == "tanh") return of<Tanh, 1>(s, nearest);
+  if (s.op == "copysign") return of<CopySign, 2>(s, nearest);
+  return nullptr;
+}
+
+enum { kFinite, kInfinite, kNumber, kNotANumber, kNormal, kSubnormal };
+template <class T> bool is(int what, T a) {
+  switch (what) {
+    case kFinite: return std::isfinite(a);
+    case kInfinite: return std::isinf(a);
+    case kNumber: return a == a;
+    case kNotANumber: return a != a;
+    case kNormal: return std::fpclassify(a) == FP_NORMAL || std::fpclassify(a) == FP_ZERO;
+    default: return std::fpclassify(a) == FP_SUBNORMAL;
+  }
+}
+template <class T> void testp(Lanes& w, const Instruction& i) {
+  const T* a = lanes_of<T>(w, i.a);
+  set_predicate(w, i.d, [&](uint32_t l) { return is(i.mode, a[l]); });
+}
+bool decode_test(Decoder& d, const Statement& s, Instruction& i) {
+  static const std::string_view words[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
+  if (!s.only({"finite|infinite|number|notanumber|normal|subnormal"}) || s.words.size() != 2) return false;
+  for (uint8_t k = 0; k < 6; k++) if (s.has(words[k])) i.mode = k;
+  i.run = for_float(s.type(), [](auto tag) -> Execute { return testp<typename decltype(tag)::type>; });
+  if (!i.run || s.operands.size() != 2) return false;
+  i.d = d.predicate_result(s.operands[0]);
+  i.a = d.exact(s.operands[1], s.type());
+  d.emit(i);
+  return true;
+}
+
+// Some must say how they round; double precision has neither ftz nor sat, and of approximations two alone.
+bool known_words(const Statement& s) {
+  static const std::string_view rounding = "rn|rz|rm|rp", divides = "rn|rz|rm|rp|approx|full",
+                                inverts = "rn|rz|rm|rp|approx";
+  const bool twice = s.type() == "f64";
+  if (is_among("ex2|lg2|sin|cos|tanh", s.op)) return !twice && s.has("approx") && s.only({"approx", "ftz"});
+  if (s.op == "rsqrt" || (s.op == "rcp" && twice && s.has("approx")))
+    return s.has("approx") && (s.op == "rsqrt" || s.has("ftz")) && s.only({"approx", "ftz"});
+  if (twice && s.has("ftz")) return false;
+  if (s.op == "min" || s.op == "max") return s.only({"ftz", twice ? "ftz" : "NaN"});
+  if (s.op == "neg" || s.op == "abs") return s.only({"ftz"});
+  if (s.op == "copysign") return s.only({});
+  if (s.op == "add" || s.op == "sub" || s.op == "mul") return s.only({rounding, "ftz", "sat"});
+  if (s.op == "fma" || s.op == "mad") return !s.one_of(rounding).empty() && s.only({rounding, "ftz", "sat"});
+  const std::string_view how = twice ? rounding : s.op == "div" ? divides : inverts;
+  return !s.one_of(how).empty() && s.only({how, "ftz"});
+}
+
+size_t operands_of(const Statement& s) {
+  if (s.op == "fma" || s.op == "mad") return 4;
+  return is_among("add|sub|mul|div|min|max|copysign", s.op) ? 3 : 2;
+}
+
+}  // namespace
+
+bool decode_float(Decoder& d, const Statement& s, Instruction& i) {
+  if (s.op == "testp") return decode_test(d, s, i);
+  if (!known_words(s)) return false;
+  i.run = pick(s);
+  if (!i.run || s.operands.size() != operands_of(s)) return false;
+  i.mode = static_cast<uint8_t>(round_of(s));
+  uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
+  for (size_t k = 0; k < s.operands.size(); k++) *places[k] = k ? d.exact(s.operands[k], s.type()) : d.result(s.operands[k], s.type());
+  d.emit(i);
+  return true;
+}
+
+}  // namespace vgpu

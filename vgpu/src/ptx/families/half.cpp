@@ -1,0 +1,109 @@
+// f16, f16x2, bf16 and bf16x2.  Sums and products of two are exact in double before they are rounded once; fma's exact
+// sum need not fit there, so what is lost decides ties (rounding to odd).
+#include "arithmetic/half.h"
+
+#include <algorithm>
+
+#include "arithmetic/elementary.h"
+#include "arithmetic/float.h"
+#include "families.h"
+#include "types.h"
+
+namespace vgpu {
+namespace {
+
+// a + b in double, whose last bit is set where the sum was not exact: rounded again it is rounded right.
+double odd_sum(double a, double b) {
+  double sum = a + b, back = sum - a, lost = (a - (sum - back)) + (b - back);
+  if (lost == 0 || sum != sum || std::isinf(sum)) return sum;
+  uint64_t bits = bits_of<uint64_t>(sum);
+  if (bits & 1) return sum;
+  bool towards_zero = (lost < 0) != (sum < 0);
+  return bits_of<double>(towards_zero ? bits - 1 : bits | 1);
+}
+
+enum { kAdd, kSub, kMul, kFma, kNeg, kAbs, kMin, kMax, kMinNan, kMaxNan, kEx2, kTanh };
+constexpr uint8_t kFlush = 1, kSaturate = 2, kRelu = 4;
+
+template <class H, int kOp> uint16_t of(uint16_t a, uint16_t b, uint16_t c, uint8_t mode) {
+  if (mode & kFlush) a = H::flushed(a), b = H::flushed(b), c = H::flushed(c);
+  if (kOp == kNeg) return a ^ 0x8000;
+  if (kOp == kAbs) return a & 0x7fff;
+  double x = H::in(a), y = H::in(b), made;
+  switch (kOp) {
+    case kAdd: made = x + y; break;
+    case kSub: made = x - y; break;
+    case kMul: made = x * y; break;
+    case kFma: made = odd_sum(x * y, H::in(c)); break;
+    case kMin: made = least(x, y); break;
+    case kMax: made = greatest(x, y); break;
+    case kMinNan: made = x != x || y != y ? NAN : least(x, y); break;
+    case kMaxNan: made = x != x || y != y ? NAN : greatest(x, y); break;
+    case kEx2: made = exp2_of(x); break;
+    default: made = tanh_of(x); break;
+  }
+  if ((mode & kSaturate) && !(made > 0 && made < 1)) made = made >= 1 ? 1 : 0;
+  // What only its rounding makes normal is flushed, too.
+  if ((mode & kFlush) && std::fabs(made) < H::kLeastNormal) made = std::copysign(0.0, made);
+  uint16_t bits = H::out(made);
+  return mode & kRelu ? not_negative(bits) : bits;
+}
+
+template <class H, int kOp> void single(Lanes& w, const Instruction& i) {
+  uint16_t *d = lanes_of<uint16_t>(w, i.d), *a = lanes_of<uint16_t>(w, i.a), *b = lanes_of<uint16_t>(w, i.b),
+           *c = lanes_of<uint16_t>(w, i.c);
+  each(w.mask, [&](uint32_t l) { d[l] = of<H, kOp>(a[l], b[l], c[l], i.mode); });
+}
+template <class H, int kOp> void both(Lanes& w, const Instruction& i) {
+  uint32_t *d = lanes_of<uint32_t>(w, i.d), *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b),
+           *c = lanes_of<uint32_t>(w, i.c);
+  each(w.mask, [&](uint32_t l) {
+    uint32_t low = of<H, kOp>(uint16_t(a[l]), uint16_t(b[l]), uint16_t(c[l]), i.mode);
+    uint32_t up = of<H, kOp>(uint16_t(a[l] >> 16), uint16_t(b[l] >> 16), uint16_t(c[l] >> 16), i.mode);
+    d[l] = low | up << 16;
+  });
+}
+template <class H, int kOp> Execute sized(bool pair) { return pair ? both<H, kOp> : single<H, kOp>; }
+template <class H> Execute pick(const Statement& s, bool pair) {
+  if (s.op == "add") return sized<H, kAdd>(pair);
+  if (s.op == "sub") return sized<H, kSub>(pair);
+  if (s.op == "mul") return sized<H, kMul>(pair);
+  if (s.op == "fma") return sized<H, kFma>(pair);
+  if (s.op == "neg") return sized<H, kNeg>(pair);
+  if (s.op == "abs") return sized<H, kAbs>(pair);
+  if (s.op == "min") return s.has("NaN") ? sized<H, kMinNan>(pair) : sized<H, kMin>(pair);
+  if (s.op == "max") return s.has("NaN") ? sized<H, kMaxNan>(pair) : sized<H, kMax>(pair);
+  if (s.op == "ex2") return sized<H, kEx2>(pair);
+  if (s.op == "tanh") return sized<H, kTanh>(pair);
+  return nullptr;
+}
+
+bool known_words(const Statement& s) {
+  if (s.op == "ex2" || s.op == "tanh") {  // of halves without ftz, of bf16 with it, but tanh
+    const bool flushes = s.op == "ex2" && s.type().substr(0, 2) == "bf";
+    return s.has("approx") && s.has("ftz") == flushes && s.only({"approx", "ftz"});
+  }
+  if (s.op == "min" || s.op == "max") return s.only({"ftz", "NaN"});
+  return s.op == "neg" || s.op == "abs" ? s.only({"ftz"}) : s.only({"rn", "ftz", "sat|relu"});
+}
+
+}  // namespace
+
+bool decode_half(Decoder& d, const Statement& s, Instruction& i) {
+  std::string_view t = s.type();
+  if (!known_words(s)) return false;
+  bool pair = t == "f16x2" || t == "bf16x2";
+  if (t == "f16" || t == "f16x2") i.run = pick<HalfFormat>(s, pair);
+  else if (t == "bf16" || t == "bf16x2") i.run = pick<BfloatFormat>(s, pair);
+  const size_t wanted = s.op == "fma" ? 4 : is_among("neg|abs|ex2|tanh", s.op) ? 2 : 3;
+  if (!i.run || s.operands.size() != wanted || (wanted == 4 && !s.has("rn"))) return false;
+  i.mode = (s.has("ftz") ? kFlush : 0) | (s.has("sat") ? kSaturate : 0) | (s.has("relu") ? kRelu : 0);
+  uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
+  for (size_t k = 0; k < s.operands.size(); k++) *places[k] = k ? d.exact(s.operands[k], t) : d.result(s.operands[k], t);
+  if (s.operands.size() < 3) i.b = i.a;
+  if (s.operands.size() < 4) i.c = i.a;
+  d.emit(i);
+  return true;
+}
+
+}  // namespace vgpu

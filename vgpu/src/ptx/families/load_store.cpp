@@ -1,0 +1,156 @@
+// Loads and stores.
+#include <algorithm>
+#include <cstring>
+
+#include "address.h"
+#include "core/instruction_set.h"
+#include "families.h"
+#include "types.h"
+
+namespace vgpu {
+namespace {
+
+// All lanes, one behind the other: what most kernels do.
+bool in_a_row(uint32_t mask, uint8_t* const at[kLanes], uint64_t bytes) {
+  if (mask != kAll || at[kLanes - 1] != at[0] + (kLanes - 1) * bytes) return false;
+  uint64_t off = 0;
+  for (uint32_t l = 0; l < kLanes; l++) off |= static_cast<uint64_t>(at[l] - at[0]) ^ (l * bytes);
+  return off == 0;
+}
+
+// Who looks on is told, and atomics that come late come before it: this is out of the way of all other runs.
+template <Where kWhere> void tell(Lanes& w, const Instruction& i, Touch::What what, uint32_t bytes, uint8_t* const at[kLanes]) {
+  if constexpr (kWhere == Where::Generic || kWhere == Where::Shared) {
+    if (w.holding) w.holding->settle_at(w, at, bytes);
+    if (w.observer) touched(w, i, {what, i.mode, Touch::Nothing, bytes, at, nullptr, 0});
+  }
+}
+
+template <class T, class W, Where kWhere> void load(Lanes& w, const Instruction& i) {
+  uint8_t* at[kLanes];
+  if (!addresses(w, i, kWhere, sizeof(T) * i.count, at)) return;
+  tell<kWhere>(w, i, Touch::Read, sizeof(T) * i.count, at);
+  const bool row = sizeof(T) == sizeof(W) && i.count == 1 && in_a_row(w.mask, at, sizeof(T));
+  for (uint32_t k = 0; k < i.count; k++) {
+    W* d = lanes_of<W>(w, i.v[k]);
+    W before[kLanes];
+    if (i.kind != Kind::Plain) std::memcpy(before, d, sizeof before);
+    if (row) std::memcpy(d, at[0], kLanes * sizeof(T));
+    else each(w.mask, [=, &at](uint32_t l) {
+      T x;
+      std::memcpy(&x, at[l] + k * sizeof(T), sizeof x);
+      d[l] = static_cast<W>(x);
+    });
+    if (i.kind != Kind::Plain) w.news |= std::memcmp(before, d, sizeof before) != 0;
+  }
+}
+
+template <class T, class W, Where kWhere> void store(Lanes& w, const Instruction& i) {
+  uint8_t* at[kLanes];
+  if (!addresses(w, i, kWhere, sizeof(T) * i.count, at, true)) return;
+  tell<kWhere>(w, i, Touch::Write, sizeof(T) * i.count, at);
+  if (kWhere == Where::Generic || kWhere == Where::Shared) ++*w.writes;
+  const bool row = sizeof(T) == sizeof(W) && i.count == 1 && in_a_row(w.mask, at, sizeof(T));
+  for (uint32_t k = 0; k < i.count; k++) {
+    const W* a = lanes_of<W>(w, i.v[k]);
+    if (row) std::memcpy(at[0], a, kLanes * sizeof(T));
+    else each(w.mask, [=, &at](uint32_t l) {
+      T x = static_cast<T>(a[l]);
+      std::memcpy(at[l] + k * sizeof(T), &x, sizeof x);
+    });
+  }
+}
+
+template <bool kLoads, class T, class W> Execute in_space(Where where) {
+  if constexpr (sizeof(W) < sizeof(T)) return nullptr;
+  else switch (where) {
+    case Where::Generic: return kLoads ? load<T, W, Where::Generic> : store<T, W, Where::Generic>;
+    case Where::Shared: return kLoads ? load<T, W, Where::Shared> : store<T, W, Where::Shared>;
+    case Where::Local: return kLoads ? load<T, W, Where::Local> : store<T, W, Where::Local>;
+    case Where::Param: return kLoads ? load<T, W, Where::Param> : store<T, W, Where::Param>;
+    case Where::Scratch: return kLoads ? load<T, W, Where::Scratch> : store<T, W, Where::Scratch>;
+  }
+  return nullptr;
+}
+// Into a wider register a signed type goes with its sign.
+template <bool kLoads, class T> Execute in_register(uint32_t width, Where where) {
+  if (width == 2) return in_space<kLoads, T, uint16_t>(where);
+  if (width == 4) return in_space<kLoads, T, uint32_t>(where);
+  return width == 8 ? in_space<kLoads, T, uint64_t>(where) : nullptr;
+}
+template <bool kLoads> Execute of_type(std::string_view t, uint32_t width, Where where) {
+  if (t == "s8") return in_register<kLoads, int8_t>(width, where);
+  if (t == "s16") return in_register<kLoads, int16_t>(width, where);
+  if (t == "s32") return in_register<kLoads, int32_t>(width, where);
+  return for_size(ptx::size_of(t), [=](auto tag) -> Execute {
+    return in_register<kLoads, typename decltype(tag)::type>(width, where);
+  });
+}
+
+// The bytes of each register that is loaded or stored; 0: they differ, or there are none.  What is stored may be a constant.
+uint32_t values(Decoder& d, const Operand& o, std::string_view t, bool loads, Instruction& i) {
+  std::vector<Operand> one = {o};
+  const bool vector = o.kind == Operand::Vector;
+  const std::vector<Operand>& all = vector ? o.parts : one;
+  if (all.size() > 4) return 0;
+  auto sinks = [&](const Operand& part) { return loads && vector && part.text == "_"; };
+  uint32_t width = 0;
+  for (const Operand& part : all)
+    if (part.kind != Operand::Literal && !sinks(part) && !width) width = d.use(part, t).width;
+  if (!width && loads) return 0;
+  if (!width) width = std::max(ptx::size_of(t), 2u);
+  for (size_t k = 0; k < all.size(); k++) {
+    Slot slot = {0, width};
+    if (sinks(all[k])) slot.offset = d.scratch_register(width);
+    else if (!loads && all[k].kind == Operand::Literal) slot.offset = d.constant(d.bits(all[k], t), width);
+    else slot = loads ? d.written(all[k], t) : d.use(all[k], t);
+    if (slot.width != width || slot.sort == Sort::Special) return 0;
+    i.v[k] = slot.offset;
+  }
+  i.count = static_cast<uint8_t>(all.size());
+  return width;
+}
+
+bool known_words(const Statement& s) {
+  return s.only({"weak|volatile|relaxed|acquire|release|mmio", "cta|cluster|gpu|sys", kSpacesOfAccesses, "v2|v4",
+                 "ca|cg|cs|lu|cv|wb|wt", "nc", "unified",
+                 "L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate",
+                 "L2::evict_normal|L2::evict_first|L2::evict_last", "L2::cache_hint", "L2::64B|L2::128B|L2::256B"});
+}
+
+// prefetch and the like: nothing to do.
+bool decode_hint(Decoder& d, const Statement& s, Instruction& i) {
+  Where where = where_of(s);
+  decode_address(d, s, s.operands.at(0), where, i);
+  return s.operands.size() == 1 || d.bits(s.operands[1], "u32") == 128;
+}
+
+size_t elements(const Statement& s) { return s.has("v4") ? 4 : s.has("v2") ? 2 : 1; }
+
+}  // namespace
+
+bool decode_memory(Decoder& d, const Statement& s, Instruction& i) {
+  bool loads = s.op == "ld" || s.op == "ldu";
+  if (!loads && s.op != "st") return decode_hint(d, s, i);
+  size_t wanted = s.has("L2::cache_hint") ? 3 : 2;  // what a cache is told is nothing here
+  if (!known_words(s) || s.operands.size() != wanted || (!loads && s.has("const"))) return false;
+  const Operand& held = s.operands[loads ? 0 : 1];
+  if (elements(s) != (held.kind == Operand::Vector ? held.parts.size() : 1)) return false;
+  std::string_view t = s.type();
+  if (elements(s) * ptx::size_of(t) > 16) return false;
+  Where where = where_of(s);
+  uint32_t width = values(d, held, t, loads, i);
+  decode_address(d, s, s.operands[loads ? 1 : 0], where, i);
+  i.run = loads ? of_type<true>(t, width, where) : of_type<false>(t, width, where);
+  if (!i.run) return false;
+  bool others = where == Where::Generic || where == Where::Shared;
+  i.mode = order_of(s);
+  const bool ordered = i.mode != kWeak;
+  if (s.has("cg") || s.has("cv")) i.mode |= kStrong;
+  if (others && (ordered || (!loads && where == Where::Generic))) i.kind = Kind::Memory;
+  else if (others && loads && (s.has("cg") || s.has("cv"))) i.kind = Kind::Look;
+  d.emit(i);
+  return true;
+}
+
+}  // namespace vgpu

@@ -1,0 +1,178 @@
+// cvt into and from formats that only matrix units compute with, and of several values into one register.
+#include <algorithm>
+
+#include "arithmetic/float.h"
+#include "arithmetic/half.h"
+#include "families.h"
+#include "types.h"
+
+namespace vgpu {
+namespace {
+
+constexpr uint8_t kRelu = 1, kFinite = 2, kAway = 4;
+
+// How a single becomes one of `bits` bits, all but `infinite` as numbers: `largest` is the last finite one.
+struct ToHalf {
+  static constexpr int bits = 16;
+  static constexpr uint32_t largest = 0x7bff, infinite = 0x7c00;
+  static uint32_t of(double x, Round to) { return to_half(x, to); }
+};
+struct ToBfloat {
+  static constexpr int bits = 16;
+  static constexpr uint32_t largest = 0x7f7f, infinite = 0x7f80;
+  static uint32_t of(double x, Round to) { return to_bfloat(x, to); }
+};
+template <int kFraction, int kLeast, int kGreatest, uint32_t kLargest> struct ToByte {
+  static constexpr int bits = 8;
+  static constexpr uint32_t largest = kLargest, infinite = kLargest + 1;
+  static uint32_t of(double x, Round to) {
+    const bool negative = std::signbit(x);
+    if (x != x) return 0x7f;
+    if (std::isinf(x)) return infinite | (negative ? 0x80u : 0);
+    const uint32_t made = x == 0 ? 0 : round_magnitude(std::fabs(x), kFraction, kLeast, kGreatest, to, negative);
+    return std::min(made, infinite) | (negative ? 0x80u : 0);
+  }
+};
+using ToE4m3 = ToByte<3, -6, 8, 0x7e>;  // it has no infinity: what is beyond the largest is held to it
+using ToE5m2 = ToByte<2, -14, 15, 0x7b>;
+
+template <class H> uint32_t narrowed(double x, Round to, uint8_t how) {
+  constexpr uint32_t sign = 1u << (H::bits - 1);
+  if (x != x) return H::of(x, to);
+  uint32_t made = H::of(x, to);
+  if ((how & kRelu) && made & sign) return 0;
+  if ((how & kFinite) && (made & ~sign) >= H::infinite) made = (made & sign) | H::largest;
+  return made;
+}
+
+template <class H> using Pair = std::conditional_t<H::bits == 16, uint32_t, uint16_t>;
+
+// Two singles into one register: the first operand is the upper part.
+template <class H> void pack(Lanes& w, const Instruction& i) {
+  Round to = static_cast<Round>(i.mode & 3);
+  const uint8_t how = i.mode >> 2;
+  Pair<H>* d = lanes_of<Pair<H>>(w, i.d);
+  const float *a = lanes_of<float>(w, i.a), *b = lanes_of<float>(w, i.b);
+  each(w.mask, [=](uint32_t l) {
+    d[l] = static_cast<Pair<H>>(narrowed<H>(b[l], to, how) | narrowed<H>(a[l], to, how) << H::bits);
+  });
+}
+// Two f16 of one register.
+template <class H> void repack(Lanes& w, const Instruction& i) {
+  const uint8_t how = i.mode >> 2;
+  uint16_t* d = lanes_of<uint16_t>(w, i.d);
+  const uint32_t* a = lanes_of<uint32_t>(w, i.a);
+  each(w.mask, [=](uint32_t l) {
+    uint32_t low = narrowed<H>(half_to_float(uint16_t(a[l])), Round::Nearest, how);
+    d[l] = static_cast<uint16_t>(low | narrowed<H>(half_to_float(uint16_t(a[l] >> 16)), Round::Nearest, how) << 8);
+  });
+}
+
+// All numbers of the two formats are f16's, too.
+template <int kFraction, int kBias> uint32_t widened(uint32_t byte, bool relu) {
+  const uint32_t magnitude = byte & 0x7f, fraction = magnitude & ((1u << kFraction) - 1), exponent = magnitude >> kFraction;
+  if (kFraction == 3 ? magnitude == 0x7f : magnitude > 0x7c) return 0x7fff;
+  const bool negative = byte & 0x80;
+  if (negative && relu) return 0;
+  const uint32_t sign = negative ? 0x8000u : 0;
+  if (kFraction == 2 && magnitude == 0x7c) return sign | 0x7c00u;
+  const double scaled = fraction + (exponent ? 1 << kFraction : 0);
+  return sign | to_half(std::ldexp(scaled, int(std::max(exponent, 1u)) - kBias - kFraction));
+}
+template <int kFraction, int kBias> void widen(Lanes& w, const Instruction& i) {
+  const bool relu = i.mode >> 2 & kRelu;
+  uint32_t* d = lanes_of<uint32_t>(w, i.d);
+  const uint16_t* a = lanes_of<uint16_t>(w, i.a);
+  each(w.mask, [=](uint32_t l) {
+    d[l] = widened<kFraction, kBias>(a[l] & 0xff, relu) | widened<kFraction, kBias>(a[l] >> 8, relu) << 16;
+  });
+}
+
+// A single whose last 13 bits of fraction are zero.
+uint32_t to_tf32(float x, Round to, uint8_t how) {
+  constexpr uint32_t kDropped = 0x1fff, kHalf = 0x1000, kInfinite = 0x7f800000u;
+  if (x != x) return bits_of<uint32_t>(canonical(x));
+  uint32_t bits = bits_of<uint32_t>(x), sign = bits & 0x80000000u, magnitude = bits ^ sign;
+  if (how & kAway) magnitude += kHalf;
+  else if (to == Round::Nearest) magnitude += kHalf - 1 + (magnitude >> 13 & 1);
+  magnitude &= ~kDropped;
+  if ((how & kFinite) && magnitude >= kInfinite) magnitude = kInfinite - kDropped - 1;
+  return sign && (how & kRelu) ? 0 : sign | magnitude;
+}
+void tf32(Lanes& w, const Instruction& i) {
+  uint32_t* d = lanes_of<uint32_t>(w, i.d);
+  const float* a = lanes_of<float>(w, i.a);
+  each(w.mask, [=](uint32_t l) { d[l] = to_tf32(a[l], static_cast<Round>(i.mode & 3), i.mode >> 2); });
+}
+
+// Two integers held to `count` bits each, before what moves up; mode 1: with a sign.
+void pack_integers(Lanes& w, const Instruction& i) {
+  uint32_t* d = lanes_of<uint32_t>(w, i.d);
+  const int32_t *a = lanes_of<int32_t>(w, i.a), *b = lanes_of<int32_t>(w, i.b);
+  const uint32_t *c = lanes_of<uint32_t>(w, i.c), bits = i.count;
+  const int32_t low = i.mode ? -(1 << (bits - 1)) : 0, high = (1 << (i.mode ? bits - 1 : bits)) - 1;
+  auto held = [=](int32_t x) { return uint32_t(std::clamp(x, low, high)) & ((1u << bits) - 1); };
+  each(w.mask, [=](uint32_t l) {
+    const uint32_t moved = bits == 16 ? 0 : c[l] << (2 * bits);
+    d[l] = held(b[l]) | held(a[l]) << bits | moved;
+  });
+}
+bool decode_pack(Decoder& d, const Statement& s, Instruction& i) {
+  const bool small = s.words.size() == 5;
+  if ((!small && s.words.size() != 4) || s.words[0] != "pack" || s.words[1] != "sat" || s.words[3] != "s32") return false;
+  const std::string_view into = s.words[2];
+  if (!is_among(small ? "u2|s2|u4|s4|u8|s8" : "u16|s16", into) || (small && s.words[4] != "b32")) return false;
+  if (s.operands.size() != (small ? 4u : 3u)) return false;
+  i.mode = into[0] == 's';
+  i.count = into == "u16" || into == "s16" ? 16 : static_cast<uint8_t>(into[1] - '0');
+  i.d = d.result(s.operands[0], "b32");
+  i.a = d.exact(s.operands[1], "s32");
+  i.b = d.exact(s.operands[2], "s32");
+  i.c = small ? d.exact(s.operands[3], "b32") : i.a;
+  i.run = pack_integers;
+  return d.emit(i), true;
+}
+
+struct Form {
+  std::string_view into, from, rounding, others;  // words that may, and of `rounding` one that must, stand there
+  size_t operands;
+  Execute run;
+};
+const Form* form_of(const Statement& s) {
+  static const Form forms[] = {
+      {"f16x2", "f32", "rn|rz", "relu|satfinite", 3, pack<ToHalf>},
+      {"bf16x2", "f32", "rn|rz", "relu|satfinite", 3, pack<ToBfloat>},
+      {"e4m3x2", "f32", "rn", "relu|satfinite", 3, pack<ToE4m3>},
+      {"e5m2x2", "f32", "rn", "relu|satfinite", 3, pack<ToE5m2>},
+      {"e4m3x2", "f16x2", "rn", "relu|satfinite", 2, repack<ToE4m3>},
+      {"e5m2x2", "f16x2", "rn", "relu|satfinite", 2, repack<ToE5m2>},
+      {"f16x2", "e4m3x2", "rn", "relu", 2, widen<3, 7>},
+      {"f16x2", "e5m2x2", "rn", "relu", 2, widen<2, 15>},
+      {"tf32", "f32", "rn|rz", "relu", 2, tf32},
+      {"tf32", "f32", "rna", "satfinite", 2, tf32},
+  };
+  for (const Form& one : forms)
+    if (s.words.size() >= 3 && s.type(1) == one.into && s.type() == one.from && is_among(one.rounding, s.words[0])) return &one;
+  return nullptr;
+}
+
+}  // namespace
+
+bool decode_narrow(Decoder& d, const Statement& s, Instruction& i) {
+  if (!s.words.empty() && s.words[0] == "pack") return decode_pack(d, s, i);
+  const Form* form = form_of(s);
+  if (!form || s.operands.size() != form->operands) return false;
+  for (size_t k = 1; k + 2 < s.words.size(); k++)
+    if (!is_among(form->others, s.words[k]) || (k > 1 && s.words[k] == s.words[k - 1])) return false;
+  const bool bytes = form->into == "e4m3x2" || form->into == "e5m2x2";
+  if (bytes && !s.has("satfinite")) return false;  // there is no form without it
+  const uint8_t how = (s.has("relu") ? kRelu : 0) | (s.has("satfinite") ? kFinite : 0) | (s.has("rna") ? kAway : 0);
+  i.mode = static_cast<uint8_t>(static_cast<uint8_t>(round_of(s)) | how << 2);
+  i.run = form->run;
+  i.d = d.result(s.operands[0], form->into);
+  i.a = d.exact(s.operands[1], form->from);
+  if (form->operands == 3) i.b = d.exact(s.operands[2], form->from);
+  return d.emit(i), true;
+}
+
+}  // namespace vgpu

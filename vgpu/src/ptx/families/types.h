@@ -1,0 +1,80 @@
+// From a type's word to C++: f(Tag<T>()) gives the function that runs for T.
+#pragma once
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include "core/instruction_set.h"
+
+namespace vgpu {
+
+template <class T>
+struct Tag {
+  using type = T;
+};
+
+template <class T>
+using Unsigned = std::make_unsigned_t<T>;
+
+// nullptr where the type is none of these.
+template <class F>
+Execute for_integer(std::string_view t, F f) {
+  if (t == "s32") return f(Tag<int32_t>());
+  if (t == "u32" || t == "b32") return f(Tag<uint32_t>());
+  if (t == "s64") return f(Tag<int64_t>());
+  if (t == "u64" || t == "b64") return f(Tag<uint64_t>());
+  if (t == "s16") return f(Tag<int16_t>());
+  if (t == "u16" || t == "b16") return f(Tag<uint16_t>());
+  return nullptr;
+}
+
+template <class F>
+Execute for_float(std::string_view t, F f) {
+  if (t == "f32") return f(Tag<float>());
+  if (t == "f64") return f(Tag<double>());
+  return nullptr;
+}
+
+// Unsigned integers of the type's size: what only moves bits.
+template <class F>
+Execute for_size(uint32_t bytes, F f) {
+  if (bytes == 1) return f(Tag<uint8_t>());
+  if (bytes == 2) return f(Tag<uint16_t>());
+  if (bytes == 4) return f(Tag<uint32_t>());
+  if (bytes == 8) return f(Tag<uint64_t>());
+  return nullptr;
+}
+
+// So slow that it is not worth asking for lanes that take no part.
+template <class Op>
+constexpr bool kSlow = false;
+
+template <class Op, class D, class F>
+inline void lane_by_lane(uint32_t mask, D* d, F f) {
+  if constexpr (kSlow<Op>) each(mask, [=](uint32_t l) { d[l] = static_cast<D>(f(l)); });
+  else assign(mask, d, f);
+}
+
+// d = Op::of(a), Op::of(a, b), Op::of(a, b, c), lane by lane.
+template <class D, class T, class Op>
+void unary(Lanes& w, const Instruction& i) {
+  const T* a = lanes_of<T>(w, i.a);
+  lane_by_lane<Op>(w.mask, lanes_of<D>(w, i.d), [=](uint32_t l) { return Op::of(a[l]); });
+}
+
+template <class D, class T, class Op>
+void binary(Lanes& w, const Instruction& i) {
+  const T* a = lanes_of<T>(w, i.a);
+  const T* b = lanes_of<T>(w, i.b);
+  lane_by_lane<Op>(w.mask, lanes_of<D>(w, i.d), [=](uint32_t l) { return Op::of(a[l], b[l]); });
+}
+
+template <class D, class T, class Op>
+void ternary(Lanes& w, const Instruction& i) {
+  const T* a = lanes_of<T>(w, i.a);
+  const T* b = lanes_of<T>(w, i.b);
+  const D* c = lanes_of<D>(w, i.c);  // of the result's width: mad.wide
+  lane_by_lane<Op>(w.mask, lanes_of<D>(w, i.d), [=](uint32_t l) { return Op::of(a[l], b[l], c[l]); });
+}
+
+}  // namespace vgpu

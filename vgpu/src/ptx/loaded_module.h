@@ -1,0 +1,48 @@
+// A loaded module: its variables in the device's memory, its functions decoded when first used.
+#pragma once
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "core/instruction_set.h"
+#include "decoder.h"
+
+namespace vgpu {
+
+class Image : public Functions, public Symbols {
+ public:
+  // Unsupported: the text is no PTX, or there is no memory for its variables.
+  Image(std::string text, Memory& memory, bool guards_shared = false);
+  Image(const Image&) = delete;
+
+  // Unsupported, with the line: an instruction that is not known.  nullptr: no function of that name.
+  const Program* program(const std::string& name) override;
+  const Program* program_at(uint64_t address) override;
+  uint64_t constant_bytes() const;  // of all its variables in constant memory
+  const ptx::Function* function(const std::string& name) const override;
+  const Symbol* find(const std::string& name) const override;
+  bool needs_sync() const override { return module_.target >= 70 && module_.version >= 64; }
+  bool guards_shared() const override { return guards_shared_; }
+  std::vector<std::string> entries() const;  // the kernels' names, in their order
+
+ private:
+  void place(const ptx::Declaration& one);
+  uint64_t address_of(const std::string& name, bool moved);
+
+  struct Variables {
+    explicit Variables(Memory& of) : memory(of) {}
+    ~Variables();
+    Memory& memory;
+    std::vector<void*> places;
+  };
+
+  Variables variables_;
+  const bool guards_shared_;
+  ptx::Module module_;
+  std::unordered_map<std::string, Symbol> symbols_;
+  std::unordered_map<std::string, std::unique_ptr<Program>> programs_;
+  std::unordered_map<uint64_t, const ptx::Function*> functions_;  // by their addresses
+  std::vector<std::string> taken_;                                // functions that variables begin with
+};
+
+}  // namespace vgpu

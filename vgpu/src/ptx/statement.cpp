@@ -1,0 +1,116 @@
+// A statement's words, and its operands as they are written.
+#include <algorithm>
+
+#include "core/error.h"
+#include "decoder.h"
+#include "special_registers.h"
+
+namespace vgpu {
+
+bool is_among(std::string_view group, std::string_view word) {
+  for (size_t at = 0; at <= group.size();) {
+    size_t bar = std::min(group.find('|', at), group.size());
+    if (group.substr(at, bar - at) == word) return true;
+    at = bar + 1;
+  }
+  return false;
+}
+
+bool Statement::has(std::string_view word) const { return std::find(words.begin(), words.end(), word) != words.end(); }
+
+// A modifier that a family does not know must not be left out in silence: the result would be another instruction's.
+bool Statement::only(std::initializer_list<std::string_view> groups, size_t types) const {
+  uint64_t used = 0;
+  size_t found = 0;
+  for (std::string_view word : words) {
+    if (ptx::size_of(word)) { found++; continue; }
+    size_t k = 0;
+    while (k < groups.size() && !is_among(groups.begin()[k], word)) k++;
+    if (k == groups.size() || used >> k & 1) return false;
+    used |= 1ull << k;
+  }
+  return found == types;
+}
+
+std::string_view Statement::one_of(std::string_view group) const {
+  auto found = std::find_if(words.begin(), words.end(), [group](std::string_view word) { return is_among(group, word); });
+  return found == words.end() ? std::string_view() : *found;
+}
+
+std::string_view Statement::type(size_t from_end) const {
+  return from_end < words.size() ? words[words.size() - 1 - from_end] : std::string_view();
+}
+
+// One operand, or two of `d|p`.
+Operand Decoder::operand(size_t& at, size_t to) const {
+  Operand first = single(at, to);
+  if (at >= to || tokens_[at].text != "|") return first;
+  Operand both;
+  both.kind = Operand::Vector;
+  both.parts = {first, single(++at, to)};
+  return both;
+}
+
+// Does `(.u64)` or the like begin here?
+bool Decoder::casts(size_t at, size_t to) const {
+  return at + 2 < to && tokens_[at].text == "(" && (tokens_[at + 1].text == ".u64" || tokens_[at + 1].text == ".s64");
+}
+
+Operand Decoder::single(size_t& at, size_t to) const {
+  Operand o;
+  auto text = [&](size_t k) { return k < to ? tokens_[k].text : std::string_view(); };
+  if (text(at) == "{" || (text(at) == "(" && !casts(at, to))) {
+    std::string_view close = text(at) == "{" ? "}" : ")";
+    o.kind = Operand::Vector;
+    for (at++; at < to && text(at) != close;) {
+      if (text(at) == "{" || text(at) == "(" || text(at) == "[")
+        throw Unsupported("line " + std::to_string(tokens_[at].line) + ": a list in another");
+      o.parts.push_back(single(at, to));
+      if (text(at) == ",") at++;
+      else if (text(at) != close) throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": a list without end");
+    }
+    at++;
+    return o;
+  }
+  if (text(at) == "[") {
+    if (text(at + 1) == "[" || text(at + 1) == "{")
+      throw Unsupported("line " + std::to_string(tokens_[at].line) + ": an address in another");
+    o = single(++at, to);
+    o.kind = Operand::Address;
+    while (text(at) == ",") {  // of a texture or a surface: coordinates
+      if (text(++at) == "[") throw Unsupported("line " + std::to_string(tokens_[at].line) + ": an address in another");
+      o.parts.push_back(single(at, to));
+    }
+    if (text(at) != "]") throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": an address without end");
+    at++;
+    return o;
+  }
+  const bool marked = text(at) == "!" || text(at) == "-";
+  if (ptx::begins_constant(text(marked ? at + 1 : at)) || (marked && text(at + 1) == "(") || casts(at, to)) {
+    o.kind = Operand::Literal;
+    o.text = text(at);
+    o.constant = ptx::constant(tokens_, at, to);
+    return o;
+  }
+  if (marked) (text(at++) == "!" ? o.inverted : o.negative) = true;
+  o.text = text(at++);
+  if (o.text.empty() || !ptx::is_word(o.text[0]))
+    throw Unsupported("line " + std::to_string(tokens_[std::min(at, to) - 1].line) + ": an operand is missing");
+  o.kind = find_register(o.text) || special_of(o.text) >= 0 ? Operand::Register : Operand::Name;
+  if (text(at) == "+" || text(at) == "-") {
+    if (text(at) == "+") at++;
+    ptx::Constant by = ptx::constant(tokens_, at, to);
+    if (by.real()) throw Unsupported("line " + std::to_string(tokens_[at - 1].line) + ": an offset that is no integer");
+    o.offset = static_cast<int64_t>(by.bits);
+  }
+  return o;
+}
+
+Round round_of(const Statement& s) {
+  if (s.has("rz") || s.has("rzi")) return Round::Zero;
+  if (s.has("rm") || s.has("rmi")) return Round::Down;
+  if (s.has("rp") || s.has("rpi")) return Round::Up;
+  return Round::Nearest;
+}
+
+}  // namespace vgpu
