@@ -1,11 +1,12 @@
-"""How often and how long the suite runs where nobody says otherwise: these numbers stand nowhere else."""
+"""The defaults of how often and how long the suite runs; no other file repeats these numbers."""
 
 import collections
 
-# repeats: of a process.  processes: fresh processes of a case.  seconds, mebibytes: what one process may take.
-Run = collections.namedtuple("Run", "repeats processes seconds mebibytes")
+# repeats: in one process.  processes: fresh processes of one case.  seconds, mebibytes: limits of one process: wall
+# clock, resident memory.
+RunParameters = collections.namedtuple("RunParameters", "repeats processes seconds mebibytes")
 
-RUN = Run(repeats=10, processes=2, seconds=120.0, mebibytes=4096)
-# Where a bundle is carried to: a GPU at hand for minutes, so that it has to show more of each case.
-CARRIED_TO_GPU = Run(repeats=50, processes=3, seconds=120.0, mebibytes=16384)
-MOST = 1000000  # repeats of a process, and processes of a case: more would take years
+RUN_DEFAULTS = RunParameters(repeats=10, processes=2, seconds=120.0, mebibytes=4096)
+# For a bundle on a host with a GPU, which is available for minutes: more repeats of each case.
+BUNDLE_GPU_DEFAULTS = RunParameters(repeats=50, processes=3, seconds=120.0, mebibytes=16384)
+MAX_COUNT = 1000000  # the largest number of repeats, and of processes: more would take years

@@ -1,4 +1,4 @@
-"""Find a CPython of a given minor on this host: the one that runs this, one on PATH, or one of pyenv's."""
+"""Find a CPython of a minor version on this host: the running one, one on PATH, or one of pyenv's."""
 
 import glob
 import os
@@ -6,17 +6,23 @@ import platform
 import subprocess
 import sys
 
-_ASK = "import platform, sys; print(platform.python_implementation(), '%d.%d' % sys.version_info[:2])"
+_VERSION_CODE = "import platform, sys; print(platform.python_implementation(), '%d.%d' % sys.version_info[:2])"
 
 
 def find_python(version):
-    """The path of a CPython `version` (such as "3.7") that starts, or None.
+    """Find a CPython interpreter that starts.
 
-    pyenv's shims are looked behind: a shim whose version is not activated fails when called.
+    A shim of pyenv fails unless its version is activated, so the versions behind the shims are searched.
+
+    Args:
+        version: major and minor version, such as "3.7".
+
+    Returns:
+        The interpreter's path, or None if there is none.
     """
     if platform.python_implementation() == "CPython" and "%d.%d" % sys.version_info[:2] == version:
         return sys.executable
-    return next((path for path in _candidates(version) if _is(path, version)), None)
+    return next((path for path in _candidates(version) if _is_cpython(path, version)), None)
 
 
 def _candidates(version):
@@ -31,11 +37,11 @@ def _candidates(version):
             yield path
 
 
-def _is(path, version):
+def _is_cpython(path, version):
     if not os.access(path, os.X_OK):
         return False
     try:
-        said = subprocess.check_output([path, "-c", _ASK], stderr=subprocess.DEVNULL, timeout=30)
+        output = subprocess.check_output([path, "-c", _VERSION_CODE], stderr=subprocess.DEVNULL, timeout=30)
     except (OSError, subprocess.SubprocessError):
         return False
-    return said.decode("ascii", "replace").split() == ["CPython", version]
+    return output.decode("ascii", "replace").split() == ["CPython", version]

@@ -1,4 +1,8 @@
-"""The file of records of one run: lines of JSON, each with its checksum, held by one writer, torn by no kill."""
+"""The journal: the file of records that one run writes.
+
+Each line is a record as JSON with its checksum.  One process at a time may write; a kill loses at most the line that
+was being written.
+"""
 
 import contextlib
 import errno
@@ -9,45 +13,51 @@ import os
 import stat
 
 SCHEMA = 2
-KEPT_DIGESTS = 4  # of a record
+MAX_DIGESTS = 4  # that a record lists
 MAX_LINE_BYTES = 1 << 24  # a record has 4 KiB
-_AWAY = "move the file away, or name another with --out"
+_MOVE_ADVICE = "move the file away, or name another with --out"
 
 
 def checksum(record):
-    """SHA-256 over the record's canonical JSON, the checksum itself left out."""
+    """The SHA-256 of the record's canonical JSON without its field `checksum`, as 64 hex digits."""
     content = {name: value for name, value in record.items() if name != "checksum"}
     return hashlib.sha256(dump(content).encode("ascii")).hexdigest()
 
 
 def dump(record):
+    """A record as one line of canonical JSON: sorted keys, no spaces, no NaN."""
     return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-class BadRecords(Exception):
-    """The file for the records holds something else, or is another's: it is left as it is."""
+class JournalUnusableError(Exception):
+    """The file does not hold records, or another run writes it; it is not changed."""
 
 
-class NotKept(Exception):
-    """A record could not be written: what runs from here on would be lost."""
+class JournalWriteError(Exception):
+    """A record could not be written; the results of further cases would be lost."""
 
 
 class Journal(object):
-    """The records of one run, appended as they finish: a kill loses none of them.
+    """The records of one run, appended as they finish.
 
-    hold: no other run may write them as long as this process lives; BadRecords where one does.
-    schemas: of the records that may be there; who does not add any may have older ones.
+    Args:
+        path: the file; None keeps the records in memory only.
+        exclusive: keep other processes from writing the file until this process ends.
+        schemas: the versions of records that the file may hold; a reader may accept older ones.
+
+    Raises:
+        JournalUnusableError: the file holds something else, or another run writes it.
     """
 
-    def __init__(self, path, hold=False, schemas=(SCHEMA,)):
+    def __init__(self, path, exclusive=False, schemas=(SCHEMA,)):
         self.path = path
         self.records = []
-        self._held = _hold(path) if path and hold else None
+        self._locked_file = _lock_exclusively(path) if path and exclusive else None
         if path:
             with self._open() as out:
                 out.seek(0)
                 self.records, whole = parse(out, path, schemas)
-                out.truncate(whole)  # a line torn by a kill is gone before the next is added
+                out.truncate(whole)  # remove a line torn by a kill before the next is added
 
     def add(self, record):
         if self.path:
@@ -56,23 +66,23 @@ class Journal(object):
         self.records.append(record)
 
     def _open(self):
-        return _locked(self._held) if self._held else _opened(self.path)
+        return _locked(self._locked_file) if self._locked_file else _opened(self.path)
 
-    def finished(self, wanted):
-        """The record that has all the values of `wanted`, or None.
+    def find(self, expected):
+        """The first record of find_all(expected), or None."""
+        return next(self.find_all(expected), None)
 
-        A crash or a timeout may have been the machine's: such a case is not finished.  What a device added to its name
-        (details) is a part of what was found, not of what is wanted.
+    def find_all(self, expected):
+        """All results whose fields have the values of `expected`.
+
+        A crash or a timeout is no result: the machine may have caused it, so the case runs again.  The device's
+        `details` are not compared: they are part of the result.
         """
-        return next(self.results(wanted), None)
-
-    def results(self, wanted):
-        """All records of that kind."""
         results = (record for record in self.records if record.get("observation") not in ("crashed", "timed-out"))
-        return (record for record in results if all(_asked(record, k) == v for k, v in wanted.items()))
+        return (record for record in results if all(_compared(record, k) == v for k, v in expected.items()))
 
 
-def _asked(record, name):
+def _compared(record, name):
     value = record.get(name)
     if name == "device" and isinstance(value, dict):
         return {part: value[part] for part in value if part != "details"}
@@ -80,7 +90,7 @@ def _asked(record, name):
 
 
 def _append(out, line, path):
-    """All of the line, or nothing and NotKept."""
+    """Write the whole line, or nothing and raise JournalWriteError."""
     size = os.fstat(out).st_size
     try:
         while line:
@@ -89,7 +99,7 @@ def _append(out, line, path):
     except (IOError, OSError) as error:
         os.ftruncate(out, size)
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        raise NotKept("{}: {}{}".format(path, error.strerror, ". Free some space" if full else ""))
+        raise JournalWriteError("{}: {}{}".format(path, error.strerror, ". Free some space" if full else ""))
 
 
 @contextlib.contextmanager
@@ -99,17 +109,17 @@ def _opened(path):
 
 
 def _regular(path):
-    """The file, made where it is not there. A FIFO or a device has no records, and reading it might never end."""
+    """Open the file, creating it if it is missing; refuse a FIFO or a device: reading one might never end."""
     out = open(path, "a+b")
     if not stat.S_ISREG(os.fstat(out.fileno()).st_mode):
         out.close()
-        raise BadRecords("{}: not a regular file; name another with --out".format(path))
+        raise JournalUnusableError("{}: not a regular file; name another with --out".format(path))
     return out
 
 
 @contextlib.contextmanager
 def _locked(out):
-    """Who looks must not take another's line in the making for a torn one."""
+    """Hold a lock, so that no reader takes a line that is being written for a torn one."""
     fcntl.flock(out, fcntl.LOCK_EX)
     try:
         yield out
@@ -117,10 +127,10 @@ def _locked(out):
         fcntl.flock(out, fcntl.LOCK_UN)
 
 
-def _hold(path):
-    """The file, held by this process alone: its children inherit no such lock, and its end gives it back.
+def _lock_exclusively(path):
+    """Open the file with a POSIX lock, which children do not inherit and which the process's end releases.
 
-    Whoever opens and closes the file elsewhere in this process loses the lock.
+    POSIX drops the lock if any other code of this process opens and closes the file.
     """
     out = _regular(path)
     try:
@@ -129,46 +139,55 @@ def _hold(path):
         out.close()
         if error.errno not in (errno.EACCES, errno.EAGAIN):
             raise
-        raise BadRecords("another run is writing {}; wait for it to end, or name another file".format(path))
+        raise JournalUnusableError("another run is writing {}; wait for it to end, or name another file".format(path))
     return out
 
 
-def is_written(path):
-    """Does another process hold this file of records?  (It may be a stranger's link or pipe: neither is followed.)"""
+def is_locked_by_writer(path):
+    """Whether another process writes this journal.  The path is untrusted: links and pipes are not followed."""
     try:
-        there = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except (IOError, OSError):
         return False
     try:
-        fcntl.lockf(there, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except (IOError, OSError) as error:
         return error.errno in (errno.EACCES, errno.EAGAIN)
     finally:
-        os.close(there)
+        os.close(descriptor)
     return False
 
 
 def parse(source, path, schemas):
-    """(the records of a journal's whole lines, how many bytes these are); source: of bytes, at its start."""
+    """Parse the complete lines of a journal.
+
+    Args:
+        source: the binary file, at its start.
+        path: its name, for messages.
+        schemas: the versions of records that it may hold.
+
+    Returns:
+        The records, and the number of bytes of their lines.
+    """
     records, whole = [], 0
     for number, line in enumerate(iter(lambda: source.readline(MAX_LINE_BYTES), b""), 1):
         if not line.endswith(b"\n") and len(line) < MAX_LINE_BYTES:
             break  # torn by a kill
-        records.append(_checked(line, "{}:{}".format(path, number), schemas))
+        records.append(_parse_line(line, "{}:{}".format(path, number), schemas))
         whole += len(line)
     return records, whole
 
 
-def _checked(line, where, schemas):
+def _parse_line(line, where, schemas):
     try:
         record = json.loads(line.decode("ascii"))
         good = isinstance(record, dict) and record.get("checksum") == checksum(record)
     except (ValueError, RecursionError):
         good = False
     if not good:
-        raise BadRecords("{}: not a record, or changed since it was written; {}".format(where, _AWAY))
+        raise JournalUnusableError("{}: not a record, or changed since it was written; {}".format(where, _MOVE_ADVICE))
     if record.get("schema") not in schemas:
-        raise BadRecords("{}: a record of schema {}, and a run goes on with those of schema {} only; take the "
-                         "finished ones in with `tfdet evidence add`, then {}".format(
-                             where, record.get("schema"), SCHEMA, _AWAY))
+        raise JournalUnusableError("{}: a record of schema {}, but a run resumes from schema {} only; add the finished "
+                         "records with `tfdet evidence add`, then {}".format(
+                             where, record.get("schema"), SCHEMA, _MOVE_ADVICE))
     return record

@@ -1,4 +1,4 @@
-"""A name for this machine that tells records of two machines apart and gives neither away."""
+"""A pseudonym of this machine: it distinguishes the records of two machines and does not reveal either."""
 
 import hashlib
 import os
@@ -6,8 +6,17 @@ import platform
 import re
 
 
-def told_by(path, pattern, flags=0):
-    """The first group of the pattern in a file of the system; None where there is no such file, or nothing like it."""
+def read_system_file(path, pattern, flags=0):
+    """Search a file of the system.
+
+    Args:
+        path: such as /proc/cpuinfo.
+        pattern: a regular expression with a group.
+        flags: of the module re.
+
+    Returns:
+        The text of the pattern's first group, or None if the file is missing or does not match.
+    """
     try:
         with open(path) as source:
             found = re.search(pattern, source.read(), flags)
@@ -16,14 +25,16 @@ def told_by(path, pattern, flags=0):
     return found.group(1) if found else None
 
 
+told_by = read_system_file  # the name in tfdet_probe/core/batches.py, whose tokens are hashed into its results
+
+
 def machine_name():
-    """12 hex digits, the same in every engine on one machine (the host hands it to containers)."""
+    """The machine's pseudonym: 12 hex digits, the same in every engine (the host passes it to containers)."""
     return short_hash("tfdet machine " + (_identity() or platform.node()))
 
 
 def _identity():
-    # A container that the host told nothing: its own machine-id is its image's, shared by all
-    # hosts; the boot is the host's.
+    # In a container the machine-id is the image's, the same on all hosts; the boot id is the host's.
     inside = os.path.exists("/.dockerenv")
     try:
         with open("/proc/sys/kernel/random/boot_id" if inside else "/etc/machine-id") as source:
@@ -33,10 +44,11 @@ def _identity():
 
 
 def device_key(gpu):
-    """nvidia-h100-pcie from NVIDIA H100 PCIe."""
+    """The key of a GPU model in the matrix: "nvidia-h100-pcie" for "NVIDIA H100 PCIe"."""
     slug = re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-")
     return slug if slug.startswith("nvidia-") else "nvidia-" + slug
 
 
 def short_hash(text):
+    """The first 12 hex digits of the SHA-256 of a text."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:12]

@@ -1,6 +1,7 @@
-"""The GPUs as NVIDIA's management library tells them: driver, names, memory; clocks, temperature, ECC, MIG of one.
+"""GPU properties and state from NVML, NVIDIA's management library.
 
-By ctypes, for environments have no package for it.  NVML starts no CUDA, so the parent of the forks may ask it.
+Called through ctypes, because environments have no package for it.  NVML does not start CUDA, so the process that forks
+the cases may call it.  Source: NVML API Reference Guide.
 """
 
 import collections
@@ -17,10 +18,15 @@ _UNCORRECTED, _VOLATILE = 1, 0  # nvmlMemoryErrorType_t, nvmlEccCounterType_t
 
 
 class Nvml(object):
-    """The GPU that the suite runs on: the first that CUDA sees.  None of the answers is ever an error."""
+    """The GPU that the suite runs on: the first one that CUDA sees.  No query raises: what fails is None."""
 
     def __init__(self, library, visible=None):
-        """library: libnvidia-ml.so.1.  visible: CUDA_VISIBLE_DEVICES, or None."""
+        """Find the GPU.
+
+        Args:
+            library: libnvidia-ml.so.1, loaded.
+            visible: the value of CUDA_VISIBLE_DEVICES, or None.
+        """
         self._library = library
         self._handle = ctypes.c_void_p()
         library.nvmlInit_v2()
@@ -33,8 +39,13 @@ class Nvml(object):
         self.found = found == _SUCCESS
 
     def state(self):
-        """{driver, sm_mhz, memory_mhz, celsius, performance_state, throttle_reasons, ecc, ecc_errors, mig}; None where
-        the GPU does not tell."""
+        """The GPU's state now, for the field `gpu_state` of a record.
+
+        Returns:
+            A dict: driver (version), sm_mhz and memory_mhz (clocks), celsius, performance_state (0 is the fastest),
+            throttle_reasons (NVML's bit mask), ecc and mig (bool: is the mode on), ecc_errors (uncorrected, since
+            the driver was loaded).  A value is None if the GPU does not report it.
+        """
         return {
             "driver": self._driver(),
             "sm_mhz": self._number("nvmlDeviceGetClockInfo", ctypes.c_uint(_SM_CLOCK)),
@@ -42,16 +53,16 @@ class Nvml(object):
             "celsius": self._number("nvmlDeviceGetTemperature", ctypes.c_uint(_TEMPERATURE_GPU)),
             "performance_state": self._number("nvmlDeviceGetPerformanceState"),
             "throttle_reasons": self._number("nvmlDeviceGetCurrentClocksThrottleReasons", kind=ctypes.c_ulonglong),
-            "ecc": self._switch("nvmlDeviceGetEccMode"),
+            "ecc": self._mode("nvmlDeviceGetEccMode"),
             "ecc_errors": self._number("nvmlDeviceGetTotalEccErrors", ctypes.c_uint(_UNCORRECTED),
                                        ctypes.c_uint(_VOLATILE), kind=ctypes.c_ulonglong),
-            "mig": self._switch("nvmlDeviceGetMigMode"),
+            "mig": self._mode("nvmlDeviceGetMigMode"),
         }
 
     def _driver(self):
         try:
             return _text(self._library.nvmlSystemGetDriverVersion)
-        except Refused:
+        except NvmlError:
             return None
 
     def _number(self, name, *arguments, **how):
@@ -60,8 +71,8 @@ class Nvml(object):
             return None
         return value.value
 
-    def _switch(self, name):
-        """A mode that is on or off now (and may be set otherwise for the next boot)."""
+    def _mode(self, name):
+        """Whether a mode is on now; its setting for the next boot is not reported."""
         now, later = ctypes.c_uint(), ctypes.c_uint()
         if self._call(name, self._handle, ctypes.byref(now), ctypes.byref(later)) != _SUCCESS:
             return None
@@ -70,16 +81,16 @@ class Nvml(object):
     def _call(self, name, *arguments):
         try:
             return getattr(self._library, name)(*arguments)
-        except AttributeError:  # a driver older than the question
+        except AttributeError:  # the driver is older than this function
             return None
 
 
-class Refused(Exception):
-    """NVML answered with an error."""
+class NvmlError(Exception):
+    """An NVML call returned an error status."""
 
 
 def connect():
-    """The Nvml of the GPU that CUDA sees first, or None where there is no driver or no GPU."""
+    """The Nvml of the first GPU that CUDA sees, or None without a driver or GPU."""
     try:
         gpu = Nvml(ctypes.CDLL("libnvidia-ml.so.1"), os.environ.get("CUDA_VISIBLE_DEVICES"))
     except (OSError, AttributeError):
@@ -87,19 +98,27 @@ def connect():
     return gpu if gpu.found else None
 
 
-def survey(library=None):
-    """The driver and all GPUs of this machine; None without a driver that answers."""
+def query_gpus(library=None):
+    """Query the driver and all GPUs of this machine.
+
+    Args:
+        library: libnvidia-ml.so.1, loaded; None loads it.
+
+    Returns:
+        An Nvidia: driver version, and a Gpu each: name, compute capability as (major, minor), memory in MiB.  None
+        without a working driver.
+    """
     try:
         library = library or ctypes.CDLL("libnvidia-ml.so.1")
         _check(library.nvmlInit_v2())
-    except (OSError, AttributeError, Refused):
+    except (OSError, AttributeError, NvmlError):
         return None
     try:
         count = ctypes.c_uint()
         _check(library.nvmlDeviceGetCount_v2(ctypes.byref(count)))
         driver = _text(library.nvmlSystemGetDriverVersion)
         return Nvidia(driver, tuple(_gpu(library, number) for number in range(count.value)))
-    except (AttributeError, Refused):  # a driver older than the question
+    except (AttributeError, NvmlError):  # the driver is older than this function
         return None
     finally:
         library.nvmlShutdown()
@@ -122,4 +141,4 @@ def _text(function, *arguments):
 
 def _check(status):
     if status != _SUCCESS:
-        raise Refused(status)
+        raise NvmlError(status)

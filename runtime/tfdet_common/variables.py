@@ -1,6 +1,6 @@
-"""Environment variables that host and probe both know."""
+"""Environment variables that the host and the probe share."""
 
-# Which of its kernels a framework takes on a CPU: no solution, but the caller's choice, and every record names it.
-CALLERS = ("TF_ENABLE_ONEDNN_OPTS",)
-# More folders with adapters of frameworks, as tfdet_probe.frameworks has them.
+# Which kernels a framework runs on a CPU.  Not part of a solution: the caller sets it, and every record states it.
+CALLER_VARIABLES = ("TF_ENABLE_ONEDNN_OPTS",)
+# Folders with more framework adapters, see tfdet_probe.frameworks.
 FRAMEWORKS = "TFDET_FRAMEWORKS"

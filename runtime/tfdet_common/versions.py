@@ -1,8 +1,8 @@
-"""Versions as people write them."""
+"""Compare version strings."""
 
 import re
 
 
 def numbers(version):
-    """(525, 60, 13) of "525.60.13": in this form versions compare."""
+    """A version as a tuple of ints, which compares by order: (525, 60, 13) for "525.60.13"."""
     return tuple(int(part) for part in re.findall(r"\d+", version))

@@ -1,4 +1,4 @@
-"""What the host and the probe both know of the virtual GPU (the folder vgpu/)."""
+"""The interface of the virtual GPU (the folder vgpu/) that the host and the probe share."""
 
 import os
 import re
@@ -7,30 +7,35 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # for type comments alone
     from typing import Mapping  # noqa: F401
 
-NAME = "tfdet virtual GPU"  # how the name begins that frameworks are told
-FOLDER = "TFDET_VGPU"  # of its libraries, which stand for NVIDIA's
-STAND_INS = "VGPU_STAND_INS"  # for closed libraries: what they compute is no evidence
+NAME = "tfdet virtual GPU"  # prefix of the device name that frameworks see
+FOLDER = "TFDET_VGPU"  # variable: the folder of its libraries, loaded instead of NVIDIA's
+CPU_FALLBACKS = "VGPU_STAND_INS"  # variable: vendor libraries computed on the CPU; never evidence
 SCHEDULES = "serial, reverse, random:SEED, adversary:SEED, atomics:SEED, exchange or lanes"
-_CHOICES = re.compile(r"([0-9]{1,19}):([0-9]{1,19})(?:-([0-9]{1,19}))?")  # LAUNCH:FROM-TO or LAUNCH:ONE
+_DECISIONS = re.compile(r"([0-9]{1,19}):([0-9]{1,19})(?:-([0-9]{1,19}))?")  # LAUNCH:FIRST-LAST or LAUNCH:INDEX
 _SEEDED = re.compile(r"exchange|lanes|(?:random|adversary|atomics):[0-9]{1,19}")
 
 
 def is_schedule(text):
     # type: (str) -> bool
-    """Does the device know this schedule?  As Schedule::parse of vgpu/src/core/schedule.cpp does."""
+    """Whether the virtual GPU accepts this schedule, as Schedule::parse of vgpu/src/core/schedule.cpp decides."""
     if text in ("serial", "reverse"):
         return True
-    name, mark, choices = text.partition("@")
+    name, separator, decisions = text.partition("@")
     if not _SEEDED.fullmatch(name):
         return False
-    found = [_CHOICES.fullmatch(one) for one in choices.split(",")] if mark else []
-    return all(one and int(one.group(3) or one.group(2)) >= int(one.group(2)) for one in found)
+    ranges = [_DECISIONS.fullmatch(part) for part in decisions.split(",")] if separator else []
+    return all(match and int(match.group(3) or match.group(2)) >= int(match.group(2)) for match in ranges)
 
 
-def environ(folder, before):
+def environ(folder, base_environ):
     # type: (str, Mapping[str, str]) -> dict[str, str]
-    """`before`, with which a process sees the virtual GPU and no other: its libraries come first, and its own ptxas."""
-    found = {name: value for name, value in before.items() if name != "CUDA_VISIBLE_DEVICES"}  # speaks of cards
-    for name, otherwise in (("LD_LIBRARY_PATH", ""), ("PATH", os.defpath)):
-        found[name] = ":".join(part for part in (folder, before.get(name, otherwise)) if part)
+    """The environment of a process that sees the virtual GPU and no other GPU.
+
+    Args:
+        folder: its libraries and its ptxas, which come first in LD_LIBRARY_PATH and PATH.
+        base_environ: the environment to extend.
+    """
+    found = {name: value for name, value in base_environ.items() if name != "CUDA_VISIBLE_DEVICES"}  # names real GPUs
+    for name, default in (("LD_LIBRARY_PATH", ""), ("PATH", os.defpath)):
+        found[name] = ":".join(part for part in (folder, base_environ.get(name, default)) if part)
     return found

@@ -16,8 +16,8 @@ import argparse  # noqa: E402
 import traceback  # noqa: E402
 import warnings  # noqa: E402
 
-from tfdet_common import lifeline  # noqa: E402
-from tfdet_common.defaults import MOST, RUN, Run  # noqa: E402
+from tfdet_common import parent_death  # noqa: E402
+from tfdet_common.defaults import MAX_COUNT, RUN_DEFAULTS, RunParameters  # noqa: E402
 
 from . import devices, frameworks  # noqa: E402
 
@@ -30,9 +30,9 @@ _SUITES = "/opt/tfdet/tests/suite"  # of an image
 def main(argv=None):
     arguments = _parse(argv)
     try:
-        lifeline.interrupt_on_sigterm()
+        parent_death.interrupt_on_sigterm()
         if arguments.exit_with:
-            lifeline.hold(arguments.exit_with)
+            parent_death.exit_with_parent(arguments.exit_with)
         return _checked(arguments)
     except KeyboardInterrupt:
         return 130
@@ -47,7 +47,7 @@ def _checked(arguments):
     device = devices.find(arguments.device)
     device.enter()
     warnings.simplefilter("ignore")  # of old frameworks on newer NumPys: not ours to mend
-    from tfdet_common.journal import BadRecords, Journal
+    from tfdet_common.journal import Journal, JournalUnusableError
 
     from .core.launch import Place
     from .core.plan import BadPlan, Plan
@@ -55,8 +55,8 @@ def _checked(arguments):
         plan = Plan.load(arguments.plan)
         framework = frameworks.find(plan.framework)
         arguments.suite = arguments.suite or os.path.join(_SUITES, plan.framework)
-        journal = Journal(arguments.out, hold=True)
-    except (BadPlan, BadRecords) as error:
+        journal = Journal(arguments.out, exclusive=True)
+    except (BadPlan, JournalUnusableError) as error:
         return _complain(2, str(error))
     except frameworks.NoAdapter as error:
         return _complain(2, "{}: {}".format(arguments.plan, error))
@@ -83,7 +83,7 @@ def _run(plan, place, journal, arguments):
 
     from .core import report
     from .core.plugin import CaseFailed, Options, Suite
-    often = Run(arguments.repeats, arguments.processes, arguments.timeout, arguments.memory)
+    often = RunParameters(arguments.repeats, arguments.processes, arguments.timeout, arguments.memory)
     options = Options(often, arguments.source, arguments.solution, arguments.time_budget,
                       device.in_company if arguments.contention is None else arguments.contention,
                       arguments.resume_from_any_machine, arguments.case)
@@ -144,13 +144,13 @@ def _parse(argv):
                         help="only this solution and its control; may be given again")
     parser.add_argument("--case", action="append", metavar="PATTERN",
                         help="only cases of such a name, * for anything: *-compiled; may be given again")
-    parser.add_argument("--repeats", type=_times, default=RUN.repeats,
+    parser.add_argument("--repeats", type=_times, default=RUN_DEFAULTS.repeats,
                         help="repeats in one process (default %(default)s)")
-    parser.add_argument("--processes", type=_times, default=RUN.processes,
+    parser.add_argument("--processes", type=_times, default=RUN_DEFAULTS.processes,
                         help="fresh processes (default %(default)s)")
-    parser.add_argument("--timeout", type=_time("seconds"), default=RUN.seconds,
+    parser.add_argument("--timeout", type=_time("seconds"), default=RUN_DEFAULTS.seconds,
                         help="seconds for one process of a case (default %(default)g)")
-    parser.add_argument("--memory", type=_positive, default=RUN.mebibytes,
+    parser.add_argument("--memory", type=_positive, default=RUN_DEFAULTS.mebibytes,
                         help="MiB for one process of a case (default %(default)s)")
     parser.add_argument("--time-budget", type=_time("minutes"), metavar="MINUTES",
                         help="begin no case after so many minutes")
@@ -174,8 +174,8 @@ def _positive(text):
 
 
 def _times(text):
-    if _positive(text) > MOST:
-        raise argparse.ArgumentTypeError("{} is more than {}".format(text, MOST))
+    if _positive(text) > MAX_COUNT:
+        raise argparse.ArgumentTypeError("{} is more than {}".format(text, MAX_COUNT))
     return int(text)
 
 

@@ -7,39 +7,43 @@ import json
 import os
 import stat
 
-from tfdet_common.bundles import SCHEMA, checksum
-from unbundle.forms import count, fault
-from unbundle.stop import Stop
+from tfdet_common.bundle_format import SCHEMA, checksum
+from unbundle.errors import BundleError
+from unbundle.manifest_schema import find_fault, integer
 
 BLOCK = 1 << 20
-LONGEST_MANIFEST = 256 << 20
+MAX_MANIFEST_BYTES = 256 << 20
 
 
-def open_plain(path):
-    """A regular file, opened without following a link and without waiting for what is none; OSError otherwise."""
+def open_regular(path):
+    """Open a regular file for reading; OSError for a link, and for a pipe or device without waiting for it."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise OSError(errno.EINVAL, "is no plain file", path)
+        raise OSError(errno.EINVAL, "is not a regular file", path)
     return os.fdopen(handle, "rb")
 
 
 def read_manifest(path):
-    """The JSON object at `path`; ValueError where there is none, OSError where it cannot be read."""
-    with open_plain(path) as source:
-        if os.fstat(source.fileno()).st_size > LONGEST_MANIFEST:
+    """The JSON object in a file; ValueError if it holds none, OSError if it cannot be read."""
+    with open_regular(path) as source:
+        if os.fstat(source.fileno()).st_size > MAX_MANIFEST_BYTES:
             raise ValueError("too long")
         try:
-            found = json.loads(source.read(LONGEST_MANIFEST).decode("ascii"))
+            found = json.loads(source.read(MAX_MANIFEST_BYTES).decode("ascii"))
         except RecursionError:
             raise ValueError("nested too deeply")
     if not isinstance(found, dict):
-        raise ValueError("no object")
+        raise ValueError("not a JSON object")
     return found
 
 
 class Bundle(object):
-    """The manifest beside this script; Stop where it is not what tfdet wrote."""
+    """The manifest and the parts in the folder of this script; bundle[name] is a field of the manifest.
+
+    Raises:
+        BundleError: the manifest is missing, damaged, or not one that tfdet writes.
+    """
 
     def __init__(self, folder):
         self.folder = folder
@@ -48,23 +52,23 @@ class Bundle(object):
             self.manifest = read_manifest(path)
             good = self.manifest.get("checksum") == checksum(self.manifest)
         except OSError as error:
-            raise Stop(2, "{}: {}".format(path, error.strerror), "It lies beside unbundle.py: carry it here again.")
+            raise BundleError(2, "{}: {}".format(path, error.strerror), "Copy it here again, beside unbundle.py.")
         except ValueError:
             good = False
         if not good:
-            raise Stop(2, "{} is damaged".format(path), "Carry it here again.")
+            raise BundleError(2, "{} is damaged".format(path), "Copy it here again.")
         schema = self.manifest.get("schema")
-        if not count(10**6)(schema):
-            raise Stop(2, "{}: a bundle of no schema".format(path), "This is no bundle that tfdet made.")
+        if not integer(10**6)(schema):
+            raise BundleError(2, "{}: its schema is not a number".format(path), "Not a tfdet bundle.")
         if schema != SCHEMA:
-            raise Stop(
+            raise BundleError(
                 2,
-                "{}: a bundle of schema {}, this script reads {}".format(path, schema, SCHEMA),
-                "Use the unbundle.py that was made with it.",
+                "{}: the bundle has schema {}, expected {}".format(path, schema, SCHEMA),
+                "Use the unbundle.py that was created with the bundle.",
             )
-        strange = fault(self.manifest)
-        if strange:
-            raise Stop(2, "{}: {}".format(path, strange), "This is no bundle that tfdet made; nothing was unpacked.")
+        found = find_fault(self.manifest)
+        if found:
+            raise BundleError(2, "{}: {}".format(path, found), "Not a tfdet bundle; nothing was unpacked.")
 
     def __getitem__(self, name):
         return self.manifest[name]
@@ -73,15 +77,15 @@ class Bundle(object):
         return os.path.join(self.folder, part["name"])
 
     def check_parts(self):
-        """Stop that names every part that is missing, swapped, truncated or changed."""
+        """Raise a BundleError that names every part that is missing, swapped, truncated or changed."""
         known = {part["sha256"]: part["name"] for part in self["parts"]}
-        with workers() as pool:
+        with make_thread_pool() as pool:
             faults = [f for f in pool.map(lambda part: self._fault(part, known), self["parts"]) if f]
         if faults:
-            raise Stop(
+            raise BundleError(
                 2,
                 "; ".join(faults),
-                "Carry {} here again.".format(
+                "Copy {} here again.".format(
                     "this part" if len(faults) == 1 else "these {} parts".format(len(faults))
                 ),
             )
@@ -89,9 +93,9 @@ class Bundle(object):
     def _fault(self, part, known):
         path, name = self.part_path(part), part["name"]
         try:
-            with open_plain(path) as source:
+            with open_regular(path) as source:
                 size = os.fstat(source.fileno()).st_size
-                # What is of no part's size is no part, however long reading it would take.
+                # A file whose size is no part's size is not read: that could take long.
                 found = sha256(source, size) if size in {p["size"] for p in self["parts"]} else None
         except OSError as error:
             if error.errno == errno.ENOENT:
@@ -100,19 +104,19 @@ class Bundle(object):
         if found == part["sha256"]:
             return None
         if found in known:
-            return "{} holds what belongs into {}: swapped?".format(name, known[found])
+            return "{} holds the content of {}: swapped?".format(name, known[found])
         if size != part["size"]:
             return "{} has {} bytes, not {}: {}?".format(
-                name, size, part["size"], "truncated" if size < part["size"] else "something was added"
+                name, size, part["size"], "truncated" if size < part["size"] else "extended"
             )
-        return "{} was changed on its way: its SHA-256 does not fit".format(name)
+        return "{} has changed: its SHA-256 differs from the manifest's".format(name)
 
     def read(self, start, size):
-        """`size` bytes at `start` of the parts laid end to end."""
+        """`size` bytes from the offset `start` of the concatenated parts."""
         found, at = [], 0
         for part in self["parts"]:
             if at + part["size"] > start and size > 0:
-                with open_plain(self.part_path(part)) as source:
+                with open_regular(self.part_path(part)) as source:
                     source.seek(start - at)
                     block = source.read(min(size, at + part["size"] - start))
                 found.append(block)
@@ -122,17 +126,19 @@ class Bundle(object):
 
 
 def sha256(source, size):
-    """Of the first `size` bytes: a file that grows while it is read has an end."""
+    """The SHA-256 of the first `size` bytes, 64 hex digits: reading a file that grows ends, too."""
     digest = hashlib.sha256()
     for at in range(0, size, BLOCK):
         digest.update(source.read(min(BLOCK, size - at)))
     return digest.hexdigest()
 
 
-def sha256_of(path):
+def file_sha256(path):
+    """The SHA-256 of a whole file, 64 hex digits."""
     with open(path, "rb") as source:
         return sha256(source, os.fstat(source.fileno()).st_size)
 
 
-def workers():
+def make_thread_pool():
+    """A pool of threads, one for each core up to 8: hashing and decompression run outside of the interpreter lock."""
     return concurrent.futures.ThreadPoolExecutor(min(8, len(os.sched_getaffinity(0))))

@@ -1,16 +1,17 @@
-"""What is found of one thing that a run needs: it is there, or it is missing, with advice and an exit code."""
+"""The result of checking one requirement of a run: ok, warn or missing, with advice and an exit code."""
 
 import collections
 
-from unbundle.stop import Stop
+from unbundle.errors import BundleError
 
 Check = collections.namedtuple("Check", "name state detail advice code")
 
 
-def require(found):
-    for check in found:
+def require(checks):
+    """Raise a BundleError for the first requirement that is missing."""
+    for check in checks:
         if check.state == "missing":
-            raise Stop(check.code, "{}: {}".format(check.name, check.detail), check.advice)
+            raise BundleError(check.code, "{}: {}".format(check.name, check.detail), check.advice)
 
 
 def ok(name, detail):

@@ -1,36 +1,35 @@
-"""Everything that a run needs, as it was found."""
+"""The command `doctor`: check each requirement of a run and print the results."""
 
 import os
 import shutil
 import sys
 
-from tfdet_common.nvml import survey
+from tfdet_common.nvml import query_gpus
 from unbundle.check import missing, ok
+from unbundle.errors import GIB, BundleError
 from unbundle.gpu import check_driver, check_gpu
-from unbundle.host import check_libc, check_memory, check_processor, check_python
+from unbundle.host import check_cpu, check_libc, check_memory, check_python
 from unbundle.libraries import check_host_libraries
 from unbundle.packages import check_host_packages
-from unbundle.stop import GIB, Stop
-from unbundle.unpack import check_room, is_unpacked
+from unbundle.unpack import check_disk_space, is_unpacked
 
 
 def checks(bundle, device):
-    """What the bundle needs of this host, and what was found."""
-    yield check_processor()
+    """Check what the bundle requires of this host; yields a Check for each requirement."""
+    yield check_cpu()
     yield check_libc(bundle)
     yield check_python(bundle)
     yield check_memory(device)
     yield check_host_packages(bundle)
     if device == "gpu":
-        nvidia = survey()
+        nvidia = query_gpus()
         yield check_driver(bundle, nvidia)
         yield check_gpu(bundle, nvidia)
         yield check_host_libraries(bundle)
 
 
-
-
 def doctor(bundle, device, target):
+    """Print all checks; return the exit code of the first that failed, or 0."""
     sys.stdout.write(
         "{} for CPython {}, made for the {}{}\n".format(
             bundle["environment"],
@@ -52,9 +51,9 @@ def check_parts(bundle, target):
         return ok("parts", "unpacked already, in {}".format(target))
     try:
         bundle.check_parts()
-    except Stop as stop:
-        return missing("parts", stop.code, stop.cause, stop.advice)
-    return ok("parts", "all {} as they were made".format(len(bundle["parts"])))
+    except BundleError as error:
+        return missing("parts", error.code, error.cause, error.advice)
+    return ok("parts", "all {} are intact".format(len(bundle["parts"])))
 
 
 def check_disk(bundle, target):
@@ -63,7 +62,7 @@ def check_disk(bundle, target):
         folder = os.path.dirname(folder)
     try:
         if not is_unpacked(bundle, target):
-            check_room(bundle, folder)
-    except Stop as stop:
-        return missing("disk", stop.code, stop.cause, stop.advice)
+            check_disk_space(bundle, folder)
+    except BundleError as error:
+        return missing("disk", error.code, error.cause, error.advice)
     return ok("disk", "{:.1f} GiB free".format(shutil.disk_usage(folder).free / GIB))

@@ -1,4 +1,4 @@
-"""What the bundle needs of this host, whatever the device: processor, glibc, Python, memory."""
+"""Check this host against what the bundle requires on any device: CPU, glibc, Python, memory."""
 
 import os
 import platform
@@ -8,64 +8,64 @@ import sys
 from tfdet_common.interpreters import find_python
 from tfdet_common.versions import numbers
 from unbundle.check import Check, missing, ok
-from unbundle.stop import GIB
+from unbundle.errors import GIB
 
-# Bytes of free memory below which a run has no chance: TensorFlow, and with a GPU CUDA's libraries.
-MEMORY = {"cpu": 3 * GIB // 2, "gpu": 4 * GIB}
+# Bytes of free memory that a run needs at least: for TensorFlow, and with a GPU for CUDA's libraries.
+MIN_FREE_MEMORY = {"cpu": 3 * GIB // 2, "gpu": 4 * GIB}
 
 
-def check_processor():
-    name, machine = "processor", platform.machine()
+def check_cpu():
+    name, machine = "CPU", platform.machine()
     if machine not in ("x86_64", "AMD64"):
-        return missing(name, 3, "{}, the bundle is for x86_64".format(machine), "Take the bundle to another host.")
-    if "avx" not in processor_flags():
-        return missing(name, 3, "no AVX, which TensorFlow is built with", "Take the bundle to a newer host.")
+        return missing(name, 3, "{}, the bundle is for x86_64".format(machine), "Use another host.")
+    if "avx" not in cpu_flags():
+        return missing(name, 3, "no AVX, which TensorFlow is built with", "Use a newer host.")
     return ok(name, machine)
 
 
-def processor_flags():
+def cpu_flags():
     found = re.search(r"^flags\s*:\s*(.+)$", read_text("/proc/cpuinfo"), re.M)
     return found.group(1).split() if found else ["avx"]
 
 
 def check_libc(bundle):
-    name, least = "glibc", bundle["glibc"]
+    name, minimum = "glibc", bundle["glibc"]
     try:
         found = (os.confstr("CS_GNU_LIBC_VERSION") or "").split()[-1]
     except (AttributeError, IndexError, OSError, ValueError):
-        return missing(name, 3, "not there, the packages need {}".format(least), "Take the bundle to another host.")
-    if numbers(found) < numbers(least):
+        return missing(name, 3, "not found, the packages need {}".format(minimum), "Use another host.")
+    if numbers(found) < numbers(minimum):
         return missing(
-            name, 3, "{} is too old, the packages need {}".format(found, least), "Take the bundle to a newer host."
+            name, 3, "{} is too old, the packages need {}".format(found, minimum), "Use a newer host."
         )
-    return ok(name, "{} (needs {})".format(found, least))
+    return ok(name, "{} (needs {})".format(found, minimum))
 
 
 def check_python(bundle):
-    name, wanted = "Python", bundle["python"]
-    found = find_python(wanted)
+    name, required = "Python", bundle["python"]
+    found = find_python(required)
     if found is None:
         here = "{}.{}".format(*sys.version_info[:2])
         return missing(
             name,
             3,
-            "{} here, the bundle is for CPython {}".format(here, wanted),
+            "{} here, the bundle is for CPython {}".format(here, required),
             "Put python{0} on the PATH, or bundle again: tfdet bundle {1} --python {2}".format(
-                wanted, bundle["environment"], here
+                required, bundle["environment"], here
             ),
         )
-    return ok(name, "{} ({})".format(wanted, found))
+    return ok(name, "{} ({})".format(required, found))
 
 
 def check_memory(device):
-    name, least = "memory", MEMORY[device]
+    name, minimum = "memory", MIN_FREE_MEMORY[device]
     found = re.search(r"^MemAvailable:\s*(\d+) kB", read_text("/proc/meminfo"), re.M)
     if not found:
-        return Check(name, "warn", "how much is free is unknown", "", 0)
+        return Check(name, "warn", "unknown", "", 0)
     free = int(found.group(1)) << 10
     detail = "{:.1f} GiB free".format(free / GIB)
-    if free < least:
-        return missing(name, 3, "{}, a run takes {:.1f}".format(detail, least / GIB), "End something else first.")
+    if free < minimum:
+        return missing(name, 3, "{}, a run needs {:.1f}".format(detail, minimum / GIB), "End other programs first.")
     return ok(name, detail)
 
 

@@ -1,4 +1,4 @@
-"""CUDA libraries that the host brings itself."""
+"""CUDA libraries that the host provides, for bundles without them."""
 
 import collections
 import contextlib
@@ -15,8 +15,8 @@ from unbundle.check import missing, ok
 
 
 def check_host_libraries(bundle):
-    name, wanted = "CUDA libraries", bundle["host_libraries"]
-    if not wanted:
+    name, required = "CUDA libraries", bundle["host_libraries"]
+    if not required:
         return ok(
             name,
             "all in the bundle"
@@ -24,24 +24,24 @@ def check_host_libraries(bundle):
             else "the host's own: {}".format("; ".join(bundle["from_host"])),
         )
     found = host_libraries(bundle)
-    lacking = [soname for soname in wanted if soname in opened(wanted) and soname not in found]
-    if lacking:
+    absent = [soname for soname in dlopened_libraries(required) if soname not in found]
+    if absent:
         return missing(
             name,
             4,
-            "{} not found on this host".format(", ".join(lacking)),
+            "{} not found on this host".format(", ".join(absent)),
             "Name their folder in LD_LIBRARY_PATH, or bundle without --use-host-libs.",
         )
-    return ok(name, "; ".join(said_of(found)))
+    return ok(name, "; ".join(libraries_summary(found)))
 
 
-def opened(sonames):
-    """Those that TensorFlow opens by name; cuDNN's others are opened by cuDNN where an op needs them."""
+def dlopened_libraries(sonames):
+    """The libraries that TensorFlow itself opens by name; cuDNN opens its libcudnn_* parts when an op needs them."""
     return [soname for soname in sonames if not soname.startswith("libcudnn_")]
 
 
 def host_libraries(bundle):
-    """{soname: the host's file}: of that very name, or else of another major version."""
+    """The host's files by soname, {soname: path}: a file of that name, otherwise one of another major version."""
     folders = library_folders(bundle)
     found = {}
     for soname in bundle["host_libraries"]:
@@ -58,26 +58,24 @@ def host_libraries(bundle):
     return found
 
 
-def said_of(found):
-    """What a record says of the host's libraries: their names with the full version, never their folders."""
+def libraries_summary(found):
+    """The host's libraries as records state them: names with full version, without folders, which are private."""
     return ["{}: {}".format(soname, os.path.basename(os.path.realpath(path))) for soname, path in sorted(found.items())]
 
 
 def library_folders(bundle):
     folders = [f for f in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if f]
-    folders += [
-        os.path.dirname(path)
-        for path in re.findall(r"=> (/\S+)", output(["ldconfig", "-p"]) or output(["/sbin/ldconfig", "-p"]))
-    ]
+    cache = command_output(["ldconfig", "-p"]) or command_output(["/sbin/ldconfig", "-p"])
+    folders += [os.path.dirname(path) for path in re.findall(r"=> (/\S+)", cache)]
     folders += sorted(glob.glob("/usr/local/cuda*/lib64")) + ["/usr/lib/x86_64-linux-gnu", "/usr/lib64"]
     python = find_python(bundle["python"])
     ask = "import site, sys; print('\\n'.join(site.getsitepackages() + [site.getusersitepackages()]))"
-    for site in output([python, "-c", ask]).splitlines() if python else []:
+    for site in command_output([python, "-c", ask]).splitlines() if python else []:
         folders += sorted(glob.glob(os.path.join(glob.escape(site), "nvidia", "*", "lib")))
     return list(collections.OrderedDict.fromkeys(folders))
 
 
-def output(command):
+def command_output(command):
     try:
         return subprocess.check_output(command, stderr=subprocess.DEVNULL, timeout=60).decode("utf-8", "replace")
     except (OSError, subprocess.SubprocessError):
@@ -86,7 +84,11 @@ def output(command):
 
 @contextlib.contextmanager
 def host_links(bundle, device):
-    """([folders for the loader], [what came from the host]): its libraries under the names TensorFlow asks for."""
+    """Provide the host's libraries under the names that TensorFlow opens, by links in a temporary folder.
+
+    Yields:
+        The folders for LD_LIBRARY_PATH, and the libraries as records state them.
+    """
     found = host_libraries(bundle) if device == "gpu" else {}
     if not found:
         yield [], list(bundle["from_host"]) if device == "gpu" and not bundle["host_libraries"] else []
@@ -95,6 +97,6 @@ def host_links(bundle, device):
     try:
         for soname, path in found.items():
             os.symlink(path, os.path.join(folder, soname))
-        yield [folder] + sorted({os.path.dirname(path) for path in found.values()}), said_of(found)
+        yield [folder] + sorted({os.path.dirname(path) for path in found.values()}), libraries_summary(found)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The command: doctor, unpack or run."""
+"""The entry point of unbundle.py: parse the command line and execute the command."""
 
 import os
 import signal
@@ -8,33 +8,34 @@ import time
 from unbundle.bundle import Bundle
 from unbundle.check import require
 from unbundle.doctor import checks, doctor
+from unbundle.errors import BundleError
 from unbundle.options import parse
 from unbundle.run import run
-from unbundle.stop import Stop
 from unbundle.unpack import unpack
 
 
 def main(argv=None):
     started = time.time()
     options = parse(argv)
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # by way of every `finally`
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(143))  # runs every `finally`
     try:
-        return act(options, started)
-    except Stop as stop:
-        sys.stderr.write("tfdet: {}\n  {}\n".format(stop.cause, stop.advice))
-        return stop.code
+        return execute(options, started)
+    except BundleError as error:
+        sys.stderr.write("tfdet: {}\n  {}\n".format(error.cause, error.advice))
+        return error.code
     except KeyboardInterrupt:
-        sys.stderr.write("tfdet: stopped\n  Finished records are kept; running again goes on from there.\n")
+        sys.stderr.write("tfdet: stopped\n  Finished records are saved; running again resumes from there.\n")
         return 130
 
 
-def act(options, started):
+def execute(options, started):
+    """Execute the command `options.command`; return the exit code.  started: when, as time.time() gives it."""
     bundle = Bundle(os.path.dirname(os.path.abspath(__file__)))
     try:
         import lzma  # noqa: F401  (some builds of Python lack it)
     except ImportError:
-        raise Stop(
-            3, "this Python has no lzma module", "Call another one: python{} unbundle.py".format(bundle["python"])
+        raise BundleError(
+            3, "this Python has no lzma module", "Use another Python: python{} unbundle.py".format(bundle["python"])
         )
     device = options.device or bundle["device"]
     target = options.target or os.path.join(bundle.folder, "unpacked-" + bundle["checksum"][:12])

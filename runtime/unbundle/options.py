@@ -1,26 +1,26 @@
-"""The command line."""
+"""The command line of unbundle.py."""
 
 import argparse
 
-from tfdet_common.defaults import CARRIED_TO_GPU, RUN
+from tfdet_common.defaults import BUNDLE_GPU_DEFAULTS, RUN_DEFAULTS
 
 
 def parse(argv):
     parser = argparse.ArgumentParser(description="Check, unpack and run this bundle of tfdet.")
     commands = parser.add_subparsers(dest="command", metavar="doctor | unpack | run")
     for name, text in (
-        ("doctor", "what this host has, and what is missing"),
+        ("doctor", "check what this host has and what is missing"),
         ("unpack", "check the parts and unpack"),
         ("run", "run the suite, the most valuable cells first"),
     ):
-        one = commands.add_parser(name, help=text, description=text)
-        one.add_argument("--target", metavar="FOLDER", help="unpack here (default: a folder beside this script)")
-        one.add_argument("--device", choices=["gpu", "cpu"], help="default: what the bundle was made for")
+        command = commands.add_parser(name, help=text, description=text)
+        command.add_argument("--target", metavar="FOLDER", help="unpack here (default: a folder beside this script)")
+        command.add_argument("--device", choices=["gpu", "cpu"], help="default: what the bundle was made for")
         if name == "run":
-            run_options(one)
+            run_options(command)
     options = parser.parse_args(argv)
     if options.command is None:
-        parser.error("say what to do: doctor, unpack or run")
+        parser.error("a command is required: doctor, unpack or run")
     return options
 
 
@@ -37,21 +37,23 @@ def run_options(parser):
         "--time-budget", type=positive, metavar="MINUTES",
         help="begin no case after so many minutes; the same command resumes"
     )
-    parser.add_argument("--repeats", type=int, help=usually("repeats in one process", "repeats"))
-    parser.add_argument("--processes", type=int, help=usually("fresh processes", "processes"))
+    parser.add_argument("--repeats", type=int, help=default_text("repeats in one process", "repeats"))
+    parser.add_argument("--processes", type=int, help=default_text("fresh processes", "processes"))
     parser.add_argument(
-        "--timeout", type=positive, default=RUN.seconds, help="seconds for one process of a case (%(default)g)"
+        "--timeout", type=positive, default=RUN_DEFAULTS.seconds, help="seconds for one process of a case (%(default)g)"
     )
-    parser.add_argument("--memory", type=int, help=usually("MiB for one process of a case", "mebibytes"))
+    parser.add_argument("--memory", type=int, help=default_text("MiB for one process of a case", "mebibytes"))
     parser.add_argument(
         "--no-contention", action="store_true",
-        help="leave the device alone: for several suites on one GPU, which are each other's company"
+        help="add no load beside a case: for several suites on one GPU, which are contention enough"
     )
     parser.add_argument("--out", default="records.jsonl", help="file for the records (default: records.jsonl)")
 
 
-def usually(what, name):
-    return "{} (default: GPU {}, CPU {})".format(what, getattr(CARRIED_TO_GPU, name), getattr(RUN, name))
+def default_text(description, name):
+    """The help of an option with its defaults: `name` is a field of RunParameters."""
+    return "{} (default: GPU {}, CPU {})".format(
+        description, getattr(BUNDLE_GPU_DEFAULTS, name), getattr(RUN_DEFAULTS, name))
 
 
 def positive(text):

@@ -1,11 +1,11 @@
-"""Packages that the host has itself, where the bundle brings none."""
+"""Packages of the host's own Python, for bundles without packages."""
 
 import subprocess
 
 from tfdet_common.interpreters import find_python
 from unbundle.check import missing, ok
 
-ASK = """
+VERSIONS_CODE = """
 import sys
 from importlib import metadata
 for name in sys.argv[1:]:
@@ -17,43 +17,43 @@ for name in sys.argv[1:]:
 
 
 def check_host_packages(bundle):
-    """The framework has to be the one that the environment means; of the others records tell."""
-    name, wanted = "packages", bundle["host_packages"]
-    if not wanted:
+    """Check that the framework has the environment's version; records state the versions of other packages."""
+    name, required = "packages", bundle["host_packages"]
+    if not required:
         return ok(name, "all in the bundle")
-    framework, version = wanted[0].split("==")
+    framework, version = required[0].split("==")
     found = host_packages(bundle)
     here = found.get(framework)
-    if here is None or plain(here) != version:
+    if here is None or without_local_version(here) != version:
         return missing(
             name,
             3,
             "{} {} here, the environment has {}".format(framework, here or "is not", version),
-            "Call the Python that has {}=={}, or bundle without --host-packages.".format(framework, version),
+            "Use the Python that has {}=={}, or bundle without --host-packages.".format(framework, version),
         )
-    others = [one for one in wanted if found.get(one.split("==")[0]) not in (None, one.split("==")[1])]
-    return ok(name, "the host's own: {} {}; {} others are not of the versions that are locked".format(
+    others = [pin for pin in required if found.get(pin.split("==")[0]) not in (None, pin.split("==")[1])]
+    return ok(name, "the host's own: {} {}; {} other packages differ from the lock file".format(
         framework, here, len(others)))
 
 
 def host_packages(bundle):
-    """{name: version} of what the host's Python has of what the environment is made of."""
-    names = [one.split("==")[0] for one in bundle["host_packages"]]
+    """The environment's packages that the host's Python has, {name: version}."""
+    names = [pin.split("==")[0] for pin in bundle["host_packages"]]
     python = find_python(bundle["python"])
     if not names or python is None:
         return {}
     try:
-        said = subprocess.check_output([python, "-c", ASK] + names, stderr=subprocess.DEVNULL, timeout=120)
+        output = subprocess.check_output([python, "-c", VERSIONS_CODE] + names, stderr=subprocess.DEVNULL, timeout=120)
     except (OSError, subprocess.SubprocessError):
         return {}
-    return dict(line.split() for line in said.decode("utf-8", "replace").splitlines())
+    return dict(line.split() for line in output.decode("utf-8", "replace").splitlines())
 
 
-def said_of_packages(found):
-    """For records."""
+def packages_summary(found):
+    """The host's packages as records state them."""
     return ["{} {}".format(name, version) for name, version in sorted(found.items())]
 
 
-def plain(version):
-    """Without the label, which says how it was built."""
+def without_local_version(version):
+    """A version without its local version label, such as +cu130 (PEP 440)."""
     return version.split("+")[0]

@@ -1,31 +1,36 @@
-"""How far unpacking is."""
+"""The progress of unpacking."""
 
 import sys
 import time
 
-from unbundle.stop import MIB
+from unbundle.errors import MIB
 
 
 class Progress(object):
-    """One line that rewrites itself on a terminal; elsewhere a line at the end."""
+    """Print progress: a line that updates itself on a terminal, otherwise one line at the end.
 
-    def __init__(self, what, total):
-        self.what, self.total, self.done, self.start = what, total, 0, time.time()
-        self.live = sys.stderr.isatty()
+    Args:
+        title: begins the line.
+        total: bytes.
+    """
+
+    def __init__(self, title, total):
+        self.title, self.total, self.done, self.start = title, total, 0, time.time()
+        self.is_terminal = sys.stderr.isatty()
 
     def add(self, size):
         self.done += size
-        if self.live:
+        if self.is_terminal:
             spent = time.time() - self.start
             left = spent * (self.total - self.done) / max(1, self.done)
             sys.stderr.write(
-                "\r\x1b[K{}: {:.0f} %, {:.0f} s left".format(self.what, 100.0 * self.done / max(1, self.total), left)
+                "\r\x1b[K{}: {:.0f} %, {:.0f} s left".format(self.title, 100.0 * self.done / max(1, self.total), left)
             )
             sys.stderr.flush()
 
     def end(self):
         sys.stderr.write(
             "{}{}: {:.0f} MiB in {:.0f} s\n".format(
-                "\r\x1b[K" if self.live else "", self.what, self.done / MIB, time.time() - self.start
+                "\r\x1b[K" if self.is_terminal else "", self.title, self.done / MIB, time.time() - self.start
             )
         )

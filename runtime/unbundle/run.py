@@ -1,4 +1,4 @@
-"""The suite in the unpacked bundle."""
+"""Run the suite of the unpacked bundle."""
 
 import contextlib
 import glob
@@ -9,29 +9,44 @@ import subprocess
 import tempfile
 import time
 
-from tfdet_common.defaults import CARRIED_TO_GPU, RUN
+from tfdet_common.defaults import BUNDLE_GPU_DEFAULTS, RUN_DEFAULTS
 from tfdet_common.interpreters import find_python
+from unbundle.errors import BundleError
 from unbundle.libraries import host_links
-from unbundle.packages import host_packages, said_of_packages
-from unbundle.stop import Stop
+from unbundle.packages import host_packages, packages_summary
 
-# What of the caller's shell the suite may see.
-PASSED = ("PATH", "HOME", "LANG", "TMPDIR", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "TF_ENABLE_ONEDNN_OPTS")
+# Variables of the caller's shell that the suite receives.
+FORWARDED_VARIABLES = (
+    "PATH", "HOME", "LANG", "TMPDIR", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "TF_ENABLE_ONEDNN_OPTS"
+)
 
-# A folder called jax where somebody happens to stand is not JAX.
-START = ("import runpy, sys; sys.path[:] = [folder for folder in sys.path if folder]; {}"
+# Without the current folder on sys.path: a folder called jax there must not shadow JAX.
+LAUNCHER_CODE = ("import runpy, sys; sys.path[:] = [folder for folder in sys.path if folder]; {}"
          "runpy.run_module('tfdet_probe', run_name='__main__', alter_sys=True)")
-# Without the host's site-packages: what runs is what the bundle holds.  TensorFlow 1.x asks where packages lie.
-OWN_SITE = START.format("import site; site.USER_SITE = sys.argv.pop(1); ")
+# Without the host's site-packages, so that only the bundle's packages run.  TensorFlow 1.x reads site.USER_SITE.
+BUNDLE_SITE_CODE = LAUNCHER_CODE.format("import site; site.USER_SITE = sys.argv.pop(1); ")
 
 
 def run(bundle, target, options, started):
-    """The suite in the unpacked bundle; the probe's exit code."""
+    """Run the suite.
+
+    Args:
+        bundle: the Bundle.
+        target: the folder that it is unpacked in.
+        options: the parsed command line.
+        started: when the command started, as time.time() gives it.
+
+    Returns:
+        The probe's exit code.
+    """
     python, site = find_python(bundle["python"]), os.path.join(target, "site")
     packages = host_packages(bundle)
     with host_links(bundle, options.device) as (links, from_host):
-        with facts_file(bundle, from_host + said_of_packages(packages)) as facts:
-            command = [python, "-s", "-c", START.format("")] if packages else [python, "-S", "-s", "-c", OWN_SITE, site]
+        with facts_file(bundle, from_host + packages_summary(packages)) as facts:
+            if packages:
+                command = [python, "-s", "-c", LAUNCHER_CODE.format("")]
+            else:
+                command = [python, "-S", "-s", "-c", BUNDLE_SITE_CODE, site]
             command += ["--plan", os.path.join(target, "plan.json"), "--suite", os.path.join(target, "suite")]
             command += ["--out", os.path.abspath(options.out)]
             command += probe_arguments(options, started) + ["--exit-with", str(os.getpid())]
@@ -40,18 +55,18 @@ def run(bundle, target, options, started):
 
 
 def probe_arguments(options, started):
-    usual = CARRIED_TO_GPU if options.device == "gpu" else RUN
+    defaults = BUNDLE_GPU_DEFAULTS if options.device == "gpu" else RUN_DEFAULTS
     arguments = [
         "--device",
         options.device,
         "--timeout",
         str(options.timeout),
         "--repeats",
-        str(options.repeats or usual.repeats),
+        str(options.repeats or defaults.repeats),
         "--processes",
-        str(options.processes or usual.processes),
+        str(options.processes or defaults.processes),
         "--memory",
-        str(options.memory or usual.mebibytes),
+        str(options.memory or defaults.mebibytes),
     ]
     for source in options.source or []:
         arguments += ["--source", source]
@@ -68,23 +83,23 @@ def probe_arguments(options, started):
 
 def environment(target, links, facts):
     site = os.path.join(target, "site")
-    kept = {name: os.environ[name] for name in PASSED if name in os.environ}
+    environ = {name: os.environ[name] for name in FORWARDED_VARIABLES if name in os.environ}
     libraries = links + sorted(glob.glob(os.path.join(glob.escape(site), "nvidia", "*", "lib")))
     libraries += [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if folder]
-    kept.update(
+    environ.update(
         PYTHONPATH=os.pathsep.join([os.path.join(target, "runtime"), site]), TFDET_ENGINE="bundle", TFDET_BUNDLE=facts
     )
     if libraries:
-        kept["LD_LIBRARY_PATH"] = os.pathsep.join(libraries)
+        environ["LD_LIBRARY_PATH"] = os.pathsep.join(libraries)
     compiler = os.path.join(site, "nvidia", "cuda_nvcc")
     if os.path.isdir(compiler):  # XLA's device library lies there
-        kept["XLA_FLAGS"] = "--xla_gpu_cuda_data_dir=" + compiler
-    return kept
+        environ["XLA_FLAGS"] = "--xla_gpu_cuda_data_dir=" + compiler
+    return environ
 
 
 @contextlib.contextmanager
 def facts_file(bundle, from_host):
-    """What every record says of the bundle it was made with."""
+    """A temporary file with what every record states of the bundle; yields its path, for TFDET_BUNDLE."""
     facts = {name: bundle[name] for name in ("compute_capability", "trimmed", "stubbed", "left_out")}
     facts.update(manifest=bundle["checksum"], from_host=from_host)
     handle, path = tempfile.mkstemp(prefix="tfdet-bundle-", suffix=".json")
@@ -97,11 +112,11 @@ def facts_file(bundle, from_host):
 
 
 def wait(process):
-    """The probe's exit code; on Ctrl-C it ends its children itself, and then we go."""
+    """Wait for the probe and return its exit code; on Ctrl-C wait until it has ended its children."""
     try:
         code = process.wait()
-    except BaseException as stop:
-        if not isinstance(stop, KeyboardInterrupt):  # a terminal's Ctrl-C has reached the probe, too
+    except BaseException as error:
+        if not isinstance(error, KeyboardInterrupt):  # a terminal sends Ctrl-C to the probe, too
             process.send_signal(signal.SIGINT)
         try:
             process.wait(timeout=20)
@@ -109,5 +124,5 @@ def wait(process):
             process.kill()
         raise
     if code < 0:
-        raise Stop(3, "the suite was ended by signal {}".format(-code), "Run again: it goes on where it stopped.")
+        raise BundleError(3, "signal {} ended the suite".format(-code), "Run again: it resumes where it stopped.")
     return code

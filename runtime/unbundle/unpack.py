@@ -1,4 +1,4 @@
-"""All of the bundle unpacked, or nothing of it."""
+"""Unpack the bundle: all of it, or nothing."""
 
 import errno
 import fcntl
@@ -9,17 +9,21 @@ import shutil
 import tempfile
 import threading
 
-from unbundle.bundle import read_manifest, sha256_of, workers
+from unbundle.bundle import file_sha256, make_thread_pool, read_manifest
+from unbundle.errors import GIB, BundleError
 from unbundle.progress import Progress
-from unbundle.stop import GIB, Stop
 
 ZEROS = bytes(1 << 16)
-DICTIONARY = 256 << 20  # bytes that unpacking a member may take beside what it unpacks to
-SPARE = 64 << 20  # holes are counted to the nearest block
+DECOMPRESSOR_BYTES = 256 << 20  # memory limit of one decompressor
+DISK_MARGIN = 64 << 20  # bytes; holes in files are counted in whole blocks
 
 
 def unpack(bundle, target):
-    """Check and unpack into the folder `target`: all of it, or nothing stays."""
+    """Check the parts and unpack them into the folder `target`; after an error nothing remains there.
+
+    Raises:
+        BundleError: a part is damaged, the disk is full, or the folder exists with other content.
+    """
     target = os.path.abspath(target)
     parent = os.path.dirname(target)
     try:
@@ -27,17 +31,19 @@ def unpack(bundle, target):
             os.makedirs(parent)
         lock = open(target + ".lock", "a")
     except (IOError, OSError) as error:
-        raise Stop(3, "{}: {}".format(target, error.strerror), "Name a folder of yours: --target FOLDER.")
+        advice = "Choose a folder that you can write to: --target FOLDER."
+        raise BundleError(3, "{}: {}".format(target, error.strerror), advice)
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two at once: the second finds it done
         if is_unpacked(bundle, target):
             return
         if os.path.lexists(target):
-            raise Stop(2, "{} exists and is not this bundle".format(target), "Name another folder: --target FOLDER.")
+            advice = "Choose another folder: --target FOLDER."
+            raise BundleError(2, "{} exists and is not this bundle".format(target), advice)
         bundle.check_parts()
-        for left in glob.glob(glob.escape(target) + ".unpacking-*"):  # of one that was killed
+        for left in glob.glob(glob.escape(target) + ".unpacking-*"):  # left by a process that was killed
             shutil.rmtree(left, ignore_errors=True)
-        check_room(bundle, parent)
+        check_disk_space(bundle, parent)
         work = tempfile.mkdtemp(prefix=os.path.basename(target) + ".unpacking-", dir=parent)
         try:
             write_files(bundle, work)
@@ -45,27 +51,27 @@ def unpack(bundle, target):
             os.rename(work, target)
         except EnvironmentError as error:
             if error.errno == errno.ENOSPC:
-                raise Stop(3, "{}: no space left".format(parent), "Free some space; nothing half unpacked stays.")
-            raise Stop(3, "{}: {}".format(error.filename or work, error.strerror), "Nothing half unpacked stays.")
+                raise BundleError(3, "{}: no space left".format(parent), "Free some space; no partial files remain.")
+            raise BundleError(3, "{}: {}".format(error.filename or work, error.strerror), "No partial files remain.")
         finally:
             shutil.rmtree(work, ignore_errors=True)
 
 
 def is_unpacked(bundle, target):
-    """The manifest is written last, and the folder is renamed after that: where it is, all is."""
+    """Whether the bundle is unpacked there: the manifest is written last, before the folder gets its name."""
     try:
         return read_manifest(os.path.join(target, "manifest.json")).get("checksum") == bundle["checksum"]
     except (OSError, ValueError):
         return False
 
 
-def check_room(bundle, folder):
-    needed, free = bundle["disk"] + SPARE, shutil.disk_usage(folder).free
+def check_disk_space(bundle, folder):
+    needed, free = bundle["disk"] + DISK_MARGIN, shutil.disk_usage(folder).free
     if free < needed:
-        raise Stop(
+        raise BundleError(
             3,
-            "{}: {:.1f} GiB free, unpacked it takes {:.1f}".format(folder, free / GIB, needed / GIB),
-            "Free some space, or name a folder on another disk: --target FOLDER.",
+            "{}: {:.1f} GiB free, the unpacked bundle needs {:.1f}".format(folder, free / GIB, needed / GIB),
+            "Free some space, or choose a folder on another disk: --target FOLDER.",
         )
 
 
@@ -82,25 +88,25 @@ def write_files(bundle, folder):
         starts.append(at)
         at += member["packed"]
     work = list(zip(bundle["members"], starts))
-    room = Room(bundle["disk"] + SPARE)
+    budget = DiskBudget(bundle["disk"] + DISK_MARGIN)
     progress = Progress("unpacking", sum(piece[2] for member in bundle["members"] for piece in member["pieces"]))
-    with workers() as pool:
-        for size in in_order(pool, lambda job: write_member(bundle, job[0], job[1], paths, room), work):
+    with make_thread_pool() as pool:
+        for size in in_order(pool, lambda job: write_member(bundle, job[0], job[1], paths, budget), work):
             progress.add(size)
         progress.end()
-        wrong = [e["path"] for e, found in zip(bundle["files"], pool.map(sha256_of, paths)) if found != e["sha256"]]
+        wrong = [e["path"] for e, found in zip(bundle["files"], pool.map(file_sha256, paths)) if found != e["sha256"]]
     if wrong:
-        raise Stop(
+        raise BundleError(
             2,
             "{} is not what the manifest says, though its parts are".format(wrong[0]),
-            "This is no bundle that tfdet made: make it anew.",
+            "Not a tfdet bundle: rebuild it.",
         )
     with open(os.path.join(folder, "manifest.json"), "w") as out:
         json.dump(bundle.manifest, out, sort_keys=True)
 
 
 def in_order(pool, function, work):
-    """pool.map that leaves what has not begun when one fails, or on Ctrl-C."""
+    """pool.map that cancels the jobs that have not begun if one fails, or on Ctrl-C."""
     futures = [pool.submit(function, job) for job in work]
     try:
         for future in futures:
@@ -110,45 +116,56 @@ def in_order(pool, function, work):
             future.cancel()
 
 
-class Room(object):
-    """Bytes that may still be written: what was declared, and checked against the disk."""
+class DiskBudget(object):
+    """The number of bytes that may still be written: the manifest's size, checked against the disk's free space."""
 
     def __init__(self, size):
         self.left, self.lock = size, threading.Lock()
 
-    def take(self, size):
+    def consume(self, size):
         with self.lock:
             self.left -= size
             if self.left < 0:
-                raise Stop(2, "the parts hold more than the manifest declares", "This is no bundle that tfdet made.")
+                raise BundleError(2, "the parts hold more than the manifest declares", "Not a tfdet bundle.")
 
 
-def write_member(bundle, member, start, paths, room):
-    """Decompress one member and write its pieces where they belong; zeros stay holes.  The bytes written."""
+def write_member(bundle, member, start, paths, budget):
+    """Decompress one member and write its pieces into their files; blocks of zeros stay holes.
+
+    Args:
+        bundle: the Bundle.
+        member: its entry of the manifest.
+        start: the offset of its first byte in the concatenated parts.
+        paths: of the manifest's files.
+        budget: the DiskBudget.
+
+    Returns:
+        The number of bytes written.
+    """
     import lzma
 
     size = sum(piece[2] for piece in member["pieces"])
     try:
-        unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=DICTIONARY)
+        unpacker = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=DECOMPRESSOR_BYTES)
         content = unpacker.decompress(bundle.read(start, member["packed"]), max_length=size + 1)
     except (lzma.LZMAError, EOFError) as error:
-        raise Stop(2, "a part cannot be decompressed: {}".format(error), "Make the bundle anew.")
+        raise BundleError(2, "a part cannot be decompressed: {}".format(error), "Rebuild the bundle.")
     if len(content) != size:
-        raise Stop(
-            2, "a part holds {} bytes where the manifest says {}".format(len(content), size), "Make the bundle anew."
+        raise BundleError(
+            2, "a part holds {} bytes where the manifest says {}".format(len(content), size), "Rebuild the bundle."
         )
     at = 0
     for number, first, length in member["pieces"]:
-        write_piece(paths[number], first, memoryview(content)[at : at + length], room)
+        write_piece(paths[number], first, memoryview(content)[at : at + length], budget)
         at += length
     return size
 
 
-def write_piece(path, first, content, room):
+def write_piece(path, first, content, budget):
     with open(path, "r+b") as out:
         for at in range(0, len(content), len(ZEROS)):
             block = content[at : at + len(ZEROS)]
             if block != ZEROS[: len(block)]:
-                room.take(len(block))
+                budget.consume(len(block))
                 out.seek(first + at)
                 out.write(block)

@@ -292,11 +292,11 @@ class _Probe:
     """As tfdet_probe begins and ends where there is nothing to be run."""
 
     def run(self, request: Any) -> int:
-        from tfdet_common.journal import BadRecords, Journal
+        from tfdet_common.journal import Journal, JournalUnusableError
 
         try:
-            Journal(str(request.journal), hold=True)
-        except BadRecords as error:
+            Journal(str(request.journal), exclusive=True)
+        except JournalUnusableError as error:
             sys.stderr.write(f"tfdet: {error}\n")
             return 2
         except OSError as error:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tfdet.bundle import pack, script
 from tfdet.bundle.contents import Entry
-from tfdet_common.bundles import checksum
+from tfdet_common.bundle_format import checksum
 
 RUNTIME = Path(__file__).resolve().parents[2] / "runtime"
 PART = 2048

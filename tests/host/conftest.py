@@ -77,9 +77,9 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def gpu_host(script: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The script on a host that has all that a GPU bundle needs."""
     h200 = script.Gpu("NVIDIA H200", (9, 0), 143771)
-    monkeypatch.setattr(script, "survey", lambda: script.Nvidia("580.95.05", [h200]))
+    monkeypatch.setattr(script, "query_gpus", lambda: script.Nvidia("580.95.05", [h200]))
     monkeypatch.setattr(script.platform, "machine", lambda: "x86_64")
-    monkeypatch.setattr(script, "processor_flags", lambda: ["avx"])
+    monkeypatch.setattr(script, "cpu_flags", lambda: ["avx"])
     monkeypatch.setattr(script.os, "confstr", lambda name: "glibc 2.36")
     monkeypatch.setattr(script, "read_text", lambda path: "MemAvailable:   67108864 kB\n")
     return script

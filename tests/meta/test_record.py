@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from tfdet_common.journal import BadRecords, Journal, checksum, dump, is_written
+from tfdet_common.journal import Journal, JournalUnusableError, checksum, dump, is_locked_by_writer
 from tfdet_probe.core.record import build
 
 REPORT = {"differed": [], "digests": ["aa", "aa"], "seconds": [3.0, 0.5], "ulp": 0, "absolute": 0.0, "reference": "aa"}
@@ -32,9 +32,9 @@ def test_what_is_added_is_read_again(path):
     for each in records:
         journal.add(each)
     assert Journal(path).records == records
-    assert Journal(path).finished({"case": "2", "repeats": 2}) == records[2]
-    assert Journal(path).finished({"case": "2", "repeats": 3}) is None
-    assert Journal(path).finished({"case": "3"}) is None
+    assert Journal(path).find({"case": "2", "repeats": 2}) == records[2]
+    assert Journal(path).find({"case": "2", "repeats": 3}) is None
+    assert Journal(path).find({"case": "3"}) is None
 
 
 def test_what_a_device_adds_to_its_name_is_not_asked_for(path):
@@ -43,8 +43,8 @@ def test_what_a_device_adds_to_its_name_is_not_asked_for(path):
     found = build({"device": device}, [report], {}, lambda turns: {"schedules": turns})
     assert found["device"] == dict(device, details={"schedules": ["reverse"]})
     Journal(path).add(found)
-    assert Journal(path).finished({"device": device}) == found
-    assert Journal(path).finished({"device": dict(device, model="vgpu-sm80")}) is None
+    assert Journal(path).find({"device": device}) == found
+    assert Journal(path).find({"device": dict(device, model="vgpu-sm80")}) is None
 
 
 def test_a_line_torn_anywhere_costs_only_itself(path):
@@ -85,7 +85,7 @@ def test_a_file_of_something_else_is_left_alone(path, line):
     content = dump(a_record()).encode() + b"\n" + line + b"\n"
     with open(path, "wb") as out:
         out.write(content)
-    with pytest.raises(BadRecords, match=r"records\.jsonl:2: not a record"):
+    with pytest.raises(JournalUnusableError, match=r"records\.jsonl:2: not a record"):
         Journal(path)
     with open(path, "rb") as source:
         assert source.read() == content
@@ -97,8 +97,8 @@ def test_another_schema_is_refused_and_kept(path, schema):
     other["checksum"] = checksum(other)
     with open(path, "w") as out:
         out.write(dump(other) + "\n")
-    advice = f"a record of schema {schema}, and a run goes on with those of schema 2 only; .*tfdet evidence add"
-    with pytest.raises(BadRecords, match=advice):
+    advice = f"a record of schema {schema}, but a run resumes from schema 2 only; .*tfdet evidence add"
+    with pytest.raises(JournalUnusableError, match=advice):
         Journal(path)
     assert os.path.getsize(path) == len(dump(other)) + 1
 
@@ -125,7 +125,7 @@ def test_two_runs_with_one_file_keep_all(path):
         assert len({json.loads(line)["case"] for line in source}) == 60
 
 
-HOLD = "import sys; from tfdet_common.journal import Journal; journal = Journal(sys.argv[1], hold=True); "
+HOLD = "import sys; from tfdet_common.journal import Journal; journal = Journal(sys.argv[1], exclusive=True); "
 
 
 def test_one_run_holds_its_file_until_it_ends(path):
@@ -134,15 +134,15 @@ def test_one_run_holds_its_file_until_it_ends(path):
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip
     holder.stdout.readline()
-    assert is_written(path)
-    with pytest.raises(BadRecords, match="another run is writing"):
-        Journal(path, hold=True)
+    assert is_locked_by_writer(path)
+    with pytest.raises(JournalUnusableError, match="another run is writing"):
+        Journal(path, exclusive=True)
     holder.kill()
     holder.wait()
-    assert not is_written(path)
-    mine = Journal(path, hold=True)
+    assert not is_locked_by_writer(path)
+    mine = Journal(path, exclusive=True)
     mine.add(a_record())
-    assert Journal(path, hold=True).records == mine.records
+    assert Journal(path, exclusive=True).records == mine.records
 
 
 def test_a_child_that_stays_behind_holds_nothing(path):
@@ -150,13 +150,13 @@ def test_a_child_that_stays_behind_holds_nothing(path):
     holder = subprocess.Popen([sys.executable, "-c", HOLD + fork, path], stdout=subprocess.PIPE, start_new_session=True)
     holder.stdout.readline()
     holder.wait()
-    assert not is_written(path)
+    assert not is_locked_by_writer(path)
     os.killpg(holder.pid, signal.SIGKILL)
 
 
 def test_who_looks_waits_for_no_pipe(path):
     os.mkfifo(path)
-    assert not is_written(path)
+    assert not is_locked_by_writer(path)
 
 
 def test_without_a_file_nothing_is_written(tmp_path, monkeypatch):

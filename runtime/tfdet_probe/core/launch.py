@@ -15,7 +15,7 @@ import time
 import traceback
 from typing import TYPE_CHECKING, NamedTuple
 
-from tfdet_common import lifeline
+from tfdet_common import parent_death
 
 from ..devices.base import Device
 from ..frameworks.base import Framework
@@ -90,7 +90,7 @@ def in_child(main, directory, number, limits, framework):
     output = os.path.join(directory, "output-{}".format(number))
     sys.stdout.flush()
     sys.stderr.flush()
-    lifeline.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    parent_death.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     parent, others = os.getpid(), _children()
     pid = os.fork()
     if pid == 0:
@@ -120,7 +120,7 @@ def _child(main, output, parent):
     status = 70
     try:
         os.setpgid(0, 0)
-        lifeline.die_with(parent)
+        parent_death.set_parent_death_signal(parent)
         _die_first()
         handle = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(handle, 1)

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from tfdet_common.defaults import RUN
-from tfdet_common.journal import NotKept, dump
+from tfdet_common.defaults import RUN_DEFAULTS
+from tfdet_common.journal import JournalWriteError, dump
 
 from . import launch, provenance, record
 from .registry import CaseFunction
@@ -33,7 +33,7 @@ class CaseItem(pytest.Item):
     def runtest(self):
         try:
             found = self.suite.measure(self.case, self.solution)
-        except NotKept as error:
+        except JournalWriteError as error:
             self.suite.not_kept = str(error)
             pytest.exit(str(error), returncode=3)
         self.suite.judge(found, self.cell)
@@ -70,7 +70,7 @@ class Options(object):
     cases: patterns, of which the name of a case has to match one; none: each does.
     """
 
-    def __init__(self, often=RUN, sources=None, solutions=None, time_budget=None, contention=False,
+    def __init__(self, often=RUN_DEFAULTS, sources=None, solutions=None, time_budget=None, contention=False,
                  resume_from_any_machine=False, cases=None):
         self.repeats = often.repeats
         self.processes = often.processes
@@ -237,7 +237,7 @@ class Suite(object):
 
     def _finished(self, item):
         wanted = dict(self._wanted(item.case, item.solution), **self.here)
-        found = self.journal.finished(wanted)
+        found = self.journal.find(wanted)
         return found or (self._elsewhere(item) if self.options.resume_from_any_machine else None)
 
     def _wanted(self, case, solution):
@@ -248,7 +248,7 @@ class Suite(object):
     def _elsewhere(self, item):
         """The record of a machine that ran all of this case: a control proves something only where it ran."""
         solutions = [cell["solution"] for cell in self._cells[item.case.source]]
-        found = {key: {record["machine"]: record for record in self.journal.results(self._wanted(item.case, key))}
+        found = {key: {record["machine"]: record for record in self.journal.find_all(self._wanted(item.case, key))}
                  for key in solutions}
         whole = set.intersection(*map(set, found.values()))
         return found[item.solution][min(whole)] if whole else None

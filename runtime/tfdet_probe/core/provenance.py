@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tfdet_common.machine import machine_name, told_by
+from tfdet_common.machine import machine_name, read_system_file
 
 from .. import devices
 
@@ -45,4 +45,4 @@ def _bundle():
 
 
 def _os():
-    return told_by("/etc/os-release", r'^PRETTY_NAME="?([^"\n]+)', re.M) or platform.platform()
+    return read_system_file("/etc/os-release", r'^PRETTY_NAME="?([^"\n]+)', re.M) or platform.platform()

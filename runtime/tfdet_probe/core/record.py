@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tfdet_common.journal import KEPT_DIGESTS, SCHEMA, checksum
+from tfdet_common.journal import MAX_DIGESTS, SCHEMA, checksum
 
 if TYPE_CHECKING:  # for type comments alone
     from typing import Callable  # noqa: F401
@@ -46,7 +46,7 @@ def _measured(reports):
         "first_differing": {"relaunch": differed[0][0], "repeat": differed[0][1]} if differed else None,
         "max_ulp": _largest([r["ulp"] for r in done]) if differed else 0,
         "max_absolute": _largest([r["absolute"] for r in done]) if differed else 0.0,
-        "digests": ([reference] + others[:KEPT_DIGESTS - 1]) if done else [],
+        "digests": ([reference] + others[:MAX_DIGESTS - 1]) if done else [],
         "median_seconds": round(seconds[len(seconds) // 2], 7) if seconds else None,
         "ran_on": done[0].get("devices", []) if done else [],
         "error": error,

@@ -2,12 +2,12 @@
 
 import os
 
-from tfdet_common.variables import CALLERS
+from tfdet_common.variables import CALLER_VARIABLES
 
 
 def environment(solution):
     """The determinism-related variables that are set under `solution`, an entry of plan["solutions"]."""
-    ours = {name: os.environ[name] for name in CALLERS if os.environ.get(name)}
+    ours = {name: os.environ[name] for name in CALLER_VARIABLES if os.environ.get(name)}
     return dict(ours, **solution.get("env") or {})
 
 

@@ -4,7 +4,7 @@ import os
 import platform
 import re
 
-from tfdet_common.machine import told_by
+from tfdet_common.machine import read_system_file
 
 from .base import Device
 
@@ -32,4 +32,4 @@ class Cpu(Device):
 
 
 def _model():
-    return told_by("/proc/cpuinfo", r"^model name\s*:\s*(.+)$", re.M) or platform.machine()
+    return read_system_file("/proc/cpuinfo", r"^model name\s*:\s*(.+)$", re.M) or platform.machine()

@@ -7,7 +7,7 @@ import subprocess
 import threading
 
 from tfdet_common import nvml, virtual_gpu
-from tfdet_common.machine import device_key, short_hash, told_by
+from tfdet_common.machine import device_key, read_system_file, short_hash
 
 from .base import Busy, Device
 
@@ -90,7 +90,7 @@ def _check(status):
 
 
 def _driver():
-    return told_by("/proc/driver/nvidia/version", r"\s(\d+\.\d+(\.\d+)?)\s")
+    return read_system_file("/proc/driver/nvidia/version", r"\s(\d+\.\d+(\.\d+)?)\s")
 
 
 def _output(command):

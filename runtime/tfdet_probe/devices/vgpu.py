@@ -8,7 +8,7 @@ import ctypes
 import os
 import sys
 
-from tfdet_common.virtual_gpu import FOLDER, NAME, STAND_INS, environ
+from tfdet_common.virtual_gpu import CPU_FALLBACKS, FOLDER, NAME, environ
 
 from .base import Device
 
@@ -28,7 +28,7 @@ class Vgpu(Device):
 
         Nothing may stand in for a closed library here: its call is refused by name, whatever the caller has set.
         """
-        os.environ.pop(STAND_INS, None)
+        os.environ.pop(CPU_FALLBACKS, None)
         folder = _folder()
         begun = os.environ.get("LD_LIBRARY_PATH", "").split(":")[0] == folder
         if begun or not os.path.exists(os.path.join(folder, _LIBRARY)):

@@ -27,7 +27,7 @@ from tfdet.matrix.fields import Device
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import UNKNOWN, Environment, Pip
 from tfdet.matrix.plan import make_plan
-from tfdet_common import bundles
+from tfdet_common import bundle_format
 
 PLATFORM = "x86_64-manylinux_2_28"
 _HOLE = 1 << 16  # zeros of this size become holes where it is unpacked
@@ -190,7 +190,7 @@ def _facts(
     leading = re.match(r"\d+(\.\d+)*", environment.min_driver)
     brings = _brings_cuda(contents)
     return {
-        "schema": bundles.SCHEMA,
+        "schema": bundle_format.SCHEMA,
         "environment": order.key,
         "device": order.device,
         "python": order.python or _pip(environment).python,

@@ -22,7 +22,7 @@ from typing import Any, Literal
 from tfdet.base.errors import RunFailed
 from tfdet.base.files import named_in_errors
 from tfdet.bundle.contents import Entry
-from tfdet_common.bundles import MEMBER, checksum
+from tfdet_common.bundle_format import MAX_MEMBER_BYTES, checksum
 
 PRESET = 6  # of xz; 0 is five times as fast, and a fifth larger
 _CODE_FROM = 1 << 20  # bytes of a library from which it is packed as code, apart from small files
@@ -65,12 +65,12 @@ def members(entries: list[Entry]) -> list[Member]:
     found: list[Member] = []
     small: list[Piece] = []
     for number, entry in enumerate(entries):
-        if _is_code(entry) or entry.size >= MEMBER:
+        if _is_code(entry) or entry.size >= MAX_MEMBER_BYTES:
             kind: Literal["plain", "code"] = "code" if _is_code(entry) else "plain"
-            for start in range(0, entry.size, MEMBER):
-                found.append(Member(kind, (Piece(number, start, min(MEMBER, entry.size - start)),)))
+            for start in range(0, entry.size, MAX_MEMBER_BYTES):
+                found.append(Member(kind, (Piece(number, start, min(MAX_MEMBER_BYTES, entry.size - start)),)))
         else:
-            if sum(piece.size for piece in small) + entry.size > MEMBER:
+            if sum(piece.size for piece in small) + entry.size > MAX_MEMBER_BYTES:
                 found.append(Member("plain", tuple(small)))
                 small = []
             small.append(Piece(number, 0, entry.size))
@@ -128,8 +128,8 @@ def digests(entries: list[Entry]) -> list[str]:
 
 def _digest(entry: Entry) -> str:
     digest = hashlib.sha256()
-    for start in range(0, entry.size, MEMBER):
-        digest.update(entry.read(start, min(MEMBER, entry.size - start)))
+    for start in range(0, entry.size, MAX_MEMBER_BYTES):
+        digest.update(entry.read(start, min(MAX_MEMBER_BYTES, entry.size - start)))
     return digest.hexdigest()
 
 

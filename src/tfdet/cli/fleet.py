@@ -17,7 +17,7 @@ from tfdet.base.paths import Project, find_project
 from tfdet.cli.app import load, print_json, report_added
 from tfdet.cli.layout import Group
 from tfdet.cli.options import Device, Json, environments, solutions, sources
-from tfdet_common.defaults import MOST, RUN
+from tfdet_common.defaults import MAX_COUNT, RUN_DEFAULTS
 
 if TYPE_CHECKING:
     from tfdet.fleet.folder import Folder, Sent
@@ -69,9 +69,9 @@ def run(
     prepare: Annotated[
         bool, typer.Option("--prepare", help="make the environments here first, in the cache that all machines see")
     ] = False,
-    repeats: Annotated[int, typer.Option(min=1, max=MOST, help="repeats in one process")] = RUN.repeats,
-    processes: Annotated[int, typer.Option(min=1, max=MOST, help="fresh processes")] = RUN.processes,
-    memory: Annotated[int, typer.Option(min=64, help="MiB for one process of a case")] = RUN.mebibytes,
+    repeats: Annotated[int, typer.Option(min=1, max=MAX_COUNT, help="repeats in one process")] = RUN_DEFAULTS.repeats,
+    processes: Annotated[int, typer.Option(min=1, max=MAX_COUNT, help="fresh processes")] = RUN_DEFAULTS.processes,
+    memory: Annotated[int, typer.Option(min=64, help="MiB for one process of a case")] = RUN_DEFAULTS.mebibytes,
     every: Annotated[float | None, typer.Option(min=0.1, help="seconds between two looks at the cluster")] = None,
     out: Annotated[Path | None, typer.Option(help="keep the records in this file, not in the evidence store")] = None,
     emit: Annotated[Literal["kubernetes"] | None, typer.Option(help="write manifests instead of running")] = None,

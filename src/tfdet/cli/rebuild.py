@@ -18,7 +18,7 @@ from tfdet.base.folders import is_there
 from tfdet.base.paths import Project, find_project
 from tfdet.cli.app import print_json
 from tfdet.cli.options import Device, Json, environments
-from tfdet_common.defaults import MOST, RUN
+from tfdet_common.defaults import MAX_COUNT, RUN_DEFAULTS
 
 if TYPE_CHECKING:
     from tfdet.engines.base import Selection
@@ -41,8 +41,8 @@ def rebuild(
     device: Annotated[Device, typer.Option(help="where the ops run")] = "cpu",
     seed: Annotated[int | None, typer.Option(help="choose the same cells again")] = None,
     engine: Annotated[Literal["docker", "venv"] | None, typer.Option(help="default: venv where pip can build")] = None,
-    repeats: Annotated[int, typer.Option(min=1, max=MOST, help="repeats in one process")] = RUN.repeats,
-    processes: Annotated[int, typer.Option(min=1, max=MOST, help="fresh processes")] = RUN.processes,
+    repeats: Annotated[int, typer.Option(min=1, max=MAX_COUNT, help="repeats in one process")] = RUN_DEFAULTS.repeats,
+    processes: Annotated[int, typer.Option(min=1, max=MAX_COUNT, help="fresh processes")] = RUN_DEFAULTS.processes,
     out: Annotated[Path, typer.Option(help="keep the records in this file")] = Path("rebuild.jsonl"),
     as_json: Json = False,
 ) -> None:

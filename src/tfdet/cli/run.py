@@ -13,7 +13,7 @@ from tfdet.base.errors import Interrupted, RunFailed, TfdetError, UsageError, fr
 from tfdet.base.paths import Project
 from tfdet.cli.app import load, report_added
 from tfdet.cli.options import Device, Environments, Json, solutions, sources
-from tfdet_common.defaults import MOST, RUN
+from tfdet_common.defaults import MAX_COUNT, RUN_DEFAULTS
 
 if TYPE_CHECKING:
     from tfdet.store.records import Record
@@ -38,10 +38,12 @@ def run(
         list[str] | None,
         typer.Option(metavar="PATTERN", help="only cases of such a name, such as '*-compiled' (again: several)"),
     ] = None,
-    repeats: Annotated[int, typer.Option(min=1, max=MOST, help="repeats in one process")] = RUN.repeats,
-    processes: Annotated[int, typer.Option(min=1, max=MOST, help="fresh processes")] = RUN.processes,
-    timeout: Annotated[float, typer.Option(min=1, max=LONGEST, help="seconds for one process of a case")] = RUN.seconds,
-    memory: Annotated[int, typer.Option(min=64, help="MiB for one process of a case")] = RUN.mebibytes,
+    repeats: Annotated[int, typer.Option(min=1, max=MAX_COUNT, help="repeats in one process")] = RUN_DEFAULTS.repeats,
+    processes: Annotated[int, typer.Option(min=1, max=MAX_COUNT, help="fresh processes")] = RUN_DEFAULTS.processes,
+    timeout: Annotated[
+        float, typer.Option(min=1, max=LONGEST, help="seconds for one process of a case")
+    ] = RUN_DEFAULTS.seconds,
+    memory: Annotated[int, typer.Option(min=64, help="MiB for one process of a case")] = RUN_DEFAULTS.mebibytes,
     out: Annotated[Path | None, typer.Option(help="keep the records in this file, not in the evidence store")] = None,
     as_json: Json = False,
 ) -> None:

@@ -15,8 +15,8 @@ from tfdet.base.errors import UsageError
 from tfdet.base.untrusted import resolve
 from tfdet.matrix.devices import GPU, Kind
 from tfdet.matrix.models import Environment
-from tfdet_common.defaults import RUN
-from tfdet_common.variables import CALLERS
+from tfdet_common.defaults import RUN_DEFAULTS
+from tfdet_common.variables import CALLER_VARIABLES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,10 +32,10 @@ class Selection:
     sources: tuple[str, ...] = ()
     solutions: tuple[str, ...] = ()
     cases: tuple[str, ...] = ()
-    repeats: int = RUN.repeats
-    processes: int = RUN.processes
-    timeout: float = RUN.seconds
-    memory: int = RUN.mebibytes
+    repeats: int = RUN_DEFAULTS.repeats
+    processes: int = RUN_DEFAULTS.processes
+    timeout: float = RUN_DEFAULTS.seconds
+    memory: int = RUN_DEFAULTS.mebibytes
     resume_from_any_machine: bool = False
 
     def probe_arguments(self) -> list[str]:
@@ -77,7 +77,7 @@ def callers_choice() -> dict[str, str]:
     """Of the caller's shell, what every case is to see and its record to say; a switch that is neither on nor off
     would say what TensorFlow does not do.
     """
-    chosen = {name: os.environ[name] for name in CALLERS if os.environ.get(name)}
+    chosen = {name: os.environ[name] for name in CALLER_VARIABLES if os.environ.get(name)}
     for name, value in chosen.items():
         if value.lower() not in ("0", "1", "false", "true"):
             raise UsageError(f"{name}={value}", f"Say {name}=0 or {name}=1, or leave it unset.")

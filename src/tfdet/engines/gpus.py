@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tfdet_common.nvml import survey
+from tfdet_common.nvml import query_gpus
 
 
 @dataclass(frozen=True)
@@ -24,5 +24,5 @@ class Nvidia:
 
 def nvml() -> Nvidia | None:
     """What NVML says; None without a driver."""
-    found = survey()
+    found = query_gpus()
     return None if found is None else Nvidia(found.driver, tuple(Gpu(*gpu) for gpu in found.gpus))

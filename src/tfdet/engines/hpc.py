@@ -14,8 +14,8 @@ from tfdet.base.paths import Project, cache_dir
 from tfdet.base.untrusted import resolve
 from tfdet.engines.base import Request, callers_choice
 from tfdet.engines.venv import wait
-from tfdet_common.lifeline import die_with
 from tfdet_common.machine import machine_name
+from tfdet_common.parent_death import set_parent_death_signal
 
 SUFFIXES = {"apptainer": "sif", "enroot": "sqsh"}
 _MADE_BY = {
@@ -37,7 +37,7 @@ class HpcEngine:
         command = [*self._start(request, image), "/opt/tfdet/python", "-m", "tfdet_probe", "--plan", "/plan.json"]
         command += ["--out", "/out/records.jsonl", *request.selection.probe_arguments()]
         # The probe's table goes where its progress goes: standard output is for the host's.
-        ended_with_us = partial(die_with, os.getpid())
+        ended_with_us = partial(set_parent_death_signal, os.getpid())
         return wait(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, preexec_fn=ended_with_us))
 
     def _image(self, key: str) -> Path:

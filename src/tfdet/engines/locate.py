@@ -23,7 +23,7 @@ from tfdet.base.untrusted import read_bytes
 from tfdet.engines import vgpu
 from tfdet.matrix.devices import CPU
 from tfdet.matrix.load import Matrix
-from tfdet_common.lifeline import die_with
+from tfdet_common.parent_death import set_parent_death_signal
 
 Words = Annotated[str, AfterValidator(plain)]  # a stranger's trace must not steer a terminal
 Result = Literal["same", "diverged", "structure"]
@@ -272,7 +272,7 @@ def locate(project: Project, matrix: Matrix, ask: Wanted) -> Found:
     path = os.pathsep.join(filter(None, [str(project.runtime), os.environ.get("PYTHONPATH", "")]))
     child = subprocess.Popen(
         command, stdout=subprocess.PIPE, env={**environ, "PYTHONPATH": path},
-        preexec_fn=partial(die_with, os.getpid(), signal.SIGTERM),
+        preexec_fn=partial(set_parent_death_signal, os.getpid(), signal.SIGTERM),
     )  # fmt: skip
     try:
         said, _ = child.communicate()

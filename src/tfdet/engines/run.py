@@ -30,8 +30,8 @@ from tfdet.store.misfits import Rules, device_faults
 from tfdet.store.records import Record, read_records
 from tfdet.store.signatures import Signatures, verified
 from tfdet.store.signing import by, sealed, sign_beside
-from tfdet_common.journal import SCHEMA, BadRecords, Journal, is_written, parse
-from tfdet_common.lifeline import PATIENCE
+from tfdet_common.journal import SCHEMA, Journal, JournalUnusableError, is_locked_by_writer, parse
+from tfdet_common.parent_death import GRACE_SECONDS
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -174,16 +174,16 @@ def _journal(project: Project, name: str, out: Path | None) -> Iterator[Path]:
     raise RunFailed("a hundred runs of this environment are under way", "Wait for one to end.")
 
 
-def _left(journal: Path, patience: float = PATIENCE + 5) -> bool:
+def _left(journal: Path, patience: float = GRACE_SECONDS + 5) -> bool:
     """Does nobody write these records any more?  The probe of a tfdet that was killed needs seconds to end; a container
     does not end with it.
     """
     end = time.monotonic() + patience
-    while is_written(str(journal)):
+    while is_locked_by_writer(str(journal)):
         if time.monotonic() > end:
             return False
         time.sleep(0.1)
-    return not is_written(str(inside(journal)))
+    return not is_locked_by_writer(str(inside(journal)))
 
 
 def _check_records(path: Path) -> None:
@@ -192,7 +192,7 @@ def _check_records(path: Path) -> None:
         with path.open("rb") as source:
             try:
                 parse(source, str(path), (SCHEMA,))
-            except BadRecords as error:
+            except JournalUnusableError as error:
                 raise DataError(str(error), "Nothing was run.") from error
 
 
@@ -206,7 +206,7 @@ def _take_stranded(project: Project, name: str, take: Callable[[list[Record]], A
                 continue
             try:
                 Journal(str(path), schemas=(OLDEST, SCHEMA))  # cuts off a line that a kill has torn
-            except BadRecords as error:
+            except JournalUnusableError as error:
                 raise DataError(str(error).partition(";")[0], "Move that file away; nothing was run.") from error
             added = (take or Store.of(project).add)(list(read_records(path)))
             path.unlink()

@@ -26,8 +26,8 @@ from tfdet.engines.locks import check_lock, framework_of, without_nvidia
 from tfdet.matrix.fields import Device
 from tfdet.matrix.models import Environment, Pip
 from tfdet_common import virtual_gpu
-from tfdet_common.lifeline import die_with
 from tfdet_common.machine import machine_name
+from tfdet_common.parent_death import set_parent_death_signal
 from tfdet_common.variables import FRAMEWORKS
 
 # What of the caller's shell an environment may see: its own switches come from the solutions.
@@ -151,7 +151,7 @@ def run_uv(arguments: Sequence[str], version: str) -> None:
     """Run uv, its progress shown; its failure in one line of cause and one of advice."""
     process = subprocess.Popen(
         [find_uv_bin(), *arguments], env=as_pip_is_told(os.environ), stderr=subprocess.PIPE, text=True,
-        preexec_fn=partial(die_with, os.getpid()),
+        preexec_fn=partial(set_parent_death_signal, os.getpid()),
     )  # fmt: skip
     said: list[str] = []
     assert process.stderr is not None

@@ -15,7 +15,7 @@ from pathlib import Path
 from tfdet.base.errors import NoDevice, RunFailed, UsageError
 from tfdet.base.paths import Project, cache_dir
 from tfdet_common import virtual_gpu
-from tfdet_common.lifeline import die_with
+from tfdet_common.parent_death import set_parent_death_signal
 
 _NO_COMPILER = 3  # what vgpu/build.py ends with then
 
@@ -65,7 +65,7 @@ def environ(
     """
     check_schedule(schedule)
     found = {**virtual_gpu.environ(str(library), before), "VGPU_SCHEDULE": schedule}
-    return {**found, virtual_gpu.STAND_INS: "all"} if stand_ins else found
+    return {**found, virtual_gpu.CPU_FALLBACKS: "all"} if stand_ins else found
 
 
 def run(words: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -78,7 +78,7 @@ def run(words: Sequence[str], environ: Mapping[str, str]) -> int:
         try:
             child = subprocess.Popen(
                 words, env={**environ, "VGPU_USED": str(used)},
-                preexec_fn=partial(die_with, os.getpid(), signal.SIGTERM),
+                preexec_fn=partial(set_parent_death_signal, os.getpid(), signal.SIGTERM),
             )  # fmt: skip
         except FileNotFoundError:
             raise UsageError(f"{words[0]} is not on PATH", "Name the program as you would to your shell.") from None

@@ -13,7 +13,7 @@ from tfdet.matrix.fields import Model, Text
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.plan import Cell, cells
 from tfdet.store.durations import Durations
-from tfdet_common.defaults import RUN
+from tfdet_common.defaults import RUN_DEFAULTS
 
 SUITE_MEBIBYTES = 2048  # what the suite takes beside one case
 START_SECONDS = 20.0  # of an environment that is there: its framework is imported, its device asked
@@ -24,10 +24,10 @@ class How(Model):
 
     device: Text
     solutions: list[Text] = Field(default=[], description="none named: all")
-    repeats: int = RUN.repeats
-    processes: int = RUN.processes
-    timeout: float = RUN.seconds
-    memory: int = RUN.mebibytes
+    repeats: int = RUN_DEFAULTS.repeats
+    processes: int = RUN_DEFAULTS.processes
+    timeout: float = RUN_DEFAULTS.seconds
+    memory: int = RUN_DEFAULTS.mebibytes
     engine: Text | None = Field(default=None, description="absent: the environment's own")
     gpu: Text | None = Field(default=None, description="the type of GPU that is asked for, as the cluster calls it")
 

@@ -19,7 +19,7 @@ from tfdet.base.untrusted import read_lines
 from tfdet.store.migrate import first_kind
 from tfdet.store.records import FILE_OF_RECORDS, LONGEST, Observation, Record, is_intact, parse
 from tfdet.store.rules import Facts, contradictions, is_possible, is_time
-from tfdet_common.variables import CALLERS
+from tfdet_common.variables import CALLER_VARIABLES
 
 _Short = Annotated[str, Meta(max_length=600)]  # no control characters: see `_is_plain`
 _Key: TypeAlias = str  # see `_is_named`: a pattern each would take half of the time
@@ -183,7 +183,7 @@ class Glance(Seen, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=Tr
     def origin(self) -> tuple[str, ...]:
         """As `Record.origin`."""
         s, told = self.stack, self.determinism_environment
-        kernels = " ".join(f"{name}={told.get(name, '')}" for name in CALLERS)
+        kernels = " ".join(f"{name}={told.get(name, '')}" for name in CALLER_VARIABLES)
         return (self.machine, s.engine, self.ran[1], s.python, s.numpy, s.driver or "", s.image_digest or "",
                 s.bundle.manifest if s.bundle else "", kernels)  # fmt: skip
 

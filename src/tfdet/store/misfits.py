@@ -18,7 +18,7 @@ from tfdet.store.cases import Cases
 from tfdet.store.glance import DeviceSeen, Glance, row_of
 from tfdet.store.records import Record
 from tfdet.store.stacks import StackFacts, broken
-from tfdet_common.variables import CALLERS
+from tfdet_common.variables import CALLER_VARIABLES
 from tfdet_common.virtual_gpu import is_schedule
 
 _WORD = re.compile("[a-z0-9:]+").fullmatch  # a detail is a key or a hash, and no card's name
@@ -104,7 +104,7 @@ def _settings(
     if unknown := tuple(name for name, known in named if name not in known):
         return unknown, ()
     build, settings, (name, version) = rules.environments[environment], rules.solutions[solution], ran
-    theirs = {key: value for key, value in told if key not in CALLERS}
+    theirs = {key: value for key, value in told if key not in CALLER_VARIABLES}
     odd = [
         (f" under {solution}: made with another {solution}", settings.set != (theirs, threads)),
         (f": {solution} is of another framework", settings.framework not in ("", build.framework)),

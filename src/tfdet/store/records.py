@@ -17,7 +17,7 @@ from tfdet.matrix.fields import Model, reason
 from tfdet.store import migrate
 from tfdet.store.rules import Facts, contradictions, is_possible, is_time
 from tfdet_common.journal import SCHEMA, dump
-from tfdet_common.variables import CALLERS
+from tfdet_common.variables import CALLER_VARIABLES
 
 Observation = Literal["equal", "differs", "raises", "unsupported", "crashed", "timed-out"]
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]+$", max_length=64)]
@@ -190,7 +190,7 @@ class Record(Model):
         """The machine and stack that this record speaks of."""
         s = self.stack
         carried = s.bundle.manifest if s.bundle else ""
-        kernels = " ".join(f"{name}={self.determinism_environment.get(name, '')}" for name in CALLERS)
+        kernels = " ".join(f"{name}={self.determinism_environment.get(name, '')}" for name in CALLER_VARIABLES)
         return (self.machine, s.engine, self.framework.version, s.python, s.numpy, s.driver or "", s.image_digest or "",
                 carried, kernels)  # fmt: skip
 

@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from tfdet.matrix.devices import is_model
-from tfdet_common.defaults import MOST
-from tfdet_common.journal import KEPT_DIGESTS
+from tfdet_common.defaults import MAX_COUNT
+from tfdet_common.journal import MAX_DIGESTS
 
 FIRST = date(2019, 2, 26)  # that day came TensorFlow 1.13.1, the oldest of the matrix (its page on PyPI)
 TENTH_OF_A_MICROSECOND, YEAR = 1e-7, 366 * 86400.0
@@ -54,7 +54,7 @@ _Rule = Iterator[tuple[str, bool]]
 
 def _counts(f: Facts) -> _Rule:
     yield "no repeats or no relaunches", not (f.repeats and f.relaunches)
-    yield f"more than {MOST} repeats or relaunches", max(f.repeats, f.relaunches) > MOST
+    yield f"more than {MAX_COUNT} repeats or relaunches", max(f.repeats, f.relaunches) > MAX_COUNT
     yield "more runs than repeats and relaunches give", f.runs > f.repeats * f.relaunches
     yield "its runs are not whole processes", bool(f.repeats) and f.runs % f.repeats != 0
     yield "more runs differed than there were", f.differed > f.runs
@@ -66,7 +66,7 @@ def _results(f: Facts) -> _Rule:
     yield "no distinct result, or one without a run", (f.distinct > 0) != (f.runs > 0)
     yield "more distinct results than the reference and those that differed", f.distinct > f.differed + 1
     yield "runs differed, and yet all results are one", some and f.distinct < 2
-    yield "it keeps another number of digests than it has results", f.digests != min(f.distinct, KEPT_DIGESTS)
+    yield "it keeps another number of digests than it has results", f.digests != min(f.distinct, MAX_DIGESTS)
     yield "a first difference without any, or none where runs differed", (f.first is not None) != some
     yield "the first that differed is beyond its runs", f.first is not None and not _within(f)
     yield "a distance where nothing differed", not some and (f.max_ulp, f.max_absolute) != (0, 0.0)

@@ -73,7 +73,7 @@ def test_a_record(folder: Path, line: bytes) -> None:
             assert f"{path}:1: " in error.cause
     try:
         journal.parse(io.BytesIO(line + b"\n"), str(path), (journal.SCHEMA,))
-    except journal.BadRecords as error:
+    except journal.JournalUnusableError as error:
         assert f"{path}:1" in str(error)
 
 

@@ -72,7 +72,7 @@ def test_a_finished_member_is_not_compressed_again(tmp_path: Path, monkeypatch: 
 
 
 def test_members_are_cut_and_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pack, "MEMBER", 1000)
+    monkeypatch.setattr(pack, "MAX_MEMBER_BYTES", 1000)
     entries = [Entry("a", noise(400)), Entry("b", noise(2500)), Entry("c", noise(500)), Entry("d", noise(200))]
     found = [[(p.entry, p.start, p.size) for p in member.pieces] for member in pack.members(entries)]
     assert found == [[(1, 0, 1000)], [(1, 1000, 1000)], [(1, 2000, 500)], [(0, 0, 400), (2, 0, 500)], [(3, 0, 200)]]
@@ -81,7 +81,7 @@ def test_members_are_cut_and_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_another_schema(tmp_path: Path) -> None:
     done = unbundle(make(tmp_path, schema=2), "doctor")
     assert done.returncode == 2
-    assert "a bundle of schema 2, this script reads 1" in done.stderr
+    assert "the bundle has schema 2, expected 1" in done.stderr
 
 
 def test_what_a_killed_run_left_is_gone_after_the_next(tmp_path: Path) -> None:

@@ -34,9 +34,9 @@ def append(path: Path) -> None:
     ("harm", "said"),
     [
         (Path.unlink, "part-02 is missing"),
-        (flip, "part-02 was changed"),
+        (flip, "part-02 has changed"),
         (truncate, "part-02 has 2047 bytes, not 2048: truncated?"),
-        (append, "part-02 has 2049 bytes, not 2048: something was added?"),
+        (append, "part-02 has 2049 bytes, not 2048: extended?"),
     ],
 )
 def test_a_harmed_part_is_named_and_nothing_stays(tmp_path: Path, harm: Callable[[Path], None], said: str) -> None:
@@ -46,7 +46,7 @@ def test_a_harmed_part_is_named_and_nothing_stays(tmp_path: Path, harm: Callable
         done = unbundle(bundle, command)
         assert done.returncode == 2
         assert said in done.stderr + done.stdout
-        assert "Carry this part here again." in done.stderr + done.stdout
+        assert "Copy this part here again." in done.stderr + done.stdout
         assert "part-01" not in done.stderr + done.stdout
     assert nothing_stays(bundle)
 
@@ -59,8 +59,8 @@ def test_swapped_parts_are_named_both(tmp_path: Path) -> None:
     (bundle / "x").rename(two)
     done = unbundle(bundle, "unpack")
     assert done.returncode == 2
-    assert "part-01 holds what belongs into tf2.21-gpu.part-02: swapped?" in done.stderr
-    assert "part-02 holds what belongs into tf2.21-gpu.part-01: swapped?" in done.stderr
+    assert "part-01 holds the content of tf2.21-gpu.part-02: swapped?" in done.stderr
+    assert "part-02 holds the content of tf2.21-gpu.part-01: swapped?" in done.stderr
     assert nothing_stays(bundle)
 
 
@@ -144,7 +144,7 @@ def test_no_manifest_with_a_right_checksum_is_a_traceback(
     """Refused in words, or what is unpacked is what it says."""
     bundle = make(tmp_path)
     monkeypatch.setattr(gpu_host.sys, "stderr", io.StringIO())
-    monkeypatch.setattr(gpu_host, "output", lambda command: "")
+    monkeypatch.setattr(gpu_host, "command_output", lambda command: "")
     signal.signal(signal.SIGALRM, out_of_time)
     faults, taken = [], 0
     for number, (name, mutant) in enumerate(mutants(json.loads((bundle / "manifest.json").read_text()))):
@@ -158,7 +158,7 @@ def test_no_manifest_with_a_right_checksum_is_a_traceback(
             taken += 1
             for file in mutant["files"]:
                 assert hashlib.sha256((into / file["path"]).read_bytes()).hexdigest() == file["sha256"]
-        except gpu_host.Stop as stop:
+        except gpu_host.BundleError as stop:
             if not stop.cause.isprintable() or stop.code not in (2, 3) or len(stop.cause) > 1000:
                 faults.append(f"{name}: {stop.cause[:200]!r}")
         except (Exception, TimeoutError) as error:
@@ -228,8 +228,8 @@ def test_what_is_no_plain_file_is_not_read(tmp_path: Path, name: str, put: Calla
 
 
 def test_more_than_is_declared_is_not_written(gpu_host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_host, "SPARE", 0)
+    monkeypatch.setattr(gpu_host, "DISK_MARGIN", 0)
     bundle = make(tmp_path, disk=100)
-    with pytest.raises(gpu_host.Stop, match="more than the manifest declares"):
+    with pytest.raises(gpu_host.BundleError, match="more than the manifest declares"):
         gpu_host.unpack(gpu_host.Bundle(str(bundle)), str(tmp_path / "into"))
     assert not list(tmp_path.glob("into*/"))

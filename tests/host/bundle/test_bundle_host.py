@@ -1,4 +1,4 @@
-"""What unbundle.py says of a host that is made up: processor, driver, disk, its own libraries."""
+"""What unbundle.py says of a host that is made up: CPU, driver, disk, its own libraries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def fault(script: Any, bundle: Path, device: str = "gpu") -> tuple[int, str, str
     """(code, cause, advice) with which a run on this host ends; (0, "", "") if it would begin."""
     try:
         script.require(script.checks(script.Bundle(str(bundle)), device))
-    except script.Stop as stop:
+    except script.BundleError as stop:
         return stop.code, stop.cause, stop.advice
     return 0, "", ""
 
@@ -29,12 +29,12 @@ def test_a_host_that_has_all(gpu_host: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "code", "cause"),
     [
-        ("platform.machine", lambda: "aarch64", 3, "processor: aarch64, the bundle is for x86_64"),
-        ("processor_flags", lambda: ["sse2"], 3, "processor: no AVX"),
+        ("platform.machine", lambda: "aarch64", 3, "CPU: aarch64, the bundle is for x86_64"),
+        ("cpu_flags", lambda: ["sse2"], 3, "CPU: no AVX"),
         ("os.confstr", lambda name: "glibc 2.12", 3, "glibc: 2.12 is too old, the packages need 2.17"),
         ("find_python", lambda version: None, 3, "the bundle is for CPython"),
-        ("read_text", lambda path: "MemAvailable:   524288 kB\n", 3, "memory: 0.5 GiB free, a run takes 4.0"),
-        ("survey", lambda: None, 4, "driver: no NVIDIA driver answers"),
+        ("read_text", lambda path: "MemAvailable:   524288 kB\n", 3, "memory: 0.5 GiB free, a run needs 4.0"),
+        ("query_gpus", lambda: None, 4, "driver: no working NVIDIA driver"),
     ],
 )
 def test_a_host_that_lacks_something(
@@ -53,7 +53,7 @@ def test_a_host_that_lacks_something(
     [
         ("470.42", [("H200", (9, 0), 1)], "driver: 470.42 is too old"),
         ("99.1", [("H200", (9, 0), 1)], "driver: 99.1 is too old"),
-        ("580.1", [], "GPU: none is visible"),
+        ("580.1", [], "GPU: no GPU is visible"),
         ("580.1", [("V100", (7, 0), 16384)], "V100 (7.0, 16 GiB); the bundle holds code for 9.0 only"),
         ("580.1", [("B200", (10, 0), 16384)], "B200 (10.0, 16 GiB); the bundle holds code for 9.0 only"),
     ],
@@ -67,7 +67,7 @@ def test_a_driver_or_a_gpu_that_does_not_fit(
     cause: str,
 ) -> None:
     found = [gpu_host.Gpu(*gpu) for gpu in gpus]
-    monkeypatch.setattr(gpu_host, "survey", lambda: gpu_host.Nvidia(driver, found))
+    monkeypatch.setattr(gpu_host, "query_gpus", lambda: gpu_host.Nvidia(driver, found))
     told = fault(gpu_host, make(tmp_path))
     assert (told[0], cause in told[1]) == (4, True), told
 
@@ -83,10 +83,10 @@ def test_too_little_disk_is_told_before_anything_is_written(
 ) -> None:
     bundle = make(tmp_path)
     monkeypatch.setattr(gpu_host.shutil, "disk_usage", lambda path: type("Usage", (), {"free": 1 << 20}))
-    with pytest.raises(gpu_host.Stop) as caught:
+    with pytest.raises(gpu_host.BundleError) as caught:
         gpu_host.unpack(gpu_host.Bundle(str(bundle)), str(tmp_path / "into"))
     assert caught.value.code == 3
-    assert "GiB free, unpacked it takes" in caught.value.cause
+    assert "GiB free, the unpacked bundle needs" in caught.value.cause
 
 
 def test_a_disk_that_fills_up_leaves_nothing_half_unpacked(
@@ -97,7 +97,7 @@ def test_a_disk_that_fills_up_leaves_nothing_half_unpacked(
 
     monkeypatch.setattr(gpu_host, "write_piece", full)
     into = tmp_path / "into"
-    with pytest.raises(gpu_host.Stop) as caught:
+    with pytest.raises(gpu_host.BundleError) as caught:
         gpu_host.unpack(gpu_host.Bundle(str(make(tmp_path))), str(into))
     assert (caught.value.code, "no space left" in caught.value.cause) == (3, True)
     assert not list(tmp_path.glob("into*/"))
@@ -133,7 +133,7 @@ def test_the_hosts_own_packages(gpu_host: Any, tmp_path: Path, monkeypatch: pyte
     assert (check.code, check.detail) == (3, "torch 2.10.0+cu130 here, the environment has 2.11.0")
     found["torch"] = "2.11.0+cu130"
     assert gpu_host.check_host_packages(bundle).state == "ok"
-    assert gpu_host.said_of_packages(found) == ["numpy 2.5.2", "torch 2.11.0+cu130"]
+    assert gpu_host.packages_summary(found) == ["numpy 2.5.2", "torch 2.11.0+cu130"]
     found.clear()
     assert gpu_host.check_host_packages(bundle).detail == "torch is not here, the environment has 2.11.0"
 
@@ -149,7 +149,7 @@ def test_folders_where_somebody_stands_are_no_packages(script: Any, tmp_path: Pa
     (tmp_path / "runtime").mkdir()
     (tmp_path / "runtime" / "tfdet_probe.py").write_text("import importlib.util as u; print(u.find_spec('a_folder'))\n")
     (tmp_path / "here" / "a_folder").mkdir(parents=True)
-    code = {"START": script.START.format(""), "OWN_SITE": script.OWN_SITE}[start]
+    code = {"START": script.LAUNCHER_CODE.format(""), "OWN_SITE": script.BUNDLE_SITE_CODE}[start]
     done = subprocess.run(
         [sys.executable, "-s", "-c", code, "site"], cwd=tmp_path / "here", capture_output=True, text=True,
         env={"PYTHONPATH": str(tmp_path / "runtime")}, check=False,

@@ -29,7 +29,7 @@ def test_every_module_is_in_it_after_those_that_it_needs() -> None:
     }
     assert "tfdet_common.nvml" in found
     assert found[-1] == "unbundle.main"
-    assert found.index("unbundle.stop") < found.index("unbundle.bundle") < found.index("unbundle.unpack")
+    assert found.index("unbundle.errors") < found.index("unbundle.bundle") < found.index("unbundle.unpack")
 
 
 def test_the_same_modules_give_the_same_bytes(runtime: Path) -> None:
@@ -52,8 +52,8 @@ def add(path: Path, line: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["from tfdet_common import nvml", "from unbundle.stop import Stop as Halt", "from os import path",
-     "from .stop import Stop"],
+    ["from tfdet_common import nvml", "from unbundle.errors import BundleError as Halt", "from os import path",
+     "from .stop import BundleError"],
 )  # fmt: skip
 def test_an_import_that_joining_would_break_is_refused(runtime: Path, line: str) -> None:
     add(runtime / "unbundle" / "gpu.py", line)

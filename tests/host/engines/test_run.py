@@ -189,7 +189,7 @@ def test_a_journal_that_a_container_still_writes_is_no_one_elses(copy: Project, 
     path = inside(copy.journals / "tf2.0-cpu-0" / "records.jsonl")
     path.parent.mkdir(parents=True)
     path.write_bytes(line())
-    holder = "import sys; from tfdet_common.journal import Journal; j = Journal(sys.argv[1], hold=True); "
+    holder = "import sys; from tfdet_common.journal import Journal; j = Journal(sys.argv[1], exclusive=True); "
     child = subprocess.Popen(
         [sys.executable, "-c", holder + "print('held', flush=True); sys.stdin.read()", str(path)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,

@@ -37,7 +37,7 @@ from tfdet.store.evidence import Store
 from tfdet.store.records import parse
 from tfdet.verdicts.read import load_status
 from tfdet_common import journal
-from tfdet_common.variables import CALLERS
+from tfdet_common.variables import CALLER_VARIABLES
 
 # What makes a site is covered where the fixtures make one; it would take three times as long in each test.
 pytestmark = pytest.mark.no_cover
@@ -198,8 +198,10 @@ def test_what_strangers_say_is_harmless(tmp_path: Path) -> None:
         path.unlink()
     stack = {**make_record()["stack"], "os": HOSTILE, "cpu": HOSTILE}
     error = {"kind": "raises", "type": HOSTILE, "message": HOSTILE, "where": HOSTILE, "output": HOSTILE}
-    plant(project, observation="raises", stack=stack, error=error, determinism_environment={CALLERS[0]: HOSTILE})
-    settings = {"TF_DETERMINISTIC_OPS": "1", CALLERS[0]: HOSTILE}
+    plant(
+        project, observation="raises", stack=stack, error=error, determinism_environment={CALLER_VARIABLES[0]: HOSTILE}
+    )
+    settings = {"TF_DETERMINISTIC_OPS": "1", CALLER_VARIABLES[0]: HOSTILE}
     plant(project, solution="TDO", stack=stack, ran_on=[f"CPU:0{HOSTILE * 6}"] * 64, determinism_environment=settings)
     folder = build(project, tmp_path / "site").folder
     path = folder / "cells" / "tf2.1" / "bias-add-backprop.html"

@@ -1,9 +1,9 @@
-"""How this ends where it cannot go on."""
+"""The error of this script, and the units of its messages."""
 
 MIB, GIB = 1 << 20, 1 << 30
 
 
-class Stop(Exception):
+class BundleError(Exception):
     """An expected error: a line of cause, a line of advice, an exit code."""
 
     def __init__(self, code, cause, advice):
