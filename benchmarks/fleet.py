@@ -138,7 +138,7 @@ def kills(folder: Path, scale: float) -> None:
     )
 
 
-PLAN = ("bare1.0", "--device", "cpu", "--cluster", "slurm", "--minutes", "0.001", "--repeats", "2")
+PLAN = ("bare1.0", "--device", "cpu", "--cluster", "slurm", "--task-minutes", "0.001", "--repeats", "2")
 
 
 class Cluster:
@@ -156,7 +156,7 @@ class Cluster:
 
     def run(self, project: Project, folder: Path, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "tfdet", "fleet", "run", "--folder", str(folder), "--every", "1", *words],
+            [sys.executable, "-m", "tfdet", "fleet", "run", "--folder", str(folder), "--poll-interval", "1", *words],
             env=self._slurm.environ | environ(project), text=True, start_new_session=True,
         )  # fmt: skip
 

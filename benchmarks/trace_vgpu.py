@@ -27,7 +27,7 @@ def main() -> int:
     wrong = 0
     for name in only or EXPECTED:
         path, started = FOLDER / f"{name}.py", time.perf_counter()
-        command = ["locate", environment, "--device", "vgpu", "--stand-ins", "--json", "--", str(path)]
+        command = ["locate", environment, "--device", "vgpu", "--cpu-fallbacks", "--json", "--", str(path)]
         ran = subprocess.run([sys.executable, "-m", "tfdet", *command], stdout=subprocess.PIPE, text=True)
         said = faults(path, json.loads(ran.stdout)) if ran.returncode == 1 else [f"exit code {ran.returncode}"]
         wrong += bool(said)

@@ -30,7 +30,7 @@ def check_host_libraries(bundle):
             name,
             4,
             "{} not found on this host".format(", ".join(absent)),
-            "Name their folder in LD_LIBRARY_PATH, or bundle without --use-host-libs.",
+            "Name their folder in LD_LIBRARY_PATH, or bundle without --use-host-libraries.",
         )
     return ok(name, "; ".join(libraries_summary(found)))
 

@@ -72,7 +72,7 @@ def finished(process: subprocess.Popen[str], cluster: Slurm | None = None) -> st
 
 
 def fleet_run(slurm: Slurm, folder: Path, *more: str) -> subprocess.Popen[str]:
-    return tfdet(slurm.environ, "fleet", "run", "--folder", str(folder), "--every", "0.5", *more)
+    return tfdet(slurm.environ, "fleet", "run", "--folder", str(folder), "--poll-interval", "0.5", *more)
 
 
 @pytest.mark.tensorflow
@@ -81,7 +81,7 @@ def test_killed_daemons_change_no_evidence(slurm: Slurm, tmp_path: Path, device:
     sources = [word for source in SELECTION[device] for word in ("--source", source)]
     alone, together, folder = tmp_path / "alone.jsonl", tmp_path / "together.jsonl", tmp_path / "fleet"
     finished(tfdet(dict(os.environ), "run", "tf2.0", "--device", device, *sources, *QUICK, "--out", str(alone)))
-    plan = ["tf2.0", "--device", device, "--cluster", "slurm", "--minutes", "0.001", *sources, *QUICK]
+    plan = ["tf2.0", "--device", device, "--cluster", "slurm", "--task-minutes", "0.001", *sources, *QUICK]
     submitter = fleet_run(slurm, folder, *plan, "--out", str(together))
     wait_for(lambda: any(folder.glob("begun/*.json")), "first task", 60)
     slurm.kill_node("n1")

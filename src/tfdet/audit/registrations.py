@@ -26,7 +26,7 @@ Registrations = dict[str, dict[str, list[str]]]
 
 FRAMEWORK = "tensorflow"  # no other one is asked
 _MINUTES = 10
-_ADVICE = "The rest of the audit needs no TensorFlow: run it without --registrations."
+_ADVICE = "The rest of the audit needs no TensorFlow: run it without --kernel-registrations."
 
 
 def registrations(

@@ -138,7 +138,7 @@ def _check(matrix: Matrix, environment: Environment, order: Order) -> None:
     if of_gpu and not matrix.devices.called(order.device).needs_driver:
         raise UsageError(
             "a bundle for the CPU holds no GPU code and no CUDA library",
-            "Leave out --compute-capability, --use-host-libs and --stub, or ask for --device gpu.",
+            "Leave out --compute-capability, --use-host-libraries and --stub-libraries, or ask for --device gpu.",
         )
 
 

@@ -73,11 +73,13 @@ class Choice:
             if name not in HOST_LIBRARIES:
                 raise unknown("library that a host can bring", name, HOST_LIBRARIES)
         if twice := sorted(set(self.stubs) & set(self.host_libraries)):
-            raise UsageError(f"{twice[0]}: a stub, or the host's own?", "Give one of --stub and --use-host-libs.")
+            raise UsageError(
+                f"{twice[0]}: in both --stub-libraries and --use-host-libraries", "Name it in one of them."
+            )
         if self.host_packages and (self.capability or self.stubs or self.host_libraries):
             raise UsageError(
                 "with the host's packages the bundle brings no library",
-                "Leave out --compute-capability, --use-host-libs and --stub, or --host-packages.",
+                "Leave out --compute-capability, --use-host-libraries and --stub-libraries, or --host-packages.",
             )
 
 

@@ -31,10 +31,10 @@ def _tell_version(asked: bool) -> None:
 def every_command(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", help="say which this is", callback=_tell_version, is_eager=True)
+        bool, typer.Option("--version", help="print the version and exit", callback=_tell_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Which op of which framework differs on which stack, with evidence that anybody can make again."""
+    """Report which op of which framework is nondeterministic on which stack, with reproducible evidence."""
     if context.invoked_subcommand not in _READ_ONLY:
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # what is under way must not be lost with its reader
 
@@ -52,6 +52,6 @@ def print_json(value: object) -> None:
 
 
 def report_added(added: Added) -> None:
-    console.note(f"{added.taken} records taken ({added.replaced} renewed), {added.known} known already")
+    console.note(f"{added.taken} records added, {added.replaced} replaced, {added.known} duplicates")
     for conflict in added.conflicts:
-        console.note(f"  these differ: {conflict}")
+        console.note(f"  conflict: {conflict}")

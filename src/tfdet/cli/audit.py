@@ -16,34 +16,43 @@ def audit(
     targets: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="ENV|NAME==VERSION|WHEEL|DIRECTORY|LIBRARY...", help="what to read", autocompletion=environments
+            metavar="ENV|NAME==VERSION|WHEEL|DIRECTORY|LIBRARY...", help="build to audit", autocompletion=environments
         ),
     ] = None,
     arch: Annotated[
-        list[str] | None, typer.Option(metavar="sm_70", help="only this architecture (again: several)")
+        list[str] | None, typer.Option(metavar="sm_70", help="restrict to this architecture (repeatable); default: all")
     ] = None,
-    write: Annotated[bool, typer.Option("--write", help="keep it in matrix/audits (environments only)")] = False,
-    registrations: Annotated[
-        bool, typer.Option("--registrations", help="ask that TensorFlow for its kernels too (environments only)")
+    write: Annotated[
+        bool, typer.Option("--write", help="store the audit in matrix/audits (environments only)")
     ] = False,
-    diff: Annotated[
-        tuple[str, str] | None, typer.Option(metavar="OLD NEW", help="compare two; of environments the stored audits")
+    kernel_registrations: Annotated[
+        bool,
+        typer.Option(
+            "--kernel-registrations", help="list the wheel's kernel registrations too (TensorFlow environments)"
+        ),
+    ] = False,
+    compare: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="OLD NEW", help="compare two builds (environments: their stored audits)"),
     ] = None,
-    against: Annotated[
+    baseline: Annotated[
         str | None,
-        typer.Option(metavar="OLD", help="say of each what changed since OLD, too", autocompletion=environments),
+        typer.Option(metavar="BUILD", help="also print what changed since BUILD", autocompletion=environments),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Read a build's determinism from its binaries: no GPU, nothing is run."""
+    """Report from a build's binaries which GPU kernels depend on execution order; needs no GPU, runs nothing."""
     from tfdet.cli import auditing
     from tfdet.publish import audit_views
 
     project, matrix = load()
-    if diff:
-        if targets or arch or write or registrations or against:
-            raise UsageError("--diff goes with --json alone", "tfdet audit --diff tf2.4 tf2.8")
-        found = auditing.compare(project, matrix, *diff)
+    if compare:
+        if targets or arch or write or kernel_registrations or baseline:
+            raise UsageError(
+                "--compare cannot be combined with options other than --json",
+                "For example: tfdet audit --compare tf2.4 tf2.8.",
+            )
+        found = auditing.compare(project, matrix, *compare)
         if as_json:
             print_json(found.as_json())
         else:
@@ -53,5 +62,5 @@ def audit(
     if not targets:
         advice = "Name an environment, a version, a wheel, a folder or libraries: tfdet audit tf2.0 torch==2.14.1."
         raise UsageError("nothing to audit", advice)
-    asked = auditing.Asked(targets, arch or (), as_json, write, registrations, against)
+    asked = auditing.Asked(targets, arch or (), as_json, write, kernel_registrations, baseline)
     raise typer.Exit(auditing.run(project, matrix, asked))

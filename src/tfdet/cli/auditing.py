@@ -29,7 +29,7 @@ class Asked:
     as_json: bool = False
     write: bool = False
     registrations: bool = False
-    against: str | None = None
+    baseline: str | None = None
 
 
 def run(project: Project, matrix: Matrix, asked: Asked) -> Exit:
@@ -37,7 +37,7 @@ def run(project: Project, matrix: Matrix, asked: Asked) -> Exit:
     _check(matrix, asked)
     if asked.write:
         project.need_checkout("--write")
-    old = _side(project, matrix, asked.against) if asked.against else None
+    old = _side(project, matrix, asked.baseline) if asked.baseline else None
     targets, failed = resolve(project, matrix, asked.targets)
     several = len(targets) + len(failed) > 1
     documents = []
@@ -76,9 +76,11 @@ def _check(matrix: Matrix, asked: Asked) -> None:
     check_archs(asked.archs)
     if asked.write:
         if asked.archs or asked.as_json:
-            raise UsageError("--write goes with neither --arch nor --json", "matrix/audits holds whole audits.")
-        if strangers := [name for name in asked.targets if name not in matrix.environments]:
-            raise UsageError(f"--write: {strangers[0]} is no environment", "matrix/audits is of environments only.")
+            raise UsageError("--write cannot be combined with --arch or --json", "matrix/audits holds complete audits.")
+        if unknown := [name for name in asked.targets if name not in matrix.environments]:
+            raise UsageError(
+                f"--write: {unknown[0]} is not an environment", "matrix/audits holds audits of environments only."
+            )
 
 
 def _audit(project: Project, matrix: Matrix, target: Target, asked: Asked) -> Audit:

@@ -14,40 +14,50 @@ from tfdet.cli.options import Build, environments
 
 def bundle(
     env: Annotated[
-        str, typer.Argument(metavar="ENV", help="for example tf2.21; see `tfdet envs`", autocompletion=environments)
+        str,
+        typer.Argument(
+            metavar="ENV", help="environment, for example tf2.21; see `tfdet envs`", autocompletion=environments
+        ),
     ],
-    out: Annotated[Path, typer.Option(help="folder for the parts")],
-    device: Annotated[Build, typer.Option(help="whose build: a GPU's runs on the CPU, too")] = "gpu",
+    out: Annotated[Path, typer.Option(help="folder to write the parts to")],
+    device: Annotated[Build, typer.Option(help="build to pack; the gpu build runs on a CPU too")] = "gpu",
     compute_capability: Annotated[
-        str | None, typer.Option(metavar="X.Y", help="leave out GPU code for others, such as 9.0 for an H100")
+        str | None, typer.Option(metavar="X.Y", help="keep only GPU code for it, such as 9.0 for an H100; default: all")
     ] = None,
     python: Annotated[
-        str | None, typer.Option(metavar="X.Y", help="the host's CPython; default: the environment's")
+        str | None, typer.Option(metavar="X.Y", help="CPython of the target host; default: the environment's")
     ] = None,
-    part_size: Annotated[str, typer.Option(metavar="SIZE", help="the most that one part may have")] = "60MiB",
-    preset: Annotated[int, typer.Option(min=0, max=9, help="of xz: 0 is fast, 9 is small")] = 6,
-    use_host_libs: Annotated[
-        str, typer.Option(metavar="NAMES", help="CUDA libraries that the host has, such as cublas,cudnn")
+    part_size: Annotated[str, typer.Option(metavar="SIZE", help="maximum size of one part")] = "60MiB",
+    compression_level: Annotated[
+        int, typer.Option(metavar="LEVEL", min=0, max=9, help="xz preset: 0 is fast, 9 is small")
+    ] = 6,
+    use_host_libraries: Annotated[
+        str, typer.Option(metavar="NAMES", help="take these CUDA libraries from the host, such as cublas,cudnn")
     ] = "",
     host_packages: Annotated[
-        bool, typer.Option("--host-packages", help="the host has the framework and its packages itself")
+        bool, typer.Option("--host-packages", help="take the framework and its packages from the host")
     ] = False,
-    stub: Annotated[str, typer.Option(metavar="NAMES", help="CUDA libraries to leave out, such as cufft")] = "",
+    stub_libraries: Annotated[
+        str, typer.Option(metavar="NAMES", help="replace these CUDA libraries by stubs, such as cufft")
+    ] = "",
 ) -> None:
-    """Pack an environment into small parts for a host without network."""
+    """Pack an environment into small parts for a host without a network."""
     from tfdet.bundle.build import Order, make_bundle, parse_capability, parse_size
     from tfdet.bundle.contents import Choice
 
     project, matrix = load()
     choice = Choice(
         parse_capability(compute_capability) if compute_capability else None,
-        _names(stub),
-        _names(use_host_libs),
+        _names(stub_libraries),
+        _names(use_host_libraries),
         host_packages,
     )
-    order = Order(env, device, python, parse_size(part_size), preset, choice)
+    order = Order(env, device, python, parse_size(part_size), compression_level, choice)
     made = make_bundle(project, matrix, order, out, console.note)
-    console.note(f"{len(made.parts)} parts, {sum(made.parts) / 2**20:.1f} MiB. Carry all of {made.folder} there, and:")
+    console.note(
+        f"{len(made.parts)} parts, {sum(made.parts) / 2**20:.1f} MiB. "
+        f"Copy all of {made.folder} to the host, then run there:"
+    )
     console.write(f"python{made.manifest['python']} {made.folder.name}/unbundle.py run --device {device}\n")
 
 

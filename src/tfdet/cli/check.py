@@ -15,20 +15,27 @@ from tfdet.cli.options import Build, Json, Junit, solutions
 
 
 def check(
-    program: Annotated[list[Path] | None, typer.Argument(metavar="[PROGRAM.py|NOTEBOOK.ipynb]...")] = None,
-    python: Annotated[str | None, typer.Option(help="whose packages; default: the active one")] = None,
-    device: Annotated[Build, typer.Option(help="where it runs")] = "gpu",
-    solution: Annotated[
+    program: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[PROGRAM.py|NOTEBOOK.ipynb]...", help="program to check; default: the installed packages"
+        ),
+    ] = None,
+    python: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Python whose packages are checked; default: the active one")
+    ] = None,
+    device: Annotated[Build, typer.Option(help="device that the program runs on")] = "gpu",
+    assume_solution: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY", help="that is in effect (again: several)", autocompletion=solutions),
+        typer.Option(metavar="KEY", help="assume that this solution is enabled (repeatable)", autocompletion=solutions),
     ] = None,
     as_json: Json = False,
-    sarif: Annotated[bool, typer.Option("--sarif", help="for code hosts: SARIF 2.1.0")] = False,
+    sarif: Annotated[bool, typer.Option("--sarif", help="print SARIF 2.1.0, for code hosts")] = False,
     junit: Junit = False,
 ) -> None:
-    """Say which kernels of the installed packages, or which ops that a program calls, depend on order.
+    """Report which installed kernels, or which ops called by a program, depend on execution order.
 
-    Ends with 1 where one is known to differ, and no solution that is in effect settles it.
+    Exits with 1 if one of them is known to differ and no enabled solution makes it deterministic.
     """
     from tfdet.engines.packages import default_python, installed
     from tfdet.publish.check_reports import as_junit, as_sarif, told
@@ -38,16 +45,18 @@ def check(
     from tfdet.verdicts.switches import in_effect
 
     if as_json + sarif + junit > 1:
-        raise UsageError("--json, --sarif and --junit", "Choose one of them.")
+        raise UsageError("--json, --sarif and --junit cannot be combined", "Pass one of them.")
     whose = python or default_python()
     status = load_status(find_project())
-    for key in solution or []:
+    for key in assume_solution or []:
         status.matrix.solution(key)
     text = read(program) if program else None
     builds = verdicts.builds(status.matrix, installed(whose))
     if not builds:
-        raise UsageError(f"{whose} has no framework that the matrix knows", "Name another Python: --python PATH.")
-    switched = in_effect(status.matrix, text, solution or [])
+        raise UsageError(
+            f"{whose}: no supported framework found (TensorFlow or PyTorch)", "Pass another Python: --python PATH."
+        )
+    switched = in_effect(status.matrix, text, assume_solution or [])
     found = {build: verdicts.findings(status, build, device, text, switched) for build in builds}
     if as_json:
         print_json([{"package": b.package, "version": b.version, "environment": b.environment, "same_version": b.same,

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 
 def add(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="records, one a line")],
-    yes: Annotated[bool, typer.Option("--yes", help="take them without being asked (for machines)")] = False,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="files of records, one JSON object per line")],
+    yes: Annotated[bool, typer.Option("--yes", help="add the records without asking for confirmation")] = False,
     unsigned: Annotated[
-        bool, typer.Option("--unsigned", help="leave the envelopes beside the files: take the records as unsigned")
+        bool, typer.Option("--unsigned", help="ignore the envelopes beside the files: add the records as unsigned")
     ] = False,
 ) -> None:
-    """Take records from another machine into matrix/evidence: validated, shown, asked for, nothing lost.
+    """Add records from another machine to the evidence store: validate them, show what changes, ask.
 
-    The envelopes in FILE.intoto.jsonl come with them, and have to be of a key in matrix/keys.
+    Signatures are read from FILE.intoto.jsonl; their keys must be in matrix/keys.
     """
     from tfdet.publish import views
     from tfdet.store.cases import current_cases
@@ -89,9 +89,7 @@ def _tell_idle(matrix: Matrix, records: Iterable[Row], vouches: Iterable[Vouch])
     standing = Standing([vouch for vouch in vouches if needed(vouch.batch.device)])
     idle = Counter(g.model for g, _ in records if needed(g.model) and not standing.names(g.checksum))
     for model, number in idle.items():
-        console.note(
-            f"{number} unsigned records of {model}: kept, and no table counts them (docs/how-to/sign-records.md)"
-        )
+        console.note(f"{number} unsigned records of {model} stored but not counted (docs/how-to/sign-records.md)")
 
 
 def _tell_other_locks(vouches: Iterable[Vouch]) -> None:
@@ -105,12 +103,16 @@ def _tell_other_locks(vouches: Iterable[Vouch]) -> None:
 
 
 def sign(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="records, one a line")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="files of records, one JSON object per line")],
     without_key: Annotated[
-        bool, typer.Option("--keyless", help="as the workflow that this runs in, by sigstore; needs a network")
+        bool,
+        typer.Option("--keyless", help="sign as the CI workflow that runs this, through sigstore (requires a network)"),
     ] = False,
 ) -> None:
-    """Sign records with this machine's key: into FILE.intoto.jsonl, or beside the store if FILE lies in it."""
+    """Sign records with this machine's key.
+
+    Writes FILE.intoto.jsonl, or the store's own signatures if FILE is in the evidence store.
+    """
     from tfdet.store import keyless, own_key, signing
     from tfdet.store.evidence import Store
     from tfdet.store.records import read_records
@@ -123,7 +125,7 @@ def sign(
     for path in files:
         records = list(read_records(path))
         if not records:
-            raise DataError(f"{path}: holds no record", "Name a file of records, one JSON object a line.")
+            raise DataError(f"{path}: contains no records", "Pass a file of records, one JSON object per line.")
         if resolve(path) not in stored:
             console.note(f"{len(records)} records signed: {signing.sign_beside(project, path, records, seal)}")
             continue
@@ -131,7 +133,7 @@ def sign(
             vouches = [verified(signatures, records, line) for line in signing.sealed(project, records, seal)]
         except ValueError as error:
             raise DataError(
-                f"{path}: {error}", "Put the key into matrix/keys first: tfdet key show --signer NAME."
+                f"{path}: {error}", "Add the key to matrix/keys first: tfdet key show --signer NAME."
             ) from error
         report_added(Store.of(project).add(records, vouches))
 
@@ -142,13 +144,13 @@ def _ask_for(count: int, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise UsageError(
-            f"{count} cells of the tables would change, and nobody is there to be asked",
-            "Nothing was taken. If you trust where these records come from: tfdet evidence add --yes FILE...",
+            f"{count} table cells would change; pass --yes to confirm (no terminal)",
+            "No records were added. If you trust their origin, run tfdet evidence add --yes FILE...",
         )
     try:
-        agreed = typer.confirm(f"{count} cells of the tables change. Take these records?", err=True)
+        agreed = typer.confirm(f"{count} table cells change. Add these records?", err=True)
     except typer.Abort:
         agreed = False
     if not agreed:
-        console.note("nothing was taken")
+        console.note("no records were added")
         raise typer.Exit(Exit.INTERRUPTED)

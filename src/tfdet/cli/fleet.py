@@ -33,129 +33,177 @@ class RunUnlessNamed(Group):
         return super().parse_args(ctx, args if own else ["run", *args])
 
 
-Where = Annotated[Path | None, typer.Argument(metavar="[FOLDER]", help="of the fleet; default: the newest")]
+FleetPath = Annotated[Path | None, typer.Argument(metavar="[FOLDER]", help="folder of the fleet; default: the newest")]
 
 
-# What each way of running has no use for: told, lest somebody takes it for done.
-_NOT_EMITTED = ("cluster", "folder", "resume", "engine", "container", "at_once", "want", "prepare", "every", "out")
-_EMITTED_ALONE = ("registry", "claim", "queue")
-_PLANNED_ALONE = ("cluster", "device", "gpu", "source", "solution", "engine", "container", "minutes", "at_once", "want",
-                  "prepare", "repeats", "processes", "memory")  # fmt: skip
+# Options that one way of running ignores: an error, so that no user believes that they were applied.
+_NOT_FOR_MANIFESTS = ("cluster", "folder", "resume", "engine", "container_runtime", "max_parallel", "sbatch_option",
+                      "build_environments", "poll_interval", "out")  # fmt: skip
+_MANIFESTS_ONLY = ("registry", "volume_claim", "queue")
+_NEW_FLEET_ONLY = ("cluster", "device", "gpu", "source", "solution", "engine", "container_runtime", "task_minutes",
+                   "max_parallel", "sbatch_option", "build_environments", "repeats", "processes", "memory")  # fmt: skip
 
 
 def run(
     context: typer.Context,
-    env: Annotated[list[str] | None, typer.Argument(metavar="[ENV]...", autocompletion=environments)] = None,
-    cluster: Annotated[Literal["slurm", "local"] | None, typer.Option(help="default: Slurm where it is")] = None,
-    folder: Annotated[Path | None, typer.Option(help="that all machines see; made")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="go on with a fleet that was left")] = False,
-    device: Annotated[Device, typer.Option(help="where the ops run")] = "gpu",
-    gpu: Annotated[str | None, typer.Option(metavar="TYPE", help="type of GPU, as the cluster calls it")] = None,
+    env: Annotated[
+        list[str] | None, typer.Argument(metavar="[ENV]...", help="environments to run", autocompletion=environments)
+    ] = None,
+    cluster: Annotated[
+        Literal["slurm", "local"] | None, typer.Option(help="default: slurm if sbatch is installed, else local")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="new folder that all machines can access; default: in tfdet's data")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="continue a fleet that was interrupted")] = False,
+    device: Annotated[Device, typer.Option(help="device that the ops run on")] = "gpu",
+    gpu: Annotated[
+        str | None, typer.Option(metavar="TYPE", help="GPU type, as the cluster names it; default: any")
+    ] = None,
     source: Annotated[
-        list[str] | None, typer.Option(metavar="ID", help="only this source (again: several)", autocompletion=sources)
+        list[str] | None,
+        typer.Option(
+            metavar="SOURCE", help="restrict to this source (repeatable); default: all", autocompletion=sources
+        ),
     ] = None,
     solution: Annotated[
-        list[str] | None, typer.Option(metavar="KEY", help="only this, and its control", autocompletion=solutions)
+        list[str] | None,
+        typer.Option(
+            metavar="KEY", help="restrict to this solution and its control; default: all", autocompletion=solutions
+        ),
     ] = None,
-    engine: Annotated[Literal["docker", "venv"] | None, typer.Option(help="default: venv where pip can build")] = None,
-    container: Annotated[
-        Literal["apptainer", "enroot"] | None, typer.Option(help="run images by it, where Docker is not allowed")
+    engine: Annotated[
+        Literal["docker", "venv"] | None,
+        typer.Option(help="default: venv if pip can install the environment, else docker"),
     ] = None,
-    minutes: Annotated[float, typer.Option(metavar="MINUTES", min=0.001, help="that a task should take")] = 20.0,
-    at_once: Annotated[int | None, typer.Option(min=1, help="tasks at once; local: 1")] = None,
-    want: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="an option for sbatch, such as partition=gpu")
+    container_runtime: Annotated[
+        Literal["apptainer", "enroot"] | None,
+        typer.Option(help="run images by it, where Docker is not allowed; default: none"),
     ] = None,
-    prepare: Annotated[
-        bool, typer.Option("--prepare", help="make the environments here first, in the cache that all machines see")
+    task_minutes: Annotated[float, typer.Option(metavar="MINUTES", min=0.001, help="planned length of a task")] = 20.0,
+    max_parallel: Annotated[
+        int | None, typer.Option(min=1, help="maximum tasks that run at the same time; default: local 1, slurm 1000")
+    ] = None,
+    sbatch_option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="option for sbatch, such as partition=gpu (repeatable)"),
+    ] = None,
+    build_environments: Annotated[
+        bool, typer.Option("--build-environments", help="first build the virtual environments, in the shared cache")
     ] = False,
-    repeats: Annotated[int, typer.Option(min=1, max=MAX_COUNT, help="repeats in one process")] = RUN_DEFAULTS.repeats,
-    processes: Annotated[int, typer.Option(min=1, max=MAX_COUNT, help="fresh processes")] = RUN_DEFAULTS.processes,
-    memory: Annotated[int, typer.Option(min=64, help="MiB for one process of a case")] = RUN_DEFAULTS.mebibytes,
-    every: Annotated[float | None, typer.Option(min=0.1, help="seconds between two looks at the cluster")] = None,
-    out: Annotated[Path | None, typer.Option(help="keep the records in this file, not in the evidence store")] = None,
-    emit: Annotated[Literal["kubernetes"] | None, typer.Option(help="write manifests instead of running")] = None,
-    registry: Annotated[str, typer.Option(metavar="PREFIX", help="with --emit: before the name of an image")] = "",
-    claim: Annotated[str, typer.Option(help="with --emit: the volume claim for the records")] = "tfdet-records",
-    queue: Annotated[str | None, typer.Option(help="with --emit: the queue of Kueue that starts the jobs")] = None,
+    repeats: Annotated[
+        int, typer.Option(min=1, max=MAX_COUNT, help="repeats of a case in one process")
+    ] = RUN_DEFAULTS.repeats,
+    processes: Annotated[
+        int, typer.Option(min=1, max=MAX_COUNT, help="fresh processes per case")
+    ] = RUN_DEFAULTS.processes,
+    memory: Annotated[
+        int, typer.Option(metavar="MIB", min=64, help="memory limit per child process, MiB")
+    ] = RUN_DEFAULTS.mebibytes,
+    poll_interval: Annotated[
+        float | None, typer.Option(min=0.1, help="poll interval in seconds; default: local 0.5, slurm 10")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="write the records to FILE instead of the evidence store")
+    ] = None,
+    print_manifests: Annotated[
+        Literal["kubernetes"] | None, typer.Option(help="print manifests instead of running the tasks")
+    ] = None,
+    registry: Annotated[
+        str, typer.Option(metavar="PREFIX", help="with --print-manifests: prefix of image names; default: none")
+    ] = "",
+    volume_claim: Annotated[
+        str, typer.Option(metavar="NAME", help="with --print-manifests: volume claim for the records")
+    ] = "tfdet-records",
+    queue: Annotated[
+        str | None, typer.Option(metavar="NAME", help="with --print-manifests: Kueue queue for the jobs; default: none")
+    ] = None,
 ) -> None:
-    """Run environments on a cluster: planned in tasks, sent, sent again where a machine fails, taken in.
+    """Run the suite on a cluster: plan tasks, submit them, resubmit those that a machine lost, collect the records.
 
-    Ctrl-C leaves what was sent in the queue; --resume goes on watching.
+    Ctrl-C leaves submitted jobs in the queue; --resume continues.
     """
     from tfdet.fleet.folder import Folder
     from tfdet.fleet.tasks import How
 
     if out:
         require_writable(out, "--out")
-    if emit:
-        _refuse(context, _NOT_EMITTED, "manifests know nothing of it", "Leave it out, or leave out --emit.")
+    if print_manifests:
+        _refuse(context, _NOT_FOR_MANIFESTS, "cannot be combined with --print-manifests", "Leave out one of them.")
     else:
-        _refuse(context, _EMITTED_ALONE, "is for manifests", "Add --emit kubernetes, or leave it out.")
+        _refuse(
+            context, _MANIFESTS_ONLY, "requires --print-manifests", "Add --print-manifests kubernetes, or leave it out."
+        )
     if resume:
-        _refuse(context, _PLANNED_ALONE, "was planned already", "Leave it out: --resume goes on as it was planned.")
+        _refuse(
+            context,
+            _NEW_FLEET_ONLY,
+            "cannot be combined with --resume",
+            "Leave it out: --resume continues the fleet as planned.",
+        )
         if env:
-            raise UsageError("--resume goes on with what was planned", "Name no environment; --folder names the fleet.")
+            raise UsageError(
+                "--resume cannot be combined with environments", "Leave them out; --folder names the fleet."
+            )
         made = _existing(folder)
         made.cancel(False)
     else:
-        _need_words({"gpu": [gpu], "solution": solution or []})
+        _reject_empty_values({"gpu": [gpu], "solution": solution or []})
         how = How(device=device, solutions=solution or [], repeats=repeats, processes=processes, memory=memory,
-                  engine=container or engine, gpu=gpu)  # fmt: skip
-        found = _planned(env or [], source or [], how, 60 * minutes)
-        if emit:
+                  engine=container_runtime or engine, gpu=gpu)  # fmt: skip
+        found = _planned(env or [], source or [], how, 60 * task_minutes)
+        if print_manifests:
             from tfdet.fleet.kubernetes import manifests
 
-            print_json(manifests("tfdet", how, found, registry, claim, queue))
+            print_json(manifests("tfdet", how, found, registry, volume_claim, queue))
             return
-        if prepare:
-            _prepare(how, dict.fromkeys(task.environment for task in found))
-        wants = _wants(want or []) | ({"at-once": str(at_once)} if at_once else {})
+        if build_environments:
+            _build_environments(how, dict.fromkeys(task.environment for task in found))
         made = Folder(folder or _fleets(find_project()) / datetime.now(UTC).strftime("%Y%m%d-%H%M%S"))
-        _make(made, how, found, cluster, wants)
-    console.note(f"the fleet's folder: {made.path}")
-    _watch_and_take(made, out, every)
+        _make(made, how, found, cluster, _parse_sbatch_options(sbatch_option or []), max_parallel)
+    console.note(f"fleet folder: {made.path}")
+    _watch_and_collect(made, out, poll_interval)
 
 
 def _refuse(context: typer.Context, names: Iterable[str], why: str, advice: str) -> None:
-    """UsageError where one of these options was given."""
+    """Raise UsageError if one of these options was given."""
     for name in names:
         source = context.get_parameter_source(name)
         if source is not None and source.name != "DEFAULT":
-            raise UsageError(f"--{name.replace('_', '-')}: {why}", advice)
+            raise UsageError(f"--{name.replace('_', '-')} {why}", advice)
 
 
-def _need_words(given: Mapping[str, Sequence[str | None]]) -> None:
+def _reject_empty_values(given: Mapping[str, Sequence[str | None]]) -> None:
     for name, words in given.items():
         if "" in words:
-            raise UsageError(f"--{name}: nothing is named", f"Name one, or leave out --{name}.")
+            raise UsageError(f"--{name}: empty value", f"Pass a value, or leave out --{name}.")
 
 
-def status(where: Where = None, as_json: Json = False) -> None:
-    """How far a fleet is, and how long it will take yet."""
+def status(folder: FleetPath = None, as_json: Json = False) -> None:
+    """Print the progress of a fleet and its expected time left."""
     from tfdet.fleet.clusters import find
     from tfdet.fleet.progress import look
 
-    folder = _existing(where)
-    progress = look(folder, find(folder.fleet.cluster, folder).flying())
+    fleet = _existing(folder)
+    progress = look(fleet, find(fleet.fleet.cluster, fleet).flying())
     if as_json:
-        print_json({"folder": str(folder.path), **progress.as_json(), "why": _why(progress)})
+        print_json({"folder": str(fleet.path), **progress.as_json(), "why": _why(progress)})
     else:
         console.write(_line(progress) + "\n")
-        _tell_given_up(progress)
+        _print_given_up(progress)
 
 
-def cancel(where: Where = None) -> None:
-    """End what was sent; finished records are taken in."""
+def cancel(folder: FleetPath = None) -> None:
+    """Cancel the submitted jobs and collect the finished records."""
     from tfdet.fleet.clusters import find
     from tfdet.fleet.take import into_store
 
-    folder = _existing(where)
-    folder.cancel(True)
+    fleet = _existing(folder)
+    fleet.cancel(True)
     try:
-        find(folder.fleet.cluster, folder).cancel()
+        find(fleet.fleet.cluster, fleet).cancel()
     finally:
-        report_added(into_store(folder))
+        report_added(into_store(fleet))
 
 
 def _planned(env: list[str], only: list[str], how: How, seconds: float) -> list[Task]:
@@ -165,7 +213,7 @@ def _planned(env: list[str], only: list[str], how: How, seconds: float) -> list[
 
     project, matrix = load()
     if not env:
-        raise UsageError("no environment is named", "For example: tfdet fleet run tf2.0 --device cpu.")
+        raise UsageError("no environment given", "For example: tfdet fleet run tf2.0 --device cpu.")
     for key in env:
         matrix.environment(key)
     for name in only:
@@ -175,19 +223,20 @@ def _planned(env: list[str], only: list[str], how: How, seconds: float) -> list[
     found = tasks(matrix, env, only, how, measured(Store.of(project).files(), matrix.devices), seconds)
     if not found:
         raise UsageError(f"nothing to run on the {how.device}", "Choose another --source, --solution or --device.")
-    console.note(f"{len(found)} tasks, {_long(sum(task.seconds for task in found))} of one machine's time")
+    console.note(f"{len(found)} tasks, {_format_duration(sum(task.seconds for task in found))} of one machine's time")
     return found
 
 
-def _prepare(how: How, environments: Iterable[str]) -> None:
-    """What a node without a network could not make."""
+def _build_environments(how: How, environments: Iterable[str]) -> None:
+    """Build on this host what a node without a network cannot."""
     from tfdet.engines import vgpu
     from tfdet.engines.venv import VenvEngine
 
     project, matrix = load()
     if how.engine not in (None, "venv"):
         raise UsageError(
-            f"--prepare with {how.engine}", "Its images are made by you: see docs/how-to/run-on-a-cluster.md."
+            f"--build-environments cannot be combined with {how.engine}",
+            "Build its images yourself: see docs/how-to/run-on-a-cluster.md.",
         )
     kind = matrix.devices.called(how.device)
     for key in environments:
@@ -196,7 +245,9 @@ def _prepare(how: How, environments: Iterable[str]) -> None:
         vgpu.library(project)
 
 
-def _make(folder: Folder, how: How, found: list[Task], cluster: Sent | None, wants: dict[str, str]) -> None:
+def _make(
+    folder: Folder, how: How, found: list[Task], cluster: Sent | None, wants: dict[str, str], max_parallel: int | None
+) -> None:
     from tfdet.fleet import clusters
     from tfdet.fleet.folder import Fleet
 
@@ -204,45 +255,45 @@ def _make(folder: Folder, how: How, found: list[Task], cluster: Sent | None, wan
     clusters.find(chosen, folder)  # where it is not there, nothing is made
     home = str(project.home) if project.home else None
     folder.make(Fleet(schema=1, name=folder.job_name, root=str(project.root), home=home, cluster=chosen,
-                      wants=wants, how=how, tasks=found))  # fmt: skip
+                      wants=wants, max_parallel=max_parallel, how=how, tasks=found))  # fmt: skip
 
 
-def _watch_and_take(folder: Folder, out: Path | None, every: float | None) -> None:
+def _watch_and_collect(folder: Folder, out: Path | None, poll_interval: float | None) -> None:
     from tfdet.fleet.clusters import find
     from tfdet.fleet.take import into_file, into_store
     from tfdet.fleet.watch import watch
 
     try:
-        progress = watch(folder, find(folder.fleet.cluster, folder), _teller(), every)
+        progress = watch(folder, find(folder.fleet.cluster, folder), _progress_printer(), poll_interval)
     except KeyboardInterrupt:
         raise Interrupted from None
     if out is None:
         report_added(into_store(folder))
     else:
         console.note(f"{into_file(folder, out)} records: {out}")
-    _tell_given_up(progress)
+    _print_given_up(progress)
     raise typer.Exit(Exit.RUN_FAILED if not progress.complete or progress.given_up else Exit.OK)
 
 
-def _teller() -> Callable[[Progress], None]:
-    """A line for each change: on a terminal, in its place."""
+def _progress_printer() -> Callable[[Progress], None]:
+    """A function that prints each change of the progress once."""
     last = ""
 
-    def tell(progress: Progress) -> None:
+    def report(progress: Progress) -> None:
         nonlocal last
         line = _line(progress)
         if line != last:
             console.note(line)
             last = line
 
-    return tell
+    return report
 
 
 def _line(progress: Progress) -> str:
     told = progress.as_json()
     words = [f"{told['done']} of {told['tasks']} tasks done"]
     if progress.flying is None:
-        words.append("the cluster does not answer")
+        words.append("the cluster does not respond")
     else:
         stuck = told["waiting"] and not told["running"]  # as where a node's operator has to act
         why = f" ({told['waiting_for']})" if stuck and told["waiting_for"] else ""
@@ -250,7 +301,7 @@ def _line(progress: Progress) -> str:
     if told["given_up"]:
         words.append(f"{told['given_up']} given up")
     if told["seconds_left"] is not None and not progress.complete:
-        words.append(f"{_long(told['seconds_left'])} left")
+        words.append(f"{_format_duration(told['seconds_left'])} left")
     return ", ".join(words)
 
 
@@ -259,24 +310,24 @@ def _why(progress: Progress) -> dict[str, str]:
     return {f"{task} ({progress.tasks[task].environment})": why for task, why in progress.given_up.items()}
 
 
-def _tell_given_up(progress: Progress) -> None:
+def _print_given_up(progress: Progress) -> None:
     for task, why in _why(progress).items():
         console.note(f"task {task} given up: {why}")
 
 
-def _long(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     minutes = round(seconds / 60)
     return f"{minutes // 60} h {minutes % 60:02} min" if minutes >= 60 else f"{minutes} min"
 
 
-def _wants(words: list[str]) -> dict[str, str]:
+def _parse_sbatch_options(words: list[str]) -> dict[str, str]:
     found = {}
     for word in words:
         name, is_there, value = word.partition("=")
         if not is_there or not name:
-            raise UsageError(f"--want {word}", "Write it as sbatch has it, without the dashes: --want partition=gpu.")
-        if name == "at-once":
-            raise UsageError(f"--want {word}", "That is an option of tfdet: --at-once 8.")
+            raise UsageError(
+                f"--sbatch-option {word}: not NAME=VALUE", "Write it without dashes: --sbatch-option partition=gpu."
+            )
         found[name] = value
     return found
 
@@ -291,7 +342,7 @@ def _existing(where: Path | None) -> Folder:
     if where is None:
         there = listed(_fleets(find_project()), f"*/{PLAN}")
         if not there:
-            raise UsageError("no fleet was planned here", "Name its folder, or plan one: tfdet fleet run ENV.")
+            raise UsageError("no fleet found", "Pass its folder, or plan a fleet: tfdet fleet run ENV.")
         where = there[-1].parent
     found = Folder(where)
     _ = found.fleet

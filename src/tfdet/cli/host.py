@@ -15,12 +15,18 @@ from tfdet.cli.options import Device, Environments, Json, environments, framewor
 
 def doctor(
     env: Annotated[
-        str | None, typer.Argument(metavar="[ENV]", help="check for this environment", autocompletion=environments)
+        str | None,
+        typer.Argument(
+            metavar="[ENV]", help="environment to check for; default: the host alone", autocompletion=environments
+        ),
     ] = None,
-    device: Annotated[Device, typer.Option(help="where its ops shall run")] = "gpu",
+    device: Annotated[Device, typer.Option(help="device that its ops shall run on")] = "gpu",
     as_json: Json = False,
 ) -> None:
-    """What this host can run: Docker, NVIDIA runtime, GPUs, driver, disk, Pythons. ENV lacks something: exit code 4."""
+    """Report what this host can run: Docker, NVIDIA runtime, GPUs, driver, disk, Pythons.
+
+    With ENV: exits with 4 if that environment lacks something.
+    """
     from tfdet.engines.doctor import examine
     from tfdet.publish import lists
 
@@ -37,12 +43,14 @@ def doctor(
 def envs(
     framework: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="only this framework (again: several)", autocompletion=frameworks),
+        typer.Option(
+            metavar="NAME", help="restrict to this framework (repeatable); default: all", autocompletion=frameworks
+        ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="with the versions that each one pins")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="print the versions that each environment pins")] = False,
     as_json: Json = False,
 ) -> None:
-    """The reference environments."""
+    """List the reference environments."""
     from tfdet.matrix.load import load_environments
     from tfdet.publish import lists
 
@@ -63,10 +71,11 @@ def envs(
 def build(
     env: Environments,
     base_image: Annotated[
-        str | None, typer.Option(help="install by pip on this image, which has the right CPython")
+        str | None,
+        typer.Option(metavar="IMAGE", help="install by pip on this image, which has the right CPython; default: none"),
     ] = None,
 ) -> None:
-    """Build the images tfdet:ENV."""
+    """Build the Docker images tfdet:ENV."""
     from tfdet.engines.images import build as build_image
 
     project, matrix = load()

@@ -13,26 +13,29 @@ from tfdet.cli.app import load
 
 
 def new() -> None:
-    """Make this machine's key (Ed25519): from then on `tfdet run` signs what it measures."""
+    """Create this machine's signing key (Ed25519): from then on `tfdet run` signs its records."""
     from tfdet.store import own_key
 
     own_key.new()
-    console.note(f"wrote {own_key.path()}, for your eyes alone; whom to give the other half: tfdet key show")
+    console.note(f"wrote {own_key.path()} (private: keep it secret). Print the public key to share: tfdet key show")
 
 
 def show(
-    signer: Annotated[str | None, typer.Option(metavar="NAME", help="as a file of matrix/keys, held by NAME")] = None,
+    signer: Annotated[
+        str | None, typer.Option(metavar="NAME", help="print a file for matrix/keys with this signer's name")
+    ] = None,
     device: Annotated[
-        list[str] | None, typer.Option(metavar="KIND", help="with --signer: believed of this kind (again: several)")
+        list[str] | None,
+        typer.Option(metavar="KIND", help="with --signer: trusted for this device kind (repeatable); default: all"),
     ] = None,
 ) -> None:
-    """Print the public half of this machine's key."""
+    """Print the public key of this machine's signing key."""
     from tfdet.matrix.keys import key_id
     from tfdet.store import own_key
 
     holder = None if signer is None else _holder(signer)
     if device and holder is None:
-        raise UsageError("--device says of what a signer is believed", "Add --signer NAME.")
+        raise UsageError("--device requires --signer", "Add --signer NAME.")
     key = own_key.need()
     pem = own_key.public_pem(key)
     text = pem if holder is None else _file(holder, pem, _kinds(device or []))
@@ -54,7 +57,7 @@ def _kinds(asked: list[str]) -> list[str]:
     known = load()[1].devices.kinds
     for kind in asked:
         if kind not in known:
-            raise unknown("kind of device", kind, known)
+            raise unknown("device kind", kind, known)
     return list(dict.fromkeys(asked)) or list(known)
 
 

@@ -17,25 +17,32 @@ def locate(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="[ENV] -- PROGRAM ARGS...", help="tf2.21 -- train.py --lr 0.1", autocompletion=environments
+            metavar="[ENV] -- PROGRAM ARGS...",
+            help="for example: tf2.21 -- train.py --lr 0.1",
+            autocompletion=environments,
         ),
     ],
     python: Annotated[
-        str | None, typer.Option(help="the Python that has your framework; default: an ENV, or `python`")
+        str | None, typer.Option(metavar="PATH", help="Python with your framework; default: ENV's, or `python` on PATH")
     ] = None,
-    device: Annotated[Device, typer.Option(help="vgpu: a GPU that need not be there")] = "cpu",
-    runs: Annotated[int, typer.Option(min=2, max=1000, help="runs at most at each level")] = 5,
+    device: Annotated[Device, typer.Option(help="device that the program uses; vgpu is the virtual GPU")] = "cpu",
+    runs: Annotated[int, typer.Option(min=2, max=1000, help="maximum runs per level of detail")] = 5,
     fix: Annotated[
-        bool, typer.Option("--fix", help="run it with the advice applied, too: does it repeat itself then?")
+        bool,
+        typer.Option(
+            "--fix", help="also run the program with the advice applied, and report whether it becomes reproducible"
+        ),
     ] = False,
-    stand_ins: Annotated[
-        bool, typer.Option("--stand-ins", help="on vgpu: compute on the CPU what cuBLAS and cuDNN would, and say so")
+    cpu_fallbacks: Annotated[
+        bool, typer.Option("--cpu-fallbacks", help="with --device vgpu: compute cuBLAS and cuDNN calls on the CPU")
     ] = False,
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="write the report, a page by itself")] = None,
-    traces: Annotated[bool, typer.Option("--traces", help="the words are traces to compare, not a program")] = False,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="write the report as one HTML page")] = None,
+    traces: Annotated[
+        bool, typer.Option("--traces", help="compare recorded traces: the arguments are trace files")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Run a training program until two runs differ, and name the op that began it."""
+    """Run a training program until two runs differ, and name the op that caused it."""
     from tfdet.engines import locate as search
     from tfdet.publish import locate_page, views
 
@@ -45,7 +52,7 @@ def locate(
         found = search.compare(words)
     else:
         project, matrix = load()
-        found = search.locate(project, matrix, search.wanted(matrix, words, python, device, runs, fix, stand_ins))
+        found = search.locate(project, matrix, search.wanted(matrix, words, python, device, runs, fix, cpu_fallbacks))
     if html:
         locate_page.write_html(found, html)
         console.note(f"wrote {html}")

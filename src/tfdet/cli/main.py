@@ -12,13 +12,13 @@ import typer
 
 from tfdet.base import console
 from tfdet.base.errors import Exit, TfdetError, from_system
-from tfdet.cli import audit, bundle, check, evidence, fleet, host, key, locate, rebuild, run, site, tables, vgpu
+from tfdet.cli import audit, bundle, check, evidence, fleet, host, key, locate, reproduce, run, site, tables, vgpu
 from tfdet.cli.app import every_command
 from tfdet.cli.layout import EVIDENCE, FIND, LOOK_UP, RUN, Command, Group
 
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     LOOK_UP: (tables.status, tables.show, tables.recipe, host.envs, host.doctor),
-    RUN: (run.run, host.build, rebuild.rebuild, bundle.bundle, vgpu.vgpu),
+    RUN: (run.run, host.build, reproduce.reproduce, bundle.bundle, vgpu.vgpu),
     FIND: (locate.locate, check.check, audit.audit),
     EVIDENCE: (site.site,),
 }
@@ -26,12 +26,17 @@ _Words = dict[str, Callable[..., None]]
 _GROUPS: dict[str, tuple[str, str, type[Group], _Words]] = {
     "fleet": (
         RUN,
-        "The suite on many machines.",
+        "Run the suite on many machines.",
         fleet.RunUnlessNamed,
         {"run": fleet.run, "status": fleet.status, "cancel": fleet.cancel},
     ),
-    "evidence": (EVIDENCE, "The evidence store, matrix/evidence.", Group, {"add": evidence.add, "sign": evidence.sign}),
-    "key": (EVIDENCE, "The key by which this machine signs its records.", Group, {"new": key.new, "show": key.show}),
+    "evidence": (
+        EVIDENCE,
+        "Add and sign records of the evidence store.",
+        Group,
+        {"add": evidence.add, "sign": evidence.sign},
+    ),
+    "key": (EVIDENCE, "Create and print this machine's signing key.", Group, {"new": key.new, "show": key.show}),
 }
 
 
@@ -80,7 +85,7 @@ def main() -> None:
         _end(from_system(error))
     except Exception:
         traceback.print_exc()
-        _end(TfdetError("a defect of tfdet: please report it", "The lines above tell where."))
+        _end(TfdetError("internal error of tfdet: please report it", "See the lines above."))
 
 
 def _end(error: TfdetError) -> NoReturn:

@@ -44,12 +44,14 @@ def devices(incomplete: str) -> list[str]:
 
 environments, sources, solutions = _named("environments"), _named("sources"), _named("solutions")
 frameworks = _named("frameworks")
-Json = Annotated[bool, typer.Option("--json", help="for machines")]
-Csv = Annotated[bool, typer.Option("--csv", help="for spreadsheets")]
-Junit = Annotated[bool, typer.Option("--junit", help="for CI systems: JUnit's XML")]
+Json = Annotated[bool, typer.Option("--json", help="print JSON")]
+Csv = Annotated[bool, typer.Option("--csv", help="print CSV")]
+Junit = Annotated[bool, typer.Option("--junit", help="print JUnit XML, for CI systems")]
 Environments = Annotated[
     list[str],
-    typer.Argument(metavar="ENV...", help="for example tf2.0; see `tfdet envs`", autocompletion=environments),
+    typer.Argument(
+        metavar="ENV...", help="environments, for example tf2.0; see `tfdet envs`", autocompletion=environments
+    ),
 ]
 Device = Literal["gpu", "cpu", "vgpu"]
 Build = Literal["gpu", "cpu"]

@@ -24,35 +24,54 @@ LONGEST = 86400.0  # seconds that one process of a case may take
 
 def run(
     env: Environments,
-    engine: Annotated[Literal["docker", "venv"] | None, typer.Option(help="default: venv where pip can build")] = None,
-    device: Annotated[Device, typer.Option(help="where the ops run")] = "gpu",
+    engine: Annotated[
+        Literal["docker", "venv"] | None,
+        typer.Option(help="default: venv if pip can install the environment, else docker"),
+    ] = None,
+    device: Annotated[Device, typer.Option(help="device that the ops run on")] = "gpu",
     source: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID", help="only this source (again: several)", autocompletion=sources),
+        typer.Option(
+            metavar="SOURCE", help="restrict to this source (repeatable); default: all", autocompletion=sources
+        ),
     ] = None,
     solution: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY", help="only this solution, and its control", autocompletion=solutions),
+        typer.Option(
+            metavar="KEY",
+            help="restrict to this solution and its control (repeatable); default: all",
+            autocompletion=solutions,
+        ),
     ] = None,
     case: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATTERN", help="only cases of such a name, such as '*-compiled' (again: several)"),
+        typer.Option(
+            metavar="PATTERN", help="restrict to matching cases, such as '*-compiled' (repeatable); default: all"
+        ),
     ] = None,
-    repeats: Annotated[int, typer.Option(min=1, max=MAX_COUNT, help="repeats in one process")] = RUN_DEFAULTS.repeats,
-    processes: Annotated[int, typer.Option(min=1, max=MAX_COUNT, help="fresh processes")] = RUN_DEFAULTS.processes,
+    repeats: Annotated[
+        int, typer.Option(min=1, max=MAX_COUNT, help="repeats of a case in one process")
+    ] = RUN_DEFAULTS.repeats,
+    processes: Annotated[
+        int, typer.Option(min=1, max=MAX_COUNT, help="fresh processes per case")
+    ] = RUN_DEFAULTS.processes,
     timeout: Annotated[
-        float, typer.Option(min=1, max=LONGEST, help="seconds for one process of a case")
+        float, typer.Option(min=1, max=LONGEST, help="time limit per child process, seconds")
     ] = RUN_DEFAULTS.seconds,
-    memory: Annotated[int, typer.Option(min=64, help="MiB for one process of a case")] = RUN_DEFAULTS.mebibytes,
-    out: Annotated[Path | None, typer.Option(help="keep the records in this file, not in the evidence store")] = None,
+    memory: Annotated[
+        int, typer.Option(metavar="MIB", min=64, help="memory limit per child process, MiB")
+    ] = RUN_DEFAULTS.mebibytes,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="write the records to FILE instead of the evidence store")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run the shared suite and keep its records as evidence."""
+    """Run the shared suite and store its records as evidence."""
     from tfdet.engines.base import Selection
     from tfdet.engines.run import run_environment, worst
 
     if math.isnan(timeout):  # no range's bound stops it
-        raise UsageError("--timeout nan", f"Give seconds, at most {LONGEST:.0f}.")
+        raise UsageError("--timeout nan: not a number of seconds", f"Pass seconds, at most {LONGEST:.0f}.")
     project, matrix = load()
     for key in env:
         matrix.environment(key)

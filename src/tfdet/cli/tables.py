@@ -18,38 +18,55 @@ if TYPE_CHECKING:
 
 
 def status(
-    write: Annotated[bool, typer.Option("--write", help="write the tables into README.md and docs")] = False,
-    check: Annotated[bool, typer.Option("--check", help="fail if they are not what the evidence gives")] = False,
-    records: Annotated[list[Path] | None, typer.Option("--with", help="look at this file of records too")] = None,
-    only: Annotated[bool, typer.Option("--only", help="with --with: at these records alone")] = False,
+    write: Annotated[bool, typer.Option("--write", help="write the tables to README.md and docs")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="fail if the tables in README.md and docs are out of date")
+    ] = False,
+    records: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="count the records of FILE too (repeatable)")
+    ] = None,
+    no_store: Annotated[bool, typer.Option("--no-store", help="with --records: leave out the evidence store")] = False,
     framework: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="only this framework (again: several)", autocompletion=frameworks),
+        typer.Option(
+            metavar="NAME", help="restrict to this framework (repeatable); default: all", autocompletion=frameworks
+        ),
     ] = None,
     device: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="only this device: gpu, vgpu, cpu, or a model", autocompletion=devices),
+        typer.Option(
+            metavar="NAME",
+            help="restrict to this device: gpu, vgpu, cpu or a model (repeatable); default: all",
+            autocompletion=devices,
+        ),
     ] = None,
     environment: Annotated[
         list[str] | None,
-        typer.Option(metavar="ENV", help="only this environment", autocompletion=environments),
+        typer.Option(
+            metavar="ENV", help="restrict to this environment (repeatable); default: all", autocompletion=environments
+        ),
     ] = None,
     source: Annotated[
-        list[str] | None, typer.Option(metavar="SOURCE", help="only this source", autocompletion=sources)
+        list[str] | None,
+        typer.Option(
+            metavar="SOURCE", help="restrict to this source (repeatable); default: all", autocompletion=sources
+        ),
     ] = None,
     verdict: Annotated[
-        list[str] | None, typer.Option(metavar="VERDICT", help="only this verdict", autocompletion=verdicts)
+        list[str] | None,
+        typer.Option(
+            metavar="VERDICT", help="restrict to this verdict (repeatable); default: all", autocompletion=verdicts
+        ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="every cell that ran, not one screen")] = False,
-    unsigned: Annotated[
-        bool,
-        typer.Option("--unsigned", help="count records of GPUs that nobody signed, too (docs/how-to/sign-records.md)"),
+    everything: Annotated[bool, typer.Option("--all", help="print every cell that ran, not one screen")] = False,
+    include_unsigned: Annotated[
+        bool, typer.Option("--include-unsigned", help="count unsigned GPU records too (docs/how-to/sign-records.md)")
     ] = False,
     as_json: Json = False,
     as_csv: Csv = False,
     as_junit: Junit = False,
 ) -> None:
-    """What is deterministic where, by the evidence; contradicted claims are named."""
+    """Print which ops are deterministic where, by the evidence, and which claims it contradicts."""
     from tfdet.publish import exports, overview, views
     from tfdet.verdicts.read import load_status
     from tfdet.verdicts.selection import Selection
@@ -57,19 +74,21 @@ def status(
     _one_of(as_json, as_csv, as_junit)
     asked = Selection(framework or (), device or (), environment or (), source or (), verdict or ())
     if write and check:
-        raise UsageError("--write and --check together", "Give one of them.")
+        raise UsageError("--write and --check cannot be combined", "Pass one of them.")
     if write or check:
-        _whole_tables(records, unsigned, bool(asked or everything))
-    if only and not records:
-        raise UsageError("--only without --with", "Name the records to look at: --with FILE.")
+        _whole_tables(records, include_unsigned, bool(asked or everything))
+    if no_store and not records:
+        raise UsageError("--no-store requires --records", "Add --records FILE, or leave out --no-store.")
     project = find_project()
     if write or check:
         project.need_checkout("--write" if write else "--check")
-    found = load_status(project, records or [], store=not only, unsigned=unsigned)
+    found = load_status(project, records or [], store=not no_store, unsigned=include_unsigned)
     cells = asked.cells(found)
     contradictions = found.contradictions()
     for key in found.stale_audits:
-        console.note(f"stale: matrix/audits/{key}.json was made by another scanner: tfdet audit {key} --write")
+        console.note(
+            f"stale: matrix/audits/{key}.json was made by another version of the scanner; run tfdet audit {key} --write"
+        )
     if write:
         from tfdet.publish import render
 
@@ -90,22 +109,28 @@ def status(
         console.out().print(overview.render(found, min(console.out().width, 100)))
     _report_contradictions(contradictions)
     if check:
-        console.note("the tables are what the evidence gives")
+        console.note("the tables are up to date")
 
 
 def _one_of(*forms: bool) -> None:
     if sum(forms) > 1:
-        raise UsageError("several of --json, --csv and --junit", "Give one of them.")
+        raise UsageError("--json, --csv and --junit cannot be combined", "Pass one of them.")
 
 
 def _whole_tables(records: list[Path] | None, unsigned: bool, selected: bool) -> None:
     """Refuse what would write or check other tables than the store gives."""
     if records:
-        raise UsageError("--with does not go with --write or --check", "Take the records in first: tfdet evidence add.")
+        raise UsageError(
+            "--records cannot be combined with --write or --check", "Add the records first: tfdet evidence add."
+        )
     if unsigned:
-        raise UsageError("--unsigned does not go with --write or --check", "No table counts unsigned records of GPUs.")
+        raise UsageError(
+            "--include-unsigned cannot be combined with --write or --check", "No table counts unsigned GPU records."
+        )
     if selected:
-        raise UsageError("--write and --check cannot be combined with a selection", "The tables are always whole.")
+        raise UsageError(
+            "--write and --check cannot be combined with a selection", "The tables always hold every cell."
+        )
 
 
 def _check_tables(project: Project, found: Status, contradictions: list[str]) -> None:
@@ -130,12 +155,16 @@ def _name_contradictions(contradictions: list[str]) -> None:
 
 
 def show(
-    env: Annotated[str, typer.Argument(metavar="ENV", autocompletion=environments)],
-    source: Annotated[str, typer.Argument(metavar="SOURCE", autocompletion=sources)],
+    env: Annotated[
+        str, typer.Argument(metavar="ENV", help="environment, for example tf2.0", autocompletion=environments)
+    ],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="source, for example bias-add-backprop", autocompletion=sources)
+    ],
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """One environment and source: every record, the claims, how to re-run it."""
+    """Print every record of a source in an environment, the claims about it, and how to re-run it."""
     from tfdet.publish import exports, views
     from tfdet.site.facts import Facts
     from tfdet.store import costs
@@ -169,11 +198,13 @@ def show(
 
 
 def recipe(
-    env: Annotated[str, typer.Argument(metavar="ENV", autocompletion=environments)],
+    env: Annotated[
+        str, typer.Argument(metavar="ENV", help="environment, for example tf2.0", autocompletion=environments)
+    ],
     as_json: Json = False,
     as_csv: Csv = False,
 ) -> None:
-    """Exact lines that make this TensorFlow as deterministic as it gets, and the ops to avoid."""
+    """Print the lines that make an environment's framework as deterministic as possible, and the ops to avoid."""
     from tfdet.publish import exports
     from tfdet.publish.recipe import recipe_text, remaining_rows
     from tfdet.verdicts.read import load_status

@@ -10,18 +10,25 @@ from tfdet.base.paths import find_project
 
 
 def vgpu(
-    words: Annotated[list[str], typer.Argument(metavar="-- PROGRAM ARGS...", help="python train.py --lr 0.1")],
+    words: Annotated[
+        list[str], typer.Argument(metavar="-- PROGRAM ARGS...", help="for example: python train.py --lr 0.1")
+    ],
     schedule: Annotated[
-        str, typer.Option(help="serial, reverse, random:SEED or adversary:SEED: in which order its kernels run")
+        str, typer.Option(help="execution order of a kernel's threads: serial, reverse, random:SEED or adversary:SEED")
     ] = "serial",
-    stand_ins: Annotated[
+    cpu_fallbacks: Annotated[
         bool,
-        typer.Option("--stand-ins", help="compute on the CPU what closed libraries would: cuBLAS, cuDNN as of old"),
+        typer.Option(
+            "--cpu-fallbacks", help="compute cuBLAS and cuDNN calls on the CPU (not evidence about NVIDIA's libraries)"
+        ),
     ] = False,
 ) -> None:
-    """Run a program that finds the virtual GPU where it looks for CUDA; its exit code is the program's, or 4."""
+    """Run a program on the virtual GPU.
+
+    The exit code is the program's, or 4 if it ends well and never used the device.
+    """
     from tfdet.engines import vgpu as device
 
     device.check_schedule(schedule)
-    environ = device.environ(device.library(find_project()), schedule, stand_ins=stand_ins)
+    environ = device.environ(device.library(find_project()), schedule, cpu_fallbacks=cpu_fallbacks)
     raise typer.Exit(device.run(words, environ))

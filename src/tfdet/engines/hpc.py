@@ -42,7 +42,9 @@ class HpcEngine:
 
     def _image(self, key: str) -> Path:
         if shutil.which(self._name) is None:
-            raise RunFailed(f"there is no {self._name} on this machine", "Install it, or leave --container out.")
+            raise RunFailed(
+                f"{self._name} is not installed on this machine", "Install it, or leave out --container-runtime."
+            )
         image = images() / f"{key}.{SUFFIXES[self._name]}"
         if not image.exists():
             raise RunFailed(f"{image} is not there", f"Make it: {_MADE_BY[self._name].format(image=image, key=key)}")

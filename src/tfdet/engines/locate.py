@@ -234,7 +234,7 @@ class Wanted:
     device: str = CPU
     runs: int = 5
     fix: bool = False
-    stand_ins: bool = False
+    cpu_fallbacks: bool = False
 
 
 def wanted(
@@ -244,7 +244,7 @@ def wanted(
     device: str,
     runs: int,
     fix: bool = False,
-    stand_ins: bool = False,
+    cpu_fallbacks: bool = False,
 ) -> Wanted:
     """From the words of the command line: [ENV] PROGRAM ARGS."""
     environment = words[0] if words and words[0] in matrix.environments else None
@@ -255,9 +255,9 @@ def wanted(
         raise UsageError("--python together with an environment", "Give one of them.")
     if Path(program[0]).suffix == ".py" and not Path(program[0]).is_file():
         raise UsageError(f"{program[0]} is not there", "Name the program as you would to Python.")
-    if stand_ins and not matrix.devices.called(device).virtual:
-        raise UsageError("--stand-ins without a virtual GPU", "They are of --device vgpu.")
-    return Wanted(program, environment, python, device, runs, fix, stand_ins)
+    if cpu_fallbacks and not matrix.devices.called(device).virtual:
+        raise UsageError("--cpu-fallbacks requires --device vgpu", "Add --device vgpu, or leave out --cpu-fallbacks.")
+    return Wanted(program, environment, python, device, runs, fix, cpu_fallbacks)
 
 
 def locate(project: Project, matrix: Matrix, ask: Wanted) -> Found:
@@ -266,7 +266,7 @@ def locate(project: Project, matrix: Matrix, ask: Wanted) -> Found:
     command += ["--runs", str(ask.runs), *["--fix"] * ask.fix]
     environ = dict(os.environ)
     if matrix.devices.called(ask.device).virtual:
-        environ = vgpu.environ(vgpu.library(project), SCHEDULES[0], stand_ins=ask.stand_ins)
+        environ = vgpu.environ(vgpu.library(project), SCHEDULES[0], cpu_fallbacks=ask.cpu_fallbacks)
         command += ["--vary", f"VGPU_SCHEDULE={','.join(SCHEDULES)}"]
     command += ["--", *ask.program]
     path = os.pathsep.join(filter(None, [str(project.runtime), os.environ.get("PYTHONPATH", "")]))

@@ -56,16 +56,16 @@ def check_schedule(schedule: str) -> None:
 
 
 def environ(
-    library: Path, schedule: str, before: Mapping[str, str] = os.environ, *, stand_ins: bool = False
+    library: Path, schedule: str, before: Mapping[str, str] = os.environ, *, cpu_fallbacks: bool = False
 ) -> dict[str, str]:
     """What a program of this user's must be started with to see the virtual GPU, and no other.
 
-    stand_ins: for closed libraries; their results are no evidence, and the device names each that it used.
+    cpu_fallbacks: compute calls of vendor libraries on the CPU. Their results are not evidence; the device names each.
     UsageError where the device has no such schedule.
     """
     check_schedule(schedule)
     found = {**virtual_gpu.environ(str(library), before), "VGPU_SCHEDULE": schedule}
-    return {**found, virtual_gpu.CPU_FALLBACKS: "all"} if stand_ins else found
+    return {**found, virtual_gpu.CPU_FALLBACKS: "all"} if cpu_fallbacks else found
 
 
 def run(words: Sequence[str], environ: Mapping[str, str]) -> int:

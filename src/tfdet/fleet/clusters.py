@@ -104,7 +104,9 @@ class Slurm:
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         if shutil.which("squeue") is None:
-            raise UsageError("there is no Slurm on this machine", "Run it where sbatch is, or use --cluster local.")
+            raise UsageError(
+                "Slurm is not installed on this machine", "Run this where sbatch is, or pass --cluster local."
+            )
 
     def room(self, flying: Flying) -> int:
         return 1_000_000
@@ -112,13 +114,12 @@ class Slurm:
     def send(self, made: Round, want: Want) -> list[str]:
         fleet = self._folder.fleet
         more = {**fleet.wants, **({"exclude": ",".join(want.not_on)} if want.not_on else {})}
-        at_once = int(more.pop("at-once", MOST))
         kind = f"gpu:{fleet.how.gpu}:1" if fleet.how.gpu else "gpu:1"
         gpu = {"slurm_gres": kind} if fleet.how.device == "gpu" else {}
         return _sent(
             self._folder, "slurm", made, name=made.name, timeout_min=want.minutes,
-            slurm_mem=f"{fleet.how.mebibytes}MB", slurm_array_parallelism=at_once, slurm_use_srun=False,
-            slurm_additional_parameters={"requeue": True, **more}, **gpu,
+            slurm_mem=f"{fleet.how.mebibytes}MB", slurm_array_parallelism=fleet.max_parallel or MOST,
+            slurm_use_srun=False, slurm_additional_parameters={"requeue": True, **more}, **gpu,
         )  # fmt: skip
 
     def flying(self) -> Flying | None:
@@ -142,7 +143,7 @@ class Slurm:
     def cancel(self) -> None:
         self._end([one.job for one in self._jobs() or []])
         if self._jobs() is None:
-            raise RunFailed("Slurm does not answer: what it runs goes on", "Later again: tfdet fleet cancel.")
+            raise RunFailed("Slurm does not respond; its jobs keep running", "Run tfdet fleet cancel again later.")
 
     def leave(self) -> None:
         """What was sent stays in its queue."""
@@ -183,7 +184,7 @@ class Local:
         self._folder = folder
 
     def room(self, flying: Flying) -> int:
-        return int(self._folder.fleet.wants.get("at-once", "1")) - len(flying.all)
+        return (self._folder.fleet.max_parallel or 1) - len(flying.all)
 
     def send(self, made: Round, want: Want) -> list[str]:
         os.environ[task.SENDERS_GPUS] = os.environ.get(task.GPUS, task.ALL)  # submitit shows its processes none
@@ -232,5 +233,7 @@ def _sent(folder: Folder, cluster: str, made: Round, **wants: object) -> list[st
         jobs = executor.map_array(task.run, [str(folder.path)] * len(made.tasks), made.tasks)
     except (UncompletedJobError, subprocess.SubprocessError, RuntimeError, OSError) as error:
         said = next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
-        raise RunFailed(f"{cluster} took no job: {said.strip()}", "See that it answers, then: --resume.") from error
+        raise RunFailed(
+            f"{cluster} accepted no job: {said.strip()}", "Check that it responds, then run with --resume."
+        ) from error
     return [job.job_id for job in jobs]

@@ -48,6 +48,7 @@ class Fleet(Model):
     home: Text | None = Field(default=None, description="of an installed tfdet: its user's folder")
     cluster: Sent
     wants: dict[str, str] = Field(default={}, description="what else is asked of the cluster, in its own words")
+    max_parallel: int | None = Field(default=None, ge=1, description="of its tasks; absent: the cluster's default")
     how: How
     tasks: list[Task]
 

@@ -24,14 +24,14 @@ TFDET_MACHINE=$(printf %s "$NODE" | sha256sum | cut -c1-12); export TFDET_MACHIN
 
 
 def manifests(
-    name: str, how: How, tasks: Iterable[Task], registry: str, claim: str, queue: str | None
+    name: str, how: How, tasks: Iterable[Task], registry: str, volume_claim: str, queue: str | None
 ) -> dict[str, Any]:
-    """registry: what stands before tfdet:ENV.  claim: of the volume for the records.  queue: of Kueue, if any.
+    """registry: what stands before tfdet:ENV.  volume_claim: for the records.  queue: of Kueue, if any.
 
     UsageError names the option that no cluster would take.
     """
     image_prefix("--registry", registry)
-    object_name("--claim", claim)
+    object_name("--volume-claim", volume_claim)
     if queue is not None:
         queue_name("--queue", queue)
     if how.gpu is not None:
@@ -42,7 +42,10 @@ def manifests(
     items = []
     for key, some in places.items():
         called = _name(f"{name}-{key}")
-        items += [_tasks(called, key, how, some), _job(called, f"{registry}tfdet:{key}", how, some, claim, queue)]
+        items += [
+            _tasks(called, key, how, some),
+            _job(called, f"{registry}tfdet:{key}", how, some, volume_claim, queue),
+        ]
     return {"apiVersion": "v1", "kind": "List", "items": items}
 
 

@@ -47,4 +47,4 @@ def image_prefix(option: str, text: str) -> str:
 
 
 def _refused(option: str, text: str, rule: str) -> UsageError:
-    return UsageError(f"{option} {text!r} is no name that a cluster takes", f"Write {rule}.")
+    return UsageError(f"{option} {text!r} is not a valid Kubernetes name", f"Write {rule}.")

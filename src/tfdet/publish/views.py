@@ -267,7 +267,7 @@ def _idle(found: Status, records: Sequence[Record], vouched: Callable[[Record], 
     """Devices whose unsigned records are there and count for nothing."""
     devices = {r.device.model for r in records if vouched(r) == "unsigned"}
     return [
-        Text(f"  unsigned records of {model} count in no table; what they would say: tfdet status --unsigned")
+        Text(f"  unsigned records of {model} count in no table; what they would say: tfdet status --include-unsigned")
         for model in sorted(devices)
         if found.matrix.devices.need_signature(model)
     ]

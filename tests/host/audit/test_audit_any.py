@@ -166,23 +166,23 @@ def test_cubins_in_a_wheel(run: Run, tmp_path: Path) -> None:
 
 
 def test_what_changed_since_another_version_in_one_command(run: Run, published: Path) -> None:
-    done = run("fast-kernels==2.0", "--against", "fast-kernels==1.0", "--json")
+    done = run("fast-kernels==2.0", "--baseline", "fast-kernels==1.0", "--json")
     assert done.returncode == Exit.OK, done.stderr
     found = json.loads(done.stdout)
     assert len(found["kernels"]) == 2
     assert found["difference"]["appeared"] == {"tensorflow::NobodyKnowsIt": 1}
-    assert json.loads(run("--diff", published, "fast-kernels==2.0", "--json").stdout)["went"] == {}
-    shown = run("fast-kernels==1.0", "--against", "fast-kernels==2.0").stdout
+    assert json.loads(run("--compare", published, "fast-kernels==2.0", "--json").stdout)["went"] == {}
+    shown = run("fast-kernels==1.0", "--baseline", "fast-kernels==2.0").stdout
     assert "fast-kernels==2.0 → fast-kernels==1.0" in shown
     assert "order-dependent kernels that went\n  tensorflow::NobodyKnowsIt (1)" in shown
     assert "architecture" in shown  # the audit itself, too
-    stored = run("fast-kernels==1.0", "--against", "torch2.8")
+    stored = run("fast-kernels==1.0", "--baseline", "torch2.8")
     assert "torch2.8 → fast-kernels==1.0" in stored.stdout, stored.stderr
 
 
 def test_nothing_is_compared_with_what_could_not_be_read(run: Run, published: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.so").write_bytes(b"\x7fELF")
-    for done in (run(published, "--against", "bad.so"), run("--diff", "bad.so", published)):
+    for done in (run(published, "--baseline", "bad.so"), run("--compare", "bad.so", published)):
         assert done.returncode == Exit.USAGE
         assert "bad.so: at offset 0: not an ELF file" in done.stderr
         assert "not compared" in done.stderr

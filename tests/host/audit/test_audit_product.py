@@ -102,9 +102,9 @@ def test_one_architecture(run: Run, tmp_path: Path) -> None:
         (["tf2.88"], "Did you mean tf2.8"),
         (["./onne.so"], "Did you mean one.so"),
         ([], "nothing to audit"),
-        (["--diff", "tf2.0", "tf9"], "is called 'tf9'"),
-        (["--diff", "tf2.0", "ngc19.06-py3"], "has no audit"),
-        (["one.so", "--write"], "is no environment"),
+        (["--compare", "tf2.0", "tf9"], "is called 'tf9'"),
+        (["--compare", "tf2.0", "ngc19.06-py3"], "has no audit"),
+        (["one.so", "--write"], "is not an environment"),
         (["ngc19.06-py3"], "is an image, not a wheel"),
     ],
 )
@@ -318,13 +318,13 @@ def test_a_tensorflow_that_does_not_import_is_told(checkout: Project, tmp_path: 
     (tmp_path / "tensorflow.py").write_text("raise ImportError('libcublas.so.10.0: cannot open shared object file')\n")
     with pytest.raises(RunFailed, match="libcublas") as caught:
         registrations._ask(Path(sys.executable), tmp_path, checkout.runtime)
-    assert "--registrations" in caught.value.advice
+    assert "--kernel-registrations" in caught.value.advice
 
 
 def test_a_stored_audit_that_was_edited_is_refused(run: Run, copy: Project) -> None:
     path = copy.audits / "tf2.0.json"
     path.write_text(path.read_text().replace('"order_dependent": "yes"', '"order_dependent": "maybe"', 1))
-    done = run("--diff", "tf2.0", "tf2.21", project=copy)
+    done = run("--compare", "tf2.0", "tf2.21", project=copy)
     assert done.returncode == Exit.USAGE
     assert f"{path}: " in done.stderr
     assert "order_dependent" in done.stderr

@@ -111,11 +111,11 @@ def test_names_that_cannot_be() -> None:
     [
         (["tf2.99"], "no environment is called 'tf2.99'"),
         (["ngc19.06-py3"], "is an image, not built from packages"),
-        (["tf1.14", "--device", "cpu", "--stub", "cufft"], "holds no GPU code"),
+        (["tf1.14", "--device", "cpu", "--stub-libraries", "cufft"], "holds no GPU code"),
         (["tf2.21", "--python", "3"], "--python 3"),
         (["tf2.21", "--part-size", "10"], "less than 1 MiB"),
         (["tf2.21", "--compute-capability", "sm_90"], "'sm_90' is no compute capability"),
-        (["tf2.21", "--use-host-libs", "cublast"], "cublas"),
+        (["tf2.21", "--use-host-libraries", "cublast"], "cublas"),
     ],
 )
 def test_wrong_usage_is_told_before_anything_is_brought(

@@ -26,20 +26,20 @@ from tfdet.cli.main import app
 
 # Words that are no paths: names, patterns, numbers, addresses.
 WORDS = {"env", "environment", "framework", "verdict", "source", "solution", "case", "arch", "url", "repository",
-         "compute_capability", "python_version", "part_size", "use_host_libs", "stub", "base_image", "schedule",
-         "sample", "signer", "device", "gpu", "want", "registry", "claim", "queue", "cluster", "engine", "container",
-         "emit"}  # fmt: skip
+         "compute_capability", "python_version", "part_size", "use_host_libraries", "stub_libraries", "base_image",
+         "schedule", "sample", "signer", "device", "gpu", "sbatch_option", "registry", "volume_claim", "queue",
+         "cluster", "engine", "container_runtime", "print_manifests", "assume_solution"}  # fmt: skip
 NOT_PATHS = {("bundle", "python")}  # a version there
 
 PYTHON = sys.executable
 # What else each command takes; PATH stands for the bad one.  None: as it is called without that parameter.
 CALLS: dict[tuple[str, str], list[str]] = {
     ("run", "out"): ["run", "tf2.0", "--device", "cpu", "--out", "PATH"],
-    ("status", "records"): ["status", "--json", "--with", "PATH"],
-    ("rebuild", "out"): ["rebuild", "tf2.0", "--seed", "1", "--out", "PATH"],
+    ("status", "records"): ["status", "--json", "--records", "PATH"],
+    ("reproduce", "out"): ["reproduce", "tf2.0", "--seed", "1", "--out", "PATH"],
     ("audit", "targets"): ["audit", "--json", "PATH"],
-    ("audit", "diff"): ["audit", "--diff", "PATH", "PATH"],
-    ("audit", "against"): ["audit", "tf2.0", "--against", "PATH"],
+    ("audit", "compare"): ["audit", "--compare", "PATH", "PATH"],
+    ("audit", "baseline"): ["audit", "tf2.0", "--baseline", "PATH"],
     ("locate", "words"): ["locate", "--python", PYTHON, "--", "PATH"],
     ("locate", "python"): ["locate", "--python", "PATH", "--", "-c", "0"],
     ("locate", "html"): ["locate", "--traces", "--html", "PATH", "TRACE-A", "TRACE-B"],
@@ -54,8 +54,8 @@ CALLS: dict[tuple[str, str], list[str]] = {
     ("fleet run", "folder"): ["fleet", "run", "tf2.0", "--device", "cpu", "--cluster", "local", "--folder", "PATH"],
     ("fleet run", "out"): ["fleet", "run", "tf2.0", "--device", "cpu", "--cluster", "local", "--folder", "fleet",
                            "--out", "PATH"],
-    ("fleet status", "where"): ["fleet", "status", "PATH"],
-    ("fleet cancel", "where"): ["fleet", "cancel", "PATH"],
+    ("fleet status", "folder"): ["fleet", "status", "PATH"],
+    ("fleet cancel", "folder"): ["fleet", "cancel", "PATH"],
 }  # fmt: skip
 # And what the environment names.
 VARIABLES: dict[tuple[str, str], list[str]] = {

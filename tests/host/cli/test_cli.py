@@ -53,7 +53,7 @@ def test_a_defect_is_a_traceback_and_a_failed_run(checkout: Project) -> None:
     done = shell(checkout, f'"{sys.executable}" -c "{code}"')
     assert done.returncode == Exit.RUN_FAILED
     assert "ZeroDivisionError" in done.stderr
-    assert "a defect of tfdet: please report it" in done.stderr
+    assert "internal error of tfdet: please report it" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -154,17 +154,17 @@ def test_status_of_one_file_alone(copy: Project, line: Callable[..., bytes], tmp
     mine.write_bytes(line(case_hash=code, machine="1" * 12))
 
     def verdict(*arguments: str | Path) -> str:
-        cells = json.loads(tfdet(copy, "status", "--json", "--with", mine, *arguments).stdout)["cells"]
+        cells = json.loads(tfdet(copy, "status", "--json", "--records", mine, *arguments).stdout)["cells"]
         (cell,) = [c for c in cells if (c["environment"], c["device"]) == ("tf2.0", "cpu")
                    and c["source"] == "bias-add-backprop" and c["solution"] == "none"]  # fmt: skip
         return str(cell["verdict"])
 
     assert verdict() == "nondeterministic"
-    assert verdict("--only") == "not shown to differ"
+    assert verdict("--no-store") == "not shown to differ"
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--only"], ["--environment", "tf2.0", "--check"], ["--environment", "tf2.0", "--write"]]
+    "arguments", [["--no-store"], ["--environment", "tf2.0", "--check"], ["--environment", "tf2.0", "--write"]]
 )
 def test_options_of_status_that_do_not_go_together(copy: Project, arguments: list[str]) -> None:
     done = tfdet(copy, "status", *arguments)

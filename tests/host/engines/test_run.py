@@ -131,7 +131,7 @@ def test_an_interrupted_run_keeps_finished_records_and_running_again_goes_on(
     opened.touch()
     again = run(copy, *arguments[4:])
     assert again.returncode == 0, again.stderr
-    total = int(again.stderr.split(" records taken")[0].rsplit(maxsplit=1)[-1])
+    total = int(again.stderr.split(" records added")[0].rsplit(maxsplit=1)[-1])
     assert total > finished
     assert f"[1/{total - finished}]" in again.stderr
     assert not list(copy.journals.glob("*/records.jsonl"))

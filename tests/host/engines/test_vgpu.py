@@ -100,22 +100,22 @@ def test_what_speaks_of_cards_does_not_hide_it(library: Path) -> None:
     assert before["CUDA_VISIBLE_DEVICES"] == "", "the caller's own stay"
 
 
-def test_stand_ins_are_the_users_choice(library: Path) -> None:
+def test_cpu_fallbacks_are_off_by_default(library: Path) -> None:
     before = {"LD_LIBRARY_PATH": "", "PATH": ""}
     assert "VGPU_STAND_INS" not in vgpu.environ(library, "serial", before)
-    assert vgpu.environ(library, "serial", before, stand_ins=True)["VGPU_STAND_INS"] == "all"
+    assert vgpu.environ(library, "serial", before, cpu_fallbacks=True)["VGPU_STAND_INS"] == "all"
 
 
-def test_stand_ins_of_a_program() -> None:
+def test_cpu_fallbacks_of_a_program() -> None:
     product = (
         "import ctypes; c = ctypes.CDLL('libcublas.so.10'); print(c.cublasSaxpy_v2(None, 0, (ctypes.c_float * 1)()))"
     )
-    done = tfdet("vgpu", "--stand-ins", "--", sys.executable, "-c", product)
+    done = tfdet("vgpu", "--cpu-fallbacks", "--", sys.executable, "-c", product)
     assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
     assert "cublasSaxpy_v2 is stood in for on the CPU: its last bits are not NVIDIA's" in done.stderr
 
 
-def test_no_evidence_is_made_with_stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_are_refused_with_cpu_fallbacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the caller's shell or container sets: the probe takes it away before the device is loaded."""
     monkeypatch.setenv("VGPU_STAND_INS", "all")
     monkeypatch.setenv("TFDET_VGPU", str(tmp_path))

@@ -134,7 +134,7 @@ def fleet(project: Project, *words: str) -> subprocess.Popen[str]:
 
 def test_tasks_and_submitters_are_killed_and_no_record_is_lost_or_doubled(tmp_path: Path) -> None:
     project, folder = bare_project(tmp_path / "p", sources=3, cases=4, seconds=0.2), tmp_path / "f"
-    plan = ["bare1.0", "--device", "cpu", "--cluster", "local", "--minutes", "0.001", "--repeats", "2"]
+    plan = ["bare1.0", "--device", "cpu", "--cluster", "local", "--task-minutes", "0.001", "--repeats", "2"]
     submitter = fleet(project, "run", *plan, "--folder", str(folder))
     journal = _until(lambda: next((p for p in folder.glob("records/0-*.jsonl") if b"\n" in p.read_bytes()), None))
     os.killpg(submitter.pid, signal.SIGKILL)  # and the task with it
@@ -153,7 +153,7 @@ def test_tasks_and_submitters_are_killed_and_no_record_is_lost_or_doubled(tmp_pa
     whole = kept[: kept.rfind(b"\n") + 1]
     assert all(line in file.read_bytes().splitlines() for line in whole.splitlines())
     again = fleet(project, "cancel", str(folder)).communicate(timeout=60)[1]
-    assert "0 records taken (0 renewed), 24 known already" in again
+    assert "0 records added, 0 replaced, 24 duplicates" in again
 
 
 def test_ctrl_c_ends_what_runs_on_this_host_without_a_word_of_python(tmp_path: Path) -> None:
@@ -172,13 +172,24 @@ def test_an_environment_is_made_once_for_all_that_see_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the first of two tasks at once; or here, for machines without a network."""
-    for number, more in enumerate([[], ["--prepare"]]):
+    for number, more in enumerate([[], ["--build-environments"]]):
         project, folder = bare_project(tmp_path / f"p{number}", sources=2, cases=1), tmp_path / f"f{number}"
         monkeypatch.setenv("UV_CACHE_DIR", os.environ.get("UV_CACHE_DIR", str(cache_dir().parent / "uv")))
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / f"cache{number}"))
-        plan = ["bare1.0", "--device", "cpu", "--cluster", "local", "--minutes", "0.001", "--at-once", "2", *more]
+        plan = [
+            "bare1.0",
+            "--device",
+            "cpu",
+            "--cluster",
+            "local",
+            "--task-minutes",
+            "0.001",
+            "--max-parallel",
+            "2",
+            *more,
+        ]
         _, said = fleet(project, "run", *plan, "--folder", str(folder)).communicate(timeout=120)
-        assert "4 records taken" in said, said
+        assert "4 records added" in said, said
         logs = "".join(path.read_text() for path in folder.glob("logs/*.err"))
         assert (logs.count("making the environment"), said.count("making the environment")) == (1 - number, number)
 

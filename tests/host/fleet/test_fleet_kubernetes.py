@@ -77,7 +77,7 @@ def test_the_command_gives_the_probe_its_words_and_a_contradiction_is_no_failure
 
 
 def test_fleet_alone_means_run(checkout: Project) -> None:
-    command = [sys.executable, "-m", "tfdet", "fleet", "--emit", "kubernetes", "tf2.0", "--device", "cpu"]
+    command = [sys.executable, "-m", "tfdet", "fleet", "--print-manifests", "kubernetes", "tf2.0", "--device", "cpu"]
     done = subprocess.run([*command, "--source", "reduce-sum"], capture_output=True, text=True, cwd=checkout.root)
     assert done.returncode == 0, done.stderr
     assert [item["kind"] for item in json.loads(done.stdout)["items"]] == ["ConfigMap", "Job"]

@@ -14,7 +14,7 @@ from tfdet.fleet.kubernetes import VERSION, manifests
 from tfdet.fleet.tasks import How, Task
 
 TASKS = [Task(environment="tf2.0", sources=["bincount"], seconds=10.0)]
-GIVEN: dict[str, Any] = {"registry": "r.example/", "claim": "records", "queue": "gpus"}
+GIVEN: dict[str, Any] = {"registry": "r.example/", "volume_claim": "records", "queue": "gpus"}
 
 
 def emitted(gpu: str | None = "H100", **changes: Any) -> dict[str, Any]:
@@ -25,14 +25,14 @@ def emitted(gpu: str | None = "H100", **changes: Any) -> dict[str, Any]:
     ("option", "value"),
     [
         *(("queue", value) for value in ("", "Bad Queue!", "-gpus", "gpus.", "a..b", "q" * 64, "gpus\n", "küche")),
-        *(("claim", value) for value in ("", "Bad_Claim", "a b", "c" * 254, "A")),
+        *(("volume_claim", value) for value in ("", "Bad_Claim", "a b", "c" * 254, "A")),
         *(("gpu", value) for value in ("a b", "-h100", "h100_", "h" * 64, "nvidia.com/h100", "h100\n")),
         *(("registry", value) for value in ("no slash", "no-slash", "a b/", "r.example//", "/", "https://r.example/",
                                             "r.example/Team/", "r.example:x/", "r.example/\n", "r" * 300 + "/")),
     ],
 )  # fmt: skip
 def test_what_no_cluster_takes_is_refused(option: str, value: str) -> None:
-    with pytest.raises(UsageError, match=f"^--{option} .* is no name that a cluster takes") as caught:
+    with pytest.raises(UsageError, match=f"^--{option.replace('_', '-')} .* is not a valid Kubernetes name") as caught:
         emitted(**{option: value})
     assert caught.value.advice.startswith("Write ")
 
@@ -41,7 +41,7 @@ def test_what_no_cluster_takes_is_refused(option: str, value: str) -> None:
     "given",
     [
         {"queue": None, "gpu": None, "registry": ""},
-        {"queue": "q" * 63, "claim": "a.b-c.9", "gpu": "NVIDIA-A100-SXM4-40GB_x.2"},
+        {"queue": "q" * 63, "volume_claim": "a.b-c.9", "gpu": "NVIDIA-A100-SXM4-40GB_x.2"},
         {"registry": "localhost:5000/"},
         {"registry": "Registry.Example:443/team/a__b/c-d/"},
         {"registry": "team/"},
@@ -55,23 +55,22 @@ def test_what_a_cluster_takes_is_written(given: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("words", "option"),
     [
-        (["--emit", "kubernetes", "--want", "partition=gpu"], "--want"),
-        (["--emit", "kubernetes", "--container", "apptainer"], "--container"),
-        (["--emit", "kubernetes", "--engine", "venv"], "--engine"),
-        (["--emit", "kubernetes", "--at-once", "8"], "--at-once"),
-        (["--emit", "kubernetes", "--out", "records.jsonl"], "--out"),
-        (["--emit", "kubernetes", "--resume"], "--resume"),
+        (["--print-manifests", "kubernetes", "--sbatch-option", "partition=gpu"], "--sbatch-option"),
+        (["--print-manifests", "kubernetes", "--container-runtime", "apptainer"], "--container-runtime"),
+        (["--print-manifests", "kubernetes", "--engine", "venv"], "--engine"),
+        (["--print-manifests", "kubernetes", "--max-parallel", "8"], "--max-parallel"),
+        (["--print-manifests", "kubernetes", "--out", "records.jsonl"], "--out"),
+        (["--print-manifests", "kubernetes", "--resume"], "--resume"),
         (["--queue", "gpus"], "--queue"),
-        (["--claim", "records"], "--claim"),
+        (["--volume-claim", "records"], "--volume-claim"),
         (["--resume", "--repeats", "3"], "--repeats"),
-        (["--want", "at-once=some"], "--want at-once"),
         (["--gpu", ""], "--gpu"),
         (["--solution", ""], "--solution"),
     ],
 )
 def test_an_option_that_would_be_passed_over_is_refused(checkout: Project, words: list[str], option: str) -> None:
     given = [] if "--resume" in words else ["tf2.0", "--device", "cpu", "--source", "bincount"]
-    nowhere = [] if "--emit" in words else ["--folder", "/dev/null/fleet"]
+    nowhere = [] if "--print-manifests" in words else ["--folder", "/dev/null/fleet"]
     done = tfdet(checkout, "fleet", "run", *given, *nowhere, *words)
     assert (done.returncode, done.stdout) == (Exit.USAGE, "")
     assert f"tfdet: {option}" in done.stderr, done.stderr

@@ -44,7 +44,7 @@ def folder(tmp_path: Path, checkout: Project) -> Folder:
     how = How(device="gpu", gpu="h100", memory=4096)
     some = [Task(environment="tf2.0", sources=["reduce-sum"], seconds=1200.0)] * 3
     made.make(Fleet(schema=1, name="tfdet-x", root=str(checkout.root), cluster="slurm", how=how, tasks=some,
-                    wants={"partition": "gpu", "at-once": "2"}))  # fmt: skip
+                    wants={"partition": "gpu"}, max_parallel=2))  # fmt: skip
     return made
 
 

@@ -52,7 +52,7 @@ def test_a_contradicted_claim_is_a_failed_test(small: Project, tmp_path: Path) -
     line = make_record("differs", environment="tf2.21", version="2.21.0", source=known.source, case=known.case,
                        mode=known.mode, case_hash=known.case_hash, solution="TEOD")  # fmt: skip
     (tmp_path / "more.jsonl").write_text(journal.dump(line) + "\n")
-    done = told("status", "--junit", "--with", str(tmp_path / "more.jsonl"))
+    done = told("status", "--junit", "--records", str(tmp_path / "more.jsonl"))
     suites = ElementTree.fromstring(done.stdout)
     failures = [test.get("name") for test in suites.iter("testcase") if test.find("failure") is not None]
     assert (done.exit_code, failures) == (1, ["tf-data-unordered[TEOD]"])

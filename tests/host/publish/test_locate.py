@@ -145,16 +145,16 @@ print(json.dumps({{"result": "same", "first_step": None, "culprits": [], "notes"
     monkeypatch.setattr(locate.vgpu, "library", lambda project: tmp_path)
     seen = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
     asked = []
-    monkeypatch.setattr(locate.vgpu, "environ", lambda library, schedule, stand_ins: (
-        asked.append(stand_ins) or {**seen, "VGPU_SCHEDULE": schedule}))  # fmt: skip
+    monkeypatch.setattr(locate.vgpu, "environ", lambda library, schedule, cpu_fallbacks: (
+        asked.append(cpu_fallbacks) or {**seen, "VGPU_SCHEDULE": schedule}))  # fmt: skip
     matrix = load_matrix(checkout.matrix)
-    wanted = locate.wanted(matrix, ["program"], str(python), "vgpu", 5, stand_ins=True)
+    wanted = locate.wanted(matrix, ["program"], str(python), "vgpu", 5, cpu_fallbacks=True)
     folder, schedule, words = locate.locate(checkout, matrix, wanted).notes
     assert (folder, schedule, asked) == (str(tmp_path), "serial", [True])
     assert "--vary VGPU_SCHEDULE=serial,reverse,random:1," in words
     assert words.endswith("-- program")
-    with pytest.raises(UsageError, match="--stand-ins without a virtual GPU"):
-        locate.wanted(matrix, ["program"], str(python), "cpu", 5, stand_ins=True)
+    with pytest.raises(UsageError, match="--cpu-fallbacks requires --device vgpu"):
+        locate.wanted(matrix, ["program"], str(python), "cpu", 5, cpu_fallbacks=True)
 
 
 def test_advice_that_is_tried_has_an_exit_code_of_its_own(

@@ -295,7 +295,7 @@ def test_add_shows_what_would_change_and_takes_nothing_unasked(project: Project,
     assert not list(project.evidence.glob("*/*.jsonl"))
     assert tfdet(project, "evidence", "add", "--yes", path).returncode == 0
     again = tfdet(project, "evidence", "add", path)
-    assert (again.returncode, "1 known already" in again.stderr) == (0, True), "nothing changes: nothing is asked"
+    assert (again.returncode, "1 duplicates" in again.stderr) == (0, True), "nothing changes: nothing is asked"
 
 
 @pytest.mark.parametrize(("answer", "code", "files"), [("y\n", 0, 1), ("n\n", Exit.INTERRUPTED, 0)])

@@ -180,7 +180,7 @@ def test_exit_codes_and_what_machines_are_told(python: Path, tmp_path: Path) -> 
     assert {"level": "error", "source": "bincount"}.items() <= {
         key: one[key] for one in build["findings"] if one["source"] == "bincount" for key in ("level", "source")
     }.items()
-    assert tfdet("--python", python, train, "--solution", "TEOD").returncode == 0
+    assert tfdet("--python", python, train, "--assume-solution", "TEOD").returncode == 0
     assert tfdet("--python", tmp_path / "nothing").returncode == 2
     assert tfdet("--json", "--sarif", "--python", python).returncode == 2
 

@@ -234,7 +234,7 @@ def test_a_replaced_op_stands_beside_no_solution(mark_on_a_gpu: Callable[..., st
 
 def test_a_record_looked_at_twice_counts_once(checkout: Project, cells: list[dict[str, Any]]) -> None:
     path = checkout.evidence / "cpu" / "tf2.21.jsonl"
-    assert json.loads(tfdet(checkout, "status", "--json", "--with", path).stdout) == {"cells": cells}
+    assert json.loads(tfdet(checkout, "status", "--json", "--records", path).stdout) == {"cells": cells}
 
 
 def test_the_promised_rows_of_the_cpu_table(cells: list[dict[str, Any]]) -> None:
@@ -303,7 +303,7 @@ def test_evidence_of_another_machine_is_taken(copy: Project, tmp_path: Path, lin
     path.write_bytes(line(machine="f" * 12))
     done = tfdet(copy, "evidence", "add", path)
     assert done.returncode == 0, done.stderr
-    assert "1 records taken" in done.stderr
+    assert "1 records added" in done.stderr
     assert line(machine="f" * 12).decode() in (copy.evidence / "cpu" / "tf2.0.jsonl").read_text()
 
 

@@ -1,4 +1,4 @@
-"""`tfdet rebuild`: run what others measured again, and say whether it comes out the same."""
+"""`tfdet reproduce`: run cells that other machines measured, and report whether the results agree."""
 
 from __future__ import annotations
 
@@ -27,32 +27,42 @@ if TYPE_CHECKING:
     from tfdet.verdicts.status import Status
 
 
-def _share(text: str) -> float:
+def _parse_percentage(text: str) -> float:
     """5% is 0.05."""
     found = re.fullmatch(r"(\d+(?:[.]\d+)?)%", text)
     if found is None or not 0 < float(found[1]) <= 100:
-        raise UsageError(f"--sample {text}", "Give a share of the cells, such as 5%.")
+        raise UsageError(f"--sample {text}", "Give a percentage of the cells, such as 5%.")
     return float(found[1]) / 100
 
 
-def rebuild(
-    env: Annotated[list[str] | None, typer.Argument(metavar="[ENV]...", autocompletion=environments)] = None,
-    sample: Annotated[str, typer.Option(metavar="SHARE", help="of their cells, such as 5%")] = "5%",
-    device: Annotated[Device, typer.Option(help="where the ops run")] = "cpu",
-    seed: Annotated[int | None, typer.Option(help="choose the same cells again")] = None,
-    engine: Annotated[Literal["docker", "venv"] | None, typer.Option(help="default: venv where pip can build")] = None,
-    repeats: Annotated[int, typer.Option(min=1, max=MAX_COUNT, help="repeats in one process")] = RUN_DEFAULTS.repeats,
-    processes: Annotated[int, typer.Option(min=1, max=MAX_COUNT, help="fresh processes")] = RUN_DEFAULTS.processes,
-    out: Annotated[Path, typer.Option(help="keep the records in this file")] = Path("rebuild.jsonl"),
+def reproduce(
+    env: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ENV]...", help="environments; default: all", autocompletion=environments),
+    ] = None,
+    sample: Annotated[str, typer.Option(metavar="PERCENT", help="share of the cells to run, such as 5%")] = "5%",
+    device: Annotated[Device, typer.Option(help="device that the ops run on")] = "cpu",
+    seed: Annotated[int | None, typer.Option(help="seed of the choice of cells; default: random, and printed")] = None,
+    engine: Annotated[
+        Literal["docker", "venv"] | None,
+        typer.Option(help="default: venv if pip can install the environment, else docker"),
+    ] = None,
+    repeats: Annotated[
+        int, typer.Option(min=1, max=MAX_COUNT, help="repeats of a case in one process")
+    ] = RUN_DEFAULTS.repeats,
+    processes: Annotated[
+        int, typer.Option(min=1, max=MAX_COUNT, help="fresh processes per case")
+    ] = RUN_DEFAULTS.processes,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="write the records to FILE")] = Path("reproduced.jsonl"),
     as_json: Json = False,
 ) -> None:
-    """Run randomly chosen cells of other machines again, and say which come out the same."""
+    """Run a random sample of the cells that other machines measured, and report which agree."""
     from tfdet.engines.base import Selection
     from tfdet.publish import views
     from tfdet.verdicts.read import load_status
     from tfdet.verdicts.rebuild import compared
 
-    share, project = _share(sample), find_project()
+    share, project = _parse_percentage(sample), find_project()
     require_writable(out, "--out")
     status = load_status(project, unsigned=True)
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
@@ -81,14 +91,17 @@ def _chosen(project: Project, status: Status, among: list[str], device: str, sha
     records = (r for path in Store.of(project).files() if path.stem in among for r in read_records(path))
     cells = of_others(status, records, machine_name(), device, among)
     if not cells:
-        raise UsageError(f"no other machine measured anything there that can be run on the {device}", "Name another.")
+        raise UsageError(
+            f"no other machine measured cells of these environments that run on the {device}",
+            "Pass another ENV or --device.",
+        )
     return sample(cells, share, seed)
 
 
 def _run(
     project: Project, matrix: Matrix, chosen: list[CellKey], how: Selection, engine: str | None, out: Path
 ) -> None:
-    """One environment that cannot be brought up leaves its cells undecided, and the rest goes on."""
+    """Run the chosen cells. An environment that cannot be started leaves its cells undecided; the others still run."""
     from tfdet.engines.run import run_environment
     from tfdet.verdicts.rebuild import by_run
 

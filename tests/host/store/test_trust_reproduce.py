@@ -1,4 +1,4 @@
-"""`tfdet rebuild`: which cells of others it chooses, and what it says of them."""
+"""`tfdet reproduce`: which cells of others it chooses, and what it says of them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def runs(others: Project, monkeypatch: pytest.MonkeyPatch) -> list[Selection]:
 
 
 def rebuild(*arguments: str) -> tuple[int, str, str]:
-    done = CliRunner().invoke(app, ["rebuild", "tf2.0", *arguments])
+    done = CliRunner().invoke(app, ["reproduce", "tf2.0", *arguments])
     return done.exit_code, done.stdout, done.stderr
 
 
@@ -81,14 +81,16 @@ def test_nothing_of_this_machine_is_chosen(others: Project, runs: list[Selection
     mine = [parse(as_ours(record)) for record in read_records(path)]
     path.unlink()
     Store.of(others).add(mine)
-    done = CliRunner().invoke(app, ["rebuild", "tf2.0"])
-    assert "no other machine measured anything" in str(done.exception)
+    done = CliRunner().invoke(app, ["reproduce", "tf2.0"])
+    assert "no other machine measured cells" in str(done.exception)
     assert not runs
 
 
 @pytest.mark.parametrize("share", ["5", "0%", "101%", "-5%", "nan%", "%"])
 def test_a_share_is_one_of_a_hundred(others: Project, share: str) -> None:
-    assert "Give a share" in getattr(CliRunner().invoke(app, ["rebuild", f"--sample={share}"]).exception, "advice", "")
+    assert "Give a percentage" in getattr(
+        CliRunner().invoke(app, ["reproduce", f"--sample={share}"]).exception, "advice", ""
+    )
 
 
 def test_what_cannot_be_brought_up_is_undecided(others: Project, monkeypatch: pytest.MonkeyPatch) -> None:
