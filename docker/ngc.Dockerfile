@@ -7,7 +7,8 @@ ARG LOCK=docker/locks/pytest.txt
 USER root
 COPY docker/install /opt/tfdet/install
 COPY ${LOCK} /opt/tfdet/lock.txt
-RUN /opt/tfdet/install image /opt/tfdet/lock.txt
+COPY docker/locks/nvml.txt /opt/tfdet/nvml.txt
+RUN /opt/tfdet/install image /opt/tfdet
 
 ARG ENVIRONMENT=unknown
 ENV TFDET_ENGINE=docker TFDET_IMAGE=tfdet:${ENVIRONMENT} \

@@ -11,7 +11,8 @@ ARG PYTHON=
 USER root
 COPY docker/install /opt/tfdet/install
 COPY ${LOCK} /opt/tfdet/lock.txt
-RUN /opt/tfdet/install "${INSTALL}" /opt/tfdet/lock.txt ${PYTHON}
+COPY docker/locks/nvml.txt /opt/tfdet/nvml.txt
+RUN /opt/tfdet/install "${INSTALL}" /opt/tfdet ${PYTHON}
 
 ARG ENVIRONMENT=unknown
 ENV TFDET_ENGINE=docker TFDET_IMAGE=tfdet:${ENVIRONMENT} \

@@ -4,13 +4,13 @@ import os
 import shutil
 import sys
 
-from tfdet_common.nvml import query_gpus
 from unbundle.check import missing, ok
 from unbundle.errors import GIB, BundleError
 from unbundle.gpu import check_driver, check_gpu
 from unbundle.host import check_cpu, check_libc, check_memory, check_python
 from unbundle.libraries import check_host_libraries
 from unbundle.packages import check_host_packages
+from unbundle.smi import query_gpus
 from unbundle.unpack import check_disk_space, is_unpacked
 
 

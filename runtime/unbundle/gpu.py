@@ -29,8 +29,7 @@ def check_gpu(bundle, nvidia):
         return missing(name, 4, "this bundle is for the CPU", "Ask for --device cpu, or bundle with --device gpu.")
     if nvidia is None or not nvidia.gpus:
         return missing(name, 4, "no GPU is visible", "See nvidia-smi, or ask for --device cpu.")
-    described = ", ".join("{} ({}.{}, {} GiB)".format(g.name, g.capability[0], g.capability[1], g.mebibytes >> 10)
-                          for g in nvidia.gpus)
+    described = ", ".join(describe(gpu) for gpu in nvidia.gpus)
     if required and not any(runs_on(numbers(required), gpu.capability) for gpu in nvidia.gpus):
         return missing(
             name,
@@ -41,6 +40,11 @@ def check_gpu(bundle, nvidia):
     return ok(name, described)
 
 
+def describe(gpu):
+    capability = "{}.{}".format(*gpu.capability) if gpu.capability else "compute capability unknown"
+    return "{} ({}, {} GiB)".format(gpu.name, capability, gpu.mebibytes >> 10)
+
+
 def runs_on(code, capability):
-    """Whether machine code for one compute capability runs on another: same major, same or higher minor version."""
-    return code[0] == capability[0] and code <= capability
+    """Machine code runs on its own major version, from its minor on.  None, not known: it is left to the run."""
+    return capability is None or (code[0] == capability[0] and code <= capability)

@@ -5,14 +5,16 @@ import signal
 import threading
 from types import SimpleNamespace
 
+import pynvml
 import pytest
 
-from tfdet_common import nvml
 from tfdet_probe import devices, frameworks
 from tfdet_probe.core import child, contention, launch, record
+from tfdet_probe.devices import nvml
 from tfdet_probe.devices.nvidia import Nvidia
 from tfdet_probe.frameworks.tensorflow import profile
 
+NOT_SUPPORTED, NOT_FOUND = 3, 6  # nvmlReturn_t
 NUMBERS = {
     "nvmlDeviceGetTemperature": 54,
     "nvmlDeviceGetPerformanceState": 0,
@@ -35,9 +37,9 @@ class FakeNvml:
     def _answer(self, name, *arguments):
         self.asked.append(name)
         if name == "nvmlDeviceGetHandleByIndex_v2":
-            return 0 if arguments[0].value < self._gpus else 6
+            return 0 if arguments[0].value < self._gpus else NOT_FOUND
         if name == "nvmlDeviceGetHandleByUUID":
-            return 0 if arguments[0].value == b"GPU-1234" else 6
+            return 0 if arguments[0].value == b"GPU-1234" else NOT_FOUND
         if name == "nvmlSystemGetDriverVersion":
             arguments[0].value = b"580.95.05"
         if name == "nvmlDeviceGetClockInfo":
@@ -45,7 +47,7 @@ class FakeNvml:
         if name == "nvmlDeviceGetEccMode":
             arguments[-2]._obj.value, arguments[-1]._obj.value = 1, 0
         if name == "nvmlDeviceGetMigMode":
-            return 3  # not supported
+            return NOT_SUPPORTED
         if name in NUMBERS:
             arguments[-1]._obj.value = NUMBERS[name]
         return 0
@@ -64,27 +66,45 @@ STATE = {
 }
 
 
-def test_the_state_of_a_gpu():
-    assert nvml.Nvml(FakeNvml()).state() == STATE
+@pytest.fixture
+def library(monkeypatch):
+    """Puts a FakeNvml below nvidia-ml-py."""
+
+    def put(fake):
+        monkeypatch.setattr(pynvml, "nvmlLib", fake)
+        monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
+
+    return put
 
 
-def test_nvml_is_connected_before_the_framework_is_there(monkeypatch):
+def test_the_state_of_a_gpu(library):
+    library(FakeNvml())
+    assert nvml.connect().state() == STATE
+
+
+def test_nvml_is_connected_before_the_framework_is_there(library, monkeypatch):
     """It starts threads: later ones would pass for the framework's, and no case could be forked any more."""
-    monkeypatch.setattr(nvml, "connect", lambda: nvml.Nvml(FakeNvml()))
+    library(FakeNvml())
     card = Nvidia()
     card.enter()
     monkeypatch.setattr(nvml, "connect", lambda: pytest.fail("too late"))
     assert card.state() == STATE
 
 
-def test_what_an_older_driver_does_not_know_is_none():
-    lacks = ("nvmlDeviceGetCurrentClocksThrottleReasons", "nvmlDeviceGetMigMode")
-    assert nvml.Nvml(FakeNvml(lacks=lacks)).state() == dict(STATE, throttle_reasons=None)
+def test_what_an_older_driver_does_not_know_is_none(library):
+    library(FakeNvml(lacks=("nvmlDeviceGetCurrentClocksThrottleReasons", "nvmlDeviceGetMigMode")))
+    assert nvml.connect().state() == dict(STATE, throttle_reasons=None)
 
 
 @pytest.mark.parametrize(("visible", "found"), [(None, True), ("0,1", True), ("3", False), ("GPU-1234", True)])
-def test_it_is_the_gpu_that_cuda_sees_first(visible, found):
-    assert nvml.Nvml(FakeNvml(gpus=2), visible).found is found
+def test_it_is_the_gpu_that_cuda_sees_first(library, visible, found):
+    library(FakeNvml(gpus=2))
+    assert (nvml.connect(visible) is not None) is found
+
+
+def test_an_image_without_nvidia_ml_py(monkeypatch):
+    monkeypatch.setattr(nvml, "pynvml", None)
+    assert nvml.connect() is None
 
 
 class FakeCuda:

@@ -109,3 +109,25 @@ def test_nvml_counts_the_device(folder):
     assert count.value == 1
     assert nvml.nvmlDeviceGetHandleByPciBusId_v2(b"0000:01:00.0", ctypes.byref(device)) == 0
     assert nvml.nvmlDeviceGetHandleByIndex_v2(1, ctypes.byref(device)) != 0
+
+
+READ_BY_PACKAGE = """
+import pynvml
+pynvml.nvmlInit()
+device = pynvml.nvmlDeviceGetHandleByIndex(0)
+print(pynvml.nvmlDeviceGetCount(), pynvml.nvmlSystemGetDriverVersion(), pynvml.nvmlDeviceGetName(device))
+print(pynvml.nvmlDeviceGetCudaComputeCapability(device), pynvml.nvmlDeviceGetMemoryInfo(device).total >> 20)
+try:
+    pynvml.nvmlDeviceGetTemperature(device, pynvml.NVML_TEMPERATURE_GPU)
+except pynvml.NVMLError as error:
+    print(type(error).__name__)
+"""
+
+
+def test_nvidias_own_package_reads_the_device(folder):
+    environ = {"LD_LIBRARY_PATH": str(folder), "VGPU_CAPABILITY": "7.0"}
+    done = subprocess.run([sys.executable, "-c", READ_BY_PACKAGE], env=environ, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[0].split()[0] == "1"
+    assert done.stdout.splitlines()[1].startswith("(7, 0) ")
+    assert done.stdout.splitlines()[2] == "NVMLError_FunctionNotFound"

@@ -6,9 +6,10 @@ import ctypes
 import subprocess
 import threading
 
-from tfdet_common import nvml, virtual_gpu
+from tfdet_common import virtual_gpu
 from tfdet_common.machine import device_key, read_system_file, short_hash
 
+from . import nvml
 from .base import Busy, Device
 
 _STREAMS = 2

@@ -20,7 +20,7 @@ from tfdet.base.folders import is_there
 from tfdet.base.paths import Project, cache_dir
 from tfdet.bundle import pack, script
 from tfdet.bundle.contents import Choice, Contents, Entry, folder_contents, glibc, site_contents
-from tfdet.engines.locks import check_lock, framework_of, only, pins
+from tfdet.engines.locks import check_lock, framework_of, only, pins, read_lock
 from tfdet.engines.venv import one_at_a_time, run_uv
 from tfdet.matrix.devices import GPU
 from tfdet.matrix.fields import Device
@@ -94,7 +94,7 @@ def install(project: Project, environment: Environment, order: Order, say: Calla
         raise DataError(f"{lock} is not there", f"Make it: scripts/lock {order.key}")
     check_lock(lock, framework=framework_of(project, environment))
     python = order.python or _pip(environment).python
-    pinned = lock.read_text("utf-8")
+    pinned = read_lock(project, order.key, order.device)
     if order.choice.host_packages:
         pinned = only(pinned, _carried(environment))
     digest = hashlib.sha256(pinned.encode()).hexdigest()[:10]
@@ -121,7 +121,7 @@ def _pip(environment: Environment) -> Pip:
 
 def _carried(environment: Environment) -> tuple[str, ...]:
     """What goes along to a host that has the framework itself: what the suite is run by, and imports beside it."""
-    return ("pytest", "pluggy", "iniconfig", "packaging", "pygments", *_pip(environment).beside)
+    return ("pytest", "pluggy", "iniconfig", "packaging", "pygments", "nvidia-ml-py", *_pip(environment).beside)
 
 
 def _check(matrix: Matrix, environment: Environment, order: Order) -> None:

@@ -1,14 +1,14 @@
-"""The GPUs of this host, as NVIDIA's management library tells them."""
+"""The GPUs of this host, as NVIDIA's management library (NVML) reports them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tfdet_common.nvml import query_gpus
-
 
 @dataclass(frozen=True)
 class Gpu:
+    """name: of the board.  capability: (major, minor).  mebibytes: of its memory."""
+
     name: str
     capability: tuple[int, int]
     mebibytes: int
@@ -23,6 +23,25 @@ class Nvidia:
 
 
 def nvml() -> Nvidia | None:
-    """What NVML says; None without a driver."""
-    found = query_gpus()
-    return None if found is None else Nvidia(found.driver, tuple(Gpu(*gpu) for gpu in found.gpus))
+    """What NVML says; None without a driver that answers."""
+    import pynvml  # 60 ms, and few commands ask
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return None
+    try:
+        handles = [pynvml.nvmlDeviceGetHandleByIndex(n) for n in range(pynvml.nvmlDeviceGetCount())]
+        gpus = [
+            Gpu(
+                pynvml.nvmlDeviceGetName(handle),
+                pynvml.nvmlDeviceGetCudaComputeCapability(handle),
+                pynvml.nvmlDeviceGetMemoryInfo(handle).total >> 20,
+            )
+            for handle in handles
+        ]
+        return Nvidia(pynvml.nvmlSystemGetDriverVersion(), tuple(gpus))
+    except pynvml.NVMLError:  # a driver older than the question
+        return None
+    finally:
+        pynvml.nvmlShutdown()

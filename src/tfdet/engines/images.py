@@ -23,13 +23,14 @@ from docker.errors import APIError, DockerException, ImageNotFound
 from tfdet.base.errors import RunFailed, TfdetError, UsageError
 from tfdet.base.paths import Project
 from tfdet.engines import vgpu
-from tfdet.engines.locks import check_lock, framework_of
+from tfdet.engines.locks import NVML_LOCK, check_lock, framework_of
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import UNKNOWN, Environment
 from tfdet.matrix.plan import make_plan
 
 LABEL = "tfdet.environment"
 SUITE_LABEL = "tfdet.suite"
+_NVML_LOCK = f"docker/locks/{NVML_LOCK}"
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY")
 
 
@@ -136,7 +137,7 @@ def _context(project: Project, recipe: _Recipe, plan: dict[str, Any], library: P
 
     library: the virtual GPU's folder.
     """
-    files = [(name, project.root / name) for name in (recipe.dockerfile, recipe.lock, "docker/install")]
+    files = [(name, project.root / name) for name in (recipe.dockerfile, recipe.lock, _NVML_LOCK, "docker/install")]
     content = {name: path.read_bytes() for name, path in [*files, *_suite_files(project, recipe.framework)]}
     content["vgpu/README.md"] = (project.vgpu / "README.md").read_bytes()
     for path in library.iterdir() if library else ():

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 from pathlib import Path
+from typing import Final
 
 from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
+from tfdet.matrix.fields import Device
 from tfdet.matrix.load import load_frameworks
 from tfdet.matrix.models import Environment, Framework
 
+NVML_LOCK: Final = "nvml.txt"  # beside the environments' own, whose hashes are signed with their records
 _PINNED = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*)(\[[\w,.-]+\])?==(?P<version>[\w.!+-]+)( ?;[^\\]*)? \\$")
 _ADVICE = "Make it anew with scripts/lock; nothing was installed."
 _HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}( \\)?$")
@@ -18,6 +21,12 @@ _HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}( \\)?$")
 
 def framework_of(project: Project, environment: Environment) -> Framework:
     return load_frameworks(project.matrix)[environment.framework]
+
+
+def read_lock(project: Project, key: str, build: Device) -> str:
+    """What an environment is made of: its own lock and, for a GPU, the one of the package that reads a GPU's state."""
+    paths = [project.lock(key, build), *([project.docker / "locks" / NVML_LOCK] if build == "gpu" else [])]
+    return "".join(path.read_text("utf-8") for path in paths)
 
 
 def without_nvidia(lock: str) -> str:

@@ -22,7 +22,7 @@ from tfdet.engines import vgpu
 from tfdet.engines.base import Request, callers_choice, sigterm_as_ctrl_c
 from tfdet.engines.gpus import nvml
 from tfdet.engines.interpreters import find_python
-from tfdet.engines.locks import check_lock, framework_of, without_nvidia
+from tfdet.engines.locks import check_lock, framework_of, read_lock, without_nvidia
 from tfdet.matrix.fields import Device
 from tfdet.matrix.models import Environment, Pip
 from tfdet_common import virtual_gpu
@@ -64,7 +64,8 @@ class VenvEngine:
         if not is_there(lock):
             raise TfdetError(f"{lock} is not there", f"Make it: scripts/lock {key}")
         check_lock(lock, framework=framework_of(self._project, environment))
-        pinned = without_nvidia(lock.read_text("utf-8")) if bare else lock.read_text("utf-8")
+        locked = read_lock(self._project, key, build)
+        pinned = without_nvidia(locked) if bare else locked
         digest = hashlib.sha256(pinned.encode()).hexdigest()[:10]
         folder = cache_dir() / "venvs" / f"{key}-{build}-{digest}"
         python = folder / "bin" / "python"

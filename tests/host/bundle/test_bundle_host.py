@@ -72,6 +72,44 @@ def test_a_driver_or_a_gpu_that_does_not_fit(
     assert (told[0], cause in told[1]) == (4, True), told
 
 
+SMI = """#!/bin/sh
+case "$1" in
+    {refused}) echo "Field \\"compute_cap\\" is not a valid field to query."; exit 2;;
+    *compute_cap*) echo "580.95.05, NVIDIA H200, 143771, 9.0"; echo "580.95.05, NVIDIA L4, [N/A], 8.9";;
+    *) echo "450.80.02, Tesla V100-SXM2-16GB, 16160";;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("refused", "driver", "gpus"),
+    [
+        ("nothing", "580.95.05", [("NVIDIA H200", (9, 0), 143771), ("NVIDIA L4", (8, 9), 0)]),
+        ("*compute_cap*", "450.80.02", [("Tesla V100-SXM2-16GB", None, 16160)]),
+    ],
+)
+def test_what_nvidia_smi_lists(
+    script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str, driver: str, gpus: list[Any]
+) -> None:
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text(SMI.format(refused=refused))
+    smi.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert script.query_gpus() == (driver, [script.Gpu(*gpu) for gpu in gpus])
+
+
+def test_no_nvidia_smi_is_no_driver(script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert script.query_gpus() is None
+
+
+def test_a_gpu_whose_capability_is_unknown_is_left_to_the_run(
+    gpu_host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_host, "query_gpus", lambda: gpu_host.Nvidia("580.1", [gpu_host.Gpu("V100", None, 16384)]))
+    assert fault(gpu_host, make(tmp_path)) == (0, "", "")
+
+
 def test_a_bundle_for_the_cpu_is_none_for_a_gpu(gpu_host: Any, tmp_path: Path) -> None:
     bundle = make(tmp_path, device="cpu", compute_capability=None)
     assert fault(gpu_host, bundle)[0] == 4

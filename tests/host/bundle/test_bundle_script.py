@@ -27,7 +27,7 @@ def test_every_module_is_in_it_after_those_that_it_needs() -> None:
     assert {f"unbundle.{path.stem}" for path in (RUNTIME / "unbundle").glob("[a-z]*.py")} == {
         name for name in found if name.startswith("unbundle.")
     }
-    assert "tfdet_common.nvml" in found
+    assert "tfdet_common.versions" in found
     assert found[-1] == "unbundle.main"
     assert found.index("unbundle.errors") < found.index("unbundle.bundle") < found.index("unbundle.unpack")
 
@@ -52,7 +52,7 @@ def add(path: Path, line: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["from tfdet_common import nvml", "from unbundle.errors import BundleError as Halt", "from os import path",
+    ["from tfdet_common import versions", "from unbundle.errors import BundleError as Halt", "from os import path",
      "from .stop import BundleError"],
 )  # fmt: skip
 def test_an_import_that_joining_would_break_is_refused(runtime: Path, line: str) -> None:

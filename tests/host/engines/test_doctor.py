@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pynvml
 import pytest
 from typer.testing import CliRunner
 
@@ -67,21 +67,27 @@ class Library:
         if name == "nvmlDeviceGetCudaComputeCapability":
             arguments[1]._obj.value, arguments[2]._obj.value = self._gpu.capability
         if name == "nvmlDeviceGetMemoryInfo":
-            arguments[1]._obj[0] = self._gpu.mebibytes << 20
+            arguments[1]._obj.total = self._gpu.mebibytes << 20
         return 0
 
 
+def put(monkeypatch: pytest.MonkeyPatch, library: Library) -> None:
+    """Below nvidia-ml-py."""
+    monkeypatch.setattr(pynvml, "nvmlLib", library)
+    monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
+
+
 def test_what_the_management_library_tells(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: Library(H200))
+    put(monkeypatch, Library(H200))
     assert nvml() == Nvidia("580.95.05", (H200, H200))
 
 
 @pytest.mark.parametrize(
     ("question", "status"),
-    [("nvmlInit_v2", 9), ("nvmlDeviceGetCount_v2", 999), ("nvmlDeviceGetCudaComputeCapability", None)],
+    [("nvmlInitWithFlags", 9), ("nvmlDeviceGetCount_v2", 999), ("nvmlDeviceGetCudaComputeCapability", None)],
 )
 def test_a_library_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, question: str, status: int | None) -> None:
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: Library(H200, **{question: status}))
+    put(monkeypatch, Library(H200, **{question: status}))
     assert nvml() is None
 
 

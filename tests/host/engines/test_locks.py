@@ -11,7 +11,8 @@ import pytest
 
 from tfdet.base.errors import DataError, Exit
 from tfdet.base.paths import Project
-from tfdet.engines.locks import check_lock
+from tfdet.engines.locks import NVML_LOCK, check_lock, pins, read_lock
+from tfdet.matrix.fields import Device
 from tfdet.matrix.load import load_environments, load_frameworks
 
 HASH = "    --hash=sha256:" + "0" * 64
@@ -21,12 +22,18 @@ PYTEST = f"pytest==8.0 \\\n{HASH}\n"
 def test_every_lock_of_the_checkout_is_good(checkout: Project) -> None:
     frameworks = load_frameworks(checkout.matrix)
     environments = load_environments(checkout.matrix)
-    paths = sorted((checkout.docker / "locks").glob("*.txt"))
+    paths = {*(checkout.docker / "locks").glob("*.txt")} - {checkout.docker / "locks" / NVML_LOCK}
     assert len(paths) > 50
-    for path in paths:
+    for path in sorted(paths):
         environment = environments.get(path.stem.rpartition("-")[0])
         assert environment or path.stem == "pytest"
         check_lock(path, framework=frameworks[environment.framework] if environment else None)
+
+
+@pytest.mark.parametrize(("build", "extra"), [("gpu", {"nvidia-ml-py"}), ("cpu", set())])
+def test_a_gpu_build_also_has_what_reads_the_gpus_state(checkout: Project, build: Device, extra: set[str]) -> None:
+    own = pins(checkout.lock("tf2.0", build).read_text("utf-8"))
+    assert pins(read_lock(checkout, "tf2.0", build)).keys() - own.keys() == extra
 
 
 def test_all_faults_at_once(tmp_path: Path) -> None:
