@@ -146,9 +146,9 @@ def test_what_documents_say_of_installing_it_is_true(
         if entry.name not in ("dist", "scripts"):
             (here / entry.name).symlink_to(entry)
     text = recipe_text(load_status(checkout), "tf2.21") if document == "recipe" else (here / document).read_text()
-    commands = re.findall(r"^(?:\$ |#   |)((?:scripts/wheel|pip install \S+\.whl\b).*)$", text, re.M)
+    commands = re.findall(r"^(?:\$ |#   |)((?:scripts/build-wheel|pip install \S+\.whl\b).*)$", text, re.M)
     assert commands
-    if not commands[0].startswith("scripts/wheel"):  # whoever reads the wheel's own text has the wheel
+    if not commands[0].startswith("scripts/build-wheel"):  # whoever reads the wheel's own text has the wheel
         (here / "dist" / wheel.name).symlink_to(wheel)
     venv = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", venv], check=True)

@@ -140,10 +140,10 @@ def _locked_hashes(lock: Path, name: str, pin: str) -> list[str]:
     try:
         text = lock.read_text("utf-8")
     except OSError as error:
-        raise DataError(f"{lock}: {error.strerror}", "Make it: scripts/lock.") from error
+        raise DataError(f"{lock}: {error.strerror}", "Make it: scripts/update-locks.") from error
     entry = re.search(rf"^{re.escape(name + pin)} \\\n((?:    --hash=sha256:[0-9a-f]{{64}}(?: \\)?\n)+)", text, re.M)
     if entry is None:
-        raise DataError(f"{lock}: {name}{pin} is not pinned there", "Make it anew: scripts/lock.")
+        raise DataError(f"{lock}: {name}{pin} is not pinned there", "Make it anew: scripts/update-locks.")
     return re.findall(r"sha256:([0-9a-f]{64})", entry[1])
 
 

@@ -91,7 +91,7 @@ def install(project: Project, environment: Environment, order: Order, say: Calla
     """The environment's packages for the host's Python, in the cache: exactly what the lock file names, by hash."""
     lock = project.lock(order.key, order.device)
     if not lock.exists():
-        raise DataError(f"{lock} is not there", f"Make it: scripts/lock {order.key}")
+        raise DataError(f"{lock} is not there", f"Make it: scripts/update-locks {order.key}")
     check_lock(lock, framework=framework_of(project, environment))
     python = order.python or _pip(environment).python
     pinned = read_lock(project, order.key, order.device)

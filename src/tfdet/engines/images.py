@@ -112,7 +112,7 @@ def _recipe(project: Project, key: str, environment: Environment, base_image: st
     by_pip = environment.pip is not None and base_image is not None
     lock = project.lock(key, "gpu") if by_pip else project.docker / "locks" / "pytest.txt"
     if not lock.is_file():
-        raise RunFailed(f"{lock} is not there", f"Make it: scripts/lock {key}")
+        raise RunFailed(f"{lock} is not there", f"Make it: scripts/update-locks {key}")
     check_lock(lock, framework=framework_of(project, environment) if by_pip else None)
     relative = lock.relative_to(project.root).as_posix()
     arguments = {"BASE_IMAGE": base_image or published(environment), "ENVIRONMENT": key, "LOCK": relative}

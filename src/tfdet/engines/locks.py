@@ -15,7 +15,7 @@ from tfdet.matrix.models import Environment, Framework
 
 NVML_LOCK: Final = "nvml.txt"  # beside the environments' own, whose hashes are signed with their records
 _PINNED = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*)(\[[\w,.-]+\])?==(?P<version>[\w.!+-]+)( ?;[^\\]*)? \\$")
-_ADVICE = "Make it anew with scripts/lock; nothing was installed."
+_ADVICE = "Make it anew with scripts/update-locks; nothing was installed."
 _HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}( \\)?$")
 
 

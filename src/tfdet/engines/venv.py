@@ -62,7 +62,7 @@ class VenvEngine:
         pip = _pip(key, environment)
         lock = self._project.lock(key, build)
         if not is_there(lock):
-            raise TfdetError(f"{lock} is not there", f"Make it: scripts/lock {key}")
+            raise TfdetError(f"{lock} is not there", f"Make it: scripts/update-locks {key}")
         check_lock(lock, framework=framework_of(self._project, environment))
         locked = read_lock(self._project, key, build)
         pinned = without_nvidia(locked) if bare else locked

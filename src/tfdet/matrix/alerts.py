@@ -1,6 +1,6 @@
-"""By which names a build's own code refuses under the deterministic switch: matrix/alerts/<environment>.json, which a
-program reads out of its libraries (scripts/alerts), and matrix/ops/<framework>/alerts.toml, written by people, which
-says what ops these names speak of.
+"""The names by which a build's own code refuses to run nondeterministically: matrix/alerts/<environment>.json, which
+scripts/extract-determinism-alerts reads from its libraries, and matrix/ops/<framework>/alerts.toml, written by people,
+which maps these names to ops.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Alert(Model):
 
 
 class Alerts(Model):
-    """What scripts/alerts read out of one environment's build for GPUs."""
+    """What scripts/extract-determinism-alerts read out of one environment's build for GPUs."""
 
     wheel: Wheel
     alerts: list[Alert]
@@ -63,7 +63,9 @@ class Meanings(Model):
 def load(folder: Path, environment: str) -> Alerts | None:
     """folder: matrix/.  None: that build was not read."""
     path = path_of(folder, environment)
-    return load_json(path, Alerts, f"Make it anew: scripts/alerts {environment}") if is_there(path) else None
+    if not is_there(path):
+        return None
+    return load_json(path, Alerts, f"Rebuild it: scripts/extract-determinism-alerts {environment}")
 
 
 def path_of(folder: Path, environment: str) -> Path:

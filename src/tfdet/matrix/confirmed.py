@@ -1,7 +1,7 @@
 """What people read in a framework's sources where its lists disagree: matrix/ops/<framework>/confirmed.toml.
 
-A place in the sources is a file and words of a line there.  scripts/ops looks them up in each build, which has those
-files, and keeps the lines' numbers: a reading holds for the builds in which the first of its places was found.
+A place in the sources is a file and words of a line there.  scripts/extract-op-lists looks them up in each build, which
+has those files, and keeps line numbers: a reading holds for the builds in which the first of its places was found.
 """
 
 from __future__ import annotations

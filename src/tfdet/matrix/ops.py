@@ -1,6 +1,6 @@
 """The ops that a framework ships sample inputs for, and what its own lists say of them: data that a program reads out
-of a build (scripts/ops), matrix/ops/<framework>/<environment>.json, and names.toml beside it, written by people, as
-kernels.toml is, which says where an op shows in the binaries.
+of a build (scripts/extract-op-lists), matrix/ops/<framework>/<environment>.json, and names.toml beside it, written by
+people, as kernels.toml is, which says where an op shows in the binaries.
 
 Each op is a source, with what the lists claim of it; where people wrote a source of that key, theirs is the one.
 """
@@ -52,7 +52,7 @@ class Entry(Model):
 
 
 class Ops(Model):
-    """What scripts/ops read out of one environment."""
+    """What scripts/extract-op-lists read out of one environment."""
 
     framework_version: Text
     commit: Text = Field(pattern="^[0-9a-f]{40}$", description="of the framework's sources that it was built from")
@@ -112,7 +112,7 @@ def load_ops(folder: Path, framework: str) -> dict[str, Ops]:
 
 
 def _read(path: Path) -> Ops:
-    return load_json(path, Ops, "Make it anew: scripts/ops")
+    return load_json(path, Ops, "Make it anew: scripts/extract-op-lists")
 
 
 def load_names(folder: Path, framework: str) -> Names | None:

@@ -117,7 +117,7 @@ def _getting_it(installed: bool) -> list[str]:
         ]
     return [
         "start Python with PYTHONHASHSEED=0 in the environment; the package comes from a checkout of tfdet:",
-        "  scripts/wheel",
+        "  scripts/build-wheel",
         f"  pip install dist/tfdeterminism-{__version__}-py3-none-any.whl",
     ]
 

@@ -1,7 +1,7 @@
 """What the bytes of a row depend on, among the rows of its batch: matrix/batches/<device>/<environment>.jsonl.
 
 It is no evidence of determinism, and no verdict rests on it: a row that is another one in another company may be the
-same in every run.  scripts/batches writes these files, and takes in those of other machines.
+same in every run.  scripts/batch-invariance writes these files, and takes in those of other machines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tfdet.base.paths import Project
 from tfdet.matrix.fields import Model, Text, reason
 from tfdet_probe.core import batches as probe
 
-AGAIN = "scripts/batches ENV"
+AGAIN = "scripts/batch-invariance ENV"
 
 Answer = Literal["invariant", "depends", "unsteady", "not run", "stale"]
 

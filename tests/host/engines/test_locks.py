@@ -81,10 +81,10 @@ def test_a_lock_that_is_no_text(tmp_path: Path) -> None:
 
 
 def call_lock(root: Path, checkout: Project) -> subprocess.CompletedProcess[str]:
-    """scripts/lock with a Python that has no packages."""
-    script = root / "scripts" / "lock"
+    """scripts/update-locks with a Python that has no packages."""
+    script = root / "scripts" / "update-locks"
     script.parent.mkdir(exist_ok=True)
-    shutil.copy(checkout.root / "scripts" / "lock", script)
+    shutil.copy(checkout.root / "scripts" / "update-locks", script)
     return subprocess.run([sys.executable, "-I", "-S", script, "tf2.0"], capture_output=True, text=True, timeout=300)
 
 
@@ -93,7 +93,7 @@ def test_scripts_lock_takes_the_python_that_has_tfdet(checkout: Project, tmp_pat
     python.parent.mkdir(parents=True)
     python.write_text('#!/bin/sh\necho "$@"\n')
     python.chmod(0o755)
-    assert call_lock(tmp_path, checkout).stdout == f"{tmp_path}/scripts/lock tf2.0\n"
+    assert call_lock(tmp_path, checkout).stdout == f"{tmp_path}/scripts/update-locks tf2.0\n"
 
 
 def test_scripts_lock_without_a_venv_says_what_makes_one(checkout: Project, tmp_path: Path) -> None:

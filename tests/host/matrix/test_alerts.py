@@ -70,7 +70,7 @@ def test_what_does_not_call_it_has_no_texts(library: Path, tmp_path: Path) -> No
 def test_every_build_of_which_lists_are_known_was_read_whole(checkout: Project) -> None:
     for environment in load_ops(checkout.matrix, "torch"):
         found = alerts.load(checkout.matrix, environment)
-        assert found is not None, f"scripts/alerts {environment}"
+        assert found is not None, f"scripts/extract-determinism-alerts {environment}"
         assert found.unread == 0
         assert {Path(alert.library).name for alert in found.alerts} == {"libtorch_cpu.so", "libtorch_cuda.so"}
         assert {"_bincount_cuda", "median CUDA with indices output"} <= found.words
@@ -143,7 +143,7 @@ def test_a_file_is_what_was_read(checkout: Project, tmp_path: Path) -> None:
     alerts.path_of(tmp_path, "torch2.14").write_text("{}", "utf-8")
     with pytest.raises(DataError) as caught:
         alerts.load(tmp_path, "torch2.14")
-    assert "scripts/alerts torch2.14" in caught.value.advice
+    assert "scripts/extract-determinism-alerts torch2.14" in caught.value.advice
 
 
 def test_only_what_a_build_holds_is_meant() -> None:

@@ -158,7 +158,7 @@ def tables_of(project: Project) -> Any:
 def test_what_is_kept_is_of_todays_code_and_its_controls_depend(checkout: Project) -> None:
     found = batches.load_all(checkout)
     today = batches.method(checkout, "torch")
-    assert {one.method for one in found} == {today}, "measure again: scripts/batches torch2.13"
+    assert {one.method for one in found} == {today}, "measure again: scripts/batch-invariance torch2.13"
     assert {one.answer(today) for one in found if one.control} == {"depends"}
     assert {one.threads for one in found} == {"default", "one"}
     assert len({one.op for one in found}) >= 24

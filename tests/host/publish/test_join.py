@@ -140,7 +140,7 @@ def test_every_disagreement_was_looked_up_in_the_sources(checkout: Project, stat
     for join in joins(checkout.matrix, status, "torch"):
         found = [one for one in join.disagreements if not one.kind.startswith("gpu-")]
         unread = [one.row.op.key for one in found if not one.read]
-        assert unread == [], f"{join.environment}: add what its sources say to confirmed.toml, then scripts/ops"
+        assert unread == [], f"{join.environment}: extend confirmed.toml, then run scripts/extract-op-lists"
         assert all(one.places and len(one.read) > 40 for one in found)
 
 
@@ -180,7 +180,7 @@ def test_uv_looks_where_pip_does() -> None:
     assert as_pip_is_told({"HOME": "/home"}) == {"HOME": "/home"}
 
 
-@pytest.mark.parametrize("name", ["lock", "ops", "alerts", "batches"])
+@pytest.mark.parametrize("name", ["update-locks", "extract-op-lists", "extract-determinism-alerts", "batch-invariance"])
 def test_a_chore_calls_itself_once(checkout: Project, tmp_path: Path, name: str) -> None:
     """By a Python without packages, which also comes first on PATH: the one of .venv is named by its path."""
     (tmp_path / "python").symlink_to(Path(sys.executable).resolve())

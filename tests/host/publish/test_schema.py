@@ -14,7 +14,7 @@ from tfdet.publish.schema import schemas
 
 def test_the_exported_schemas_are_current(checkout: Project) -> None:
     folder = checkout.matrix / "schema"
-    assert {path.name: path.read_text("utf-8") for path in folder.glob("*.json")} == schemas(), "run scripts/schema"
+    assert {path.name: path.read_text("utf-8") for path in folder.glob("*.json")} == schemas(), "scripts/export-schema"
 
 
 def test_every_file_fits_its_schema(checkout: Project) -> None:

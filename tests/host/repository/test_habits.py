@@ -77,7 +77,7 @@ def test_what_the_tool_writes_is_collapsed_in_reviews(checkout: Project) -> None
 
 
 def test_the_developers_tools_are_pinned() -> None:
-    """requirements.txt was renewed (scripts/lock-host) after the last change of the groups."""
+    """requirements.txt was renewed (scripts/update-host-lock) after the last change of the groups."""
     content = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     runs = content["tool"]["hatch"]["metadata"]["hooks"]["custom"]["dependencies"]
     wanted = [Requirement(text) for text in [*runs, *content["dependency-groups"]["dev"]]]
