@@ -11,6 +11,7 @@ import typer
 
 from tfdet.base import console
 from tfdet.base.errors import Exit, Interrupted, UsageError
+from tfdet.base.extras import require
 from tfdet.base.files import require_writable
 from tfdet.base.folders import listed
 from tfdet.base.paths import Project, find_project
@@ -252,6 +253,7 @@ def _make(
     from tfdet.fleet.folder import Fleet
 
     project, chosen = find_project(), cluster or clusters.default()
+    require("submitit")
     clusters.find(chosen, folder)  # where it is not there, nothing is made
     home = str(project.home) if project.home else None
     folder.make(Fleet(schema=1, name=folder.job_name, root=str(project.root), home=home, cluster=chosen,

@@ -12,6 +12,7 @@ import typer
 
 from tfdet.base import console
 from tfdet.base.errors import Exit, TfdetError, from_system
+from tfdet.base.extras import missing_extra
 from tfdet.cli import audit, bundle, check, evidence, fleet, host, key, locate, reproduce, run, site, tables, vgpu
 from tfdet.cli.app import every_command
 from tfdet.cli.layout import EVIDENCE, FIND, LOOK_UP, RUN, Command, Group
@@ -83,9 +84,17 @@ def main() -> None:
     except OSError as error:
         console.drop_output()
         _end(from_system(error))
+    except ModuleNotFoundError as error:
+        if (missing := missing_extra(error)) is None:
+            _report_defect()
+        _end(missing)
     except Exception:
-        traceback.print_exc()
-        _end(TfdetError("internal error of tfdet: please report it", "See the lines above."))
+        _report_defect()
+
+
+def _report_defect() -> NoReturn:
+    traceback.print_exc()
+    _end(TfdetError("internal error of tfdet: please report it", "See the lines above."))
 
 
 def _end(error: TfdetError) -> NoReturn:

@@ -11,12 +11,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from docker.errors import DockerException
-
 from tfdet.base.errors import TfdetError
+from tfdet.base.extras import missing_extra
 from tfdet.base.folders import is_there
 from tfdet.base.paths import Project, cache_dir
-from tfdet.engines import images
 from tfdet.engines.gpus import Nvidia, nvml
 from tfdet.engines.interpreters import find_python
 from tfdet.matrix.devices import GPU
@@ -74,6 +72,14 @@ def one_is_enough(docker: list[Check], venv: list[Check]) -> tuple[list[Check], 
 
 def docker_info() -> dict[str, Any] | TfdetError:
     """What the daemon says of itself, or why it says nothing."""
+    try:
+        from docker.errors import DockerException
+
+        from tfdet.engines import images
+    except ModuleNotFoundError as error:
+        if (missing := missing_extra(error)) is None:
+            raise
+        return missing
     try:
         return dict(images.connect().info())
     except TfdetError as error:

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup, escape
 
-from tfdet.base.errors import UsageError
+from tfdet.base.extras import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,11 +28,10 @@ _ROWS = 40  # of a plot: the first
 
 
 def _figure(height: float, left: float = 0.12) -> tuple[Figure, Axes]:
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise UsageError("the site's plots need matplotlib", "pip install 'tfdet[site]'") from error
+    require("matplotlib")
+    import matplotlib
+    from matplotlib.figure import Figure
+
     matplotlib.rcParams.update({"svg.fonttype": "none", "font.size": 10})
     figure = Figure(figsize=(9, height))
     axes = figure.subplots()
