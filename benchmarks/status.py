@@ -82,7 +82,7 @@ def records(matrix: Matrix, cases: Cases, key: str, count: int) -> Iterator[dict
                  "case_hash": code}  # fmt: skip
         told = {"framework": framework, "machine": machine, "threads": apply.threads or 0,
                 "determinism_environment": dict(apply.env)}  # fmt: skip
-        yield probe_record.build(named, [REPORT], {**PROVENANCE, **told})
+        yield probe_record.build_record(named, [REPORT], {**PROVENANCE, **told})
 
 
 def measure(command: list[str], root: Path) -> tuple[float, float, float]:

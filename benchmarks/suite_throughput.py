@@ -27,14 +27,16 @@ BASELINE_CELLS = 12
 ONE_CELL = """
 import importlib, json, os, sys, tempfile
 suite, module, function, key, plan, solution = sys.argv[1:]
+from tfdet_probe import devices, frameworks
 from tfdet_probe.core import child
-from tfdet_probe.core.launch import Job, Place
+from tfdet_probe.core.fork_server import ChildJob, RunTarget
 from tfdet_probe.core.plan import Plan
 plan = Plan.load(plan)
 family = getattr(importlib.import_module(module), function)
-case = next(c for c in family.cases() if c.key == key)
+target = RunTarget(frameworks.load_adapter(plan.framework), devices.by_cli_name("cpu"))
+case = next(c for c in family.cases(target.framework.modes) if c.key == key)
 with tempfile.TemporaryDirectory() as folder:
-    child.main(Job(case, plan.solutions[solution], "/device:CPU:0", REPEATS, 0, plan.determinism_variables), folder)
+    child.main(ChildJob(case, plan.solutions[solution], target, REPEATS, 0, plan.determinism_variables), folder)
     report = json.load(open(os.path.join(folder, "report-0.json")))
 assert "error" not in report or report["error"]["kind"] == "unsupported", report
 """.replace("REPEATS", str(REPEATS))

@@ -1,15 +1,15 @@
-"""python -m tfdet_probe: run the shared suite in this environment and print its table.
+"""python -m tfdet_probe: run the suite in this environment and print its table.
 
-Exit codes: 0 as claimed; 1 what ran contradicts a claim; 2 wrong usage; 3 a case crashed or did
-not end; 4 the asked device is not there.
+Exit codes: 0 results as claimed; 1 a result contradicts a claim; 2 wrong usage; 3 a case crashed or timed out; 4 the
+requested device is not available.
 """
 
 import os
 import signal
 import sys
 
-_CAUGHT = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-if _CAUGHT:  # Ctrl-C while modules are imported: nothing is under way
+_HANDLES_SIGINT = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+if _HANDLES_SIGINT:  # Ctrl-C during the imports: exit at once, nothing is running
     signal.signal(signal.SIGINT, lambda number, frame: os._exit(130))
 
 import argparse  # noqa: E402
@@ -21,10 +21,10 @@ from tfdet_common.defaults import MAX_COUNT, RUN_DEFAULTS, RunParameters  # noqa
 
 from . import devices, frameworks  # noqa: E402
 
-if _CAUGHT:
+if _HANDLES_SIGINT:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-_SUITES = "/opt/tfdet/tests/suite"  # of an image
+_IMAGE_SUITES = "/opt/tfdet/tests/suite"  # in an image that `tfdet build` created
 
 
 def main(argv=None):
@@ -37,78 +37,79 @@ def main(argv=None):
     except KeyboardInterrupt:
         return 130
     except ImportError as error:
-        return _complain(3, "{}: this Python is no environment of tfdet".format(error))
-    except Exception:  # 1 says that a claim is contradicted: nothing else may
+        return _report_error(3, "{}: this Python does not have the packages of a tfdet environment".format(error))
+    except Exception:  # exit code 1 is reserved for contradicted claims
         traceback.print_exc()
-        return _complain(3, "a defect of tfdet: please report it")
+        return _report_error(3, "a defect of tfdet: please report it")
 
 
 def _checked(arguments):
-    device = devices.find(arguments.device)
-    device.enter()
-    warnings.simplefilter("ignore")  # of old frameworks on newer NumPys: not ours to mend
+    device = devices.by_cli_name(arguments.device)
+    device.initialize()
+    warnings.simplefilter("ignore")  # of old frameworks on newer NumPys
     from tfdet_common.journal import Journal, JournalUnusableError
 
-    from .core.launch import Place
-    from .core.plan import BadPlan, Plan
+    from .core.fork_server import RunTarget
+    from .core.plan import Plan, PlanFormatError
     try:
         plan = Plan.load(arguments.plan)
-        framework = frameworks.find(plan.framework)
-        arguments.suite = arguments.suite or os.path.join(_SUITES, plan.framework)
+        framework = frameworks.load_adapter(plan.framework)
+        arguments.suite = arguments.suite or os.path.join(_IMAGE_SUITES, plan.framework)
         journal = Journal(arguments.out, exclusive=True)
-    except (BadPlan, JournalUnusableError) as error:
-        return _complain(2, str(error))
-    except frameworks.NoAdapter as error:
-        return _complain(2, "{}: {}".format(arguments.plan, error))
+    except (PlanFormatError, JournalUnusableError) as error:
+        return _report_error(2, str(error))
+    except frameworks.NoAdapterError as error:
+        return _report_error(2, "{}: {}".format(arguments.plan, error))
     except (IOError, OSError) as error:
-        return _complain(2, "the records cannot be kept: {}".format(error))
+        return _report_error(2, "cannot write the records: {}".format(error))
     unknown = plan.unknown(arguments.source, arguments.solution)
     if unknown:
-        return _complain(2, "not in the plan of {}: {}".format(plan.environment, ", ".join(unknown)))
+        return _report_error(2, "not in the plan of {}: {}".format(plan.environment, ", ".join(unknown)))
     if not plan.cells(arguments.device, arguments.source, arguments.solution):
-        return _complain(2, "the plan of {} has nothing to run on the {}".format(plan.environment, arguments.device))
+        return _report_error(2, "the plan of {} has nothing to run on the {}".format(
+            plan.environment, arguments.device))
     if not os.path.exists(arguments.suite):
-        return _complain(2, "no suite at {}".format(arguments.suite))
-    return _run(plan, Place(framework, device), journal, arguments)
+        return _report_error(2, "no suite at {}".format(arguments.suite))
+    return _run(plan, RunTarget(framework, device), journal, arguments)
 
 
-def _run(plan, place, journal, arguments):
-    framework, device = place
+def _run(plan, target, journal, arguments):
+    framework, device = target
     framework.before_import()
-    # Gone before the framework is imported: the caller's settings must not reach the control.
+    # Unset before the framework is imported: the caller's settings must not affect the control.
     for name in list(plan.determinism_variables) + ["PYTEST_ADDOPTS", "PYTEST_PLUGINS"]:
         os.environ.pop(name, None)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     import pytest
 
     from .core import report
-    from .core.plugin import CaseFailed, Options, Suite
-    often = RunParameters(arguments.repeats, arguments.processes, arguments.timeout, arguments.memory)
-    options = Options(often, arguments.source, arguments.solution, arguments.time_budget,
-                      device.in_company if arguments.contention is None else arguments.contention,
+    from .core.plugin import CaseFailedError, Options, Suite
+    parameters = RunParameters(arguments.repeats, arguments.processes, arguments.timeout, arguments.memory)
+    options = Options(parameters, arguments.source, arguments.solution, arguments.time_budget,
+                      device.contention_by_default if arguments.contention is None else arguments.contention,
                       arguments.resume_from_any_machine, arguments.case)
     progress = report.Progress(sys.stderr)
-    suite = Suite(plan, place, options, journal, progress)
+    suite = Suite(plan, target, options, journal, progress)
     try:
-        if suite.here["device"] is None:
-            return _complain(4, "no {} is visible to {} here. {}".format(
-                device.placement, framework.title, device.absent))
-    except CaseFailed as error:
-        return _complain(3, str(error))
+        if suite.provenance["device"] is None:
+            return _report_error(4, "{} sees no {} here. {}".format(
+                framework.title, device.placement, device.unavailable_advice))
+    except CaseFailedError as error:
+        return _report_error(3, str(error))
     status = pytest.main([arguments.suite] + _pytest_options(arguments.suite, arguments.importlib),
                          plugins=[suite, report.Failures(sys.stderr)])
     progress.end()
     print(report.table(suite.journal.records))
-    if suite.not_begun:
+    if suite.cases_not_begun:
         sys.stderr.write("{} cases not begun in the {:g} minutes: run again with the same --out to resume\n".format(
-            suite.not_begun, arguments.time_budget))
+            suite.cases_not_begun, arguments.time_budget))
     return _exit_code(int(status), suite)
 
 
 def _pytest_options(suite, importlib=None):
-    """The suite alone decides: no settings, conftest or plugins of the folders above it.
+    """Options that isolate the suite: no settings, conftest files or plugins of the folders above it.
 
-    Marks that skip or expect a failure are heeded by who asked: their conditions may read that pytest's settings.
+    Marks that skip or expect a failure are off: the pytest that called this probe applies them with its own settings.
     """
     folder = os.path.abspath(suite if os.path.isdir(suite) else os.path.dirname(suite))
     options = ["-c", os.devnull, "--rootdir=" + (importlib or folder), "--confcutdir=" + folder, "--capture=no",
@@ -121,11 +122,11 @@ def _pytest_options(suite, importlib=None):
 def _exit_code(status, suite):
     if status == 2:
         return 130
-    if suite.not_kept:
-        return _complain(3, "the records cannot be kept: {}; running again goes on from there".format(
-            suite.not_kept))
+    if suite.write_error:
+        return _report_error(3, "cannot write the records: {}; running again resumes from there".format(
+            suite.write_error))
     if not suite.collected:
-        return _complain(3, "no case of the suite belongs to the plan: nothing was run")
+        return _report_error(3, "no case of the suite is in the plan: nothing was run")
     if status in (3, 4):
         return 3
     return 1 if suite.contradicted else 3 if suite.failed or status == 1 else 0
@@ -135,31 +136,32 @@ def _parse(argv):
     parser = argparse.ArgumentParser(prog="tfdet_probe", description="Run the determinism suite in this environment.")
     parser.add_argument("--plan", default=os.environ.get("TFDET_PLAN", "/opt/tfdet/plan.json"))
     parser.add_argument("--suite", default=os.environ.get("TFDET_SUITE"),
-                        help="folder or file of cases (default: that of the plan's framework in {})".format(_SUITES))
+                        help="folder or file of cases (default: that of the plan's framework in {})".format(
+                            _IMAGE_SUITES))
     parser.add_argument("--importlib", metavar="ROOT", help="import the suite in pytest's mode of that name, which "
                         "names modules by their paths below this folder")
-    parser.add_argument("--device", choices=devices.WORDS, default=devices.WORDS[0])
-    parser.add_argument("--source", action="append", help="only this source; may be given again")
+    parser.add_argument("--device", choices=devices.CLI_NAMES, default=devices.CLI_NAMES[0])
+    parser.add_argument("--source", action="append", help="only this source; may be repeated")
     parser.add_argument("--solution", action="append",
-                        help="only this solution and its control; may be given again")
+                        help="only this solution and its control; may be repeated")
     parser.add_argument("--case", action="append", metavar="PATTERN",
-                        help="only cases of such a name, * for anything: *-compiled; may be given again")
-    parser.add_argument("--repeats", type=_times, default=RUN_DEFAULTS.repeats,
+                        help="only cases whose key matches: *-compiled; may be repeated")
+    parser.add_argument("--repeats", type=_count, default=RUN_DEFAULTS.repeats,
                         help="repeats in one process (default %(default)s)")
-    parser.add_argument("--processes", type=_times, default=RUN_DEFAULTS.processes,
+    parser.add_argument("--processes", type=_count, default=RUN_DEFAULTS.processes,
                         help="fresh processes (default %(default)s)")
-    parser.add_argument("--timeout", type=_time("seconds"), default=RUN_DEFAULTS.seconds,
+    parser.add_argument("--timeout", type=_duration("seconds"), default=RUN_DEFAULTS.seconds,
                         help="seconds for one process of a case (default %(default)g)")
     parser.add_argument("--memory", type=_positive, default=RUN_DEFAULTS.mebibytes,
                         help="MiB for one process of a case (default %(default)s)")
-    parser.add_argument("--time-budget", type=_time("minutes"), metavar="MINUTES",
+    parser.add_argument("--time-budget", type=_duration("minutes"), metavar="MINUTES",
                         help="begin no case after so many minutes")
     parser.add_argument("--contention", action="store_true", default=None,
-                        help="keep the device busy beside every second and later process (default: {})".format(
-                            ", ".join(device.word for device in devices.ALL if device.in_company)))
+                        help="keep the device busy beside every process but the first (default: {})".format(
+                            ", ".join(device.cli_name for device in devices.ALL if device.contention_by_default)))
     parser.add_argument("--no-contention", dest="contention", action="store_false")
     parser.add_argument("--resume-from-any-machine", action="store_true",
-                        help="leave out the cases that another machine has finished in these records")
+                        help="skip the cases that another machine has finished in these records")
     parser.add_argument("--out", default=_default_out(), help="file for the records")
     parser.add_argument("--exit-with", type=int, metavar="PID", help="exit when this process ends, which holds the "
                         "other end of standard input")
@@ -173,29 +175,29 @@ def _positive(text):
     return value
 
 
-def _times(text):
+def _count(text):
     if _positive(text) > MAX_COUNT:
         raise argparse.ArgumentTypeError("{} is more than {}".format(text, MAX_COUNT))
     return int(text)
 
 
-def _time(unit):
+def _duration(unit):
     def positive(text):
         value = float(text)
-        if not 0 < value < float("inf"):  # NaN would never be over
+        if not 0 < value < float("inf"):  # NaN would never end
             raise argparse.ArgumentTypeError("{} is not a positive number of {}".format(text, unit))
         return value
     return positive
 
 
 def _default_out():
-    """With `docker run -v $PWD/out:/out` the records stay; without it nobody asked to keep them."""
+    """/out if it is mounted, as by `docker run -v $PWD/out:/out`; otherwise None: the records are not written."""
     if os.path.isdir("/out") and os.access("/out", os.W_OK):
         return "/out/records.jsonl"
     return None
 
 
-def _complain(code, message):
+def _report_error(code, message):
     sys.stderr.write("tfdet: {}\n".format(message))
     return code
 

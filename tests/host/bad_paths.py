@@ -300,7 +300,7 @@ class _Probe:
             sys.stderr.write(f"tfdet: {error}\n")
             return 2
         except OSError as error:
-            sys.stderr.write(f"tfdet: the records cannot be kept: {error}\n")
+            sys.stderr.write(f"tfdet: cannot write the records: {error}\n")
             return 2
         return 0
 

@@ -82,7 +82,7 @@ def make_record(observation: str = "equal", **changes: Any) -> dict[str, Any]:
     }
     for table in (key, provenance):
         table.update({name: changes.pop(name) for name in list(changes) if name in table})
-    built: dict[str, Any] = probe_record.build(key, [report] * provenance["relaunches"], provenance)
+    built: dict[str, Any] = probe_record.build_record(key, [report] * provenance["relaunches"], provenance)
     built.update(changes)
     built["checksum"] = journal.checksum(built)
     return built

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdet_probe.core import meaning
+from tfdet_probe.core import normalized_source
 
 HERE = Path(__file__).parent
 RUNTIME = HERE.parents[1] / "runtime"
@@ -132,7 +132,7 @@ def planted(tmp_path_factory):
         folder = tmp_path_factory.mktemp(name)
         mine = Probe(folder, python or sys.executable, "tensorflow" if python else "bare")
         path = HERE / "planted" / (name + ".py")
-        sources = [case.source for case in meaning.of_cases(path.read_text()).values()]
+        sources = [case.source for case in normalized_source.normalize_cases(path.read_text()).values()]
         mine.plan(*(cells or dict.fromkeys(sources)))
         return mine(path, *arguments, **how)
 

@@ -12,8 +12,8 @@ import json, sys
 import numpy as np
 import tensorflow as tf
 from tfdet_probe import frameworks
-from tfdet_probe.core.make import Make
-from tfdet_probe.core.settings import Settings
+from tfdet_probe.core.case_builder import CaseBuilder
+from tfdet_probe.core.settings import SolutionSettings
 from tfdet_probe.core.snapshot import Snapshot
 
 copies = []
@@ -28,13 +28,13 @@ class Counted(object):
         copies.append(1)
         return self.tensor.numpy()
 
-make = Make()
-framework = frameworks.find("tensorflow")
+make = CaseBuilder()
+framework = frameworks.load_adapter("tensorflow")
 found = {}
 for mode in ("eager", "function"):
     values = make.uniform((1000,))
     runner = framework.prepare(make.forward(lambda x: [x + x, x * x], [values]), mode, "CPU:0",
-                               Settings({"key": "none"}, framework))
+                               SolutionSettings({"key": "none"}, framework))
     plain = runner._call
     runner._call = lambda inputs, upstream: [Counted(tensor) for tensor in plain(inputs, upstream)]
     reference = Snapshot.of(runner.run())

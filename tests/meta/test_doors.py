@@ -16,7 +16,7 @@ OUTSIDE = [path for room in ROOMS for path in sorted(room.glob("*.py"))] + [
     RUNTIME / "tfdet_probe" / "frameworks" / "__init__.py",
     RUNTIME / "tfdet_probe" / "frameworks" / "base.py",
 ]
-KINDS = {device.kind for device in devices.ALL} | {device.word for device in devices.ALL}
+KINDS = {device.kind for device in devices.ALL} | {device.cli_name for device in devices.ALL}
 KINDS |= {device.placement for device in devices.ALL}
 
 
@@ -50,10 +50,10 @@ def test_nothing_but_the_registry_asks_what_kind_a_device_is(path):
 
 def test_each_adapter_is_found_by_its_folders_name():
     assert frameworks.names() == ["jax", "tensorflow", "torch"]
-    found = [frameworks.find(name) for name in frameworks.names()]
+    found = [frameworks.load_adapter(name) for name in frameworks.names()]
     assert [adapter.name for adapter in found] == frameworks.names()
     assert all(isinstance(adapter, frameworks.base.Framework) for adapter in found)
 
 
 def test_each_device_is_found_by_its_word():
-    assert [devices.find(word).word for word in devices.WORDS] == list(devices.WORDS)
+    assert [devices.by_cli_name(cli_name).cli_name for cli_name in devices.CLI_NAMES] == list(devices.CLI_NAMES)

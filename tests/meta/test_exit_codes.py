@@ -85,7 +85,7 @@ def test_a_variable_of_the_callers_shell_does_not_reach_the_control(probe):
         (["--timeout", "-1"], "not a positive number of seconds"),
         (["--memory", "0"], "not a positive number"),
         (["--device", "tpu"], "tpu"),
-        (["--out", "nowhere/records.jsonl"], "records cannot be kept"),
+        (["--out", "nowhere/records.jsonl"], "cannot write the records"),
         (["--device", "gpu"], "nothing to run on the gpu"),
         (["--solution", "TEOD"], "nothing to run on the cpu"),
     ],

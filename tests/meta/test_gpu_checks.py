@@ -9,7 +9,7 @@ import pynvml
 import pytest
 
 from tfdet_probe import devices, frameworks
-from tfdet_probe.core import child, contention, launch, record
+from tfdet_probe.core import child, contention, fork_server, record
 from tfdet_probe.devices import nvml
 from tfdet_probe.devices.nvidia import Nvidia
 from tfdet_probe.frameworks.tensorflow import profile
@@ -86,7 +86,7 @@ def test_nvml_is_connected_before_the_framework_is_there(library, monkeypatch):
     """It starts threads: later ones would pass for the framework's, and no case could be forked any more."""
     library(FakeNvml())
     card = Nvidia()
-    card.enter()
+    card.initialize()
     monkeypatch.setattr(nvml, "connect", lambda: pytest.fail("too late"))
     assert card.state() == STATE
 
@@ -134,7 +134,7 @@ class FakeCuda:
 def test_two_streams_are_busy_until_the_end():
     cuda = FakeCuda()
     before = threading.active_count()
-    with contention.on(Nvidia(cuda)) as what:
+    with contention.keep_busy(Nvidia(cuda)) as what:
         assert what == "2 CUDA streams filling and copying memory"
         assert cuda.enough.wait(60)
     assert threading.active_count() == before
@@ -143,17 +143,17 @@ def test_two_streams_are_busy_until_the_end():
 
 
 def test_a_driver_that_refuses_keeps_nothing_busy_and_breaks_nothing():
-    with contention.on(Nvidia(FakeCuda(fails=["cuDevicePrimaryCtxRetain"]))) as what:
+    with contention.keep_busy(Nvidia(FakeCuda(fails=["cuDevicePrimaryCtxRetain"]))) as what:
         assert what is None
     cuda = FakeCuda(fails=["cuMemAlloc_v2"])
-    with contention.on(Nvidia(cuda)) as what:
+    with contention.keep_busy(Nvidia(cuda)) as what:
         assert what
     assert not cuda.queued
 
 
 def test_a_cpu_is_kept_busy_by_threads():
     before = threading.active_count()
-    with contention.on(devices.find("cpu")) as what:
+    with contention.keep_busy(devices.by_cli_name("cpu")) as what:
         assert "threads multiplying matrices" in what
         assert threading.active_count() > before
     assert threading.active_count() == before
@@ -182,7 +182,7 @@ def test_kernels_are_what_ran_on_a_gpus_streams():
             ),
         ]
     )
-    assert profile.names(space) == ["void BiasGradNHWC<float>"]
+    assert profile.kernel_names(space) == ["void BiasGradNHWC<float>"]
 
 
 def test_a_profiler_that_fails_is_no_fault_of_the_case():
@@ -198,17 +198,17 @@ def test_what_was_measured_outlives_a_profiler_that_kills(tmp_path):
     job = SimpleNamespace(process_index=0)
 
     def main():
-        child._leave({"differed": [], "whole": True}, job, str(tmp_path))
+        child._write_report({"differed": [], "whole": True}, job, str(tmp_path))
         os.kill(os.getpid(), signal.SIGKILL)
 
-    limits, framework = launch.Limits(60, 4096), frameworks.find("tensorflow")
-    assert launch.in_child(main, str(tmp_path), 0, limits, framework) == {"differed": [], "whole": True}
+    limits, framework = fork_server.Limits(60, 4096), frameworks.load_adapter("tensorflow")
+    assert fork_server.in_child(main, str(tmp_path), 0, limits, framework) == {"differed": [], "whole": True}
 
 
 def test_times_beside_other_work_do_not_count():
     report = {"digests": ["aa"], "differed": [], "ulp": 0, "absolute": 0.0, "reference": "aa", "seconds": [9.0, 1.0]}
     busy = dict(report, seconds=[9.0, 5.0], contention="2 streams")
-    found = record.build({}, [dict(report, kernels=["k"]), busy, busy], {})
+    found = record.build_record({}, [dict(report, kernels=["k"]), busy, busy], {})
     assert (found["median_seconds"], found["contention"], found["kernels"]) == (1.0, "2 streams", ["k"])
-    plain = record.build({}, [report], {})
+    plain = record.build_record({}, [report], {})
     assert "contention" not in plain and "kernels" not in plain

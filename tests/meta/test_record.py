@@ -11,14 +11,14 @@ import threading
 import pytest
 
 from tfdet_common.journal import Journal, JournalUnusableError, checksum, dump, is_locked_by_writer
-from tfdet_probe.core.record import build
+from tfdet_probe.core.record import build_record
 
 REPORT = {"differed": [], "digests": ["aa", "aa"], "seconds": [3.0, 0.5], "ulp": 0, "absolute": 0.0, "reference": "aa"}
 
 
 def a_record(case="one", **changes):
     key = {"environment": "e", "device": "cpu", "source": "s", "case": case, "solution": "none"}
-    return build(key, [dict(REPORT, **changes)], {"repeats": 2, "relaunches": 1})
+    return build_record(key, [dict(REPORT, **changes)], {"repeats": 2, "relaunches": 1})
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ def test_what_is_added_is_read_again(path):
 
 def test_what_a_device_adds_to_its_name_is_not_asked_for(path):
     device = {"kind": "vgpu", "model": "vgpu-sm70"}
-    report = dict(REPORT, differed=[1], turns=["reverse"], digests=["aa", "bb"])
-    found = build({"device": device}, [report], {}, lambda turns: {"schedules": turns})
+    report = dict(REPORT, differed=[1], schedules=["reverse"], digests=["aa", "bb"])
+    found = build_record({"device": device}, [report], {}, lambda schedules: {"schedules": schedules})
     assert found["device"] == dict(device, details={"schedules": ["reverse"]})
     Journal(path).add(found)
     assert Journal(path).find({"device": device}) == found
@@ -171,7 +171,7 @@ def test_a_record_of_many_reports():
     first = dict(REPORT, digests=["aa", "bb"], differed=[1], ulp=4, absolute=0.5)
     second = dict(REPORT, digests=["cc", "bb"], differed=[0, 1], ulp=9, absolute=None)
     second.pop("reference")
-    found = build({}, [first, second], {})
+    found = build_record({}, [first, second], {})
     assert (found["observation"], found["runs"], found["differed"], found["distinct"]) == ("differs", 4, 3, 3)
     assert found["first_differing"] == {"relaunch": 0, "repeat": 1}
     assert (found["max_ulp"], found["max_absolute"], found["digests"]) == (9, None, ["aa", "bb", "cc"])
@@ -180,10 +180,10 @@ def test_a_record_of_many_reports():
 
 def test_a_difference_outweighs_a_later_death():
     first = dict(REPORT, digests=["aa", "bb"], differed=[1])
-    found = build({}, [first, {"error": {"kind": "crashed"}}], {})
+    found = build_record({}, [first, {"error": {"kind": "crashed"}}], {})
     assert (found["observation"], found["error"]) == ("differs", {"kind": "crashed"})
 
 
 def test_a_death_outweighs_equal_runs():
-    found = build({}, [REPORT, {"error": {"kind": "timed-out"}}], {})
+    found = build_record({}, [REPORT, {"error": {"kind": "timed-out"}}], {})
     assert (found["observation"], found["runs"]) == ("timed-out", 2)

@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 
-from tfdet_probe.core.snapshot import Snapshot, distance
+from tfdet_probe.core.snapshot import Snapshot, max_difference
 
 INF, NAN = float("inf"), float("nan")
 
@@ -14,8 +14,8 @@ INF, NAN = float("inf"), float("nan")
 def between(one, two, dtype):
     """distance of two arrays; both ways must agree."""
     a, b = (Snapshot.of([np.array(values, dtype)]) for values in (one, two))
-    assert distance(a, b) == distance(b, a)
-    return distance(a, b)
+    assert max_difference(a, b) == max_difference(b, a)
+    return max_difference(a, b)
 
 
 def following(value, steps, dtype="float64"):
@@ -62,15 +62,15 @@ def test_the_largest_of_many_distances_is_exact():
     two = one.copy()
     two[:50] = following(1e300, 1)
     two[70] = following(1e300, 3)
-    assert distance(Snapshot.of([one]), Snapshot.of([two]))[0] == 3
+    assert max_difference(Snapshot.of([one]), Snapshot.of([two]))[0] == 3
 
 
 def test_the_largest_of_many_outputs():
     one = Snapshot.of([np.float32([1.0]), np.float64([8.0]), np.int32([1])])
     two = Snapshot.of([np.float32([1.0]), np.float64([9.0]), np.int32([1])])
-    assert distance(one, two) == (1 << 49, 1.0)
+    assert max_difference(one, two) == (1 << 49, 1.0)
     three = Snapshot.of([np.float32([1.0]), np.float64([9.0]), np.int32([4])])
-    assert distance(one, three) == (None, 3.0)  # integers have no ulp: no number would be true of all
+    assert max_difference(one, three) == (None, 3.0)  # integers have no ulp: no number would be true of all
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_the_largest_of_many_outputs():
 def test_other_forms_have_no_distance_and_other_digests(one, two):
     one, two = Snapshot.of(one), Snapshot.of(two)
     assert one.digest != two.digest
-    assert distance(one, two) == (None, None)
+    assert max_difference(one, two) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_any_flipped_bit_is_seen(dtype):
         other = np.frombuffer(bytes(raw), dtype)
         one, two = Snapshot.of([value]), Snapshot.of([other])
         assert one.digest != two.digest
-        ulp, absolute = distance(one, two)
+        ulp, absolute = max_difference(one, two)
         assert ulp is None or ulp >= 0
         assert absolute is None or np.isfinite(absolute)
 

@@ -14,24 +14,24 @@ from tfdet.base.paths import Project
 from tfdet.store.records import Record, read_records
 from tfdet_probe import frameworks
 from tfdet_probe.core import placement
-from tfdet_probe.core.errors import WrongPlacement
+from tfdet_probe.core.errors import WrongPlacementError
 
 CPU, GPU = "CPU:0", "GPU:0"
 
 
 def check(ops: list[str], device: str, placed: list[tuple[str, str]], replaced: bool = False) -> list[str]:
-    found: list[str] = placement.check(ops, device, placed, frameworks.find("tensorflow").is_op, replaced)
+    found: list[str] = placement.check(ops, device, placed, frameworks.load_adapter("tensorflow").is_op, replaced)
     return found
 
 
 def test_an_op_that_was_replaced_need_not_be_seen() -> None:
     placed = [("Sum", CPU), ("Mul", CPU)]
     assert check(["BiasAddGrad"], CPU, placed, replaced=True) == ["CPU:0"]
-    with pytest.raises(WrongPlacement, match="not seen"):
+    with pytest.raises(WrongPlacementError, match="not seen"):
         check(["BiasAddGrad"], CPU, placed)
-    with pytest.raises(WrongPlacement, match="not seen"):
+    with pytest.raises(WrongPlacementError, match="not seen"):
         check(["BiasAddGrad"], GPU, placed, replaced=True)
-    with pytest.raises(WrongPlacement, match="ran"):
+    with pytest.raises(WrongPlacementError, match="ran"):
         check(["BiasAddGrad"], GPU, [("Sum", GPU), ("BiasAddGrad", CPU)], replaced=True)
 
 

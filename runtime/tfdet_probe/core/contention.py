@@ -1,33 +1,37 @@
-"""Keep the device busy while a case repeats: what depends on who comes first shows itself sooner."""
+"""Contention: load on the device beside a case, under which races show sooner."""
 
 import contextlib
 import threading
 
-from ..devices.base import Busy
+from ..devices.base import ContentionError
 
 
 @contextlib.contextmanager
-def on(device):
-    """Busy until the block ends.  Gives what kept it so, for the record; None if nothing could."""
+def keep_busy(device):
+    """Keep the device busy until the block ends.
+
+    Yields:
+        A description of the load, for the record; None if the device cannot be kept busy.
+    """
     stop = threading.Event()
     try:
-        what, works = device.work()
-    except Busy:
+        description, makers = device.contention_work()
+    except ContentionError:
         yield None
         return
-    threads = [threading.Thread(target=_until, args=(stop, work)) for work in works]
+    threads = [threading.Thread(target=_work_until, args=(stop, make_step)) for make_step in makers]
     for thread in threads:
         thread.daemon = True
         thread.start()
     try:
-        yield what
+        yield description
     finally:
         stop.set()
         for thread in threads:
             thread.join()
 
 
-def _until(stop, work):
-    step = work()
+def _work_until(stop, make_step):
+    step = make_step()
     while not stop.is_set():
         step()

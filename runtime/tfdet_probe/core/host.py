@@ -1,4 +1,4 @@
-"""The mode `host`: plain Python that returns arrays; the framework, if used at all, is the case's own business."""
+"""The mode `host`: plain Python that returns arrays; the case itself may use a framework or not."""
 
 import numpy as np
 
@@ -6,6 +6,8 @@ from ..frameworks.base import Runner
 
 
 class Host(Runner):
+    """Runs a Computation of the kind 'host'."""
+
     def __init__(self, computation, settings):
         self._function = computation.function
         self._settings = settings
@@ -17,5 +19,5 @@ class Host(Runner):
             raise ValueError("a host case returns a list of arrays, not {}".format(type(results).__name__))
         return [np.asarray(array) for array in results]
 
-    def placed(self):
+    def op_placements(self):
         return None

@@ -1,4 +1,4 @@
-"""The plan the host made: which cells of the matrix to run here, and what documents claim of them."""
+"""The plan: which cells of the matrix to run here, and what documents claim of them.  The host writes it."""
 
 import json
 
@@ -8,26 +8,34 @@ SCHEMA = 2
 CONTROL = "none"
 
 
-class BadPlan(Exception):
-    pass
+class PlanFormatError(Exception):
+    """The file is not a plan that this probe can read."""
 
 
 class Plan(object):
-    """schema: 2; environment; framework: its name; solutions: [{key, env, call, seed, threads, options}];
-    cells: [{device, source, solution, expect, may_fail}]; determinism_variables: [names].
+    """A plan, parsed from JSON with these fields:
 
-    expect: what documents say of the cell, or None.  may_fail: why a crash there is no surprise, or None.
-    apart_from: cases of which that is not said; absent: none.
-    rank: where the cell comes when time is short, as a list that sorts; absent: in the suite's order.
+    schema: 2.
+    environment: its key in the matrix.
+    framework: its name.
+    solutions: [{key, env, call, seed, threads, options}]; env: variables to set; call: a function to call, see
+        Framework.apply; options: for the cases, such as workers.
+    determinism_variables: names of environment variables to unset.
+    cells: [{device, source, solution, expect, may_fail, apart_from, rank}]
+        device: its name after `--device`.
+        expect: 'deterministic' or 'raises' if documents claim it, or None.
+        may_fail: why a crash is expected, or None.
+        apart_from: keys of cases that the claim does not cover; absent: none.
+        rank: the order if time is short, as a list that sorts; absent: the suite's order.
     """
 
     def __init__(self, content):
         # type: (object) -> None
         if not isinstance(content, dict):
-            raise BadPlan("not a plan")
+            raise PlanFormatError("not a plan")
         if content.get("schema") != SCHEMA:
-            raise BadPlan("a plan of schema {}, this probe reads {}: build the plan anew with the tfdet "
-                          "of this checkout".format(content.get("schema"), SCHEMA))
+            raise PlanFormatError("the plan has schema {}, expected {}: rebuild it with the tfdet of this checkout"
+                                  .format(content.get("schema"), SCHEMA))
         self.environment = content["environment"]
         self.framework = content["framework"]
         self.solutions = {entry["key"]: entry for entry in content["solutions"]}
@@ -35,39 +43,46 @@ class Plan(object):
         self._cells = content["cells"]
         for cell in self._cells:
             if cell["solution"] not in self.solutions:
-                raise BadPlan("{}: no such solution: {}".format(cell["source"], cell["solution"]))
-            if cell["device"] not in devices.WORDS:
-                raise BadPlan("{}: no such device: {}".format(cell["source"], cell["device"]))
+                raise PlanFormatError("{}: no such solution: {}".format(cell["source"], cell["solution"]))
+            if cell["device"] not in devices.CLI_NAMES:
+                raise PlanFormatError("{}: no such device: {}".format(cell["source"], cell["device"]))
 
     @classmethod
     def load(cls, path):
         # type: (str) -> Plan
+        """Read a plan; PlanFormatError if the file is missing or is not a plan."""
         try:
             with open(path) as source:
                 return cls(json.load(source))
-        except (BadPlan, IOError, OSError, ValueError, RecursionError) as error:
-            raise BadPlan("{}: {}".format(path, error))
+        except (PlanFormatError, IOError, OSError, ValueError, RecursionError) as error:
+            raise PlanFormatError("{}: {}".format(path, error))
         except (KeyError, TypeError) as error:
-            raise BadPlan("{}: not a plan: {}: {}".format(path, type(error).__name__, error))
+            raise PlanFormatError("{}: not a plan: {}: {}".format(path, type(error).__name__, error))
 
     def cells(self, device, sources=None, solutions=None):
         # type: (str, list[str] | None, list[str] | None) -> dict[str, list[dict]]
-        """{source: [cell]} on what `--device` calls so.
+        """The cells to run.
 
-        Under a chosen solution nothing is shown without the control: it comes along, for the sources that have one.
+        Args:
+            device: its name after `--device`.
+            sources: only these; None or empty: all.
+            solutions: only these, with the controls of their sources: a result proves nothing without its control.
+
+        Returns:
+            {source: [cell]}.
         """
-        here = [cell for cell in self._cells
+        on_device = [cell for cell in self._cells
                 if cell["device"] == device and cell["source"] in (sources or [cell["source"]])]
-        solved = {cell["source"] for cell in here if cell["solution"] in (solutions or [])}
+        solved_sources = {cell["source"] for cell in on_device if cell["solution"] in (solutions or [])}
         chosen = {}
-        for cell in here:
-            control = cell["solution"] == CONTROL and cell["source"] in solved
+        for cell in on_device:
+            control = cell["solution"] == CONTROL and cell["source"] in solved_sources
             if control or cell["solution"] in (solutions or [cell["solution"]]):
                 chosen.setdefault(cell["source"], []).append(cell)
         return chosen
 
     def unknown(self, sources, solutions):
         # type: (list[str] | None, list[str] | None) -> list[str]
-        """Names asked for that no cell has."""
+        """The requested sources and solutions that the plan does not have, sorted."""
         known = {cell["source"] for cell in self._cells}, set(self.solutions)
         return sorted(set(sources or []) - known[0]) + sorted(set(solutions or []) - known[1])

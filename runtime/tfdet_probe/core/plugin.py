@@ -11,20 +11,22 @@ import pytest
 from tfdet_common.defaults import RUN_DEFAULTS
 from tfdet_common.journal import JournalWriteError, dump
 
-from . import launch, provenance, record
+from . import fork_server, provenance, record
 from .registry import CaseFunction
-from .settings import environment
+from .settings import determinism_environment
 
 
-class Contradiction(Exception):
-    """What ran is not what documents claim."""
+class ClaimContradictedError(Exception):
+    """The result contradicts what documents claim."""
 
 
-class CaseFailed(Exception):
-    """The case crashed or did not end."""
+class CaseFailedError(Exception):
+    """The case crashed or timed out."""
 
 
 class CaseItem(pytest.Item):
+    """One case under one solution, as a test of pytest."""
+
     def __init__(self, name, parent, suite, case, cell):
         super(CaseItem, self).__init__(name, parent)
         self.suite, self.case, self.cell = suite, case, cell
@@ -34,12 +36,12 @@ class CaseItem(pytest.Item):
         try:
             found = self.suite.measure(self.case, self.solution)
         except JournalWriteError as error:
-            self.suite.not_kept = str(error)
+            self.suite.write_error = str(error)
             pytest.exit(str(error), returncode=3)
-        self.suite.judge(found, self.cell)
+        self.suite.check_claim(found, self.cell)
 
     def repr_failure(self, excinfo, style=None):
-        if isinstance(excinfo.value, (Contradiction, CaseFailed)):
+        if isinstance(excinfo.value, (ClaimContradictedError, CaseFailedError)):
             return str(excinfo.value)
         return super(CaseItem, self).repr_failure(excinfo)
 
@@ -47,16 +49,16 @@ class CaseItem(pytest.Item):
         return str(self.fspath), None, self.name
 
 
-class Refused(pytest.Item):
-    """A case function that cannot be run: the others of its module are."""
+class InvalidCaseItem(pytest.Item):
+    """A case function with a fault, see CaseFunction.fault: it fails, and the others of its module run."""
 
     def __init__(self, name, parent, suite, reason):
-        super(Refused, self).__init__(name, parent)
+        super(InvalidCaseItem, self).__init__(name, parent)
         self._suite, self._reason = suite, reason
 
     def runtest(self):
         self._suite.failed.append(self.name)
-        raise CaseFailed(self._reason)
+        raise CaseFailedError(self._reason)
 
     repr_failure, reportinfo = CaseItem.repr_failure, CaseItem.reportinfo
 
@@ -64,17 +66,17 @@ class Refused(pytest.Item):
 class Options(object):
     """How to run: how often, within which limits, and what to leave out.
 
-    often: a defaults.Run: repeats, processes, limits of one process.  time_budget: minutes after which no case is
-    begun, None for no end.  contention: see launch.run_case.
+    parameters: defaults.RunParameters.  time_budget: minutes after which no case is
+    begun, None for no end.  contention: see fork_server.run_case.
     resume_from_any_machine: a case that another machine has run under all of its solutions is not run again.
     cases: patterns, of which the name of a case has to match one; none: each does.
     """
 
-    def __init__(self, often=RUN_DEFAULTS, sources=None, solutions=None, time_budget=None, contention=False,
+    def __init__(self, parameters=RUN_DEFAULTS, sources=None, solutions=None, time_budget=None, contention=False,
                  resume_from_any_machine=False, cases=None):
-        self.repeats = often.repeats
-        self.processes = often.processes
-        self.limits = launch.Limits(often.seconds, often.mebibytes)
+        self.repeats = parameters.repeats
+        self.processes = parameters.processes
+        self.limits = fork_server.Limits(parameters.seconds, parameters.mebibytes)
         self.sources = sources
         self.solutions = solutions
         self.time_budget = time_budget
@@ -86,86 +88,92 @@ class Options(object):
 class Suite(object):
     """One run of the suite in one environment on one device."""
 
-    def __init__(self, plan, place, options, journal, on_record=None):
+    def __init__(self, plan, target, options, journal, on_record=None):
         self.plan = plan
-        self.place = place
+        self.target = target
         self.options = options
         self.journal = journal
         self.contradicted, self.failed = [], []
-        self.collected, self.total, self.not_begun = 0, 0, 0
-        self.not_kept = None
+        self.collected, self.total, self.cases_not_begun = 0, 0, 0
+        self.write_error = None
         self._start = time.time()
-        self._on_record = on_record or (lambda item_record, suite: None)
-        self._cells = plan.cells(place.device.word, options.sources, options.solutions)
-        self._here = None
-        self._starter = None
+        self._on_record = on_record or (lambda record, suite: None)
+        self._cells = plan.cells(target.device.cli_name, options.sources, options.solutions)
+        self._provenance = None
+        self._runtime_starter = None
 
     @property
-    def here(self):
-        """{framework, stack, device, machine}, asked of a child: this process must not start the runtime."""
-        if self._here is None:
-            self._here = self._describe()
-        return self._here
+    def provenance(self):
+        """{framework, stack, device, machine}, queried in a child: this process must not start the runtime."""
+        if self._provenance is None:
+            self._provenance = self._query_provenance()
+        return self._provenance
 
-    def _describe(self):
+    def _query_provenance(self):
         directory = tempfile.mkdtemp(prefix="tfdet-")
 
         def main():
-            report = provenance.describe(self.place)
+            report = provenance.describe(self.target)
             with open(os.path.join(directory, "report-0.json"), "w") as out:
                 out.write(dump(report))
         try:
-            found = launch.in_child(main, directory, 0, launch.Limits(300.0, 1 << 20), self.place.framework)
+            found = fork_server.in_child(main, directory, 0, fork_server.Limits(300.0, 1 << 20), self.target.framework)
         finally:
             shutil.rmtree(directory, ignore_errors=True)
         if "error" in found:
-            raise CaseFailed("{} did not start here: {message} {output}".format(
-                self.place.framework.title, **found["error"]))
+            raise CaseFailedError("{} did not start here: {message} {output}".format(
+                self.target.framework.title, **found["error"]))
         return found
 
     def _key(self, case, solution):
-        return {"environment": self.plan.environment, "device": self.here["device"], "source": case.source,
+        return {"environment": self.plan.environment, "device": self.provenance["device"], "source": case.source,
                 "case": case.key, "solution": solution, "case_hash": case.hash, "mode": case.mode}
 
     def measure(self, case, solution):
-        """Run one case under one solution; the record is kept before anything is judged."""
+        """Run one case under one solution; returns the record, which is in the journal before any claim is checked."""
         started = time.time()
         settings = self.plan.solutions[solution]
-        before = self.place.device.state()
-        reports = launch.run_case(case, settings, self.place, self.options.repeats, self.options.processes,
+        state_before = self.target.device.state()
+        reports = fork_server.run_case(case, settings, self.target, self.options.repeats, self.options.processes,
                                   self.options.limits, self.plan.determinism_variables,
                                   self.options.contention)
-        circumstances = {
-            "framework": self.here["framework"], "stack": self.here["stack"], "machine": self.here["machine"],
+        provenance_fields = {
+            "framework": self.provenance["framework"], "stack": self.provenance["stack"],
+            "machine": self.provenance["machine"],
             "threads": settings.get("threads") or 0,
-            "determinism_environment": environment(settings),
+            "determinism_environment": determinism_environment(settings),
             "repeats": self.options.repeats, "relaunches": self.options.processes,
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
             "duration_seconds": round(time.time() - started, 3),
         }
-        if before is not None:
-            circumstances["gpu_state"] = {"before": before, "after": self.place.device.state()}
-        found = record.build(self._key(case, solution), reports, circumstances, self.place.device.details)
+        if state_before is not None:
+            provenance_fields["gpu_state"] = {"before": state_before, "after": self.target.device.state()}
+        found = record.build_record(self._key(case, solution), reports, provenance_fields, self.target.device.details)
         self.journal.add(found)
         self._on_record(found, self)
         return found
 
-    def judge(self, found, cell):
-        """Contradiction or CaseFailed, where the record is not what the plan's cell leads to expect."""
+    def check_claim(self, found, cell):
+        """Compare a record with what the plan's cell expects.
+
+        Raises:
+            ClaimContradictedError: documents claim another result.
+            CaseFailedError: the case crashed or timed out unexpectedly.
+        """
         name = "{source} [{case}] under {solution}".format(**found)
         expect = None if found["case"] in cell.get("apart_from", ()) else cell.get("expect")
         if found["observation"] in ("crashed", "timed-out"):
             if cell.get("may_fail"):
                 return
             self.failed.append(name)
-            raise CaseFailed("{}: {observation}: {error[type]}: {error[message]}".format(name, **found))
+            raise CaseFailedError("{}: {observation}: {error[type]}: {error[message]}".format(name, **found))
         if expect == "deterministic" and found["observation"] in ("differs", "raises"):
             self.contradicted.append(name)
-            raise Contradiction("{}: claimed deterministic, but {observation} ({differed} of {runs})".format(
+            raise ClaimContradictedError("{}: claimed deterministic, but {observation} ({differed} of {runs})".format(
                 name, **found))
         if expect == "raises" and found["observation"] in ("differs", "equal"):
             self.contradicted.append(name)
-            raise Contradiction("{}: claimed to raise, but {observation}".format(name, **found))
+            raise ClaimContradictedError("{}: claimed to raise, but {observation}".format(name, **found))
 
     def pytest_pycollect_makeitem(self, collector, name, obj):
         if not isinstance(obj, CaseFunction):
@@ -173,10 +181,10 @@ class Suite(object):
         try:
             return list(self._items(collector, obj))
         except ValueError as error:
-            return [Refused.from_parent(collector, name=name, suite=self, reason=str(error))]
+            return [InvalidCaseItem.from_parent(collector, name=name, suite=self, reason=str(error))]
 
     def _items(self, collector, family):
-        for case in family.cases(self.place.framework.modes):
+        for case in family.cases(self.target.framework.modes):
             if not any(fnmatch.fnmatchcase(case.key, pattern) for pattern in self.options.cases):
                 continue
             for cell in self._cells.get(case.source, []):
@@ -184,49 +192,49 @@ class Suite(object):
                                            case=case, cell=cell)
 
     def pytest_collectreport(self, report):
-        """Remember the first module after which the framework's runtime was up."""
-        if self._starter is None and self.place.framework.started():
-            self._starter = report.nodeid
+        """Remember the first module whose import started the framework's runtime."""
+        if self._runtime_starter is None and self.target.framework.started():
+            self._runtime_starter = report.nodeid
 
     def pytest_collection_modifyitems(self, config, items):
-        """Leave out what an interrupted run has already recorded; what it found still counts.
+        """Deselect the cases that the journal has results of; these results count.
 
-        A module's other tests are left to others: they would start the runtime that all cases share.
+        Other tests of a module do not run: they would start the runtime, which all cases would then share.
         """
-        if self.place.framework.started():
+        if self.target.framework.started():
             raise pytest.UsageError("{}: runs an op when imported: every case would share that runtime; build inputs "
-                                    "with NumPy, inside the case".format(self._starter))
+                                    "with NumPy, inside the case".format(self._runtime_starter))
         cases = [item for item in items if isinstance(item, CaseItem)]
-        self._refuse_twins(cases)
+        self._reject_duplicates(cases)
         self.collected = len(cases)
-        done = [item for item in items if not isinstance(item, (CaseItem, Refused))]
+        deselected = [item for item in items if not isinstance(item, (CaseItem, InvalidCaseItem))]
         for item in cases:
             found = self._finished(item)
             if found:
-                done.append(item)
-                self._judge_again(found, item.cell)
-        items[:] = sorted((item for item in items if item not in done), key=_rank)
-        left = [item for item in items if isinstance(item, CaseItem)]
-        self.total = len(left)
-        self.place.framework.before_fork({item.case.mode for item in left})
-        if done:
-            config.hook.pytest_deselected(items=done)
+                deselected.append(item)
+                self._recheck_claim(found, item.cell)
+        items[:] = sorted((item for item in items if item not in deselected), key=_rank)
+        pending = [item for item in items if isinstance(item, CaseItem)]
+        self.total = len(pending)
+        self.target.framework.before_fork({item.case.mode for item in pending})
+        if deselected:
+            config.hook.pytest_deselected(items=deselected)
 
     def pytest_runtest_protocol(self, item, nextitem):
-        """Past the budget nothing more is begun; what is left is there for the next run."""
+        """Skip the remaining items when the time budget is spent; the next run resumes with them."""
         if self.options.time_budget is None or time.time() - self._start < 60 * self.options.time_budget:
             return None
-        self.not_begun += 1
+        self.cases_not_begun += 1
         return True
 
-    def _judge_again(self, found, cell):
+    def _recheck_claim(self, found, cell):
         try:
-            self.judge(found, cell)
-        except Contradiction:
-            pass  # noted by judge(); it was told when it was found
+            self.check_claim(found, cell)
+        except ClaimContradictedError:
+            pass  # check_claim() counts it; the run that measured it has reported it
 
-    def _refuse_twins(self, items):
-        """Two cases of one key would be one cell: the second would never be run."""
+    def _reject_duplicates(self, items):
+        """Reject two cases with one key: the journal could not distinguish them, so the second would never run."""
         seen = {}
         for item in items:
             key = (item.case.source, item.case.key, item.solution)
@@ -236,24 +244,26 @@ class Suite(object):
             seen[key] = item
 
     def _finished(self, item):
-        wanted = dict(self._wanted(item.case, item.solution), **self.here)
-        found = self.journal.find(wanted)
-        return found or (self._elsewhere(item) if self.options.resume_from_any_machine else None)
+        expected = dict(self._expected_record(item.case, item.solution), **self.provenance)
+        found = self.journal.find(expected)
+        return found or (self._other_machine_record(item) if self.options.resume_from_any_machine else None)
 
-    def _wanted(self, case, solution):
-        return dict(self._key(case, solution), framework=self.here["framework"], repeats=self.options.repeats,
+    def _expected_record(self, case, solution):
+        return dict(self._key(case, solution), framework=self.provenance["framework"], repeats=self.options.repeats,
                     relaunches=self.options.processes,
-                    determinism_environment=environment(self.plan.solutions[solution]))
+                    determinism_environment=determinism_environment(self.plan.solutions[solution]))
 
-    def _elsewhere(self, item):
-        """The record of a machine that ran all of this case: a control proves something only where it ran."""
+    def _other_machine_record(self, item):
+        """The record of a machine that ran this case under all solutions: a control is valid on its machine only."""
         solutions = [cell["solution"] for cell in self._cells[item.case.source]]
-        found = {key: {record["machine"]: record for record in self.journal.find_all(self._wanted(item.case, key))}
-                 for key in solutions}
-        whole = set.intersection(*map(set, found.values()))
-        return found[item.solution][min(whole)] if whole else None
+        found = {}
+        for key in solutions:
+            records = self.journal.find_all(self._expected_record(item.case, key))
+            found[key] = {record["machine"]: record for record in records}
+        complete = set.intersection(*map(set, found.values()))
+        return found[item.solution][min(complete)] if complete else None
 
 
 def _rank(item):
-    """Cells without a rank stay in the suite's order."""
+    """The sort key of an item; cells without a rank stay in the suite's order."""
     return getattr(item, "cell", {}).get("rank", [])

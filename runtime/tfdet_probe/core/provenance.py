@@ -1,4 +1,4 @@
-"""The software and hardware that ran: versions of everything, for the record."""
+"""The provenance of a record: versions of the software and hardware that ran."""
 
 import json
 import os
@@ -13,30 +13,35 @@ from tfdet_common.machine import machine_name, read_system_file
 from .. import devices
 
 if TYPE_CHECKING:  # for type comments alone
-    from .launch import Place  # noqa: F401
+    from .fork_server import RunTarget  # noqa: F401
 
 
-def describe(place):
-    # type: (Place) -> dict
-    """{framework, stack, device, machine} of this process; the framework's runtime starts, so call it in a child.
+def describe(target):
+    # type: (RunTarget) -> dict
+    """Describe what this process runs on.  It starts the framework's runtime, so it is called in a child.
 
-    `device` of the answer is None if the framework sees no such device.
+    Args:
+        target: framework and device.
+
+    Returns:
+        {framework, stack, device, machine}, as in a record; device is None if the framework does not see it.
     """
-    told = place.framework.describe()
-    device, more = place.device.describe(place.framework)
+    described = target.framework.describe()
+    device, device_stack = target.device.describe(target.framework)
     stack = {
         "python": platform.python_version(), "numpy": np.__version__, "image": os.environ.get("TFDET_IMAGE"),
         "image_digest": os.environ.get("TFDET_IMAGE_DIGEST"), "engine": os.environ.get("TFDET_ENGINE", "none"),
-        "os": _os(), "keras": told.get("keras"), "cuda": told.get("cuda"), "cudnn": told.get("cudnn"),
+        "os": _os(), "keras": described.get("keras"), "cuda": described.get("cuda"), "cudnn": described.get("cudnn"),
     }
-    for part in (devices.installed(), more, _bundle()):
+    for part in (devices.installed(), device_stack, _bundle()):
         stack.update(part)
-    return {"framework": {"name": place.framework.name, "version": told["version"]}, "stack": stack, "device": device,
+    framework = {"name": target.framework.name, "version": described["version"]}
+    return {"framework": framework, "stack": stack, "device": device,
             "machine": os.environ.get("TFDET_MACHINE") or machine_name()}
 
 
 def _bundle():
-    """What was trimmed, stubbed or taken from the host, where the environment was carried here by `tfdet bundle`."""
+    """What a bundle trimmed, stubbed or used from the host, if the environment came here by `tfdet bundle`."""
     path = os.environ.get("TFDET_BUNDLE")
     if not path:
         return {}

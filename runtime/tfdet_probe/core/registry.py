@@ -1,4 +1,4 @@
-"""The cases: what @case collects, and the hash that makes old records stale."""
+"""The cases: the decorator @case, and the hash that makes records of a changed case stale."""
 
 import hashlib
 import inspect
@@ -8,28 +8,32 @@ import re
 import string
 from typing import TYPE_CHECKING
 
-from . import meaning
+from . import normalized_source
 
 if TYPE_CHECKING:  # for type comments alone: the host hashes cases without NumPy
     from typing import Callable, Iterable, Iterator, Sequence  # noqa: F401
 
-    from .make import Computation, Make  # noqa: F401
+    from .case_builder import CaseBuilder, Computation  # noqa: F401
 
-# Bump when the way of measuring changes what a record means: every record goes stale.
-METHOD = 1
+# The version of the measuring method, a part of each case's hash.  Increase it if a change of the method changes what a
+# record means: every record becomes stale.
+HASH_METHOD = 1
 
-HOST = "host"  # the mode of a case that is plain Python
+HOST_MODE = "host"  # the mode of a case that is plain Python, without tensors
 
 _OWN_GRADIENT = re.compile(r"custom_gradient|RegisterGradient|gradient_override_map")
 
 
 class CaseFunction(object):
-    """One @case function: a family of cases, one per combination of its parameters and mode.
+    """One @case function: a family of cases, one for each combination of its parameters and modes.
 
-    pytestmark: the marks of pytest above and below @case.
+    Attributes:
+        hash: the case hash of its records; None if its text cannot be read.
+        own_gradient: whether its source code defines a gradient function.
+        pytestmark: pytest's marks above and below @case.
     """
 
-    __test__ = False  # unittest would call what it finds in its classes
+    __test__ = False  # not a test for unittest to call
 
     def __init__(self, function, source, ops, modes, unplaced, parameters):
         self.function = function
@@ -47,22 +51,22 @@ class CaseFunction(object):
         self.own_gradient = _OWN_GRADIENT.search(text or "") is not None
 
     def __call__(self, *arguments, **named):
-        """Marks of pytest are taken by what can be called alone."""
+        """Call the function; pytest's marks apply to callables only."""
         return self.function(*arguments, **named)
 
     @property
     def fault(self):
         # type: () -> str | None
-        """Why it cannot be run.  No error when it is written: the rest of its module would be lost with it."""
-        said = self._fault_of_writing() or self._fault_of_values()
-        return said and "{}: {}".format(self.source, said)
+        """Why it cannot run, or None.  Not raised by @case: the rest of its module would be lost."""
+        found = self._fault_of_definition() or self._fault_of_values()
+        return found and "{}: {}".format(self.source, found)
 
-    def _fault_of_writing(self):
+    def _fault_of_definition(self):
         if isinstance(self.function, CaseFunction):
             return "{} has two @case: write a function for each".format(self.__name__)
-        within, _, _ = getattr(self.function, "__qualname__", self.__name__).rpartition(".")
-        if within and not within.endswith("<locals>"):
-            return "{} is a method of {}: write it as a function of the module".format(self.__name__, within)
+        container, _, _ = getattr(self.function, "__qualname__", self.__name__).rpartition(".")
+        if container and not container.endswith("<locals>"):
+            return "{} is a method of {}: write it as a function of the module".format(self.__name__, container)
         if not self.hash:
             return ('{}: write @case("{}", ...) before its def in the module itself, the source as a plain '
                     "string first: the text alone is read for the hash".format(self.__name__, self.source))
@@ -71,10 +75,10 @@ class CaseFunction(object):
         return None
 
     def _fault_of_values(self):
-        if self.ops and HOST in (self.modes or ()):
+        if self.ops and HOST_MODE in (self.modes or ()):
             return "a host case has no ops whose placement could be checked"
         try:
-            named_after = fields(self.source)
+            named_after = source_parameters(self.source)
         except ValueError as error:
             return str(error)
         empty = sorted(name for name in set(self.parameters).union(named_after) if not self.parameters.get(name))
@@ -84,8 +88,10 @@ class CaseFunction(object):
 
     def sources(self):
         # type: () -> set[str]
-        """Of all its cases: those that are named after parameters, spelled out."""
-        return {self.source.format(**values) if fields(self.source) else self.source for values in self._values()}
+        """The sources of its cases; a source named after parameters is spelled out for each of their values."""
+        if not source_parameters(self.source):
+            return {self.source for _ in self._values()}
+        return {self.source.format(**values) for values in self._values()}
 
     def _values(self):
         names = sorted(self.parameters)
@@ -93,7 +99,7 @@ class CaseFunction(object):
 
     def cases(self, framework_modes):
         # type: (Sequence[str]) -> Iterator[Case]
-        """framework_modes: what a case that names none runs in, and all that one may name beside `host`."""
+        """Yields each Case.  framework_modes: the modes of a case that names none, and all it may name but `host`."""
         modes = self.modes or framework_modes
         self._check(modes, framework_modes)
         for values in self._values():
@@ -103,17 +109,17 @@ class CaseFunction(object):
     def _check(self, modes, framework_modes):
         if self.fault:
             raise ValueError(self.fault)
-        unknown = [mode for mode in modes if mode not in tuple(framework_modes) + (HOST,)]
+        unknown = [mode for mode in modes if mode not in tuple(framework_modes) + (HOST_MODE,)]
         if unknown:
             raise ValueError("{}: unknown modes {}; known: {}".format(
-                self.source, unknown, list(framework_modes) + [HOST]))
-        if not self.ops and not self.unplaced and set(modes) - {HOST}:
-            raise ValueError("{}: name the ops that must be seen to run, or say unplaced=why there are none".format(
+                self.source, unknown, list(framework_modes) + [HOST_MODE]))
+        if not self.ops and not self.unplaced and set(modes) - {HOST_MODE}:
+            raise ValueError("{}: list the ops that must run, or set unplaced=\"reason\"".format(
                 self.source))
 
 
 def _text(function):
-    """What meaning.of_cases() says of it, whatever wraps it; None where it stands in no file, or is no case there."""
+    """The normalized source of a function below its wrappers; None if it is in no file, or is not a case there."""
     try:
         path = inspect.getsourcefile(inspect.unwrap(function))
     except TypeError:
@@ -121,39 +127,45 @@ def _text(function):
     if path is None:
         return None
     with io.open(path, encoding="utf-8") as module:
-        written = meaning.of_cases(module.read()).get(function.__name__)
+        written = normalized_source.normalize_cases(module.read()).get(function.__name__)
     return written and written.text
 
 
 class Case(object):
-    """One runnable form of a source."""
+    """One runnable form of a source: values for its parameters, and a mode."""
 
     def __init__(self, family, values, mode):
         # type: (CaseFunction, dict[str, object], str) -> None
         self.family = family
         self.values = values
         self.mode = mode
-        self.source = family.source.format(**values) if fields(family.source) else family.source
+        self.source = family.source.format(**values) if source_parameters(family.source) else family.source
         self.ops = family.ops
-        left = sorted(set(values) - set(fields(family.source)))
-        self.key = case_key(family.__name__, [values[name] for name in left], mode)
+        names = sorted(set(values) - set(source_parameters(family.source)))
+        self.key = case_key(family.__name__, [values[name] for name in names], mode)
         self.hash = family.hash
-        self.own_gradient = family.own_gradient  # is a gradient function part of the case?
+        self.own_gradient = family.own_gradient  # whether the case defines a gradient function
 
     def build(self, make):
-        # type: (Make) -> Computation
+        # type: (CaseBuilder) -> Computation
         return self.family.function(make, **self.values)
 
 
-def fields(source):
+def source_parameters(source):
     # type: (str) -> list[str]
-    """The parameters that a source is named after: `op` of some-{op}.  Each of their values is a source by itself."""
+    """The parameters in a source's name: ['op'] for "some-{op}", which stands for a source for each value of op."""
     return [name for _, name, _, _ in string.Formatter().parse(source) if name]
 
 
 def case_key(name, values, mode):
     # type: (str, Iterable[object], str) -> str
-    """values: of the parameters that the source is not named after, in the order of their names."""
+    """The key of a case: its function's name, its values, its mode.
+
+    Args:
+        name: of the function.
+        values: of the parameters that are not in the source's name, in the order of their names.
+        mode: such as 'eager'.
+    """
     return "-".join([name] + [str(value) for value in values] + [mode]).replace("_", "-").lower()
 
 
@@ -161,18 +173,24 @@ def case(source, ops=(), modes=None, unplaced=None, **parameters):
     # type: (str, Iterable[str], Iterable[str] | None, str | None, Sequence[object]) -> Callable[..., CaseFunction]
     """Register a function as the cases of `source`.
 
-    source: the file name (without .toml) under matrix/sources; in braces a parameter, where each of its values is one.
-    ops: raw op types that must be seen to run, each on the asked device.
-    modes: of the framework's own and host; none named: all of the framework's.
-    unplaced: why there are no ops to look for; without ops a case in a tensor mode needs such a reason.
-    parameters: name=[values]; the function is called as function(make, name=value, ...).
-    The function builds its inputs once and returns make.gradient(...), make.forward(...),
-    make.program(...) or make.host(...).  What is wrong is told where it would run, see CaseFunction.fault.
+    The function is called as function(make, name=value, ...), where make is a CaseBuilder.  It builds its inputs once
+    and returns make.gradient(...), make.forward(...), make.program(...), make.samples(...) or make.host(...).
+
+    Args:
+        source: the file name (without .toml) under matrix/sources; may hold a parameter in braces, and then each value
+            of it is a source.
+        ops: the raw op types that must run, each on the requested device.
+        modes: some of the framework's modes, or 'host'; None: all of the framework's.
+        unplaced: why there are no ops to check; required without ops, but in mode 'host'.
+        parameters: name=[values].
+
+    Returns:
+        A decorator; a fault of its arguments is reported when the case would run, see CaseFunction.fault.
     """
     return lambda function: CaseFunction(function, source, ops, modes, unplaced, parameters)
 
 
 def code_hash(text):
     # type: (str) -> str
-    """SHA-256 (16 hex digits) of what a case's text means, see `meaning`, and of the measuring method."""
-    return hashlib.sha256("{}\n{}".format(METHOD, text).encode("utf-8")).hexdigest()[:16]
+    """The hash of a case: the first 16 hex digits of the SHA-256 of HASH_METHOD and its normalized source."""
+    return hashlib.sha256("{}\n{}".format(HASH_METHOD, text).encode("utf-8")).hexdigest()[:16]

@@ -1,49 +1,50 @@
-"""What a person watching the run sees: progress with time left, failures, the closing table."""
+"""The terminal output of a run: progress with the time left, failures, the final table."""
 
 import os
 import time
 
 _SHORT = {"equal": "equal {runs}", "differs": "differs {differed}/{runs}"}
-_PACE = 4  # records that tell one
+_MIN_RECORDS_FOR_PACE = 4
 
 
 class Progress(object):
-    """Called with each record: one line on a terminal that rewrites itself, plain lines elsewhere."""
+    """Prints a line for each record; on a terminal one line that updates itself."""
 
     def __init__(self, stream):
         self._stream = stream
-        self._live = stream.isatty()
-        self._start = None  # when the first record was there: before it the framework starts
+        self._is_terminal = stream.isatty()
+        self._start = None  # of the first record: before it the framework starts
         self._done = 0
 
     def __call__(self, record, suite):
         self._done += 1
-        head = "[{}/{}]{}  ".format(self._done, suite.total, self._left(suite.total))
+        prefix = "[{}/{}]{}  ".format(self._done, suite.total, self._left(suite.total))
         where = "{} {} {}".format(record["source"], record["case"], record["solution"])
-        if self._live:
+        if self._is_terminal:
             brief = "{} {}".format(record["source"], record["solution"])
-            line = _fitted(head, [where, brief, record["solution"]], ": " + words(record), _width(self._stream) - 1)
+            line = _truncate_middle(prefix, [where, brief, record["solution"]], ": " + observation_text(record),
+                                    _width(self._stream) - 1)
             self._stream.write("\r\x1b[K" + line)
         else:
-            self._stream.write("{}{}: {}\n".format(head, where, words(record)))
+            self._stream.write("{}{}: {}\n".format(prefix, where, observation_text(record)))
         self._stream.flush()
 
     def _left(self, total):
-        """Of the time, by the pace since the first record; nothing of the first ones, which tell no pace."""
+        """The time left by the pace since the first record, as text; empty for the first few records."""
         if self._start is None:
             self._start = time.time()
-        if self._done < _PACE:
+        if self._done < _MIN_RECORDS_FOR_PACE:
             return ""
         pace = (time.time() - self._start) / (self._done - 1)
         return " " + _minutes(pace * max(0, total - self._done))
 
     def end(self):
-        if self._live:
+        if self._is_terminal:
             self._stream.write("\r\x1b[K")
 
 
 class Failures(object):
-    """pytest's failures without its terminal: one line each."""
+    """Prints pytest's failures, a line each; pytest's own terminal plugin is off."""
 
     def __init__(self, stream):
         self._stream = stream
@@ -57,20 +58,21 @@ class Failures(object):
             self._stream.write("\n! {}\n".format(report.longrepr))
 
 
-def words(record):
+def observation_text(record):
     # type: (dict) -> str
+    """The observation of a record as text, such as "differs 3/20"."""
     text = _SHORT.get(record["observation"], record["observation"])
     return text.format(**record)
 
 
 def table(records):
     # type: (list[dict]) -> str
-    """Observations, source by solution. Verdicts are inferred later, by `tfdet status`."""
+    """A table of observations, source by solution.  Verdicts are inferred later, by `tfdet status`."""
     solutions = sorted({r["solution"] for r in records}, key=lambda key: (key != "none", key))
     rows = [["source"] + solutions]
     for source in sorted({r["source"] for r in records}):
-        mine = [r for r in records if r["source"] == source]
-        rows.append([source] + [_cell([r for r in mine if r["solution"] == key]) for key in solutions])
+        of_source = [r for r in records if r["source"] == source]
+        rows.append([source] + [_cell([r for r in of_source if r["solution"] == key]) for key in solutions])
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "\n".join("  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip() for row in rows)
 
@@ -81,22 +83,22 @@ def _cell(records):
         some = [r for r in records if r["observation"] == observation]
         if some:
             total = {"runs": sum(r["runs"] for r in some), "differed": sum(r["differed"] for r in some)}
-            parts.append(words(dict(total, observation=observation)))
+            parts.append(observation_text(dict(total, observation=observation)))
     return ", ".join(parts)
 
 
-def _fitted(head, middles, tail, width):
-    """What happened is never cut off: of what it happened to, the longest text that has room is said."""
+def _truncate_middle(prefix, middles, suffix, width):
+    """Join three texts within a width: the first middle that fits; without one, cut off the end."""
     for middle in middles:
-        if len(head + middle + tail) <= width:
-            return head + middle + tail
-    return (head + tail[2:])[:width]
+        if len(prefix + middle + suffix) <= width:
+            return prefix + middle + suffix
+    return (prefix + suffix[2:])[:width]
 
 
 def _width(stream):
     try:
         return os.get_terminal_size(stream.fileno()).columns or 80
-    except (OSError, ValueError, AttributeError):  # a stand-in for one
+    except (OSError, ValueError, AttributeError):  # not a terminal
         return 80
 
 

@@ -1,18 +1,28 @@
-"""A solution in a fresh process, before the first op."""
+"""Apply a solution in a fresh process, before the first op."""
 
 import os
 
 from tfdet_common.variables import CALLER_VARIABLES
 
 
-def environment(solution):
-    """The determinism-related variables that are set under `solution`, an entry of plan["solutions"]."""
+def determinism_environment(solution):
+    """The determinism-related environment variables under a solution, {name: value}; solution: an entry of the plan."""
     ours = {name: os.environ[name] for name in CALLER_VARIABLES if os.environ.get(name)}
     return dict(ours, **solution.get("env") or {})
 
 
-class Settings(object):
-    """What a solution asks of the process.  Built from one entry of plan["solutions"]."""
+class SolutionSettings(object):
+    """What a solution sets in this process.
+
+    Args:
+        solution: an entry of the plan, see core.plan.Plan.
+        framework: the adapter.
+
+    Attributes:
+        options: for the case, see CaseBuilder.option.
+        threads: of the framework, or None.
+        replaced: the sources whose ops the solution has replaced, once it is applied.
+    """
 
     def __init__(self, solution, framework):
         self.key = solution["key"]
@@ -22,7 +32,7 @@ class Settings(object):
         self._env = solution.get("env") or {}
         self._call = solution.get("call")
         self._seed = solution.get("seed")
-        self.replaced = frozenset()  # sources whose ops this solution replaces here, once it is applied
+        self.replaced = frozenset()  # until apply()
 
     def apply(self, determinism_variables):
         # type: (list[str]) -> None
@@ -35,6 +45,6 @@ class Settings(object):
 
     def before_repeat(self):
         # type: () -> None
-        """Seeds, if the solution sets them: each repeat starts from the same state."""
+        """Set the seeds, if the solution does: each repeat then starts from the same state."""
         if self._seed is not None:
             self._framework.seed(self._call, self._seed)

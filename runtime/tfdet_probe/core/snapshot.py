@@ -1,4 +1,4 @@
-"""Tensors as bytes: what is compared is never a value, so -0.0 and NaN payloads count."""
+"""Outputs as bytes: the comparison is bitwise, so -0.0 != 0.0, and NaN payloads matter."""
 
 import hashlib
 import json
@@ -12,7 +12,12 @@ _NUMBERS = re.compile(r"(bool|u?int(8|16|32|64)|float(16|32|64)|complex(64|128))
 
 
 class Snapshot(object):
-    """The outputs of one run: a list of (dtype name, shape, bytes)."""
+    """The outputs of one run.
+
+    Attributes:
+        parts: [(dtype name, shape, bytes)], one for each output.
+        digest: SHA-256 of all parts, 64 hex digits.
+    """
 
     def __init__(self, parts):
         self.parts = parts
@@ -24,7 +29,7 @@ class Snapshot(object):
 
     @classmethod
     def of(cls, arrays):
-        return cls([_part(np.asarray(array)) for array in arrays])
+        return cls([_to_part(np.asarray(array)) for array in arrays])
 
     def save(self, path):
         # type: (str) -> None
@@ -41,19 +46,19 @@ class Snapshot(object):
             return cls([(d, tuple(s), source.read(n)) for d, s, n in header])
 
 
-def _part(array):
+def _to_part(array):
     if array.dtype == object:
-        # Strings of different lengths: the length goes in, or ["ab", "c"] equals ["a", "bc"].
+        # Strings of different lengths: with their lengths, or ["ab", "c"] would equal ["a", "bc"].
         items = [_item(value) for value in array.ravel().tolist()]
         data = b"".join(str(len(item)).encode("ascii") + b":" + item for item in items)
         return ("string", array.shape, data)
-    # NumPy's own strings go by their whole width: tolist() would drop NULs at their end.
+    # NumPy's fixed-width strings as they are: tolist() would drop NULs at their end.
     name = array.dtype.str if array.dtype.kind in "SU" else array.dtype.name
     return (name, array.shape, np.ascontiguousarray(array).tobytes())
 
 
 def _item(value):
-    """The bytes of one element of an array of objects, its type told apart: 1 is not "1"."""
+    """The bytes of one element of an array of objects, with a prefix for its type: 1 differs from "1"."""
     if isinstance(value, bytes):
         return b"b" + value
     if isinstance(value, str):
@@ -67,12 +72,17 @@ def _item(value):
     raise TypeError("an output holds a {}: its bytes are not known".format(type(value).__name__))
 
 
-def distance(one, two):
+def max_difference(one, two):
     # type: (Snapshot, Snapshot) -> tuple[int | None, float | None]
-    """Largest difference of two snapshots: (ulp or None, absolute or None).
+    """The largest difference of two snapshots.
 
-    ulp counts the steps between two floats of one dtype (-0.0 to 0.0 is none: one value, other
-    bytes); None where no such distance exists (other shapes, strings, integers, a differing NaN).
+    Args:
+        one, two: snapshots of the same case.
+
+    Returns:
+        (ulp, absolute).  ulp: the number of floats of the dtype between two values (0 from -0.0 to 0.0: equal values,
+        different bytes); absolute: the absolute difference.  Each is None if it does not exist: for different shapes,
+        strings, a NaN; ulp also for integers, absolute also for an infinite difference.
     """
     ulp, absolute = 0, 0.0
     if [p[:2] for p in one.parts] != [p[:2] for p in two.parts]:
@@ -97,17 +107,17 @@ def _ulp(dtype, a, b):
     magnitudes = first & ~sign, second & ~sign
     if (np.maximum(*magnitudes) > first.dtype.type(infinity)).any():  # NaN
         return None
-    # Unsigned and by case: the difference of two signed 64-bit patterns may overflow.
-    gap = np.where((first ^ second) & sign, magnitudes[0] + magnitudes[1], _gap(*magnitudes))
+    # On unsigned magnitudes: the difference of two signed 64-bit patterns may overflow.
+    gap = np.where((first ^ second) & sign, magnitudes[0] + magnitudes[1], _absolute_difference(*magnitudes))
     return int(gap.max())
 
 
-def _gap(first, second):
+def _absolute_difference(first, second):
     return np.where(first > second, first - second, second - first)
 
 
 def _differing(a, b, dtype):
-    """The elements whose bytes differ: equal infinities and NaNs must not hide the others' distance."""
+    """The elements whose bytes differ, so that equal infinities and NaNs do not spoil the maximum."""
     size = np.dtype(dtype).itemsize
     rows = [np.frombuffer(data, np.uint8).reshape(-1, size) for data in (a, b)]
     where = (rows[0] != rows[1]).any(axis=1)

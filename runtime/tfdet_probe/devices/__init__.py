@@ -1,4 +1,4 @@
-"""The kinds of device, one file each: nothing else in the probe asks what kind a device is."""
+"""The kinds of device, one file each; no other part of the probe depends on the kind."""
 
 from .base import Device  # noqa: F401  # of a type comment
 from .cpu import Cpu
@@ -6,18 +6,18 @@ from .nvidia import Nvidia
 from .vgpu import Vgpu
 
 ALL = (Nvidia(), Cpu(), Vgpu())  # type: tuple[Device, ...]
-WORDS = tuple(device.word for device in ALL)
+CLI_NAMES = tuple(device.cli_name for device in ALL)
 
 
-def find(word):
+def by_cli_name(cli_name):
     # type: (str) -> Device
-    """The device that `--device` calls so."""
-    return next(device for device in ALL if device.word == word)
+    """The device with this name after `--device`."""
+    return next(device for device in ALL if device.cli_name == cli_name)
 
 
 def installed():
     # type: () -> dict[str, object]
-    """Of the stack: what there is on this machine, of all kinds."""
+    """What this machine has of all kinds of device, for the field `stack` of a record."""
     stack = {}  # type: dict[str, object]
     for device in ALL:
         stack.update(device.installed())

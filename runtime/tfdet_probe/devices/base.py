@@ -1,4 +1,4 @@
-"""What the probe asks of a kind of device.  A new kind is a file here and its name in devices.ALL."""
+"""The interface of a kind of device.  A new kind is a file in this folder and an entry in devices.ALL."""
 
 from typing import TYPE_CHECKING
 
@@ -8,64 +8,79 @@ if TYPE_CHECKING:  # for type comments alone
     from tfdet_probe.frameworks.base import Framework  # noqa: F401
 
 
-class Busy(Exception):
-    """The device could not be kept busy."""
+class ContentionError(Exception):
+    """The device cannot be kept busy."""
 
 
 class Device(object):
-    """One kind of device; a case runs on the first of it.
+    """One kind of device; a case runs on the first device of its kind.
 
-    kind: as records and matrix/devices call it.  word: what `--device` calls it.  placement: how frameworks begin its
-    name, as in GPU:0.  in_company: is it kept busy beside later processes where nobody says otherwise?
-    launches_kernels: ones that a profiler can name.  absent: what to do where there is none.
+    Attributes:
+        kind: its name in records and matrix/devices.
+        cli_name: its name after `--device`.
+        placement: the prefix of its name in frameworks: GPU of GPU:0.
+        contention_by_default: whether it is kept busy beside later processes unless --no-contention is given.
+        launches_kernels: whether it runs kernels that a profiler can name.
+        unavailable_advice: what the user can do if there is no such device.
     """
 
-    kind = word = placement = ""
-    in_company = launches_kernels = False
-    absent = ""
+    kind = cli_name = placement = ""
+    contention_by_default = launches_kernels = False
+    unavailable_advice = ""
 
     @property
     def name(self):
         # type: () -> str
         return self.placement + ":0"
 
-    def enter(self):
+    def initialize(self):
         # type: () -> None
-        """Called once, before the framework is imported.  May begin this program anew, with the same arguments."""
+        """Prepare the process; called once, before the framework is imported.  May restart it by execve."""
 
     def installed(self):
         # type: () -> dict[str, object]
-        """What every record's stack says of this kind on this machine, whichever device the case runs on."""
+        """What this machine has of this kind, for the stack of every record, whatever device the case runs on."""
         return {}
 
     def describe(self, framework):
         # type: (Framework) -> tuple[dict[str, str] | None, dict[str, object]]
-        """({kind, model} or None where the framework sees none, more of the stack).  Called in a child.
+        """Describe the device; called in a child.
 
-        model: the key of the evidence: the kind, or the kind, a dash and more.
+        Returns:
+            {kind, model}, or None if the framework sees no such device; and fields of the record's stack.  model is the
+            device's key in the evidence: the kind, or the kind, a dash and a name.
         """
         raise NotImplementedError
 
-    def turn(self, number):
+    def before_run(self, number):
         # type: (int) -> str | None
-        """Called before the run of this number: 0 is the reference, which the others are compared with.
+        """Called before each run; run 0 is the reference, which the others are compared with.
 
-        The name of what it chose for this run, where a device can choose.
+        Returns:
+            The schedule of the run, if the device has schedules.
         """
 
-    def details(self, turns):
+    def details(self, schedules):
         # type: (list[str]) -> dict[str, object] | None
-        """What the record tells of the device beside its model.  turns: of the runs that differed."""
+        """Fields of the record's device beside its model.  schedules: of the runs that differed."""
 
     def refusal(self):
         # type: () -> str | None
-        """What the device cannot do and was asked for in this process; None: nothing, or it does not tell."""
+        """The unsupported calls of this process, as text; None if there were none, or if it does not report them."""
 
     def state(self):
         # type: () -> dict[str, object] | None
-        """What it says of itself now, for the record; None where it tells nothing."""
+        """The device's state now, for the record, such as clocks; None if it does not report one."""
 
-    def work(self):
+    def contention_work(self):
         # type: () -> tuple[str, list[Callable[[], Callable[[], object]]]]
-        """(what keeps it busy, [work]): in its own thread, each work() gives a step to be done again and again."""
-        raise Busy("nothing is known that would")
+        """The work that keeps the device busy.
+
+        Returns:
+            A description for the record, and a list of functions.  Each is called in a thread of its own and returns a
+            step, which is called repeatedly.
+
+        Raises:
+            ContentionError: the device cannot be kept busy.
+        """
+        raise ContentionError("no load is known for this device")

@@ -1,4 +1,4 @@
-"""The processor.  It is kept busy by threads that multiply matrices on all cores."""
+"""The CPU.  Under contention, threads multiply matrices on all cores."""
 
 import os
 import platform
@@ -8,11 +8,11 @@ from tfdet_common.machine import read_system_file
 
 from .base import Device
 
-_SIDE = 384  # of the matrices: NumPy lets go of the interpreter while it multiplies
+_SIDE = 384  # rows and columns of the matrices: NumPy releases the interpreter lock while it multiplies
 
 
 class Cpu(Device):
-    kind = word = "cpu"
+    kind = cli_name = "cpu"
     placement = "CPU"
 
     def installed(self):
@@ -21,14 +21,14 @@ class Cpu(Device):
     def describe(self, framework):
         return {"kind": self.kind, "model": self.kind}, {}
 
-    def work(self):
+    def contention_work(self):
         import numpy as np
         count = len(os.sched_getaffinity(0))
 
-        def work():
-            one = np.ones((_SIDE, _SIDE), np.float32)
-            return lambda: one.dot(one)
-        return "{} threads multiplying matrices".format(count), [work] * count
+        def make_step():
+            matrix = np.ones((_SIDE, _SIDE), np.float32)
+            return lambda: matrix.dot(matrix)
+        return "{} threads multiplying matrices".format(count), [make_step] * count
 
 
 def _model():

@@ -1,5 +1,6 @@
-"""An NVIDIA GPU.  Two more streams of the same CUDA context keep it busy: they fill and copy memory, by the driver's
-own API, for a framework may put all its ops into one stream, and work given to it would only queue behind the case.
+"""An NVIDIA GPU.  Under contention, two more streams of the same CUDA context fill and copy memory.
+
+They use the driver API: a framework may put all its ops into one stream, where load would only queue behind the case.
 """
 
 import ctypes
@@ -10,49 +11,49 @@ from tfdet_common import virtual_gpu
 from tfdet_common.machine import device_key, read_system_file, short_hash
 
 from . import nvml
-from .base import Busy, Device
+from .base import ContentionError, Device
 
 _STREAMS = 2
-_BYTES = 64 << 20  # of each of a stream's two buffers
+_BUFFER_BYTES = 64 << 20  # each stream has two buffers
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: not ordered with the framework's streams
 
 
 class Nvidia(Device):
-    kind, word, placement = "nvidia", "gpu", "GPU"
-    in_company = launches_kernels = True
-    absent = ("Start the container with `--gpus all`, check the driver with `tfdet doctor`, or ask for "
+    kind, cli_name, placement = "nvidia", "gpu", "GPU"
+    contention_by_default = launches_kernels = True
+    unavailable_advice = ("Start the container with `--gpus all`, check the driver with `tfdet doctor`, or ask for "
               "`--device cpu`.")
 
     def __init__(self, cuda=None):
-        """cuda: the driver's library, where it is not the machine's."""
+        """cuda: the driver's library; None: libcuda.so.1 of this machine."""
         self._cuda = cuda
         self._nvml = None
 
-    def enter(self):
-        """NVML begins here: the threads that it starts must not pass for the framework's."""
+    def initialize(self):
+        """Start NVML first: otherwise its threads would look as if the framework's runtime had started."""
         self._nvml = nvml.connect()
 
     def installed(self):
         return {"driver": _driver(), "gpu": None, "compute_capability": None, "gpu_uuid_hash": None}
 
     def describe(self, framework):
-        found = framework.visible(self.placement)
-        if not found:
+        visible = framework.visible(self.placement)
+        if not visible:
             return None, {}
-        name = found[0]["name"] or "unknown"
-        if name.startswith(virtual_gpu.NAME):  # somebody's LD_LIBRARY_PATH: it never passes for a card
+        name = visible[0]["name"] or "unknown"
+        if name.startswith(virtual_gpu.NAME):  # by LD_LIBRARY_PATH: it must not pass for a real GPU
             return None, {}
         uuid = _output(["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"]).splitlines()
         return {"kind": self.kind, "model": device_key(name)}, {
-            "gpu": name, "compute_capability": found[0]["compute_capability"],
+            "gpu": name, "compute_capability": visible[0]["compute_capability"],
             "gpu_uuid_hash": short_hash(uuid[0]) if uuid else None,
         }
 
     def state(self):
         return None if self._nvml is None else self._nvml.state()
 
-    def work(self):
-        """The framework must have started the device: its context is shared."""
+    def contention_work(self):
+        """Uses the framework's CUDA context, so the framework must have started the device."""
         cuda = self._cuda or _library()
         context = ctypes.c_void_p()
         _check(cuda.cuInit(ctypes.c_uint(0)))
@@ -65,29 +66,29 @@ def _library():
     try:
         return ctypes.CDLL("libcuda.so.1")
     except OSError as error:
-        raise Busy(str(error))
+        raise ContentionError(str(error))
 
 
 def _stream(cuda, context):
-    """In its own thread: a stream with two buffers, and what to do with them once more."""
-    stream, one, two = ctypes.c_void_p(), ctypes.c_ulonglong(), ctypes.c_ulonglong()
+    """Create a stream with two buffers in the calling thread; returns a step that fills and copies them."""
+    stream, source, target = ctypes.c_void_p(), ctypes.c_ulonglong(), ctypes.c_ulonglong()
     failed = (cuda.cuCtxSetCurrent(context) or cuda.cuStreamCreate(ctypes.byref(stream), ctypes.c_uint(_NON_BLOCKING))
-              or cuda.cuMemAlloc_v2(ctypes.byref(one), ctypes.c_size_t(_BYTES))
-              or cuda.cuMemAlloc_v2(ctypes.byref(two), ctypes.c_size_t(_BYTES)))
+              or cuda.cuMemAlloc_v2(ctypes.byref(source), ctypes.c_size_t(_BUFFER_BYTES))
+              or cuda.cuMemAlloc_v2(ctypes.byref(target), ctypes.c_size_t(_BUFFER_BYTES)))
     if failed:
-        return lambda: threading.Event().wait(0.05)  # no memory left: the case needs it more
+        return lambda: threading.Event().wait(0.05)  # no memory left: leave it to the case
 
     def step():
         for value in range(8):
-            cuda.cuMemsetD32Async(one, ctypes.c_uint(value), ctypes.c_size_t(_BYTES // 4), stream)
-            cuda.cuMemcpyDtoDAsync_v2(two, one, ctypes.c_size_t(_BYTES), stream)
+            cuda.cuMemsetD32Async(source, ctypes.c_uint(value), ctypes.c_size_t(_BUFFER_BYTES // 4), stream)
+            cuda.cuMemcpyDtoDAsync_v2(target, source, ctypes.c_size_t(_BUFFER_BYTES), stream)
         cuda.cuStreamSynchronize(stream)
     return step
 
 
 def _check(status):
     if status:
-        raise Busy("the CUDA driver answers {}".format(status))
+        raise ContentionError("the CUDA driver returned status {}".format(status))
 
 
 def _driver():

@@ -1,7 +1,7 @@
-"""The virtual GPU (the folder vgpu/): the framework's own kernels, run under schedules of our choice.
+"""The virtual GPU (the folder vgpu/): it runs the framework's own kernels under chosen schedules.
 
-A repeat is one schedule; the reference is `serial`.  The n-th run of a case has the same schedule on every machine, so
-that whoever runs it again sees the same bytes.
+Each repeat has its schedule; the reference is `serial`.  The n-th run of a case has the same schedule on every machine,
+so it gives the same bytes everywhere.
 """
 
 import ctypes
@@ -14,56 +14,56 @@ from .base import Device
 
 _LIBRARY = "libcuda.so.1"
 _REFERENCE = "serial"
-_KEPT = 8  # schedules of a record: its digests are as many
+_MAX_SCHEDULES = 8  # that a record lists
 
 
 class Vgpu(Device):
-    kind = word = "vgpu"
+    kind = cli_name = "vgpu"
     placement = "GPU"
-    absent = ("Run by `tfdet run --device vgpu`, which builds it, or in an image that `tfdet build` made where there "
-              "was a compiler for it.")
+    unavailable_advice = ("Use `tfdet run --device vgpu`, which builds it, or an image that `tfdet build` created on a "
+                          "host with a C++ compiler.")
 
-    def enter(self):
-        """Its libraries must be found before any other of their names: by the loader, as this process begins.
+    def initialize(self):
+        """Restart the process with the virtual GPU's libraries first in LD_LIBRARY_PATH, which the loader reads once.
 
-        Nothing may stand in for a closed library here: its call is refused by name, whatever the caller has set.
+        CPU fallbacks are off, whatever the caller has set: a call of a vendor library is not supported here.
         """
         os.environ.pop(CPU_FALLBACKS, None)
         folder = _folder()
-        begun = os.environ.get("LD_LIBRARY_PATH", "").split(":")[0] == folder
-        if begun or not os.path.exists(os.path.join(folder, _LIBRARY)):
+        restarted = os.environ.get("LD_LIBRARY_PATH", "").split(":")[0] == folder
+        if restarted or not os.path.exists(os.path.join(folder, _LIBRARY)):
             return
         sys.stdout.flush()
         sys.stderr.flush()
         os.execve(sys.executable, [sys.executable, "-m", "tfdet_probe"] + sys.argv[1:], environ(folder, os.environ))
 
     def describe(self, framework):
-        found = framework.visible(self.placement)
-        if not found or not (found[0]["name"] or "").startswith(NAME):
+        visible = framework.visible(self.placement)
+        if not visible or not (visible[0]["name"] or "").startswith(NAME):
             return None, {}
-        return {"kind": self.kind, "model": "vgpu-sm" + (found[0]["compute_capability"] or "").replace(".", "")}, {}
+        return {"kind": self.kind, "model": "vgpu-sm" + (visible[0]["compute_capability"] or "").replace(".", "")}, {}
 
-    def turn(self, number):
+    def before_run(self, number):
         schedule = _schedule(number)
         if _library().vgpu_set_schedule(schedule.encode("ascii")):
-            raise ValueError("the virtual GPU knows no schedule {}".format(schedule))
+            raise ValueError("the virtual GPU does not know the schedule {}".format(schedule))
         return schedule
 
-    def details(self, turns):
-        with open(os.path.join(_folder(), "sources")) as told:
-            return {"sources": told.read().strip(), "reference": _REFERENCE, "schedules": turns[:_KEPT]}
+    def details(self, schedules):
+        with open(os.path.join(_folder(), "sources")) as digest:
+            return {"sources": digest.read().strip(), "reference": _REFERENCE, "schedules": schedules[:_MAX_SCHEDULES]}
 
     def refusal(self):
         return _library().vgpu_refused().decode("utf-8", "replace").replace("\n", ", ") or None
 
 
 def _folder():
-    """Named for this process, or begun with by whoever started it."""
+    """The folder of its libraries: set for this process, or first in the LD_LIBRARY_PATH that it was started with."""
     return os.environ.get(FOLDER) or os.environ.get("LD_LIBRARY_PATH", "").split(":")[0]
 
 
 def _schedule(number):
-    """Of the n-th run: the reference, the one turned round, and then seeds."""
+    """The schedule of the n-th run: the reference, the reverse order, then seeded ones."""
     if number < 2:
         return (_REFERENCE, "reverse")[number]
     return "{}:{}".format(("random", "adversary")[number % 2], number)

@@ -1,6 +1,6 @@
-"""One folder a framework, found by its name: nothing else in the probe knows any.
+"""The adapters of the frameworks, a folder each; no other part of the probe depends on the framework.
 
-More folders to look in, with a package `<name>` each, are named in the variable TFDET_FRAMEWORKS.
+The variable TFDET_FRAMEWORKS lists more folders to search, with a package `<name>` for each framework.
 """
 
 import importlib
@@ -16,20 +16,20 @@ if TYPE_CHECKING:  # for type comments alone
 __path__ = __path__ + [folder for folder in os.environ.get(FRAMEWORKS, "").split(os.pathsep) if folder]
 
 
-class NoAdapter(Exception):
+class NoAdapterError(Exception):
     """The probe has no adapter of that name."""
 
 
 def names():
     # type: () -> list[str]
-    """Of the frameworks that there are adapters for."""
+    """The names of the frameworks that have an adapter, sorted."""
     return sorted(name for _, name, is_package in pkgutil.iter_modules(__path__) if is_package)
 
 
-def find(name):
+def load_adapter(name):
     # type: (str) -> Framework
-    """The adapter of this framework: see base.Framework."""
+    """Load the adapter of a framework; NoAdapterError if there is none."""
     if name not in names():
-        raise NoAdapter("no adapter for the framework {!r}; there are: {} (more folders: {})".format(
+        raise NoAdapterError("no adapter for the framework {!r}; there are: {} (more folders: {})".format(
             name, ", ".join(names()), FRAMEWORKS))
     return importlib.import_module("{}.{}".format(__name__, name)).Adapter()

@@ -1,6 +1,6 @@
-"""What the probe asks of a framework.  A new one is a folder here whose package has an `Adapter`, a Framework.
+"""The interface of a framework.  A new one is a folder here whose package has a class `Adapter`, a Framework.
 
-The host, too, imports adapters, for their modes: the framework itself is imported inside their methods only.
+The host imports adapters, too, for their modes; so they import the framework itself inside their methods only.
 """
 
 import re
@@ -11,19 +11,22 @@ if TYPE_CHECKING:  # for type comments alone: the host has no use for what these
 
     import numpy as np  # noqa: F401
 
-    from tfdet_probe.core.make import Computation  # noqa: F401
-    from tfdet_probe.core.settings import Settings  # noqa: F401
+    from tfdet_probe.core.case_builder import Computation  # noqa: F401
+    from tfdet_probe.core.settings import SolutionSettings  # noqa: F401
 
 
-_MOST_KERNELS = 12  # names that a record keeps
-_LONGEST = 200  # characters of one
+_MAX_KERNELS = 12  # names that a record lists
+_MAX_NAME = 200  # characters
 
 
 class Framework(object):
     """One framework in this process.
 
-    name: as plans and records call it.  title: as people do.  modes: of a case that computes with tensors, where it
-    names none itself; `host`, plain Python, is a mode in every framework.
+    Attributes:
+        name: in plans and records.
+        title: for people.
+        modes: of a case that computes with tensors and names none itself; every framework also has the mode `host`,
+            plain Python.
     """
 
     name = title = ""
@@ -31,7 +34,7 @@ class Framework(object):
 
     def before_import(self):
         # type: () -> None
-        """Called once before anybody imports the framework, in the process that the cases are forked from."""
+        """Called once before the framework is imported, in the process that forks the cases."""
 
     def before_fork(self, modes):
         # type: (Iterable[str]) -> None
@@ -39,56 +42,70 @@ class Framework(object):
 
     def started(self):
         # type: () -> bool
-        """Does its runtime run in this process?  Whatever starts before the fork is shared by all cases."""
+        """Whether the runtime runs in this process; if it starts before the fork, all cases share it."""
         raise NotImplementedError
 
     def describe(self):
         # type: () -> dict[str, str | None]
-        """{version, keras, cuda, cudnn}; None where it does not tell.  Called in a child."""
+        """The versions {version, keras, cuda, cudnn}; None or absent if not reported.  Called in a child."""
         raise NotImplementedError
 
     def visible(self, placement):
         # type: (str) -> list[dict[str, str | None]]
-        """[{name, compute_capability}] of the devices with this placement that it sees.  Called in a child."""
+        """The devices with this placement that it sees, [{name, compute_capability}].  Called in a child."""
         raise NotImplementedError
 
     def prepare(self, computation, mode, device, settings):
-        # type: (Computation, str, str, Settings) -> Runner
-        """A Runner of a make.Computation.  mode: one of `modes`.  device: such as GPU:0.  settings: of the solution."""
+        # type: (Computation, str, str, SolutionSettings) -> Runner
+        """Build a Runner of a computation.
+
+        Args:
+            computation: see core.case_builder.
+            mode: one of `modes`.
+            device: such as GPU:0.
+            settings: of the solution.
+        """
         raise NotImplementedError
 
     def apply(self, call):
         # type: (str) -> Iterable[str] | None
-        """Make a solution's call, before the first op; the sources whose ops it replaced.  NotHere: it has no such."""
+        """Make a solution's call, before the first op.
+
+        Returns:
+            The sources whose ops the call replaced.
+
+        Raises:
+            SolutionUnavailableError: the framework has no such call.
+        """
         raise NotImplementedError
 
     def seed(self, call, seed):
         # type: (str | None, int) -> None
-        """Set the seeds, as the solution with this call (or none) does."""
+        """Set the seeds, in the way of the solution with this call (or none)."""
         raise NotImplementedError
 
     def kernels(self, run):
         # type: (Callable[[], object]) -> list[str] | None
-        """The sorted names of the GPU kernels that run() launches; None where nothing tells.  Never an error."""
+        """The sorted names of the GPU kernels that run() launches; None without a working profiler.  Never raises."""
 
     def is_op(self, name, op):
         # type: (str, str) -> bool
-        """Is `name`, of Runner.placed(), the op that a case calls `op`?  `A|B`: versions differ in which they use."""
+        """Whether `name`, of Runner.op_placements(), is the op `op` of a case; `A|B`: versions use one or the other."""
         return re.match("({})$".format(op), name) is not None
 
-    def said(self, error):
+    def error_text(self, error):
         # type: (BaseException) -> str
-        """What an exception says, without stacks."""
+        """The message of an exception, without stack traces."""
         return str(error)
 
     def classify(self, error):
         # type: (BaseException) -> str
-        """'raises' (refused for determinism), 'unsupported' (no such op, kernel or switch here) or 'crashed'."""
+        """The kind of an exception: 'raises', 'unsupported' or 'crashed', see core.errors.classify."""
         raise NotImplementedError
 
     def refused_by_gradient(self, error, ops):
         # type: (BaseException, Sequence[str]) -> str | None
-        """The op of `ops` that refused what a gradient function of the framework itself handed it, or None."""
+        """The op of `ops` that rejected arguments from the framework's own gradient function, or None."""
 
 
 class Runner(object):
@@ -96,34 +113,40 @@ class Runner(object):
 
     def run(self):
         # type: () -> list[np.ndarray]
-        """Its outputs as NumPy arrays."""
+        """Run once; returns the outputs as NumPy arrays."""
         raise NotImplementedError
 
-    def placed(self):
+    def op_placements(self):
         # type: () -> list[tuple[str, str]] | None
-        """[(op type, device such as GPU:0)] of one run; None where there are no ops to ask for."""
+        """The ops of one run, [(op type, device such as GPU:0)]; None in a mode without ops."""
         raise NotImplementedError
 
     def inputs(self):
         # type: () -> str | None
-        """A digest of inputs that the framework made; None where the case made them, from a seed."""
+        """The digest of inputs that the framework generated; None if the case generated them, from a seed."""
 
-    def runs_forward(self):
+    def forward_succeeds(self):
         # type: () -> bool
-        """Do the outputs come, and only their gradient does not?"""
+        """Whether the outputs can be computed and only their gradient fails."""
         return False
 
 
-def launched(names):
+def normalize_kernel_names(names):
     # type: (Iterable[str]) -> list[str]
-    """What a record keeps of what a profiler saw: kernels, sorted, without what only moved memory."""
+    """A profiler's kernel names as a record lists them: sorted, without memory copies, at most 12."""
     kernels = {name for name in names if name and not name.lower().startswith(("memcpy", "memset"))}
-    return sorted("".join(c if c.isprintable() else "?" for c in name)[:_LONGEST] for name in kernels)[:_MOST_KERNELS]
+    return sorted("".join(c if c.isprintable() else "?" for c in name)[:_MAX_NAME] for name in kernels)[:_MAX_KERNELS]
 
 
-def by_words(error, refusal, no_kernel):
+def classify_by_text(error, refusal, no_kernel):
     # type: (BaseException, Pattern[str], Pattern[str]) -> str
-    """Framework.classify, where the words of an exception tell all: the patterns of its refusals, of what it lacks."""
+    """Classify an exception by its message, see Framework.classify.
+
+    Args:
+        error: the exception.
+        refusal: matches messages that refuse nondeterminism.
+        no_kernel: matches messages about a missing op or kernel.
+    """
     if refusal.search(str(error)):
         return "raises"
     if isinstance(error, NotImplementedError) or no_kernel.search(str(error)):

@@ -73,7 +73,7 @@ def _take(run: Run, done: Path, failed: Path) -> None:
         if said is None and kept:
             _keep(out, kept)
     except OSError as error:
-        said = f"the records cannot be kept: {from_system(error).cause}"
+        said = f"cannot write the records: {from_system(error).cause}"
     if said is None:
         out.replace(done)
     else:

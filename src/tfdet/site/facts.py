@@ -21,8 +21,8 @@ from tfdet.store.records import Record
 from tfdet.store.signatures import UNSIGNED, Signatures, Standing
 from tfdet.verdicts.read import load_status
 from tfdet.verdicts.status import Status, StatusCell
-from tfdet_probe.core import meaning
-from tfdet_probe.core.registry import fields
+from tfdet_probe.core import normalized_source
+from tfdet_probe.core.registry import source_parameters
 from tfdeterminism.patches import PATCHES
 
 
@@ -129,7 +129,7 @@ class Facts:
         for path in listed(self.project.suite(""), "*/test_*.py"):
             text = path.read_text("utf-8")
             functions = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
-            for name, case in meaning.of_cases(text).items():
+            for name, case in normalized_source.normalize_cases(text).items():
                 if name in functions:
                     for source in self._provoked(case.source, path.parent.name):
                         found[source].append(Case(path.name, name, _text(text, functions[name])))
@@ -137,7 +137,7 @@ class Facts:
 
     def _provoked(self, source: str, framework: str) -> list[str]:
         """A case that is named after a parameter provokes each of the ops that come with the framework."""
-        if not fields(source):
+        if not source_parameters(source):
             return [source]
         some = {key: self.matrix.sources[key] for key in self.sources}
         return [key for key, one in some.items() if (one.group, one.framework) == ("op", framework)]

@@ -17,8 +17,8 @@ from tfdet.base.strict_json import read_json
 from tfdet.base.untrusted import read_text
 from tfdet.matrix import ops
 from tfdet_probe import frameworks
-from tfdet_probe.core import meaning
-from tfdet_probe.core.registry import case_key, code_hash, fields
+from tfdet_probe.core import normalized_source
+from tfdet_probe.core.registry import case_key, code_hash, source_parameters
 
 _NO_PARAMETERS = ("ops", "modes", "unplaced")
 
@@ -62,9 +62,9 @@ def current_cases(project: Project) -> Cases:
         tree = _parsed(path, text)
         functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
         constants, modes = _constants(tree), _modes(path.parent.name)
-        for name, case in meaning.of_cases(text).items():
+        for name, case in normalized_source.normalize_cases(text).items():
             keys = _keys(functions[name], constants, modes) if name in functions else None
-            sources = named(path.parent.name) if fields(case.source) else [case.source]
+            sources = named(path.parent.name) if source_parameters(case.source) else [case.source]
             found.update({(source, code_hash(case.text)): keys for source in sources})
     for old, new in earlier_hashes(project.evidence).items():
         found.update({(source, old): keys for (source, code), keys in found.items() if code == new})
@@ -108,7 +108,7 @@ def _constants(tree: ast.Module) -> dict[str, ast.expr]:
 
 def _modes(framework: str) -> tuple[str, ...] | None:
     """Of a case that names none; None where this tfdet has no adapter of the framework."""
-    return frameworks.find(framework).modes if framework in frameworks.names() else None
+    return frameworks.load_adapter(framework).modes if framework in frameworks.names() else None
 
 
 def _keys(
@@ -120,7 +120,7 @@ def _keys(
     try:
         modes = ast.literal_eval(_value(given["modes"], constants)) if "modes" in given else framework_modes
         source = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else ""
-        names = sorted(set(given) - {*_NO_PARAMETERS, *fields(str(source))})
+        names = sorted(set(given) - {*_NO_PARAMETERS, *source_parameters(str(source))})
         values = [ast.literal_eval(_value(given[name], constants)) for name in names]
     except ValueError:
         return None

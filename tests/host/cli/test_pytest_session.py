@@ -136,7 +136,7 @@ def test_records_that_cannot_be_kept_fail_their_module(two: Path) -> None:
     (two / "records" / "tests" / "a").touch()
     done = run(two, *ARGUMENTS, "--tfdet-out", "records")
     assert "2 failed, 2 passed" in done.stdout, done.stdout
-    assert "the records cannot be kept: " in done.stdout and "Traceback" not in done.stdout
+    assert "cannot write the records: " in done.stdout and "Traceback" not in done.stdout
 
 
 def test_the_last_that_failed_run_alone(tmp_path: Path) -> None:

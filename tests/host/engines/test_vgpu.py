@@ -120,7 +120,7 @@ def test_records_are_refused_with_cpu_fallbacks(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("VGPU_STAND_INS", "all")
     monkeypatch.setenv("TFDET_VGPU", str(tmp_path))
     monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
-    Vgpu().enter()
+    Vgpu().initialize()
     assert "VGPU_STAND_INS" not in os.environ
 
 
@@ -162,7 +162,7 @@ def test_each_run_of_a_case_has_its_own_schedule_and_always_the_same(library: Pa
 def test_where_it_was_not_built_nothing_is_begun_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TFDET_VGPU", str(tmp_path))
     monkeypatch.setattr("os.execve", lambda *_: pytest.fail("begun anew"))
-    Vgpu().enter()
+    Vgpu().initialize()
 
 
 def test_whoever_has_begun_a_process_with_it_need_not_name_it(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,5 +170,5 @@ def test_whoever_has_begun_a_process_with_it_need_not_name_it(library: Path, mon
     monkeypatch.setenv("LD_LIBRARY_PATH", f"{library}:/cuda")
     monkeypatch.setattr("os.execve", lambda *_: pytest.fail("begun anew"))
     device = Vgpu()
-    device.enter()
+    device.initialize()
     assert device.details(["serial"])["sources"] == (library / "sources").read_text().strip()

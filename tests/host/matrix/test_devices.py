@@ -33,7 +33,7 @@ def devices(checkout: Project) -> Devices:
 def test_the_probe_runs_on_the_kinds_that_the_matrix_knows(devices: Devices) -> None:
     known = {key: (kind.word, kind.placement, kind.named) for key, kind in devices.kinds.items()}
     assert known == {device.kind: (device.word, device.placement, device.launches_kernels) for device in probes.ALL}
-    assert set(get_args(options.Device)) == set(probes.WORDS)
+    assert set(get_args(options.Device)) == set(probes.CLI_NAMES)
 
 
 def test_claims_speak_of_every_kind(devices: Devices) -> None:

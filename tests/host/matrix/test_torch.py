@@ -67,7 +67,7 @@ import os
 names = ("CUDA_VISIBLE_DEVICES", "NUMBA_DISABLE_CUDA", "PYTORCH_NVML_BASED_CUDA_CHECK")
 os.environ["CUDA_VISIBLE_DEVICES"] = "3"
 from tfdet_probe import frameworks
-framework = frameworks.find("torch")
+framework = frameworks.load_adapter("torch")
 framework.before_import()
 import test_opinfo
 assert not framework.started()
@@ -95,9 +95,9 @@ def test_a_sum_that_threads_share_is_deterministic_by_the_switch(
 
 COLLECT = """
 import json, sys, test_opinfo, torch
-from tfdet_probe.frameworks.torch import lists
-print(json.dumps([sorted(test_opinfo.OPS), lists.documented(torch.use_deterministic_algorithms.__doc__),
-                  lists.documented(sys.argv[1])]))
+from tfdet_probe.frameworks.torch import documented_ops
+print(json.dumps([sorted(test_opinfo.OPS), documented_ops.documented(torch.use_deterministic_algorithms.__doc__),
+                  documented_ops.documented(sys.argv[1])]))
 """
 
 # In 2.0 a third list follows: what raises where cuBLAS's variable is not set.
@@ -193,8 +193,8 @@ def test_other_inputs_never_pass_for_a_difference(torch_python: Path, whole_copy
 
 ZEROS = """
 import torch
-from tfdet_probe.frameworks.torch import values
-print(values.arrays([torch._efficientzerotensor((2,))])[0].tolist())
+from tfdet_probe.frameworks.torch import pytree
+print(pytree.arrays([torch._efficientzerotensor((2,))])[0].tolist())
 """
 
 
@@ -236,8 +236,8 @@ else:
     ("path", "device", "said"),
     [
         ("/usr/bin:/bin", "cpu", "it starts"),
-        ("/nowhere", "cpu", "Unsupported torch.compile needs a C++ compiler, and there is none"),
-        ("/usr/bin:/bin", "cuda", "Unsupported torch.compile needs Triton, and there is none"),
+        ("/nowhere", "cpu", "UnsupportedError torch.compile needs a C++ compiler, and there is none"),
+        ("/usr/bin:/bin", "cuda", "UnsupportedError torch.compile needs Triton, and there is none"),
     ],
 )
 def test_where_nothing_can_be_compiled_it_says_why(
@@ -283,7 +283,7 @@ def test_zeros_that_nobody_stored_have_bytes(torch_python: Path, checkout: Proje
 
 STARTED = """
 import tfdet_probe.frameworks as frameworks
-adapter = frameworks.find("torch")
+adapter = frameworks.load_adapter("torch")
 adapter.before_import()
 import test_opinfo
 before = adapter.started()
@@ -317,7 +317,7 @@ def test_what_raises_on_some_samples_is_claimed_to_raise(checkout: Project) -> N
 def test_this_python_has_none() -> None:
     """The host reads the suite's text and never imports a framework."""
     code = (
-        "import tfdet.store.cases, tfdet_probe.frameworks as f; [f.find(name) for name in f.names()]; import sys; "
+        "import sys, tfdet.store.cases, tfdet_probe.frameworks as f; [f.load_adapter(name) for name in f.names()]; "
         "print([m for m in sys.modules if m in ('tensorflow', 'torch', 'numpy')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

@@ -14,7 +14,7 @@ from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
 from tfdet.store.cases import current_hashes, earlier_hashes
 from tfdet_probe import case
-from tfdet_probe.core import meaning
+from tfdet_probe.core import normalized_source
 
 COLLECT = """
 import importlib, json, os, sys
@@ -98,7 +98,7 @@ def second(make):
 
 
 def texts(suite: str) -> dict[str, str]:
-    return {name: case.text for name, case in meaning.of_cases(suite).items()}
+    return {name: case.text for name, case in normalized_source.normalize_cases(suite).items()}
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 
 from tfdet.base.paths import Project
-from tfdet_probe.core import meaning
-from tfdet_probe.core.registry import METHOD
+from tfdet_probe.core import normalized_source
+from tfdet_probe.core.registry import HASH_METHOD
 
-MEASURES = ["core/host.py", "core/make.py", "core/settings.py", "core/snapshot.py", "frameworks/tensorflow/modes.py",
-            "frameworks/tensorflow/solutions.py"]  # fmt: skip
-PINNED = {1: "2267db62df185a91"}
+MEASURES = ["core/host.py", "core/case_builder.py", "core/settings.py", "core/snapshot.py",
+            "frameworks/tensorflow/modes.py", "frameworks/tensorflow/solutions.py"]  # fmt: skip
+PINNED = {1: "5cf4955e6244f2cd"}
 
 
 def test_a_changed_method_is_noticed(checkout: Project) -> None:
@@ -18,8 +18,8 @@ def test_a_changed_method_is_noticed(checkout: Project) -> None:
     digest = hashlib.sha256()
     for name in MEASURES:
         text = (checkout.runtime / "tfdet_probe" / name).read_text("utf-8")
-        digest.update(meaning.of_module(text).encode())
-    assert PINNED[METHOD] == digest.hexdigest()[:16], (
-        "these files decide what a record means: if results may now differ, raise METHOD in registry.py (all "
-        "records go stale and are measured anew); if not, pin the new digest here"
+        digest.update(normalized_source.normalize_module(text).encode())
+    assert PINNED[HASH_METHOD] == digest.hexdigest()[:16], (
+        "these files decide what a record means: if results may now differ, raise HASH_METHOD in registry.py "
+        "(all records become stale); if not, pin the new digest here"
     )

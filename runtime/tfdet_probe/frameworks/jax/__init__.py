@@ -8,22 +8,22 @@ from . import errors
 
 
 class Adapter(Framework):
-    """Its switches are flags of XLA, which is told of them by a variable: there is no call."""
+    """JAX's solutions are flags of XLA, set by an environment variable; there is no call."""
 
     name, title = "jax", "JAX"
     modes = ("eager", "jit")
 
     def before_import(self):
-        """Three quarters of a GPU's memory at once would leave others nothing."""
+        """Do not allocate three quarters of the GPU's memory at once: other processes need some."""
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
     def started(self):
-        """Its import starts a thread that waits; what computes comes with the first device that is asked for."""
+        """JAX's import starts only an idle thread; the backends start with the first request for a device."""
         from jax._src import xla_bridge
         return xla_bridge.backends_are_initialized()
 
     def describe(self):
-        """Of which CUDA its plugin is built, it does not tell."""
+        """JAX does not report the CUDA version that its plugin is built with."""
         import jax
         return {"version": jax.__version__}
 
@@ -35,18 +35,18 @@ class Adapter(Framework):
             found = jax.devices("gpu")
         except RuntimeError:  # no plugin, or no device
             return []
-        return [{"name": one.device_kind, "compute_capability": str(one.compute_capability)} for one in found]
+        return [{"name": gpu.device_kind, "compute_capability": str(gpu.compute_capability)} for gpu in found]
 
     def prepare(self, computation, mode, device, settings):
         from . import modes
         return modes.prepare(computation, mode, device, settings)
 
     def apply(self, call):
-        from tfdet_probe.core.errors import NotHere
-        raise NotHere("JAX has no call of that name: {}".format(call))
+        from tfdet_probe.core.errors import SolutionUnavailableError
+        raise SolutionUnavailableError("JAX has no call of that name: {}".format(call))
 
     def seed(self, call, seed):
-        """JAX itself has none: its random ops take a key."""
+        """Seed Python and NumPy; JAX has no global seed: its random ops take a key."""
         import random
 
         import numpy as np

@@ -1,13 +1,13 @@
-"""What an exception of JAX means: raises, unsupported or crashed."""
+"""Classify JAX's exceptions: raises, unsupported or crashed."""
 
 import re
 
-from tfdet_probe.frameworks.base import by_words
+from tfdet_probe.frameworks.base import classify_by_text
 
-# XLA's words for what it has no deterministic form of.
+# XLA's messages about ops without a deterministic implementation.
 _DETERMINISM = re.compile(r"[Dd]eterministic (ops|implementation)|not deterministic|nondeterministic")
 _NO_KERNEL = re.compile(r"UNIMPLEMENTED|is not on the virtual GPU")
 
 
 def classify(error):
-    return by_words(error, _DETERMINISM, _NO_KERNEL)
+    return classify_by_text(error, _DETERMINISM, _NO_KERNEL)

@@ -1,4 +1,4 @@
-"""Turn a computation into run() -> list of NumPy arrays: op by op, or compiled as one program."""
+"""Runners for JAX: op by op, or compiled as one program."""
 
 import re
 
@@ -11,7 +11,7 @@ _OP = re.compile(r"\b(?:stablehlo|chlo)\.(\w+)")
 
 
 def prepare(computation, mode, device, settings):
-    """A Runner for this computation in this mode.  device: such as GPU:0.  settings: see core.settings.Settings."""
+    """See frameworks.base.Framework.prepare."""
     kind, number = device.split(":")
     return _Runner(computation, mode == "jit", jax.devices(kind.lower())[int(number)], settings)
 
@@ -19,7 +19,7 @@ def prepare(computation, mode, device, settings):
 class _Runner(Runner):
     def __init__(self, computation, compiled, device, settings):
         self._device, self._settings = device, settings
-        self._function, given = _whole(computation)
+        self._function, given = _function_and_inputs(computation)
         self._inputs = [jax.device_put(value, device) for value in given]
         self._run = jax.jit(self._function) if compiled else self._function
 
@@ -28,43 +28,43 @@ class _Runner(Runner):
         with jax.default_device(self._device):
             return [np.array(leaf) for leaf in jax.tree_util.tree_leaves(self._run(*self._inputs))]
 
-    def placed(self):
-        """The ops that it is lowered to, where what it gives lies."""
+    def op_placements(self):
+        """The StableHLO ops that the function is lowered to, on the devices that hold its outputs."""
         with jax.default_device(self._device):
             leaves = jax.tree_util.tree_leaves(self._run(*self._inputs))
             text = jax.jit(self._function).lower(*self._inputs).as_text()
-        places = sorted({_short(device) for leaf in leaves for device in leaf.devices()})
-        return [(op, place) for op in sorted(set(_OP.findall(text))) for place in places]
+        devices = sorted({_short_name(device) for leaf in leaves for device in leaf.devices()})
+        return [(op, device) for op in sorted(set(_OP.findall(text))) for device in devices]
 
 
-def _whole(computation):
-    """(function, inputs): with the gradient in it where one is asked for."""
+def _function_and_inputs(computation):
+    """The function to run, and its inputs; for a gradient the function differentiates."""
     if computation.kind == "forward":
         return computation.function, computation.inputs
     if computation.kind == "gradient":
         return _gradient(computation)
     if computation.kind == "program":
         return computation.function, []
-    raise NotImplementedError("a case of the kind {!r} is not for JAX".format(computation.kind))
+    raise NotImplementedError("JAX does not support cases of the kind {!r}".format(computation.kind))
 
 
 def _gradient(computation):
     shapes = jax.tree_util.tree_leaves(jax.eval_shape(computation.function, *computation.inputs))
     upstream = [computation.upstream(shape.shape, str(shape.dtype)) for shape in shapes]
 
-    def gradient(*given):
-        inputs, handed = given[:len(computation.inputs)], given[len(computation.inputs):]
+    def gradient(*arguments):
+        inputs, output_gradients = arguments[:len(computation.inputs)], arguments[len(computation.inputs):]
 
-        def of(*some):
-            put = dict(zip(computation.wrt, some))
-            called = computation.function(*[put.get(number, value) for number, value in enumerate(inputs)])
-            return jax.tree_util.tree_leaves(called)
+        def function_of_wrt(*values):
+            replaced = dict(zip(computation.wrt, values))
+            outputs = computation.function(*[replaced.get(index, value) for index, value in enumerate(inputs)])
+            return jax.tree_util.tree_leaves(outputs)
 
-        _, back = jax.vjp(of, *[inputs[number] for number in computation.wrt])
-        return back(list(handed))
+        _, vjp = jax.vjp(function_of_wrt, *[inputs[index] for index in computation.wrt])
+        return vjp(list(output_gradients))
 
     return gradient, computation.inputs + upstream
 
 
-def _short(device):
+def _short_name(device):
     return "{}:{}".format({"cpu": "CPU", "gpu": "GPU"}[device.platform], device.id)

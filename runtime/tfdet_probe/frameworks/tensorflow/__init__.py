@@ -47,8 +47,8 @@ class Adapter(Framework):
     def is_op(self, name, op):
         return placement.is_op(name, op)
 
-    def said(self, error):
-        return errors.said(error)
+    def error_text(self, error):
+        return errors.error_text(error)
 
     def classify(self, error):
         return errors.classify(error)

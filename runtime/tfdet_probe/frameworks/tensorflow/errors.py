@@ -1,11 +1,11 @@
-"""What an exception of TensorFlow says and means: raises, unsupported or crashed."""
+"""The messages of TensorFlow's exceptions, and their kind: raises, unsupported or crashed."""
 
 import re
 import traceback
 
-# TensorFlow's refusals under determinism all say so in words.
+# All errors by which TensorFlow refuses nondeterminism contain this word.
 _DETERMINISM = re.compile(r"determinis", re.I)
-_OP_NAME = re.compile(r"\w+Deterministic\w*")  # such as NonDeterministicInts, of which anything may be said
+_OP_NAME = re.compile(r"\w+Deterministic\w*")  # an op's name, such as NonDeterministicInts, means no refusal
 _NO_KERNEL = re.compile(
     r"no OpKernel was registered|could not find (valid )?(device|.*kernel)|cannot assign a device"
     r"|could not satisfy|op.*only supports? (the )?NHWC|only supports NHWC|not supported on (the )?CPU"
@@ -19,36 +19,36 @@ _NO_KERNEL_TYPES = ("NotFoundError", "InvalidArgumentError", "UnimplementedError
                     "ImportError", "ModuleNotFoundError", "NotImplementedError", "TypeError", "ValueError")
 
 
-# TensorFlow puts stacks, with lines of source code, around and behind what it says.
+# TensorFlow puts stack traces, with lines of source code, around and after its messages.
 _STACK = re.compile(r"\n(Original stack trace for|Errors may have originated)")
-_IN_FUNCTION = re.compile(r"^in (user|converted) code:.*\n\s*[\w.]*(Error|Exception|NotHere): ", re.S)
+_IN_FUNCTION = re.compile(r"^in (user|converted) code:.*\n\s*[\w.]*(Error|Exception): ", re.S)
 _FRAME = re.compile(r'^( *)File "[^\n]*\n(?:\1 +[^\n]*\n)*', re.M)
 _AROUND = re.compile(r"\s*$|\s+\[\[|Graph execution error:|Detected at node|<stack traces|Node: |in user code:")
 
 
-def said(error):
-    """What an exception says, without the stacks: a path or a line of code there is no reason."""
+def error_text(error):
+    """The message of an exception without stack traces, whose paths and code would confuse classify()."""
     text = _STACK.split(_IN_FUNCTION.sub("", str(error)))[0]
     lines = [line.strip() for line in _FRAME.sub("", text + "\n").splitlines() if not _AROUND.match(line)]
     return "\n".join(lines) or text
 
 
-# How a failed op is named: by its type where it runs eagerly, else by its place in the graph.
+# How a message names the failed op: by its type if it ran eagerly, otherwise by its node in the graph.
 _EAGER_OP = re.compile(r"\[Op:(\w+)\]")
 _GRADIENT_NODE = re.compile(r"\{?\{?node '?(?:gradients|gradient_tape)/(?:[\w.\-]+/)*(\w+)")
 
 
 def refused_by_gradient(error, ops):
-    """The op under test that refused the arguments which a gradient function of TensorFlow gave it, or None.
+    """See frameworks.base.Framework.refused_by_gradient.
 
-    No case wrote those arguments, so the fault is not the case's: kernels that lack a form do not always say so.
+    The case did not write those arguments, so the kernel lacks this form, even if its message does not say so.
     """
     if type(error).__name__ != "InvalidArgumentError":
         return None
     text = str(error)
     named = _GRADIENT_NODE.search(text) or (_EAGER_OP.search(text) if _in_gradient(error) else None)
     op = re.sub(r"_\d+$", "", named.group(1)) if named else ""
-    return op if any(re.match("({})$".format(each), op) for each in ops) else None
+    return op if any(re.match("({})$".format(pattern), op) for pattern in ops) else None
 
 
 def _in_gradient(error):
@@ -56,8 +56,8 @@ def _in_gradient(error):
 
 
 def classify(error):
-    """'raises' (refused for determinism), 'unsupported' (no such op, kernel or switch here) or 'crashed'."""
-    name, message = type(error).__name__, said(error)
+    """See core.errors.classify."""
+    name, message = type(error).__name__, error_text(error)
     if name in ("UnimplementedError", "RuntimeError", "InvalidArgumentError", "FailedPreconditionError") \
             and _DETERMINISM.search(_OP_NAME.sub("", message)):
         return "raises"

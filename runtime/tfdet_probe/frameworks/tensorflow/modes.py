@@ -1,4 +1,4 @@
-"""Turn a computation into run() -> list of NumPy arrays: eager, function or session."""
+"""Runners for TensorFlow: eager, function (tf.function) or session (a graph of TensorFlow 1)."""
 
 import numpy as np
 import tensorflow as tf
@@ -9,10 +9,7 @@ from . import placement
 
 
 def prepare(computation, mode, device, settings):
-    """A Runner for this computation in this mode.
-
-    device: a TensorFlow device name, e.g. /device:GPU:0.  settings: see core.settings.Settings.
-    """
+    """See frameworks.base.Framework.prepare; device: a TensorFlow device name, such as /device:GPU:0."""
     tf1 = getattr(tf.compat, "v1", tf)
     runners = {"eager": _Eager, "function": _Function, "session": _Session}
     return runners[mode](tf, tf1, computation, device, settings)
@@ -29,18 +26,18 @@ class _TensorRunner(Runner):
     def setup(self):
         raise NotImplementedError
 
-    def runs_forward(self):
-        """Do the outputs come, and only their gradient does not?"""
+    def forward_succeeds(self):
+        """See frameworks.base.Runner.forward_succeeds."""
         if self.computation.kind != "gradient":
             return False
         try:
-            self._forward_alone()  # type: ignore[attr-defined]  # each of the two below has its own
-        except Exception:  # whatever it is, the gradient is not to blame
+            self._forward_alone()  # type: ignore[attr-defined]  # defined by the subclasses
+        except Exception:  # any fault of the forward run: the gradient is not the cause
             return False
         return True
 
     def _flat(self, outputs):
-        """Tensors of any nesting, IndexedSlices made dense (that is where duplicates meet)."""
+        """The outputs as a list of tensors, IndexedSlices made dense (which sums the rows of duplicate indices)."""
         if not isinstance(outputs, (list, tuple)):
             outputs = [outputs]
         return [self.tf.convert_to_tensor(value) for value in outputs]
@@ -91,7 +88,7 @@ class _Eager(_TensorRunner):
                 return [tensor.numpy() for tensor in self._program()]
             return [tensor.numpy() for tensor in self._call(self._inputs, self._upstream)]
 
-    def placed(self):
+    def op_placements(self):
         return placement.of_eager(self.tf, self.run)
 
 
@@ -103,7 +100,7 @@ class _Function(_Eager):
     def _program(self):
         return _tf_function(self.tf)(lambda: self._flat(self.computation.function()))()
 
-    def placed(self):
+    def op_placements(self):
         self._call = self._function()
         return placement.of_function(self.run)
 
@@ -131,7 +128,7 @@ class _Session(_TensorRunner):
         if self.computation.kind != "gradient":
             return outputs
         upstream = [self.computation.upstream(y.shape.as_list(), y.dtype.as_numpy_dtype) for y in outputs]
-        # Fed, not constant: the optimiser must not fold what is to be tested.
+        # Fed, not constant: the graph optimizer must not fold the op under test.
         fed = [self.tf1.placeholder(g.dtype, g.shape) for g in upstream]
         self._feed = self._feed + fed
         self.computation.inputs = self.computation.inputs + upstream
@@ -154,7 +151,7 @@ class _Session(_TensorRunner):
     def run(self):
         return [np.asarray(array) for array in self._run()]
 
-    def placed(self):
+    def op_placements(self):
         return placement.of_session(self.tf1, self._run)
 
 
@@ -183,5 +180,5 @@ def _start_eager(tf, tf1, settings):
 def _tf_function(tf):
     if hasattr(tf, "function"):
         return tf.function
-    from tensorflow.python.eager import function  # 1.13 has no public name for it
+    from tensorflow.python.eager import function  # 1.13 has no public name for tf.function
     return function.defun

@@ -1,8 +1,8 @@
-"""Where ops really ran: [(op type, device such as GPU:0)], asked of TensorFlow itself."""
+"""Where ops ran, as TensorFlow reports it: [(op type, device such as GPU:0)]."""
 
 import re
 
-# oneDNN and the graph optimiser rename an op that still is the op asked for.
+# Prefixes that oneDNN and the graph optimizer give to an op.
 _RENAMED = r"(_(Mkl|MklNative|Fused|MklFused|MklNativeFused))?"
 
 
@@ -22,35 +22,35 @@ def of_session(tf1, run):
 
 
 def of_function(run_fresh):
-    """run_fresh must trace its function anew: graphs are recorded when a function is instantiated."""
+    """run_fresh must trace its function: TensorFlow reports graphs when a function is instantiated."""
     metadata = _run_metadata(run_fresh)
     return _nodes(metadata.partition_graphs) or _by_step_stats(metadata)
 
 
 def of_eager(tf, run):
-    """1.13, 1.14 and 2.0 tell by run metadata; from 2.1 on (and in 1.15) an op callback sees every eager op."""
+    """By run metadata in 1.13, 1.14 and 2.0; by an op callback, called for every eager op, in 1.15 and from 2.1 on."""
     try:
         from tensorflow.python.framework import op_callbacks
     except ImportError:
         return _by_step_stats(_run_metadata(run))
-    seen = []
+    placements = []
 
     def record(op_type, inputs, attrs, outputs, op_name=None, graph=None):
         # An op without outputs runs where its resource is.
         device = next((t.device for t in list(outputs) or inputs if getattr(t, "device", None)), None)
         if device and graph is None:
-            seen.append((_text(op_type), short(device)))
+            placements.append((_text(op_type), short(device)))
 
     if not hasattr(op_callbacks, "add_op_callback"):  # 1.15: a context manager only
         with op_callbacks.op_callback(record):
             run()
-        return seen
+        return placements
     op_callbacks.add_op_callback(record)
     try:
         run()
     finally:
         op_callbacks.remove_op_callback(record)
-    return seen
+    return placements
 
 
 def _run_metadata(run):
@@ -64,7 +64,7 @@ def _run_metadata(run):
 
 
 def _by_step_stats(metadata):
-    # A GPU's kernel streams are listed as devices of their own: only whole devices count.
+    # Without a GPU's kernel streams, which are listed as devices, too.
     devices = [d for d in metadata.step_stats.dev_stats if re.search(r"device:[A-Z]+:\d+$", d.device)]
     return [(_op_type(node), short(device.device)) for device in devices for node in device.node_stats]
 

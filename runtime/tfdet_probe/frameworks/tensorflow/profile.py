@@ -1,24 +1,24 @@
-"""Which CUDA kernels a case launches, where the profiler tells: it needs CUPTI, and TensorFlow from 2.2."""
+"""The CUDA kernels that a case launches, by TensorFlow's profiler: from 2.2 on, with CUPTI."""
 
 import glob
 import os
 import shutil
 import tempfile
 
-from tfdet_probe.frameworks.base import launched
+from tfdet_probe.frameworks.base import normalize_kernel_names
 
 
 def kernels(tf, run):
-    """The names of the kernels that run() launches, sorted; None where nothing can tell.  Never an error."""
+    """See frameworks.base.Framework.kernels."""
     try:
-        space = _space(tf, run)
-    except Exception:  # a profiler that does not work is no reason to measure nothing
+        space = _xspace(tf, run)
+    except Exception:  # without the profiler the case still counts
         return None
-    return None if space is None else names(space)
+    return None if space is None else kernel_names(space)
 
 
-def names(space):
-    """Of an XSpace: what ran on the planes of GPUs, without what only moved memory."""
+def kernel_names(space):
+    """The kernels in a profile: the events of the streams of GPUs, without memory copies.  space: an XSpace."""
     found = set()
     for plane in space.planes:
         if not plane.name.startswith("/device:GPU"):
@@ -26,10 +26,10 @@ def names(space):
         streams = [line for line in plane.lines if line.name.lower().startswith("stream")]
         for line in streams:
             found.update(plane.event_metadata[event.metadata_id].name for event in line.events)
-    return launched(found)
+    return normalize_kernel_names(found)
 
 
-def _space(tf, run):
+def _xspace(tf, run):
     profiler = getattr(getattr(tf, "profiler", None), "experimental", None)
     if profiler is None or not hasattr(profiler, "start"):
         return None
@@ -48,7 +48,7 @@ def _space(tf, run):
 
 
 def _xplane():
-    """Its description has moved twice."""
+    """The module of the profile's protocol buffer, which has moved twice."""
     try:
         from tensorflow.tsl.profiler.protobuf import xplane_pb2
     except ImportError:

@@ -1,6 +1,6 @@
 """The calls and seeds that are solutions in TensorFlow."""
 
-from tfdet_probe.core.errors import NotHere
+from tfdet_probe.core.errors import SolutionUnavailableError
 
 
 def apply(call):
@@ -18,7 +18,7 @@ def _enable_op_determinism():
     config = getattr(tf, "config", None)  # 1.13 has no tf.config
     switch = getattr(getattr(config, "experimental", None), "enable_op_determinism", None)
     if switch is None:
-        raise NotHere("tf.config.experimental.enable_op_determinism came with TensorFlow 2.8")
+        raise SolutionUnavailableError("tf.config.experimental.enable_op_determinism came with TensorFlow 2.8")
     switch()
 
 
@@ -35,7 +35,7 @@ def _set_seeds(seed):
 def _set_keras_seeds(seed):
     import tensorflow as tf
     if not hasattr(tf.keras.utils, "set_random_seed"):
-        raise NotHere("tf.keras.utils.set_random_seed came with TensorFlow 2.7")
+        raise SolutionUnavailableError("tf.keras.utils.set_random_seed came with TensorFlow 2.7")
     tf.keras.utils.set_random_seed(seed)
 
 
@@ -46,7 +46,7 @@ def _patch():
 
 
 def _enable_determinism():
-    """Without the seed: before_repeat() sets it, and in 1.x eager execution could not be switched on after it."""
+    """Without the seed: before_repeat() sets it; in 1.x, eager execution cannot be enabled after a seed is set."""
     import tfdeterminism
     return tfdeterminism.enable_determinism().covered
 

@@ -1,4 +1,4 @@
-"""What TensorFlow tells of itself and of the devices that it sees."""
+"""The versions and the devices that TensorFlow reports."""
 
 import re
 
@@ -16,11 +16,11 @@ def visible(placement):
     """See frameworks.base.  Starts TensorFlow's runtime."""
     from tensorflow.python.client import device_lib
     found = [d.physical_device_desc for d in device_lib.list_local_devices() if d.device_type == placement]
-    return [{"name": _said(r"name: ([^,]+)", text), "compute_capability": _said(r"compute capability: ([\d.]+)", text)}
-            for text in found]
+    return [{"name": _match(r"name: ([^,]+)", text),
+             "compute_capability": _match(r"compute capability: ([\d.]+)", text)} for text in found]
 
 
-def _said(pattern, text):
+def _match(pattern, text):
     found = re.search(pattern, text)
     return found.group(1).strip() if found else None
 
@@ -35,5 +35,5 @@ def _build_info():
 def _keras_version():
     try:
         return getattr(tf.keras, "__version__", None)
-    except Exception:  # a broken Keras is no reason to measure nothing
+    except Exception:  # with a broken Keras the case still counts
         return None

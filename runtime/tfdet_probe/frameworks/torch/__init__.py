@@ -6,7 +6,7 @@ from tfdet_probe.frameworks.base import Framework
 
 from . import errors, solutions
 
-# By NVML's word PyTorch counts GPUs without starting CUDA; its test code asks Numba, too.
+# With these PyTorch and its test code (which uses Numba) see no GPU; NVML counts GPUs without starting CUDA.
 _NO_GPU = {"CUDA_VISIBLE_DEVICES": "", "PYTORCH_NVML_BASED_CUDA_CHECK": "1", "NUMBA_DISABLE_CUDA": "1"}
 
 
@@ -20,15 +20,15 @@ class Adapter(Framework):
         self._code = None
 
     def before_import(self):
-        """Imported here, so that the threads of its pools can be told from those that its import starts.
+        """Import PyTorch with its GPUs hidden, and remember the threads that the import starts.
 
-        Its test code asks for GPUs when imported; no child could use one that was asked for before the fork.
+        Its test code looks for GPUs when imported, and no child can use CUDA that was initialized before the fork.
         """
         self._hidden = {name: os.environ.get(name) for name in _NO_GPU}
         os.environ.update(_NO_GPU)
         import torch  # noqa: F401
         try:
-            import torch.testing._internal.common_methods_invocations  # noqa: F401  (SciPy has threads of its own)
+            import torch.testing._internal.common_methods_invocations  # noqa: F401  (it imports SciPy, which starts threads)
         except ImportError:
             pass
         self._threads = _threads()
@@ -44,11 +44,11 @@ class Adapter(Framework):
 
     def describe(self):
         import torch
-        # Its label (+cpu, +cu130) says of which CUDA it is built: so does cuda.
+        # Without the local version label (+cpu, +cu130): the field cuda has it.
         return {"version": torch.__version__.split("+")[0], "cuda": torch.version.cuda}
 
     def _show_gpus(self):
-        """Called in a child."""
+        """Undo the hiding of before_import(); called in a child."""
         for name, value in self._hidden.items():
             os.environ.pop(name, None)
             if value is not None:
@@ -80,10 +80,10 @@ class Adapter(Framework):
     def classify(self, error):
         return errors.classify(error)
 
-    def said(self, error):
-        return errors.said(error)
+    def error_text(self, error):
+        return errors.error_text(error)
 
 
 def _threads():
-    """Their ids, not how many: those of NumPy's linear algebra end with the first fork."""
+    """The ids of this process's threads; their number is not enough: NumPy's threads end with the first fork."""
     return set(os.listdir("/proc/self/task"))

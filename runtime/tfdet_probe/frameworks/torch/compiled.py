@@ -1,4 +1,4 @@
-"""torch.compile in one process: whole or not at all, and every decision taken anew in each."""
+"""torch.compile: full graphs only, and without caches, so that each process compiles for itself."""
 
 import importlib.util
 import os
@@ -6,27 +6,29 @@ import shutil
 import sysconfig
 import tempfile
 
-from tfdet_probe.core.errors import Unsupported
+from tfdet_probe.core.errors import UnsupportedError
 
 from . import placement
 
-# Imported before the fork: each process of each case would spend seconds on them.
+# Imported before the fork: importing them takes each process seconds.
 _MODULES = ("torch._dynamo.backends.inductor", "torch._dynamo.repro.after_dynamo", "torch._inductor.compile_fx",
             "torch._inductor.scheduler", "torch._inductor.codegen.cpp", "torch._inductor.codegen.wrapper",
             "torch._inductor.fx_passes.joint_graph", "torch._inductor.fx_passes.fuse_attention",
             "torch._inductor.fx_passes.quantization", "sympy.physics.units")
-# What one process decided would be another's: fresh processes would be none.  What the C++ compiler makes of a text
-# is shared, by the text.
-_ANEW = {"torch._inductor.config": {"fx_graph_cache": False, "autotune_local_cache": False, "compile_threads": 1},
-         "torch._functorch.config": {"enable_autograd_cache": False},
-         "torch._dynamo.config": {"automatic_dynamic_local_pgo": False}}  # type: dict[str, dict[str, object]]
+# Without caches of decisions, which a process would take over from another.  Only the output of the C++ compiler is
+# shared, keyed by its input.
+_FRESH_CACHE_SETTINGS = {
+    "torch._inductor.config": {"fx_graph_cache": False, "autotune_local_cache": False, "compile_threads": 1},
+    "torch._functorch.config": {"enable_autograd_cache": False},
+    "torch._dynamo.config": {"automatic_dynamic_local_pgo": False}}  # type: dict[str, dict[str, object]]
 
 
 def load():
-    """Called before the fork; what it gives holds the compiled code as long as it lives."""
+    """Import the compiler, before the fork.  Returns the temporary folder of compiled code: keep it alive."""
     folder = tempfile.TemporaryDirectory(prefix="tfdet-compiled-")
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder.name
-    for name, values in _ANEW.items():  # first: to PyTorch 2.4 the import of others starts the compilers it is allowed
+    # Before the imports below, which up to PyTorch 2.4 start worker processes.
+    for name, values in _FRESH_CACHE_SETTINGS.items():
         config = _module(name)
         for key, value in values.items():
             if hasattr(config, key):
@@ -37,23 +39,33 @@ def load():
 
 
 def _module(name):
-    """None where this version has none such."""
+    """Import a module; None if this version does not have it."""
     try:
         return importlib.import_module(name)
-    except Exception:  # an old one may refuse this Python: what its compiler says then is for each case to record
+    except Exception:  # it may not support this Python; then each case records the compiler's error
         return None
 
 
 def start(device):
-    """Make this process compile, for this torch.device; the list that what is compiled is told to. After load()."""
-    lacking = _lacking(device.type)
-    if lacking:
-        raise Unsupported("torch.compile needs {}, and there is none".format(lacking))
-    return _watched()
+    """Check that torch.compile can run, and record what it compiles.  Call load() first.
+
+    Args:
+        device: a torch.device.
+
+    Returns:
+        A list that [(op, device)] of each compiled graph is appended to.
+
+    Raises:
+        UnsupportedError: a compiler is missing.
+    """
+    missing = _missing_compiler(device.type)
+    if missing:
+        raise UnsupportedError("torch.compile needs {}, and there is none".format(missing))
+    return _record_graphs()
 
 
-def _lacking(kind):
-    """Of what torch.compile makes code with."""
+def _missing_compiler(kind):
+    """The name of a tool that torch.compile needs and that is missing, or None."""
     if not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")):
         return "Python's header files"
     if kind == "cpu":
@@ -64,25 +76,25 @@ def _lacking(kind):
     return None if found else "a C compiler"
 
 
-def _watched():
-    """[(op, device)] of all graphs that are compiled from here on, forward and backward."""
+def _record_graphs():
+    """A list that collects (op, device) of all graphs compiled from now on, forward and backward."""
     from torch._inductor.graph import GraphLowering
-    seen, make = [], GraphLowering.__init__
+    compiled_ops, original = [], GraphLowering.__init__
 
-    def watching(self, graph, *args, **kwargs):
-        seen.extend(_ops(graph))
-        make(self, graph, *args, **kwargs)
+    def recording(self, graph, *args, **kwargs):
+        compiled_ops.extend(_ops(graph))
+        original(self, graph, *args, **kwargs)
 
-    GraphLowering.__init__ = watching
-    return seen
+    GraphLowering.__init__ = recording
+    return compiled_ops
 
 
 def _ops(graph):
     import torch
     for node in graph.graph.nodes:
         value = node.meta.get("val")
-        some = [one for one in (value if isinstance(value, (list, tuple)) else [value])
-                if isinstance(one, torch.Tensor)]
+        values = value if isinstance(value, (list, tuple)) else [value]
+        tensors = [item for item in values if isinstance(item, torch.Tensor)]
         if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload):
-            for one in some:
-                yield node.target.overloadpacket.__name__, placement.name(one.device)
+            for tensor in tensors:
+                yield node.target.overloadpacket.__name__, placement.name(tensor.device)

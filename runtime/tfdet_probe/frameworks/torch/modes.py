@@ -1,21 +1,21 @@
-"""Turn a computation into run() -> list of NumPy arrays."""
+"""Runners for PyTorch: eager, or compiled by torch.compile."""
 
 import random
 
 import numpy as np
 import torch
 
-from tfdet_probe.core.errors import Unsupported
+from tfdet_probe.core.errors import UnsupportedError
 from tfdet_probe.core.snapshot import Snapshot
 from tfdet_probe.frameworks.base import Runner
 
-from . import compiled, placement, solutions, values
+from . import compiled, placement, pytree, solutions
 
 _SEED = 20191024  # of samples
 
 
 def prepare(computation, mode, device, settings):
-    """A Runner for this computation in this mode.  device: such as GPU:0.  settings: see core.settings.Settings."""
+    """See frameworks.base.Framework.prepare."""
     if settings.threads:
         torch.set_num_threads(settings.threads)
     device = torch.device({"CPU": "cpu", "GPU": "cuda"}[device.split(":")[0]])
@@ -33,10 +33,10 @@ class _Eager(Runner):
 
     def run(self):
         self._settings.before_repeat()
-        return values.arrays(self._outputs())
+        return pytree.arrays(self._outputs())
 
     def _outputs(self):
-        outputs = values.leaves(self._function(*self._inputs))
+        outputs = pytree.leaves(self._function(*self._inputs))
         if self._computation.kind != "gradient":
             return outputs
         upstream = [self._upstream(tensor) for tensor in outputs]
@@ -49,13 +49,13 @@ class _Eager(Runner):
     def compile(self):
         self._function = torch.compile(self._function, fullgraph=True)
 
-    def placed(self):
+    def op_placements(self):
         self._function = self._computation.function
         return placement.of(self._outputs)
 
 
 class _Compiled(Runner):
-    """Another runner whose function torch.compile takes, whole; a case of samples says itself what of it."""
+    """Compiles the function of another runner; a case of the kind 'samples' calls torch.compile itself."""
 
     def __init__(self, runner, device):
         self._compiled, self._runner = compiled.start(device), runner
@@ -68,63 +68,63 @@ class _Compiled(Runner):
     def inputs(self):
         return self._runner.inputs()
 
-    def placed(self):
-        """What was compiled; and of ops that the compiler takes apart first, what runs where nothing is compiled."""
+    def op_placements(self):
+        """The compiled ops; and the eager ops, because the compiler decomposes some before they are recorded."""
         if not self._compiled:
-            raise Unsupported("torch.compile found nothing in it to compile")
-        return self._compiled + (self._runner.placed() if isinstance(self._runner, _Eager) else [])
+            raise UnsupportedError("torch.compile found nothing in it to compile")
+        return self._compiled + (self._runner.op_placements() if isinstance(self._runner, _Eager) else [])
 
 
 class _Samples(Runner):
-    """The framework's own sample inputs: made once, and again where the op changed them."""
+    """Runs on the framework's own sample inputs, generated once, and again if the op has changed them."""
 
     def __init__(self, computation, device, settings):
         self._computation, self._device, self._settings = computation, device, settings
-        self._asked = placement.name(device)
-        self._made, self._digest = None, ""
+        self._requested = placement.name(device)
+        self._generated, self._digest = None, ""
 
     def run(self):
         samples = self._samples()
         self._settings.before_repeat()
-        return values.arrays(self._computation.function(samples))
+        return pytree.arrays(self._computation.function(samples))
 
     def _samples(self):
-        """By their bytes: not every op that writes into a tensor tells its version counter (native_batch_norm)."""
-        if self._made is None or _digest(self._made) != self._digest:
-            self._made = _generated(self._computation.generate, self._device)
-            self._digest = _digest(self._made)
-        return self._made
+        """The samples; changes are found by digest, because not every in-place op increments the version counter."""
+        if self._generated is None or _digest(self._generated) != self._digest:
+            self._generated = _generate(self._computation.generate, self._device)
+            self._digest = _digest(self._generated)
+        return self._generated
 
     def inputs(self):
         self._samples()
         return self._digest
 
-    def placed(self):
-        """What samples hold beside tensors (a number, a shape) becomes a tensor of the processor on its way."""
+    def op_placements(self):
+        """Without the CPU ops that convert a sample's numbers and shapes, if any op ran on the requested device."""
         samples = self._samples()
-        seen = placement.of(lambda: self._computation.function(samples))
-        return [(name, where) for name, where in seen if where == self._asked] or seen
+        placements = placement.of(lambda: self._computation.function(samples))
+        return [(name, where) for name, where in placements if where == self._requested] or placements
 
 
 def _parts(samples):
-    """What a SampleInput of torch.testing holds."""
+    """The parts of each SampleInput of torch.testing."""
     return [[sample.input, sample.args, sample.kwargs] for sample in samples]
 
 
 def _digest(samples):
-    return Snapshot.of(values.arrays(_parts(samples))).digest
+    return Snapshot.of(pytree.arrays(_parts(samples))).digest
 
 
-def _generated(generate, device):
-    """The same samples in each process; the generators stay as they were, for the op may draw from them."""
-    before = random.getstate(), np.random.get_state(), torch.get_rng_state()
-    on_gpu = torch.cuda.get_rng_state_all() if device.type == "cuda" else []
+def _generate(generate, device):
+    """Generate the same samples in each process, and restore the random generators: the op may use them."""
+    python_state, numpy_state, torch_state = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    gpu_states = torch.cuda.get_rng_state_all() if device.type == "cuda" else []
     solutions.seed(_SEED)
     try:
         return list(generate(str(device)))
     finally:
-        random.setstate(before[0])
-        np.random.set_state(before[1])
-        torch.set_rng_state(before[2])
-        if on_gpu:
-            torch.cuda.set_rng_state_all(on_gpu)
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)
+        torch.set_rng_state(torch_state)
+        if gpu_states:
+            torch.cuda.set_rng_state_all(gpu_states)

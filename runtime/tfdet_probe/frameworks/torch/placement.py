@@ -1,26 +1,27 @@
-"""Where ops really ran: [(op name, device such as GPU:0)], asked of PyTorch's dispatcher."""
+"""Where ops ran, as PyTorch's dispatcher reports it: [(op name, device such as GPU:0)]."""
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import values
+from . import pytree
 
 
 def of(run):
-    seen = []
+    """The ops that run() executes, and their devices."""
+    placements = []
 
-    class Watching(TorchDispatchMode):
+    class Recorder(TorchDispatchMode):
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
             result = function(*args, **(kwargs or {}))
-            # An op without a tensor to give ran where what it took is.
-            tensors = values.tensors(result) or values.tensors([args, kwargs or {}])
-            seen.extend((function.overloadpacket.__name__, name(tensor.device)) for tensor in tensors)
+            # An op without output tensors ran where its inputs are.
+            tensors = pytree.tensors(result) or pytree.tensors([args, kwargs or {}])
+            placements.extend((function.overloadpacket.__name__, name(tensor.device)) for tensor in tensors)
             return result
 
-    with Watching():
+    with Recorder():
         run()
-    return seen
+    return placements
 
 
 def name(device):
-    """A torch.device as records call it."""
+    """The name of a torch.device in records, such as GPU:0."""
     return "CPU:0" if device.type == "cpu" else "GPU:{}".format(device.index or 0)

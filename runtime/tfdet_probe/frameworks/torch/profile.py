@@ -1,16 +1,17 @@
-"""Which CUDA kernels a case launches, where PyTorch's profiler tells: it needs CUPTI."""
+"""The CUDA kernels that a case launches, by PyTorch's profiler, which needs CUPTI."""
 
 import torch
 
-from tfdet_probe.frameworks.base import launched
+from tfdet_probe.frameworks.base import normalize_kernel_names
 
 
 def kernels(run):
-    """The names of the kernels that run() launches, sorted; None where nothing can tell.  Never an error."""
+    """See frameworks.base.Framework.kernels."""
     try:
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
             run()
             torch.cuda.synchronize()
-        return launched(event.name for event in seen.events() if event.device_type == torch.autograd.DeviceType.CUDA)
-    except Exception:  # a profiler that does not work is no reason to measure nothing
+        gpu = torch.autograd.DeviceType.CUDA
+        return normalize_kernel_names(event.name for event in profile.events() if event.device_type == gpu)
+    except Exception:  # without the profiler the case still counts
         return None

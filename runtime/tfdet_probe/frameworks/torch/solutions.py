@@ -28,7 +28,7 @@ def _warn_only():
 
 
 def _cudnn():
-    """Not by torch.backends.cudnn: once torch.testing is imported, its flags refuse to be set."""
+    """Not through torch.backends.cudnn: once torch.testing is imported, setting its flags raises."""
     import torch
     torch._C._set_cudnn_deterministic(True)
     torch._C._set_cudnn_benchmark(False)

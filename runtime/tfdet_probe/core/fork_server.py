@@ -1,6 +1,7 @@
-"""Fresh runtimes by fork: after the framework's import, before its first op.
+"""Run cases in forked children: the fork comes after the framework's import and before its first op.
 
-A child that dies, hangs or grows too large becomes an observation; the parent goes on.
+So each child has a fresh runtime without importing again.  A child that dies, hangs or exceeds its memory becomes an
+observation; the parent continues.
 """
 
 import functools
@@ -27,25 +28,25 @@ if TYPE_CHECKING:  # for type comments alone
     from .registry import Case  # noqa: F401
 
 POLL_SECONDS = 0.01
-ALL_KILLED_SECONDS = 1.0  # in which who ends a whole job by force gets from one process of it to another
+JOB_KILL_SECONDS = 1.0  # in which a scheduler that kills a whole job reaches this process, too
 _PR_SET_CHILD_SUBREAPER = 36
 
-# Where cases run.
-Place = NamedTuple("Place", [("framework", Framework), ("device", Device)])
+# What cases run on.
+RunTarget = NamedTuple("RunTarget", [("framework", Framework), ("device", Device)])
 
 
-class RuntimeStarted(Exception):
-    """The framework's runtime runs in the parent already."""
+class RuntimeAlreadyStartedError(Exception):
+    """The framework's runtime was started in the parent: all children would share it."""
 
 
-class Job(object):
-    """One process of one case under one solution."""
+class ChildJob(object):
+    """What one child runs: one case under one solution; process_index 0 writes the reference."""
 
-    def __init__(self, case, solution, place, repeats, process_index, determinism_variables=(), contention=False):
-        # type: (Case, dict[str, Any], Place, int, int, Sequence[str], bool) -> None
+    def __init__(self, case, solution, target, repeats, process_index, determinism_variables=(), contention=False):
+        # type: (Case, dict[str, Any], RunTarget, int, int, Sequence[str], bool) -> None
         self.case = case
         self.solution = solution
-        self.place = place
+        self.target = target
         self.repeats = repeats
         self.process_index = process_index
         self.determinism_variables = determinism_variables
@@ -53,7 +54,7 @@ class Job(object):
 
 
 class Limits(object):
-    """seconds: of wall clock for one child; mebibytes: of resident memory for one child."""
+    """The limits of one child: seconds of wall clock, MiB of resident memory."""
 
     def __init__(self, seconds, mebibytes):
         # type: (float, int) -> None
@@ -61,19 +62,30 @@ class Limits(object):
         self.mebibytes = mebibytes
 
 
-def run_case(case, solution, place, repeats, processes, limits, determinism_variables=(), contention=False):
-    # type: (Case, dict[str, Any], Place, int, int, Limits, Sequence[str], bool) -> list[dict[str, Any]]
-    """All processes of a case: a list of the children's reports; the first error ends it.
+def run_case(case, solution, target, repeats, processes, limits, determinism_variables=(), contention=False):
+    # type: (Case, dict[str, Any], RunTarget, int, int, Limits, Sequence[str], bool) -> list[dict[str, Any]]
+    """Run one case in fresh processes, one after another, until the first error.
 
-    contention: keep the device busy beside every process but the first.
+    Args:
+        case: the case.
+        solution: its entry of the plan, see core.plan.
+        target: framework and device.
+        repeats: in each process.
+        processes: how many.
+        limits: of each process.
+        determinism_variables: environment variables to unset before the solution's are set.
+        contention: keep the device busy beside every process but the first.
+
+    Returns:
+        The children's reports; one that failed is {"error": {kind, type, message, where}}.
     """
     directory = tempfile.mkdtemp(prefix="tfdet-")
     try:
         reports = []
         for process_index in range(processes):
-            job = Job(case, solution, place, repeats, process_index, determinism_variables, contention)
+            job = ChildJob(case, solution, target, repeats, process_index, determinism_variables, contention)
             main = functools.partial(child.main, job, directory)
-            reports.append(in_child(main, directory, process_index, limits, place.framework))
+            reports.append(in_child(main, directory, process_index, limits, target.framework))
             if "error" in reports[-1]:
                 break
         return reports
@@ -83,26 +95,40 @@ def run_case(case, solution, place, repeats, processes, limits, determinism_vari
 
 def in_child(main, directory, number, limits, framework):
     # type: (Callable[[], object], str, int, Limits, Framework) -> dict[str, Any]
-    """Run main() in a forked child; its report, or {"error": ...} that says how it ended."""
-    if framework.started():  # every child would share it
-        raise RuntimeStarted("{}'s runtime was started before the fork: a case module runs an op at import".format(
-            framework.title))
+    """Run main() in a forked child.
+
+    Args:
+        main: writes report-<number>.json into `directory`.
+        directory: for the report and the child's output.
+        number: of the report.
+        limits: on time and memory.
+        framework: whose runtime must not have started.
+
+    Returns:
+        The report, or {"error": {kind, type, message, where, output}} if the child failed.
+
+    Raises:
+        RuntimeAlreadyStartedError: the children would not have fresh runtimes.
+    """
+    if framework.started():
+        raise RuntimeAlreadyStartedError(
+            "{}'s runtime was started before the fork: a case module runs an op at import".format(framework.title))
     output = os.path.join(directory, "output-{}".format(number))
     sys.stdout.flush()
     sys.stderr.flush()
     parent_death.prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    parent, others = os.getpid(), _children()
+    parent, known = os.getpid(), _children()
     pid = os.fork()
     if pid == 0:
         _child(main, output, parent)
     try:
         fault = _watch(pid, limits)
-    except BaseException:  # Ctrl-C: no child stays behind
+    except BaseException:  # Ctrl-C: leave no child behind
         _kill(pid)
         _wait(pid)
         raise
     finally:
-        _end_orphans(others)
+        _end_orphans(known)
     try:
         with open(os.path.join(directory, "report-{}.json".format(number))) as report:
             found = json.load(report)
@@ -121,7 +147,7 @@ def _child(main, output, parent):
     try:
         os.setpgid(0, 0)
         parent_death.set_parent_death_signal(parent)
-        _die_first()
+        _prefer_oom_kill()
         handle = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(handle, 1)
         os.dup2(handle, 2)
@@ -137,26 +163,26 @@ def _child(main, output, parent):
         os._exit(status)
 
 
-def _die_first():
-    """Where memory runs out, the kernel is to take the case, not the suite."""
+def _prefer_oom_kill():
+    """Make the kernel kill this child, not the suite, if memory runs out."""
     try:
-        with open("/proc/self/oom_score_adj", "w") as knob:
-            knob.write("1000")
+        with open("/proc/self/oom_score_adj", "w") as score:
+            score.write("1000")
     except (IOError, OSError):
         pass
 
 
 def _watch(pid, limits):
-    """Wait for the child; None, or the fault by which it ended."""
+    """Wait for the child; returns None, or the fault that ended it."""
     deadline = time.monotonic() + limits.seconds
     fault = None
     while True:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
-            _kill_group(pid)  # what the case left running; its own number may be another's by now
+            _kill_group(pid)  # processes that the case left; not by pid, which may be reused by now
             if fault is None and os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGKILL, signal.SIGTERM):
-                time.sleep(ALL_KILLED_SECONDS)  # a machine that is taken away is no crash of the case
-            return fault or _death(status)
+                time.sleep(JOB_KILL_SECONDS)  # a preempted machine is not a crash of the case
+            return fault or _fault_of_status(status)
         if fault is None and time.monotonic() > deadline:
             fault = {"kind": "timed-out", "type": "TimeOut", "message": "no end after {:g} s".format(limits.seconds)}
             _kill(pid)
@@ -167,7 +193,7 @@ def _watch(pid, limits):
         time.sleep(POLL_SECONDS)
 
 
-def _death(status):
+def _fault_of_status(status):
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         name = next((n for n in dir(signal) if n.startswith("SIG") and "_" not in n
@@ -202,21 +228,21 @@ def _wait(pid):
 
 
 def _children():
-    """The processes whose parent we are, as far as the kernel tells."""
+    """The ids of this process's children."""
     found = set()
     for path in glob.glob("/proc/self/task/*/children"):
         try:
             with open(path) as source:
                 found.update(int(word) for word in source.read().split())
-        except (IOError, OSError):  # a thread that just ended
+        except (IOError, OSError):  # the thread has just ended
             pass
     return found
 
 
-def _end_orphans(others):
-    """What left the child's process group came to us, its subreaper, when the child ended."""
+def _end_orphans(known):
+    """End processes that left the child's process group: this process is their subreaper, see prctl(2)."""
     for _ in range(100):  # each may leave children of its own
-        orphans = _children() - others
+        orphans = _children() - known
         if not orphans:
             return
         for pid in orphans:
@@ -235,7 +261,7 @@ def _resident(pid):
 
 
 def _tail(path, size=2000):
-    """The last line a dying process said that is not a log of information."""
+    """The last line of a child's output, or its last line that reports a fatal error."""
     try:
         with open(path, "rb") as source:
             source.seek(0, 2)
@@ -243,6 +269,6 @@ def _tail(path, size=2000):
             lines = source.read().decode("utf-8", "replace").splitlines()
     except (IOError, OSError):
         return ""
-    spoken = [line.strip() for line in lines if line.strip()]
-    fatal = [line for line in spoken if " F " in line or "Check failed" in line]
-    return child.printable((fatal or spoken or [""])[-1])[:300]
+    lines = [line.strip() for line in lines if line.strip()]
+    fatal = [line for line in lines if " F " in line or "Check failed" in line]
+    return child.printable((fatal or lines or [""])[-1])[:300]

@@ -1,6 +1,7 @@
-"""python -m tfdet_probe.frameworks.torch.lists SUITE: what this PyTorch's own lists say of its ops, as JSON.
+"""Print what PyTorch's own documentation and tags say of the determinism of its ops, as JSON.
 
-SUITE: the folder of the suite, which says what the ops are called and which samples they are run on.
+Usage: python -m tfdet_probe.frameworks.torch.documented_ops SUITE.  SUITE: the folder of the suite, whose test_opinfo
+lists the ops and their samples.
 """
 
 import contextlib
@@ -14,7 +15,7 @@ import torch
 from . import placement
 
 _ENTRY = re.compile(r"^ +\* +:\w+:`(?P<api>[\w.]+)`(?P<words>.*(?:\n(?! *\*| *\n) .*)*)", re.M)
-_ELSEWHERE = re.compile(r"\A(?!.*(?:CUDA|CPU)).*\b(?:MPS|XPU)\b", re.S)  # devices that nobody here has
+_OTHER_DEVICES = re.compile(r"\A(?!.*(?:CUDA|CPU)).*\b(?:MPS|XPU)\b", re.S)  # devices that this project does not cover
 
 
 def main(suite):
@@ -29,13 +30,14 @@ def main(suite):
 
 def documented(text):
     # type: (str) -> list[dict]
-    """The entries of the two lists: those that act deterministically, and those that raise."""
+    """Parse the docstring of torch.use_deterministic_algorithms: lists of ops that become deterministic or raise."""
     says, found = "deterministic", []
-    text = text.split("A handful of CUDA operations")[0]  # a third list, of old PyTorches: what cuBLAS's variable mends
+    # Without a third list of old versions: ops that CUBLAS_WORKSPACE_CONFIG makes deterministic.
+    text = text.split("A handful of CUDA operations")[0]
     parts = re.split(r"operations will throw a", text)
     for part in parts:
         found += [_entry(entry.group("api"), says, entry.group("words")) for entry in _ENTRY.finditer(part)
-                  if not _ELSEWHERE.search(entry.group("words"))]
+                  if not _OTHER_DEVICES.search(entry.group("words"))]
         says = "raises"
     return found
 
@@ -52,11 +54,11 @@ def _op(ops, key, info):
     for backward in (False, True):
         try:
             torch.manual_seed(1)
-            some = ops.samples_of(info, "cpu", backward)
+            op_samples = ops.samples_of(info, "cpu", backward)
         except NotImplementedError:
             continue
-        samples = samples or len(some)
-        reached.update(_reached(ops, info, some[0], backward))
+        samples = samples or len(op_samples)
+        reached.update(_reached(ops, info, op_samples[0], backward))
     tags = {str(tag).split(".")[-1] for function in reached for tag in _tags(function)}
     return {"key": key, "name": info.name, "variant": info.variant_test_name, "samples": samples,
             "dtype": str(ops.dtype_of(info, "cpu")).split(".")[-1], "backward": info.supports_autograd,
@@ -65,11 +67,11 @@ def _op(ops, key, info):
 
 
 def _reached(ops, info, sample, backward):
-    """The ops of the dispatcher that run for one sample; none where it raises."""
+    """The dispatcher's ops that run for one sample; empty if it raises."""
     try:
         return {name for name, _ in placement.of(
             lambda: ops.backward(_Upstream(), info, sample) if backward else ops.forward(info, sample))}
-    except Exception:  # what an op does on its samples is the suite's to record
+    except Exception:  # the suite records what an op does on its samples
         return set()
 
 

@@ -1,6 +1,7 @@
-"""What the text of a suite file means, case by case: its tokens, without comments, docstrings and layout.
+"""The normalized source of suite files: their tokens, without comments, docstrings and layout.
 
-From tokens alone, so that the host and every Python from 3.5 on read the same.
+The hash of a case is over this text, so a comment makes no record stale.  Only tokens are used, not the syntax tree, so
+that the host and every Python from 3.5 on compute the same.
 """
 
 import ast
@@ -8,43 +9,43 @@ import collections
 import io
 import tokenize
 
-# source: the first argument of @case, above which other decorators may stand.  text: the tokens of the case and of all
-# in its module that it uses.
-Meaning = collections.namedtuple("Meaning", "source text")
+# source: the first argument of @case, above which other decorators may be.  text: the tokens of the case and of all
+# definitions of its module that it uses.
+NormalizedCase = collections.namedtuple("NormalizedCase", "source text")
 
-_SKIPPED = (tokenize.COMMENT, tokenize.NL, tokenize.ENDMARKER)
-_DEEPER = {tokenize.INDENT: 1, tokenize.DEDENT: -1}
-_GO_ON = ("else", "elif", "except", "finally")  # of the statement before
+_IGNORED_TOKENS = (tokenize.COMMENT, tokenize.NL, tokenize.ENDMARKER)
+_DEPTH_CHANGE = {tokenize.INDENT: 1, tokenize.DEDENT: -1}
+_CONTINUATION_KEYWORDS = ("else", "elif", "except", "finally")  # continue the statement before
 
 
-def of_cases(text):
-    # type: (str) -> dict[str, Meaning]
-    """{function name: Meaning} of the @case functions of a suite file."""
+def normalize_cases(text):
+    # type: (str) -> dict[str, NormalizedCase]
+    """Normalize the @case functions of a suite file; {function name: NormalizedCase}."""
     statements = [_Statement(lines) for lines in _statements(text)]
     by_name = collections.defaultdict(list)
     for statement in statements:
         for name in statement.names:
             by_name[name].append(statement)
     unnamed = [statement for statement in statements if not statement.names]
-    return {statement.names[0]: Meaning(statement.source, _with_helpers(statement, by_name, unnamed))
+    return {statement.names[0]: NormalizedCase(statement.source, _with_helpers(statement, by_name, unnamed))
             for statement in statements if statement.source is not None}
 
 
-def of_module(text):
+def normalize_module(text):
     # type: (str) -> str
-    """All that a module means."""
+    """Normalize a whole module: its tokens, a line for each logical line."""
     return "\n".join(_Statement(lines).text for lines in _statements(text))
 
 
 def _with_helpers(case, by_name, unnamed):
-    """The case, what it uses, what that uses, and so on; wherever in the module these stand."""
-    used, left = {}, [case] + unnamed
-    while left:
-        statement = left.pop()
+    """The text of the case and of what it uses, transitively, wherever in the module that is defined."""
+    used, pending = {}, [case] + unnamed
+    while pending:
+        statement = pending.pop()
         if id(statement) not in used:
             used[id(statement)] = statement
-            left += [other for name in statement.uses for other in by_name[name]]
-    return "\n".join([case.text] + sorted(one.text for one in used.values() if one is not case))
+            pending += [other for name in statement.uses for other in by_name[name]]
+    return "\n".join([case.text] + sorted(statement.text for statement in used.values() if statement is not case))
 
 
 def _statements(text):
@@ -52,7 +53,7 @@ def _statements(text):
     found, decorated = [], False
     for depth, tokens in _lines(text):
         first = tokens[0][1]
-        if depth == 0 and not decorated and first not in _GO_ON:
+        if depth == 0 and not decorated and first not in _CONTINUATION_KEYWORDS:
             found.append([])
         found[-1].append((depth, tokens))
         decorated = depth == 0 and first == "@"
@@ -60,24 +61,27 @@ def _statements(text):
 
 
 def _lines(text):
-    """(depth, [(kind, string)]) of each logical line that is more than a string: nothing comes of these."""
+    """Yields (depth, [(kind, string)]) of each logical line; a line that is only a string is a docstring, left out."""
     depth, tokens = 0, []
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         kind, string = token[:2]
-        depth += _DEEPER.get(kind, 0)
+        depth += _DEPTH_CHANGE.get(kind, 0)
         if kind == tokenize.NEWLINE:
-            if any(one[0] != tokenize.STRING for one in tokens):
+            if any(token[0] != tokenize.STRING for token in tokens):
                 yield depth, tokens
             tokens = []
-        elif kind not in _SKIPPED and kind not in _DEEPER:
+        elif kind not in _IGNORED_TOKENS and kind not in _DEPTH_CHANGE:
             tokens.append((kind, string))
 
 
 class _Statement(object):
     """A statement of the module.
 
-    text: its tokens.  names: what it defines; none for what may do anything, such as a condition.  uses: the names in
-    it that are no attributes.  source: of a case, else None.
+    Attributes:
+        text: its tokens.
+        names: what it defines; empty for a statement that may do anything, such as `if`.
+        uses: the names in it that are not attributes.
+        source: the argument of @case, or None.
     """
 
     def __init__(self, lines):
@@ -108,7 +112,7 @@ def _defined(strings):
 
 
 def _imported(strings):
-    """The names that `import a.b as c, d` or `from m import (a as b, c)` brings, from behind the import on."""
+    """The names that an import statement binds; strings: its tokens after the word `import`."""
     parts = [part.split() for part in " ".join(strings).strip("() ").split(",")]
     names = [words[-1] if "as" in words else words[0] for words in parts if words]
     return [name for name in names if name.isidentifier()]

@@ -1,4 +1,4 @@
-"""What ops take and give, of any nesting: its leaves, and their bytes."""
+"""The leaves of nested inputs and outputs (pytrees), and their bytes."""
 
 import numpy as np
 import torch
@@ -6,7 +6,7 @@ import torch
 
 def leaves(value):
     # type: (object) -> list
-    """Tensors and plain values, in order."""
+    """Tensors and other values, in order; dicts in the order of their keys."""
     if isinstance(value, dict):
         value = [value[name] for name in sorted(value)]
     if isinstance(value, (list, tuple)):
@@ -16,12 +16,13 @@ def leaves(value):
 
 def tensors(value):
     # type: (object) -> list[torch.Tensor]
+    """The leaves that are tensors."""
     return [leaf for leaf in leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
 def arrays(value):
     # type: (object) -> list[np.ndarray]
-    """Of each leaf; what has no bytes (None, a dtype) goes by its name."""
+    """The leaves as NumPy arrays; a value without bytes (None, a dtype) becomes its name."""
     return [array for leaf in leaves(value) for array in _arrays(leaf)]
 
 
@@ -38,14 +39,14 @@ def _arrays(leaf):
     if tensor.is_quantized:
         return arrays(tensor.int_repr())
     tensor = tensor.cpu().resolve_conj().resolve_neg()
-    if hasattr(torch, "_efficientzerotensor") and tensor._is_zerotensor():  # zeros that nobody stored
+    if hasattr(torch, "_efficientzerotensor") and tensor._is_zerotensor():  # zeros without storage
         tensor = tensor.clone()
     if tensor.dtype in _AS_INTEGERS:
         return [tensor.contiguous().view(_AS_INTEGERS[tensor.dtype]).numpy()]
     return [tensor.numpy()]
 
 
-# NumPy has no such types: their bits are compared as those of integers.
+# Types that NumPy lacks are compared as integers with the same bits.
 _AS_INTEGERS = {torch.bfloat16: torch.int16}
 _AS_INTEGERS.update((getattr(torch, name), torch.uint8) for name in dir(torch) if name.startswith("float8_"))
 if hasattr(torch, "complex32"):

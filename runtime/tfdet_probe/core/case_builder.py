@@ -1,14 +1,19 @@
-"""What a case function is handed: inputs from a fixed seed, and the forms a case can take."""
+"""What a case function receives: inputs from a fixed seed, and constructors of the kinds of computation."""
 
 import numpy as np
 
 
 class Computation(object):
-    """What one repeat does.
+    """What one repeat of a case computes.
 
-    kind: 'forward' and 'gradient' build once and run often; 'program' is built anew for each
-    repeat (its state starts afresh); 'samples' is handed what the framework itself makes as inputs; 'host' is plain
-    Python that returns arrays.
+    Attributes:
+        kind: 'forward' and 'gradient' are built once and run often; 'program' is built for each repeat, so its state is
+            fresh; 'samples' gets sample inputs that the framework generates; 'host' is plain Python, returning arrays.
+        function: of the inputs; of nothing for 'program' and 'host'; of the samples for 'samples'.
+        inputs: NumPy arrays.
+        wrt: the indices of the inputs that a 'gradient' is taken to.
+        upstream: (shape, dtype) -> the upstream gradient of an output, as a NumPy array.
+        generate: (device) -> the samples.
     """
 
     def __init__(self, kind, function, inputs=(), wrt=(), upstream=None, generate=None):
@@ -20,7 +25,14 @@ class Computation(object):
         self.generate = generate
 
 
-class Make(object):
+class CaseBuilder(object):
+    """Builds the inputs and the Computation of a case; the parameter `make` of a case function.
+
+    Args:
+        options: of the solution, see option().
+        seed: of all random inputs.
+    """
+
     def __init__(self, options=None, seed=20191024):
         self.seed = seed
         self._options = options or {}
@@ -28,15 +40,17 @@ class Make(object):
 
     def option(self, name, default):
         # type: (str, object) -> object
-        """A setting that a solution may change, e.g. workers=1."""
+        """A setting that a solution may change, such as workers=1."""
         return self._options.get(name, default)
 
     def uniform(self, shape, dtype="float32", low=-1.0, high=1.0):
         # type: (tuple[int, ...] | int, str, float, float) -> np.ndarray
+        """Random numbers, uniform in [low, high)."""
         return self._random.uniform(low, high, shape).astype(dtype)
 
     def integers(self, low, high, shape, dtype="int32"):
         # type: (int, int, tuple[int, ...] | int, str) -> np.ndarray
+        """Random integers, uniform in [low, high)."""
         return self._random.randint(low, high, shape).astype(dtype)
 
     def forward(self, function, inputs):
@@ -48,26 +62,26 @@ class Make(object):
         # type: (object, list, list[int]) -> Computation
         """The gradients of function(*inputs) to inputs[i] for i in wrt.
 
-        The upstream gradient is random: a gradient of ones hides rounding.
+        The upstream gradient is random: with a gradient of ones many sums need no rounding.
         """
         return Computation("gradient", function, inputs, wrt, self.upstream)
 
     def upstream(self, shape, dtype):
         # type: (tuple[int, ...] | list[int], np.dtype | type | str) -> np.ndarray
-        """An upstream gradient: the same for every process, independent of earlier draws."""
+        """A random upstream gradient: the same in every process, independent of earlier inputs."""
         return np.random.RandomState(self.seed + 1).uniform(-1.0, 1.0, shape).astype(dtype)
 
     def samples(self, generate, function):
         # type: (object, object) -> Computation
-        """function(samples) -> tensors; generate(device) gives the samples, with all generators seeded."""
+        """The outputs of function(samples), where samples = generate(device), with all random generators seeded."""
         return Computation("samples", function, generate=generate, upstream=self.upstream)
 
     def program(self, function):
         # type: (object) -> Computation
-        """function() -> tensors, built anew for each repeat."""
+        """The tensors of function(), built for each repeat."""
         return Computation("program", function)
 
     def host(self, function):
         # type: (object) -> Computation
-        """function() -> arrays, plain Python."""
+        """The arrays of function(), which is plain Python."""
         return Computation("host", function)
