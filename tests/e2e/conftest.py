@@ -17,7 +17,7 @@ from tfdet.base.errors import TfdetError
 from tfdet.base.paths import Project
 from tfdet.engines import images
 from tfdet.engines.base import Request, Selection
-from tfdet.matrix.fields import Device
+from tfdet.matrix.field_types import Device
 from tfdet.matrix.load import Matrix, load_matrix
 from tfdet.matrix.plan import write_plan
 
@@ -104,7 +104,7 @@ def request_for(matrix: Matrix, tmp_path: Path) -> Callable[..., Request]:
             selection=Selection(
                 device=device, sources=sources, solutions=QUICK, repeats=repeats, processes=1, memory=memory
             ),
-            kind=matrix.devices.called(device),
+            kind=matrix.devices.find_by_cli_name(device),
         )
 
     return make

@@ -19,7 +19,7 @@ def program(folder: Path, text: str, name: str = "train.py") -> Program:
 def reaches(matrix: Matrix, framework: str, found: Program) -> list[Reach]:
     naming = matrix.frameworks[framework].naming
     assert naming
-    return list(Index(naming, matrix.of(framework).sources).reached(found))
+    return list(Index(naming, matrix.for_framework(framework).sources).reached(found))
 
 
 def sure(matrix: Matrix, framework: str, found: Program) -> set[str]:

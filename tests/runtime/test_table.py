@@ -13,7 +13,7 @@ from tfdeterminism import recipes
 
 @pytest.fixture(scope="module")
 def matrix(checkout: Project) -> Matrix:
-    return load_matrix(checkout.matrix).published
+    return load_matrix(checkout.matrix).for_published_framework
 
 
 @pytest.mark.parametrize("kind", ["stock", "ngc"])

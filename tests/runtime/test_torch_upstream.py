@@ -10,12 +10,12 @@ import pytest
 
 from tfdet.base.paths import find_project
 from tfdet.matrix import upstream
-from tfdet.matrix.upstream import Finding
+from tfdet.matrix.upstream import UpstreamFinding
 from tfdet.publish.upstream import PROGRAMS
 
 
 @pytest.mark.parametrize("finding", upstream.load(find_project().matrix, "torch"), ids=lambda finding: finding.key)
-def test_the_program_shows_it(torch_python: Path, finding: Finding) -> None:
+def test_the_program_shows_it(torch_python: Path, finding: UpstreamFinding) -> None:
     program = Path(__file__).parents[2] / PROGRAMS / finding.program
     done = subprocess.run(
         [str(torch_python), "-W", "ignore", str(program)], capture_output=True, text=True, timeout=120

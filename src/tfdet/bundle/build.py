@@ -23,9 +23,9 @@ from tfdet.bundle.contents import Choice, Contents, Entry, folder_contents, glib
 from tfdet.engines.locks import check_lock, framework_of, only, pins, read_lock
 from tfdet.engines.venv import one_at_a_time, run_uv
 from tfdet.matrix.devices import GPU
-from tfdet.matrix.fields import Device
+from tfdet.matrix.field_types import Device
 from tfdet.matrix.load import Matrix
-from tfdet.matrix.models import UNKNOWN, Environment, Pip
+from tfdet.matrix.models import UNKNOWN, Environment, PipRequirements
 from tfdet.matrix.plan import make_plan
 from tfdet_common import bundle_format
 
@@ -67,7 +67,7 @@ def make_bundle(project: Project, matrix: Matrix, order: Order, out: Path, say: 
     contents = site_contents(site, order.choice)
     if order.choice.host_packages:
         contents.left_out.append("packages that the host has itself")
-    elif matrix.devices.called(order.device).needs_driver and not _brings_cuda(contents):
+    elif matrix.devices.find_by_cli_name(order.device).needs_driver and not _brings_cuda(contents):
         contents.from_host.append(f"CUDA {environment.cuda}, cuDNN {environment.cudnn}")
     contents.entries += _own(project, matrix, order)
     total = sum(entry.size for entry in contents.entries)
@@ -114,7 +114,7 @@ def install(project: Project, environment: Environment, order: Order, say: Calla
     return folder / "site"
 
 
-def _pip(environment: Environment) -> Pip:
+def _pip(environment: Environment) -> PipRequirements:
     assert environment.pip is not None  # _check has refused the others
     return environment.pip
 
@@ -135,7 +135,7 @@ def _check(matrix: Matrix, environment: Environment, order: Order) -> None:
     if order.part_size < 1 << 20:
         raise UsageError("parts of less than 1 MiB", "Give a larger --part-size, such as 60MiB.")
     of_gpu = order.choice.host_libraries or order.choice.stubs or order.choice.capability
-    if of_gpu and not matrix.devices.called(order.device).needs_driver:
+    if of_gpu and not matrix.devices.find_by_cli_name(order.device).needs_driver:
         raise UsageError(
             "a bundle for the CPU holds no GPU code and no CUDA library",
             "Leave out --compute-capability, --use-host-libraries and --stub-libraries, or ask for --device gpu.",
@@ -165,7 +165,7 @@ def _ours(name: str) -> bool:
 
 def _own(project: Project, matrix: Matrix, order: Order) -> list[Entry]:
     """What is not a package: the runtime, the suite, the plan."""
-    plan = json.dumps(make_plan(matrix, order.key, ordered=True), indent=1, sort_keys=True) + "\n"
+    plan = json.dumps(make_plan(matrix, order.key, by_priority=True), indent=1, sort_keys=True) + "\n"
     runtime = folder_contents(project.runtime, "runtime", "*/*.py", "*/*.json")
     return [
         Entry("plan.json", plan.encode("utf-8")),

@@ -85,7 +85,7 @@ def _tell_idle(matrix: Matrix, records: Iterable[Row], vouches: Iterable[Vouch])
     """Say which records will be kept and count for nothing."""
     from tfdet.store.signatures import Standing
 
-    needed = matrix.devices.need_signature
+    needed = matrix.devices.requires_signature
     standing = Standing([vouch for vouch in vouches if needed(vouch.batch.device)])
     idle = Counter(g.model for g, _ in records if needed(g.model) and not standing.names(g.checksum))
     for model, number in idle.items():

@@ -239,7 +239,7 @@ def _build_environments(how: How, environments: Iterable[str]) -> None:
             f"--build-environments cannot be combined with {how.engine}",
             "Build its images yourself: see docs/how-to/run-on-a-cluster.md.",
         )
-    kind = matrix.devices.called(how.device)
+    kind = matrix.devices.find_by_cli_name(how.device)
     for key in environments:
         VenvEngine(project).interpreter(key, matrix.environment(key), kind.claimed_as, bare=kind.virtual)
     if kind.virtual:

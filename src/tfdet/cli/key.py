@@ -44,10 +44,10 @@ def show(
 
 
 def _holder(text: str) -> str:
-    from tfdet.matrix.keys import signer_name
+    from tfdet.matrix.keys import normalize_signer_name
 
     try:
-        return signer_name(text)
+        return normalize_signer_name(text)
     except ValueError as error:
         raise UsageError(f"--signer {text!r}: {error}", 'For example: --signer "Example Lab".') from None
 

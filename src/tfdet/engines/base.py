@@ -13,7 +13,7 @@ from typing import Protocol
 
 from tfdet.base.errors import UsageError
 from tfdet.base.untrusted import resolve
-from tfdet.matrix.devices import GPU, Kind
+from tfdet.matrix.devices import GPU, DeviceKind
 from tfdet.matrix.models import Environment
 from tfdet_common.defaults import RUN_DEFAULTS
 from tfdet_common.variables import CALLER_VARIABLES
@@ -64,7 +64,7 @@ class Request:
     plan: Path
     journal: Path
     selection: Selection
-    kind: Kind
+    kind: DeviceKind
 
 
 def inside(journal: Path) -> Path:

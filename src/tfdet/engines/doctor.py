@@ -18,7 +18,7 @@ from tfdet.base.paths import Project, cache_dir
 from tfdet.engines.gpus import Nvidia, nvml
 from tfdet.engines.interpreters import find_python
 from tfdet.matrix.devices import GPU
-from tfdet.matrix.load import Matrix, natural
+from tfdet.matrix.load import Matrix, natural_sort_key
 from tfdet.matrix.models import UNKNOWN, Environment
 from tfdet.store import audits
 from tfdet_common.versions import numbers
@@ -48,8 +48,8 @@ def examine(project: Project, matrix: Matrix, key: str | None, device: str = GPU
     minors = {environment.pip.python for environment in matrix.environments.values() if environment.pip}
     if key is None:
         gpu, docker = [check_gpus(nvidia)], [check_docker(info), check_container_toolkit(info)]
-        return [*docker, *gpu, *check_disks(info), check_uv(), *map(check_python, sorted(minors, key=natural))]
-    environment, kind = with_audited(project, key, matrix.environment(key)), matrix.devices.called(device)
+        return [*docker, *gpu, *check_disks(info), check_uv(), *map(check_python, sorted(minors, key=natural_sort_key))]
+    environment, kind = with_audited(project, key, matrix.environment(key)), matrix.devices.find_by_cli_name(device)
     docker = [check_docker(info)] + [check_container_toolkit(info)] * kind.needs_driver
     venv = [check_uv(), check_python(environment.pip.python)] if environment.pip else []
     docker, venv = one_is_enough(docker, venv)

@@ -255,7 +255,7 @@ def wanted(
         raise UsageError("--python together with an environment", "Give one of them.")
     if Path(program[0]).suffix == ".py" and not Path(program[0]).is_file():
         raise UsageError(f"{program[0]} is not there", "Name the program as you would to Python.")
-    if cpu_fallbacks and not matrix.devices.called(device).virtual:
+    if cpu_fallbacks and not matrix.devices.find_by_cli_name(device).virtual:
         raise UsageError("--cpu-fallbacks requires --device vgpu", "Add --device vgpu, or leave out --cpu-fallbacks.")
     return Wanted(program, environment, python, device, runs, fix, cpu_fallbacks)
 
@@ -265,7 +265,7 @@ def locate(project: Project, matrix: Matrix, ask: Wanted) -> Found:
     command = [_interpreter(project, matrix, ask), "-m", "tfdeterminism.trace", "locate", "--json"]
     command += ["--runs", str(ask.runs), *["--fix"] * ask.fix]
     environ = dict(os.environ)
-    if matrix.devices.called(ask.device).virtual:
+    if matrix.devices.find_by_cli_name(ask.device).virtual:
         environ = vgpu.environ(vgpu.library(project), SCHEDULES[0], cpu_fallbacks=ask.cpu_fallbacks)
         command += ["--vary", f"VGPU_SCHEDULE={','.join(SCHEDULES)}"]
     command += ["--", *ask.program]
@@ -313,7 +313,7 @@ def compare(traces: Sequence[str]) -> Found:
 
 
 def _interpreter(project: Project, matrix: Matrix, ask: Wanted) -> str:
-    kind = matrix.devices.called(ask.device)
+    kind = matrix.devices.find_by_cli_name(ask.device)
     if ask.environment:
         from tfdet.engines.venv import VenvEngine, require_gpu
 

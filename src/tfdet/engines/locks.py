@@ -9,7 +9,7 @@ from typing import Final
 
 from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
-from tfdet.matrix.fields import Device
+from tfdet.matrix.field_types import Device
 from tfdet.matrix.load import load_frameworks
 from tfdet.matrix.models import Environment, Framework
 

@@ -21,7 +21,7 @@ from tfdet.base.untrusted import resolve
 from tfdet.engines.base import Engine, Request, Selection, inside
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import Environment
-from tfdet.matrix.plan import cells, write_plan
+from tfdet.matrix.plan import plan_cells, write_plan
 from tfdet.store import own_key
 from tfdet.store.evidence import Store
 from tfdet.store.merge import Added
@@ -91,7 +91,7 @@ def run_environment(
         if out is None:
             _take_stranded(project, name, partial(taken, project, matrix, signer))
         engine = engine_for(project, environment, engine_name)
-        kind = matrix.devices.called(selection.device)
+        kind = matrix.devices.find_by_cli_name(selection.device)
         request = Request(key=key, environment=environment, plan=plan, journal=journal, selection=selection, kind=kind)
         try:
             code = engine.run(request)
@@ -139,7 +139,7 @@ def _check_selection(matrix: Matrix, key: str, selection: Selection) -> None:
         matrix.solution(solution)
     chosen = [
         cell
-        for cell in cells(matrix, key)
+        for cell in plan_cells(matrix, key)
         if cell.device == selection.device
         and (not selection.sources or cell.source in selection.sources)
         and (not selection.solutions or cell.solution in selection.solutions)

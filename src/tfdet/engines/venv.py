@@ -23,8 +23,8 @@ from tfdet.engines.base import Request, callers_choice, sigterm_as_ctrl_c
 from tfdet.engines.gpus import nvml
 from tfdet.engines.interpreters import find_python
 from tfdet.engines.locks import check_lock, framework_of, read_lock, without_nvidia
-from tfdet.matrix.fields import Device
-from tfdet.matrix.models import Environment, Pip
+from tfdet.matrix.field_types import Device
+from tfdet.matrix.models import Environment, PipRequirements
 from tfdet_common import virtual_gpu
 from tfdet_common.machine import machine_name
 from tfdet_common.parent_death import set_parent_death_signal
@@ -89,7 +89,7 @@ class VenvEngine:
         }
 
 
-def _pip(key: str, environment: Environment) -> Pip:
+def _pip(key: str, environment: Environment) -> PipRequirements:
     if environment.pip is None:
         raise UsageError(f"{key} is an image only", f"Use `tfdet run {key} --engine docker`.")
     return environment.pip

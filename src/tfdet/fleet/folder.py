@@ -28,7 +28,7 @@ from tfdet.base.folders import is_there, listed
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import read_bytes, resolve
 from tfdet.fleet.tasks import How, Task
-from tfdet.matrix.fields import Model, Text, reason
+from tfdet.matrix.field_types import StrictModel, Text, format_validation_error
 
 PLAN = "fleet.json"
 _ATTEMPT: Final = re.compile(r"([0-9]{1,9})-[^.]+\.json")
@@ -39,7 +39,7 @@ T = TypeVar("T")
 Sent = Literal["slurm", "local"]  # to what
 
 
-class Fleet(Model):
+class Fleet(StrictModel):
     """What fleet.json holds."""
 
     schema_: int = Field(default=1, alias="schema", ge=1, le=1)
@@ -57,19 +57,19 @@ class Fleet(Model):
         return Project(Path(self.root), home=Path(self.home) if self.home else None)
 
 
-class Round(Model):
+class Round(StrictModel):
     """tasks: in the order in which the cluster numbers them, from 0."""
 
     name: Text
     tasks: list[int]
 
 
-class Begun(Model):
+class Begun(StrictModel):
     node: Text
     started: float
 
 
-class Ended(Model):
+class Ended(StrictModel):
     """code: the probe's.  told: what was wrong, where something was."""
 
     code: int
@@ -90,7 +90,7 @@ class Folder:
         try:
             return Fleet.model_validate_json(read_bytes(where))
         except ValidationError as error:
-            why = reason(error.errors()[0], "file")
+            why = format_validation_error(error.errors()[0], "file")
             raise DataError(
                 f"{where}: no plan of a fleet of this tfdet: {why}", "Plan anew: tfdet fleet run."
             ) from error
@@ -228,4 +228,4 @@ def _read(path: Path, shape: TypeAdapter[T]) -> T:
     try:
         return shape.validate_json(read_bytes(path, _AWAY))
     except ValidationError as error:
-        raise DataError(f"{path}: {reason(error.errors()[0], 'file')}", _AWAY) from error
+        raise DataError(f"{path}: {format_validation_error(error.errors()[0], 'file')}", _AWAY) from error

@@ -60,7 +60,7 @@ def _suite(folder: Folder, attempt: str, earlier: list[str], task: Task) -> int:
         plan = write_plan(matrix, task.environment, Path(own, "plan.json"))
         request = Request(
             key=task.environment, environment=environment, plan=plan,
-            journal=journal, selection=how.selection(task.sources), kind=matrix.devices.called(how.device),
+            journal=journal, selection=how.selection(task.sources), kind=matrix.devices.find_by_cli_name(how.device),
         )  # fmt: skip
         return engine.run(request)
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pydantic import Field
 
 from tfdet.engines.base import Selection
-from tfdet.matrix.fields import Model, Text
+from tfdet.matrix.field_types import StrictModel, Text
 from tfdet.matrix.load import Matrix
-from tfdet.matrix.plan import Cell, cells
+from tfdet.matrix.plan import PlannedCell, plan_cells
 from tfdet.store.durations import Durations
 from tfdet_common.defaults import RUN_DEFAULTS
 
@@ -19,7 +19,7 @@ SUITE_MEBIBYTES = 2048  # what the suite takes beside one case
 START_SECONDS = 20.0  # of an environment that is there: its framework is imported, its device asked
 
 
-class How(Model):
+class How(StrictModel):
     """What all tasks of a fleet have in common: see engines.base.Selection."""
 
     device: Text
@@ -43,7 +43,7 @@ class How(Model):
         return self.memory + SUITE_MEBIBYTES
 
 
-class Task(Model):
+class Task(StrictModel):
     """Some sources of one environment, each under all of its solutions: a control proves something only about the
     machine that it differed on.
     """
@@ -65,8 +65,8 @@ def tasks(
     return sorted(found, key=lambda task: -task.seconds)
 
 
-def _chosen(matrix: Matrix, key: str, sources: Sequence[str], how: How) -> list[Cell]:
-    chosen = [cell for cell in cells(matrix, key) if cell.device == how.device and cell.reason is None]
+def _chosen(matrix: Matrix, key: str, sources: Sequence[str], how: How) -> list[PlannedCell]:
+    chosen = [cell for cell in plan_cells(matrix, key) if cell.device == how.device and cell.reason is None]
     wanted = {"none", *how.solutions} if how.solutions else None
     return [
         cell
@@ -75,7 +75,7 @@ def _chosen(matrix: Matrix, key: str, sources: Sequence[str], how: How) -> list[
     ]
 
 
-def _expected(chosen: Iterable[Cell], key: str, how: How, durations: Durations) -> dict[str, float]:
+def _expected(chosen: Iterable[PlannedCell], key: str, how: How, durations: Durations) -> dict[str, float]:
     """{source: seconds}."""
     found: dict[str, float] = defaultdict(float)
     for cell in chosen:

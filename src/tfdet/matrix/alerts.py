@@ -12,16 +12,16 @@ from pathlib import Path
 from pydantic import Field
 
 from tfdet.base.folders import is_there
-from tfdet.matrix.fields import Device, Model, Text
+from tfdet.matrix.field_types import Device, StrictModel, Text
 from tfdet.matrix.files import load_json, load_toml
 
 
-class Wheel(Model):
+class Wheel(StrictModel):
     file: Text
     sha256: Text = Field(pattern="^[0-9a-f]{64}$")
 
 
-class Alert(Model):
+class Alert(StrictModel):
     """One name, in one library."""
 
     library: Text
@@ -29,7 +29,7 @@ class Alert(Model):
     calls: int = Field(ge=1, description="how many of them")
 
 
-class Alerts(Model):
+class Alerts(StrictModel):
     """What scripts/extract-determinism-alerts read out of one environment's build for GPUs."""
 
     wheel: Wheel
@@ -41,7 +41,7 @@ class Alerts(Model):
         return {alert.words for alert in self.alerts}
 
 
-class Meaning(Model):
+class Meaning(StrictModel):
     """Which ops some of the names speak of, where, and which entries of the documentation they make true."""
 
     words: list[Text] = Field(min_length=1)
@@ -52,7 +52,7 @@ class Meaning(Model):
     why: str = Field(default="", description="why none")
 
 
-class Meanings(Model):
+class Meanings(StrictModel):
     """alerts.toml."""
 
     function: Text = Field(description="part of the mangled name of the function that refuses")
@@ -77,7 +77,7 @@ def load_meanings(folder: Path, framework: str) -> Meanings | None:
     return load_toml(path, Meanings) if is_there(path) else None
 
 
-def meant(meanings: Meanings | None, found: Alerts | None) -> list[Meaning]:
+def meanings_in_build(meanings: Meanings | None, found: Alerts | None) -> list[Meaning]:
     """Those of which that build holds a name; each with the names that it holds."""
     if meanings is None or found is None:
         return []
@@ -86,7 +86,9 @@ def meant(meanings: Meanings | None, found: Alerts | None) -> list[Meaning]:
     return [one for one in some if one.words]
 
 
-def faults(folder: Path, meanings: Meanings | None, environments: Iterable[str], ops: Iterable[str]) -> Iterator[str]:
+def find_faults(
+    folder: Path, meanings: Meanings | None, environments: Iterable[str], ops: Iterable[str]
+) -> Iterator[str]:
     """Names of a build that alerts.toml does not know, and ops in it that no build has."""
     if meanings is None:
         return
@@ -98,7 +100,7 @@ def faults(folder: Path, meanings: Meanings | None, environments: Iterable[str],
                     for word in sorted(found.words - known if found else ()))  # fmt: skip
 
 
-def dump(content: Mapping[str, object], alerts: Iterable[Alert]) -> str:
+def to_json(content: Mapping[str, object], alerts: Iterable[Alert]) -> str:
     """The file's text: a name a line."""
     head = ", ".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in content.items())
     rows = ",\n".join(json.dumps(alert.model_dump()) for alert in alerts)

@@ -12,23 +12,23 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from tfdet.matrix.fields import Device, Model, Text
+from tfdet.matrix.field_types import Device, StrictModel, Text
 from tfdet_common import virtual_gpu
 from tfdet_common.machine import device_key
 
 CPU: Final = "cpu"
 GPU: Final = "gpu"
-Backing = Literal["measured", "emulated"]
+EvidenceKind = Literal["measured", "emulated"]
 
 
-class Kind(Model):
+class DeviceKind(StrictModel):
     """A kind of device.  The file's name begins the keys of its models, with a dash and more behind it, or none."""
 
     name: Text
     word: Text = Field(description="what `--device` calls it")
     placement: Text = Field(description="how frameworks begin its name where they say where an op ran, as in GPU:0")
     claimed_as: Device = Field(description="the word under which sources, solutions and claims speak of it")
-    backs: Backing = Field(description="what its records are; only measured ones back a claim, or contradict it")
+    backs: EvidenceKind = Field(description="what its records are; only measured ones back a claim, or contradict it")
     named: bool = Field(
         default=False, description="its records name the GPU (stack.gpu), and its model's key is made of that"
     )
@@ -46,7 +46,7 @@ class Kind(Model):
         default={}, description="compute capabilities, by a word that a model's key has between its dashes"
     )
 
-    def has(self, key: str, model: str) -> bool:
+    def has_model(self, key: str, model: str) -> bool:
         """key: the file's name.  Where nothing else tells a kind's models, it has one: its own name."""
         return re.fullmatch(self.models, model) is not None if self.models else self.named or model == key
 
@@ -56,25 +56,25 @@ class Kind(Model):
 
 
 @dataclass(frozen=True, eq=False)
-class Devices:
+class DeviceRegistry:
     """Kinds by their keys."""
 
-    kinds: dict[str, Kind]
+    kinds: dict[str, DeviceKind]
 
-    def kind(self, model: str) -> Kind | None:
+    def kind(self, model: str) -> DeviceKind | None:
         """Of a model, such as nvidia-h200."""
         return next((kind for key, kind in self.kinds.items() if is_model(model, key)), None)
 
-    def called(self, word: str) -> Kind:
+    def find_by_cli_name(self, word: str) -> DeviceKind:
         """What `--device` calls so."""
         return next(kind for kind in self.kinds.values() if kind.word == word)
 
-    def backs(self, device: str) -> Backing:
+    def evidence_kind(self, device: str) -> EvidenceKind:
         """What the records of this model are; where they emulate a GPU, they never pass for a GPU's."""
         kind = self.kind(device)
         return kind.backs if kind else "measured"
 
-    def need_signature(self, device: str) -> bool:
+    def requires_signature(self, device: str) -> bool:
         """Do records of this model count only where somebody who is believed signed them?"""
         kind = self.kind(device)
         return kind is None or kind.signed
@@ -89,7 +89,7 @@ class Devices:
         kind = self.kind(device)
         return kind.claimed_as if kind else None
 
-    def faults(self, key: str, model: str, gpu: str | None) -> tuple[str, ...]:
+    def find_faults(self, key: str, model: str, gpu: str | None) -> tuple[str, ...]:
         """Why no device can have been told of in these words.  gpu: what the record's stack calls it."""
         kind = self.kinds.get(key)
         if kind is None:
@@ -97,7 +97,7 @@ class Devices:
         rules = [
             ("a GPU's record names no GPU", kind.named and gpu is None),
             (f"{kind.name} is told of, and a GPU is named", not kind.named and gpu is not None),
-            (f"{kind.name} has no model {model}", not kind.has(key, model)),
+            (f"{kind.name} has no model {model}", not kind.has_model(key, model)),
             ("the virtual GPU is told of as a card", gpu is not None and gpu.startswith(virtual_gpu.NAME)),
             (f"{model} is not the device of a {gpu!r}", kind.named and gpu is not None and device_key(gpu) != model),
         ]

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from tfdet.base.errors import DataError
 from tfdet.base.untrusted import read_bytes, read_text
-from tfdet.matrix.fields import reason
+from tfdet.matrix.field_types import format_validation_error
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -37,7 +37,10 @@ def to_model(path: Path, text: str, content: dict[str, Any], model: type[M]) -> 
     try:
         return model.model_validate(content)
     except ValidationError as error:
-        faults = [f"{path}:{line_of(text, fault['loc'])}: {reason(fault, 'file')}" for fault in error.errors()]
+        faults = [
+            f"{path}:{line_of(text, fault['loc'])}: {format_validation_error(fault, 'file')}"
+            for fault in error.errors()
+        ]
         raise DataError("\n".join(faults)) from error
 
 
@@ -46,7 +49,7 @@ def load_json(path: Path, model: type[M], advice: str) -> M:
     try:
         return model.model_validate_json(read_bytes(path, advice))
     except ValidationError as error:
-        faults = [f"{path}: {reason(fault, 'file')}" for fault in error.errors()[:20]]
+        faults = [f"{path}: {format_validation_error(fault, 'file')}" for fault in error.errors()[:20]]
         raise DataError("\n".join(faults), advice) from error
 
 

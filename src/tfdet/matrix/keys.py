@@ -14,8 +14,8 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from tfdet.matrix.devices import is_model
-from tfdet.matrix.fields import Model, Text
-from tfdet.matrix.lookalikes import is_bidi_control, looks
+from tfdet.matrix.field_types import StrictModel, Text
+from tfdet.matrix.lookalikes import confusable_skeletons, is_bidi_control
 from tfdet.matrix.models import Environment
 
 GITHUB: Final = "https://token.actions.githubusercontent.com"
@@ -31,7 +31,7 @@ _SMALL_ORDER: Final = {
 }
 
 
-def raw(pem: str) -> bytes:
+def raw_public_key(pem: str) -> bytes:
     """The 32 bytes of an Ed25519 public key in PEM; ValueError says why it is none.
 
     Read without the library for signatures: every command reads the matrix, few verify.
@@ -56,12 +56,12 @@ def key_id(public: bytes) -> str:
     return hashlib.sha256(public).hexdigest()
 
 
-def _ed25519(pem: str) -> str:
-    raw(pem)
+def _check_ed25519(pem: str) -> str:
+    raw_public_key(pem)
     return pem
 
 
-def signer_name(text: str) -> str:
+def normalize_signer_name(text: str) -> str:
     """One holder has one name: single blanks, none at the ends, Unicode in form C.  ValueError where it is none."""
     name = " ".join(unicodedata.normalize("NFC", text).split())
     if not any(map(str.isprintable, name)):
@@ -72,7 +72,7 @@ def signer_name(text: str) -> str:
     return name
 
 
-class Scope(Model):
+class TrustScope(StrictModel):
     """What a key is believed of; what is absent narrows nothing."""
 
     device: Text = Field(description="a kind of device: a file of matrix/devices")
@@ -89,12 +89,12 @@ class Scope(Model):
         )
 
 
-class Revoked(Model):
+class Revocation(StrictModel):
     on: date
     why: Text
 
 
-class Workflow(Model):
+class WorkflowIdentity(StrictModel):
     """Who signs without a key, by sigstore: what a certificate has to say of its holder."""
 
     identity: Text = Field(
@@ -103,20 +103,20 @@ class Workflow(Model):
     issuer: Text = Field(default=GITHUB, description="who says so")
 
 
-class PublicKey(Model):
+class PublicKey(StrictModel):
     """A key that this repository believes, or believed; or an identity in its place."""
 
-    signer: Annotated[Text, AfterValidator(signer_name)] = Field(
+    signer: Annotated[Text, AfterValidator(normalize_signer_name)] = Field(
         description="who holds it: keys of one holder are one signer where signers are counted"
     )
-    public: Annotated[Text, AfterValidator(_ed25519)] | None = Field(
+    public: Annotated[Text, AfterValidator(_check_ed25519)] | None = Field(
         default=None, description="Ed25519, in PEM, as `tfdet key show` prints it"
     )
-    workflow: Workflow | None = Field(default=None, description="in place of `public`")
+    workflow: WorkflowIdentity | None = Field(default=None, description="in place of `public`")
     since: date = Field(description="records that were started before are not believed")
     until: date | None = Field(default=None, description="the last day of which records are believed")
-    believed: list[Scope] = Field(min_length=1, description="of which devices and environments")
-    revoked: Revoked | None = Field(
+    believed: list[TrustScope] = Field(min_length=1, description="of which devices and environments")
+    revoked: Revocation | None = Field(
         default=None, description="from then on no signature of it counts, whatever its date"
     )
     notes: str = ""
@@ -136,9 +136,9 @@ class PublicKey(Model):
     @property
     def id(self) -> str:
         """By which envelopes name it."""
-        return self.workflow.identity if self.workflow else key_id(raw(self.public or ""))
+        return self.workflow.identity if self.workflow else key_id(raw_public_key(self.public or ""))
 
-    def refuses(self, model: str, environment: Environment | None) -> str:
+    def untrusted_reason(self, model: str, environment: Environment | None) -> str:
         """Why it is not believed of this device and environment; nothing where it is."""
         if self.revoked:
             return f"revoked on {self.revoked.on}: {self.revoked.why}"
@@ -146,19 +146,19 @@ class PublicKey(Model):
             return f"not believed of {model} there"
         return ""
 
-    def spans(self, started: str) -> bool:
+    def is_valid_at(self, started: str) -> bool:
         """Is it believed of a record that was started then?  Days are compared as they are written."""
         day = started[:10]
         return str(self.since) <= day and (self.until is None or day <= str(self.until))
 
 
 @dataclass(frozen=True)
-class Keys:
+class Keyring:
     """Keys by the names of their files."""
 
     by_name: Mapping[str, PublicKey] = field(default_factory=dict)
 
-    def named(self, identity: str) -> tuple[str, PublicKey] | None:
+    def find_by_hint(self, identity: str) -> tuple[str, PublicKey] | None:
         """The key that an envelope's hint means."""
         return next(((name, key) for name, key in self.by_name.items() if key.id == identity), None)
 
@@ -168,14 +168,14 @@ class Keys:
             return
         holders: dict[tuple[int, str], tuple[str, str]] = {}
         for name, key in self.by_name.items():
-            for look in enumerate(looks(key.signer)):
+            for look in enumerate(confusable_skeletons(key.signer)):
                 there, other = holders.setdefault(look, (key.signer, name))
                 if there != key.signer:
                     same = f"{key.signer!a} looks like {there!a} in keys/{other}.toml"
                     yield f"keys/{name}.toml: signer: {same}: write one holder alike, or choose another name"
                     break
 
-    def faults(self, kinds: Mapping[str, object]) -> list[str]:
+    def find_faults(self, kinds: Mapping[str, object]) -> list[str]:
         """What no file shows by itself."""
         first: dict[str, str] = {}
         told = list(self._lookalikes())

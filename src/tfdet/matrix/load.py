@@ -11,14 +11,20 @@ from typing import TypeVar
 from tfdet.base.errors import DataError, unknown
 from tfdet.base.folders import is_folder, is_there, listed
 from tfdet.matrix import ops
-from tfdet.matrix.check import dangling, disagreeing, includes, miscalled, strangers
-from tfdet.matrix.devices import Devices, Kind
-from tfdet.matrix.fields import Model
+from tfdet.matrix.devices import DeviceKind, DeviceRegistry
+from tfdet.matrix.field_types import StrictModel
 from tfdet.matrix.files import line_of, read_toml, to_model
-from tfdet.matrix.keys import Keys, PublicKey
+from tfdet.matrix.integrity import (
+    find_conflicting_claims,
+    find_invalid_includes,
+    find_undefined_solutions,
+    find_unknown_frameworks,
+    find_unmatchable_calls,
+)
+from tfdet.matrix.keys import Keyring, PublicKey
 from tfdet.matrix.models import NONE, Environment, Framework, Solution, Source
 
-M = TypeVar("M", bound=Model)
+M = TypeVar("M", bound=StrictModel)
 T = TypeVar("T")
 
 
@@ -30,8 +36,8 @@ class Matrix:
     environments: dict[str, Environment]
     sources: dict[str, Source]
     solutions: dict[str, Solution]
-    devices: Devices
-    keys: Keys = field(default_factory=Keys)
+    devices: DeviceRegistry
+    keys: Keyring = field(default_factory=Keyring)
 
     def environment(self, key: str) -> Environment:
         return _get("environment", key, self.environments)
@@ -42,7 +48,7 @@ class Matrix:
     def solution(self, key: str) -> Solution:
         return _get("solution", key, self.solutions)
 
-    def of(self, framework: str) -> Matrix:
+    def for_framework(self, framework: str) -> Matrix:
         """Of one framework alone, and what is any framework's."""
         kept = ("", framework)
         return Matrix(
@@ -55,9 +61,9 @@ class Matrix:
         )
 
     @cached_property
-    def published(self) -> Matrix:
+    def for_published_framework(self) -> Matrix:
         """Of the framework whose tables and library this project publishes."""
-        return self.of(next(key for key, framework in self.frameworks.items() if framework.published))
+        return self.for_framework(next(key for key, framework in self.frameworks.items() if framework.published))
 
     @cached_property
     def determinism_variables(self) -> list[str]:
@@ -91,40 +97,40 @@ def load_matrix(folder: Path, own_keys: Path | None = None) -> Matrix:
         environments,
         ops.sources(folder, environments) | written,
         _load_folders(folder / "solutions", Solution, faults),
-        Devices(_load_folder(folder / "devices", Kind, faults)),
+        DeviceRegistry(_load_folder(folder / "devices", DeviceKind, faults)),
         _load_keys(folder / "keys", own_keys, faults),
     )
-    faults += [f"{folder}/{fault}" for fault in found.keys.faults(found.devices.kinds)]
-    faults += strangers(folder)
-    faults += dangling(folder, written)
-    faults += includes(folder, found.solutions)
-    faults += disagreeing(folder, written, environments)
-    faults += miscalled(folder, written, found.solutions, found.frameworks)
-    faults += ops.faults(folder)
-    return _faultless(found, faults)
+    faults += [f"{folder}/{fault}" for fault in found.keys.find_faults(found.devices.kinds)]
+    faults += find_unknown_frameworks(folder)
+    faults += find_undefined_solutions(folder, written)
+    faults += find_invalid_includes(folder, found.solutions)
+    faults += find_conflicting_claims(folder, written, environments)
+    faults += find_unmatchable_calls(folder, written, found.solutions, found.frameworks)
+    faults += ops.find_faults(folder)
+    return _raise_if_invalid(found, faults)
 
 
-def _load_keys(brought: Path, own: Path | None, faults: list[str]) -> Keys:
+def _load_keys(brought: Path, own: Path | None, faults: list[str]) -> Keyring:
     """A key that came with tfdet gives way to none: it may be a revoked one."""
     found = _load_folder(brought, PublicKey, faults)
     more = _load_folder(own, PublicKey, faults) if own and own != brought else {}
     faults += [f"{own}/{name}.toml: tfdet has a key of that name: choose another" for name in more if name in found]
-    return Keys(more | found)
+    return Keyring(more | found)
 
 
 def load_frameworks(folder: Path) -> dict[str, Framework]:
     """Those of matrix/ alone."""
     faults: list[str] = []
-    return _faultless(_load_folder(folder / "frameworks", Framework, faults), faults)
+    return _raise_if_invalid(_load_folder(folder / "frameworks", Framework, faults), faults)
 
 
 def load_environments(folder: Path) -> dict[str, Environment]:
     """Those of matrix/ alone."""
     faults: list[str] = []
-    return _faultless(_load_folders(folder / "environments", Environment, faults), faults)
+    return _raise_if_invalid(_load_folders(folder / "environments", Environment, faults), faults)
 
 
-def _faultless(found: T, faults: list[str]) -> T:
+def _raise_if_invalid(found: T, faults: list[str]) -> T:
     """What was found; DataError where anything is wrong with it."""
     if faults:
         raise DataError("\n".join(faults), "Mend the named lines; nothing was read or written.")
@@ -138,7 +144,7 @@ def _load_folders(folder: Path, model: type[M], faults: list[str]) -> dict[str, 
         some = _load_folder(inner, model, faults, inner.name)
         faults += [f"{inner / key}.toml: another framework has a {key}.toml too" for key in some.keys() & found.keys()]
         found |= some
-    return dict(sorted(found.items(), key=lambda item: natural(item[0])))
+    return dict(sorted(found.items(), key=lambda item: natural_sort_key(item[0])))
 
 
 def _load_folder(folder: Path, model: type[M], faults: list[str], framework: str = "") -> dict[str, M]:
@@ -148,11 +154,11 @@ def _load_folder(folder: Path, model: type[M], faults: list[str], framework: str
             found[path.stem] = load_file(path, model, framework)
         except DataError as error:
             faults.append(error.cause)
-    return dict(sorted(found.items(), key=lambda item: natural(item[0])))
+    return dict(sorted(found.items(), key=lambda item: natural_sort_key(item[0])))
 
 
 @cache
-def natural(key: str) -> tuple[tuple[int, int | str], ...]:
+def natural_sort_key(key: str) -> tuple[tuple[int, int | str], ...]:
     """A sort key in which tf2.4 comes before tf2.10."""
     return tuple((0, int(part)) if part.isdigit() else (1, part) for part in re.findall(r"\d+|[^\d.]+", key))
 

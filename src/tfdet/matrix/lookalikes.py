@@ -15,15 +15,15 @@ _INVISIBLE = (
 _BIDI_CONTROLS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 
-def looks(name: str) -> tuple[str, str, str]:
+def confusable_skeletons(name: str) -> tuple[str, str, str]:
     """Skeletons of what is left of a name where width and what nobody sees are left out: with its case, and without it
     in both orders, for a letter may look like another in one case alone.
 
     Names of which any is the same look alike.
     """
-    plain = _seen(name)
+    plain = _visible_characters(name)
     cased = _skeleton(plain)
-    return cased, _skeleton(_seen(plain.casefold())), _skeleton(_seen(cased.casefold()))
+    return cased, _skeleton(_visible_characters(plain.casefold())), _skeleton(_visible_characters(cased.casefold()))
 
 
 def is_bidi_control(char: str) -> bool:
@@ -31,7 +31,7 @@ def is_bidi_control(char: str) -> bool:
     return unicodedata.bidirectional(char) in _BIDI_CONTROLS
 
 
-def _seen(name: str) -> str:
+def _visible_characters(name: str) -> str:
     return "".join(
         char for char in unicodedata.normalize("NFKC", name) if char.isprintable() and not _is_invisible(char)
     )

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final, Literal, get_args
 from pydantic import AfterValidator, Field, model_validator
 
 from tfdet.matrix import ranges
-from tfdet.matrix.called import Calls, Form, Naming, forms, only_name
-from tfdet.matrix.fields import Device, Model, Pattern, Range, Text, Version
+from tfdet.matrix.call_patterns import ApiNames, CallPattern, Calls, as_dotted_name, patterns_by_name
+from tfdet.matrix.field_types import Device, Pattern, Range, StrictModel, Text, Version
 
 UNKNOWN = "unknown"
 NONE = "none"  # the control
@@ -21,7 +21,7 @@ def _driver(text: str) -> str:
     return text
 
 
-class Column(Model):
+class TableColumn(StrictModel):
     """A column of the GPU tables: environments by line and range."""
 
     title: Text
@@ -29,7 +29,7 @@ class Column(Model):
     ngc: Range | None = None
 
 
-class Framework(Model):
+class Framework(StrictModel):
     """What a framework calls things."""
 
     name: Text
@@ -39,14 +39,14 @@ class Framework(Model):
         default=[], description="environment variables that bear on determinism and that no solution sets"
     )
     published: bool = Field(default=False, description="its tables stand in README.md and docs, its library is shipped")
-    columns: list[Column] = Field(default=[], description="of the GPU tables")
+    columns: list[TableColumn] = Field(default=[], description="of the GPU tables")
     page: Text | None = Field(default=None, description="the page in docs/reference that shows its ops' own lists")
     library: Text | None = Field(
         default=None,
         description="the folder of tfdeterminism that switches it on, and is told what stays; absent: itself, or none",
     )
     recipe: list[Text] = Field(default=[], description="solutions whose lines, one after another, are the recipe")
-    naming: Naming | None = Field(
+    naming: ApiNames | None = Field(
         default=None, description="how its programs call it; absent: of programs nothing is told"
     )
     cite: list[Text] = Field(min_length=1)
@@ -56,7 +56,7 @@ class Framework(Model):
 FrameworkKey = Annotated[str, Field(description='the folder that the file lies in; "": any framework')]
 
 
-class Pip(Model):
+class PipRequirements(StrictModel):
     """How pip builds a stock environment, in a venv or an image."""
 
     python: Text = Field(description="CPython minor that the environment is built with")
@@ -67,7 +67,7 @@ class Pip(Model):
     beside: list[Text] = Field(default=[], description="what the suite imports beside the framework, NumPy and pytest")
 
 
-class Environment(Model):
+class Environment(StrictModel):
     """One pinned software stack. A fact that nobody could cite is the word `unknown`."""
 
     framework: FrameworkKey = ""
@@ -84,7 +84,7 @@ class Environment(Model):
     cudnn: Text
     min_driver: Annotated[Text, AfterValidator(_driver)]
     cuda_arch: Text
-    pip: Pip | None = None
+    pip: PipRequirements | None = None
     not_run: Text | None = Field(default=None, description="why the suite cannot run there")
     notes: str = ""
     cite: list[Text] = Field(min_length=1)
@@ -96,7 +96,7 @@ class Environment(Model):
         return self
 
 
-class Where(Model):
+class EnvironmentSelector(StrictModel):
     """Environments: of a framework, by line and range of version."""
 
     framework: FrameworkKey = ""
@@ -115,7 +115,7 @@ class Where(Model):
         return inside and (wanted is None or known is None or ranges.contains(wanted, known))
 
 
-class Claim(Where):
+class Claim(EnvironmentSelector):
     """What documents say of a source in some environments."""
 
     device: Device = "gpu"
@@ -133,14 +133,14 @@ class Claim(Where):
         return self
 
 
-class Rule(Where):
+class CellRule(EnvironmentSelector):
     """Some cells of a source (all of them, where nothing narrows it), and why."""
 
     device: Device | None = None
     solution: Text | None = None
     reason: Text
 
-    def holds(self, environment: Environment, device: str, solution: str) -> bool:
+    def matches(self, environment: Environment, device: str, solution: str) -> bool:
         anywhere = self.stock is None and self.ngc is None and self.framework in ("", environment.framework)
         return (
             (anywhere or self.covers(environment))
@@ -152,7 +152,7 @@ class Rule(Where):
 _MINORS: Final = [f"{major}.{minor}" for major in (1, 2) for minor in range(100)]
 
 
-class Note(Model):
+class BuildNote(StrictModel):
     """What was found out by hand about builds of some versions."""
 
     stock: Range
@@ -160,7 +160,7 @@ class Note(Model):
     cite: list[Text] = Field(min_length=1, description="file and line of the framework's source, or what was run")
 
 
-class Reaches(Note):
+class ReachabilityNote(BuildNote):
     """How the op comes to run these kernels with the arguments of the title; checked by hand."""
 
     ops: dict[str, list[Text]] = Field(
@@ -169,7 +169,7 @@ class Reaches(Note):
     )
 
 
-class SourceAudit(Model):
+class SourceAudit(StrictModel):
     """Where a source shows in the binaries; `tfdet audit` reads them.
 
     Patterns match a kernel's demangled name from its start, template arguments included, without return type and
@@ -190,8 +190,10 @@ class SourceAudit(Model):
         description="the family under which builds keep those that hold no atomics, if kernels names variants",
     )
     blind: str = Field(default="", description="what the audit cannot see of this source")
-    reaches: list[Reaches] = Field(default=[], description="absent: whether the op reaches the kernels is not known")
-    unreached: list[Note] = Field(
+    reaches: list[ReachabilityNote] = Field(
+        default=[], description="absent: whether the op reaches the kernels is not known"
+    )
+    unreached: list[BuildNote] = Field(
         default=[], description="why the op never runs the kernels with the arguments of the title"
     )
 
@@ -210,13 +212,13 @@ class SourceAudit(Model):
         return self
 
 
-Group = Literal[
+SourceGroup = Literal[
     "gpu-confirmed", "gpu-historic", "gpu-possible", "gpu-later", "gpu-candidate", "not-gpu", "beyond", "op"
 ]
-_GROUPS: Final[tuple[Group, ...]] = get_args(Group)
+_SOURCE_GROUPS: Final[tuple[SourceGroup, ...]] = get_args(SourceGroup)
 
 
-def _told_to_parts(content: Any, names: tuple[str, ...]) -> Any:
+def _inherit_framework(content: Any, names: tuple[str, ...]) -> Any:
     """What a file says of environments, it says of those of its own framework."""
     if not isinstance(content, dict):
         return content
@@ -231,12 +233,12 @@ def _told_to_parts(content: Any, names: tuple[str, ...]) -> Any:
     return content | told
 
 
-class Source(Model):
+class Source(StrictModel):
     """A source of nondeterminism as users know it."""
 
     framework: FrameworkKey = ""
     title: Text
-    group: Group
+    group: SourceGroup
     order: int = Field(description="row order within its group")
     seed_row: str = Field(default="", description="the row or file name in the seed document")
     api: Text
@@ -254,34 +256,34 @@ class Source(Model):
     cite: list[Text] = Field(min_length=1)
     try_solutions: list[Text] = Field(default=[], description="solutions to run beside the general ones")
     audit: SourceAudit | None = None
-    emulation: list[Note] = Field(
+    emulation: list[BuildNote] = Field(
         default=[], description="why the virtual GPU shows what the audit does not, or not what it does"
     )
     claims: list[Claim] = Field(default=[])
-    exclude: list[Rule] = Field(default=[], description="cells that are not run")
-    known_failures: list[Rule] = Field(
+    exclude: list[CellRule] = Field(default=[], description="cells that are not run")
+    known_failures: list[CellRule] = Field(
         default=[], description="cells in which the framework is known to crash: recorded, but no failure of the run"
     )
 
     @model_validator(mode="before")
     @classmethod
     def _of_its_framework(cls, content: Any) -> Any:
-        return _told_to_parts(content, ("claims", "exclude", "known_failures"))
+        return _inherit_framework(content, ("claims", "exclude", "known_failures"))
 
     @model_validator(mode="after")
     def _is_called(self) -> Source:
-        if self.calls is None and only_name(self.api) is None:
+        if self.calls is None and as_dotted_name(self.api) is None:
             raise ValueError("api is not one name alone: calls has to say by which a program reaches it ([]: by none)")
         return self
 
     @property
-    def forms(self) -> list[tuple[str, Form]]:
-        return list(forms([self.api] if self.calls is None else self.calls))
+    def call_patterns(self) -> list[tuple[str, CallPattern]]:
+        return list(patterns_by_name([self.api] if self.calls is None else self.calls))
 
     @property
-    def place(self) -> tuple[int, int]:
+    def sort_key(self) -> tuple[int, int]:
         """Where it comes among all sources: its group in the order of the groups, then its row there."""
-        return _GROUPS.index(self.group), self.order
+        return _SOURCE_GROUPS.index(self.group), self.order
 
 
 # What a framework's adapter knows to call.
@@ -291,7 +293,7 @@ Call = Literal[
 ]  # fmt: skip
 
 
-class Apply(Model):
+class SolutionSteps(StrictModel):
     """How the probe applies a solution inside a fresh process."""
 
     env: dict[str, str] = Field(default={})
@@ -301,7 +303,7 @@ class Apply(Model):
     options: dict[str, int] = Field(default={}, description="what a case reads by make.option(name, default)")
 
 
-class Solution(Model):
+class Solution(StrictModel):
     """What makes a source deterministic."""
 
     framework: FrameworkKey = ""
@@ -312,8 +314,10 @@ class Solution(Model):
     general: bool = Field(default=False, description="tried on every source")
     own: bool = Field(default=False, description="made by this project: documents of others do not know it")
     devices: list[Device] = Field(default=["gpu", "cpu"])
-    available: Where = Where.model_construct(stock=">=0", ngc=">=0")  # unchecked: at import nothing is built
-    apply: Apply | None = Field(default=None, description="absent: nothing to run")
+    available: EnvironmentSelector = EnvironmentSelector.model_construct(
+        stock=">=0", ngc=">=0"
+    )  # unchecked: at import nothing is built
+    apply: SolutionSteps | None = Field(default=None, description="absent: nothing to run")
     not_run: str = Field(default="", description="why it is not run although documents name it")
     switch: list[Calls] = Field(
         default=[],
@@ -328,7 +332,7 @@ class Solution(Model):
     @model_validator(mode="before")
     @classmethod
     def _of_its_framework(cls, content: Any) -> Any:
-        return _told_to_parts(content, ("available",))
+        return _inherit_framework(content, ("available",))
 
     @model_validator(mode="after")
     def _run_or_reason(self) -> Solution:

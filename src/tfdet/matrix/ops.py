@@ -16,15 +16,14 @@ from pydantic import Field
 
 from tfdet.base.errors import DataError
 from tfdet.base.folders import is_folder, is_there, listed
-from tfdet.matrix import alerts, confirmed
-from tfdet.matrix.called import Argument, Calls, Form, Prefix, Value
-from tfdet.matrix.called import Name as CallName
-from tfdet.matrix.fields import Device, Model, Text
+from tfdet.matrix import alerts, source_readings
+from tfdet.matrix.call_patterns import ArgumentCondition, CallPattern, Calls, DottedName, Prefix, Value
+from tfdet.matrix.field_types import Device, StrictModel, Text
 from tfdet.matrix.files import load_json, load_toml
 from tfdet.matrix.models import Claim, Environment, Source, SourceAudit
 
 
-class Op(Model):
+class Op(StrictModel):
     """One op, on the samples that the suite takes of it."""
 
     key: Text
@@ -41,7 +40,7 @@ class Op(Model):
     tags: list[Text] = Field(description="of those, the tags that speak of determinism")
 
 
-class Entry(Model):
+class DocumentedEntry(StrictModel):
     """One entry of the documentation's lists."""
 
     api: Text
@@ -51,17 +50,17 @@ class Entry(Model):
     modes: list[Text] = Field(description="arguments that it speaks of")
 
 
-class Ops(Model):
+class Ops(StrictModel):
     """What scripts/extract-op-lists read out of one environment."""
 
     framework_version: Text
     commit: Text = Field(pattern="^[0-9a-f]{40}$", description="of the framework's sources that it was built from")
     ops: list[Op]
-    documented: list[Entry]
+    documented: list[DocumentedEntry]
     lines: dict[str, int] = Field(description="of the places that confirmed.toml names, those that are in this build")
 
 
-class Name(Model):
+class EntryMapping(StrictModel):
     """Which ops an entry of the documentation's lists means."""
 
     api: Text
@@ -70,7 +69,7 @@ class Name(Model):
     why: str = Field(default="", description="why none")
 
 
-class Variants(Model):
+class Variants(StrictModel):
     """An argument whose value says which of an op's variants runs: they are called as it is, and more may follow."""
 
     ops: list[Text] = Field(min_length=1, description="their names")
@@ -78,10 +77,10 @@ class Variants(Model):
     at: int | None = Field(default=None, ge=0)
     default: Value | None = Field(default=None, description="where the argument is not given")
     suffix: str = Field(default="", description="what the variant's name has after the value")
-    classes: dict[CallName, int] = Field(default={}, description="that take it, too, and at which place")
+    classes: dict[DottedName, int] = Field(default={}, description="that take it, too, and at which place")
 
 
-class Names(Model):
+class NameMappings(StrictModel):
     """names.toml."""
 
     module: Prefix = Field(description="under which programs call the ops: this, and the op's name")
@@ -90,20 +89,20 @@ class Names(Model):
     solution: Text = Field(description="which the lists speak of")
     seeds: Text = Field(description="the solution that is tried on what draws random numbers")
     cite: list[Text] = Field(min_length=1)
-    names: list[Name] = Field(default=[])
+    names: list[EntryMapping] = Field(default=[])
 
 
-class Kernels(Model):
+class OpKernels(StrictModel):
     """Where some ops show in the binaries."""
 
     ops: list[Text] = Field(min_length=1, description="their keys")
     audit: SourceAudit
 
 
-class AllKernels(Model):
+class KernelsFile(StrictModel):
     """kernels.toml."""
 
-    kernels: list[Kernels] = Field(default=[])
+    kernels: list[OpKernels] = Field(default=[])
 
 
 def load_ops(folder: Path, framework: str) -> dict[str, Ops]:
@@ -115,9 +114,9 @@ def _read(path: Path) -> Ops:
     return load_json(path, Ops, "Make it anew: scripts/extract-op-lists")
 
 
-def load_names(folder: Path, framework: str) -> Names | None:
+def load_names(folder: Path, framework: str) -> NameMappings | None:
     path = folder / "ops" / framework / "names.toml"
-    return load_toml(path, Names) if is_there(path) else None
+    return load_toml(path, NameMappings) if is_there(path) else None
 
 
 def load_kernels(folder: Path, framework: str) -> dict[str, SourceAudit]:
@@ -125,15 +124,15 @@ def load_kernels(folder: Path, framework: str) -> dict[str, SourceAudit]:
     path = folder / "ops" / framework / "kernels.toml"
     if not is_there(path):
         return {}
-    return {op: one.audit for one in load_toml(path, AllKernels).kernels for op in one.ops}
+    return {op: one.audit for one in load_toml(path, KernelsFile).kernels for op in one.ops}
 
 
-def meant(names: Names, entry: Entry) -> list[str]:
+def ops_of_entry(names: NameMappings, entry: DocumentedEntry) -> list[str]:
     """The keys of the ops that an entry speaks of."""
-    return [key for name in _named(names, entry) for key in name.ops]
+    return [key for name in _mappings_of_entry(names, entry) for key in name.ops]
 
 
-def _named(names: Names, entry: Entry) -> list[Name]:
+def _mappings_of_entry(names: NameMappings, entry: DocumentedEntry) -> list[EntryMapping]:
     """Those that speak of its very modes, else those that speak of none."""
     mine = [name for name in names.names if name.api == entry.api]
     return [name for name in mine if name.modes == entry.modes] or [name for name in mine if not name.modes]
@@ -160,7 +159,7 @@ def sources(folder: Path, environments: Mapping[str, Environment]) -> dict[str, 
     return found
 
 
-def _source(names: Names, framework: str, op: Op, number: int, claims: list[Claim]) -> Source:
+def _source(names: NameMappings, framework: str, op: Op, number: int, claims: list[Claim]) -> Source:
     return Source(
         framework=framework,
         title=f"`{title(op)}`",
@@ -177,44 +176,44 @@ def _source(names: Names, framework: str, op: Op, number: int, claims: list[Clai
     )
 
 
-def calls(names: Names, op: Op) -> Calls:
+def calls(names: NameMappings, op: Op) -> Calls:
     """By its own name, and by those under which the documentation's lists have it."""
     own = names.module + op.name.removeprefix(names.module)
     variants = [one for one in names.variants if op.name in one.ops and op.variant]
     when = [_variant(one, op.variant) for one in variants]
     classes = [
-        Form(name=name, when=[_variant(one.model_copy(update={"at": at}), op.variant)])
+        CallPattern(name=name, when=[_variant(one.model_copy(update={"at": at}), op.variant)])
         for one in variants
         for name, at in one.classes.items()
     ]
     may = f"is it {op.variant}?" if op.variant and not when else ""
-    # What differs from its own name by the module alone, Naming.alike finds.
+    # What differs from its own name by the module alone, ApiNames.alike finds.
     last = own.rpartition(".")[2]
     listed = [one for one in names.names if op.key in one.ops and one.api.rpartition(".")[2].rstrip("_") != last]
-    others = {one.api: Form(name=one.api, may=_several(one, op)) for one in listed}
-    return [Form(name=own, when=when, may=may), *classes, *others.values()]
+    others = {one.api: CallPattern(name=one.api, may=_ambiguity_hint(one, op)) for one in listed}
+    return [CallPattern(name=own, when=when, may=may), *classes, *others.values()]
 
 
-def _several(name: Name, op: Op) -> str:
+def _ambiguity_hint(name: EntryMapping, op: Op) -> str:
     if name.modes:
         return f"is it {', '.join(name.modes)}?"
     return f"is it {op.variant}?" if op.variant and len(name.ops) > 1 else ""
 
 
-def _variant(one: Variants, variant: str) -> Argument:
+def _variant(one: Variants, variant: str) -> ArgumentCondition:
     value = variant.removesuffix(one.suffix)
-    return Argument(argument=one.argument, at=one.at, values=[value], default=value == one.default)
+    return ArgumentCondition(argument=one.argument, at=one.at, values=[value], default=value == one.default)
 
 
 def title(op: Op) -> str:
     return f"{op.name} ({op.variant})" if op.variant else op.name
 
 
-def _claims(names: Names, ops: Ops, environment: Environment) -> dict[str, list[Claim]]:
+def _claims(names: NameMappings, ops: Ops, environment: Environment) -> dict[str, list[Claim]]:
     """By op.  Where one entry says that an op raises and another that it does not, it does on some of its samples."""
     said: dict[tuple[str, Device], set[str]] = {}
     for entry in ops.documented:
-        for key in meant(names, entry):
+        for key in ops_of_entry(names, entry):
             for device in entry.devices:
                 said.setdefault((key, device), set()).add(entry.says)
     found: dict[str, list[Claim]] = {}
@@ -223,7 +222,7 @@ def _claims(names: Names, ops: Ops, environment: Environment) -> dict[str, list[
     return found
 
 
-def _claim(names: Names, environment: Environment, device: Device, says: set[str]) -> Claim:
+def _claim(names: NameMappings, environment: Environment, device: Device, says: set[str]) -> Claim:
     return Claim(
         framework=environment.framework,
         stock=f"=={environment.version}",
@@ -235,17 +234,17 @@ def _claim(names: Names, environment: Environment, device: Device, says: set[str
     )
 
 
-def faults(folder: Path) -> Iterator[str]:
+def find_faults(folder: Path) -> Iterator[str]:
     """Entries of the lists that names.toml does not know, and keys in it that no build has."""
     for path in filter(is_folder, listed(folder / "ops")):
         names, known = load_names(folder, path.name), load_ops(folder, path.name)
         if names is None or not known:
             continue
         keys = {op.key for ops in known.values() for op in ops.ops}
-        readings = confirmed.load(folder, path.name)
-        yield from (f"{path}/confirmed.toml: {fault}" for fault in confirmed.faults(readings, keys))
+        readings = source_readings.load(folder, path.name)
+        yield from (f"{path}/confirmed.toml: {fault}" for fault in source_readings.find_faults(readings, keys))
         meanings = alerts.load_meanings(folder, path.name)
-        yield from (f"{path}/alerts.toml: {fault}" for fault in alerts.faults(folder, meanings, known, keys))
+        yield from (f"{path}/alerts.toml: {fault}" for fault in alerts.find_faults(folder, meanings, known, keys))
         strange = sorted(load_kernels(folder, path.name).keys() - keys)
         yield from (f"{path}/kernels.toml: no op {key}" for key in strange)
         yield from (
@@ -253,12 +252,12 @@ def faults(folder: Path) -> Iterator[str]:
         )
         for environment, ops in known.items():
             for entry in ops.documented:
-                if not _named(names, entry):
+                if not _mappings_of_entry(names, entry):
                     spoken = f"{environment}'s documentation speaks of {entry.api} {entry.modes}"
                     yield f"{path}/names.toml: {spoken}, and no [[names]] does"
 
 
-def dump(content: dict[str, object]) -> str:
+def to_json(content: dict[str, object]) -> str:
     """The file's text: an op a line, so that a change is seen in a diff."""
     rows = {name: ",\n".join(json.dumps(row, sort_keys=True) for row in content[name])  # type: ignore[attr-defined]
             for name in ("documented", "ops")}  # fmt: skip

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from tfdet.base.files import write_whole
-from tfdet.matrix.fields import Device
+from tfdet.matrix.field_types import Device
 from tfdet.matrix.load import Matrix
-from tfdet.matrix.models import NONE, Claim, Environment, Rule, Source
+from tfdet.matrix.models import NONE, CellRule, Claim, Environment, Source
 from tfdet_probe.core.plan import SCHEMA
 
 
 @dataclass(frozen=True)
-class Cell:
+class PlannedCell:
     """One source under one solution on one kind of device, by the word of `--device`.
 
     reason: why it is not run.  may_fail: why a crash there is no surprise.  apart_from: cases that need not be as
@@ -29,54 +29,54 @@ class Cell:
     solution: str
     expect: str | None = None
     reason: str | None = None
-    may_fail: str | None = None
-    apart_from: tuple[str, ...] = ()
+    known_failure: str | None = None
+    except_cases: tuple[str, ...] = ()
 
 
-def cells(matrix: Matrix, key: str) -> list[Cell]:
+def plan_cells(matrix: Matrix, key: str) -> list[PlannedCell]:
     """Every cell of an environment, the excluded ones with their reason."""
     environment = matrix.environment(key)
-    theirs = matrix.of(environment.framework)
+    theirs = matrix.for_framework(environment.framework)
     return [
-        Cell(
+        PlannedCell(
             kind.word,
             kind.claimed_as,
             source_key,
             solution,
-            expected(source, environment, kind.claimed_as, solution),
+            expected_outcome(source, environment, kind.claimed_as, solution),
             _excluded(matrix, source, environment, kind.claimed_as, solution),
             _first(source.known_failures, environment, kind.claimed_as, solution),
-            _apart(claims_of(source, environment, kind.claimed_as, solution)),
+            _except_cases(claims_of(source, environment, kind.claimed_as, solution)),
         )
         for kind in matrix.devices.kinds.values()
         for source_key, source in theirs.sources.items()
-        for solution in _tried(theirs, source)
+        for solution in _solutions_to_try(theirs, source)
     ]
 
 
-def _tried(matrix: Matrix, source: Source) -> list[str]:
+def _solutions_to_try(matrix: Matrix, source: Source) -> list[str]:
     named = {solution for claim in source.claims for solution in claim.solutions} | set(source.try_solutions)
     tried = [key for key, solution in matrix.solutions.items() if solution.general or key in named]
     return sorted(tried, key=lambda key: matrix.solutions[key].order)  # the control first
 
 
 def claims_of(source: Source, environment: Environment, device: Device | None, solution: str) -> list[Claim]:
-    """device: see Devices.claimed_as."""
+    """device: see DeviceRegistry.claimed_as."""
     return [c for c in source.claims if c.device == device and solution in c.solutions and c.covers(environment)]
 
 
-def expected(source: Source, environment: Environment, device: Device, solution: str) -> str | None:
+def expected_outcome(source: Source, environment: Environment, device: Device, solution: str) -> str | None:
     """What documents say of every case of a cell."""
-    return said([claim for claim in claims_of(source, environment, device, solution) if not claim.partly])
+    return combine_claims([claim for claim in claims_of(source, environment, device, solution) if not claim.partly])
 
 
-def said(claims: Sequence[Claim]) -> str | None:
+def combine_claims(claims: Sequence[Claim]) -> str | None:
     """What these claims of one cell come to; a refusal wins, as it does at run time."""
     says = [claim.says for claim in claims]
     return "raises" if "raises" in says else says[0] if says else None
 
 
-def _apart(claims: Sequence[Claim]) -> tuple[str, ...]:
+def _except_cases(claims: Sequence[Claim]) -> tuple[str, ...]:
     return tuple(sorted({case for claim in claims for case in claim.apart_from}))
 
 
@@ -95,13 +95,13 @@ def _excluded(matrix: Matrix, source: Source, environment: Environment, device: 
     return _first(source.exclude, environment, device, key)
 
 
-def _first(rules: list[Rule], environment: Environment, device: Device, solution: str) -> str | None:
-    return next((rule.reason for rule in rules if rule.holds(environment, device, solution)), None)
+def _first(rules: list[CellRule], environment: Environment, device: Device, solution: str) -> str | None:
+    return next((rule.reason for rule in rules if rule.matches(environment, device, solution)), None)
 
 
-def make_plan(matrix: Matrix, key: str, *, ordered: bool = False) -> dict[str, Any]:
-    """What the probe reads: see tfdet_probe.core.plan.  ordered: the most valuable cells are to be run first."""
-    everything = cells(matrix, key)
+def make_plan(matrix: Matrix, key: str, *, by_priority: bool = False) -> dict[str, Any]:
+    """What the probe reads: see tfdet_probe.core.plan.  by_priority: the most valuable cells are to be run first."""
+    everything = plan_cells(matrix, key)
     wanted = [cell for cell in everything if cell.reason is None]
     used = {cell.solution for cell in wanted} | {NONE}
     solutions = [
@@ -116,9 +116,15 @@ def make_plan(matrix: Matrix, key: str, *, ordered: bool = False) -> dict[str, A
         "determinism_variables": matrix.determinism_variables,
         "solutions": solutions,
         "cells": [
-            {"device": c.device, "source": c.source, "solution": c.solution, "expect": c.expect, "may_fail": c.may_fail}
-            | ({"apart_from": list(c.apart_from)} if c.apart_from else {})
-            | ({"rank": rank(matrix, key, c)} if ordered else {})
+            {
+                "device": c.device,
+                "source": c.source,
+                "solution": c.solution,
+                "expect": c.expect,
+                "may_fail": c.known_failure,
+            }
+            | ({"apart_from": list(c.except_cases)} if c.except_cases else {})
+            | ({"rank": priority(matrix, key, c)} if by_priority else {})
             for c in wanted
         ],
         "excluded": [
@@ -129,7 +135,7 @@ def make_plan(matrix: Matrix, key: str, *, ordered: bool = False) -> dict[str, A
     }
 
 
-def rank(matrix: Matrix, key: str, cell: Cell) -> list[int]:
+def priority(matrix: Matrix, key: str, cell: PlannedCell) -> list[int]:
     """Where a cell comes when time is short, the least first: the confirmed rows of the seed documents, each under its
     control and then under the solutions claimed for it; then what waits for its first measurement; then the rest.
     """
@@ -138,7 +144,7 @@ def rank(matrix: Matrix, key: str, cell: Cell) -> list[int]:
     confirmed = source.group == "gpu-confirmed"
     candidate = source.group == "gpu-candidate"
     tier = 0 if confirmed and claimed else 1 if candidate else 2 if confirmed or claimed else 3
-    return [tier, *source.place, solution.order]
+    return [tier, *source.sort_key, solution.order]
 
 
 def write_plan(matrix: Matrix, key: str, path: Path) -> Path:

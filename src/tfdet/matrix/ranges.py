@@ -6,7 +6,7 @@ import re
 from functools import cache
 
 
-def check(text: str) -> str:
+def validate_range(text: str) -> str:
     """The range itself; ValueError if it is not one."""
     from packaging.specifiers import InvalidSpecifier, SpecifierSet  # a list of environments holds no range
 
@@ -17,7 +17,7 @@ def check(text: str) -> str:
     return text
 
 
-def check_version(text: str) -> str:
+def validate_version(text: str) -> str:
     """The version itself; ValueError if ranges could not be asked for it."""
     if not re.fullmatch(r"\d+(\.\d+)*", text):
         raise ValueError(f"{text!r} is not a version such as '2.4' or '20.09'")

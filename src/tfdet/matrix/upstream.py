@@ -7,18 +7,18 @@ from pathlib import Path
 from pydantic import Field
 
 from tfdet.base.folders import is_there
-from tfdet.matrix.confirmed import Kind
-from tfdet.matrix.fields import Model, Text
+from tfdet.matrix.field_types import StrictModel, Text
 from tfdet.matrix.files import load_toml
+from tfdet.matrix.source_readings import ReadingKind
 
 
-class Finding(Model):
+class UpstreamFinding(StrictModel):
     """ops, kinds: which disagreements it is made of; of no op: that no op has the tag of what is nondeterministic."""
 
     key: Text = Field(pattern="^[a-z0-9-]+$")
     title: Text
     ops: list[Text]
-    kinds: list[Kind]
+    kinds: list[ReadingKind]
     what: Text = Field(description="is the matter")
     ask: Text = Field(description="what is asked for")
     sources: dict[str, str] = Field(default={}, description="file:line: address, beside those of what was read")
@@ -26,13 +26,13 @@ class Finding(Model):
     shows: Text = Field(description="what it prints on a processor, as a pattern")
 
 
-class Upstream(Model):
+class Upstream(StrictModel):
     """upstream.toml."""
 
-    findings: list[Finding]
+    findings: list[UpstreamFinding]
 
 
-def load(folder: Path, framework: str) -> list[Finding]:
+def load(folder: Path, framework: str) -> list[UpstreamFinding]:
     """folder: matrix/."""
     path = folder / "ops" / framework / "upstream.toml"
     return load_toml(path, Upstream).findings if is_there(path) else []

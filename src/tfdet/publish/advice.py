@@ -21,7 +21,7 @@ _TOLD = ("deterministic", "raises")  # of a claim: what helps, and what would st
 def content(status: Status) -> dict[str, Any]:
     """sources: what a user's op may be; solutions: the lines of code behind each key; both in the matrix' order."""
     measured = _measured(status)
-    ordered = sorted(status.matrix.sources.items(), key=lambda item: item[1].place)
+    ordered = sorted(status.matrix.sources.items(), key=lambda item: item[1].sort_key)
     sources = {key: _source(source, measured.get(key, {})) for key, source in ordered}
     named = {s for source in sources.values() for claim in source["claims"] for s in claim["solutions"]}
     named |= {s for source in sources.values() for device in source["measured"].values() for s in device}

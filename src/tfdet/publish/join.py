@@ -9,11 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from tfdet.matrix import alerts, confirmed, ops
-from tfdet.matrix.confirmed import Kind
+from tfdet.matrix import alerts, ops, source_readings
 from tfdet.matrix.devices import CPU, GPU
-from tfdet.matrix.fields import Device
+from tfdet.matrix.field_types import Device
 from tfdet.matrix.models import NONE
+from tfdet.matrix.source_readings import ReadingKind
 from tfdet.publish import audit_tables, refusals, ways
 from tfdet.publish.marks import with_numbers
 from tfdet.verdicts.infer import Cell, CellKey, Verdict
@@ -47,7 +47,7 @@ class Row:
 
     op: ops.Op
     source: str
-    documented: list[ops.Entry]
+    documented: list[ops.DocumentedEntry]
     measured: list[str]
     verdicts: dict[Place, Verdict]
     binary: str = ""
@@ -95,7 +95,7 @@ class Row:
         """What the documentation says: raises (CUDA, backward)."""
         return "; ".join(dict.fromkeys(_words(entry) for entry in self.documented))
 
-    def disagreements(self, solution: str) -> Iterator[tuple[Kind, str]]:
+    def disagreements(self, solution: str) -> Iterator[tuple[ReadingKind, str]]:
         """Where two lists, or a list and what was measured, say different things.  solution: of which they speak."""
         if self.op.tolerance and not self.documented:
             yield (
@@ -115,7 +115,7 @@ class Row:
                 "one entry of the documentation says that it is deterministic, another that it raises",
             )
 
-    def _unlike(self, device: str, solution: str) -> Iterator[tuple[Kind, str]]:
+    def _unlike(self, device: str, solution: str) -> Iterator[tuple[ReadingKind, str]]:
         """Where the documentation and what a device showed do not fit; what it says of one kind goes for no other."""
         at, under = Place(device, NONE), Place(device, solution)
         says = {entry.says for entry in self.documented if at.word in entry.devices}
@@ -138,7 +138,7 @@ class Row:
     def _dtypes(self, place: Place, verdict: Verdict) -> str:
         return ways.apart(self.op, self.cells[place], verdict) if place in self.cells else ""
 
-    def _compiled(self, device: str, solution: str) -> Iterator[tuple[Kind, str]]:
+    def _compiled(self, device: str, solution: str) -> Iterator[tuple[ReadingKind, str]]:
         """Where torch.compile makes another op of it."""
         for place in (Place(device, NONE), Place(device, solution)):
             alone, whole = self.verdicts.get(place, Verdict.BLANK), ways.compiled(self.cells.get(place)).verdict
@@ -151,12 +151,12 @@ class Row:
 _NO_ERROR = (Verdict.DETERMINISTIC, Verdict.TOO_FEW, Verdict.NOT_SHOWN)
 
 
-def _kind(place: Place, what: Literal["differs", "differs-under", "raises", "no-error"]) -> Kind:
+def _kind(place: Place, what: Literal["differs", "differs-under", "raises", "no-error"]) -> ReadingKind:
     """A reading of a processor's kernel explains nothing of a GPU's: it has kinds of its own."""
     return _OF_GPU[what] if place.word == GPU else what
 
 
-_OF_GPU: dict[str, Kind] = {
+_OF_GPU: dict[str, ReadingKind] = {
     "differs": "gpu-differs",
     "differs-under": "gpu-differs-under",
     "raises": "gpu-raises",
@@ -164,7 +164,7 @@ _OF_GPU: dict[str, Kind] = {
 }
 
 
-def _apart(one: ops.Entry, other: ops.Entry) -> bool:
+def _apart(one: ops.DocumentedEntry, other: ops.DocumentedEntry) -> bool:
     """Do they say different things of the same call?"""
     same_call = not one.modes or not other.modes or set(one.modes) & set(other.modes)
     return bool(
@@ -176,7 +176,7 @@ def _apart(one: ops.Entry, other: ops.Entry) -> bool:
     )
 
 
-def _words(entry: ops.Entry) -> str:
+def _words(entry: ops.DocumentedEntry) -> str:
     where = {("cpu", "gpu"): "", ("cpu",): "CPU", ("gpu",): "CUDA"}[tuple(entry.devices)]
     more = [part for part in (where, "backward" if entry.backward else "", *entry.modes) if part]
     return entry.says + (f" ({', '.join(more)})" if more else "")
@@ -187,7 +187,7 @@ class Disagreement:
     """read: what PyTorch's sources say of it, by people; empty where nobody looked.  places: (file:line, address)."""
 
     row: Row
-    kind: Kind
+    kind: ReadingKind
     text: str
     read: str
     places: list[tuple[str, str]]
@@ -202,7 +202,7 @@ class Join:
     places: list[Place]
     rows: list[Row] = field(repr=False)
     ops: ops.Ops = field(repr=False)
-    readings: confirmed.Readings = field(repr=False)
+    readings: source_readings.Readings = field(repr=False)
 
     @cached_property
     def told(self) -> list[Row]:
@@ -212,9 +212,9 @@ class Join:
     def disagreements(self) -> list[Disagreement]:
         return [self._read(row, *found) for row in self.rows for found in row.disagreements(self.solution)]
 
-    def _read(self, row: Row, kind: Kind, text: str) -> Disagreement:
+    def _read(self, row: Row, kind: ReadingKind, text: str) -> Disagreement:
         known = self.ops.lines
-        found = confirmed.reading(self.readings, known, row.op.key, kind)
+        found = source_readings.find_reading(self.readings, known, row.op.key, kind)
         if found is None:
             return Disagreement(row, kind, text, "", [])
         root = f"{self.readings.repository}/blob/{self.ops.commit}"
@@ -268,9 +268,9 @@ def _why(row: Row, device: str) -> str:
 
 def joins(folder: Path, status: Status, framework: str) -> list[Join]:
     """folder: matrix/."""
-    readings = confirmed.load(folder, framework)
+    readings = source_readings.load(folder, framework)
     meanings = alerts.load_meanings(folder, framework)
-    names, status = ops.load_names(folder, framework), replace(status, matrix=status.matrix.of(framework))
+    names, status = ops.load_names(folder, framework), replace(status, matrix=status.matrix.for_framework(framework))
     if names is None:
         return []
     return [
@@ -283,13 +283,13 @@ def joins(folder: Path, status: Status, framework: str) -> list[Join]:
 class _Read:
     """What people read in the sources, and a program in that build's code."""
 
-    readings: confirmed.Readings
+    readings: source_readings.Readings
     meanings: alerts.Meanings | None
     found: alerts.Alerts | None
 
     @cached_property
     def refusing(self) -> list[alerts.Meaning]:
-        return alerts.meant(self.meanings, self.found)
+        return alerts.meanings_in_build(self.meanings, self.found)
 
     @cached_property
     def held(self) -> frozenset[str] | None:
@@ -301,8 +301,8 @@ def _in_order(found: dict[str, ops.Ops]) -> list[tuple[str, ops.Ops]]:
     return sorted(found.items(), key=lambda item: [int(part) for part in item[1].framework_version.split(".")[:2]])
 
 
-def _join(status: Status, names: ops.Names, read: _Read, key: str, some: ops.Ops) -> Join:
-    meant = {id(entry): ops.meant(names, entry) for entry in some.documented}
+def _join(status: Status, names: ops.NameMappings, read: _Read, key: str, some: ops.Ops) -> Join:
+    meant = {id(entry): ops.ops_of_entry(names, entry) for entry in some.documented}
     sources = {names.prefix + op.key for op in some.ops}
     places = list(_places(status, key, sources))
 

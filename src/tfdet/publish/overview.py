@@ -11,7 +11,7 @@ from itertools import groupby
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from tfdet.matrix.load import Matrix, natural
+from tfdet.matrix.load import Matrix, natural_sort_key
 from tfdet.matrix.models import NONE
 from tfdet.publish.lists import Facts
 from tfdet.verdicts.infer import Verdict
@@ -79,7 +79,9 @@ def _by_source(found: Status) -> Iterator[tuple[tuple[str, str, str], list[Statu
 
 
 def _answer(cells: Sequence[StatusCell], matrix: Matrix) -> Answer:
-    newest = max((cell.key.environment for cell in cells if cell.key.solution == NONE), key=natural, default="")
+    newest = max(
+        (cell.key.environment for cell in cells if cell.key.solution == NONE), key=natural_sort_key, default=""
+    )
     here = [cell for cell in cells if cell.key.environment == newest]
     if not any(cell.key.solution == NONE and cell.cell.verdict is Verdict.NONDETERMINISTIC for cell in here):
         return Answer.UNKNOWN

@@ -84,7 +84,7 @@ def _left(status: Status, key: str) -> Iterator[tuple[str, str, bool]]:
     solution = status.matrix.frameworks[environment.framework].recipe[0]
     claimed_as = status.matrix.devices.claimed_as
     words = {Verdict.NONDETERMINISTIC: "differs", Verdict.RAISES: "raises an error"}
-    for source in status.matrix.of(environment.framework).sources:
+    for source in status.matrix.for_framework(environment.framework).sources:
         cells = [status.cell(CellKey(key, device, source, solution)) for device in (*status.measuring, GPU)]
         seen = next((cell for cell in cells if cell.cell.verdict in words), None)
         # Documents speak of a kind of device, whatever card has measured other cells.
@@ -98,7 +98,9 @@ def _left(status: Status, key: str) -> Iterator[tuple[str, str, bool]]:
 
 def left_text(status: Status, framework: str) -> str:
     """known.json of that framework's folder of tfdeterminism: what stays, by version, an entry a line."""
-    environments = {e.version: key for key, e in status.matrix.of(framework).environments.items() if e.line == "stock"}
+    environments = {
+        e.version: key for key, e in status.matrix.for_framework(framework).environments.items() if e.line == "stock"
+    }
     lists = {version: ",\n".join(map(json.dumps, _entries(status, key))) for version, key in environments.items()}
     told = (f'"{version}": [\n{text}\n]' for version, text in lists.items() if text)  # of others nothing is known yet
     return "{\n" + ",\n".join(told) + "\n}\n"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tfdet.matrix.alerts import Meaning
-from tfdet.matrix.confirmed import Kind
 from tfdet.matrix.devices import CPU, GPU
-from tfdet.matrix.fields import Device
-from tfdet.matrix.ops import Entry
+from tfdet.matrix.field_types import Device
+from tfdet.matrix.ops import DocumentedEntry
+from tfdet.matrix.source_readings import ReadingKind
 
 _WORDS: dict[Device, str] = {"cpu": "CPU", "gpu": "CUDA"}
 
@@ -23,8 +23,8 @@ def _where(one: Meaning) -> str:
 
 
 def disagreements(
-    documented: Sequence[Entry], refuses: Sequence[Meaning], held: frozenset[str]
-) -> Iterator[tuple[Kind, str]]:
+    documented: Sequence[DocumentedEntry], refuses: Sequence[Meaning], held: frozenset[str]
+) -> Iterator[tuple[ReadingKind, str]]:
     """Of one op.  held: the entries that some name in that build makes true, whatever the op."""
     for device in (CPU, GPU):
         names = ", ".join(f"`{word}`" for one in refuses if device in one.devices for word in one.words)

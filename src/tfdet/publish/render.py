@@ -16,7 +16,7 @@ from tfdet.base.folders import is_there, listed, walked
 from tfdet.base.paths import Project
 from tfdet.matrix import ops
 from tfdet.matrix.devices import CPU
-from tfdet.matrix.models import Group
+from tfdet.matrix.models import SourceGroup
 from tfdet.publish import advice, audit_tables, batches, join, markdown, recipe, tables, upstream
 from tfdet.store.batches import folder
 from tfdet.store.cases import current_cases
@@ -91,7 +91,7 @@ def _vouch(project: Project, status: Status) -> None:
 
 def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
     """(file, its text, what its text should be) of each target."""
-    whole, status = status, replace(status, matrix=status.matrix.published)
+    whole, status = status, replace(status, matrix=status.matrix.for_published_framework)
     blocks = _Blocks(project, status)
     texts = []
     generated: dict[Path, str] = {}
@@ -157,7 +157,7 @@ def _context(project: Project, status: Status) -> dict[str, object]:
     }
 
 
-def _group(status: Status, group: Group) -> list[str]:
+def _group(status: Status, group: SourceGroup) -> list[str]:
     mine = [(source.order, key) for key, source in status.matrix.sources.items() if source.group == group]
     return [key for _, key in sorted(mine)]
 

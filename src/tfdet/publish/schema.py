@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 from tfdet.matrix.alerts import Alerts, Meanings
-from tfdet.matrix.confirmed import Readings
-from tfdet.matrix.devices import Kind
-from tfdet.matrix.fields import Model
+from tfdet.matrix.devices import DeviceKind
+from tfdet.matrix.field_types import StrictModel
 from tfdet.matrix.keys import PublicKey
 from tfdet.matrix.models import Environment, Framework, Solution, Source
-from tfdet.matrix.ops import AllKernels, Names, Ops
+from tfdet.matrix.ops import KernelsFile, NameMappings, Ops
+from tfdet.matrix.source_readings import Readings
 from tfdet.matrix.upstream import Upstream
 from tfdet.store.audits import StoredAudit
 from tfdet.store.batches import Batch
@@ -22,17 +22,17 @@ from tfdet.store.records import Record
 
 def schemas() -> dict[str, str]:
     """{file name: text} of matrix/schema."""
-    models: dict[str, type[Model]] = {
+    models: dict[str, type[StrictModel]] = {
         "framework": Framework,
-        "device": Kind,
+        "device": DeviceKind,
         "key": PublicKey,
         "environment": Environment,
         "source": Source,
         "solution": Solution,
         "ops": Ops,
-        "names": Names,
+        "names": NameMappings,
         "confirmed": Readings,
-        "kernels": AllKernels,
+        "kernels": KernelsFile,
         "alerts": Alerts,
         "alert-names": Meanings,
         "upstream": Upstream,

@@ -9,7 +9,7 @@ from itertools import groupby
 from tfdet.matrix import ranges
 from tfdet.matrix.devices import GPU
 from tfdet.matrix.load import Matrix
-from tfdet.matrix.models import NONE, Column, Environment, Framework, Group, Source
+from tfdet.matrix.models import NONE, Environment, Framework, Source, SourceGroup, TableColumn
 from tfdet.matrix.plan import claims_of
 from tfdet.publish.marks import with_numbers
 from tfdet.verdicts import known
@@ -18,7 +18,7 @@ from tfdet.verdicts.infer import Cell, CellKey, Verdict
 from tfdet.verdicts.status import Status, StatusCell
 from tfdeterminism.patches import Patch
 
-GROUPS: dict[Group, str] = {
+GROUPS: dict[SourceGroup, str] = {
     "gpu-confirmed": "Confirmed sources (with solutions)",
     "gpu-historic": "Historic sources",
     "gpu-possible": "Possible sources: files that call CUDA `atomicAdd`",
@@ -30,16 +30,16 @@ GROUPS: dict[Group, str] = {
 }
 
 
-def columns(status: Status) -> list[Column]:
+def columns(status: Status) -> list[TableColumn]:
     """Of the GPU tables: the framework says which builds stand together."""
     return [column for framework in status.matrix.frameworks.values() for column in framework.columns]
 
 
-def _holds(column: Column, environment: Environment) -> bool:
+def _holds(column: TableColumn, environment: Environment) -> bool:
     return ranges.contains(column.ngc if environment.line == "ngc" else column.stock, environment.version)
 
 
-def claim_cell(status: Status, key: str, column: Column) -> str:
+def claim_cell(status: Status, key: str, column: TableColumn) -> str:
     """What documents, and GPUs that measured it, say of one source in one column."""
     source = status.matrix.sources[key]
     environments = [(k, e) for k, e in status.matrix.environments.items() if _holds(column, e)]

@@ -12,7 +12,7 @@ from tfdet.base.folders import is_there
 from tfdet.base.paths import Project
 from tfdet.matrix import ops, upstream
 from tfdet.matrix.devices import GPU
-from tfdet.matrix.upstream import Finding
+from tfdet.matrix.upstream import UpstreamFinding
 from tfdet.publish import markdown
 from tfdet.publish.join import Disagreement, Join, Row
 from tfdet.verdicts.infer import Verdict
@@ -26,7 +26,7 @@ _TEMPLATE = "upstream.j2"
 class Report:
     """One finding, with the builds in which it shows, if any; found: its disagreements there, of the newest."""
 
-    finding: Finding
+    finding: UpstreamFinding
     builds: list[Join]
     others: list[Join]
     found: list[Disagreement]
@@ -81,7 +81,7 @@ def reports(project: Project, framework: str, joins: Sequence[Join]) -> list[Rep
     return [_report(project, finding, joins) for finding in upstream.load(project.matrix, framework)]
 
 
-def _report(project: Project, finding: Finding, joins: Sequence[Join]) -> Report:
+def _report(project: Project, finding: UpstreamFinding, joins: Sequence[Join]) -> Report:
     """Where the evidence at hand shows it in no build, `builds` is empty, and its text says so."""
     path = project.root / PROGRAMS / finding.program
     if not is_there(path):
@@ -93,7 +93,7 @@ def _report(project: Project, finding: Finding, joins: Sequence[Join]) -> Report
     return Report(finding, builds, others, newest, path.read_text("utf-8").rstrip())
 
 
-def _shown(finding: Finding, join: Join) -> Iterator[Disagreement]:
+def _shown(finding: UpstreamFinding, join: Join) -> Iterator[Disagreement]:
     return (one for one in join.disagreements if one.row.op.key in finding.ops and one.kind in finding.kinds)
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from tfdet.matrix.devices import GPU
 from tfdet.matrix.models import NONE, Environment
-from tfdet.matrix.plan import cells as plan_cells
+from tfdet.matrix.plan import plan_cells
 from tfdet.publish import ways
 from tfdet.publish.lists import Facts
 from tfdet.publish.marks import SYMBOL
@@ -167,7 +167,7 @@ def _audited(found: Status, asked: Selection) -> Facts | None:
     among = [environments[key] for key in environments if key in found.audits]
     selected = [key for key in asked.builds(found) if key in found.audits]
     held: dict[tuple[str, str, str], list[Environment]] = {}
-    for source in sorted(found.matrix.sources, key=lambda name: found.matrix.sources[name].place):
+    for source in sorted(found.matrix.sources, key=lambda name: found.matrix.sources[name].sort_key):
         if asked.sources and source not in asked.sources:
             continue
         for key in selected:
@@ -269,7 +269,7 @@ def _idle(found: Status, records: Sequence[Record], vouched: Callable[[Record], 
     return [
         Text(f"  unsigned records of {model} count in no table; what they would say: tfdet status --include-unsigned")
         for model in sorted(devices)
-        if found.matrix.devices.need_signature(model)
+        if found.matrix.devices.requires_signature(model)
     ]
 
 

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from tfdet.matrix.devices import CPU, GPU
 from tfdet.matrix.models import Claim
-from tfdet.matrix.plan import cells as plan_cells
+from tfdet.matrix.plan import plan_cells
 from tfdet.publish.views import BLIND
 from tfdet.site.addresses import address
 from tfdet.site.facts import Facts, cell_data

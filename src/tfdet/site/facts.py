@@ -66,7 +66,7 @@ class Facts:
     def counts(self, record: Record) -> bool:
         """Has it a say in any cell?  What has none is shown to nobody: it may be anybody's."""
         signer = self.standing(record).of(record.checksum, record.started)
-        return bool(signer) or (signer == UNSIGNED and not self.matrix.devices.need_signature(record.device.model))
+        return bool(signer) or (signer == UNSIGNED and not self.matrix.devices.requires_signature(record.device.model))
 
     @cached_property
     def cells(self) -> list[StatusCell]:
@@ -93,7 +93,7 @@ class Facts:
         told = {row.source for join in self.joins.values() for row in join.told}
         some = told | self.by_source.keys()
         known = [key for key, source in self.matrix.sources.items() if source.group != "op" or key in some]
-        return sorted(known, key=lambda key: (self.matrix.sources[key].place, key))
+        return sorted(known, key=lambda key: (self.matrix.sources[key].sort_key, key))
 
     @cached_property
     def joins(self) -> Mapping[str, Join]:

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from tfdet.matrix.fields import Model, Text
+from tfdet.matrix.field_types import StrictModel, Text
 
 
-class Link(Model):
+class Link(StrictModel):
     kind: Literal["issue", "pull request", "page"]
     address: Text = Field(pattern=r"^https://")
     title: Text
@@ -25,7 +25,7 @@ class Link(Model):
         return self.model_dump(mode="json")
 
 
-class Catalogue(Model):
+class Catalogue(StrictModel):
     known_on: Text
     links: list[Link]
 

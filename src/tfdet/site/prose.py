@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 from pydantic import Field
 
-from tfdet.matrix.fields import Model, Text
+from tfdet.matrix.field_types import StrictModel, Text
 from tfdet.site import links
 from tfdet.site.addresses import address
 from tfdet.site.facts import Facts, cell_data
@@ -20,7 +20,7 @@ from tfdet.site.page import Page
 from tfdet.verdicts.infer import CellKey
 
 
-class Shown(Model):
+class Shown(StrictModel):
     """A cell that shows what is said, and the verdict that it has to have."""
 
     environment: Text
@@ -35,7 +35,7 @@ class Shown(Model):
         return CellKey(self.environment, self.device, self.source, self.solution)
 
 
-class Run(Model):
+class Run(StrictModel):
     """Somebody else's check of it: a file of this repository, and a text that stands in it."""
 
     file: Text
@@ -43,7 +43,7 @@ class Run(Model):
     says: Text
 
 
-class Myth(Model):
+class Myth(StrictModel):
     key: Text
     claim: Text
     framework: Text | None = Field(default=None, description="whose users say so; none: the talk's own list")

@@ -45,7 +45,7 @@ def data(facts: Facts) -> Iterator[tuple[str, str]]:
 def _place(facts: Facts, cell: StatusCell) -> tuple[Any, ...]:
     """What ran comes first, and of that the sources of the seed documents."""
     quiet = cell.cell.verdict in (Verdict.BLANK, Verdict.UNSUPPORTED)
-    return quiet, facts.matrix.sources[cell.key.source].place
+    return quiet, facts.matrix.sources[cell.key.source].sort_key
 
 
 def _both(name: str, variable: str, value: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -17,7 +17,7 @@ from tfdet.base.files import write_whole
 from tfdet.base.folders import listed
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import read_bytes
-from tfdet.matrix.fields import Model, Text, reason
+from tfdet.matrix.field_types import StrictModel, Text, format_validation_error
 
 SCHEMA: Final = 1
 _WIDTH = 160  # characters up to which a value stays on one line
@@ -32,12 +32,12 @@ _EARLIER = {"5b804b2bd5817baf": "1"}  # audits made when it was a hash of the sc
 Verdict = Literal["yes", "no", "unresolved"]  # can the result depend on the order in which threads come?
 
 
-class StoredWheel(Model):
+class StoredWheel(StrictModel):
     file: Text
     sha256: Text
 
 
-class Found(Model):
+class Found(StrictModel):
     """What some architectures hold of one kernel."""
 
     archs: Text = Field(description="separated by spaces; sm_70 read from machine code, compute_70 from PTX")
@@ -46,7 +46,7 @@ class Found(Model):
     atomics: dict[str, int] = Field(description="kind: instructions")
 
 
-class StoredKernel(Model):
+class StoredKernel(StrictModel):
     name: Text = Field(description="mangled")
     found: list[Found] = Field(min_length=1)
 
@@ -63,14 +63,14 @@ class StoredKernel(Model):
         return "unresolved"
 
 
-class StoredLibrary(Model):
+class StoredLibrary(StrictModel):
     kernel_counts: dict[str, int] = Field(description="architecture: kernels in all")
     kernels: list[StoredKernel] = Field(description="those whose order-dependence is yes or unresolved somewhere")
     orderless: dict[str, int] = Field(description="family: kernels whose atomics do not depend on order")
     plain: list[Text] = Field(description="families without any atomic instruction")
 
 
-class StoredAudit(Model):
+class StoredAudit(StrictModel):
     """One file of matrix/audits."""
 
     schema_: Literal[1] = Field(alias="schema")
@@ -126,7 +126,7 @@ def load(path: Path) -> StoredAudit:
     try:
         return StoredAudit.model_validate_json(read_bytes(path, f"Make it: tfdet audit {path.stem} --write"))
     except ValidationError as error:
-        faults = [f"{path}: {reason(fault, 'file')}" for fault in error.errors()]
+        faults = [f"{path}: {format_validation_error(fault, 'file')}" for fault in error.errors()]
         advice = f"An audit is never edited: git checkout {path}, or tfdet audit {path.stem} --write."
         raise DataError("\n".join(faults[:20]), advice) from error
 

@@ -17,7 +17,7 @@ from tfdet.base.errors import DataError
 from tfdet.base.files import write_whole
 from tfdet.base.folders import listed
 from tfdet.base.paths import Project
-from tfdet.matrix.fields import Model, Text, reason
+from tfdet.matrix.field_types import StrictModel, Text, format_validation_error
 from tfdet_probe.core import batches as probe
 
 AGAIN = "scripts/batch-invariance ENV"
@@ -25,12 +25,12 @@ AGAIN = "scripts/batch-invariance ENV"
 Answer = Literal["invariant", "depends", "unsteady", "not run", "stale"]
 
 
-class Framework(Model):
+class Framework(StrictModel):
     name: Text
     version: Text
 
 
-class Machine(Model):
+class Machine(StrictModel):
     """What decides which kernels are taken."""
 
     processor: Text
@@ -40,7 +40,7 @@ class Machine(Model):
     threads: int = Field(ge=1)
 
 
-class Batch(Model):
+class Batch(StrictModel):
     """One case: an op, a shape and a dtype, in batches of these sizes."""
 
     schema_: Literal[1] = Field(alias="schema")
@@ -104,7 +104,7 @@ def load(path: Path) -> list[Batch]:
         try:
             found.append(Batch.model_validate_json(line))
         except ValidationError as error:
-            why = reason(error.errors()[0], "line")
+            why = format_validation_error(error.errors()[0], "line")
             raise DataError(f"{path}:{number}: {why}", f"Measure again: {AGAIN}") from error
     return found
 

@@ -10,13 +10,13 @@ from tfdet.base.errors import DataError
 from tfdet.base.files import write_whole
 from tfdet.base.folders import listed
 from tfdet.base.paths import Project
-from tfdet.matrix.fields import Model, Text, reason
+from tfdet.matrix.field_types import StrictModel, Text, format_validation_error
 from tfdeterminism.patches import PATCHES
 
 AGAIN = "python benchmarks/patches.py ENV --write"
 
 
-class Cost(Model):
+class Cost(StrictModel):
     """One call of what a patch replaces against the original, in one run: times in seconds, memory in MiB."""
 
     environment: Text
@@ -59,7 +59,7 @@ def load(path: Path) -> list[Cost]:
         try:
             costs.append(Cost.model_validate_json(line))
         except ValidationError as error:
-            why = reason(error.errors()[0], "line")
+            why = format_validation_error(error.errors()[0], "line")
             raise DataError(f"{path}:{number}: {why}", f"Measure again: {AGAIN}") from error
     return costs
 

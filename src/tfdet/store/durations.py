@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from tfdet.matrix.devices import Devices
+from tfdet.matrix.devices import DeviceRegistry
 from tfdet.store.migrate import first_kind
 
 K = TypeVar("K", bound=Hashable)
@@ -56,7 +56,7 @@ class Durations:
         return UNKNOWN_SECONDS if found is None else found * runs
 
 
-def measured(files: Iterable[Path], devices: Devices) -> Durations:
+def measured(files: Iterable[Path], devices: DeviceRegistry) -> Durations:
     """Of a file's lines, those that tell: what is wrong with the others is not asked here."""
     words = {key: kind.word for key, kind in devices.kinds.items()}
     cases: dict[Cell, dict[str, float]] = defaultdict(dict)

@@ -15,8 +15,8 @@ from pydantic import Field, ValidationError
 
 from tfdet.base.strict_json import strict_json
 from tfdet.base.visible import in_line
-from tfdet.matrix.fields import Model, reason
-from tfdet.matrix.keys import Keys, PublicKey, key_id, raw
+from tfdet.matrix.field_types import StrictModel, format_validation_error
+from tfdet.matrix.keys import Keyring, PublicKey, key_id, raw_public_key
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -26,14 +26,14 @@ MOST: Final = 8  # signatures in one envelope: each may have to be tried with ev
 _Base64 = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/_-]*={0,2}$")]
 
 
-class Signature(Model, extra="ignore"):
+class Signature(StrictModel, extra="ignore"):
     """keyid: a hint, which proves nothing and may be absent (protocol.md)."""
 
     keyid: Annotated[str, Field(max_length=1000)] | None = None
     sig: _Base64
 
 
-class Envelope(Model, extra="ignore"):
+class Envelope(StrictModel, extra="ignore"):
     """Fields that are not known are ignored: the parsing rules of envelope.md."""
 
     payload: _Base64
@@ -71,12 +71,12 @@ def parse(line: str | bytes) -> Envelope:
     try:
         return Envelope.model_validate(strict_json(line))
     except ValidationError as error:
-        raise ValueError(f"no envelope: {reason(error.errors()[0], 'line')}") from None
+        raise ValueError(f"no envelope: {format_validation_error(error.errors()[0], 'line')}") from None
     except ValueError as error:
         raise ValueError(f"no envelope: {error}") from None
 
 
-def opened(line: str, keys: Keys) -> tuple[list[Signed], bytes]:
+def opened(line: str, keys: Keyring) -> tuple[list[Signed], bytes]:
     """(the keys of matrix/keys that signed it, in the order of their signatures; what they signed).
 
     ValueError where none did.
@@ -95,7 +95,7 @@ def opened(line: str, keys: Keys) -> tuple[list[Signed], bytes]:
     return found, body
 
 
-def _signer(signature: Signature, signed: bytes, keys: Keys) -> tuple[str, PublicKey] | None:
+def _signer(signature: Signature, signed: bytes, keys: Keyring) -> tuple[str, PublicKey] | None:
     """Whose signature it is."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -103,26 +103,26 @@ def _signer(signature: Signature, signed: bytes, keys: Keys) -> tuple[str, Publi
     sig = _decoded(signature.sig)
     for name, key in _candidates(signature, keys):
         try:
-            Ed25519PublicKey.from_public_bytes(raw(key.public or "")).verify(sig, signed)
+            Ed25519PublicKey.from_public_bytes(raw_public_key(key.public or "")).verify(sig, signed)
         except InvalidSignature:
             continue
         return name, key
     return None
 
 
-def _candidates(signature: Signature, keys: Keys) -> Iterator[tuple[str, PublicKey]]:
+def _candidates(signature: Signature, keys: Keyring) -> Iterator[tuple[str, PublicKey]]:
     """The one that its hint names, and then the others: a hint decides nothing."""
-    hinted = keys.named(signature.keyid or "")
+    hinted = keys.find_by_hint(signature.keyid or "")
     first = hinted[0] if hinted else ""
     for name in sorted(keys.by_name, key=lambda name: name != first):
         if keys.by_name[name].public is not None:
             yield name, keys.by_name[name]
 
 
-def _unsigned(envelope: Envelope, keys: Keys) -> str:
+def _unsigned(envelope: Envelope, keys: Keyring) -> str:
     """What to say of an envelope that no key verifies."""
     hints = [signature.keyid or "" for signature in envelope.signatures]
-    if named := next(filter(None, map(keys.named, hints)), None):
+    if named := next(filter(None, map(keys.find_by_hint, hints)), None):
         return f"its signature is not that of {named[0]}"
     return f"signed by a key that matrix/keys does not hold: {in_line(hints[0][:16]) or 'it names none'}"
 

@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tfdet.base.errors import RunFailed, UsageError
 from tfdet.base.strict_json import strict_json
 from tfdet.base.visible import in_line
-from tfdet.matrix.fields import reason
-from tfdet.matrix.keys import Keys, PublicKey, Workflow
+from tfdet.matrix.field_types import format_validation_error
+from tfdet.matrix.keys import Keyring, PublicKey, WorkflowIdentity
 from tfdet.store.envelope import PAYLOAD_TYPE
 
 if TYPE_CHECKING:
@@ -60,10 +60,10 @@ def is_bundle(line: str) -> bool:
     return MEDIA_TYPE in line
 
 
-def opened(line: str, keys: Keys) -> tuple[str, PublicKey, bytes]:
+def opened(line: str, keys: Keyring) -> tuple[str, PublicKey, bytes]:
     """As envelope.opened; ValueError where no identity of matrix/keys signed it."""
     hint, _ = unverified(line)
-    found = keys.named(hint)
+    found = keys.find_by_hint(hint)
     if found is None or found[1].workflow is None:
         raise ValueError(f"signed by an identity that matrix/keys does not hold: {in_line(hint)}")
     name, key = found
@@ -81,7 +81,7 @@ def unverified(line: str) -> tuple[str, bytes]:
         identity = _identity(base64.b64decode(shown.raw if shown else "", validate=True))
         return identity, base64.b64decode(bundle.envelope.payload, validate=True)
     except ValidationError as error:
-        raise ValueError(f"no bundle of sigstore: {reason(error.errors()[0])}") from None
+        raise ValueError(f"no bundle of sigstore: {format_validation_error(error.errors()[0])}") from None
     except ValueError as error:
         raise ValueError(f"no bundle of sigstore that a workflow signed: {error}") from None
 
@@ -120,7 +120,7 @@ def seal(body: bytes) -> str:
     return json.dumps(json.loads(bundle)) + "\n"
 
 
-def _verified(line: str, name: str, workflow: Workflow) -> tuple[str, bytes]:
+def _verified(line: str, name: str, workflow: WorkflowIdentity) -> tuple[str, bytes]:
     try:
         from sigstore.models import Bundle
         from sigstore.verify.policy import Identity

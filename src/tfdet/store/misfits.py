@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
-from tfdet.matrix.devices import Devices, Kind
+from tfdet.matrix.devices import DeviceKind, DeviceRegistry
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import Environment, Solution
 from tfdet.matrix.ranges import leading_version
@@ -46,7 +46,7 @@ class _Settings(NamedTuple):
 class Rules:
     """sources: {key: its framework, if it is one's alone}."""
 
-    devices: Devices
+    devices: DeviceRegistry
     cases: Cases
     environments: Mapping[str, _Build]
     sources: Mapping[str, str]
@@ -127,7 +127,7 @@ def _set_by(solution: Solution) -> _Settings:
     return _Settings(solution.framework, None if apply is None else (apply.env, apply.threads or 0))
 
 
-def device_faults(devices: Devices, record: Record | Glance) -> list[str]:
+def device_faults(devices: DeviceRegistry, record: Record | Glance) -> list[str]:
     """Why this record cannot be of its device, or of its stack."""
     g = record if isinstance(record, Glance) else row_of(record).glance
     stack, details = g.stack, (g.device.details or {}) if isinstance(g.device, DeviceSeen) else {}
@@ -141,9 +141,9 @@ def device_faults(devices: Devices, record: Record | Glance) -> list[str]:
 
 @lru_cache(maxsize=4096)  # a million records tell of few devices
 def _fixed(
-    devices: Devices, key: str, told: StackFacts, gpu: str | None, kernels: bool, ran_on: tuple[str, ...]
+    devices: DeviceRegistry, key: str, told: StackFacts, gpu: str | None, kernels: bool, ran_on: tuple[str, ...]
 ) -> tuple[str, ...]:
-    faults, kind = list(devices.faults(key, told.model, gpu)), devices.kinds.get(key)
+    faults, kind = list(devices.find_faults(key, told.model, gpu)), devices.kinds.get(key)
     if kind is None:
         return tuple(faults)
     if any(not place.startswith(f"{kind.placement}:") for place in ran_on):
@@ -155,7 +155,7 @@ def _fixed(
     return (*faults, *broken(kind, told))
 
 
-def _odd(kind: Kind, model: str, details: Mapping[str, object]) -> Iterator[str]:
+def _odd(kind: DeviceKind, model: str, details: Mapping[str, object]) -> Iterator[str]:
     """What a record adds that its kind does not tell of, or not in these words, or does not add."""
     if strange := details.keys() - set(kind.details):
         yield f"{model} has no {', '.join(sorted(strange))}"

@@ -13,7 +13,7 @@ from pydantic import Field, PrivateAttr, ValidationError, model_validator
 from tfdet.base.errors import DataError
 from tfdet.base.strict_json import strict_json
 from tfdet.base.untrusted import read_lines
-from tfdet.matrix.fields import Model, reason
+from tfdet.matrix.field_types import StrictModel, format_validation_error
 from tfdet.store import migrate
 from tfdet.store.rules import Facts, contradictions, is_possible, is_time
 from tfdet_common.journal import SCHEMA, dump
@@ -33,7 +33,7 @@ Parts = Annotated[list[Short], Field(max_length=4096)]  # of a bundle
 LONGEST = 1 << 18  # bytes of a line; the longest of the evidence has 5,000
 
 
-class Bundle(Model):
+class Bundle(StrictModel):
     """How an environment that was carried to its host differs from the packages that it was made of."""
 
     manifest: Hash = Field(description="checksum of the bundle's manifest")
@@ -44,12 +44,12 @@ class Bundle(Model):
     from_host: Parts
 
 
-class Framework(Model):
+class Framework(StrictModel):
     name: Key
     version: Short
 
 
-class Device(Model):
+class Device(StrictModel):
     """kind: a file of matrix/devices.  model: the evidence's key, the kind itself or the kind, a dash and more."""
 
     kind: Key
@@ -59,7 +59,7 @@ class Device(Model):
     )
 
 
-class Stack(Model):
+class Stack(StrictModel):
     """Versions of everything else that ran; None where the environment does not tell."""
 
     python: Short
@@ -80,7 +80,7 @@ class Stack(Model):
     bundle: Bundle | None = Field(default=None, description="absent: no bundle, nothing trimmed")
 
 
-class GpuMoment(Model):
+class GpuMoment(StrictModel):
     """What NVML said of the GPU; None where it does not tell."""
 
     driver: Short | None
@@ -94,12 +94,12 @@ class GpuMoment(Model):
     mig: bool | None
 
 
-class GpuState(Model):
+class GpuState(StrictModel):
     before: GpuMoment
     after: GpuMoment
 
 
-class Fault(Model):
+class Fault(StrictModel):
     """How a case ended that gave no result."""
 
     kind: Literal["raises", "unsupported", "crashed", "timed-out"]
@@ -109,12 +109,12 @@ class Fault(Model):
     output: Short | None = None
 
 
-class Differing(Model):
+class Differing(StrictModel):
     relaunch: Count
     repeat: Count
 
 
-class Record(Model):
+class Record(StrictModel):
     """One observation with its provenance; times in seconds, started in UTC."""
 
     schema_: Literal[2] = Field(alias="schema")
@@ -253,7 +253,7 @@ def parse(line: bytes) -> Record:
     try:
         record = Record.model_validate(migrate.current(content))
     except ValidationError as error:
-        faults += [reason(fault, "record") for fault in error.errors()]
+        faults += [format_validation_error(fault, "record") for fault in error.errors()]
     except ValueError as error:
         faults.append(str(error))
     if not faults and dump(content).encode("ascii") != line.removesuffix(b"\n"):

@@ -14,7 +14,7 @@ from typing import Final
 from tfdet.base.folders import in_folders, is_there
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import read_text
-from tfdet.matrix.keys import Keys, PublicKey
+from tfdet.matrix.keys import Keyring, PublicKey
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import Environment
 from tfdet.store import envelope, keyless, statement
@@ -91,7 +91,7 @@ class Standing:
 
 
 def _believed(vouches: Iterable[Vouch], started: str) -> Vouch | None:
-    return next((vouch for vouch in vouches if not vouch.refused and vouch.key.spans(started)), None)
+    return next((vouch for vouch in vouches if not vouch.refused and vouch.key.is_valid_at(started)), None)
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Signatures:
     project: whose locks are known; None: nobody's.
     """
 
-    keys: Keys
+    keys: Keyring
     environments: Mapping[str, Environment]
     folders: Sequence[Path] = ()
     more: Sequence[str] = ()
@@ -164,7 +164,7 @@ class Signatures:
     def _vouch(self, signed: envelope.Signed, said: statement.Statement) -> Vouch:
         name, key, line = signed
         batch = said.batch
-        refused = key.refuses(batch.device, self.environments.get(batch.environment))
+        refused = key.untrusted_reason(batch.device, self.environments.get(batch.environment))
         return Vouch(line, name, key, batch, said, refused, self._is_other_lock(said))
 
     def _is_other_lock(self, said: statement.Statement) -> bool:
@@ -203,10 +203,10 @@ def verified(signatures: Signatures, records: Iterable[Record] | Find, line: str
     vouches = signatures.opened(line)
     told = compare(signatures, vouches[0], find, whole=True)
     days = sorted(told.days)
-    vouch = max(vouches, key=lambda vouch: (not vouch.refused, all(map(vouch.key.spans, days))))
+    vouch = max(vouches, key=lambda vouch: (not vouch.refused, all(map(vouch.key.is_valid_at, days))))
     if vouch.refused:
         raise ValueError(f"the key {vouch.name} is {vouch.refused}")
-    if outside := next((day for day in days if not vouch.key.spans(day)), None):
+    if outside := next((day for day in days if not vouch.key.is_valid_at(day)), None):
         raise ValueError(f"the key {vouch.name} is not believed of records of {outside}")
     return vouch
 

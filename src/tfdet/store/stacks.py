@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from tfdet.matrix.devices import Kind
+from tfdet.matrix.devices import DeviceKind
 
 VENV: Final = "venv"
 
@@ -30,7 +30,7 @@ class Rule(NamedTuple):
     """why: it is the advice, too."""
 
     name: str
-    is_broken: Callable[[Kind, StackFacts], bool]
+    is_broken: Callable[[DeviceKind, StackFacts], bool]
     why: str
 
 
@@ -38,7 +38,7 @@ _is_driver = re.compile(r"\d+\.\d+(\.\d+)?").fullmatch  # as the kernel's module
 _is_capability = re.compile(r"\d{1,2}\.\d").fullmatch
 
 
-def _other_capability(kind: Kind, told: StackFacts) -> bool:
+def _other_capability(kind: DeviceKind, told: StackFacts) -> bool:
     known = kind.capability(told.model)
     return known is not None and told.capability is not None and told.capability != known
 
@@ -74,5 +74,5 @@ RULES: Final = (
 )
 
 
-def broken(kind: Kind, told: StackFacts) -> list[str]:
+def broken(kind: DeviceKind, told: StackFacts) -> list[str]:
     return [f"{rule.name}: {rule.why}" for rule in RULES if rule.is_broken(kind, told)]

@@ -24,7 +24,7 @@ from tfdet.base.folders import is_there, walked
 from tfdet.base.paths import Project
 from tfdet.base.strict_json import strict_json
 from tfdet.matrix.devices import CPU, is_model
-from tfdet.matrix.fields import reason
+from tfdet.matrix.field_types import format_validation_error
 from tfdet.store.records import Digest, Key, Record
 
 STATEMENT: Final = "https://in-toto.io/Statement/v1"
@@ -136,7 +136,7 @@ def read(body: bytes) -> Statement:
     try:
         statement = Statement.model_validate(strict_json(body))
     except ValidationError as error:
-        raise ValueError(f"no statement of records: {reason(error.errors()[0])}") from None
+        raise ValueError(f"no statement of records: {format_validation_error(error.errors()[0])}") from None
     except ValueError as error:
         raise ValueError(f"no statement of records: {error}") from None
     _check_subjects(statement)

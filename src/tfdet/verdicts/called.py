@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from tfdet.matrix.called import Argument, Form, Naming
+from tfdet.matrix.call_patterns import ApiNames, ArgumentCondition, CallPattern
 from tfdet.matrix.models import Source
 from tfdet.verdicts.programs import Program
 from tfdet.verdicts.trees import UNKNOWN, Call, Told
@@ -28,15 +28,15 @@ class Reach:
 class Index:
     """The sources of one framework by the names that programs call."""
 
-    def __init__(self, naming: Naming, sources: Mapping[str, Source]) -> None:
+    def __init__(self, naming: ApiNames, sources: Mapping[str, Source]) -> None:
         self._naming = naming
-        self._own: dict[str, list[tuple[str, Form]]] = {}
+        self._own: dict[str, list[tuple[str, CallPattern]]] = {}
         for key, source in sources.items():
-            for name, form in source.forms:
-                self._own.setdefault(naming.documented(name), []).append((key, form))
+            for name, form in source.call_patterns:
+                self._own.setdefault(naming.to_documented(name), []).append((key, form))
         self._functions = {_letters(name): name for area in naming.alike for name in self._own if _in(name, area)}
 
-    def of(self, name: str) -> list[tuple[str, Form]]:
+    def of(self, name: str) -> list[tuple[str, CallPattern]]:
         """name: as documentation has it."""
         return next((self._own[one] for one in self._spellings(name) if one in self._own), [])
 
@@ -52,15 +52,15 @@ class Index:
 
     def reached(self, program: Program) -> Iterator[Reach]:
         for call in program.events:
-            if not call.sets and self._naming.has(call.name):
-                yield from self._reaches(call, self._naming.documented(call.name))
-        if any(self._naming.has(name) for name in program.imports):
+            if not call.sets and self._naming.owns_name(call.name):
+                yield from self._reaches(call, self._naming.to_documented(call.name))
+        if any(self._naming.owns_name(name) for name in program.imports):
             for call in program.methods:
                 yield from self._by_method(call)
 
     def _by_method(self, call: Call) -> Iterator[Reach]:
         """Nobody knows the object: of what comes from another library it is no op."""
-        if UNKNOWN not in call.roots and not any(self._naming.has(root) for root in call.roots):
+        if UNKNOWN not in call.roots and not any(self._naming.owns_name(root) for root in call.roots):
             return
         name = call.name.removeprefix(f"{UNKNOWN}.")
         for one in self._naming.methods:
@@ -80,11 +80,11 @@ class Index:
                 may = may or ("is it read before it is written?" if call.fate == "unknown" else "")
                 yield Reach(replace(call, name=name), key, may)
 
-    def _holds(self, call: Call, argument: Argument) -> bool | None:
+    def _holds(self, call: Call, argument: ArgumentCondition) -> bool | None:
         return holds(call, argument, self._naming)
 
 
-def holds(call: Call, argument: Argument, naming: Naming | None = None) -> bool | None:
+def holds(call: Call, argument: ArgumentCondition, naming: ApiNames | None = None) -> bool | None:
     """None: the program does not tell."""
     told = _given(call, argument)
     if call.more and argument.argument not in call.keywords:
@@ -99,23 +99,25 @@ def holds(call: Call, argument: Argument, naming: Naming | None = None) -> bool 
     return value in argument.values if argument.values else value not in argument.other_than
 
 
-def _given(call: Call, argument: Argument) -> Told | None:
+def _given(call: Call, argument: ArgumentCondition) -> Told | None:
     if argument.argument in call.keywords or argument.at is None:
         return call.keywords.get(argument.argument)
     at = argument.at - call.is_method
     return call.places[at] if 0 <= at < len(call.places) else None
 
 
-def _value(told: Told, naming: Naming | None) -> bool | int | float | str | None:
+def _value(told: Told, naming: ApiNames | None) -> bool | int | float | str | None:
     """None where it cannot be told: a name that is no constant of the framework."""
     if not told.name or told.name == "[]":
         return (told.name or told.value) if told.known else None
-    return naming.documented(told.name) if naming and naming.has(told.name.removesuffix("()")) else None
+    return naming.to_documented(told.name) if naming and naming.owns_name(told.name.removesuffix("()")) else None
 
 
-def calls_of(naming: Naming, program: Program) -> list[str]:
+def calls_of(naming: ApiNames, program: Program) -> list[str]:
     """The names of a framework that a program calls, as documentation has them."""
-    named = (naming.documented(call.name) for call in program.events if not call.sets and naming.has(call.name))
+    named = (
+        naming.to_documented(call.name) for call in program.events if not call.sets and naming.owns_name(call.name)
+    )
     return list(dict.fromkeys(named))
 
 

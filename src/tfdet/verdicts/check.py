@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tfdet.matrix.called import forms
-from tfdet.matrix.fields import Device
+from tfdet.matrix.call_patterns import patterns_by_name
+from tfdet.matrix.field_types import Device
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import NONE, Environment, Framework, Source
 from tfdet.matrix.ranges import leading_version
@@ -83,7 +83,7 @@ def findings(
 ) -> list[Finding]:
     """The worst first; of a program only what it calls.  Without one, also kernels that no source lists."""
     environment = status.matrix.environment(build.environment)
-    matrix = status.matrix.of(environment.framework)
+    matrix = status.matrix.for_framework(environment.framework)
     by_source = _cells(status, build.environment, device)
     reached, found = _reached(matrix, environment.framework, program) if program else ({}, [])
     for key, source in matrix.sources.items():
@@ -103,7 +103,7 @@ def _reached(matrix: Matrix, framework: str, program: Program) -> tuple[dict[str
     reached: dict[str, list[Reach]] = {}
     for reach in index.reached(program):
         reached.setdefault(reach.source, []).append(reach)
-    switches = {name for one in matrix.solutions.values() for step in one.switch for name, _ in forms(step)}
+    switches = {name for one in matrix.solutions.values() for step in one.switch for name, _ in patterns_by_name(step)}
     called = calls_of(named.naming, program)
     strange = [name for name in called if name not in switches and not index.of(name)]
     return reached, list(_unknown(named, called, strange, bool(reached)))

@@ -25,7 +25,7 @@ def order_dependent_ops(audits: Path, env: str, sources: Mapping[str, Source] | 
         sources = load_matrix(audits.parent).sources
     found: dict[str, str] = {}
     # An op of several sources is told as the one that comes first.
-    for key, source in sorted(sources.items(), key=lambda item: item[1].place):
+    for key, source in sorted(sources.items(), key=lambda item: item[1].sort_key):
         finding = audited.finding(source.audit) if source.audit else None
         reachable = finding and finding.reach.how in ("reached", "not established")
         if source.audit and finding and reachable and finding.what in ("order-dependent", "unresolved"):

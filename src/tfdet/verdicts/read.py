@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from tfdet.base.paths import Project
-from tfdet.matrix.devices import Devices
-from tfdet.matrix.keys import Keys
+from tfdet.matrix.devices import DeviceRegistry
+from tfdet.matrix.keys import Keyring
 from tfdet.matrix.load import load_matrix
 from tfdet.store.audits import load_all
 from tfdet.store.cases import current_cases
@@ -115,7 +115,7 @@ def changes(
     now: dict[CellKey, Cell] = {}
     with store.merged(records, vouches) as (merge, _):
         for model, environment in merge.places:
-            counts = not before.matrix.devices.need_signature(model)
+            counts = not before.matrix.devices.requires_signature(model)
             kept = ((_signable(row), counts) for row in merge.rows((model, environment)))
             now |= _weighed(hashes, signatures.at(model, environment), kept)
     then = replace(before, verdicts={**before.verdicts, **now})
@@ -123,12 +123,12 @@ def changes(
     return [pair for pair in pairs if pair.before.cell != pair.after.cell]
 
 
-_UNSIGNED: Final = Signatures(Keys(), {})
+_UNSIGNED: Final = Signatures(Keyring(), {})
 
 
 def _judge(
     store: Store,
-    devices: Devices,
+    devices: DeviceRegistry,
     hashes: Mapping[str, set[str]],
     skip: frozenset[str],
     place: _Place,
@@ -140,7 +140,7 @@ def _judge(
     model, environment = (
         (paths[0].parent.name, paths[0].stem) if paths else (beside[0][0].model, beside[0][0].environment)
     )
-    counts = unsigned or not devices.need_signature(model)
+    counts = unsigned or not devices.requires_signature(model)
     parts: list[Iterable[_Weighed]] = [((one, True) for one in sorted(beside, key=_source))]
     for path in paths:
         parts.append(_kept(store.rows(path), skip, counts))

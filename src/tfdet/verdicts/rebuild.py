@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tfdet.matrix.load import Matrix
-from tfdet.matrix.plan import cells as planned
+from tfdet.matrix.plan import plan_cells as planned
 from tfdet.store.records import Record
 from tfdet.verdicts.infer import Cell, CellKey, Verdict
 from tfdet.verdicts.status import APART, Status

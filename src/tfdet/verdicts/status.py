@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, get_args
 
-from tfdet.matrix.devices import CPU, GPU, Backing
-from tfdet.matrix.load import Matrix, natural
+from tfdet.matrix.devices import CPU, GPU, EvidenceKind
+from tfdet.matrix.load import Matrix, natural_sort_key
 from tfdet.matrix.models import NONE, Claim, Solution
-from tfdet.matrix.plan import claims_of, said
+from tfdet.matrix.plan import claims_of, combine_claims
 from tfdet.verdicts.findings import Audited, Finding
 from tfdet.verdicts.infer import Cell, CellKey, Verdict
 
@@ -42,7 +42,7 @@ class StatusCell:
     says: str | None
     finding: Finding | None = None
     audited: bool = False
-    seen_as: Backing = "measured"
+    seen_as: EvidenceKind = "measured"
 
     @property
     def backing(self) -> str:
@@ -56,7 +56,7 @@ class StatusCell:
     @property
     def seen(self) -> bool:
         """Did something run, on whatever device?"""
-        return self.backing in get_args(Backing)
+        return self.backing in get_args(EvidenceKind)
 
     @property
     def backing_text(self) -> str:
@@ -150,10 +150,10 @@ class Status:
         source, environment = self.matrix.source(key.source), self.matrix.environment(key.environment)
         device = self.matrix.devices.claimed_as(key.device)
         claims = claims_of(source, environment, device, key.solution)
-        says = said(claims)
+        says = combine_claims(claims)
         finding = self.finding(key.environment, key.source) if device == GPU else None
         audited = key.device == GPU and self._audited(key, says, finding)
-        backs = self.matrix.devices.backs(key.device)
+        backs = self.matrix.devices.evidence_kind(key.device)
         return StatusCell(key, self.verdict(key), tuple(claims), says, finding, audited, backs)
 
     def finding(self, environment: str, source: str) -> Finding | None:
@@ -199,10 +199,10 @@ class Status:
         """The models that stood for a GPU."""
         return self._gpus("emulated")
 
-    def _gpus(self, backing: Backing) -> list[str]:
+    def _gpus(self, backing: EvidenceKind) -> list[str]:
         known = self.matrix.devices
         seen = {key.device for key in self.verdicts if known.claimed_as(key.device) == GPU}
-        return sorted(device for device in seen if known.backs(device) == backing)
+        return sorted(device for device in seen if known.evidence_kind(device) == backing)
 
     @cached_property
     def measuring(self) -> list[str]:
@@ -267,7 +267,7 @@ class Status:
             source.group,
             source.order,
             key.source,
-            natural(key.environment),
+            natural_sort_key(key.environment),
             key.device,
             self.matrix.solutions[key.solution].order,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tfdet.matrix.called import Calls, Form, Naming, forms
+from tfdet.matrix.call_patterns import ApiNames, CallPattern, Calls, patterns_by_name
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import Solution
 from tfdet.verdicts.called import holds
@@ -23,23 +23,23 @@ def in_effect(matrix: Matrix, program: Program | None, named: Iterable[str]) -> 
     return found
 
 
-def _switched_on(solution: Solution, program: Program, naming: Naming | None) -> bool:
+def _switched_on(solution: Solution, program: Program, naming: ApiNames | None) -> bool:
     wanted = solution.apply.env if solution.apply else {}
     if not (solution.switch or wanted) or (solution.apply and solution.apply.call and not solution.switch):
         return False
     return wanted.items() <= program.environ.items() and all(_done(step, program, naming) for step in solution.switch)
 
 
-def _done(step: Calls, program: Program, naming: Naming | None) -> bool:
+def _done(step: Calls, program: Program, naming: ApiNames | None) -> bool:
     """The last word counts: what was switched on may be switched off again."""
     done = False
     for call in program.events:
-        name = naming.documented(call.name) if naming else call.name
-        meant = [form for one, form in forms(step) if one == name]
+        name = naming.to_documented(call.name) if naming else call.name
+        meant = [form for one, form in patterns_by_name(step) if one == name]
         if meant:
             done = any(_as_wanted(form, call, naming) for form in meant)
     return done
 
 
-def _as_wanted(form: Form, call: Call, naming: Naming | None) -> bool:
+def _as_wanted(form: CallPattern, call: Call, naming: ApiNames | None) -> bool:
     return all(holds(call, argument, naming) is True for argument in form.when)

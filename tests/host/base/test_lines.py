@@ -10,7 +10,7 @@ import pytest
 
 from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
-from tfdet.matrix import alerts, confirmed, ops, upstream
+from tfdet.matrix import alerts, ops, source_readings, upstream
 from tfdet.store import cases
 from tfdet.verdicts import programs
 
@@ -18,7 +18,7 @@ READERS: dict[str, Callable[[Project], object]] = {
     "ops/torch/names.toml": lambda project: ops.load_names(project.matrix, "torch"),
     "ops/torch/kernels.toml": lambda project: ops.load_kernels(project.matrix, "torch"),
     "ops/torch/alerts.toml": lambda project: alerts.load_meanings(project.matrix, "torch"),
-    "ops/torch/confirmed.toml": lambda project: confirmed.load(project.matrix, "torch"),
+    "ops/torch/confirmed.toml": lambda project: source_readings.load(project.matrix, "torch"),
     "ops/torch/upstream.toml": lambda project: upstream.load(project.matrix, "torch"),
     "ops/torch/torch2.8.json": lambda project: ops.load_ops(project.matrix, "torch"),
     "alerts/torch2.8.json": lambda project: alerts.load(project.matrix, "torch2.8"),

@@ -25,7 +25,7 @@ from tfdet.base.errors import DataError, TfdetError
 from tfdet.base.paths import Project
 from tfdet.engines import locate
 from tfdet.fleet.folder import Folder
-from tfdet.matrix.keys import Keys, PublicKey
+from tfdet.matrix.keys import Keyring, PublicKey
 from tfdet.matrix.load import load_file
 from tfdet.matrix.models import Environment
 from tfdet.publish import locate_page, views
@@ -84,7 +84,7 @@ def test_an_envelope(line: bytes, body: bytes) -> None:
     key = PublicKey.model_validate_json(json.dumps(
         {"signer": "lab", "since": "2026-01-01", "believed": [{"device": "cpu"}],
          "public": own_key.public_pem(SIGNER.key)}))  # fmt: skip
-    for read in (lambda: envelope.opened(text, Keys({"lab": key})), lambda: envelope.unverified(text),
+    for read in (lambda: envelope.opened(text, Keyring({"lab": key})), lambda: envelope.unverified(text),
                  lambda: statement.read(body)):  # fmt: skip
         with contextlib.suppress(ValueError):
             read()

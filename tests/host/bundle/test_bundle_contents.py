@@ -143,7 +143,7 @@ def test_a_folder_with_other_files_is_not_written_into(checkout: Project, tmp_pa
 
 def test_the_most_valuable_cells_come_first(checkout: Project) -> None:
     matrix = load_matrix(checkout.matrix)
-    cells = [c for c in make_plan(matrix, "tf2.21", ordered=True)["cells"] if c["device"] == "gpu"]
+    cells = [c for c in make_plan(matrix, "tf2.21", by_priority=True)["cells"] if c["device"] == "gpu"]
     order = [(c["source"], c["solution"]) for c in sorted(cells, key=lambda c: c["rank"])]
     confirmed = [s for s in matrix.sources if matrix.sources[s].group == "gpu-confirmed"]
     confirmed.sort(key=lambda s: matrix.sources[s].order)

@@ -45,7 +45,7 @@ def test_the_suite_runs_in_an_image(
     project = bare_project(tmp_path / "p", sources=1, cases=2)
     matrix = load_matrix(project.matrix)
     request = Request(
-        key="bare1.0", environment=matrix.environment("bare1.0"), kind=matrix.devices.called("cpu"),
+        key="bare1.0", environment=matrix.environment("bare1.0"), kind=matrix.devices.find_by_cli_name("cpu"),
         plan=write_plan(matrix, "bare1.0", tmp_path / "plan.json"), journal=tmp_path / "records.jsonl",
         selection=Selection(device="cpu", repeats=2, processes=1),
     )  # fmt: skip

@@ -12,7 +12,7 @@ import pytest
 from tfdet.base.errors import DataError, Exit
 from tfdet.base.paths import Project
 from tfdet.engines.locks import NVML_LOCK, check_lock, pins, read_lock
-from tfdet.matrix.fields import Device
+from tfdet.matrix.field_types import Device
 from tfdet.matrix.load import load_environments, load_frameworks
 
 HASH = "    --hash=sha256:" + "0" * 64

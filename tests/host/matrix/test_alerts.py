@@ -15,7 +15,7 @@ from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
 from tfdet.matrix import alerts
 from tfdet.matrix.alerts import Alert, Alerts, Meaning
-from tfdet.matrix.ops import Entry, faults, load_ops
+from tfdet.matrix.ops import DocumentedEntry, find_faults, load_ops
 from tfdet.publish.refusals import disagreements, shown
 
 FUNCTION = "Context21alertNotDeterministic"
@@ -93,7 +93,7 @@ def test_what_refused_on_a_card_and_on_processors_is_among_the_names(checkout: P
         assert names <= found.words
 
 
-RAISES = Entry(api="torch.an_op", says="raises", devices=["gpu"], backward=False, modes=[])
+RAISES = DocumentedEntry(api="torch.an_op", says="raises", devices=["gpu"], backward=False, modes=[])
 CALM = RAISES.model_copy(update={"says": "deterministic"})
 ON_CUDA = Meaning(words=["an_op_cuda"], ops=["an-op"], apis=["torch.an_op"], devices=["gpu"], backward=True)
 
@@ -111,7 +111,9 @@ ON_CUDA = Meaning(words=["an_op_cuda"], ops=["an-op"], apis=["torch.an_op"], dev
         ([CALM], [], set(), []),
     ],
 )
-def test_what_does_not_fit(documented: list[Entry], refuses: list[Meaning], held: set[str], kinds: list[str]) -> None:
+def test_what_does_not_fit(
+    documented: list[DocumentedEntry], refuses: list[Meaning], held: set[str], kinds: list[str]
+) -> None:
     found = list(disagreements(documented, refuses, frozenset(held)))
     assert [kind for kind, _ in found] == kinds
     assert all("an_op" in text for _, text in found)
@@ -127,7 +129,7 @@ def test_names_that_nobody_knows_are_named(whole_copy: Project) -> None:
     path.write_text(path.read_text("utf-8").replace('"_bincount_cuda"', '"a_new_kernel"'), "utf-8")
     listed = whole_copy.matrix / "ops" / "torch" / "alerts.toml"
     listed.write_text(listed.read_text("utf-8").replace('ops = ["histc"]', 'ops = ["histic"]'), "utf-8")
-    found = "\n".join(faults(whole_copy.matrix))
+    found = "\n".join(find_faults(whole_copy.matrix))
     assert "alerts.toml: torch2.14 refuses by a_new_kernel, and no [[alerts]] knows it" in found
     assert "alerts.toml: no op histic" in found
 
@@ -137,7 +139,7 @@ def test_a_file_is_what_was_read(checkout: Project, tmp_path: Path) -> None:
     known = alerts.load(checkout.matrix, "torch2.14")
     assert known is not None
     head = {"wheel": known.wheel.model_dump(), "unread": known.unread}
-    assert alerts.dump(head, known.alerts) == path.read_text("utf-8")
+    assert alerts.to_json(head, known.alerts) == path.read_text("utf-8")
     assert alerts.load(tmp_path, "torch2.14") is None
     (tmp_path / "alerts").mkdir()
     alerts.path_of(tmp_path, "torch2.14").write_text("{}", "utf-8")
@@ -153,5 +155,5 @@ def test_only_what_a_build_holds_is_meant() -> None:
     held = Alerts(
         wheel=alerts.Wheel(file="w.whl", sha256="0" * 64), unread=0, alerts=[Alert(library="l", words="y", calls=1)]
     )
-    assert [one.words for one in alerts.meant(meanings, held)] == [["y"]]
-    assert alerts.meant(meanings, None) == []
+    assert [one.words for one in alerts.meanings_in_build(meanings, held)] == [["y"]]
+    assert alerts.meanings_in_build(meanings, None) == []

@@ -15,8 +15,8 @@ from test_status import tfdet
 from tfdet.base.errors import Exit
 from tfdet.base.paths import Project
 from tfdet.cli import options
-from tfdet.matrix.devices import Devices
-from tfdet.matrix.fields import Device
+from tfdet.matrix.devices import DeviceRegistry
+from tfdet.matrix.field_types import Device
 from tfdet.matrix.load import load_matrix
 from tfdet.store.cases import current_cases
 from tfdet_probe import devices as probes
@@ -26,17 +26,17 @@ SM70 = {"kind": "vgpu", "model": "vgpu-sm70", "details": SCHEDULES}
 
 
 @pytest.fixture(scope="module")
-def devices(checkout: Project) -> Devices:
+def devices(checkout: Project) -> DeviceRegistry:
     return load_matrix(checkout.matrix).devices
 
 
-def test_the_probe_runs_on_the_kinds_that_the_matrix_knows(devices: Devices) -> None:
+def test_the_probe_runs_on_the_kinds_that_the_matrix_knows(devices: DeviceRegistry) -> None:
     known = {key: (kind.word, kind.placement, kind.named) for key, kind in devices.kinds.items()}
     assert known == {device.kind: (device.word, device.placement, device.launches_kernels) for device in probes.ALL}
     assert set(get_args(options.Device)) == set(probes.CLI_NAMES)
 
 
-def test_claims_speak_of_every_kind(devices: Devices) -> None:
+def test_claims_speak_of_every_kind(devices: DeviceRegistry) -> None:
     assert {kind.claimed_as for kind in devices.kinds.values()} == set(get_args(Device))
 
 
@@ -50,8 +50,8 @@ def test_claims_speak_of_every_kind(devices: Devices) -> None:
         ("cpu2", None, "measured"),
     ],
 )
-def test_what_a_device_may_back(device: str, word: str | None, backs: str, devices: Devices) -> None:
-    assert (devices.claimed_as(device), devices.backs(device)) == (word, backs)
+def test_what_a_device_may_back(device: str, word: str | None, backs: str, devices: DeviceRegistry) -> None:
+    assert (devices.claimed_as(device), devices.evidence_kind(device)) == (word, backs)
 
 
 def records_of(project: Project, line: Callable[..., bytes], *observations: tuple[str, str], **more: Any) -> bytes:

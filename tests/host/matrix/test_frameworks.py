@@ -11,7 +11,7 @@ import pytest
 from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
-from tfdet.matrix.plan import cells
+from tfdet.matrix.plan import plan_cells
 from tfdet.publish import render
 from tfdet.verdicts.read import load_status
 
@@ -61,11 +61,11 @@ def test_the_claims_of_one_say_nothing_of_the_other(both: Project) -> None:
     matrix = load_matrix(both.matrix)
     other = matrix.environment("other2.0")
     assert other.framework == "other"
-    theirs = matrix.of("tensorflow")
+    theirs = matrix.for_framework("tensorflow")
     assert "other2.0" not in theirs.environments
     assert not [c for source in theirs.sources.values() for c in source.claims if c.covers(other)]
-    assert {(cell.source, cell.solution) for cell in cells(matrix, "other2.0")} == {("other-sum", "none")}
-    assert "other-sum" not in {cell.source for cell in cells(matrix, "tf2.0")}
+    assert {(cell.source, cell.solution) for cell in plan_cells(matrix, "other2.0")} == {("other-sum", "none")}
+    assert "other-sum" not in {cell.source for cell in plan_cells(matrix, "tf2.0")}
 
 
 def test_the_cells_and_tables_of_the_first_stay(both: Project, few: Path) -> None:
@@ -105,4 +105,4 @@ def test_a_source_of_no_framework_is_tried_in_each(both: Project) -> None:
     shutil.move(sources / "other" / "other-sum.toml", sources / "any-sum.toml")
     matrix = load_matrix(both.matrix)
     for key, solution in (("other2.0", "none"), ("tf2.0", "TDO")):
-        assert ("any-sum", solution) in {(cell.source, cell.solution) for cell in cells(matrix, key)}
+        assert ("any-sum", solution) in {(cell.source, cell.solution) for cell in plan_cells(matrix, key)}

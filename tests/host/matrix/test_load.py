@@ -9,7 +9,7 @@ import pytest
 
 from tfdet.base.errors import DataError, Exit, UsageError
 from tfdet.base.paths import Project
-from tfdet.matrix.load import load_file, load_matrix, natural
+from tfdet.matrix.load import load_file, load_matrix, natural_sort_key
 from tfdet.matrix.models import Environment, Source
 
 GOOD = """\
@@ -82,7 +82,7 @@ def test_unknown_names_get_the_nearest(checkout: Project) -> None:
 
 
 def test_environments_are_in_the_order_of_versions() -> None:
-    assert sorted(["tf2.10", "tf2.4", "tf1.15", "ngc19.06-py3"], key=natural) == [
+    assert sorted(["tf2.10", "tf2.4", "tf1.15", "ngc19.06-py3"], key=natural_sort_key) == [
         "ngc19.06-py3",
         "tf1.15",
         "tf2.4",
@@ -167,7 +167,7 @@ def test_by_which_calls_a_program_reaches_a_source_is_written_or_plain(tmp_path:
     several = GOOD.replace('api = "tf.a"', 'api = "tf.a, or any layer"')
     assert "calls has to say" in faults(tmp_path, several)
     (tmp_path / "a-source.toml").write_text(several.replace("direction", 'calls = ["tf.a"]\ndirection', 1), "utf-8")
-    assert [name for name, _ in load_file(tmp_path / "a-source.toml", Source).forms] == ["tf.a"]
+    assert [name for name, _ in load_file(tmp_path / "a-source.toml", Source).call_patterns] == ["tf.a"]
     for calls in ('["tf.a/b"]', '["a"]', '[{ name = "tf.a", when = [{ argument = "b", at = 1 }] }]'):
         assert "calls.0" in faults(tmp_path, several.replace("direction", f"calls = {calls}\ndirection", 1))
 

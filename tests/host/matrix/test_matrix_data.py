@@ -61,7 +61,7 @@ def pip_built() -> dict[str, dict[str, str]]:
 def test_every_file_is_read_without_a_fault(matrix: Matrix) -> None:
     for folder in ("environments", "sources", "solutions"):
         files = {path.stem for path in (MATRIX / folder).rglob("*.toml")}
-        assert set(getattr(matrix.published, folder)) <= files <= set(getattr(matrix, folder))
+        assert set(getattr(matrix.for_published_framework, folder)) <= files <= set(getattr(matrix, folder))
     assert set(matrix.environments) | set(matrix.solutions) == {
         path.stem for folder in ("environments", "solutions") for path in (MATRIX / folder).rglob("*.toml")
     }
@@ -69,7 +69,7 @@ def test_every_file_is_read_without_a_fault(matrix: Matrix) -> None:
 
 def test_no_stock_minor_is_missing_between_the_first_and_the_newest(matrix: Matrix) -> None:
     """1.13 was the last but two of TensorFlow 1."""
-    versions = [e.version for e in matrix.published.environments.values() if e.line == "stock"]
+    versions = [e.version for e in matrix.for_published_framework.environments.values() if e.line == "stock"]
     pairs = sorted({tuple(map(int, version.split("."))) for version in versions})
     newest = pairs[-1]
     assert pairs == [(1, 13), (1, 14), (1, 15), *((newest[0], minor) for minor in range(newest[1] + 1))]

@@ -145,7 +145,7 @@ def test_host_and_environment_call_the_cases_alike(checkout: Project) -> None:
         ("largest-sample-compiled", "compiled"),
         *((f"samples-in-{dtype}-eager", "eager") for dtype in dtypes),
     }  # fmt: skip
-    sources = load_matrix(checkout.matrix).of("torch").sources
+    sources = load_matrix(checkout.matrix).for_framework("torch").sources
     assert {source for source, _ in cases if source.startswith("torch-")} == set(sources)
 
 

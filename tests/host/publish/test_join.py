@@ -12,9 +12,9 @@ import pytest
 
 from tfdet.base.paths import Project
 from tfdet.engines.venv import as_pip_is_told
-from tfdet.matrix.confirmed import Readings, faults, lines, reading
 from tfdet.matrix.devices import CPU
-from tfdet.matrix.ops import Entry, Op, load_ops
+from tfdet.matrix.ops import DocumentedEntry, Op, load_ops
+from tfdet.matrix.source_readings import Readings, find_faults, find_reading, locate_lines
 from tfdet.publish.join import Place, Row, joins
 from tfdet.publish.recipe import recipe_text, remaining_rows
 from tfdet.verdicts.infer import Verdict
@@ -27,7 +27,7 @@ H100 = "nvidia-h100"
 
 
 def row(
-    documented: list[Entry],
+    documented: list[DocumentedEntry],
     none: Verdict,
     uda: Verdict,
     tolerance: float = 0.0,
@@ -43,7 +43,7 @@ def row(
     return Row(op, "torch-an-op", documented, [], verdicts)
 
 
-CUDA = Entry(api="torch.an_op", says="raises", devices=["gpu"], backward=True, modes=[])
+CUDA = DocumentedEntry(api="torch.an_op", says="raises", devices=["gpu"], backward=True, modes=[])
 CALM = CUDA.model_copy(update={"says": "deterministic"})
 EQUAL, DIFFERS, RAISES = Verdict.NOT_SHOWN, Verdict.NONDETERMINISTIC, Verdict.RAISES
 
@@ -108,7 +108,7 @@ CARD_CALM = CALM.model_copy(update={"backward": False})
     ],
 )
 def test_what_a_gpu_shows_is_held_against_what_the_lists_say_of_gpus(
-    documented: list[Entry], on_gpu: tuple[Verdict, Verdict], kind: str | None, words: str
+    documented: list[DocumentedEntry], on_gpu: tuple[Verdict, Verdict], kind: str | None, words: str
 ) -> None:
     found = row(documented, EQUAL, EQUAL, 1e-12 if documented else 0.0, on_gpu)
     assert list(found.disagreements("UDA")) == ([(kind, words)] if kind else [])
@@ -152,12 +152,12 @@ def test_a_place_is_the_first_line_below_another(tmp_path: Path) -> None:
               {"file": "tools/autograd/d.yaml", "words": "gone"}]  # fmt: skip
     one = {"ops": ["an-op"], "kind": "tolerance", "finding": "read", "places": places}
     readings = Readings.model_validate({"repository": "https://example.org", "confirmed": [one]})
-    found = lines(readings, tmp_path)
+    found = locate_lines(readings, tmp_path)
     assert found == {"tools/autograd/d.yaml / - two / back": 4, "tools/autograd/d.yaml / - two": 3}
-    assert reading(readings, found, "an-op", "tolerance") is not None
-    assert reading(readings, found, "an-op", "gradient") is None
-    assert reading(readings, {}, "an-op", "tolerance") is None, "another build, in which it does not stand"
-    assert list(faults(readings, ["other"])) == ["an-op: no such op"]
+    assert find_reading(readings, found, "an-op", "tolerance") is not None
+    assert find_reading(readings, found, "an-op", "gradient") is None
+    assert find_reading(readings, {}, "an-op", "tolerance") is None, "another build, in which it does not stand"
+    assert list(find_faults(readings, ["other"])) == ["an-op: no such op"]
 
 
 def test_the_recipe_is_that_of_its_solutions(status: Status) -> None:
@@ -208,7 +208,7 @@ def test_code_that_no_build_carries_is_named_at_its_release(checkout: Project, s
     file = "aten/src/ATen/native/cuda/AdaptiveMaxPooling3d.cu"
     assert (f"{file}:273 (v2.6.0)", f"{root}/v2.6.0/{file}#L273") in found.places
     nowhere = join.readings.model_copy(update={"release": ""})
-    assert "addmm: code of no release" in list(faults(nowhere, {row.op.key for row in join.rows}))
+    assert "addmm: code of no release" in list(find_faults(nowhere, {row.op.key for row in join.rows}))
 
 
 def test_what_the_kernels_of_an_op_hold_stands_in_its_row(checkout: Project, status: Status) -> None:

@@ -15,7 +15,7 @@ from tfdet.publish.tables import span
 
 @pytest.fixture(scope="module")
 def matrix(checkout: Project) -> Matrix:
-    return load_matrix(checkout.matrix).published
+    return load_matrix(checkout.matrix).for_published_framework
 
 
 def read(text: str, among: list[Environment]) -> list[Environment]:

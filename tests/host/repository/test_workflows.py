@@ -105,7 +105,7 @@ def test_the_list_is_every_environment_of_a_line_that_runs(checkout: Project, tm
         pytest.skip("no jq on this machine")
     content = load(FOLDER / "matrix.yml")
     choice = content["on"]["workflow_dispatch"]["inputs"]["line"]
-    matrix = load_matrix(checkout.matrix).published
+    matrix = load_matrix(checkout.matrix).for_published_framework
     assert set(choice["options"]) == {e.line for e in matrix.environments.values()}
     (step,) = (step for step in content["jobs"]["list"]["steps"] if step.get("id") == "list")
     assert step["env"] == {"LINE": f"${{{{ inputs.line || '{choice['default']}' }}}}"}

@@ -21,7 +21,7 @@ from test_status import tfdet
 
 from tfdet.base.errors import DataError, Exit
 from tfdet.base.paths import Project
-from tfdet.matrix.devices import Devices
+from tfdet.matrix.devices import DeviceRegistry
 from tfdet.matrix.load import load_matrix
 from tfdet.store.cases import current_cases, current_hashes
 from tfdet.store.evidence import Store
@@ -129,7 +129,7 @@ def known(project: Project) -> dict[str, Any]:
     return {"case_hash": code, "case": case, "mode": mode}
 
 
-def taken(devices: Devices, line: bytes) -> Record:
+def taken(devices: DeviceRegistry, line: bytes) -> Record:
     record = parse(line)
     if faults := device_faults(devices, record):
         raise ValueError("; ".join(faults))
@@ -137,12 +137,12 @@ def taken(devices: Devices, line: bytes) -> Record:
 
 
 @pytest.fixture(scope="module")
-def devices(checkout: Project) -> Devices:
+def devices(checkout: Project) -> DeviceRegistry:
     return load_matrix(checkout.matrix).devices
 
 
 @pytest.mark.parametrize("row", IN_TABLES + BESIDE, ids=lambda row: row[0])
-def test_what_no_run_can_have_given_is_no_record(devices: Devices, row: tuple[str, str, dict[str, Any]]) -> None:
+def test_what_no_run_can_have_given_is_no_record(devices: DeviceRegistry, row: tuple[str, str, dict[str, Any]]) -> None:
     genuine = make_record(row[1])
     taken(devices, signed(genuine))
     with pytest.raises(ValueError, match=r"\w"):
@@ -150,13 +150,13 @@ def test_what_no_run_can_have_given_is_no_record(devices: Devices, row: tuple[st
 
 
 @pytest.mark.parametrize("told", [card(), emulated(), emulated(schedules=[])])
-def test_what_the_rules_on_a_stack_are_tried_with_is_a_record(devices: Devices, told: dict[str, Any]) -> None:
+def test_what_the_rules_on_a_stack_are_tried_with_is_a_record(devices: DeviceRegistry, told: dict[str, Any]) -> None:
     taken(devices, signed({**make_record(), **told}))
 
 
 @pytest.mark.parametrize("row", IN_TABLES, ids=lambda row: row[0])
 def test_the_fast_reader_of_status_refuses_it_too(
-    devices: Devices, row: tuple[str, str, dict[str, Any]], tmp_path: Path
+    devices: DeviceRegistry, row: tuple[str, str, dict[str, Any]], tmp_path: Path
 ) -> None:
     path = tmp_path / "records.jsonl"
     path.write_bytes(signed({**make_record(row[1]), **row[2]}))

@@ -15,7 +15,7 @@ from records import make_record
 from signers import H100, Signer
 
 from tfdet.base.paths import Project
-from tfdet.matrix.keys import Keys, PublicKey
+from tfdet.matrix.keys import Keyring, PublicKey
 from tfdet.matrix.load import load_file, load_matrix
 from tfdet.store.envelope import PAYLOAD_TYPE, pae, unverified
 from tfdet.store.records import Record, parse
@@ -61,7 +61,9 @@ def world(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> World:
     lab.believed(folder)
     office.believed(folder, "cpu")
     gone.revoked(folder)
-    keys = Keys({s.name: load_file(folder.matrix / "keys" / f"{s.name}.toml", PublicKey) for s in (lab, office, gone)})
+    keys = Keyring(
+        {s.name: load_file(folder.matrix / "keys" / f"{s.name}.toml", PublicKey) for s in (lab, office, gone)}
+    )
     signatures = Signatures(keys, load_matrix(checkout.matrix).environments)
     genuine = batch(**H100)
     (line,) = lab.signs(checkout, genuine)

@@ -14,7 +14,7 @@ from signers import H100, Signer, laid, tfdet
 from test_trust_attacks import batch
 
 from tfdet.base.paths import Project
-from tfdet.matrix.keys import Keys, PublicKey
+from tfdet.matrix.keys import Keyring, PublicKey
 from tfdet.matrix.load import load_file, load_matrix
 from tfdet.store.envelope import MOST, PAYLOAD_TYPE, pae, unverified
 from tfdet.store.evidence import Store
@@ -53,7 +53,7 @@ def world(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> World:
     folder.matrix.mkdir()
     files = [office.believed(folder, "cpu"), lab.believed(folder), yard.believed(folder)]
     files.append(late.believed(folder, rest="until = 2025-12-31", since="2025-01-01"))
-    keys = Keys({path.stem: load_file(path, PublicKey) for path in files})
+    keys = Keyring({path.stem: load_file(path, PublicKey) for path in files})
     signatures = Signatures(keys, load_matrix(checkout.matrix).environments, project=checkout)
     return World(checkout, signatures, lab, yard, late, office, thief, batch(**H100))
 

@@ -17,7 +17,7 @@ from test_trust import KEY, batch, project  # noqa: F401
 
 from tfdet.base.errors import Exit
 from tfdet.base.paths import Project
-from tfdet.matrix.keys import GITHUB, Keys, PublicKey
+from tfdet.matrix.keys import GITHUB, Keyring, PublicKey
 from tfdet.matrix.load import load_matrix
 from tfdet.store import keyless, statement
 from tfdet.store.envelope import PAYLOAD_TYPE
@@ -41,10 +41,10 @@ device = "nvidia"
 """
 
 
-def believed(identity: str = WORKFLOW, issuer: str = GITHUB) -> Keys:
+def believed(identity: str = WORKFLOW, issuer: str = GITHUB) -> Keyring:
     content = {"signer": "conformance", "since": "2026-01-01", "believed": [{"device": "nvidia"}]}
     workflow = {"identity": identity, "issuer": issuer}
-    return Keys({"conformance": PublicKey.model_validate_json(json.dumps({**content, "workflow": workflow}))})
+    return Keyring({"conformance": PublicKey.model_validate_json(json.dumps({**content, "workflow": workflow}))})
 
 
 def changed(*path: str | int, to: Any) -> str:

@@ -11,7 +11,7 @@ from signers import Signer, tfdet
 from tfdet.base.errors import DataError, Exit, UsageError
 from tfdet.base.paths import Project
 from tfdet.cli import key as command
-from tfdet.matrix.keys import PublicKey, raw
+from tfdet.matrix.keys import PublicKey, raw_public_key
 from tfdet.matrix.load import load_file, load_matrix
 from tfdet.store import own_key
 
@@ -102,4 +102,4 @@ def test_a_key_that_anybody_can_sign_for_is_refused(point: bytes) -> None:
     """A point of small order: signatures for it are known without a private key."""
     der = base64.b64encode(bytes.fromhex("302a300506032b6570032100") + point).decode()
     with pytest.raises(ValueError, match="weak"):
-        raw(f"-----BEGIN PUBLIC KEY-----\n{der}\n-----END PUBLIC KEY-----\n")
+        raw_public_key(f"-----BEGIN PUBLIC KEY-----\n{der}\n-----END PUBLIC KEY-----\n")

@@ -32,7 +32,9 @@ class Layer(nn.Module):
 def index(status: Status) -> Index:
     naming = status.matrix.frameworks["torch"].naming
     assert naming
-    return Index(naming, {key: one for key, one in status.matrix.of("torch").sources.items() if key in EMPTY})
+    return Index(
+        naming, {key: one for key, one in status.matrix.for_framework("torch").sources.items() if key in EMPTY}
+    )
 
 
 def reached(index: Index, folder: Path, lines: str) -> set[str]:

@@ -13,10 +13,10 @@ from typing import Literal
 from pydantic import Field
 
 from tfdet.base.folders import is_there
-from tfdet.matrix.fields import Model, Text
+from tfdet.matrix.field_types import StrictModel, Text
 from tfdet.matrix.files import load_toml
 
-Kind = Literal[
+ReadingKind = Literal[
     "tolerance", "gradient", "documentation",
     "differs", "differs-under", "raises", "no-error", "alert-unlisted", "alert-against", "alert-missing",
     "gpu-differs", "gpu-differs-under", "gpu-raises", "gpu-no-error", "compiled",
@@ -26,7 +26,7 @@ Kind = Literal[
 _PACKAGED = {"tools/autograd/": "torchgen/packaged/autograd/", "aten/src/ATen/": "torchgen/packaged/ATen/"}
 
 
-class Place(Model):
+class SourceLocation(StrictModel):
     """A line of the sources."""
 
     file: Text = Field(description="in the framework's repository")
@@ -38,7 +38,7 @@ class Place(Model):
         return " / ".join(part for part in (self.file, self.below, self.words) if part)
 
 
-class Code(Model):
+class SourceExcerpt(StrictModel):
     """A line of the sources that no build carries: as it was read in a release."""
 
     file: Text = Field(description="in the framework's repository")
@@ -46,22 +46,22 @@ class Code(Model):
     words: Text = Field(description="which that line holds")
 
 
-class Confirmed(Model):
+class Reading(StrictModel):
     """One reading."""
 
     ops: list[Text] = Field(min_length=1, description="their keys")
-    kind: Kind = Field(description="of what does not fit")
+    kind: ReadingKind = Field(description="of what does not fit")
     finding: Text
-    places: list[Place] = Field(min_length=1)
-    code: list[Code] = Field(default=[], description="what was read besides, in the release of this file")
+    places: list[SourceLocation] = Field(min_length=1)
+    code: list[SourceExcerpt] = Field(default=[], description="what was read besides, in the release of this file")
 
 
-class Readings(Model):
+class Readings(StrictModel):
     """confirmed.toml."""
 
     repository: Text = Field(description="where the sources are, at the commit of a build")
     release: str = Field(default="", description="the tag at which lines of code were read")
-    confirmed: list[Confirmed] = Field(default=[])
+    confirmed: list[Reading] = Field(default=[])
 
 
 def load(folder: Path, framework: str) -> Readings:
@@ -71,23 +71,23 @@ def load(folder: Path, framework: str) -> Readings:
     return load_toml(path, Readings)
 
 
-def lines(readings: Readings, installed: Path) -> dict[str, int]:
+def locate_lines(readings: Readings, installed: Path) -> dict[str, int]:
     """{a place's key: its line} of those that are in a build; installed: its site-packages."""
-    found = {place.key: _line(place, installed) for place in _places(readings)}
+    found = {place.key: _line(place, installed) for place in _locations(readings)}
     return {key: number for key, number in found.items() if number}
 
 
-def files(readings: Readings) -> set[str]:
+def files_to_read(readings: Readings) -> set[str]:
     """Those of a build in which places are looked up."""
-    return {_shipped(place.file) for place in _places(readings)}
+    return {_shipped(place.file) for place in _locations(readings)}
 
 
-def _places(readings: Readings) -> Iterator[Place]:
+def _locations(readings: Readings) -> Iterator[SourceLocation]:
     for one in readings.confirmed:
         yield from one.places
 
 
-def _line(place: Place, installed: Path) -> int | None:
+def _line(place: SourceLocation, installed: Path) -> int | None:
     path = installed / _shipped(place.file)
     if not is_there(path):
         return None
@@ -106,7 +106,7 @@ def _shipped(file: str) -> str:
     return file
 
 
-def reading(readings: Readings, known: Mapping[str, int], op: str, kind: str) -> Confirmed | None:
+def find_reading(readings: Readings, known: Mapping[str, int], op: str, kind: str) -> Reading | None:
     """What was read of this op, if its first place is in that build."""
     for one in readings.confirmed:
         if op in one.ops and one.kind == kind and one.places[0].key in known:
@@ -114,7 +114,7 @@ def reading(readings: Readings, known: Mapping[str, int], op: str, kind: str) ->
     return None
 
 
-def faults(readings: Readings, ops: Iterable[str]) -> Iterator[str]:
+def find_faults(readings: Readings, ops: Iterable[str]) -> Iterator[str]:
     """Readings of ops that no build has, and code that was read nobody knows where."""
     keys = set(ops)
     if not readings.release:

@@ -8,15 +8,15 @@ from typing import Annotated, Final
 
 from pydantic import Field, model_validator
 
-from tfdet.matrix.fields import Model
+from tfdet.matrix.field_types import StrictModel
 
 _NAME: Final = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*(\[\])?)+"
-Name = Annotated[str, Field(pattern=rf"^{_NAME}$")]
+DottedName = Annotated[str, Field(pattern=rf"^{_NAME}$")]
 Prefix = Annotated[str, Field(pattern=r"^([A-Za-z_]\w*\.)+$")]
 Value = bool | int | float | str
 
 
-class Argument(Model):
+class ArgumentCondition(StrictModel):
     """Of a call, what it has to be."""
 
     argument: Annotated[str, Field(pattern=r"^\w+$")] = Field(description="its keyword")
@@ -31,36 +31,36 @@ class Argument(Model):
     default: bool = Field(default=False, description="it is what the condition wants where the call does not give it")
 
     @model_validator(mode="after")
-    def _one_kind(self) -> Argument:
+    def _one_kind(self) -> ArgumentCondition:
         if (self.values and self.other_than) or not (self.values or self.other_than or self.default):
             raise ValueError("a condition has values, or other_than, or wants (default) that it is not given")
         return self
 
 
-class Form(Model):
+class CallPattern(StrictModel):
     """A call of that name, or of one of those, where its arguments are such."""
 
-    name: Name | Annotated[list[Name], Field(min_length=1)]
-    when: list[Argument] = Field(default=[])
+    name: DottedName | Annotated[list[DottedName], Field(min_length=1)]
+    when: list[ArgumentCondition] = Field(default=[])
     may: str = Field(default="", description="what the call itself does not tell: with it, it is one")
 
 
-Calls = list[Name | Form]
+Calls = list[DottedName | CallPattern]
 
 
-def forms(calls: Calls) -> Iterator[tuple[str, Form]]:
+def patterns_by_name(calls: Calls) -> Iterator[tuple[str, CallPattern]]:
     """By name."""
     for one in calls:
-        form = Form(name=one) if isinstance(one, str) else one
+        form = CallPattern(name=one) if isinstance(one, str) else one
         yield from ((name, form) for name in ([form.name] if isinstance(form.name, str) else form.name))
 
 
-def only_name(prose: str) -> str | None:
+def as_dotted_name(prose: str) -> str | None:
     """Where prose is one dotted name and nothing else."""
     return prose if re.fullmatch(_NAME, prose) else None
 
 
-class Naming(Model):
+class ApiNames(StrictModel):
     """How programs come by what documentation calls otherwise."""
 
     imports: dict[str, str] = Field(min_length=1, description="what they import: what documentation calls it")
@@ -69,10 +69,10 @@ class Naming(Model):
     methods: list[Prefix] = Field(default=[], description="under which documentation has the methods of its objects")
     in_place: str = Field(default="", description="what is added to the name of an op that works in place")
     classes: list[Prefix] = Field(default=[], description="whose classes are functions of `alike`, written otherwise")
-    aliases: dict[Name, Name] = Field(default={}, description="names for which no rule holds")
+    aliases: dict[DottedName, DottedName] = Field(default={}, description="names for which no rule holds")
     cite: list[str] = Field(min_length=1)
 
-    def documented(self, name: str) -> str:
+    def to_documented(self, name: str) -> str:
         """As the program has it: as documentation has it."""
         for module in sorted(self.imports, key=len, reverse=True):
             if f"{name}.".startswith(f"{module}."):
@@ -83,10 +83,10 @@ class Naming(Model):
                 name = own + name[len(other) :]
         return name
 
-    def has(self, name: str) -> bool:
+    def owns_name(self, name: str) -> bool:
         """Is a name as the program has it one of this framework?"""
         return any(f"{name}.".startswith(f"{module}.") for module in self.imports)
 
-    def gives(self, name: str) -> bool:
+    def owns_documented_name(self, name: str) -> bool:
         """Is a name as documentation has it one of this framework?"""
         return any(name.startswith(f"{own.partition('.')[0]}.") for own in self.imports.values())

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from tfdet.base.errors import unknown
 from tfdet.base.folders import is_folder, listed
-from tfdet.matrix.called import forms
+from tfdet.matrix.call_patterns import patterns_by_name
 from tfdet.matrix.files import line_of
 from tfdet.matrix.models import Environment, Framework, Solution, Source
 
 
-def strangers(folder: Path) -> list[str]:
+def find_unknown_frameworks(folder: Path) -> list[str]:
     """Folders of frameworks that frameworks/ does not know."""
     known = {path.stem for path in listed(folder / "frameworks", "*.toml")}
     inner = [path for name in ("environments", "sources", "solutions") for path in listed(folder / name)]
@@ -22,7 +22,7 @@ def _path(folder: Path, what: str, key: str, framework: str) -> Path:
     return folder / what / framework / f"{key}.toml"
 
 
-def dangling(folder: Path, sources: dict[str, Source]) -> list[str]:
+def find_undefined_solutions(folder: Path, sources: dict[str, Source]) -> list[str]:
     """Solutions that a source names and no file defines."""
     faults = []
     for key, source in sources.items():
@@ -46,7 +46,7 @@ def _defined(folder: Path, framework: str) -> set[str]:
     return {path.stem for path in files}
 
 
-def includes(folder: Path, solutions: dict[str, Solution]) -> list[str]:
+def find_invalid_includes(folder: Path, solutions: dict[str, Solution]) -> list[str]:
     """Solutions that include one that is not there, or themselves."""
     faults = []
     for key, solution in solutions.items():
@@ -54,12 +54,12 @@ def includes(folder: Path, solutions: dict[str, Solution]) -> list[str]:
         path = _path(folder, "solutions", key, solution.framework)
         where = f"{path}:{line_of(path.read_text('utf-8'), ('includes',)) if solution.includes else 1}"
         faults += [f"{where}: {unknown('solution', n, known).cause}" for n in solution.includes if n not in known]
-        if key in _included(key, solutions):
+        if key in _all_includes(key, solutions):
             faults.append(f"{where}: {key} includes itself")
     return faults
 
 
-def _included(key: str, solutions: dict[str, Solution]) -> set[str]:
+def _all_includes(key: str, solutions: dict[str, Solution]) -> set[str]:
     """All that a solution includes, and what those include."""
     found: set[str] = set()
     ahead = [key]
@@ -71,7 +71,9 @@ def _included(key: str, solutions: dict[str, Solution]) -> set[str]:
     return found
 
 
-def disagreeing(folder: Path, sources: dict[str, Source], environments: dict[str, Environment]) -> list[str]:
+def find_conflicting_claims(
+    folder: Path, sources: dict[str, Source], environments: dict[str, Environment]
+) -> list[str]:
     """Claims of one source that say different things of the same cell."""
     faults = []
     for key, source in sources.items():
@@ -96,21 +98,23 @@ def disagreeing(folder: Path, sources: dict[str, Source], environments: dict[str
     return faults
 
 
-def miscalled(
+def find_unmatchable_calls(
     folder: Path, sources: dict[str, Source], solutions: dict[str, Solution], frameworks: dict[str, Framework]
 ) -> list[str]:
     """Names of calls that no program's call is ever told as."""
-    found = [("sources", key, one.framework, "calls", name) for key, one in sources.items() for name, _ in one.forms]
+    found = [
+        ("sources", key, one.framework, "calls", name) for key, one in sources.items() for name, _ in one.call_patterns
+    ]
     found += [
         ("solutions", key, one.framework, "switch", name)
-        for key, one in solutions.items() for step in one.switch for name, _ in forms(step)
+        for key, one in solutions.items() for step in one.switch for name, _ in patterns_by_name(step)
     ]  # fmt: skip
     faults = []
     for what, key, framework, field, name in found:
         naming = frameworks[framework].naming if framework in frameworks else None
-        known = naming.documented(name) if naming else name
+        known = naming.to_documented(name) if naming else name
         wrong = f"documentation has it as {known}" if known != name else ""
-        if naming and what == "sources" and not naming.gives(name):
+        if naming and what == "sources" and not naming.owns_documented_name(name):
             wrong = "it is nothing that programs of this framework import"
         if wrong:
             faults.append(f"{_path(folder, what, key, framework)}: {field}: {name}: {wrong}")

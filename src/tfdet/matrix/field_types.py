@@ -12,8 +12,8 @@ from tfdet.base.visible import in_line
 from tfdet.matrix import ranges
 
 Text = Annotated[str, Field(min_length=1)]
-Range = Annotated[str, AfterValidator(ranges.check)]
-Version = Annotated[Text, AfterValidator(ranges.check_version)]
+Range = Annotated[str, AfterValidator(ranges.validate_range)]
+Version = Annotated[Text, AfterValidator(ranges.validate_version)]
 Device = Literal["cpu", "gpu"]
 
 
@@ -28,11 +28,11 @@ def _pattern(text: str) -> str:
 Pattern = Annotated[Text, AfterValidator(_pattern)]
 
 
-class Model(BaseModel):
+class StrictModel(BaseModel):
     # What a command does not read costs it nothing: a model is built when it is first used.
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
-def reason(fault: ErrorDetails, whole: str = "") -> str:
+def format_validation_error(fault: ErrorDetails, whole: str = "") -> str:
     """One fault of content that a model refuses: where, and why.  whole: what it is called where all of it is wrong."""
     return f"{in_line('.'.join(map(str, fault['loc']))) or whole}: {fault['msg']}"
