@@ -12,7 +12,7 @@ import pytest
 from copies import ROOT, copied, few_environments
 from filelock import FileLock
 
-from tfdet.base.errors import RunFailed
+from tfdet.base.errors import RunFailedError
 from tfdet.base.paths import Project
 from tfdet.engines.venv import VenvEngine, as_pip_is_told
 from tfdet.matrix.load import load_matrix
@@ -54,7 +54,7 @@ def tf_python(checkout: Project) -> Callable[[str], Path]:
     def interpreter(key: str) -> Path:
         try:
             return engine.interpreter(key, matrix.environment(key), "cpu")
-        except RunFailed as error:
+        except RunFailedError as error:
             if "no CPython" in error.cause and not os.environ.get("CI"):
                 pytest.skip(f"{key}: {error.cause}")
             raise
@@ -68,7 +68,7 @@ def torch_python(checkout: Project) -> Path:
     environment = load_matrix(checkout.matrix).environment("torch2.13")
     try:
         return VenvEngine(checkout).interpreter("torch2.13", environment, "cpu")
-    except RunFailed as error:
+    except RunFailedError as error:
         if {"UV_FIND_LINKS", "UV_EXTRA_INDEX_URL", "UV_INDEX"} & set(as_pip_is_told(os.environ)):
             raise
         pytest.skip(f"no index here has the build for processors: {error.cause}")

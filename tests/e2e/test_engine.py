@@ -17,7 +17,7 @@ import docker as docker_sdk
 import pytest
 from e2e_project import KEY
 
-from tfdet.base.errors import Exit, NoDevice, RunFailed
+from tfdet.base.errors import DeviceUnavailableError, ExitCode, RunFailedError
 from tfdet.base.paths import Project
 from tfdet.engines import images
 from tfdet.engines.base import Request
@@ -58,7 +58,7 @@ def test_runs_the_suite(
     docker: docker_sdk.DockerClient, image: str, project: Project, request_for: Make, capfd
 ) -> None:
     request = request_for("cpu", "crop-and-resize-backprop")
-    assert DockerEngine(project).run(request) == Exit.OK
+    assert DockerEngine(project).run(request) == ExitCode.OK
     records = list(read_records(request.journal))
     assert {r.stack.engine for r in records} == {"docker"}
     assert {r.stack.image for r in records} == {image}
@@ -77,7 +77,7 @@ def test_no_gpu_for_containers_is_said_with_advice(
 ) -> None:
     if "nvidia" in docker.info()["Runtimes"]:
         pytest.skip("this host's Docker has the NVIDIA runtime")
-    with pytest.raises(NoDevice) as caught:
+    with pytest.raises(DeviceUnavailableError) as caught:
         DockerEngine(project).run(request_for("gpu", "bias-add-backprop"))
     assert "NVIDIA Container Toolkit" in caught.value.advice
     assert "--device cpu" in caught.value.advice
@@ -85,7 +85,7 @@ def test_no_gpu_for_containers_is_said_with_advice(
 
 
 def test_an_image_that_was_not_built(docker: docker_sdk.DockerClient, project: Project, request_for: Make) -> None:
-    with pytest.raises(RunFailed, match="no image tfdet:tf0") as caught:
+    with pytest.raises(RunFailedError, match="no image tfdet:tf0") as caught:
         DockerEngine(project).run(replace(request_for("cpu"), key="tf0"))
     assert caught.value.advice == "Build it: tfdet build tf0"
 
@@ -145,7 +145,7 @@ def test_a_killed_container_loses_nothing_and_a_rerun_goes_on(
     def run() -> None:
         try:
             DockerEngine(project).run(request)
-        except RunFailed as error:
+        except RunFailedError as error:
             raised.append(error)
 
     thread = threading.Thread(target=run)
@@ -157,7 +157,7 @@ def test_a_killed_container_loses_nothing_and_a_rerun_goes_on(
     finished = list(read_records(request.journal))
     assert len(finished) >= 2
     assert left(docker) == []
-    assert DockerEngine(project).run(request) == Exit.OK
+    assert DockerEngine(project).run(request) == ExitCode.OK
     records = list(read_records(request.journal))
     assert [r.checksum for r in records[: len(finished)]] == [r.checksum for r in finished]
     assert len(records) > len(finished)
@@ -178,7 +178,7 @@ def test_ctrl_c_removes_the_container_and_keeps_records(
         _, said = process.communicate(timeout=300)
     finally:
         process.kill()
-    assert process.returncode == Exit.INTERRUPTED, said
+    assert process.returncode == ExitCode.INTERRUPTED, said
     assert b"Traceback" not in said
     assert left(docker) == []
     assert len(list(read_records(request.journal))) >= 1
@@ -194,14 +194,14 @@ def test_a_container_that_still_writes_is_not_joined(
     def run() -> None:
         try:
             DockerEngine(project).run(request)
-        except RunFailed as error:
+        except RunFailedError as error:
             raised.append(error)
 
     thread = threading.Thread(target=run)
     thread.start()
     try:
         wait_for_records(request, 1)
-        with pytest.raises(RunFailed, match="still writes to these records"):
+        with pytest.raises(RunFailedError, match="still writes to these records"):
             DockerEngine(project).run(request)
     finally:
         for name in left(docker):

@@ -10,7 +10,7 @@ import docker as docker_sdk
 import pytest
 from e2e_project import KEY, ROOT, copy_project
 
-from tfdet.base.errors import RunFailed
+from tfdet.base.errors import RunFailedError
 from tfdet.base.paths import Project
 from tfdet.engines import images
 from tfdet.matrix.load import Matrix
@@ -71,19 +71,19 @@ _SITE = "/opt/python3.7/lib/python3.7/site-packages"
 
 
 def test_a_base_that_is_nowhere(base: str, project: Project, matrix: Matrix) -> None:
-    with pytest.raises(RunFailed, match="tfdet-is-nowhere:1 is not here and cannot be pulled") as caught:
+    with pytest.raises(RunFailedError, match="tfdet-is-nowhere:1 is not here and cannot be pulled") as caught:
         images.build(project, matrix, KEY, "tfdet-is-nowhere:1")
     assert f"tfdet build {KEY} --base-image" in caught.value.advice
 
 
 def test_a_base_without_the_python(base: str, project: Project, matrix: Matrix) -> None:
-    with pytest.raises(RunFailed, match=r"has no CPython 3\.\d+ on its PATH"):
+    with pytest.raises(RunFailedError, match=r"has no CPython 3\.\d+ on its PATH"):
         images.build(project, matrix, "tf2.11", base)
 
 
 def test_a_base_without_tensorflow(base: str, project: Project, matrix: Matrix) -> None:
     ngc = next(key for key, e in matrix.environments.items() if e.line == "ngc" and not e.not_run)
-    with pytest.raises(RunFailed, match="has no Python 3 with TensorFlow"):
+    with pytest.raises(RunFailedError, match="has no Python 3 with TensorFlow"):
         images.build(project, matrix, ngc, base)
 
 
@@ -91,6 +91,6 @@ def test_a_download_that_is_not_what_the_lock_says(base: str, matrix: Matrix, tm
     project = copy_project(ROOT, tmp_path)
     pins = ["six==1.16.0", "pytest==7.4.4", "tensorflow-gpu==2.0.0"]
     project.lock(KEY, "gpu").write_text("".join(f"{pin} \\\n    --hash=sha256:{'0' * 64}\n" for pin in pins))
-    with pytest.raises(RunFailed, match=r"not what docker/locks/tf2\.0-gpu\.txt says: six") as caught:
+    with pytest.raises(RunFailedError, match=r"not what docker/locks/tf2\.0-gpu\.txt says: six") as caught:
         images.build(project, matrix, KEY, base)
     assert caught.value.advice.startswith("Do not use it")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdet.base.errors import RunFailed
+from tfdet.base.errors import RunFailedError
 from tfdet.base.paths import Project
 from tfdet.engines import vgpu
 from tfdet.engines.venv import VenvEngine
@@ -36,7 +36,7 @@ def run(checkout: Project, kind: str, *, stand_ins: bool) -> subprocess.Complete
         python = VenvEngine(checkout).interpreter(
             "tf2.0", load_matrix(checkout.matrix).environment("tf2.0"), "gpu", bare=True
         )
-    except RunFailed as error:
+    except RunFailedError as error:
         if "no CPython" in error.cause and not os.environ.get("CI"):
             pytest.skip(error.cause)
         raise

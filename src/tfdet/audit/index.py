@@ -20,7 +20,7 @@ from packaging.version import InvalidVersion, Version
 
 from tfdet.audit.wheels import Wheel, sha256
 from tfdet.base import console
-from tfdet.base.errors import DataError, RunFailed, TfdetError, UsageError
+from tfdet.base.errors import DataError, RunFailedError, TfdetError, UsageError
 from tfdet.base.paths import Project, cache_dir
 from tfdet.matrix.models import Environment
 
@@ -45,7 +45,7 @@ class _NoSuchWheel(TfdetError):
 def environment_wheel(project: Project, key: str, environment: Environment) -> Wheel:
     """The wheel with the GPU code that `key` installs, from the cache or from the package index.
 
-    UsageError: the environment is an image only.  RunFailed: no network, no such wheel, no space.
+    UsageError: the environment is an image only.  RunFailedError: no network, no such wheel, no space.
     """
     if environment.pip is None:
         raise UsageError(
@@ -76,15 +76,15 @@ def requirement(text: str) -> Requirement:
 def any_wheel(asked: Requirement) -> Wheel:
     """A wheel of this version for x86-64 Linux, from the cache or from where pip's settings say.
 
-    RunFailed: no network, no such version, no space.
+    RunFailedError: no network, no such version, no space.
     """
     folder = _folder()
     pinned = f"{asked.name}{asked.specifier}"
     with FileLock(folder / f".{canonicalize_name(asked.name)}{asked.specifier}.lock"):
         if found := _kept(folder, asked):
-            console.note(f"taking {found.path.name} from {folder}")
+            console.print_note(f"taking {found.path.name} from {folder}")
             return found
-        console.note(f"bringing {pinned} (once; nothing is installed)")
+        console.print_note(f"bringing {pinned} (once; nothing is installed)")
         versions: dict[str, None] = {}
         for python in _PYTHONS:
             try:
@@ -118,17 +118,17 @@ def _of(folder: Path, name: str, version: str) -> Iterator[tuple[Path, set[str]]
             yield path, {tag.interpreter for tag in tags}
 
 
-def _not_there(asked: Requirement, versions: list[str]) -> RunFailed:
+def _not_there(asked: Requirement, versions: list[str]) -> RunFailedError:
     pinned = f"{asked.name}{asked.specifier}"
     if versions:
         newest = sorted(versions, key=Version, reverse=True)
         more = " ..." if len(newest) > _TOLD else ""
-        return RunFailed(
+        return RunFailedError(
             f"{pinned}: no such version has a wheel for x86-64 Linux where pip looks",
             f"There are {', '.join(newest[:_TOLD])}{more}. A build from another index is found where pip's settings "
             "name it: PIP_EXTRA_INDEX_URL, PIP_FIND_LINKS.",
         )
-    return RunFailed(
+    return RunFailedError(
         f"{pinned}: no wheel of {asked.name} for x86-64 Linux where pip looks",
         "Is the name right? Of some packages the index has the sources alone: build its wheel, or bring the one that "
         "its authors publish elsewhere, and give the path: tfdet audit WHEEL.",
@@ -162,7 +162,7 @@ def _cached(folder: Path, requirement: Requirement, python: str, hashes: list[st
 
 def _locked(folder: Path, requirement: Requirement, python: str, hashes: list[str]) -> Wheel:
     pinned = f"{requirement.name}{requirement.specifier}"
-    console.note(f"bringing {pinned} for CPython {python} (once, 0.3 to 0.9 GiB)")
+    console.print_note(f"bringing {pinned} for CPython {python} (once, 0.3 to 0.9 GiB)")
     with tempfile.TemporaryDirectory(prefix=".part-", dir=folder) as part:
         wanted = Path(part, "requirement.txt")
         wanted.write_text(" ".join([pinned, *(f"--hash=sha256:{digest}" for digest in hashes)]) + "\n", "utf-8")
@@ -172,7 +172,7 @@ def _locked(folder: Path, requirement: Requirement, python: str, hashes: list[st
             return _download(folder, pinned, ["--require-hashes", "--requirement", str(wanted)], python, unbound)
         except _NoSuchWheel as error:
             advice = "Give a wheel's path instead: tfdet audit WHEEL."
-            raise RunFailed(f"{pinned}: the package index has no such wheel", advice) from error
+            raise RunFailedError(f"{pinned}: the package index has no such wheel", advice) from error
 
 
 def _download(folder: Path, pinned: str, wanted: Sequence[str], python: str, environ: Mapping[str, str] = {}) -> Wheel:
@@ -212,20 +212,22 @@ def _pip_download(pinned: str, wanted: Sequence[str], python: str, into: Path, e
 def _why(said: str, pinned: str) -> TfdetError:
     """What pip's messages mean."""
     if "No space left" in said:
-        return RunFailed("the disk is full", f"Free a gigabyte or two for {cache_dir()}.")
+        return RunFailedError("the disk is full", f"Free a gigabyte or two for {cache_dir()}.")
     if "HASHES" in said:
         return DataError(f"{pinned}: what was brought is not what the lock file names", "Nothing was kept. Try again.")
     if re.search(r"connection|timed out|name resolution|network|proxy", said, re.I):
-        return RunFailed(
+        return RunFailedError(
             f"{pinned} cannot be brought: no connection to the package index",
             "Carry the wheel here and give its path: tfdet audit WHEEL.",
         )
     if "conflicting dependencies" in said:  # of one package without what it depends on
-        return RunFailed(
+        return RunFailedError(
             f"{pinned}: a constraint of pip's settings forbids it",
             "See pip config list; with PIP_CONSTRAINT=/dev/null in the environment none holds.",
         )
     if found := re.search(r"\(from versions: ([^)]*)\)", said):
         return _NoSuchWheel([version for version in found[1].split(", ") if version != "none"])
     cause = next((line for line in said.splitlines() if line.startswith("ERROR")), "pip failed")
-    return RunFailed(f"{pinned}: {cause.removeprefix('ERROR: ')}", "Give a wheel's path instead: tfdet audit WHEEL.")
+    return RunFailedError(
+        f"{pinned}: {cause.removeprefix('ERROR: ')}", "Give a wheel's path instead: tfdet audit WHEEL."
+    )

@@ -11,7 +11,7 @@ from tfdet.audit.registrations import Registrations
 from tfdet.audit.report import Audit
 from tfdet.audit.wheels import Wheel
 from tfdet.base.paths import Project
-from tfdet.base.visible import visible
+from tfdet.base.sanitize import escape_hidden
 from tfdet.store.audits import (
     SCANNER,
     SCHEMA,
@@ -31,7 +31,7 @@ def to_stored(audit: Audit) -> StoredAudit:
     return StoredAudit(
         schema=SCHEMA,
         environment=audit.target.environment or audit.target.name,
-        wheel=StoredWheel(file=visible(wheel.path.name), sha256=wheel.sha256) if wheel else None,
+        wheel=StoredWheel(file=escape_hidden(wheel.path.name), sha256=wheel.sha256) if wheel else None,
         scanner=SCANNER,
         architectures={"sass": audit.sass, "ptx": audit.ptx},
         environment_variables=sorted(audit.strings.variables),

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from tfdet.audit.wheels import Wheel, installed
 from tfdet.base import console
-from tfdet.base.errors import RunFailed
+from tfdet.base.errors import RunFailedError
 from tfdet.base.paths import Project, cache_dir
 from tfdet.engines.venv import VenvEngine
 from tfdet.matrix.models import Environment
@@ -32,8 +32,8 @@ _ADVICE = "The rest of the audit needs no TensorFlow: run it without --kernel-re
 def registrations(
     project: Project, key: str, environment: Environment, wheel: Wheel, libraries: Mapping[str, Path]
 ) -> Registrations:
-    """The GPU kernels that this build registers; RunFailed where it cannot be imported here."""
-    console.note(f"asking TensorFlow of {wheel.path.name} for its kernels")
+    """The GPU kernels that this build registers; RunFailedError where it cannot be imported here."""
+    console.print_note(f"asking TensorFlow of {wheel.path.name} for its kernels")
     python = VenvEngine(project).interpreter(key, environment, "cpu")
     with tempfile.TemporaryDirectory(prefix=".import-", dir=cache_dir()) as folder:
         _lay_out(wheel.path, libraries, Path(folder))
@@ -71,9 +71,9 @@ def _ask(python: Path, folder: Path, runtime: Path) -> Registrations:
             text=True, timeout=_MINUTES * 60,
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
-        raise RunFailed(f"TensorFlow did not import within {_MINUTES} minutes", _ADVICE) from error
+        raise RunFailedError(f"TensorFlow did not import within {_MINUTES} minutes", _ADVICE) from error
     if done.returncode:
         last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "no message")
-        raise RunFailed(f"this TensorFlow cannot be imported here: {last.strip()}", _ADVICE)
+        raise RunFailedError(f"this TensorFlow cannot be imported here: {last.strip()}", _ADVICE)
     answer: Registrations = json.loads(done.stdout)
     return answer

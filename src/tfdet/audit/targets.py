@@ -12,11 +12,11 @@ from pathlib import Path
 from tfdet.audit import index, wheels
 from tfdet.audit.loose import worth_reading
 from tfdet.audit.wheels import Wheel
-from tfdet.base.errors import DataError, TfdetError, UsageError, from_system, unknown
+from tfdet.base.errors import DataError, TfdetError, UsageError, from_os_error, unknown_name_error
 from tfdet.base.nearest import nearest
 from tfdet.base.paths import Project
+from tfdet.base.sanitize import escape_hidden
 from tfdet.base.untrusted import resolve as resolve_links
-from tfdet.base.visible import visible
 from tfdet.matrix.load import Matrix
 
 
@@ -36,7 +36,11 @@ class Target:
 
     def shown(self, library: str) -> str:
         """A library's name with that of what it came from."""
-        return library if self.explicit else f"{visible(self.wheel.path.name) if self.wheel else self.name}: {library}"
+        return (
+            library
+            if self.explicit
+            else f"{escape_hidden(self.wheel.path.name) if self.wheel else self.name}: {library}"
+        )
 
 
 def resolve(project: Project, matrix: Matrix, arguments: Iterable[str]) -> tuple[list[Target], list[TfdetError]]:
@@ -58,7 +62,9 @@ def resolve(project: Project, matrix: Matrix, arguments: Iterable[str]) -> tuple
             except TfdetError as error:
                 failed.append(error)
     if loose:
-        targets.append(Target(visible(" ".join(loose)), {visible(name): Path(name) for name in loose}, explicit=True))
+        targets.append(
+            Target(escape_hidden(" ".join(loose)), {escape_hidden(name): Path(name) for name in loose}, explicit=True)
+        )
     return targets, failed
 
 
@@ -74,7 +80,7 @@ def _check(matrix: Matrix, argument: str) -> None:
         near = nearest(Path(argument).name, names)
         advice = f"Did you mean {' or '.join(str(folder / name) for name in near)}?" if near else "Give its path."
         raise UsageError(f"no such file: {argument}", advice)
-    raise unknown("environment, wheel, folder, library or package==version", argument, matrix.environments)
+    raise unknown_name_error("environment, wheel, folder, library or package==version", argument, matrix.environments)
 
 
 def _resolve(project: Project, matrix: Matrix, argument: str) -> Target:
@@ -102,7 +108,9 @@ def _from_wheel(name: str, wheel: Wheel, environment: str | None) -> Target:
     if not found.libraries and not found.faults:
         advice = "Give the wheel of a build for Linux; what is Python alone has its GPU code in packages it requires."
         raise UsageError(f"{wheel.path}: no shared library in it", advice)
-    return Target(visible(name), found.libraries, environment, wheel, faults=tuple(map(visible, found.faults)))
+    return Target(
+        escape_hidden(name), found.libraries, environment, wheel, faults=tuple(map(escape_hidden, found.faults))
+    )
 
 
 def _from_folder(folder: Path) -> Target:
@@ -118,8 +126,8 @@ def _from_folder(folder: Path) -> Target:
             f"{folder}: no shared library or cubin below it",
             "Give the folder of an installed package, or one in which a compiler keeps its cubins.",
         )
-    libraries = {visible(name): path for path, name in found.items()}
-    return Target(visible(str(folder)), libraries, faults=tuple(map(visible, faults)))
+    libraries = {escape_hidden(name): path for path, name in found.items()}
+    return Target(escape_hidden(str(folder)), libraries, faults=tuple(map(escape_hidden, faults)))
 
 
 def _below(folder: Path) -> tuple[list[str], list[str]]:
@@ -134,4 +142,4 @@ def _below(folder: Path) -> tuple[list[str], list[str]]:
                 continue  # a link to what another package would have brought
             except OSError as error:
                 refused.append(error)
-    return names, [from_system(error).cause for error in refused]
+    return names, [from_os_error(error).cause for error in refused]

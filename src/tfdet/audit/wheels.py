@@ -25,8 +25,8 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from tfdet.audit.loose import SUFFIXES, worth_reading
 from tfdet.base import console
-from tfdet.base.errors import DataError, RunFailed
-from tfdet.base.files import named_in_errors
+from tfdet.base.errors import DataError, RunFailedError
+from tfdet.base.files import add_path_to_errors
 from tfdet.base.paths import cache_dir
 from tfdet.base.untrusted import open_file, unreadable
 
@@ -122,7 +122,7 @@ def _take_out(archive: zipfile.ZipFile, path: Path, members: dict[str, zipfile.Z
     missing = {n: m for n, m in members.items() if not _there(folder / n, m)}
     needed = sum(member.file_size for member in missing.values())
     if needed > shutil.disk_usage(folder).free:
-        raise RunFailed(f"{folder}: no room for {needed >> 20} MiB of libraries", "Free some space and run again.")
+        raise RunFailedError(f"{folder}: no room for {needed >> 20} MiB of libraries", "Free some space and run again.")
     with _progress(path.name, needed) as advance:
         for name, member in missing.items():
             try:
@@ -156,7 +156,7 @@ def _write_member(
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f"{file.name}.part")
     try:
-        with archive.open(member) as source, named_in_errors(part), part.open("wb") as out:
+        with archive.open(member) as source, add_path_to_errors(part), part.open("wb") as out:
             while chunk := source.read(_CHUNK):
                 out.write(chunk)
                 advance(len(chunk))

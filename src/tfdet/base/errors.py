@@ -9,9 +9,9 @@ from enum import IntEnum
 from tfdet.base.nearest import nearest
 
 
-class Exit(IntEnum):
+class ExitCode(IntEnum):
     OK = 0
-    CONTRADICTED = 1
+    CONTRADICTED = 1  # the command ran, and its result contradicts a claim, a record or the caller's hope
     USAGE = 2
     RUN_FAILED = 3
     NO_DEVICE = 4
@@ -21,7 +21,7 @@ class Exit(IntEnum):
 class TfdetError(Exception):
     """An error to be shown without a traceback: what is wrong, and what to do next."""
 
-    code: Exit = Exit.RUN_FAILED
+    code: ExitCode = ExitCode.RUN_FAILED
 
     def __init__(self, cause: str, advice: str = "") -> None:
         super().__init__(cause)
@@ -30,33 +30,33 @@ class TfdetError(Exception):
 
 
 class UsageError(TfdetError):
-    code = Exit.USAGE
+    code = ExitCode.USAGE
 
 
 class DataError(TfdetError):
     """A file that people or the tool wrote is not what it should be; `cause` names file:line."""
 
-    code = Exit.USAGE
+    code = ExitCode.USAGE
 
 
-class RunFailed(TfdetError):
-    code = Exit.RUN_FAILED
+class RunFailedError(TfdetError):
+    code = ExitCode.RUN_FAILED
 
 
-class NoDevice(TfdetError):
-    code = Exit.NO_DEVICE
+class DeviceUnavailableError(TfdetError):
+    code = ExitCode.NO_DEVICE
 
 
-class Interrupted(TfdetError):
+class InterruptedRunError(TfdetError):
     """Ctrl-C, once everything was put in order."""
 
-    code = Exit.INTERRUPTED
+    code = ExitCode.INTERRUPTED
 
     def __init__(self) -> None:
         super().__init__("stopped", "Finished records are kept; running again goes on from there.")
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
+def unknown_name_error(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """`kind` has no member `name`: a UsageError with the nearest names."""
     names = list(known)
     near = nearest(name, names)
@@ -87,7 +87,7 @@ _OTHER_PATH = {
 }
 
 
-def from_system(error: OSError, advice: str = "", path: object = None) -> TfdetError:
+def from_os_error(error: OSError, advice: str = "", path: object = None) -> TfdetError:
     """What the operating system refused, and what helps against that: the one place where an errno becomes advice.
 
     advice: said where the errno has none of its own, as for a file that is not there. path: what the user named.
@@ -96,4 +96,4 @@ def from_system(error: OSError, advice: str = "", path: object = None) -> TfdetE
     cause = f"{where}{error.strerror or error}"
     if error.errno in _PATH or error.errno in _OTHER_PATH:
         return UsageError(cause, _PATH.get(error.errno) or advice or _OTHER_PATH[error.errno])
-    return RunFailed(cause, _SPACE.get(error.errno or 0) or advice)
+    return RunFailedError(cause, _SPACE.get(error.errno or 0) or advice)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from tfdet.base.errors import DataError, TfdetError, UsageError, from_system
+from tfdet.base.errors import DataError, TfdetError, UsageError, from_os_error
 from tfdet.base.folders import is_folder, is_there, listed
 from tfdet.base.untrusted import read_text
 
@@ -19,7 +19,7 @@ PART = ".part"
 
 
 @contextmanager
-def named_in_errors(path: Path) -> Iterator[None]:
+def add_path_to_errors(path: Path) -> Iterator[None]:
     """An OSError from inside names `path` if it names none, as one of a write does."""
     try:
         yield
@@ -44,11 +44,11 @@ def require_writable(path: Path, option: str) -> None:
     except DataError as error:
         raise UsageError(f"{option} {error.cause}", error.advice) from error
     except OSError as error:
-        told = from_system(error, "Name a file in your folder.")
+        told = from_os_error(error, "Name a file in your folder.")
         raise UsageError(f"{option} {path}: {told.cause}", told.advice) from error
 
 
-def write_whole(path: Path, text: str, *, kept: str = "") -> None:
+def write_atomic(path: Path, text: str, *, kept: str = "") -> None:
     """All or nothing: a kill or a full disk leaves the old file.
 
     Its folder is made if it is missing.  TfdetError, with what was kept as its advice, where it cannot be written.
@@ -57,28 +57,28 @@ def write_whole(path: Path, text: str, *, kept: str = "") -> None:
         if is_there(path) and not path.is_file():
             raise UsageError(f"{path}: not a regular file", "Name another file; a device is not replaced.")
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _held(part_of(path)) as out:
+        with _locked_file(part_path(path)) as out:
             try:
                 out.write(text.encode("utf-8", "backslashreplace"))
                 sync(out)
-                part_of(path).replace(path)
+                part_path(path).replace(path)
             except BaseException:
-                part_of(path).unlink(missing_ok=True)
+                part_path(path).unlink(missing_ok=True)
                 raise
         sync_folder(path.parent)
     except OSError as error:
-        raise not_written(path, error, kept) from error
+        raise write_error(path, error, kept) from error
 
 
-def not_written(path: Path, error: OSError, kept: str = "") -> TfdetError:
+def write_error(path: Path, error: OSError, kept: str = "") -> TfdetError:
     """kept: what is as it was."""
-    told = from_system(error, path=path if error.filename in (None, str(part_of(path))) else None)
+    told = from_os_error(error, path=path if error.filename in (None, str(part_path(path))) else None)
     told.advice = " ".join(filter(None, [told.advice, kept and f"{kept[0].upper()}{kept[1:]}."]))
     return told
 
 
 @contextmanager
-def _held(part: Path) -> Iterator[BinaryIO]:
+def _locked_file(part: Path) -> Iterator[BinaryIO]:
     """An empty file of that name, which no other process writes: what one left that was killed is taken over."""
     while True:
         with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666), "wb") as out:
@@ -96,7 +96,7 @@ def _is_same(out: BinaryIO, path: Path) -> bool:
         return False
 
 
-def part_of(path: Path) -> Path:
+def part_path(path: Path) -> Path:
     """Where it is written before it is in its place."""
     return path.with_name(path.name + PART)
 
@@ -139,7 +139,7 @@ class Transaction:
         """What will be the file `path`."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self._new.append(path)
-        with part_of(path).open("wb") as out:
+        with part_path(path).open("wb") as out:
             yield out
             sync(out)
 
@@ -149,10 +149,10 @@ class Transaction:
             return
         for folder in sorted({folder for path in self._new for folder in (path.parent, path.parents[1], self._root)}):
             sync_folder(folder)
-        with part_of(self._list).open("wb") as out:
+        with part_path(self._list).open("wb") as out:
             out.write(json.dumps([str(path.relative_to(self._root)) for path in self._new]).encode("ascii"))
             sync(out)
-        part_of(self._list).replace(self._list)  # from here on they are new, whatever happens
+        part_path(self._list).replace(self._list)  # from here on they are new, whatever happens
         self.recover()
 
     def recover(self) -> None:
@@ -161,8 +161,8 @@ class Transaction:
             sync_folder(self._list.parent)
             paths = self._listed()
             for path in paths:
-                if is_there(part_of(path)):
-                    part_of(path).replace(path)
+                if is_there(part_path(path)):
+                    part_path(path).replace(path)
             for folder in sorted({path.parent for path in paths}):
                 sync_folder(folder)
             self._list.unlink()

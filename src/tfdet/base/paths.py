@@ -50,9 +50,9 @@ class Project:
         """What environments import, and nothing else of this host's."""
         if self.home is None:
             return self.root / "runtime"
-        from tfdet.base import installed
+        from tfdet.base import runtime_folder
 
-        return installed.runtime(cache_dir() / "runtime")
+        return runtime_folder.materialize_runtime(cache_dir() / "runtime")
 
     @property
     def advice(self) -> Path:

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from tfdet.base.errors import DataError, from_system
+from tfdet.base.errors import DataError, from_os_error
 
 MAX_BYTES = 1 << 30
 MAX_LINE_BYTES = 1 << 24  # a record has 4 KiB
@@ -80,7 +80,7 @@ def unreadable(path: Path, error: Exception, advice: str) -> DataError:
     """error: an OSError, or the ValueError of a path with a NUL."""
     if not isinstance(error, OSError):
         return DataError(f"{path}: {error}", advice)
-    told = from_system(error, advice, path)
+    told = from_os_error(error, advice, path)
     return DataError(told.cause, told.advice)
 
 

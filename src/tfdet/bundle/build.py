@@ -15,7 +15,7 @@ from typing import Any
 from packaging.requirements import Requirement
 
 from tfdet.base.errors import DataError, UsageError
-from tfdet.base.files import named_in_errors, require_writable
+from tfdet.base.files import add_path_to_errors, require_writable
 from tfdet.base.folders import is_there
 from tfdet.base.paths import Project, cache_dir
 from tfdet.bundle import pack, script
@@ -77,7 +77,7 @@ def make_bundle(project: Project, matrix: Matrix, order: Order, out: Path, say: 
     (out / "manifest.json").unlink(missing_ok=True)  # it must never stand beside parts that it does not fit
     parts = pack.write_parts(packed, out, _stem(order), order.part_size)
     content = pack.manifest(contents.entries, packed, parts, _facts(project, environment, order, contents, glibc(site)))
-    with named_in_errors(out):
+    with add_path_to_errors(out):
         (out / script.NAME).write_text(script.build(project.runtime), "utf-8")
     _write(out, content, {part["name"] for part in parts})
     return Made(out, [part["size"] for part in parts], content)
@@ -229,7 +229,7 @@ def _write(out: Path, content: dict[str, Any], parts: set[str]) -> None:
         if _ours(path.name) and path.name not in {*parts, script.NAME}:
             path.unlink()
     unfinished = out / "manifest.json.part"
-    with named_in_errors(unfinished):
+    with add_path_to_errors(unfinished):
         unfinished.write_text(json.dumps(content, sort_keys=True, separators=(",", ":")) + "\n", "ascii")
     unfinished.replace(out / "manifest.json")
 

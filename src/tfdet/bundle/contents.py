@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
-from tfdet.base.errors import UsageError, unknown
+from tfdet.base.errors import UsageError, unknown_name_error
 from tfdet.bundle import stub, trim
 
 SITE = "site"
@@ -68,10 +68,10 @@ class Choice:
     def __post_init__(self) -> None:
         for name in self.stubs:
             if name not in STUBS:
-                raise unknown("library that can be stubbed", name, STUBS)
+                raise unknown_name_error("library that can be stubbed", name, STUBS)
         for name in self.host_libraries:
             if name not in HOST_LIBRARIES:
-                raise unknown("library that a host can bring", name, HOST_LIBRARIES)
+                raise unknown_name_error("library that a host can bring", name, HOST_LIBRARIES)
         if twice := sorted(set(self.stubs) & set(self.host_libraries)):
             raise UsageError(
                 f"{twice[0]}: in both --stub-libraries and --use-host-libraries", "Name it in one of them."

@@ -19,8 +19,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
 
-from tfdet.base.errors import RunFailed
-from tfdet.base.files import named_in_errors
+from tfdet.base.errors import RunFailedError
+from tfdet.base.files import add_path_to_errors
 from tfdet.bundle.contents import Entry
 from tfdet_common.bundle_format import MAX_MEMBER_BYTES, checksum
 
@@ -112,7 +112,7 @@ def _compressed(entries: list[Entry], member: Member, cache: Path, filters: list
     if not path.exists():
         part = cache / f"{key}.{os.getpid()}.part"
         try:
-            with named_in_errors(part):
+            with add_path_to_errors(part):
                 part.write_bytes(lzma.compress(content, filters=filters))
             part.replace(path)
         finally:
@@ -146,7 +146,7 @@ def write_parts(packed: list[Packed], folder: Path, stem: str, part_size: int) -
         digest, size = hashlib.sha256(), 0
         unfinished = folder / f"{name}.part"
         try:
-            with named_in_errors(unfinished), unfinished.open("wb") as out:
+            with add_path_to_errors(unfinished), unfinished.open("wb") as out:
                 while size < part_size and (block := left or next(stream, b"")):
                     block, left = block[: part_size - size], block[part_size - size :]
                     out.write(block)
@@ -162,7 +162,7 @@ def write_parts(packed: list[Packed], folder: Path, stem: str, part_size: int) -
 def _check_room(folder: Path, needed: int) -> None:
     free = shutil.disk_usage(folder).free
     if needed > free:
-        raise RunFailed(
+        raise RunFailedError(
             f"{folder}: no room for parts of {needed >> 20} MiB, {free >> 20} MiB are free",
             "Free some space and run again.",
         )

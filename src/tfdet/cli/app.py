@@ -10,7 +10,7 @@ import typer
 
 from tfdet.base import console
 from tfdet.base.paths import Project, find_project
-from tfdet.base.visible import dump_json
+from tfdet.base.sanitize import dump_json
 
 if TYPE_CHECKING:
     from tfdet.matrix.load import Matrix
@@ -52,6 +52,6 @@ def print_json(value: object) -> None:
 
 
 def report_added(added: Added) -> None:
-    console.note(f"{added.taken} records added, {added.replaced} replaced, {added.known} duplicates")
+    console.print_note(f"{added.taken} records added, {added.replaced} replaced, {added.known} duplicates")
     for conflict in added.conflicts:
-        console.note(f"  conflict: {conflict}")
+        console.print_note(f"  conflict: {conflict}")

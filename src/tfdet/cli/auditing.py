@@ -11,10 +11,10 @@ from tfdet.audit.registrations import FRAMEWORK, Registrations, registrations
 from tfdet.audit.report import Audit, audit, check_archs
 from tfdet.audit.targets import Target, resolve
 from tfdet.base import console
-from tfdet.base.errors import DataError, Exit, TfdetError, UsageError, from_system
+from tfdet.base.errors import DataError, ExitCode, TfdetError, UsageError, from_os_error
 from tfdet.base.folders import is_there, listed
 from tfdet.base.paths import Project
-from tfdet.base.visible import dump_json
+from tfdet.base.sanitize import dump_json
 from tfdet.matrix.load import Matrix
 from tfdet.publish import audit_views as show
 from tfdet.store import audits as stored
@@ -32,7 +32,7 @@ class Asked:
     baseline: str | None = None
 
 
-def run(project: Project, matrix: Matrix, asked: Asked) -> Exit:
+def run(project: Project, matrix: Matrix, asked: Asked) -> ExitCode:
     """Audit each target and show it; what fails is told, and the others are still audited."""
     _check(matrix, asked)
     if asked.write:
@@ -45,7 +45,7 @@ def run(project: Project, matrix: Matrix, asked: Asked) -> Exit:
         try:
             found = _audit(project, matrix, target, asked)
         except (TfdetError, OSError) as error:
-            failed.append(error if isinstance(error, TfdetError) else from_system(error))
+            failed.append(error if isinstance(error, TfdetError) else from_os_error(error))
             continue
         for fault in found.faults:
             failed.append(DataError(fault))
@@ -53,8 +53,8 @@ def run(project: Project, matrix: Matrix, asked: Asked) -> Exit:
     if asked.as_json and documents:
         console.write(dump_json(documents if several else documents[0], None, ascii_only=True) + "\n")
     for problem in failed:
-        console.complain(problem)
-    return max((problem.code for problem in failed), default=Exit.OK)
+        console.print_error(problem)
+    return max((problem.code for problem in failed), default=ExitCode.OK)
 
 
 def _show(project: Project, matrix: Matrix, found: Audit, asked: Asked, old: Audited | None) -> list[dict[str, Any]]:
@@ -65,7 +65,7 @@ def _show(project: Project, matrix: Matrix, found: Audit, asked: Asked, old: Aud
     if asked.as_json:
         return [{**found.as_json(), **({"difference": changed.as_json()} if changed else {})}]
     if asked.write:
-        console.note(f"wrote {stored.write(project, kept)}")
+        console.print_note(f"wrote {stored.write(project, kept)}")
     parts = [] if asked.write else show.audit(found, new, matrix.sources)
     for part in [*parts, *(["", *show.difference(changed)] if changed else [])]:
         console.out().print(part)
@@ -84,7 +84,7 @@ def _check(matrix: Matrix, asked: Asked) -> None:
 
 
 def _audit(project: Project, matrix: Matrix, target: Target, asked: Asked) -> Audit:
-    console.note(f"reading {len(target.libraries)} libraries of {target.name}")
+    console.print_note(f"reading {len(target.libraries)} libraries of {target.name}")
     found = audit(target, set(asked.archs) or None, matrix.determinism_variables)
     if missing := set(asked.archs) - {*found.sass, *found.ptx}:
         held = " ".join([*found.sass, *found.ptx]) or "no GPU code"
@@ -105,7 +105,7 @@ def _registrations(project: Project, matrix: Matrix, target: Target) -> Registra
     try:
         return registrations(project, target.environment, environment, target.wheel, target.libraries)
     except TfdetError as error:  # the kernels do not need it
-        console.note(f"{target.environment}: its registrations are not known: {error.cause}")
+        console.print_note(f"{target.environment}: its registrations are not known: {error.cause}")
         return None
 
 

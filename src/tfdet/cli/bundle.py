@@ -53,8 +53,8 @@ def bundle(
         host_packages,
     )
     order = Order(env, device, python, parse_size(part_size), compression_level, choice)
-    made = make_bundle(project, matrix, order, out, console.note)
-    console.note(
+    made = make_bundle(project, matrix, order, out, console.print_note)
+    console.print_note(
         f"{len(made.parts)} parts, {sum(made.parts) / 2**20:.1f} MiB. "
         f"Copy all of {made.folder} to the host, then run there:"
     )

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from tfdet.base import console
-from tfdet.base.errors import Exit, UsageError
+from tfdet.base.errors import ExitCode, UsageError
 from tfdet.base.paths import find_project
 from tfdet.cli.app import print_json
 from tfdet.cli.options import Build, Json, Junit, solutions
@@ -73,8 +73,10 @@ def check(
             for one in some:
                 console.write(_row(one.level, told(one), [call.where for call in one.calls]))
     worst = any(one.level == "error" for some in found.values() for one in some)
-    raise typer.Exit(Exit.CONTRADICTED if worst else Exit.OK)
+    raise typer.Exit(ExitCode.CONTRADICTED if worst else ExitCode.OK)
 
 
 def _row(level: Literal["error", "warning", "note"], text: str, places: list[str]) -> str:
-    return f"  {level:8}{console.plain(text)}\n" + "".join(f"          {console.plain(place)}\n" for place in places)
+    return f"  {level:8}{console.sanitize_text(text)}\n" + "".join(
+        f"          {console.sanitize_text(place)}\n" for place in places
+    )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tfdet.base import console
-from tfdet.base.errors import DataError, Exit, UsageError
+from tfdet.base.errors import DataError, ExitCode, UsageError
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import resolve
 from tfdet.cli.app import load, report_added
@@ -89,7 +89,7 @@ def _tell_idle(matrix: Matrix, records: Iterable[Row], vouches: Iterable[Vouch])
     standing = Standing([vouch for vouch in vouches if needed(vouch.batch.device)])
     idle = Counter(g.model for g, _ in records if needed(g.model) and not standing.names(g.checksum))
     for model, number in idle.items():
-        console.note(f"{number} unsigned records of {model} stored but not counted (docs/how-to/sign-records.md)")
+        console.print_note(f"{number} unsigned records of {model} stored but not counted (docs/how-to/sign-records.md)")
 
 
 def _tell_other_locks(vouches: Iterable[Vouch]) -> None:
@@ -99,7 +99,7 @@ def _tell_other_locks(vouches: Iterable[Vouch]) -> None:
     for vouch in vouches:
         if vouch.other_lock:
             whose = f"{vouch.name} signed {vouch.batch.environment} on {vouch.batch.device}"
-            console.note(f"{whose} as {OTHER_LOCK} (docs/how-to/sign-records.md)")
+            console.print_note(f"{whose} as {OTHER_LOCK} (docs/how-to/sign-records.md)")
 
 
 def sign(
@@ -127,7 +127,7 @@ def sign(
         if not records:
             raise DataError(f"{path}: contains no records", "Pass a file of records, one JSON object per line.")
         if resolve(path) not in stored:
-            console.note(f"{len(records)} records signed: {signing.sign_beside(project, path, records, seal)}")
+            console.print_note(f"{len(records)} records signed: {signing.sign_beside(project, path, records, seal)}")
             continue
         try:
             vouches = [verified(signatures, records, line) for line in signing.sealed(project, records, seal)]
@@ -152,5 +152,5 @@ def _ask_for(count: int, yes: bool) -> None:
     except typer.Abort:
         agreed = False
     if not agreed:
-        console.note("no records were added")
-        raise typer.Exit(Exit.INTERRUPTED)
+        console.print_note("no records were added")
+        raise typer.Exit(ExitCode.INTERRUPTED)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from tfdet.base import console
-from tfdet.base.errors import Exit, Interrupted, UsageError
+from tfdet.base.errors import ExitCode, InterruptedRunError, UsageError
 from tfdet.base.extras import require
 from tfdet.base.files import require_writable
 from tfdet.base.folders import listed
@@ -162,7 +162,7 @@ def run(
             _build_environments(how, dict.fromkeys(task.environment for task in found))
         made = Folder(folder or _fleets(find_project()) / datetime.now(UTC).strftime("%Y%m%d-%H%M%S"))
         _make(made, how, found, cluster, _parse_sbatch_options(sbatch_option or []), max_parallel)
-    console.note(f"fleet folder: {made.path}")
+    console.print_note(f"fleet folder: {made.path}")
     _watch_and_collect(made, out, poll_interval)
 
 
@@ -224,7 +224,9 @@ def _planned(env: list[str], only: list[str], how: How, seconds: float) -> list[
     found = tasks(matrix, env, only, how, measured(Store.of(project).files(), matrix.devices), seconds)
     if not found:
         raise UsageError(f"nothing to run on the {how.device}", "Choose another --source, --solution or --device.")
-    console.note(f"{len(found)} tasks, {_format_duration(sum(task.seconds for task in found))} of one machine's time")
+    console.print_note(
+        f"{len(found)} tasks, {_format_duration(sum(task.seconds for task in found))} of one machine's time"
+    )
     return found
 
 
@@ -268,13 +270,13 @@ def _watch_and_collect(folder: Folder, out: Path | None, poll_interval: float | 
     try:
         progress = watch(folder, find(folder.fleet.cluster, folder), _progress_printer(), poll_interval)
     except KeyboardInterrupt:
-        raise Interrupted from None
+        raise InterruptedRunError from None
     if out is None:
         report_added(into_store(folder))
     else:
-        console.note(f"{into_file(folder, out)} records: {out}")
+        console.print_note(f"{into_file(folder, out)} records: {out}")
     _print_given_up(progress)
-    raise typer.Exit(Exit.RUN_FAILED if not progress.complete or progress.given_up else Exit.OK)
+    raise typer.Exit(ExitCode.RUN_FAILED if not progress.complete or progress.given_up else ExitCode.OK)
 
 
 def _progress_printer() -> Callable[[Progress], None]:
@@ -285,7 +287,7 @@ def _progress_printer() -> Callable[[Progress], None]:
         nonlocal last
         line = _line(progress)
         if line != last:
-            console.note(line)
+            console.print_note(line)
             last = line
 
     return report
@@ -314,7 +316,7 @@ def _why(progress: Progress) -> dict[str, str]:
 
 def _print_given_up(progress: Progress) -> None:
     for task, why in _why(progress).items():
-        console.note(f"task {task} given up: {why}")
+        console.print_note(f"task {task} given up: {why}")
 
 
 def _format_duration(seconds: float) -> str:

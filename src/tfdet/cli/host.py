@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tfdet.base import console
-from tfdet.base.errors import Exit, unknown
+from tfdet.base.errors import ExitCode, unknown_name_error
 from tfdet.base.paths import find_project
 from tfdet.cli.app import load, print_json
 from tfdet.cli.options import Device, Environments, Json, environments, frameworks
@@ -37,7 +37,7 @@ def doctor(
     else:
         console.out().print(lists.checks(checks))
     if env and any(check.state == "missing" for check in checks):
-        raise typer.Exit(Exit.NO_DEVICE)
+        raise typer.Exit(ExitCode.NO_DEVICE)
 
 
 def envs(
@@ -58,7 +58,7 @@ def envs(
     known = sorted({environment.framework for environment in found.values()})
     for name in framework or []:
         if name not in known:
-            raise unknown("framework", name, known)
+            raise unknown_name_error("framework", name, known)
     found = {key: e for key, e in found.items() if not framework or e.framework in framework}
     if as_json:
         print_json([{"id": key, **e.model_dump(mode="json")} for key, e in found.items()])
@@ -82,5 +82,5 @@ def build(
     for key in env:
         matrix.environment(key)
     for key in env:
-        image = build_image(project, matrix, key, base_image=base_image, on_line=console.note)
-        console.note(f"built tfdet:{key} ({image[:19]}). Run it: docker run --gpus all tfdet:{key}")
+        image = build_image(project, matrix, key, base_image=base_image, on_line=console.print_note)
+        console.print_note(f"built tfdet:{key} ({image[:19]}). Run it: docker run --gpus all tfdet:{key}")

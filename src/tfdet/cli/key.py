@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tfdet.base import console
-from tfdet.base.errors import UsageError, unknown
+from tfdet.base.errors import UsageError, unknown_name_error
 from tfdet.cli.app import load
 
 
@@ -17,7 +17,9 @@ def new() -> None:
     from tfdet.store import own_key
 
     own_key.new()
-    console.note(f"wrote {own_key.path()} (private: keep it secret). Print the public key to share: tfdet key show")
+    console.print_note(
+        f"wrote {own_key.path()} (private: keep it secret). Print the public key to share: tfdet key show"
+    )
 
 
 def show(
@@ -39,7 +41,7 @@ def show(
     key = own_key.need()
     pem = own_key.public_pem(key)
     text = pem if holder is None else _file(holder, pem, _kinds(device or []))
-    console.note(f"key {key_id(key.public_key().public_bytes_raw())}")
+    console.print_note(f"key {key_id(key.public_key().public_bytes_raw())}")
     console.write(text)
 
 
@@ -57,7 +59,7 @@ def _kinds(asked: list[str]) -> list[str]:
     known = load()[1].devices.kinds
     for kind in asked:
         if kind not in known:
-            raise unknown("device kind", kind, known)
+            raise unknown_name_error("device kind", kind, known)
     return list(dict.fromkeys(asked)) or list(known)
 
 

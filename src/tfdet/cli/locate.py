@@ -55,7 +55,7 @@ def locate(
         found = search.locate(project, matrix, search.wanted(matrix, words, python, device, runs, fix, cpu_fallbacks))
     if html:
         locate_page.write_html(found, html)
-        console.note(f"wrote {html}")
+        console.print_note(f"wrote {html}")
     if as_json:
         print_json(found.model_dump(mode="json", by_alias=True))
     else:

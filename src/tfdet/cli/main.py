@@ -11,7 +11,7 @@ from typing import NoReturn
 import typer
 
 from tfdet.base import console
-from tfdet.base.errors import Exit, TfdetError, from_system
+from tfdet.base.errors import ExitCode, TfdetError, from_os_error
 from tfdet.base.extras import missing_extra
 from tfdet.cli import audit, bundle, check, evidence, fleet, host, key, locate, reproduce, run, site, tables, vgpu
 from tfdet.cli.app import every_command
@@ -69,7 +69,7 @@ app = _application()
 def main() -> None:
     """An expected error is an exit code and two lines, any other a defect of ours."""
     try:
-        console.prepare()
+        console.configure_streams()
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends us as it ends any tool; but see every_command
         try:
             app()
@@ -78,12 +78,12 @@ def main() -> None:
     except TfdetError as error:
         _end(error)
     except KeyboardInterrupt:
-        sys.exit(int(Exit.INTERRUPTED))
+        sys.exit(int(ExitCode.INTERRUPTED))
     except BrokenPipeError:
-        sys.exit(int(Exit.OK))
+        sys.exit(int(ExitCode.OK))
     except OSError as error:
         console.drop_output()
-        _end(from_system(error))
+        _end(from_os_error(error))
     except ModuleNotFoundError as error:
         if (missing := missing_extra(error)) is None:
             _report_defect()
@@ -98,5 +98,5 @@ def _report_defect() -> NoReturn:
 
 
 def _end(error: TfdetError) -> NoReturn:
-    console.complain(error)
+    console.print_error(error)
     sys.exit(int(error.code))

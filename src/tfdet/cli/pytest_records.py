@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
-from tfdet.base.errors import RunFailed, from_system
+from tfdet.base.errors import RunFailedError, from_os_error
 
 if TYPE_CHECKING:
     from tfdet.store.records import Record
@@ -52,7 +52,7 @@ def run_once(shared: Path, run: Run) -> list[Record]:
         if not done.exists() and not failed.exists():
             _take(run, done, failed)
     if failed.exists():
-        raise RunFailed(failed.read_text("utf-8"))
+        raise RunFailedError(failed.read_text("utf-8"))
     return list(read_records(done))
 
 
@@ -73,7 +73,7 @@ def _take(run: Run, done: Path, failed: Path) -> None:
         if said is None and kept:
             _keep(out, kept)
     except OSError as error:
-        said = f"cannot write the records: {from_system(error).cause}"
+        said = f"cannot write the records: {from_os_error(error).cause}"
     if said is None:
         out.replace(done)
     else:

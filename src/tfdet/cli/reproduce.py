@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from tfdet.base import console
-from tfdet.base.errors import Exit, Interrupted, TfdetError, UsageError
+from tfdet.base.errors import ExitCode, InterruptedRunError, TfdetError, UsageError
 from tfdet.base.files import require_writable
 from tfdet.base.folders import is_there
 from tfdet.base.paths import Project, find_project
@@ -67,7 +67,7 @@ def reproduce(
     status = load_status(project, unsigned=True)
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
     chosen = _chosen(project, status, env or list(status.matrix.environments), device, share, seed)
-    console.note(f"{len(chosen)} cells, by --seed {seed}")
+    console.print_note(f"{len(chosen)} cells, by --seed {seed}")
     _run(project, status.matrix, chosen, Selection(device=device, repeats=repeats, processes=processes), engine, out)
     again = load_status(project, [out] if is_there(out) else [], store=False)
     found = compared(status, again, chosen)
@@ -76,8 +76,10 @@ def reproduce(
     else:
         console.out().print(views.rebuilt(found))
     told = Counter(one.answer for one in found)
-    console.note(f"{told['agrees']} agree, {told['disagrees']} disagree, {told['undecided']} undecided; records: {out}")
-    raise typer.Exit(Exit.CONTRADICTED if told["disagrees"] else Exit.OK)
+    console.print_note(
+        f"{told['agrees']} agree, {told['disagrees']} disagree, {told['undecided']} undecided; records: {out}"
+    )
+    raise typer.Exit(ExitCode.CONTRADICTED if told["disagrees"] else ExitCode.OK)
 
 
 def _chosen(project: Project, status: Status, among: list[str], device: str, share: float, seed: int) -> list[CellKey]:
@@ -106,12 +108,12 @@ def _run(
     from tfdet.verdicts.rebuild import by_run
 
     for (key, solution), sources in by_run(chosen).items():
-        console.note(f"{key} under {solution}: {' '.join(sources)}")
+        console.print_note(f"{key} under {solution}: {' '.join(sources)}")
         try:
             run_environment(
                 project, matrix, key, replace(how, sources=tuple(sources), solutions=(solution,)), engine, out
             )
-        except Interrupted:
+        except InterruptedRunError:
             raise
         except TfdetError as error:
-            console.complain(error)
+            console.print_error(error)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from tfdet.base import console
-from tfdet.base.errors import Interrupted, RunFailed, TfdetError, UsageError, from_system
+from tfdet.base.errors import InterruptedRunError, RunFailedError, TfdetError, UsageError, from_os_error
 from tfdet.base.paths import Project
 from tfdet.cli.app import load, report_added
 from tfdet.cli.options import Device, Environments, Json, solutions, sources
@@ -81,14 +81,14 @@ def run(
     )  # fmt: skip
     codes = []
     for key in env:
-        console.note(f"{key} on the {device}")
+        console.print_note(f"{key} on the {device}")
         try:
             result = run_environment(project, matrix, key, selection, engine, out)
-        except Interrupted:
+        except InterruptedRunError:
             raise
         except (TfdetError, OSError) as error:  # the next environment may do better
             told = error if isinstance(error, TfdetError) else _failed(error)
-            console.complain(told)
+            console.print_error(told)
             codes.append(told.code)
             continue
         codes.append(result.code)
@@ -113,8 +113,8 @@ def _show_run(project: Project, records: list[Record], out: Path | None) -> None
     console.out().print(views.cells(cell for cell in status.cells if cell.key in ran))
 
 
-def _failed(error: OSError) -> RunFailed:
+def _failed(error: OSError) -> RunFailedError:
     """Of one environment: it is its run that failed, whatever the path."""
     kept = "Finished records are kept."
-    told = from_system(error, kept)
-    return RunFailed(told.cause, told.advice if isinstance(told, RunFailed) else kept)
+    told = from_os_error(error, kept)
+    return RunFailedError(told.cause, told.advice if isinstance(told, RunFailedError) else kept)

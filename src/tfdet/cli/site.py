@@ -32,7 +32,7 @@ def site(
         if text and not text.startswith("https://"):
             raise UsageError(f"{name} {text}: not an https address", "Pass an address that begins with https://.")
     built = build(find_project(), out, url and url.rstrip("/") + "/", repository)
-    console.note(f"{built.pages:,} pages: {out / 'index.html'}")
+    console.print_note(f"{built.pages:,} pages: {out / 'index.html'}")
     if serve:
         from tfdet.site.serve import serve as show
 

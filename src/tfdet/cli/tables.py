@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tfdet.base import console
-from tfdet.base.errors import Exit, UsageError
+from tfdet.base.errors import ExitCode, UsageError
 from tfdet.base.paths import Project, find_project
 from tfdet.cli.app import print_json
 from tfdet.cli.options import Csv, Json, Junit, devices, environments, frameworks, sources, verdicts
@@ -86,14 +86,14 @@ def status(
     cells = asked.cells(found)
     contradictions = found.contradictions()
     for key in found.stale_audits:
-        console.note(
+        console.print_note(
             f"stale: matrix/audits/{key}.json was made by another version of the scanner; run tfdet audit {key} --write"
         )
     if write:
         from tfdet.publish import render
 
         for path in render.write(project, found):
-            console.note(f"wrote {path}")
+            console.print_note(f"wrote {path}")
     elif check:
         _check_tables(project, found, contradictions)
     elif as_json or as_csv or as_junit:
@@ -109,7 +109,7 @@ def status(
         console.out().print(overview.render(found, min(console.out().width, 100)))
     _report_contradictions(contradictions)
     if check:
-        console.note("the tables are up to date")
+        console.print_note("the tables are up to date")
 
 
 def _one_of(*forms: bool) -> None:
@@ -146,12 +146,12 @@ def _check_tables(project: Project, found: Status, contradictions: list[str]) ->
 def _report_contradictions(contradictions: list[str]) -> None:
     _name_contradictions(contradictions)
     if contradictions:
-        raise typer.Exit(Exit.CONTRADICTED)
+        raise typer.Exit(ExitCode.CONTRADICTED)
 
 
 def _name_contradictions(contradictions: list[str]) -> None:
     for text in contradictions:
-        console.note(f"contradiction: {text}")
+        console.print_note(f"contradiction: {text}")
 
 
 def show(

@@ -88,7 +88,7 @@ class Engine(Protocol):
     """Brings an environment up and runs the suite in it."""
 
     def run(self, request: Request) -> int:
-        """Run; the probe's exit code (errors.Exit).  Raises TfdetError where nothing could be run."""
+        """Run; the probe's exit code (errors.ExitCode).  Raises TfdetError where nothing could be run."""
         ...
 
 

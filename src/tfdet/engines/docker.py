@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import DeviceRequest
 
-from tfdet.base.errors import Exit, NoDevice, RunFailed, TfdetError
+from tfdet.base.errors import DeviceUnavailableError, ExitCode, RunFailedError, TfdetError
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import resolve
 from tfdet.engines import images
@@ -67,9 +67,9 @@ class DockerEngine:
         try:
             image = client.images.get(tag)
         except ImageNotFound:
-            raise RunFailed(f"there is no image {tag}", f"Build it: tfdet build {key}") from None
+            raise RunFailedError(f"there is no image {tag}", f"Build it: tfdet build {key}") from None
         if image.labels.get(images.SUITE_LABEL) != images.suite_hash(self._project, framework):
-            raise RunFailed(
+            raise RunFailedError(
                 f"{tag} holds another state of the suite than this checkout",
                 f"Build it anew, which takes seconds: tfdet build {key} (with the --base-image it was built with)",
             )
@@ -127,7 +127,9 @@ def _clear(client: DockerClient, name: str) -> None:
     except NotFound:
         return
     if old.status == "running":
-        raise RunFailed(f"the container {name} still writes to these records", f"Wait, or end it: docker rm -f {name}")
+        raise RunFailedError(
+            f"the container {name} still writes to these records", f"Wait, or end it: docker rm -f {name}"
+        )
     old.remove(force=True)
 
 
@@ -153,7 +155,7 @@ def _exchange(journal: Path) -> Iterator[Path]:
         if os.getuid() == 0:
             for path in [folder, records] if there else [folder]:
                 os.chown(path, *_user(), follow_symlinks=False)
-    except RunFailed:
+    except RunFailedError:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     try:
@@ -168,13 +170,13 @@ def _exchange(journal: Path) -> Iterator[Path]:
 
 
 def _is_record_file(path: Path) -> bool:
-    """Is it there?  RunFailed if it is anything but a plain file of one name."""
+    """Is it there?  RunFailedError if it is anything but a plain file of one name."""
     try:
         found = path.lstat()
     except FileNotFoundError:
         return False
     if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
-        raise RunFailed(
+        raise RunFailedError(
             f"{path} is no plain file: something in the container put it there",
             "Nothing was taken from it, and its folder is removed. See what this image runs before you run it again.",
         )
@@ -206,16 +208,16 @@ def _watch(container: Container) -> int:
         except KeyboardInterrupt:
             with contextlib.suppress(DockerException):
                 container.stop(timeout=STOP_SECONDS)
-            return Exit.INTERRUPTED
+            return ExitCode.INTERRUPTED
     container.reload()
-    if code in list(Exit):
+    if code in list(ExitCode):
         return code
     if container.attrs["State"].get("OOMKilled") or code == 128 + signal.SIGKILL:
-        raise RunFailed(
+        raise RunFailedError(
             "the container was ended from outside (SIGKILL): out of memory?",
             "Finished records are kept; run again to go on, with a larger --memory if it was that.",
         )
-    raise RunFailed(f"the container ended with status {code}", "Finished records are kept; run again to go on.")
+    raise RunFailedError(f"the container ended with status {code}", "Finished records are kept; run again to go on.")
 
 
 def _show(output: Iterable[bytes]) -> None:
@@ -228,11 +230,11 @@ def _show(output: Iterable[bytes]) -> None:
 def _explain(error: DockerException) -> TfdetError:
     said = str(error.explanation if isinstance(error, APIError) and error.explanation else error).strip()
     if _NO_GPU.search(said):
-        return NoDevice(
+        return DeviceUnavailableError(
             f"Docker gives no GPU to containers here: {said.splitlines()[0][:200]}",
             "Install the NVIDIA Container Toolkit (nvidia-ctk runtime configure; restart Docker) and the driver, "
             "or ask for `--device cpu`.",
         )
     if "no space left on device" in said:
-        return RunFailed("the disk is full", "Free space for Docker (docker system df).")
-    return RunFailed(f"Docker refused the container: {said}", "See `docker info` and `tfdet doctor`.")
+        return RunFailedError("the disk is full", "Free space for Docker (docker system df).")
+    return RunFailedError(f"Docker refused the container: {said}", "See `docker info` and `tfdet doctor`.")

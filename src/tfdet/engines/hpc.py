@@ -9,7 +9,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from tfdet.base.errors import RunFailed
+from tfdet.base.errors import RunFailedError
 from tfdet.base.paths import Project, cache_dir
 from tfdet.base.untrusted import resolve
 from tfdet.engines.base import Request, callers_choice
@@ -42,12 +42,14 @@ class HpcEngine:
 
     def _image(self, key: str) -> Path:
         if shutil.which(self._name) is None:
-            raise RunFailed(
+            raise RunFailedError(
                 f"{self._name} is not installed on this machine", "Install it, or leave out --container-runtime."
             )
         image = images() / f"{key}.{SUFFIXES[self._name]}"
         if not image.exists():
-            raise RunFailed(f"{image} is not there", f"Make it: {_MADE_BY[self._name].format(image=image, key=key)}")
+            raise RunFailedError(
+                f"{image} is not there", f"Make it: {_MADE_BY[self._name].format(image=image, key=key)}"
+            )
         return image
 
     def _start(self, request: Request, image: Path) -> list[str]:

@@ -20,7 +20,7 @@ from typing import Any
 import docker
 from docker.errors import APIError, DockerException, ImageNotFound
 
-from tfdet.base.errors import RunFailed, TfdetError, UsageError
+from tfdet.base.errors import RunFailedError, TfdetError, UsageError
 from tfdet.base.paths import Project
 from tfdet.engines import vgpu
 from tfdet.engines.locks import NVML_LOCK, check_lock, framework_of
@@ -52,14 +52,14 @@ def _unreachable(error: BaseException) -> TfdetError:
     """What stands between us and the daemon: the first operating system's error in the chain."""
     number = next((e.errno for e in _chain(error) if isinstance(e, OSError) and e.errno), None)
     if number == errno.EACCES:
-        return RunFailed(
+        return RunFailedError(
             "this user may not talk to Docker", "Join the group docker (sudo usermod -aG docker $USER; log in again)."
         )
     if number in (errno.ENOENT, errno.ECONNREFUSED):
         if not (shutil.which("docker") or shutil.which("dockerd")):
-            return RunFailed("Docker is not installed", "Install Docker Engine, or use `--engine venv`.")
-        return RunFailed("Docker's daemon does not answer", "Start it: sudo systemctl start docker")
-    return RunFailed(f"Docker cannot be reached: {error}", "See `docker info`, and DOCKER_HOST if it is set.")
+            return RunFailedError("Docker is not installed", "Install Docker Engine, or use `--engine venv`.")
+        return RunFailedError("Docker's daemon does not answer", "Start it: sudo systemctl start docker")
+    return RunFailedError(f"Docker cannot be reached: {error}", "See `docker info`, and DOCKER_HOST if it is set.")
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -112,7 +112,7 @@ def _recipe(project: Project, key: str, environment: Environment, base_image: st
     by_pip = environment.pip is not None and base_image is not None
     lock = project.lock(key, "gpu") if by_pip else project.docker / "locks" / "pytest.txt"
     if not lock.is_file():
-        raise RunFailed(f"{lock} is not there", f"Make it: scripts/update-locks {key}")
+        raise RunFailedError(f"{lock} is not there", f"Make it: scripts/update-locks {key}")
     check_lock(lock, framework=framework_of(project, environment) if by_pip else None)
     relative = lock.relative_to(project.root).as_posix()
     arguments = {"BASE_IMAGE": base_image or published(environment), "ENVIRONMENT": key, "LOCK": relative}
@@ -197,14 +197,16 @@ def build(
     try:
         return str(client.images.get(tag(key)).id)
     except ImageNotFound as error:
-        raise RunFailed(f"Docker ended the build of {tag(key)} without an image", "See its messages above.") from error
+        raise RunFailedError(
+            f"Docker ended the build of {tag(key)} without an image", "See its messages above."
+        ) from error
 
 
 def _library(project: Project, on_line: Callable[[str], None]) -> Path | None:
     """The virtual GPU for any image; without a compiler for it the image is whole but for that."""
     try:
         return vgpu.library(project, portable=True)
-    except RunFailed as error:
+    except RunFailedError as error:
         on_line(f"without the virtual GPU: {error.cause}. {error.advice}")
         return None
 
@@ -259,28 +261,30 @@ def _explain(error: str, log: _Log, key: str, recipe: _Recipe) -> TfdetError:
     text = "\n".join([*log.tail, error])
     own = next((line[len("tfdet: ") :] for line in log.tail if line.startswith("tfdet: ")), None)
     if own:
-        return RunFailed(f"{own} ({recipe.base})", "Choose another one: tfdet build ... --base-image IMAGE")
+        return RunFailedError(f"{own} ({recipe.base})", "Choose another one: tfdet build ... --base-image IMAGE")
     if re.search(r"no space left on device|Errno 28", text, re.I):
-        return RunFailed("the disk is full", "Free space for Docker (docker system df; docker image prune).")
+        return RunFailedError("the disk is full", "Free space for Docker (docker system df; docker image prune).")
     if "DO NOT MATCH THE HASHES" in text:
-        return RunFailed(
+        return RunFailedError(
             f"what pip downloaded is not what {recipe.lock} says: {_mismatch(log)}",
             "Do not use it. Find out why the file changed, or what stands between you and the package index.",
         )
     if "CERTIFICATE_VERIFY_FAILED" in text:
-        return RunFailed(
+        return RunFailedError(
             f"{recipe.base} does not trust this network's certificates",
             "Put your CA certificates into the base image and set ENV PIP_CERT there.",
         )
     if re.search(r"Temporary failure in name resolution|Failed to establish a new connection", text):
-        return RunFailed("pip cannot reach its package index from the build", "See to this host's network or proxy.")
+        return RunFailedError(
+            "pip cannot reach its package index from the build", "See to this host's network or proxy."
+        )
     if _NOT_THERE.search(error):
-        return RunFailed(
+        return RunFailedError(
             f"the base image {recipe.base} is not here and cannot be pulled: {error.splitlines()[-1]}",
             f"Name an image that is: tfdet build {key} --base-image IMAGE",
         )
     last = next((line for line in reversed(log.tail) if line.startswith(("ERROR", "error"))), error)
-    return RunFailed(f"the build of {tag(key)} failed: {last}", "See its messages above.")
+    return RunFailedError(f"the build of {tag(key)} failed: {last}", "See its messages above.")
 
 
 def _mismatch(log: _Log) -> str:

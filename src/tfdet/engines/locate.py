@@ -16,8 +16,15 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from tfdet.base.console import plain
-from tfdet.base.errors import DataError, Exit, Interrupted, NoDevice, RunFailed, UsageError
+from tfdet.base.console import sanitize_text
+from tfdet.base.errors import (
+    DataError,
+    DeviceUnavailableError,
+    ExitCode,
+    InterruptedRunError,
+    RunFailedError,
+    UsageError,
+)
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import read_bytes
 from tfdet.engines import vgpu
@@ -25,7 +32,7 @@ from tfdet.matrix.devices import CPU
 from tfdet.matrix.load import Matrix
 from tfdet_common.parent_death import set_parent_death_signal
 
-Words = Annotated[str, AfterValidator(plain)]  # a stranger's trace must not steer a terminal
+Words = Annotated[str, AfterValidator(sanitize_text)]  # a stranger's trace must not steer a terminal
 Result = Literal["same", "diverged", "structure"]
 FIXED = 5  # exit code: a culprit, and what --fix applied makes the program repeat itself
 SCHEDULES = ("serial", "reverse", "random:1", "random:2", "adversary:1")  # of the virtual GPU, one a run
@@ -279,13 +286,13 @@ def locate(project: Project, matrix: Matrix, ask: Wanted) -> Found:
     except KeyboardInterrupt:
         child.send_signal(signal.SIGTERM)  # it sees to its own program
         child.wait()
-        raise Interrupted from None
-    if child.returncode == Exit.INTERRUPTED:
-        raise Interrupted
-    if child.returncode == Exit.NO_DEVICE:
-        raise NoDevice("the program did not use the virtual GPU", "The lines above say what to look at.")
+        raise InterruptedRunError from None
+    if child.returncode == ExitCode.INTERRUPTED:
+        raise InterruptedRunError
+    if child.returncode == ExitCode.NO_DEVICE:
+        raise DeviceUnavailableError("the program did not use the virtual GPU", "The lines above say what to look at.")
     if child.returncode not in (0, 1, 2, FIXED) or not said.strip():  # a Python that fails ends with 1, too
-        raise RunFailed("the search did not come to an end", "The lines above say why.")
+        raise RunFailedError("the search did not come to an end", "The lines above say why.")
     return read(said)
 
 
@@ -309,7 +316,7 @@ def compare(traces: Sequence[str]) -> Found:
     except BadTrace as error:
         raise DataError(error.cause, error.advice) from None
     except MemoryError:
-        raise RunFailed("not enough memory for these traces", "Record fewer steps: run --steps 0:20") from None
+        raise RunFailedError("not enough memory for these traces", "Record fewer steps: run --steps 0:20") from None
 
 
 def _interpreter(project: Project, matrix: Matrix, ask: Wanted) -> str:
@@ -322,7 +329,9 @@ def _interpreter(project: Project, matrix: Matrix, ask: Wanted) -> str:
             require_gpu(environment)
         return str(VenvEngine(project).interpreter(ask.environment, environment, kind.claimed_as, bare=kind.virtual))
     if kind.needs_driver:
-        raise NoDevice("--device speaks of an environment", "Your own Python uses the devices that it sees.")
+        raise DeviceUnavailableError(
+            "--device speaks of an environment", "Your own Python uses the devices that it sees."
+        )
     name, example = _framework(matrix, ask.program[0])
     found = shutil.which(ask.python or "python")
     if found is None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 
 from tfdet.base import console
-from tfdet.base.errors import DataError, Exit, Interrupted, RunFailed, UsageError
+from tfdet.base.errors import DataError, ExitCode, InterruptedRunError, RunFailedError, UsageError
 from tfdet.base.files import require_writable
 from tfdet.base.folders import is_there, listed
 from tfdet.base.paths import Project
@@ -37,18 +37,25 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 # The worst of several runs is the exit code of all.
-_GRAVITY = [Exit.OK, Exit.CONTRADICTED, Exit.NO_DEVICE, Exit.RUN_FAILED, Exit.USAGE, Exit.INTERRUPTED]
+_GRAVITY = [
+    ExitCode.OK,
+    ExitCode.CONTRADICTED,
+    ExitCode.NO_DEVICE,
+    ExitCode.RUN_FAILED,
+    ExitCode.USAGE,
+    ExitCode.INTERRUPTED,
+]
 
 
 @dataclass(frozen=True)
 class RunResult:
-    code: Exit
+    code: ExitCode
     records: list[Record]
     added: Added | None
 
 
-def worst(codes: list[Exit]) -> Exit:
-    return max(codes, key=_GRAVITY.index, default=Exit.OK)
+def worst(codes: list[ExitCode]) -> ExitCode:
+    return max(codes, key=_GRAVITY.index, default=ExitCode.OK)
 
 
 def engine_for(project: Project, environment: Environment, name: str | None) -> Engine:
@@ -96,11 +103,13 @@ def run_environment(
         try:
             code = engine.run(request)
         except KeyboardInterrupt:
-            raise Interrupted from None
-        if code == Exit.INTERRUPTED:
-            raise Interrupted
-        if code not in list(Exit):
-            raise RunFailed(f"the suite in {key} ended with status {code}", "Run again: it goes on where it stopped.")
+            raise InterruptedRunError from None
+        if code == ExitCode.INTERRUPTED:
+            raise InterruptedRunError
+        if code not in list(ExitCode):
+            raise RunFailedError(
+                f"the suite in {key} ended with status {code}", "Run again: it goes on where it stopped."
+            )
         records = list(read_records(journal)) if is_there(journal) else []
         if faults := [fault for record in records for fault in device_faults(matrix.devices, record)]:
             raise DataError("\n".join(dict.fromkeys(faults)), f"Nothing was taken from {journal}.")
@@ -111,7 +120,7 @@ def run_environment(
             journal.unlink(missing_ok=True)
         elif signer and here:
             sign_beside(project, out, here, by(signer))
-    return RunResult(Exit(code), records, added)
+    return RunResult(ExitCode(code), records, added)
 
 
 def taken(
@@ -127,7 +136,7 @@ def taken(
         try:
             vouches.append(verified(Signatures.of(project, matrix), records, line))
         except ValueError as error:
-            console.note(f"kept as unsigned: {error} (docs/how-to/sign-records.md)")
+            console.print_note(f"kept as unsigned: {error} (docs/how-to/sign-records.md)")
     return Store.of(project, rules).add(records, vouches)
 
 
@@ -171,7 +180,7 @@ def _journal(project: Project, name: str, out: Path | None) -> Iterator[Path]:
             if held and _left(journal):
                 yield journal
                 return
-    raise RunFailed("a hundred runs of this environment are under way", "Wait for one to end.")
+    raise RunFailedError("a hundred runs of this environment are under way", "Wait for one to end.")
 
 
 def _left(journal: Path, patience: float = GRACE_SECONDS + 5) -> bool:
@@ -210,7 +219,7 @@ def _take_stranded(project: Project, name: str, take: Callable[[list[Record]], A
                 raise DataError(str(error).partition(";")[0], "Move that file away; nothing was run.") from error
             added = (take or Store.of(project).add)(list(read_records(path)))
             path.unlink()
-            console.note(f"{added.taken} records of an interrupted run taken")
+            console.print_note(f"{added.taken} records of an interrupted run taken")
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from uv import find_uv_bin
 
-from tfdet.base.errors import NoDevice, RunFailed, TfdetError, UsageError
+from tfdet.base.errors import DeviceUnavailableError, RunFailedError, TfdetError, UsageError
 from tfdet.base.folders import is_there
 from tfdet.base.paths import Project, cache_dir
 from tfdet.engines import vgpu
@@ -96,18 +96,18 @@ def _pip(key: str, environment: Environment) -> PipRequirements:
 
 
 def require_gpu(environment: Environment) -> None:
-    """NoDevice where a GPU build could not even start: told before gigabytes are brought."""
+    """DeviceUnavailableError where a GPU build could not even start: told before gigabytes are brought."""
     from tfdet.engines.doctor import check_driver  # only GPU runs need what it loads
 
     found = nvml()
     if found is None or not found.gpus:
-        raise NoDevice(
+        raise DeviceUnavailableError(
             "this machine has no NVIDIA GPU with a driver",
             "Run on a machine with one (`tfdet doctor` tells), or ask for `--device cpu`.",
         )
     driver = check_driver(environment, found)
     if driver.state == "missing":
-        raise NoDevice(f"driver {driver.detail}", driver.advice)
+        raise DeviceUnavailableError(f"driver {driver.detail}", driver.advice)
 
 
 @contextmanager
@@ -166,13 +166,13 @@ def run_uv(arguments: Sequence[str], version: str) -> None:
     text = "".join(said)
     cause = next((line.strip() for line in said if line.lower().startswith("error")), "uv failed")
     if "no interpreter" in text.lower() or "Failed to inspect Python interpreter" in text:
-        raise RunFailed(
+        raise RunFailedError(
             f"no CPython {version} on this machine",
             f"Install CPython {version} (pyenv install {version}; keep its bin on PATH), or use `--engine docker`.",
         )
     if "No space left" in text or "os error 28" in text:
-        raise RunFailed("the disk is full", f"Free space for {cache_dir()}: an environment takes 1 to 5 GiB.")
-    raise RunFailed(cause, "See uv's messages above; without a network no environment can be made.")
+        raise RunFailedError("the disk is full", f"Free space for {cache_dir()}: an environment takes 1 to 5 GiB.")
+    raise RunFailedError(cause, "See uv's messages above; without a network no environment can be made.")
 
 
 def wait(process: subprocess.Popen[bytes]) -> int:

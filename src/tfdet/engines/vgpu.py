@@ -12,7 +12,7 @@ from functools import partial
 from importlib import import_module, metadata
 from pathlib import Path
 
-from tfdet.base.errors import NoDevice, RunFailed, UsageError
+from tfdet.base.errors import DeviceUnavailableError, RunFailedError, UsageError
 from tfdet.base.paths import Project, cache_dir
 from tfdet_common import virtual_gpu
 from tfdet_common.parent_death import set_parent_death_signal
@@ -23,7 +23,7 @@ _NO_COMPILER = 3  # what vgpu/build.py ends with then
 def library(project: Project, *, portable: bool = False) -> Path:
     """The folder that holds libcuda.so.1 and its kin.
 
-    portable: for another machine's C library, or a container's.  RunFailed, with advice, where nothing compiles it.
+    portable: for another machine's C library, or a container's.  RunFailedError if it cannot be compiled.
     """
     if project.home and (made := _installed()):
         return made
@@ -31,9 +31,9 @@ def library(project: Project, *, portable: bool = False) -> Path:
     done = subprocess.run([*command, *["--portable"] * portable], stdout=subprocess.PIPE, text=True)
     if done.returncode == _NO_COMPILER:
         advice = "pip install tfdet-vgpu" if project.home else "pip install ziglang"
-        raise RunFailed("the virtual GPU cannot be built here", f"{advice}, or install g++ (see above).")
+        raise RunFailedError("the virtual GPU cannot be built here", f"{advice}, or install g++ (see above).")
     if done.returncode:
-        raise RunFailed("the virtual GPU was not built", "The compiler's messages above say why.")
+        raise RunFailedError("the virtual GPU was not built", "The compiler's messages above say why.")
     return Path(done.stdout.strip())
 
 
@@ -71,7 +71,7 @@ def environ(
 def run(words: Sequence[str], environ: Mapping[str, str]) -> int:
     """Run a program there; its exit code, as a shell has it.
 
-    NoDevice where it ends well and never asked for the device.
+    DeviceUnavailableError where it ends well and never asked for the device.
     """
     with tempfile.TemporaryDirectory() as folder:
         used = Path(folder, "used")
@@ -84,7 +84,7 @@ def run(words: Sequence[str], environ: Mapping[str, str]) -> int:
             raise UsageError(f"{words[0]} is not on PATH", "Name the program as you would to your shell.") from None
         code = _ended(child)
         if not code and not used.exists():
-            raise NoDevice(
+            raise DeviceUnavailableError(
                 "the program ended, and never used the virtual GPU",
                 "Is its framework's build one for CUDA, and is its model placed there?",
             )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from tfdet.base.errors import RunFailed, UsageError
+from tfdet.base.errors import RunFailedError, UsageError
 from tfdet.fleet import task
 from tfdet.fleet.folder import Folder, Round, Sent
 
@@ -49,7 +49,7 @@ class Cluster(Protocol):
     pause: float  # seconds between two looks at it
 
     def send(self, made: Round, want: Want) -> list[str]:
-        """Its names of the jobs.  RunFailed where it takes none."""
+        """Its names of the jobs.  RunFailedError where it takes none."""
         ...
 
     def room(self, flying: Flying) -> int:
@@ -65,7 +65,7 @@ class Cluster(Protocol):
         ...
 
     def cancel(self) -> None:
-        """End all that was sent.  RunFailed where it does not answer."""
+        """End all that was sent.  RunFailedError where it does not answer."""
         ...
 
     def leave(self) -> None:
@@ -143,7 +143,7 @@ class Slurm:
     def cancel(self) -> None:
         self._end([one.job for one in self._jobs() or []])
         if self._jobs() is None:
-            raise RunFailed("Slurm does not respond; its jobs keep running", "Run tfdet fleet cancel again later.")
+            raise RunFailedError("Slurm does not respond; its jobs keep running", "Run tfdet fleet cancel again later.")
 
     def leave(self) -> None:
         """What was sent stays in its queue."""
@@ -233,7 +233,7 @@ def _sent(folder: Folder, cluster: str, made: Round, **wants: object) -> list[st
         jobs = executor.map_array(task.run, [str(folder.path)] * len(made.tasks), made.tasks)
     except (UncompletedJobError, subprocess.SubprocessError, RuntimeError, OSError) as error:
         said = next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
-        raise RunFailed(
+        raise RunFailedError(
             f"{cluster} accepted no job: {said.strip()}", "Check that it responds, then run with --resume."
         ) from error
     return [job.job_id for job in jobs]

@@ -22,8 +22,8 @@ from typing import Final, Literal, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from tfdet.base.errors import DataError, Exit, UsageError
-from tfdet.base.files import write_whole
+from tfdet.base.errors import DataError, ExitCode, UsageError
+from tfdet.base.files import write_atomic
 from tfdet.base.folders import is_there, listed
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import read_bytes, resolve
@@ -110,7 +110,7 @@ class Folder:
             raise UsageError(f"{self.path}: a fleet lies there already", advice) from None
         for name in ("begun", "ended", "records", "logs"):
             (self.path / name).mkdir(mode=0o755, exist_ok=True)
-        write_whole(self.path / PLAN, fleet.model_dump_json(by_alias=True, indent=1) + "\n")
+        write_atomic(self.path / PLAN, fleet.model_dump_json(by_alias=True, indent=1) + "\n")
 
     @property
     def job_name(self) -> str:
@@ -150,10 +150,10 @@ class Folder:
         return found
 
     def begin(self, attempt: str, begun: Begun) -> None:
-        write_whole(self.path / "begun" / f"{attempt}.json", begun.model_dump_json())
+        write_atomic(self.path / "begun" / f"{attempt}.json", begun.model_dump_json())
 
     def end(self, attempt: str, ended: Ended) -> None:
-        write_whole(self.path / "ended" / f"{attempt}.json", ended.model_dump_json())
+        write_atomic(self.path / "ended" / f"{attempt}.json", ended.model_dump_json())
 
     def journal(self, attempt: str) -> Path:
         return self.path / "records" / f"{attempt}.jsonl"
@@ -184,7 +184,7 @@ class Folder:
     def _came_to_an_end(self, attempt: str) -> bool:
         """By itself: neither interrupted, nor was its suite killed (a negative code: by which signal)."""
         there = is_there(self.path / "ended" / f"{attempt}.json")
-        return there and 0 <= self._ended(attempt).code < Exit.INTERRUPTED
+        return there and 0 <= self._ended(attempt).code < ExitCode.INTERRUPTED
 
     def _whole_lines(self, attempt: str) -> list[str]:
         """What a node that lost its power left may be no text: such lines are told of as what they are."""
@@ -204,11 +204,11 @@ class Folder:
         there = [_ROUND.fullmatch(path.name) for path in listed(self.path / "rounds")]
         number = max((int(one[1]) + 1 for one in there if one), default=0)
         made = Round(name=f"{self.fleet.name}-{number:04}", tasks=tasks)
-        write_whole(self._round(made, "json"), made.model_dump_json())
+        write_atomic(self._round(made, "json"), made.model_dump_json())
         return made
 
     def was_sent(self, made: Round, ids: list[str]) -> None:
-        write_whole(self._round(made, "ids"), json.dumps(ids))
+        write_atomic(self._round(made, "ids"), json.dumps(ids))
 
     def ids(self, made: Round) -> list[str] | None:
         """None: whoever was to send it did not come to say that it was sent."""

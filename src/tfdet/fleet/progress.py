@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tfdet.base.errors import Exit
+from tfdet.base.errors import ExitCode
 from tfdet.fleet.clusters import Flying
 from tfdet.fleet.folder import Ended, Folder
 from tfdet.fleet.tasks import Task
 
 FAILURES = 3  # after so many a task is given up
 KILLS = 20  # likewise, where none of so many brought a record: what ends by force each time will do so again
-_DONE = (Exit.OK, Exit.CONTRADICTED)
+_DONE = (ExitCode.OK, ExitCode.CONTRADICTED)
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,13 @@ def look(folder: Folder, flying: Flying | None) -> Progress:
 
 
 def _failures(ended: list[Ended]) -> list[Ended]:
-    return [one for one in ended if one.code not in (*_DONE, Exit.INTERRUPTED)]
+    return [one for one in ended if one.code not in (*_DONE, ExitCode.INTERRUPTED)]
 
 
 def _hopeless(folder: Folder, ended: list[Ended], names: list[str], sent: int) -> str | None:
     """Why a task is not tried again; None where it is."""
     failures, begun = _failures(ended), len(names)
-    if any(one.code == Exit.USAGE for one in failures) or len(failures) >= FAILURES:
+    if any(one.code == ExitCode.USAGE for one in failures) or len(failures) >= FAILURES:
         return failures[-1].told or f"the suite ended with {failures[-1].code}"
     if begun - len(failures) >= KILLS and not folder.brought_more(names, KILLS):
         return f"ended by force {begun - len(failures)} times"

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from tfdet.base.errors import DataError
-from tfdet.base.files import write_whole
+from tfdet.base.files import write_atomic
 from tfdet.engines.run import taken
 from tfdet.fleet.folder import Folder
 from tfdet.fleet.tasks import Task
@@ -111,7 +111,7 @@ def _take(path: Path, attempts: Attempts) -> Added | str:
 def into_file(folder: Folder, out: Path) -> int:
     """For `tfdet evidence add` elsewhere; how many there are."""
     some = sorted(records(folder), key=lambda record: (record.key, record.origin, record.started))
-    write_whole(out, "".join(record.line() for record in some))
+    write_atomic(out, "".join(record.line() for record in some))
     if some and (key := own_key.load()):
         sign_beside(folder.fleet.project, out, some, by(key))
     return len(some)

@@ -10,8 +10,8 @@ import time
 import uuid
 from pathlib import Path
 
-from tfdet.base.errors import Exit, Interrupted, TfdetError, from_system
-from tfdet.base.files import write_whole
+from tfdet.base.errors import ExitCode, InterruptedRunError, TfdetError, from_os_error
+from tfdet.base.files import write_atomic
 from tfdet.engines.base import Request
 from tfdet.engines.run import engine_for
 from tfdet.fleet.folder import Begun, Ended, Folder
@@ -40,12 +40,12 @@ def run(path: str, index: int) -> int:
 def _outcome(folder: Folder, attempt: str, earlier: list[str], task: Task) -> tuple[int, str]:
     try:
         return _suite(folder, attempt, earlier, task), ""
-    except (KeyboardInterrupt, Interrupted):
-        return Exit.INTERRUPTED, ""
+    except (KeyboardInterrupt, InterruptedRunError):
+        return ExitCode.INTERRUPTED, ""
     except TfdetError as error:
         return error.code, error.cause
     except OSError as error:
-        return Exit.RUN_FAILED, from_system(error).cause
+        return ExitCode.RUN_FAILED, from_os_error(error).cause
 
 
 def _suite(folder: Folder, attempt: str, earlier: list[str], task: Task) -> int:
@@ -54,7 +54,7 @@ def _suite(folder: Folder, attempt: str, earlier: list[str], task: Task) -> int:
     matrix = load_matrix(project.matrix)
     environment = matrix.environment(task.environment)
     journal = folder.journal(attempt)
-    write_whole(journal, "".join(f"{line}\n" for line in folder.lines(earlier) if _is_record(line)))
+    write_atomic(journal, "".join(f"{line}\n" for line in folder.lines(earlier) if _is_record(line)))
     engine = engine_for(project, environment, how.engine)
     with tempfile.TemporaryDirectory(prefix="tfdet-") as own:
         plan = write_plan(matrix, task.environment, Path(own, "plan.json"))

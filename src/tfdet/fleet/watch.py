@@ -13,7 +13,7 @@ from collections.abc import Callable
 from filelock import FileLock, Timeout
 
 from tfdet.base import console
-from tfdet.base.errors import RunFailed, UsageError
+from tfdet.base.errors import RunFailedError, UsageError
 from tfdet.fleet.clusters import MOST, Cluster, Want, minutes
 from tfdet.fleet.folder import Folder
 from tfdet.fleet.progress import Progress, look
@@ -54,10 +54,10 @@ def _watch(folder: Folder, cluster: Cluster, tell: Callable[[Progress], None], p
             try:
                 _send(folder, cluster, progress, cluster.room(flying))
                 sent = True
-            except RunFailed as error:
+            except RunFailedError as error:
                 if not sent:  # nothing was ever taken: that will not pass by itself
                     raise
-                console.note(f"{error.cause}; trying again")
+                console.print_note(f"{error.cause}; trying again")
         time.sleep(pause)
 
 
@@ -69,7 +69,7 @@ def _send(folder: Folder, cluster: Cluster, progress: Progress, room: int) -> No
             made = folder.add_round(some[start : start + MOST])
             try:
                 folder.was_sent(made, cluster.send(made, want))
-            except RunFailed:
+            except RunFailedError:
                 if not want.not_on:
                     raise
                 # No other machine fits them: better again where they failed than never.

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import ErrorDetails
 
-from tfdet.base.visible import in_line
+from tfdet.base.sanitize import escape_line
 from tfdet.matrix import ranges
 
 Text = Annotated[str, Field(min_length=1)]
@@ -35,4 +35,4 @@ class StrictModel(BaseModel):
 
 def format_validation_error(fault: ErrorDetails, whole: str = "") -> str:
     """One fault of content that a model refuses: where, and why.  whole: what it is called where all of it is wrong."""
-    return f"{in_line('.'.join(map(str, fault['loc']))) or whole}: {fault['msg']}"
+    return f"{escape_line('.'.join(map(str, fault['loc']))) or whole}: {fault['msg']}"

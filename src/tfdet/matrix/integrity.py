@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tfdet.base.errors import unknown
+from tfdet.base.errors import unknown_name_error
 from tfdet.base.folders import is_folder, listed
 from tfdet.matrix.call_patterns import patterns_by_name
 from tfdet.matrix.files import line_of
@@ -15,7 +15,11 @@ def find_unknown_frameworks(folder: Path) -> list[str]:
     """Folders of frameworks that frameworks/ does not know."""
     known = {path.stem for path in listed(folder / "frameworks", "*.toml")}
     inner = [path for name in ("environments", "sources", "solutions") for path in listed(folder / name)]
-    return [f"{p}: {unknown('framework', p.name, known).cause}" for p in inner if is_folder(p) and p.name not in known]
+    return [
+        f"{p}: {unknown_name_error('framework', p.name, known).cause}"
+        for p in inner
+        if is_folder(p) and p.name not in known
+    ]
 
 
 def _path(folder: Path, what: str, key: str, framework: str) -> Path:
@@ -36,7 +40,7 @@ def find_undefined_solutions(folder: Path, sources: dict[str, Source]) -> list[s
             path = _path(folder, "sources", key, source.framework)
             lines = enumerate(path.read_text("utf-8").splitlines(), 1)
             line = next((number for number, text in lines if name in text), 1)  # it may be written as an escape
-            faults.append(f"{path}:{line}: {unknown('solution', name, known).cause}")
+            faults.append(f"{path}:{line}: {unknown_name_error('solution', name, known).cause}")
     return faults
 
 
@@ -53,7 +57,9 @@ def find_invalid_includes(folder: Path, solutions: dict[str, Solution]) -> list[
         known = _defined(folder, solution.framework)
         path = _path(folder, "solutions", key, solution.framework)
         where = f"{path}:{line_of(path.read_text('utf-8'), ('includes',)) if solution.includes else 1}"
-        faults += [f"{where}: {unknown('solution', n, known).cause}" for n in solution.includes if n not in known]
+        faults += [
+            f"{where}: {unknown_name_error('solution', n, known).cause}" for n in solution.includes if n not in known
+        ]
         if key in _all_includes(key, solutions):
             faults.append(f"{where}: {key} includes itself")
     return faults

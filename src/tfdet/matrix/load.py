@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from tfdet.base.errors import DataError, unknown
+from tfdet.base.errors import DataError, unknown_name_error
 from tfdet.base.folders import is_folder, is_there, listed
 from tfdet.matrix import ops
 from tfdet.matrix.devices import DeviceKind, DeviceRegistry
@@ -74,7 +74,7 @@ class Matrix:
 
 def _get(kind: str, key: str, table: dict[str, M]) -> M:
     if key not in table:
-        raise unknown(kind, key, table)
+        raise unknown_name_error(kind, key, table)
     return table[key]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tfdet.base.files import write_whole
+from tfdet.base.files import write_atomic
 from tfdet.matrix.field_types import Device
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import NONE, CellRule, Claim, Environment, Source
@@ -148,5 +148,5 @@ def priority(matrix: Matrix, key: str, cell: PlannedCell) -> list[int]:
 
 
 def write_plan(matrix: Matrix, key: str, path: Path) -> Path:
-    write_whole(path, json.dumps(make_plan(matrix, key), indent=1, sort_keys=True) + "\n")
+    write_atomic(path, json.dumps(make_plan(matrix, key), indent=1, sort_keys=True) + "\n")
     return path

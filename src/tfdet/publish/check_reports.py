@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree
 
-from tfdet.base.visible import visible
+from tfdet.base.sanitize import escape_hidden
 from tfdet.verdicts.check import Build, Finding
 from tfdet.verdicts.programs import Call
 from tfdeterminism.version import __version__
@@ -31,7 +31,7 @@ def _rule(one: Finding) -> str:
 
 
 def _results(one: Finding) -> list[dict[str, Any]]:
-    result = {"ruleId": _rule(one), "level": one.level, "message": {"text": visible(told(one))}}
+    result = {"ruleId": _rule(one), "level": one.level, "message": {"text": escape_hidden(told(one))}}
     places = [_location(call) for call in one.calls]
     return [result | {"locations": [place]} for place in places] or [result]
 
@@ -57,8 +57,8 @@ def as_junit(found: Mapping[Build, Sequence[Finding]]) -> str:
         for one in some:
             test = ElementTree.SubElement(suite, "testcase", {"classname": name, "name": _rule(one)})
             if one.level == "error":
-                ElementTree.SubElement(test, "failure", {"message": visible(told(one))})
-            ElementTree.SubElement(test, "system-out").text = visible(told(one))
+                ElementTree.SubElement(test, "failure", {"message": escape_hidden(told(one))})
+            ElementTree.SubElement(test, "system-out").text = escape_hidden(told(one))
         suite.set("tests", str(len(some)))
         suite.set("failures", str(sum(one.level == "error" for one in some)))
     ElementTree.indent(suites, " ")

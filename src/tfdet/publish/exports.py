@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 from xml.etree import ElementTree
 
-from tfdet.base.visible import visible
+from tfdet.base.sanitize import escape_hidden
 from tfdet.store.records import Record
 from tfdet.verdicts.status import StatusCell
 
@@ -29,7 +29,7 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 def _plain(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    shown = visible(value).replace("\n", " ")
+    shown = escape_hidden(value).replace("\n", " ")
     return f"'{shown}" if shown.startswith(_FORMULA) else shown
 
 
@@ -78,7 +78,7 @@ def _test(suite: ElementTree.Element, cell: StatusCell) -> None:
     name = f"{cell.key.source}[{cell.key.solution}]"
     test = ElementTree.SubElement(suite, "testcase", {"classname": suite.get("name", ""), "name": name})
     if cell.contradiction:
-        ElementTree.SubElement(test, "failure", {"message": visible(cell.contradiction)})
+        ElementTree.SubElement(test, "failure", {"message": escape_hidden(cell.contradiction)})
     elif not cell.seen:
         ElementTree.SubElement(test, "skipped", {"message": f"{cell.backing or 'nothing'}, not run"})
     told = f"{cell.cell.verdict or 'never run'}, {cell.cell.differed} of {cell.cell.runs} runs differed"

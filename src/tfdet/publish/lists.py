@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.segment import Segment
 from rich.text import Text
 
-from tfdet.base.visible import visible
+from tfdet.base.sanitize import escape_hidden
 
 if TYPE_CHECKING:
     from tfdet.engines.doctor import Check
@@ -36,11 +36,11 @@ class Facts:
 
     def add(self, *row: str | Text) -> None:
         """Facts as they are: what looks like rich's markup in a record or a claim is text."""
-        self._rows.append([Text(visible(cell)) if isinstance(cell, str) else cell for cell in row])
+        self._rows.append([Text(escape_hidden(cell)) if isinstance(cell, str) else cell for cell in row])
 
     def head(self, title: str) -> None:
         """Of the rows below it: on a line of its own, whatever the columns' widths."""
-        self._rows.append([Text(visible(title), "bold")])
+        self._rows.append([Text(escape_hidden(title), "bold")])
 
     @property
     def empty(self) -> bool:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 
-from tfdet.base.files import write_whole
-from tfdet.base.visible import visible
+from tfdet.base.files import write_atomic
+from tfdet.base.sanitize import escape_hidden
 from tfdet.engines.locate import Found, Shown
 from tfdet.publish import growth_plot
 from tfdeterminism.trace.report import value_text
@@ -35,11 +35,11 @@ def html(found: Found) -> str:
 
 
 def _finalize(value: object) -> object:
-    return visible(value) if type(value) is str else value
+    return escape_hidden(value) if type(value) is str else value
 
 
 def write_html(found: Found, path: Path) -> None:
-    write_whole(path, html(found))
+    write_atomic(path, html(found))
 
 
 @dataclass(frozen=True)

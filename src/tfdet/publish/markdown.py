@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from jinja2 import DictLoader, Environment, StrictUndefined
 
-from tfdet.base.visible import visible
+from tfdet.base.sanitize import escape_hidden
 
 
 def engine(sources: Mapping[str, str]) -> Environment:
@@ -17,6 +17,6 @@ def engine(sources: Mapping[str, str]) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=False,
-        finalize=lambda value: visible(value) if isinstance(value, str) else value,
+        finalize=lambda value: escape_hidden(value) if isinstance(value, str) else value,
         keep_trailing_newline=True,
     )

@@ -10,8 +10,8 @@ from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
-from tfdet.base.errors import DataError, Exit, TfdetError
-from tfdet.base.files import write_whole
+from tfdet.base.errors import DataError, ExitCode, TfdetError
+from tfdet.base.files import write_atomic
 from tfdet.base.folders import is_there, listed, walked
 from tfdet.base.paths import Project
 from tfdet.matrix import ops
@@ -32,7 +32,7 @@ _BLOCK = re.compile(r"(<!-- tfdet:begin (?P<name>[\w-]+) -->\n)(?P<body>.*?)(<!-
 
 
 class OutOfDate(TfdetError):
-    code = Exit.CONTRADICTED
+    code = ExitCode.CONTRADICTED
 
 
 # Which blocks each file holds, each exactly once: a marker that was broken would guard nothing.
@@ -58,7 +58,7 @@ def write(project: Project, status: Status) -> list[Path]:
     changed = []
     for path, old, new in _texts(project, status):
         if new != old:
-            write_whole(path, new)
+            write_atomic(path, new)
             changed.append(path)
     return changed
 

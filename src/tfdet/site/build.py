@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from tfdet.base.errors import UsageError
+from tfdet.base.folder_swap import replace_folder
 from tfdet.base.folders import is_there
 from tfdet.base.paths import Project
-from tfdet.base.swap import made_beside
 from tfdet.base.untrusted import resolve
 from tfdet.publish.render import provenance
 from tfdet.site import (
@@ -55,7 +55,7 @@ def build(project: Project, out: Path, url: str = "", repository: str = "") -> B
     """url: where it will be published; only feed, sitemap and metadata speak of it."""
     out = resolve(out)
     _refuse(out)
-    with made_beside(out) as part:
+    with replace_folder(out) as part:
         facts = Facts.of(project)
         evidence = _Evidence.of(project, facts)
         writer = Writer(part, {**_site(project, evidence), "url": url, "repository": repository})

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from tfdet.base.visible import visible
+from tfdet.base.sanitize import escape_hidden
 from tfdet.site.history import Change
 
 _ATOM = "http://www.w3.org/2005/Atom"
@@ -42,7 +42,7 @@ def _feed(changes: Sequence[Change], site: Mapping[str, Any], url: str) -> str:
 def _told(changes: Sequence[Change]) -> Iterator[str]:
     for change in changes[:_TOLD]:
         before = f"{change.before} → " if change.before else ""
-        yield visible(f"{change.key.source} under {change.key.solution}: {before}{change.after}")
+        yield escape_hidden(f"{change.key.source} under {change.key.solution}: {before}{change.after}")
     if len(changes) > _TOLD:
         yield f"and {len(changes) - _TOLD} more"
 

@@ -14,8 +14,8 @@ import msgspec
 from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
-from tfdet.base.files import named_in_errors
-from tfdet.base.visible import as_json, visible
+from tfdet.base.files import add_path_to_errors
+from tfdet.base.sanitize import escape_hidden, escape_json
 from tfdet.site import words
 
 VERSION: Final = 1  # of the twins' shape; docs/how-to/build-the-site.md describes it
@@ -64,7 +64,7 @@ def turns(base: str, count: int) -> list[Turn]:
 def twin(page: Page) -> str:
     content = {"format": "tfdet-site", "version": VERSION, "kind": page.kind, "page": f"{page.path}.html",
                "title": words.plain(page.title), "data": page.data}  # fmt: skip
-    return as_json(msgspec.json.encode(content).decode("utf-8", "replace")) + "\n"
+    return escape_json(msgspec.json.encode(content).decode("utf-8", "replace")) + "\n"
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Writer:
     def text(self, name: str, text: str) -> None:
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        with named_in_errors(path):
+        with add_path_to_errors(path):
             path.write_text(text, "utf-8", newline="")
 
 
@@ -107,7 +107,7 @@ def _engine() -> Environment:
 
 def _finalize(value: object) -> object:
     """Text from strangers: what is hidden is shown, what is endless ends."""
-    return visible(cut(value, LONGEST)) if type(value) is str else value
+    return escape_hidden(cut(value, LONGEST)) if type(value) is str else value
 
 
 def cut(text: str, length: int) -> str:

@@ -21,8 +21,8 @@ def server(folder: Path, port: int) -> ThreadingHTTPServer:
 
 def serve(folder: Path, port: int) -> None:
     with server(folder, port) as running:
-        console.note(f"http://127.0.0.1:{running.server_port}/ until Ctrl-C")
+        console.print_note(f"http://127.0.0.1:{running.server_port}/ until Ctrl-C")
         try:
             running.serve_forever()
         except KeyboardInterrupt:
-            console.note("")
+            console.print_note("")

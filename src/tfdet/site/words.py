@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from markupsafe import Markup, escape
 
-from tfdet.base.visible import visible
+from tfdet.base.sanitize import escape_hidden
 from tfdet.publish.marks import SYMBOL
 from tfdet.verdicts.infer import Verdict
 
@@ -64,12 +64,12 @@ def kind_of(verdict: str, says: str | None, audited: str | None = None) -> str:
 
 def plain(text: str) -> str:
     """A title without marks of code."""
-    return visible(text).replace("`", "")
+    return escape_hidden(text).replace("`", "")
 
 
 def code(text: str) -> Markup:
     """`so` in backticks is code."""
-    parts = visible(text).split("`")
+    parts = escape_hidden(text).split("`")
     if len(parts) % 2 == 0:
         return Markup(escape("`".join(parts)))
     return Markup("").join(
@@ -88,7 +88,7 @@ _ADDRESS = re.compile(r"https://[^\s<>\"'`]+[^\s<>\"'`.,;:)\]]")
 def cited(text: str) -> Markup:
     """Text whose addresses are links."""
     done, at = Markup(""), 0
-    shown = visible(text)
+    shown = escape_hidden(text)
     for found in _ADDRESS.finditer(shown):
         done += code(shown[at : found.start()]) + Markup('<a rel="nofollow noreferrer" href="{}">{}</a>').format(
             found.group(), _short(found.group())

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from pydantic import Field, ValidationError
 
 from tfdet.base.errors import DataError
-from tfdet.base.files import write_whole
+from tfdet.base.files import write_atomic
 from tfdet.base.folders import listed
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import read_bytes
@@ -105,7 +105,7 @@ def write(project: Project, stored: StoredAudit) -> Path:
     """All or nothing."""
     path = path_of(project, stored.environment)
     text = dump(stored.model_dump(mode="json", by_alias=True)) + "\n"
-    write_whole(path, text, kept="the old audit is still there")
+    write_atomic(path, text, kept="the old audit is still there")
     return path
 
 

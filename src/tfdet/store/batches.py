@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from tfdet.base.errors import DataError
-from tfdet.base.files import write_whole
+from tfdet.base.files import write_atomic
 from tfdet.base.folders import listed
 from tfdet.base.paths import Project
 from tfdet.matrix.field_types import StrictModel, Text, format_validation_error
@@ -122,7 +122,7 @@ def add(project: Project, new: Iterable[Batch]) -> list[Path]:
     for path in changed:
         rows = sorted((batch for batch in known.values() if _file(project, batch) == path), key=lambda batch: batch.key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, "".join(batch.model_dump_json(by_alias=True) + "\n" for batch in rows))
+        write_atomic(path, "".join(batch.model_dump_json(by_alias=True) + "\n" for batch in rows))
     return changed
 
 

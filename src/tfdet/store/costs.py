@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from tfdet.base.errors import DataError
-from tfdet.base.files import write_whole
+from tfdet.base.files import write_atomic
 from tfdet.base.folders import listed
 from tfdet.base.paths import Project
 from tfdet.matrix.field_types import StrictModel, Text, format_validation_error
@@ -46,7 +46,7 @@ class Cost(StrictModel):
 
 def write(project: Project, device: str, environment: str, costs: list[Cost]) -> Path:
     path = project.costs / device / f"{environment}.jsonl"
-    write_whole(
+    write_atomic(
         path, "".join(cost.model_dump_json() + "\n" for cost in sorted(costs, key=lambda cost: (cost.patch, cost.size)))
     )
     return path

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 from pydantic import Field, ValidationError
 
+from tfdet.base.sanitize import escape_line
 from tfdet.base.strict_json import strict_json
-from tfdet.base.visible import in_line
 from tfdet.matrix.field_types import StrictModel, format_validation_error
 from tfdet.matrix.keys import Keyring, PublicKey, key_id, raw_public_key
 
@@ -124,7 +124,7 @@ def _unsigned(envelope: Envelope, keys: Keyring) -> str:
     hints = [signature.keyid or "" for signature in envelope.signatures]
     if named := next(filter(None, map(keys.find_by_hint, hints)), None):
         return f"its signature is not that of {named[0]}"
-    return f"signed by a key that matrix/keys does not hold: {in_line(hints[0][:16]) or 'it names none'}"
+    return f"signed by a key that matrix/keys does not hold: {escape_line(hints[0][:16]) or 'it names none'}"
 
 
 def unverified(line: str) -> tuple[str, bytes]:

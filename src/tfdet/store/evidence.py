@@ -14,7 +14,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from tfdet.base.errors import DataError
-from tfdet.base.files import Transaction, not_written, part_of
+from tfdet.base.files import Transaction, part_path, write_error
 from tfdet.base.folders import in_folders, is_there
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import read_lines
@@ -153,7 +153,7 @@ class Store:
                     finally:
                         transaction.recover()
         except OSError as error:
-            raise not_written(Path(error.filename or self.own), error, "no record was changed") from error
+            raise write_error(Path(error.filename or self.own), error, "no record was changed") from error
         return added
 
     def _write(self, transaction: Transaction, merge: Merge, vouches: list[Vouch]) -> None:
@@ -162,7 +162,7 @@ class Store:
             path = self.path(*place)
             with transaction.new(path) as out:
                 out.writelines(merge.written(place))
-            for _ in self.rows(path, part_of(path)):
+            for _ in self.rows(path, part_path(path)):
                 pass
         more: dict[Path, list[str]] = {}
         for vouch in vouches:

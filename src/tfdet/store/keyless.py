@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tfdet.base.errors import RunFailed, UsageError
+from tfdet.base.errors import RunFailedError, UsageError
+from tfdet.base.sanitize import escape_line
 from tfdet.base.strict_json import strict_json
-from tfdet.base.visible import in_line
 from tfdet.matrix.field_types import format_validation_error
 from tfdet.matrix.keys import Keyring, PublicKey, WorkflowIdentity
 from tfdet.store.envelope import PAYLOAD_TYPE
@@ -65,7 +65,7 @@ def opened(line: str, keys: Keyring) -> tuple[str, PublicKey, bytes]:
     hint, _ = unverified(line)
     found = keys.find_by_hint(hint)
     if found is None or found[1].workflow is None:
-        raise ValueError(f"signed by an identity that matrix/keys does not hold: {in_line(hint)}")
+        raise ValueError(f"signed by an identity that matrix/keys does not hold: {escape_line(hint)}")
     name, key = found
     kind, body = _verified(line, name, found[1].workflow)
     if kind != PAYLOAD_TYPE:
@@ -112,11 +112,13 @@ def seal(body: bytes) -> str:
     try:
         token = detect_credential()
         if token is None:
-            raise RunFailed("nothing here proves who this is", "Run it in a workflow that may ask for an id-token.")
+            raise RunFailedError(
+                "nothing here proves who this is", "Run it in a workflow that may ask for an id-token."
+            )
         with SigningContext.from_trust_config(ClientTrustConfig.production()).signer(IdentityToken(token)) as signer:
             bundle = signer.sign_dsse(Statement(body)).to_json()
     except (Error, IdentityError) as error:
-        raise RunFailed(f"sigstore: {error}", "Sign with a key: tfdet key new.") from error
+        raise RunFailedError(f"sigstore: {error}", "Sign with a key: tfdet key new.") from error
     return json.dumps(json.loads(bundle)) + "\n"
 
 
@@ -137,7 +139,7 @@ def _verified(line: str, name: str, workflow: WorkflowIdentity) -> tuple[str, by
 
 def _said(error: Exception) -> str:
     """Some of the library's errors say nothing."""
-    return in_line(str(error)) or type(error).__name__
+    return escape_line(str(error)) or type(error).__name__
 
 
 @cache

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfdet.base.errors import DataError, UsageError, from_system
+from tfdet.base.errors import DataError, UsageError, from_os_error
 from tfdet.base.files import sync_folder
 from tfdet.base.folders import is_there
 from tfdet.base.untrusted import read_bytes
@@ -46,7 +46,7 @@ def new() -> Ed25519PrivateKey:
     except FileExistsError as error:
         raise _there_already(Path(error.filename2 or error.filename)) from None
     except OSError as error:
-        raise from_system(error, path=where if error.filename in (None, str(part)) else None) from error
+        raise from_os_error(error, path=where if error.filename in (None, str(part)) else None) from error
     finally:
         with contextlib.suppress(OSError):
             part.unlink()

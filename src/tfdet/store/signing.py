@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfdet.base.files import write_whole
+from tfdet.base.files import write_atomic
 from tfdet.base.paths import Project
 from tfdet.store import envelope, statement
 from tfdet.store.records import Record
@@ -34,7 +34,7 @@ def sign_beside(project: Project, path: Path, records: Sequence[Record], seal: S
     new = sealed(project, records, seal)
     own = {hint for _, hint in claimed(new)}
     kept = [line for line in lines(bundle) if not (told := dict(claimed([line]))) or _others(told, own, signed)]
-    write_whole(bundle, "".join(f"{line.strip()}\n" for line in [*kept, *new]))
+    write_atomic(bundle, "".join(f"{line.strip()}\n" for line in [*kept, *new]))
     return bundle
 
 

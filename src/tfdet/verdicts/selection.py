@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tfdet.base.errors import unknown
+from tfdet.base.errors import unknown_name_error
 from tfdet.verdicts.infer import Verdict
 from tfdet.verdicts.status import Status, StatusCell
 
@@ -53,7 +53,7 @@ class Selection:
         ):
             for name in asked:
                 if name not in known:
-                    raise unknown(kind, name, known)
+                    raise unknown_name_error(kind, name, known)
 
     def _has(self, found: Status, cell: StatusCell) -> bool:
         key = cell.key

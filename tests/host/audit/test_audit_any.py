@@ -14,7 +14,7 @@ from audit_files import DATA, cubin
 
 from tfdet.audit.cubin import built_for
 from tfdet.audit.elf import read_elf
-from tfdet.base.errors import Exit
+from tfdet.base.errors import ExitCode
 from tfdet.base.paths import Project
 
 TRITON = DATA / "triton"
@@ -54,7 +54,7 @@ def test_a_version_of_a_package_is_brought_once_and_nothing_is_installed(
     run: Run, published: Path, tmp_path: Path
 ) -> None:
     done = run("fast-kernels==1.0", "--json")
-    assert done.returncode == Exit.OK, done.stderr
+    assert done.returncode == ExitCode.OK, done.stderr
     found = json.loads(done.stdout)
     assert (found["target"], found["environment"], found["faults"]) == ("fast-kernels==1.0", None, [])
     assert found["wheel"]["file"] == published.name
@@ -69,14 +69,14 @@ def test_a_version_of_a_package_is_brought_once_and_nothing_is_installed(
 @pytest.mark.parametrize(
     ("asked", "code", "said"),
     [
-        ("fast-kernels==3.0", Exit.RUN_FAILED, "There are 2.0, 1.0."),
-        ("fast-kernel==1.0", Exit.RUN_FAILED, "Is the name right?"),
-        ("fast-kernels>=1.0", Exit.USAGE, "Name it as in torch==2.14.1"),
-        ("fast-kernels==1.*", Exit.USAGE, "Name it as in torch==2.14.1"),
-        ("fast-kernels=1.0", Exit.USAGE, "or package==version is called"),
+        ("fast-kernels==3.0", ExitCode.RUN_FAILED, "There are 2.0, 1.0."),
+        ("fast-kernel==1.0", ExitCode.RUN_FAILED, "Is the name right?"),
+        ("fast-kernels>=1.0", ExitCode.USAGE, "Name it as in torch==2.14.1"),
+        ("fast-kernels==1.*", ExitCode.USAGE, "Name it as in torch==2.14.1"),
+        ("fast-kernels=1.0", ExitCode.USAGE, "or package==version is called"),
     ],
 )
-def test_a_version_that_cannot_be_had_is_told(run: Run, published: Path, asked: str, code: Exit, said: str) -> None:
+def test_a_version_that_cannot_be_had_is_told(run: Run, published: Path, asked: str, code: ExitCode, said: str) -> None:
     done = run(asked)
     assert done.returncode == code, done.stderr
     assert said in done.stderr
@@ -86,16 +86,16 @@ def test_a_version_that_cannot_be_had_is_told(run: Run, published: Path, asked: 
 def test_without_a_network_it_says_what_to_do(run: Run) -> None:
     nowhere = {"PIP_NO_INDEX": "0", "PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_FIND_LINKS": ""}
     done = run("fast-kernels==1.0", **nowhere)
-    assert done.returncode == Exit.RUN_FAILED
+    assert done.returncode == ExitCode.RUN_FAILED
     assert "no connection to the package index" in done.stderr
 
 
 def test_the_constraints_of_pips_settings_hold_and_are_named(run: Run, published: Path, tmp_path: Path) -> None:
     (tmp_path / "bounds.txt").write_text("fast-kernels<2\n")
     done = run("fast-kernels==2.0", PIP_CONSTRAINT=str(tmp_path / "bounds.txt"))
-    assert done.returncode == Exit.RUN_FAILED
+    assert done.returncode == ExitCode.RUN_FAILED
     assert "a constraint of pip's settings forbids it" in done.stderr
-    assert run("fast-kernels==2.0").returncode == Exit.OK
+    assert run("fast-kernels==2.0").returncode == ExitCode.OK
 
 
 def test_a_package_without_gpu_code_is_told(run: Run, tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_package_without_gpu_code_is_told(run: Run, tmp_path: Path) -> None:
     make.wheel(tmp_path / "index", {"slow/host.so": host}, "1.0", "slow")
     make.wheel(tmp_path / "index", {"pure/__init__.py": b""}, "1.0", "pure", "py3-none-any")
     slow, pure = run("slow==1.0"), run("pure==1.0")
-    assert (slow.returncode, pure.returncode) == (Exit.USAGE, Exit.USAGE)
+    assert (slow.returncode, pure.returncode) == (ExitCode.USAGE, ExitCode.USAGE)
     assert "slow==1.0: no GPU code in any of its 1 libraries: a CPU build" in slow.stderr
     assert "no shared library in it" in pure.stderr
     assert "in packages it requires" in pure.stderr
@@ -121,7 +121,7 @@ def test_a_cubin_of_cuda_13_says_it_elsewhere() -> None:
 
 
 def judged(done: subprocess.CompletedProcess[str]) -> dict[tuple[str, str, str], str]:
-    assert done.returncode == Exit.OK, done.stderr
+    assert done.returncode == ExitCode.OK, done.stderr
     return {(k["library"], k["arch"], k["name"]): k["order_dependent"] for k in json.loads(done.stdout)["kernels"]}
 
 
@@ -153,7 +153,7 @@ def test_gpu_code_that_is_a_file_by_itself(run: Run, tmp_path: Path) -> None:
     cut = tmp_path / "cut.cubin"
     cut.write_bytes((TRITON / "twice.cubin").read_bytes()[:2000])
     done = run(cut)
-    assert done.returncode == Exit.USAGE
+    assert done.returncode == ExitCode.USAGE
     assert "cut.cubin: at offset " in done.stderr
 
 
@@ -167,7 +167,7 @@ def test_cubins_in_a_wheel(run: Run, tmp_path: Path) -> None:
 
 def test_what_changed_since_another_version_in_one_command(run: Run, published: Path) -> None:
     done = run("fast-kernels==2.0", "--baseline", "fast-kernels==1.0", "--json")
-    assert done.returncode == Exit.OK, done.stderr
+    assert done.returncode == ExitCode.OK, done.stderr
     found = json.loads(done.stdout)
     assert len(found["kernels"]) == 2
     assert found["difference"]["appeared"] == {"tensorflow::NobodyKnowsIt": 1}
@@ -183,7 +183,7 @@ def test_what_changed_since_another_version_in_one_command(run: Run, published: 
 def test_nothing_is_compared_with_what_could_not_be_read(run: Run, published: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.so").write_bytes(b"\x7fELF")
     for done in (run(published, "--baseline", "bad.so"), run("--compare", "bad.so", published)):
-        assert done.returncode == Exit.USAGE
+        assert done.returncode == ExitCode.USAGE
         assert "bad.so: at offset 0: not an ELF file" in done.stderr
         assert "not compared" in done.stderr
         assert not done.stdout

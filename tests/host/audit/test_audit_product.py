@@ -15,7 +15,7 @@ import audit_builds as make
 import pytest
 
 from tfdet.audit import registrations
-from tfdet.base.errors import Exit, RunFailed
+from tfdet.base.errors import ExitCode, RunFailedError
 from tfdet.base.paths import Project
 
 VARIABLE = "TF_CUDNN_USE_AUTOTUNE"
@@ -44,7 +44,7 @@ def two(tmp_path: Path) -> dict[str, bytes]:
 def test_a_wheel_as_json(run: Run, two: dict[str, bytes], tmp_path: Path) -> None:
     path = make.wheel(tmp_path, two)
     done = run(path, "--json")
-    assert done.returncode == Exit.OK, done.stderr
+    assert done.returncode == ExitCode.OK, done.stderr
     found = json.loads(done.stdout)
     assert found["libraries"] == ["tensorflow/libhost.so.2", "tensorflow/python/_gpu.so"]
     assert found["architectures"] == {"sass": ["sm_70", "sm_80"], "ptx": []}
@@ -64,7 +64,7 @@ def test_a_wheel_as_json(run: Run, two: dict[str, bytes], tmp_path: Path) -> Non
 
 def test_a_wheel_for_people(run: Run, two: dict[str, bytes], tmp_path: Path) -> None:
     done = run(make.wheel(tmp_path, two))
-    assert done.returncode == Exit.OK, done.stderr
+    assert done.returncode == ExitCode.OK, done.stderr
     assert "order-dependent float atomics in 1 kernel" in done.stdout
     assert "crop-and-resize-backprop" in done.stdout
     assert REFUSAL in done.stdout
@@ -91,9 +91,9 @@ def test_one_architecture(run: Run, tmp_path: Path) -> None:
     found = json.loads(run(path, "--arch", "sm_80", "--json").stdout)
     assert {kernel["arch"] for kernel in found["kernels"]} == {"sm_80"}
     missing = run(path, "--arch", "sm_90")
-    assert missing.returncode == Exit.USAGE
+    assert missing.returncode == ExitCode.USAGE
     assert "It holds sm_70 sm_80" in missing.stderr
-    assert run(path, "--arch", "volta").returncode == Exit.USAGE
+    assert run(path, "--arch", "volta").returncode == ExitCode.USAGE
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_one_architecture(run: Run, tmp_path: Path) -> None:
 def test_wrong_usage(run: Run, tmp_path: Path, arguments: list[str], said: str) -> None:
     make.library(tmp_path / "one.so", make.one_kernel())
     done = run(*arguments)
-    assert done.returncode == Exit.USAGE, done.stderr
+    assert done.returncode == ExitCode.USAGE, done.stderr
     assert said in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -145,7 +145,7 @@ def bad_libraries(tmp_path: Path) -> dict[str, bytes]:
                                    "damaged cubin", "unknown compression", "damaged lz4"])  # fmt: skip
 def test_a_bad_library_is_told_and_the_others_are_audited(run: Run, tmp_path: Path, fault: str) -> None:
     done = run(*good_and(tmp_path, bad_libraries(tmp_path)[fault]), "--json")
-    assert done.returncode == Exit.USAGE, done.stderr
+    assert done.returncode == ExitCode.USAGE, done.stderr
     assert "Traceback" not in done.stderr
     assert "bad.so: at offset " in done.stderr
     assert "good.so" not in done.stderr.replace(f"{tmp_path}/bad.so {tmp_path}/good.so", "")
@@ -157,7 +157,7 @@ def test_a_truncated_wheel_is_told_and_the_others_are_audited(run: Run, two: dic
     cut = tmp_path / "cut.whl"
     cut.write_bytes(whole.read_bytes()[:-200])
     done = run(cut, whole, "--json")
-    assert done.returncode == Exit.USAGE
+    assert done.returncode == ExitCode.USAGE
     assert f"{cut}: no zip archive, or cut short at offset {cut.stat().st_size}" in done.stderr
     (found,) = json.loads(done.stdout)  # two were asked for
     assert len(found["kernels"]) == 2
@@ -172,7 +172,7 @@ def test_a_damaged_member_is_told_and_the_others_are_audited(run: Run, two: dict
     content[at] ^= 0xFF
     path.write_bytes(content)
     done = run(path, "--json")
-    assert done.returncode == Exit.USAGE
+    assert done.returncode == ExitCode.USAGE
     assert f"tensorflow/third.so at offset {member.header_offset}: " in done.stderr
     assert len(json.loads(done.stdout)["kernels"]) == 2
     cached = [file.name for file in (tmp_path / "cache").rglob("*.so*")]
@@ -182,7 +182,7 @@ def test_a_damaged_member_is_told_and_the_others_are_audited(run: Run, two: dict
 def test_a_zip_bomb_is_refused_before_it_is_unpacked(run: Run, tmp_path: Path) -> None:
     path = make.wheel(tmp_path, {"tensorflow/bomb.so": bytes(110 << 20)})
     done = run(path)
-    assert done.returncode == Exit.USAGE
+    assert done.returncode == ExitCode.USAGE
     assert "tensorflow/bomb.so at offset " in done.stderr
     assert f"unpack to {110 << 20}" in done.stderr
     assert not list((tmp_path / "cache").rglob("*.so*"))
@@ -190,14 +190,14 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(run: Run, tmp_path: Path) -
 
 def test_a_member_that_leads_out_of_the_wheel_is_refused(run: Run, tmp_path: Path) -> None:
     done = run(make.wheel(tmp_path, {"tensorflow/../../../evil.so": b"x"}))
-    assert done.returncode == Exit.USAGE
+    assert done.returncode == ExitCode.USAGE
     assert "leads out of the archive" in done.stderr
     assert not list(tmp_path.rglob("evil.so"))
 
 
 def test_a_cpu_build_is_told(run: Run, two: dict[str, bytes], tmp_path: Path) -> None:
     done = run(make.wheel(tmp_path, {"tensorflow/libhost.so.2": two["tensorflow/libhost.so.2"]}))
-    assert done.returncode == Exit.USAGE
+    assert done.returncode == ExitCode.USAGE
     assert "a CPU build" in done.stderr
 
 
@@ -222,7 +222,7 @@ def test_an_environment_is_brought_once_and_kept(run: Run, built: Project, tmp_p
     cache.mkdir(parents=True)
     (cache / "tensorflow-9.9.9-mine.whl").touch()  # no wheel is called so
     done = run("tf9.9", "--json", project=built, **offline(tmp_path, "index"))
-    assert done.returncode == Exit.OK, done.stderr
+    assert done.returncode == ExitCode.OK, done.stderr
     assert json.loads(done.stdout)["environment"] == "tf9.9"
     again = run("tf9.9", "--json", project=built, **offline(tmp_path, "nothing"))
     assert again.stdout == done.stdout, again.stderr
@@ -240,7 +240,7 @@ def test_the_package_that_holds_the_code_may_be_another(
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     lock.write_text(lock.read_text() + f"held==9.9.9 \\\n    --hash=sha256:{digest}\n")
     done = run("tf9.9", "--json", project=built, **offline(tmp_path, "other"))
-    assert done.returncode == Exit.OK, done.stderr
+    assert done.returncode == ExitCode.OK, done.stderr
     assert json.loads(done.stdout)["wheel"]["file"] == path.name
     again = run("tf9.9", "--json", project=built, **offline(tmp_path, "nothing"))
     assert again.stdout == done.stdout, again.stderr
@@ -248,11 +248,11 @@ def test_the_package_that_holds_the_code_may_be_another(
 
 def test_what_the_index_lacks_or_falsifies_is_told(run: Run, built: Project, tmp_path: Path) -> None:
     none = run("tf9.9", project=built, **offline(tmp_path, "nothing"))
-    assert none.returncode == Exit.RUN_FAILED
+    assert none.returncode == ExitCode.RUN_FAILED
     assert "tensorflow==9.9.9" in none.stderr
     make.wheel(tmp_path / "index", {"tensorflow/other.so": b"something else"})
     false = run("tf9.9", project=built, **offline(tmp_path, "index"))
-    assert false.returncode == Exit.USAGE
+    assert false.returncode == ExitCode.USAGE
     assert "not what the lock file names" in false.stderr
     assert not list((tmp_path / "cache").rglob("*.whl"))
 
@@ -260,7 +260,7 @@ def test_what_the_index_lacks_or_falsifies_is_told(run: Run, built: Project, tmp
 def test_without_a_network_it_says_what_to_do(run: Run, built: Project) -> None:
     nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_FIND_LINKS": ""}
     done = run("tf9.9", project=built, **nowhere)
-    assert done.returncode == Exit.RUN_FAILED
+    assert done.returncode == ExitCode.RUN_FAILED
     assert "no connection to the package index" in done.stderr
     assert "tfdet audit WHEEL" in done.stderr
 
@@ -271,13 +271,13 @@ def test_a_cached_wheel_that_was_changed_is_brought_again(run: Run, built: Proje
     whole = cached.read_bytes()
     cached.write_bytes(whole[:-1] + b"x")
     done = run("tf9.9", "--json", project=built, **offline(tmp_path, "index"))
-    assert done.returncode == Exit.OK, done.stderr
+    assert done.returncode == ExitCode.OK, done.stderr
     assert cached.read_bytes() == whole
 
 
 def test_written_audits_back_the_cells_until_the_scanner_changes(run: Run, built: Project, tmp_path: Path) -> None:
     done = run("tf9.9", "--write", project=built, **offline(tmp_path, "index"))
-    assert done.returncode == Exit.OK, done.stderr
+    assert done.returncode == ExitCode.OK, done.stderr
     assert "its registrations are not known" in done.stderr  # no CPU lock of it, and no TensorFlow in it
     path = built.audits / "tf9.9.json"
     assert json.loads(path.read_text())["registrations"] is None
@@ -316,7 +316,7 @@ def test_a_real_tensorflow_tells_its_kernels(
 
 def test_a_tensorflow_that_does_not_import_is_told(checkout: Project, tmp_path: Path) -> None:
     (tmp_path / "tensorflow.py").write_text("raise ImportError('libcublas.so.10.0: cannot open shared object file')\n")
-    with pytest.raises(RunFailed, match="libcublas") as caught:
+    with pytest.raises(RunFailedError, match="libcublas") as caught:
         registrations._ask(Path(sys.executable), tmp_path, checkout.runtime)
     assert "--kernel-registrations" in caught.value.advice
 
@@ -325,6 +325,6 @@ def test_a_stored_audit_that_was_edited_is_refused(run: Run, copy: Project) -> N
     path = copy.audits / "tf2.0.json"
     path.write_text(path.read_text().replace('"order_dependent": "yes"', '"order_dependent": "maybe"', 1))
     done = run("--compare", "tf2.0", "tf2.21", project=copy)
-    assert done.returncode == Exit.USAGE
+    assert done.returncode == ExitCode.USAGE
     assert f"{path}: " in done.stderr
     assert "order_dependent" in done.stderr

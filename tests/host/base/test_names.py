@@ -12,7 +12,7 @@ from tfdet.audit import targets
 from tfdet.audit.report import audit
 from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
-from tfdet.base.visible import dump_json
+from tfdet.base.sanitize import dump_json
 from tfdet.matrix.load import load_matrix
 from tfdeterminism.trace import untrusted
 

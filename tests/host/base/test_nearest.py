@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfdet.base.errors import unknown
+from tfdet.base.errors import unknown_name_error
 from tfdet.base.nearest import MOST, distance, nearest
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
@@ -41,7 +41,7 @@ def test_the_nearest_versions_come_first(checkout: Project) -> None:
 
 
 def test_without_a_near_one_some_are_named() -> None:
-    assert unknown("dish", "xyz", ["soup", "salad"]).advice.startswith("Known: salad, soup")
+    assert unknown_name_error("dish", "xyz", ["soup", "salad"]).advice.startswith("Known: salad, soup")
 
 
 @settings(max_examples=100, derandomize=True, database=None, deadline=None)

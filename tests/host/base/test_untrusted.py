@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tfdet.base.errors import DataError, Exit, from_system
-from tfdet.base.files import write_whole
+from tfdet.base.errors import DataError, ExitCode, from_os_error
+from tfdet.base.files import write_atomic
 from tfdet.base.paths import Project
 from tfdet.base.strict_json import MAX_DEPTH, read_json, strict_json
 from tfdet.base.untrusted import MAX_LINE_BYTES, open_file, read_bytes, read_lines, read_text, resolve
@@ -85,29 +85,29 @@ def test_depth_is_bounded_whatever_the_width(pair: tuple[str, str]) -> None:
 @pytest.mark.parametrize(
     ("number", "code", "advice"),
     [
-        (errno.ENOSPC, Exit.RUN_FAILED, "space"),
-        (errno.EDQUOT, Exit.RUN_FAILED, "quota"),
-        (errno.EMFILE, Exit.RUN_FAILED, "ulimit -n"),
-        (errno.EACCES, Exit.USAGE, "permissions"),
-        (errno.EROFS, Exit.USAGE, "read-only"),
-        (errno.ELOOP, Exit.USAGE, "circle"),
-        (errno.ENOENT, Exit.USAGE, "exists"),
-        (errno.EINTR, Exit.RUN_FAILED, ""),
+        (errno.ENOSPC, ExitCode.RUN_FAILED, "space"),
+        (errno.EDQUOT, ExitCode.RUN_FAILED, "quota"),
+        (errno.EMFILE, ExitCode.RUN_FAILED, "ulimit -n"),
+        (errno.EACCES, ExitCode.USAGE, "permissions"),
+        (errno.EROFS, ExitCode.USAGE, "read-only"),
+        (errno.ELOOP, ExitCode.USAGE, "circle"),
+        (errno.ENOENT, ExitCode.USAGE, "exists"),
+        (errno.EINTR, ExitCode.RUN_FAILED, ""),
     ],
 )
-def test_an_errno_has_its_exit_code_and_advice(number: int, code: Exit, advice: str) -> None:
-    told = from_system(OSError(number, os.strerror(number), "here"))
+def test_an_errno_has_its_exit_code_and_advice(number: int, code: ExitCode, advice: str) -> None:
+    told = from_os_error(OSError(number, os.strerror(number), "here"))
     assert told.code == code and told.cause.startswith("here: ")
     assert advice in told.advice and (number in (errno.ENOSPC, errno.EDQUOT) or "space" not in told.advice)
 
 
 def test_a_file_is_written_whole_or_the_reason_is_told(tmp_path: Path) -> None:
     """Not even root may write below a file; a device is no file to be replaced."""
-    write_whole(tmp_path / "name", "a \udcff\n")
+    write_atomic(tmp_path / "name", "a \udcff\n")
     assert (tmp_path / "name").read_text() == "a \\udcff\n"
     for path, advice in ((tmp_path / "name" / "below", "name another"), (fifo(tmp_path / "pipe"), "name another")):
         with pytest.raises(Exception) as caught:
-            write_whole(path, "text", kept="the old one stays")
+            write_atomic(path, "text", kept="the old one stays")
         assert str(tmp_path) in str(caught.value) and advice in caught.value.advice.lower()  # type: ignore[attr-defined]
     assert (tmp_path / "pipe").is_fifo() and len(list(tmp_path.iterdir())) == 2
 

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tfdet.base import console
-from tfdet.base.errors import Exit, RunFailed, TfdetError
+from tfdet.base.errors import ExitCode, RunFailedError, TfdetError
 from tfdet.base.paths import Project
 from tfdet.cli.main import app
 from tfdet.engines.run import RunResult
@@ -51,7 +51,7 @@ def test_a_defect_is_a_traceback_and_a_failed_run(checkout: Project) -> None:
         "sys.argv = ['tfdet', 'envs']; main.main()"
     )
     done = shell(checkout, f'"{sys.executable}" -c "{code}"')
-    assert done.returncode == Exit.RUN_FAILED
+    assert done.returncode == ExitCode.RUN_FAILED
     assert "ZeroDivisionError" in done.stderr
     assert "internal error of tfdet: please report it" in done.stderr
 
@@ -80,7 +80,7 @@ def test_closed_streams(checkout: Project, closed: str) -> None:
 
 def test_a_full_disk_is_told(checkout: Project) -> None:
     done = shell(checkout, "tfdet envs > /dev/full")
-    assert done.returncode == Exit.RUN_FAILED
+    assert done.returncode == ExitCode.RUN_FAILED
     assert "No space left" in done.stderr
     assert "Traceback" not in done.stderr
     assert "records are kept" not in done.stderr
@@ -109,7 +109,7 @@ def store(project: Project, *lines: bytes) -> None:
 
 def test_no_control_characters_and_no_endless_lines(capsys: pytest.CaptureFixture[str]) -> None:
     nasty = "a\x1b[31mb\x07\r\x9b2J[/red]:smile:\nnext " + "x" * 600
-    for tell in (console.note, lambda text: console.complain(TfdetError(text, text))):
+    for tell in (console.print_note, lambda text: console.print_error(TfdetError(text, text))):
         tell(nasty)
         said = capsys.readouterr().err
         assert not [c for c in said if c != "\n" and (c < " " or "\x7f" <= c <= "\x9f")]
@@ -120,7 +120,7 @@ def test_no_control_characters_and_no_endless_lines(capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize("seconds", ["nan", "inf", "86401", "0"])
 def test_a_timeout_is_a_number_of_seconds(checkout: Project, seconds: str) -> None:
     done = tfdet(checkout, "run", "tf2.21", "--device", "cpu", "--timeout", seconds)
-    assert done.returncode == Exit.USAGE
+    assert done.returncode == ExitCode.USAGE
     assert "timeout" in done.stderr
 
 
@@ -131,20 +131,20 @@ def test_a_failed_environment_does_not_keep_the_next_from_running(
 
     def run_environment(project: Project, matrix: object, key: str, *rest: Any) -> RunResult:
         if key == "tf1.15":
-            raise RunFailed("no CPython 3.7 on this machine")
+            raise RunFailedError("no CPython 3.7 on this machine")
         if key == "tf1.14":
             raise PermissionError(13, "Permission denied", "/there")
-        return RunResult(Exit.CONTRADICTED, both, None)
+        return RunResult(ExitCode.CONTRADICTED, both, None)
 
     monkeypatch.setattr("tfdet.engines.run.run_environment", run_environment)
     monkeypatch.setenv("TFDET_ROOT", str(checkout.root))
     out = str(tmp_path / "all.jsonl")
     done = CliRunner().invoke(app, ["run", "tf1.15", "tf1.14", "tf2.0", "tf2.21", "--json", "--out", out])
-    assert done.exit_code == Exit.RUN_FAILED
+    assert done.exit_code == ExitCode.RUN_FAILED
     assert "no CPython 3.7" in done.stderr
     assert "/there: Permission denied\n  Finished records are kept." in done.stderr
     assert [json.loads(text)["environment"] for text in done.stdout.splitlines()] == ["tf2.0", "tf2.21"]
-    assert CliRunner().invoke(app, ["run", "tf2.0", "--json", "--out", out]).exit_code == Exit.CONTRADICTED
+    assert CliRunner().invoke(app, ["run", "tf2.0", "--json", "--out", out]).exit_code == ExitCode.CONTRADICTED
 
 
 def test_status_of_one_file_alone(copy: Project, line: Callable[..., bytes], tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_status_of_one_file_alone(copy: Project, line: Callable[..., bytes], tmp
 )
 def test_options_of_status_that_do_not_go_together(copy: Project, arguments: list[str]) -> None:
     done = tfdet(copy, "status", *arguments)
-    assert done.returncode == Exit.USAGE, done.stderr
+    assert done.returncode == ExitCode.USAGE, done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -179,7 +179,7 @@ def test_contradictions_are_told_although_a_table_is_out_of_date(copy: Project, 
     path.write_text(f"{path.read_text('utf-8')}\n[[claims]]\n{claim}", "utf-8")
     store(copy, line("differs", case_hash=code))
     done = tfdet(copy, "status", "--check")
-    assert done.returncode == Exit.CONTRADICTED
+    assert done.returncode == ExitCode.CONTRADICTED
     assert "contradiction: bias-add-backprop under none in tf2.0 on cpu" in done.stderr
     assert "--write" in done.stderr
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdet.base.errors import Exit
+from tfdet.base.errors import ExitCode
 from tfdet.base.paths import Project
 
 # A finder that has SIGINT come at the import of one module.
@@ -41,7 +41,7 @@ def test_tfdet(checkout: Project, tmp_path: Path, how: str, at: str) -> None:
     entry = tomllib.loads((checkout.root / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]["tfdet"]
     start = [*TFDET, entry] if how == "installed" else ["-m", "tfdet"]
     done = interrupted(tmp_path, at, *start, "envs", "--json")
-    assert (done.returncode, done.stderr) == (Exit.OK if at == "none" else Exit.INTERRUPTED, "")
+    assert (done.returncode, done.stderr) == (ExitCode.OK if at == "none" else ExitCode.INTERRUPTED, "")
     assert ("interrupted at" in done.stdout) == (at != "none")
 
 
@@ -68,4 +68,4 @@ def test_behind_nohup_it_stays_ignored(tmp_path: Path) -> None:
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]), "INTERRUPT_AT": "typer"}
     done = subprocess.run(["bash", "-c", ignored, sys.executable, "-m", "tfdet", "envs"], env=environ,
                           capture_output=True, text=True, timeout=120)  # fmt: skip
-    assert done.returncode == Exit.OK and "interrupted at typer" in done.stdout
+    assert done.returncode == ExitCode.OK and "interrupted at typer" in done.stdout

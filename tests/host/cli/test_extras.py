@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from tfdet.base.errors import Exit
+from tfdet.base.errors import ExitCode
 from tfdet.base.extras import EXTRAS
 from tfdet.base.paths import Project
 
@@ -32,7 +32,7 @@ def tfdet(root: Path, *arguments: str, packages: str = " ".join(EXTRAS)) -> subp
 @pytest.mark.parametrize("arguments", [["envs"], ["show", "tf2.0", "gather-backprop"], ["recipe", "tf2.0"]])
 def test_looking_up_needs_no_extra(checkout: Project, arguments: list[str]) -> None:
     done = tfdet(checkout.root, *arguments)
-    assert (done.returncode, done.stderr) == (Exit.OK, "")
+    assert (done.returncode, done.stderr) == (ExitCode.OK, "")
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_command_names_the_extra_that_it_needs(
 ) -> None:
     folder = tmp_path / "fleet"
     done = tfdet(checkout.root, *(word.format(folder=folder) for word in arguments))
-    assert done.returncode == Exit.USAGE
+    assert done.returncode == ExitCode.USAGE
     assert f"pip install 'tfdet[{extra}]'" in done.stderr
     assert "Traceback" not in done.stderr
     assert not folder.exists()
@@ -64,7 +64,7 @@ def test_doctor_reports_the_missing_extra_as_a_check(checkout: Project) -> None:
 
 def test_any_other_missing_package_is_a_defect(checkout: Project) -> None:
     done = tfdet(checkout.root, "envs", packages="tomli")
-    assert done.returncode == Exit.RUN_FAILED
+    assert done.returncode == ExitCode.RUN_FAILED
     assert "Traceback" in done.stderr
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdet.base.errors import Exit
+from tfdet.base.errors import ExitCode
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
 from tfdet.verdicts.infer import CellKey, Verdict
@@ -67,5 +67,5 @@ def test_it_ends_well_whichever_kernels_the_cpu_has(
 def test_a_switch_that_is_neither_on_nor_off_is_wrong_usage(tf_python: Callable[[str], Path], tmp_path: Path) -> None:
     tf_python("tf2.21")
     done = run(tmp_path / "r.jsonl", TF_ENABLE_ONEDNN_OPTS="perhaps")
-    assert done.returncode == Exit.USAGE
+    assert done.returncode == ExitCode.USAGE
     assert "TF_ENABLE_ONEDNN_OPTS=perhaps" in done.stderr

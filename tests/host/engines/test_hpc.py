@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fleets import bare_project, environ
 
-from tfdet.base.errors import RunFailed
+from tfdet.base.errors import RunFailedError
 from tfdet.engines.base import Request, Selection
 from tfdet.engines.run import engine_for
 from tfdet.matrix.load import load_matrix
@@ -53,12 +53,12 @@ def test_the_suite_runs_in_an_image(
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setenv("TFDET_FRAMEWORKS", environ(project)["TFDET_FRAMEWORKS"])
     engine = engine_for(project, request.environment, name)
-    with pytest.raises(RunFailed, match=f"no {name} on this machine"):
+    with pytest.raises(RunFailedError, match=f"no {name} on this machine"):
         engine.run(request)
     image, command = tmp_path / f"bare1.0.{suffix}", tmp_path / name
     command.write_text(STAND_IN.format(python=sys.executable, image=str(image), log=str(tmp_path / "log")))
     command.chmod(0o755)
-    with pytest.raises(RunFailed, match=f"{suffix} is not there"):
+    with pytest.raises(RunFailedError, match=f"{suffix} is not there"):
         engine.run(request)
     image.touch()
     assert engine.run(request) == 0

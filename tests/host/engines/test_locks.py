@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdet.base.errors import DataError, Exit
+from tfdet.base.errors import DataError, ExitCode
 from tfdet.base.paths import Project
 from tfdet.engines.locks import NVML_LOCK, check_lock, pins, read_lock
 from tfdet.matrix.field_types import Device
@@ -98,6 +98,6 @@ def test_scripts_lock_takes_the_python_that_has_tfdet(checkout: Project, tmp_pat
 
 def test_scripts_lock_without_a_venv_says_what_makes_one(checkout: Project, tmp_path: Path) -> None:
     done = call_lock(tmp_path, checkout)
-    assert done.returncode == Exit.USAGE
+    assert done.returncode == ExitCode.USAGE
     assert "scripts/bootstrap" in done.stderr
     assert "Traceback" not in done.stderr

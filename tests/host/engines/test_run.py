@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdet.base.errors import Exit
+from tfdet.base.errors import ExitCode
 from tfdet.base.paths import Project
 from tfdet.engines.base import inside
 from tfdet.engines.run import _journal, _take_stranded
@@ -47,7 +47,7 @@ def run(project: Project, *arguments: str | Path, **changes: str) -> subprocess.
 def test_no_interpreter_is_one_line_of_cause_and_one_of_advice(copy: Project, tmp_path: Path) -> None:
     done = run(copy, "tf2.0", "--device", "cpu", PATH="/nowhere", HOME=str(tmp_path), PYENV_ROOT=str(tmp_path),
                XDG_CACHE_HOME=str(tmp_path))  # fmt: skip
-    assert done.returncode == Exit.RUN_FAILED
+    assert done.returncode == ExitCode.RUN_FAILED
     assert "tfdet: no CPython 3.7 on this machine\n  Install CPython 3.7" in done.stderr
     assert not list((tmp_path / "tfdet" / "venvs").glob("*/"))
 
@@ -55,16 +55,16 @@ def test_no_interpreter_is_one_line_of_cause_and_one_of_advice(copy: Project, tm
 def test_a_broken_lock_is_told_before_anything_is_installed(copy: Project, tmp_path: Path) -> None:
     copy.lock("tf2.0", "cpu").write_text("tensorflow==2.0.0\n")
     done = run(copy, "tf2.0", "--device", "cpu", XDG_CACHE_HOME=str(tmp_path))
-    assert done.returncode == Exit.USAGE
+    assert done.returncode == ExitCode.USAGE
     assert "tf2.0-cpu.txt:1:" in done.stderr
     assert not (tmp_path / "tfdet" / "venvs").exists()
 
 
 def test_an_image_cannot_be_a_venv(checkout: Project) -> None:
     done = run(checkout, "ngc19.06-py3", "--engine", "venv", "--device", "cpu")
-    assert done.returncode == Exit.USAGE
+    assert done.returncode == ExitCode.USAGE
     assert "--engine docker" in done.stderr
-    assert run(checkout, "ngc19.06-py3", "--engine", "venv").returncode == Exit.USAGE, "with or without a GPU"
+    assert run(checkout, "ngc19.06-py3", "--engine", "venv").returncode == ExitCode.USAGE, "with or without a GPU"
 
 
 @pytest.mark.tensorflow
@@ -122,7 +122,7 @@ def test_an_interrupted_run_keeps_finished_records_and_running_again_goes_on(
     stuck.start()
     rest = process.stderr.read()
     stuck.cancel()
-    assert process.wait(timeout=300) == Exit.INTERRUPTED, rest
+    assert process.wait(timeout=300) == ExitCode.INTERRUPTED, rest
     assert "running again goes on" in rest  # the advice, no traceback
     assert not alive(process.pid)
     (journal,) = copy.journals.glob("*/records.jsonl")
@@ -209,7 +209,7 @@ def test_two_runs_never_write_into_one_file(checkout: Project, tmp_path: Path) -
     out = tmp_path / "r.jsonl"
     with filelock.FileLock(f"{out}.lock"):
         done = run(checkout, "tf2.21", "--device", "cpu", "--out", out)
-    assert done.returncode == Exit.USAGE
+    assert done.returncode == ExitCode.USAGE
     assert "another run is writing" in done.stderr
 
 
@@ -220,7 +220,7 @@ def test_an_out_file_that_holds_something_else_is_left_alone(
     out = tmp_path / "notes.txt"
     out.write_text("my notes\n")
     done = run(checkout, "tf2.21", "--device", "cpu", *FEW, *TWO, "--out", out)
-    assert done.returncode == Exit.USAGE, done.stderr
+    assert done.returncode == ExitCode.USAGE, done.stderr
     assert out.read_text() == "my notes\n"
     assert json.dumps("notes.txt")[1:-1] in done.stderr
 
@@ -229,7 +229,7 @@ def test_an_out_file_that_cannot_be_kept_is_wrong_usage(checkout: Project, tmp_p
     (tmp_path / "file").touch()
     for out in (tmp_path / "file" / "deeper" / "r.jsonl", tmp_path):
         done = run(checkout, "tf2.21", "--device", "cpu", "--out", out)
-        assert done.returncode == Exit.USAGE, done.stderr
+        assert done.returncode == ExitCode.USAGE, done.stderr
         assert f"--out {out}" in done.stderr
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdet.base.errors import Exit, UsageError
+from tfdet.base.errors import ExitCode, UsageError
 from tfdet.base.paths import Project
 from tfdet.engines import doctor, vgpu
 from tfdet.engines.locks import check_lock, framework_of, without_nvidia
@@ -38,7 +38,7 @@ def test_a_program_finds_the_virtual_gpu() -> None:
 def test_a_program_that_never_used_it_is_told() -> None:
     """No result of it is one of a GPU."""
     done = tfdet("vgpu", "--", sys.executable, "-c", "print(1)")
-    assert (done.returncode, done.stdout) == (Exit.NO_DEVICE, "1\n")
+    assert (done.returncode, done.stdout) == (ExitCode.NO_DEVICE, "1\n")
     assert "never used the virtual GPU" in done.stderr
 
 
@@ -55,7 +55,7 @@ def test_a_programs_exit_code_is_handed_on() -> None:
 )
 def test_wrong_words_are_told(words: list[str], told: str) -> None:
     done = tfdet("vgpu", *words)
-    assert (done.returncode, told in done.stderr) == (Exit.USAGE, True), done.stderr
+    assert (done.returncode, told in done.stderr) == (ExitCode.USAGE, True), done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_a_schedule_that_does_not_exist_is_refused_before_anything_is_compiled(
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     command = [sys.executable, *start, "--schedule", "WRONG", "--", "true"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, "'WRONG'" in done.stderr) == (Exit.USAGE, True), done.stderr
+    assert (done.returncode, "'WRONG'" in done.stderr) == (ExitCode.USAGE, True), done.stderr
     assert not list(tmp_path.rglob("*.o")) and not list(tmp_path.rglob("lock"))
 
 

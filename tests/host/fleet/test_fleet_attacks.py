@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdet.base.errors import DataError, RunFailed, UsageError
+from tfdet.base.errors import DataError, RunFailedError, UsageError
 from tfdet.base.paths import Project
 from tfdet.fleet import task as tasks
 from tfdet.fleet.clusters import Flying, Local, Slurm, Want
@@ -192,7 +192,7 @@ def test_what_is_sent_while_a_fleet_is_cancelled_is_ended(
 def test_who_cancels_is_told_that_the_controller_is_silent(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tfdet.fleet.clusters.shutil.which", lambda _: "there")
     monkeypatch.setattr("tfdet.fleet.clusters._call", lambda *_: None)
-    with pytest.raises(RunFailed, match="does not answer"):
+    with pytest.raises(RunFailedError, match="does not answer"):
         Slurm(folder).cancel()
 
 

@@ -11,7 +11,7 @@ from fleets import bare_project
 from test_fleet import fleet
 from test_fleet_attacks import NOBODY, attempt, made
 
-from tfdet.base.errors import DataError, Exit, UsageError
+from tfdet.base.errors import DataError, ExitCode, UsageError
 from tfdet.base.paths import Project
 from tfdet.fleet.clusters import Local
 from tfdet.fleet.folder import Folder
@@ -48,7 +48,7 @@ def test_every_command_ends_with_advice_and_goes_on_once_it_was_followed(tmp_pat
     for words in (["status", str(path)], ["cancel", str(path)], ["run", "--resume", "--folder", str(path)]):
         process = fleet(project, *words)
         said = "".join(process.communicate(timeout=120))
-        assert (process.returncode, broken.name in said, "Traceback" in said) == (Exit.USAGE, True, False), said
+        assert (process.returncode, broken.name in said, "Traceback" in said) == (ExitCode.USAGE, True, False), said
     broken.unlink()
     process = fleet(project, "run", "--resume", "--folder", str(path))
     assert "1 of 1 tasks done" in process.communicate(timeout=120)[1]

@@ -8,7 +8,7 @@ import kubernetes_validate
 import pytest
 from signers import tfdet
 
-from tfdet.base.errors import Exit, UsageError
+from tfdet.base.errors import ExitCode, UsageError
 from tfdet.base.paths import Project
 from tfdet.fleet.kubernetes import VERSION, manifests
 from tfdet.fleet.tasks import How, Task
@@ -72,5 +72,5 @@ def test_an_option_that_would_be_passed_over_is_refused(checkout: Project, words
     given = [] if "--resume" in words else ["tf2.0", "--device", "cpu", "--source", "bincount"]
     nowhere = [] if "--print-manifests" in words else ["--folder", "/dev/null/fleet"]
     done = tfdet(checkout, "fleet", "run", *given, *nowhere, *words)
-    assert (done.returncode, done.stdout) == (Exit.USAGE, "")
+    assert (done.returncode, done.stdout) == (ExitCode.USAGE, "")
     assert f"tfdet: {option}" in done.stderr, done.stderr

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdet.base.errors import RunFailed, UsageError
+from tfdet.base.errors import RunFailedError, UsageError
 from tfdet.base.paths import Project
 from tfdet.fleet.clusters import MOST, Flying, Slurm, Want
 from tfdet.fleet.folder import Begun, Ended, Fleet, Folder
@@ -93,7 +93,7 @@ def test_a_silent_controller_is_asked_for_nothing(stand_ins: Path, folder: Folde
 
 def test_what_is_never_taken_is_told_at_once(stand_ins: Path, folder: Folder) -> None:
     (stand_ins / "refuses").touch()
-    with pytest.raises(RunFailed, match="no such partition"):
+    with pytest.raises(RunFailedError, match="no such partition"):
         watch(folder, Slurm(folder), lambda progress: None, 0.01)
 
 

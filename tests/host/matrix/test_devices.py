@@ -12,7 +12,7 @@ from records import STACK
 from signers import Signer, vouched_for
 from test_status import tfdet
 
-from tfdet.base.errors import Exit
+from tfdet.base.errors import ExitCode
 from tfdet.base.paths import Project
 from tfdet.cli import options
 from tfdet.matrix.devices import DeviceRegistry
@@ -76,7 +76,7 @@ def cells(project: Project) -> dict[tuple[str, ...], dict[str, Any]]:
 
 def row(project: Project) -> str:
     """Of the source, as people see it in the README."""
-    assert tfdet(project, "status", "--write").returncode in (Exit.OK, Exit.CONTRADICTED)
+    assert tfdet(project, "status", "--write").returncode in (ExitCode.OK, ExitCode.CONTRADICTED)
     lines = (project.root / "README.md").read_text("utf-8").splitlines()
     return next(line for line in lines if line.startswith("| `tf.nn.bias_add` backprop"))
 
@@ -124,7 +124,7 @@ def test_a_claim_that_the_emulation_contradicts_is_named(copy: Project, line: Ca
     take(project, records_of(project, line, ("differs", "none"), ("differs", "TDO")))
     assert "TDO<sup>✗</sup> (TF 2.1)" in row(project)
     done = tfdet(project, "status", "--check")
-    assert done.returncode == Exit.CONTRADICTED
+    assert done.returncode == ExitCode.CONTRADICTED
     assert "claimed deterministic" in done.stderr and "emulated nondeterministic" in done.stderr
 
 
@@ -140,7 +140,7 @@ def test_a_card_that_disagrees_with_its_emulation_is_named(
     take(project, records_of(project, line, *seen, device=h200, stack=stack, machine="abcdef123456"), Signer("lab"))
     row(project)
     done = tfdet(project, "status", "--check")
-    assert (done.returncode == Exit.CONTRADICTED) is apart
+    assert (done.returncode == ExitCode.CONTRADICTED) is apart
     assert ("nvidia-h200 measured nondeterministic, vgpu-sm70 emulated deterministic" in done.stderr) is apart
     if not apart:
         assert "TDO<sup>m</sup> (TF 2.1)" in row(project), "a card outweighs its emulation"
@@ -162,14 +162,14 @@ def test_what_the_kind_does_not_say_is_refused(
     path = copy.root / "records.jsonl"
     path.write_bytes(line(**{"device": SM70, "ran_on": ["GPU:0"], **changes}))
     done = tfdet(copy, "evidence", "add", "--yes", path)
-    assert (done.returncode, fault in done.stderr) == (Exit.USAGE, True), done.stderr
+    assert (done.returncode, fault in done.stderr) == (ExitCode.USAGE, True), done.stderr
 
 
 def test_a_kind_that_the_matrix_does_not_know_is_refused(copy: Project, line: Callable[..., bytes]) -> None:
     path = copy.root / "records.jsonl"
     path.write_bytes(line(device={"kind": "tpu", "model": "tpu-v3"}, ran_on=["GPU:0"]))
     done = tfdet(copy, "evidence", "add", "--yes", path)
-    assert (done.returncode, "'tpu' is no kind of device" in done.stderr) == (Exit.USAGE, True), done.stderr
+    assert (done.returncode, "'tpu' is no kind of device" in done.stderr) == (ExitCode.USAGE, True), done.stderr
     stored = copy.evidence / "tpu-v3" / "tf2.0.jsonl"
     stored.parent.mkdir()
     stored.write_bytes(path.read_bytes())

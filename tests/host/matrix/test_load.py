@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdet.base.errors import DataError, Exit, UsageError
+from tfdet.base.errors import DataError, ExitCode, UsageError
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_file, load_matrix, natural_sort_key
 from tfdet.matrix.models import Environment, Source
@@ -99,7 +99,7 @@ def changed(path: Path, old: str, new: str) -> None:
 def cause(project: Project) -> str:
     with pytest.raises(DataError) as caught:
         load_matrix(project.matrix)
-    assert caught.value.code == Exit.USAGE
+    assert caught.value.code == ExitCode.USAGE
     return caught.value.cause
 
 

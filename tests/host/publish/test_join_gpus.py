@@ -14,7 +14,7 @@ from records import make_record
 from signers import Signer, laid, tfdet
 from sites import ROOT, Read, small_project
 
-from tfdet.base.errors import Exit
+from tfdet.base.errors import ExitCode
 from tfdet.base.paths import Project
 from tfdet.matrix.devices import CPU
 from tfdet.publish.join import Place, joins
@@ -171,7 +171,7 @@ def test_the_page_of_the_framework_tells_of_a_card_and_no_other_does(whole_copy:
     measure(whole_copy)
     page = whole_copy.root / "docs" / "reference" / "pytorch.md"
     done = tfdet(whole_copy, "status", "--write")
-    assert done.returncode == Exit.CONTRADICTED, "what a list promises and a card breaks is named, and written"
+    assert done.returncode == ExitCode.CONTRADICTED, "what a list promises and a card breaks is named, and written"
     assert f"torch-index-add under UDA in {KEY} on {MODEL}: claimed deterministic" in done.stderr
     text = page.read_text("utf-8")
     (section,) = (part for part in text.split("\n### ") if part.startswith(f"{KEY}\n"))

@@ -15,7 +15,7 @@ import pytest
 from synthetic import write_trace
 from typer.testing import CliRunner
 
-from tfdet.base.errors import DataError, NoDevice, UsageError
+from tfdet.base.errors import DataError, DeviceUnavailableError, UsageError
 from tfdet.base.paths import Project
 from tfdet.cli.main import app
 from tfdet.engines import locate
@@ -182,7 +182,7 @@ def test_a_program_that_did_not_use_the_virtual_gpu_has_the_code_of_a_missing_de
     python.write_text(f"#!{sys.executable}\nimport sys\nsys.exit(4)\n")
     python.chmod(0o755)
     (tmp_path / "train.py").write_text("")
-    with pytest.raises(NoDevice):
+    with pytest.raises(DeviceUnavailableError):
         locate.locate(
             checkout, load_matrix(checkout.matrix), locate.Wanted((str(tmp_path / "train.py"),), None, str(python))
         )

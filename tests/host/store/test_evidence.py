@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from records import STACK
 
-from tfdet.base.errors import DataError, Exit
+from tfdet.base.errors import DataError, ExitCode
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
 from tfdet.store.evidence import Store
@@ -341,4 +341,4 @@ def test_a_file_in_place_of_a_devices_folder_is_told_of(copy: Project, folder: s
             Store.of(copy).files()
         else:
             Signatures.of(copy, load_matrix(copy.matrix)).faults()
-    assert (caught.value.code, bool(caught.value.advice)) == (Exit.USAGE, True)
+    assert (caught.value.code, bool(caught.value.advice)) == (ExitCode.USAGE, True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdet.base.errors import DataError, Exit, UsageError
+from tfdet.base.errors import DataError, ExitCode, UsageError
 from tfdet.store import own_key
 
 
@@ -21,10 +21,10 @@ def test_a_full_disk_leaves_no_half_of_a_key(tmp_path: Path) -> None:
     )
     environ = {**os.environ, "TFDET_KEY": str(where)}
     done = subprocess.run([sys.executable, "-c", code, "key", "new"], env=environ, capture_output=True, text=True)
-    assert done.returncode == Exit.RUN_FAILED and "Traceback" not in done.stderr and str(where) in done.stderr
+    assert done.returncode == ExitCode.RUN_FAILED and "Traceback" not in done.stderr and str(where) in done.stderr
     assert list(where.parent.iterdir()) == []
     done = subprocess.run([sys.executable, "-m", "tfdet", "key", "new"], env=environ, capture_output=True, text=True)
-    assert done.returncode == Exit.OK and where.stat().st_mode & 0o777 == 0o600
+    assert done.returncode == ExitCode.OK and where.stat().st_mode & 0o777 == 0o600
     assert list(where.parent.iterdir()) == [where]
 
 

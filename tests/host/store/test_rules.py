@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from records import STACK, device_of, make_record
 from test_status import tfdet
 
-from tfdet.base.errors import DataError, Exit
+from tfdet.base.errors import DataError, ExitCode
 from tfdet.base.paths import Project
 from tfdet.matrix.devices import DeviceRegistry
 from tfdet.matrix.load import load_matrix
@@ -184,7 +184,7 @@ def test_every_door_refuses_alike(project: Project, line: Callable[..., bytes], 
     stored = project.evidence / "cpu" / f"{changes.get('environment', 'tf2.0')}.jsonl"
     for how in (["evidence", "add", "--yes", path], ["status", "--write"], ["status", "--check"]):
         done = tfdet(project, *how)
-        assert (done.returncode, "Traceback" in done.stderr) == (Exit.USAGE, False), how
+        assert (done.returncode, "Traceback" in done.stderr) == (ExitCode.USAGE, False), how
         stored.write_bytes(record)
 
 
@@ -289,7 +289,7 @@ def test_add_shows_what_would_change_and_takes_nothing_unasked(project: Project,
     path = project.root / "records.jsonl"
     path.write_bytes(line("differs", **known(project)))
     done = tfdet(project, "evidence", "add", path)
-    assert done.returncode == Exit.USAGE
+    assert done.returncode == ExitCode.USAGE
     for words in ("--yes", "never run", "nondeterministic 10/10", "measured by a single machine"):
         assert words in done.stderr
     assert not list(project.evidence.glob("*/*.jsonl"))
@@ -298,7 +298,7 @@ def test_add_shows_what_would_change_and_takes_nothing_unasked(project: Project,
     assert (again.returncode, "1 duplicates" in again.stderr) == (0, True), "nothing changes: nothing is asked"
 
 
-@pytest.mark.parametrize(("answer", "code", "files"), [("y\n", 0, 1), ("n\n", Exit.INTERRUPTED, 0)])
+@pytest.mark.parametrize(("answer", "code", "files"), [("y\n", 0, 1), ("n\n", ExitCode.INTERRUPTED, 0)])
 def test_add_asks_a_person(project: Project, line: Callable[..., bytes], answer: str, code: int, files: int) -> None:
     path = project.root / "records.jsonl"
     path.write_bytes(line("differs", **known(project)))

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from signers import H100, Signer, laid, tfdet
 from test_rules import known
 
-from tfdet.base.errors import DataError, Exit
+from tfdet.base.errors import DataError, ExitCode
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
 from tfdet.store.cases import current_cases
@@ -110,13 +110,13 @@ def test_the_image_is_the_subject_where_there_is_one(project: Project, batch: An
 
 
 def test_a_key_is_its_users_alone_and_in_no_checkout(project: Project) -> None:
-    assert tfdet(project, "key", "show").returncode == Exit.USAGE
+    assert tfdet(project, "key", "show").returncode == ExitCode.USAGE
     assert tfdet(project, "key", "new").returncode == 0
     (private,) = (project.root / "config").rglob("key.pem")
     assert (stat.S_IMODE(private.stat().st_mode), stat.S_IMODE(private.parent.stat().st_mode)) == (0o600, 0o700)
     before = private.read_bytes()
     again = tfdet(project, "key", "new")
-    assert (again.returncode, private.read_bytes()) == (Exit.USAGE, before)
+    assert (again.returncode, private.read_bytes()) == (ExitCode.USAGE, before)
     public = tfdet(project, "key", "show").stdout
     assert load_pem_public_key(public.encode())
     private.chmod(0o640)
@@ -181,7 +181,7 @@ def test_a_forged_batch_put_into_the_store_by_hand_is_named_and_counts_for_nothi
     (folder / "tf2.0.intoto.jsonl").write_text("".join(Signer("thief").signs(project, batch())))
     assert tfdet(project, "status", "--json").stdout == before
     done = tfdet(project, "status", "--check")
-    assert done.returncode == Exit.USAGE
+    assert done.returncode == ExitCode.USAGE
     assert "tf2.0.intoto.jsonl:1: signed by a key that matrix/keys does not hold" in done.stderr
 
 
@@ -227,7 +227,7 @@ def test_a_key_is_believed_of_what_its_file_says(
     lab, records = Signer("lab"), batch()
     lab.believed(project, device, rest)
     done = tfdet(project, "evidence", "add", "--yes", laid(project, "b.jsonl", records, lab.signs(project, records)))
-    assert (done.returncode, told in done.stderr) == (Exit.USAGE, True)
+    assert (done.returncode, told in done.stderr) == (ExitCode.USAGE, True)
     assert not Store.of(project).files()
     lab.believed(project)  # what was believed once, and is not any more, is set aside
     taken(project, records, lab)
@@ -266,7 +266,7 @@ def test_signing_again_what_lies_in_the_store(project: Project, batch: Any) -> N
     (path,) = Store.of(project).files()
     tfdet(project, "key", "new")
     refused = tfdet(project, "evidence", "sign", path)
-    assert (refused.returncode, "tfdet key show" in refused.stderr) == (Exit.USAGE, True)
+    assert (refused.returncode, "tfdet key show" in refused.stderr) == (ExitCode.USAGE, True)
     (project.matrix / "keys").mkdir(exist_ok=True)
     (project.matrix / "keys" / "own.toml").write_text(
         tfdet(project, "key", "show", "--signer", "us").stdout.replace("since = 2026", "since = 2025")

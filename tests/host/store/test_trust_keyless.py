@@ -15,7 +15,7 @@ from signers import Signer, laid, tfdet
 from sigstore.verify import Verifier
 from test_trust import KEY, batch, project  # noqa: F401
 
-from tfdet.base.errors import Exit
+from tfdet.base.errors import ExitCode
 from tfdet.base.paths import Project
 from tfdet.matrix.keys import GITHUB, Keyring, PublicKey
 from tfdet.matrix.load import load_matrix
@@ -169,14 +169,14 @@ def test_a_forged_bundle_changes_no_cell(project: Project, batch: Callable[..., 
     (project.matrix / "keys" / "conformance.toml").write_text(FILE.format(identity=WORKFLOW))
     path = laid(project, "records.jsonl", records, [changed("dsseEnvelope", "payload", to=lambda text: said) + "\n"])
     done = tfdet(project, "evidence", "add", "--yes", str(path))
-    assert done.returncode == Exit.USAGE and "not that of conformance" in done.stderr
+    assert done.returncode == ExitCode.USAGE and "not that of conformance" in done.stderr
     assert not load_status(project).cell(KEY).cell.runs
 
 
 def test_outside_of_ci_nothing_proves_who_signs(project: Project, batch: Callable[..., list[Record]]) -> None:
     path = laid(project, "records.jsonl", batch())
     done = tfdet(project, "evidence", "sign", "--keyless", str(path), GITHUB_ACTIONS="", CI="")
-    assert done.returncode == Exit.RUN_FAILED
+    assert done.returncode == ExitCode.RUN_FAILED
     assert "nothing here proves who this is" in done.stderr
 
 
@@ -184,7 +184,7 @@ def test_a_file_has_a_key_or_an_identity(project: Project) -> None:
     both = Signer("both").believed(project)
     both.write_text(both.read_text() + f'[workflow]\nidentity = "{WORKFLOW}"\n')
     done = tfdet(project, "status", "--check")
-    assert done.returncode == Exit.USAGE
+    assert done.returncode == ExitCode.USAGE
     assert "both.toml" in done.stderr and "and not both" in " ".join(done.stderr.split())
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from signers import Signer, tfdet
 
-from tfdet.base.errors import DataError, Exit, UsageError
+from tfdet.base.errors import DataError, ExitCode, UsageError
 from tfdet.base.paths import Project
 from tfdet.cli import key as command
 from tfdet.matrix.keys import PublicKey, raw_public_key
@@ -40,7 +40,7 @@ def test_the_file_that_key_show_writes_holds_any_name(
 def test_what_is_no_name_is_refused(own: Path, checkout: Project, name: str) -> None:
     with pytest.raises(UsageError, match="--signer"):
         command.show(name, None)
-    assert tfdet(checkout, "key", "show", "--signer", name).returncode == Exit.USAGE
+    assert tfdet(checkout, "key", "show", "--signer", name).returncode == ExitCode.USAGE
 
 
 def test_a_kind_of_device_that_is_none_is_told_with_the_nearest(own: Path) -> None:

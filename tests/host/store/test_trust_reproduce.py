@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tfdet.engines.run as engine
-from tfdet.base.errors import Exit, RunFailed
+from tfdet.base.errors import ExitCode, RunFailedError
 from tfdet.base.paths import Project
 from tfdet.cli.main import app
 from tfdet.engines.base import Selection
@@ -66,7 +66,7 @@ def rebuild(*arguments: str) -> tuple[int, str, str]:
 def test_what_comes_out_the_same_agrees(runs: list[Selection]) -> None:
     code, told, _ = rebuild("--sample", "5%", "--seed", "7", "--json")
     cells = json.loads(told)["cells"]
-    assert (code, len(cells) > 5) == (Exit.OK, True)
+    assert (code, len(cells) > 5) == (ExitCode.OK, True)
     assert {cell["answer"] for cell in cells} == {"agrees"}
     assert sum(len(one.sources) for one in runs) == len(cells)
 
@@ -95,11 +95,11 @@ def test_a_share_is_one_of_a_hundred(others: Project, share: str) -> None:
 
 def test_what_cannot_be_brought_up_is_undecided(others: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any) -> None:
-        raise RunFailed("no CPython 3.7")
+        raise RunFailedError("no CPython 3.7")
 
     monkeypatch.setattr(engine, "run_environment", fails)
     code, told, _ = rebuild("--seed", "7", "--json")
-    assert (code, {cell["answer"] for cell in json.loads(told)["cells"]}) == (Exit.OK, {"undecided"})
+    assert (code, {cell["answer"] for cell in json.loads(told)["cells"]}) == (ExitCode.OK, {"undecided"})
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,10 @@ def test_a_disagreement_ends_with_one(
 
     monkeypatch.setattr(engine, "run_environment", differs)
     code, told, _ = rebuild("--sample", "50%", "--seed", "7", "--json")
-    assert (code, "disagrees" in {cell["answer"] for cell in json.loads(told)["cells"]}) == (Exit.CONTRADICTED, True)
+    assert (code, "disagrees" in {cell["answer"] for cell in json.loads(told)["cells"]}) == (
+        ExitCode.CONTRADICTED,
+        True,
+    )
 
 
 def test_a_sample_has_its_size() -> None:

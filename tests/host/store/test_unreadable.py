@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from signers import tfdet
 
-from tfdet.base.errors import DataError, Exit
+from tfdet.base.errors import DataError, ExitCode
 from tfdet.base.folders import is_there, listed, walked
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
@@ -76,7 +76,7 @@ def test_no_table_is_written_of_evidence_that_cannot_be_read(copy: Project) -> N
     copy.evidence.rename(copy.root / "away")
     loop(copy.evidence)
     done = tfdet(copy, "status", "--write")
-    assert (done.returncode, str(copy.evidence) in done.stderr.replace("\n", "")) == (Exit.USAGE, True)
+    assert (done.returncode, str(copy.evidence) in done.stderr.replace("\n", "")) == (ExitCode.USAGE, True)
     assert {path: path.read_bytes() for path in walked(copy.root / "docs")} == before
 
 
@@ -123,7 +123,7 @@ def test_what_is_not_there_is_empty(tmp_path: Path) -> None:
 
 
 # What the package itself brings, or has just made, or completes in a shell.
-ALLOWED = {"base/folders.py", "base/installed.py", "cli/options.py", "publish/lists.py", "publish/render.py",
+ALLOWED = {"base/folders.py", "base/runtime_folder.py", "cli/options.py", "publish/lists.py", "publish/render.py",
            "site/page.py", "site/build.py", "site/feed.py"}  # fmt: skip
 
 

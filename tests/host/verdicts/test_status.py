@@ -16,7 +16,7 @@ import pytest
 from records import STACK
 from signers import Signer, vouched_for
 
-from tfdet.base.errors import Exit
+from tfdet.base.errors import ExitCode
 from tfdet.base.paths import Project
 
 
@@ -44,7 +44,7 @@ def test_red_when_a_record_is_changed(copy: Project) -> None:
     path = first_record(copy)
     path.write_text(path.read_text().replace('"observation":"equal"', '"observation":"differs"', 1))
     done = tfdet(copy, "status", "--check")
-    assert done.returncode == Exit.USAGE
+    assert done.returncode == ExitCode.USAGE
     assert f"{path.name}:" in done.stderr
     assert "checksum" in done.stderr
 
@@ -52,13 +52,13 @@ def test_red_when_a_record_is_changed(copy: Project) -> None:
 def test_red_when_a_record_is_removed(copy: Project) -> None:
     path = first_record(copy)
     path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
-    assert tfdet(copy, "status", "--check").returncode == Exit.CONTRADICTED
+    assert tfdet(copy, "status", "--check").returncode == ExitCode.CONTRADICTED
 
 
 def test_red_when_a_claim_is_changed(copy: Project) -> None:
     path = copy.matrix / "sources" / "tensorflow" / "bias-add-backprop.toml"
     path.write_text(path.read_text().replace('solutions = ["TDP"]', 'solutions = ["TCD"]', 1))
-    assert tfdet(copy, "status", "--check").returncode == Exit.CONTRADICTED
+    assert tfdet(copy, "status", "--check").returncode == ExitCode.CONTRADICTED
 
 
 def test_red_when_a_cell_is_changed(copy: Project) -> None:
@@ -68,7 +68,7 @@ def test_red_when_a_cell_is_changed(copy: Project) -> None:
     assert changed != text
     path.write_text(changed)
     done = tfdet(copy, "status", "--check")
-    assert done.returncode == Exit.CONTRADICTED
+    assert done.returncode == ExitCode.CONTRADICTED
     assert "cpu.md" in done.stderr
     assert "--write" in done.stderr
 
@@ -81,7 +81,7 @@ def test_red_when_the_evidence_contradicts_a_claim(copy: Project) -> None:
     path.write_text(text.replace(claim[0], claim[0].replace(">=2.6", ">=2.0")))
     tfdet(copy, "status", "--write")
     done = tfdet(copy, "status", "--check")
-    assert done.returncode == Exit.CONTRADICTED, done.stderr
+    assert done.returncode == ExitCode.CONTRADICTED, done.stderr
     assert "crop-and-resize-backprop under TDO in tf2.0 on cpu: claimed deterministic" in done.stderr
 
 
@@ -99,13 +99,13 @@ def test_red_when_a_marker_a_gpu_cell_or_the_line_ends_are_changed(copy: Project
     old = path.read_bytes()
     path.write_bytes(old.replace(before.encode(), after.encode()))
     assert path.read_bytes() != old
-    assert tfdet(copy, "status", "--check").returncode in (Exit.CONTRADICTED, Exit.USAGE)
+    assert tfdet(copy, "status", "--check").returncode in (ExitCode.CONTRADICTED, ExitCode.USAGE)
 
 
 def test_red_when_docs_status_is_changed(copy: Project) -> None:
     path = copy.root / "docs" / "reference" / "status" / "measured.md"
     path.write_text(path.read_text().replace("≈ |", "✓ |", 1))
-    assert tfdet(copy, "status", "--check").returncode == Exit.CONTRADICTED
+    assert tfdet(copy, "status", "--check").returncode == ExitCode.CONTRADICTED
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_red_when_docs_status_is_changed(copy: Project) -> None:
 def test_red_when_what_the_package_tells_is_changed(copy: Project, change: Callable[[str], str]) -> None:
     copy.known.write_text(change(copy.known.read_text()))
     done = tfdet(copy, "status", "--check")
-    assert done.returncode == Exit.CONTRADICTED
+    assert done.returncode == ExitCode.CONTRADICTED
     assert "known.json" in done.stderr
     assert tfdet(copy, "status", "--write").returncode == 0
     assert tfdet(copy, "status", "--check").returncode == 0
@@ -125,7 +125,7 @@ def test_red_when_a_solution_does_something_else_than_when_it_was_measured(copy:
     path.write_text(path.read_text().replace('TF_DETERMINISTIC_OPS = "1"', 'TF_DETERMINISTIC_OPS = "0"'))
     tfdet(copy, "status", "--write")
     done = tfdet(copy, "status", "--check")
-    assert done.returncode == Exit.USAGE
+    assert done.returncode == ExitCode.USAGE
     assert "made with another TDO" in done.stderr
 
 
@@ -293,7 +293,7 @@ def test_a_pipe_that_closes_is_no_traceback(checkout: Project) -> None:
 )
 def test_wrong_usage_is_exit_2_with_advice(checkout: Project, arguments: list[str], named: str) -> None:
     done = tfdet(checkout, *arguments)
-    assert done.returncode == Exit.USAGE, done.stderr
+    assert done.returncode == ExitCode.USAGE, done.stderr
     assert named in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -312,6 +312,6 @@ def test_evidence_of_unknown_things_is_refused_whole(copy: Project, tmp_path: Pa
     path.write_bytes(line(machine="f" * 12) + line(environment="tf9.9"))
     before = {p: p.read_bytes() for p in copy.evidence.rglob("*.jsonl")}
     done = tfdet(copy, "evidence", "add", path)
-    assert done.returncode == Exit.USAGE
+    assert done.returncode == ExitCode.USAGE
     assert "tf9.9" in done.stderr
     assert before == {p: p.read_bytes() for p in copy.evidence.rglob("*.jsonl")}

@@ -20,30 +20,30 @@ _AT_FDCWD: Final = -100
 
 
 @contextmanager
-def made_beside(out: Path) -> Iterator[Path]:
+def replace_folder(out: Path) -> Iterator[Path]:
     """A new folder beside `out`, which is `out` afterwards; what was there goes, and what killed processes left."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    _remove_dead(out)
+    _remove_abandoned(out)
     part = out.with_name(f".{out.name}.{os.getpid()}.part")
     part.mkdir()
     held = os.open(part, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield part
-        _take_the_place(part, out)
+        _swap_in(part, out)
     finally:
         shutil.rmtree(part, ignore_errors=True)  # after an exchange: the old one
         os.close(held)
 
 
-def _take_the_place(part: Path, out: Path) -> None:
+def _swap_in(part: Path, out: Path) -> None:
     if not out.exists():
         part.rename(out)
-    elif not _exchanged(part, out):
-        _fill(part, out)
+    elif not _exchange(part, out):
+        _merge(part, out)
 
 
-def _exchanged(one: Path, other: Path) -> bool:
+def _exchange(one: Path, other: Path) -> bool:
     """Both names at once, renameat2(2); False where the system or the file system has no such thing."""
     renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if renameat2 is None:
@@ -55,9 +55,9 @@ def _exchanged(one: Path, other: Path) -> bool:
     raise OSError(number, os.strerror(number), str(other))
 
 
-def _fill(new: Path, out: Path) -> None:
+def _merge(new: Path, out: Path) -> None:
     """File by file: all of the new ones are there before any of the old ones goes."""
-    there = {path.relative_to(new) for path in _below(new)}
+    there = {path.relative_to(new) for path in _walk(new)}
     for name in sorted(there):
         if (new / name).is_dir():
             if (out / name).is_file():
@@ -67,12 +67,12 @@ def _fill(new: Path, out: Path) -> None:
             if (out / name).is_dir():
                 shutil.rmtree(out / name)
             (new / name).replace(out / name)
-    for path in sorted(_below(out), reverse=True):
+    for path in sorted(_walk(out), reverse=True):
         if path.relative_to(out) not in there:
             path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
-def _below(folder: Path) -> Iterator[Path]:
+def _walk(folder: Path) -> Iterator[Path]:
     """Everything in it, at any depth; OSError where a folder cannot be read."""
 
     def refuse(error: OSError) -> None:
@@ -82,10 +82,10 @@ def _below(folder: Path) -> Iterator[Path]:
         yield from (Path(place, name) for name in (*folders, *files))
 
 
-def _remove_dead(out: Path) -> None:
+def _remove_abandoned(out: Path) -> None:
     """Of processes that were killed: nobody holds it."""
     left = re.compile(rf"\.{re.escape(out.name)}\.\d+\.(part|old)")
-    for path in listed(out.parent, f".{_literal(out.name)}.*"):
+    for path in listed(out.parent, f".{_escape_glob(out.name)}.*"):
         if left.fullmatch(path.name) and not path.is_symlink() and path.is_dir() and not _is_held(path):
             shutil.rmtree(path, ignore_errors=True)
 
@@ -101,6 +101,6 @@ def _is_held(folder: Path) -> bool:
     return True
 
 
-def _literal(name: str) -> str:
+def _escape_glob(name: str) -> str:
     """In a pattern."""
     return re.sub(r"([*?[])", r"[\1]", name)

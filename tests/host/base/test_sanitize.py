@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from tfdet.base import console
 from tfdet.base.paths import Project
-from tfdet.base.visible import as_json, in_line, visible
+from tfdet.base.sanitize import escape_hidden, escape_json, escape_line
 from tfdet.cli.main import app
 from tfdet.engines import locate
 from tfdet.publish import lists, locate_page
@@ -33,17 +33,17 @@ def is_clean(text: str) -> bool:
 def test_every_hidden_character_is_shown_and_no_other_changed() -> None:
     for number in range(sys.maxunicode + 1):
         character = chr(number)
-        shown = visible(character)
+        shown = escape_hidden(character)
         if shown != character:
             assert shown.isascii() and int(shown[2:], 16) == number
         assert is_clean(shown), hex(number)
     for text in ("plain", "two\nlines\tand a tab", "Grüße, 日本語, ✓ ≈ × – …", "e\u0301", "a\xa0b"):
-        assert visible(text) == text
+        assert escape_hidden(text) == text
 
 
 def test_json_says_the_same() -> None:
     value = {"text": NASTY, "more": ["ü", "\ud800", "\x7f"]}
-    text = as_json(json.dumps(value, ensure_ascii=False))
+    text = escape_json(json.dumps(value, ensure_ascii=False))
     assert is_clean(text)
     assert json.loads(text) == value
 
@@ -53,7 +53,7 @@ def test_the_console_writes_nothing_hidden(capsys: pytest.CaptureFixture[str]) -
     table.add(NASTY)
     console.out().print(table)
     console.out().print(Text(NASTY))
-    console.note(NASTY)
+    console.print_note(NASTY)
     said = "".join(capsys.readouterr())
     assert said.count("\\u202e") == 3 and is_clean(said)
 
@@ -83,10 +83,10 @@ def test_a_record_hides_nothing(
 def test_a_trace_hides_nothing() -> None:
     page = locate_page.html(locate.Found.model_construct(result="same", first_step=None, culprits=[], verdict=NASTY))
     assert "\\u202e" in page and is_clean(page)
-    assert is_clean(console.plain(NASTY))
+    assert is_clean(console.sanitize_text(NASTY))
     assert shown_by_diff(f"{NASTY}\x1b[2J\t.") == "safe" + "?" * 9 + HIDDEN[9:11] + "?gnp.exe?[2J\t."
 
 
 def test_a_word_within_a_line_begins_no_line_of_its_own() -> None:
-    assert in_line("a\nb\tc\x1b[2J\u202ed") == "a\\x0ab\\x09c\\x1b[2J\\u202ed"
-    assert len(in_line("x" * 10_000)) < 250
+    assert escape_line("a\nb\tc\x1b[2J\u202ed") == "a\\x0ab\\x09c\\x1b[2J\\u202ed"
+    assert len(escape_line("x" * 10_000)) < 250

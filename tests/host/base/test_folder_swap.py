@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from tfdet.base import swap
+from tfdet.base import folder_swap
 
 DRIVER = """
 import json, os, shutil, signal, sys
 from pathlib import Path
-from tfdet.base import swap
+from tfdet.base import folder_swap
 
 out = Path(sys.argv[1]) / "site"
 if len(sys.argv) > 2:
-    swap._exchanged = lambda one, other: False
+    folder_swap._exchange = lambda one, other: False
 
 def made(text):
-    with swap.made_beside(out) as part:
+    with folder_swap.replace_folder(out) as part:
         (part / "pages").mkdir()
         (part / "site.json").write_text(text)
         (part / "pages" / text).write_text(text)
@@ -71,12 +71,12 @@ def test_a_kill_at_any_step_leaves_a_site(tmp_path: Path, how: list[str]) -> Non
 
 
 def test_what_another_process_makes_is_left_alone(tmp_path: Path) -> None:
-    with swap.made_beside(tmp_path / "site") as part:
+    with folder_swap.replace_folder(tmp_path / "site") as part:
         mine, other = part, tmp_path / ".site.4711.old"
         other.mkdir()
         child = subprocess.run(
-            [sys.executable, "-c", "import sys; from pathlib import Path; from tfdet.base import swap\n"
-             "with swap.made_beside(Path(sys.argv[1])) as part: (part / 'x').touch()", tmp_path / "site"],
+            [sys.executable, "-c", "import sys; from pathlib import Path; from tfdet.base import folder_swap\n"
+             "with folder_swap.replace_folder(Path(sys.argv[1])) as part: (part / 'x').touch()", tmp_path / "site"],
             timeout=60,
         )  # fmt: skip
         assert child.returncode == 0

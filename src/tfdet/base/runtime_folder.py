@@ -11,7 +11,7 @@ from pathlib import Path
 PACKAGES = ("tfdet_common", "tfdet_probe", "tfdeterminism")
 
 
-def runtime(cache: Path) -> Path:
+def materialize_runtime(cache: Path) -> Path:
     """A folder with copies of them, made once for each state of theirs."""
     content = {name: path.read_bytes() for name, path in _files()}
     digest = hashlib.sha256()
@@ -19,11 +19,11 @@ def runtime(cache: Path) -> Path:
         digest.update(f"{name}\0{len(data)}\0".encode() + data)
     folder = cache / digest.hexdigest()[:16]
     if not folder.is_dir():
-        _make(folder, content)
+        _copy_packages(folder, content)
     return folder
 
 
-def _make(folder: Path, content: dict[str, bytes]) -> None:
+def _copy_packages(folder: Path, content: dict[str, bytes]) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".making-", dir=folder.parent) as making:
         whole = Path(making, "runtime")
