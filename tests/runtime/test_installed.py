@@ -36,7 +36,8 @@ class Installed:
 def venv(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Both wheels and what they depend on, at the versions that requirements.txt has."""
     place = tmp_path_factory.mktemp("installed")
-    wheels = [str(build(folder, place / folder.name)) for folder in (checkout.root, checkout.runtime)]
+    tfdet, library = (build(folder, place / folder.name) for folder in (checkout.root, checkout.runtime))
+    wheels = [f"tfdet[audit] @ {tfdet.as_uri()}", str(library)]
     uv, python = find_uv_bin(), str(place / "venv" / "bin" / "python")
     subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, place / "venv"], check=True)
     pins = ["--constraints", str(checkout.root / "requirements.txt")]
