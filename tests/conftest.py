@@ -14,7 +14,7 @@ from filelock import FileLock
 
 from tfdet.base.errors import RunFailedError
 from tfdet.base.paths import Project
-from tfdet.engines.venv import VenvEngine, as_pip_is_told
+from tfdet.engines.venv import VenvEngine, uv_environ_from_pip
 from tfdet.matrix.load import load_matrix
 
 # A shell that runs us in the background has Ctrl-C ignored, and what we start would inherit that.
@@ -69,7 +69,7 @@ def torch_python(checkout: Project) -> Path:
     try:
         return VenvEngine(checkout).interpreter("torch2.13", environment, "cpu")
     except RunFailedError as error:
-        if {"UV_FIND_LINKS", "UV_EXTRA_INDEX_URL", "UV_INDEX"} & set(as_pip_is_told(os.environ)):
+        if {"UV_FIND_LINKS", "UV_EXTRA_INDEX_URL", "UV_INDEX"} & set(uv_environ_from_pip(os.environ)):
             raise
         pytest.skip(f"no index here has the build for processors: {error.cause}")
 

@@ -257,10 +257,10 @@ def _prepare() -> None:
     read.load_status = lambda project, extra=(), **how: (
         status(project, extra, **how) if extra else whole(project, **how)
     )
-    asked = packages.installed
-    mine = packages.default_python()
-    packages.installed = lambda python: {"tensorflow": "2.0.0"} if python == mine else asked(python)
-    vgpu.library = lambda *a, **k: Path("/nowhere")
+    asked = packages.installed_versions
+    mine = packages.active_python()
+    packages.installed_versions = lambda python: {"tensorflow": "2.0.0"} if python == mine else asked(python)
+    vgpu.library_folder = lambda *a, **k: Path("/nowhere")
     vgpu.environ = lambda *a, **k: dict(os.environ)
     run.engine_for = lambda *a: _Probe()
     watch.watch = lambda folder, cluster, tell, every: look(folder, cluster.flying())

@@ -40,7 +40,7 @@ def run(checkout: Project, kind: str, *, stand_ins: bool) -> subprocess.Complete
         if "no CPython" in error.cause and not os.environ.get("CI"):
             pytest.skip(error.cause)
         raise
-    environ = vgpu.environ(vgpu.library(checkout), "random:7", stand_ins=stand_ins)
+    environ = vgpu.environ(vgpu.library_folder(checkout), "random:7", stand_ins=stand_ins)
     return subprocess.run([str(python), str(PROGRAM), kind], env=environ, capture_output=True, text=True, timeout=900)
 
 

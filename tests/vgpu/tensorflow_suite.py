@@ -57,7 +57,7 @@ def main() -> int:
     project = find_project()
     environment = load_matrix(project.matrix).environments[chosen.environment]
     python = str(VenvEngine(project).interpreter(chosen.environment, environment, "gpu", bare=True))
-    env = {**vgpu.environ(vgpu.library(project), chosen.schedule), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    env = {**vgpu.environ(vgpu.library_folder(project), chosen.schedule), "TF_CPP_MIN_LOG_LEVEL": "3"}
     env["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
     subprocess.run([python, "-c", AVAILABLE], env=env, check=True, stderr=subprocess.DEVNULL)
     beside = f"{PACKAGE}={chosen.source.resolve().joinpath(*PACKAGE.split('.'))}"

@@ -20,8 +20,8 @@ from tfdet.base.folders import is_there
 from tfdet.base.paths import Project, cache_dir
 from tfdet.bundle import pack, script
 from tfdet.bundle.contents import Choice, Contents, Entry, folder_contents, glibc, site_contents
-from tfdet.engines.locks import check_lock, framework_of, only, pins, read_lock
-from tfdet.engines.venv import one_at_a_time, run_uv
+from tfdet.engines.locks import check_lock, framework_of, parse_pins, read_lock, restrict_to
+from tfdet.engines.venv import exclusive_lock, run_uv
 from tfdet.matrix.devices import GPU
 from tfdet.matrix.field_types import Device
 from tfdet.matrix.load import Matrix
@@ -96,11 +96,11 @@ def install(project: Project, environment: Environment, order: Order, say: Calla
     python = order.python or _pip(environment).python
     pinned = read_lock(project, order.key, order.device)
     if order.choice.host_packages:
-        pinned = only(pinned, _carried(environment))
+        pinned = restrict_to(pinned, _carried(environment))
     digest = hashlib.sha256(pinned.encode()).hexdigest()[:10]
     folder = cache_dir() / "bundles" / f"{order.key}-{order.device}-py{python}-{digest}"
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with one_at_a_time(folder):
+    with exclusive_lock(folder):
         if not (folder / "complete").exists():
             say(f"bringing the packages of {lock.name} for CPython {python} (once; a GPU build has up to 2.5 GiB)")
             shutil.rmtree(folder, ignore_errors=True)
@@ -212,7 +212,7 @@ def _locked(project: Project, environment: Environment, order: Order) -> list[st
     """NAME==VERSION, without a build's label, of each package that the host is to have itself, the framework first."""
     requirement = _pip(environment).gpu if order.device == GPU else _pip(environment).cpu
     framework = Requirement(requirement).name
-    pinned = pins(project.lock(order.key, order.device).read_text("utf-8"))
+    pinned = parse_pins(project.lock(order.key, order.device).read_text("utf-8"))
     wanted = sorted(pinned.keys() - set(_carried(environment)), key=lambda name: (name != framework, name))
     return [f"{name}=={pinned[name].partition('+')[0]}" for name in wanted]
 

@@ -37,7 +37,7 @@ def check(
 
     Exits with 1 if one of them is known to differ and no enabled solution makes it deterministic.
     """
-    from tfdet.engines.packages import default_python, installed
+    from tfdet.engines.packages import active_python, installed_versions
     from tfdet.publish.check_reports import as_junit, as_sarif, told
     from tfdet.verdicts import check as verdicts
     from tfdet.verdicts.programs import read
@@ -46,12 +46,12 @@ def check(
 
     if as_json + sarif + junit > 1:
         raise UsageError("--json, --sarif and --junit cannot be combined", "Pass one of them.")
-    whose = python or default_python()
+    whose = python or active_python()
     status = load_status(find_project())
     for key in assume_solution or []:
         status.matrix.solution(key)
     text = read(program) if program else None
-    builds = verdicts.builds(status.matrix, installed(whose))
+    builds = verdicts.builds(status.matrix, installed_versions(whose))
     if not builds:
         raise UsageError(
             f"{whose}: no supported framework found (TensorFlow or PyTorch)", "Pass another Python: --python PATH."

@@ -245,7 +245,7 @@ def _build_environments(how: How, environments: Iterable[str]) -> None:
     for key in environments:
         VenvEngine(project).interpreter(key, matrix.environment(key), kind.claimed_as, bare=kind.virtual)
     if kind.virtual:
-        vgpu.library(project)
+        vgpu.library_folder(project)
 
 
 def _make(

@@ -27,11 +27,11 @@ def doctor(
 
     With ENV: exits with 4 if that environment lacks something.
     """
-    from tfdet.engines.doctor import examine
+    from tfdet.engines.doctor import run_checks
     from tfdet.publish import lists
 
     project, matrix = load()
-    checks = examine(project, matrix, env, device)
+    checks = run_checks(project, matrix, env, device)
     if as_json:
         print_json([check.as_json() for check in checks])
     else:

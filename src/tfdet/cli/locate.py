@@ -52,7 +52,9 @@ def locate(
         found = search.compare(words)
     else:
         project, matrix = load()
-        found = search.locate(project, matrix, search.wanted(matrix, words, python, device, runs, fix, cpu_fallbacks))
+        found = search.locate(
+            project, matrix, search.parse_request(matrix, words, python, device, runs, fix, cpu_fallbacks)
+        )
     if html:
         locate_page.write_html(found, html)
         console.print_note(f"wrote {html}")
@@ -62,4 +64,4 @@ def locate(
         for part in views.located(found):
             console.out().print(part)
     repaired = found.fix is not None and found.fix.result == "repeats"
-    raise typer.Exit(search.FIXED if repaired else {"same": 0, "diverged": 1, "structure": 1}[found.result])
+    raise typer.Exit(search.EXIT_FIXED if repaired else {"same": 0, "diverged": 1, "structure": 1}[found.result])

@@ -266,5 +266,5 @@ def _environ(config: pytest.Config) -> dict[str, str]:
     found = {**os.environ, "TFDET_ENGINE": "venv", "TFDET_MACHINE": machine_name()}
     found["PYTHONPATH"] = os.pathsep.join([str(project.runtime), *filter(None, sys.path)])
     if config.getoption("--tfdet-device") == "vgpu":
-        found[virtual_gpu.FOLDER] = str(vgpu.library(project))
+        found[virtual_gpu.FOLDER] = str(vgpu.library_folder(project))
     return found

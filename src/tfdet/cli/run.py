@@ -68,7 +68,7 @@ def run(
 ) -> None:
     """Run the shared suite and store its records as evidence."""
     from tfdet.engines.base import Selection
-    from tfdet.engines.run import run_environment, worst
+    from tfdet.engines.run import run_environment, worst_exit_code
 
     if math.isnan(timeout):  # no range's bound stops it
         raise UsageError("--timeout nan: not a number of seconds", f"Pass seconds, at most {LONGEST:.0f}.")
@@ -99,7 +99,7 @@ def run(
             _show_run(project, records, out)
         if result.added:
             report_added(result.added)
-    raise typer.Exit(worst(codes))
+    raise typer.Exit(worst_exit_code(codes))
 
 
 def _show_run(project: Project, records: list[Record], out: Path | None) -> None:

@@ -30,5 +30,5 @@ def vgpu(
     from tfdet.engines import vgpu as device
 
     device.check_schedule(schedule)
-    environ = device.environ(device.library(find_project()), schedule, cpu_fallbacks=cpu_fallbacks)
+    environ = device.environ(device.library_folder(find_project()), schedule, cpu_fallbacks=cpu_fallbacks)
     raise typer.Exit(device.run(words, environ))

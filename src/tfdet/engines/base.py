@@ -67,13 +67,13 @@ class Request:
     kind: DeviceKind
 
 
-def inside(journal: Path) -> Path:
+def container_path(journal: Path) -> Path:
     """Where a container writes what becomes this journal."""
     journal = resolve(journal)
     return journal.with_name(journal.name + ".container") / "records.jsonl"
 
 
-def callers_choice() -> dict[str, str]:
+def forwarded_environment() -> dict[str, str]:
     """Of the caller's shell, what every case is to see and its record to say; a switch that is neither on nor off
     would say what TensorFlow does not do.
     """
@@ -93,7 +93,7 @@ class Engine(Protocol):
 
 
 @contextlib.contextmanager
-def sigterm_as_ctrl_c(first: Callable[[], None] = lambda: None) -> Iterator[None]:
+def sigterm_as_keyboard_interrupt(first: Callable[[], None] = lambda: None) -> Iterator[None]:
     """A cancelled job is told by SIGTERM: it, too, leaves nothing behind.  first: what is done before the interrupt."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -22,7 +22,7 @@ from tfdet.base.errors import DeviceUnavailableError, ExitCode, RunFailedError, 
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import resolve
 from tfdet.engines import images
-from tfdet.engines.base import Request, callers_choice, inside, sigterm_as_ctrl_c
+from tfdet.engines.base import Request, container_path, forwarded_environment, sigterm_as_keyboard_interrupt
 from tfdet_common.machine import machine_name
 
 if TYPE_CHECKING:
@@ -48,14 +48,14 @@ class DockerEngine:
         client = images.connect()
         image = self._image(client, request.key, request.environment.framework)
         name = _container_name(request)
-        _clear(client, name)
-        with _exchange(request.journal) as out:
+        _remove_stale_container(client, name)
+        with _output_folder(request.journal) as out:
             try:
                 container = client.containers.create(image, **container_options(request, image, name, out))
             except DockerException as error:
                 raise _explain(error) from error
             try:
-                return _watch(container)
+                return _follow_container(container)
             except DockerException as error:
                 raise _explain(error) from error
             finally:
@@ -101,7 +101,7 @@ def container_options(request: Request, image: Image, name: str, out: Path) -> d
             str(out): {"bind": "/out", "mode": "rw"},
         },
         "environment": {
-            **callers_choice(),
+            **forwarded_environment(),
             "TFDET_ENGINE": "docker",
             "TFDET_IMAGE": images.tag(request.key),
             "TFDET_IMAGE_DIGEST": image.id,
@@ -121,7 +121,7 @@ def _container_name(request: Request) -> str:
     return f"tfdet-{request.key}-{where}"
 
 
-def _clear(client: DockerClient, name: str) -> None:
+def _remove_stale_container(client: DockerClient, name: str) -> None:
     try:
         old = client.containers.get(name)
     except NotFound:
@@ -134,13 +134,13 @@ def _clear(client: DockerClient, name: str) -> None:
 
 
 @contextlib.contextmanager
-def _exchange(journal: Path) -> Iterator[Path]:
+def _output_folder(journal: Path) -> Iterator[Path]:
     """A folder for /out with this journal and no other file of the caller's.
 
     What a killed host left in it is taken up again, with what another engine has added to the journal since.
     The container may put anything there: no link of its making is followed.
     """
-    records = inside(journal)
+    records = container_path(journal)
     folder = records.parent
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -149,7 +149,7 @@ def _exchange(journal: Path) -> Iterator[Path]:
             left = records.read_bytes() if there else b""
             joined = folder.with_name(folder.name + ".joined")  # where no container can have put anything
             joined.unlink(missing_ok=True)
-            _write_new(joined, _joined(left, journal.read_bytes()))
+            _write_new_file(joined, _merge_journals(left, journal.read_bytes()))
             joined.replace(records)
             there = True
         if os.getuid() == 0:
@@ -183,27 +183,27 @@ def _is_record_file(path: Path) -> bool:
     return True
 
 
-def _joined(left: bytes, journal: bytes) -> bytes:
+def _merge_journals(left: bytes, journal: bytes) -> bytes:
     """Every line of both, once; what a kill has torn goes with the last."""
     whole = left[: left.rfind(b"\n") + 1]
     known = set(whole.splitlines())
     return whole + b"".join(line for line in journal.splitlines(keepends=True) if line.rstrip(b"\n") not in known)
 
 
-def _write_new(path: Path, content: bytes) -> None:
+def _write_new_file(path: Path, content: bytes) -> None:
     """To a name that nobody has taken."""
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
     with open(number, "wb") as out:
         out.write(content)
 
 
-def _watch(container: Container) -> int:
+def _follow_container(container: Container) -> int:
     """Start, show what it says, wait; the suite's exit code."""
     output = container.attach(stdout=True, stderr=True, stream=True, logs=True)
-    with sigterm_as_ctrl_c():
+    with sigterm_as_keyboard_interrupt():
         try:
             container.start()
-            _show(output)
+            _stream_output(output)
             code = int(container.wait(timeout=None)["StatusCode"])
         except KeyboardInterrupt:
             with contextlib.suppress(DockerException):
@@ -220,7 +220,7 @@ def _watch(container: Container) -> int:
     raise RunFailedError(f"the container ended with status {code}", "Finished records are kept; run again to go on.")
 
 
-def _show(output: Iterable[bytes]) -> None:
+def _stream_output(output: Iterable[bytes]) -> None:
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     for chunk in output:
         sys.stderr.write(decoder.decode(chunk))

@@ -15,7 +15,7 @@ from tfdet.base.errors import TfdetError
 from tfdet.base.extras import missing_extra
 from tfdet.base.folders import is_there
 from tfdet.base.paths import Project, cache_dir
-from tfdet.engines.gpus import Nvidia, nvml
+from tfdet.engines.gpus import DriverInfo, read_driver_info
 from tfdet.engines.interpreters import find_python
 from tfdet.matrix.devices import GPU
 from tfdet.matrix.load import Matrix, natural_sort_key
@@ -25,7 +25,7 @@ from tfdet_common.versions import numbers
 
 State = Literal["ok", "missing", "warn"]
 GIB = 1 << 30
-ROOM = 10 * GIB  # a GPU image, or a GPU environment, with its downloads
+MIN_FREE_BYTES = 10 * GIB  # a GPU image, or a GPU environment, with its downloads
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class Check:
         return asdict(self)
 
 
-def examine(project: Project, matrix: Matrix, key: str | None, device: str = GPU) -> list[Check]:
+def run_checks(project: Project, matrix: Matrix, key: str | None, device: str = GPU) -> list[Check]:
     """All checks; with an environment's key, what that environment needs on that device."""
     info = docker_info()
-    nvidia = nvml()
+    nvidia = read_driver_info()
     minors = {environment.pip.python for environment in matrix.environments.values() if environment.pip}
     if key is None:
         gpu, docker = [check_gpus(nvidia)], [check_docker(info), check_container_toolkit(info)]
@@ -52,13 +52,13 @@ def examine(project: Project, matrix: Matrix, key: str | None, device: str = GPU
     environment, kind = with_audited(project, key, matrix.environment(key)), matrix.devices.find_by_cli_name(device)
     docker = [check_docker(info)] + [check_container_toolkit(info)] * kind.needs_driver
     venv = [check_uv(), check_python(environment.pip.python)] if environment.pip else []
-    docker, venv = one_is_enough(docker, venv)
+    docker, venv = relax_engine_checks(docker, venv)
     gpu = [check_gpus(nvidia), check_driver(environment, nvidia), check_architecture(environment, nvidia)]
     gpu = gpu if kind.needs_driver else [check_compiler(project)] if kind.virtual else []
     return [*docker, *gpu, *check_disks(info), *venv]
 
 
-def one_is_enough(docker: list[Check], venv: list[Check]) -> tuple[list[Check], list[Check]]:
+def relax_engine_checks(docker: list[Check], venv: list[Check]) -> tuple[list[Check], list[Check]]:
     """An environment is brought up by Docker or in a virtual environment: what the other lacks is not needed."""
 
     def able(checks: list[Check]) -> bool:
@@ -114,7 +114,7 @@ def check_container_toolkit(info: dict[str, Any] | TfdetError) -> Check:
     )
 
 
-def check_gpus(nvidia: Nvidia | None) -> Check:
+def check_gpus(nvidia: DriverInfo | None) -> Check:
     if nvidia is None:
         return Check("GPU", "missing", "NVML finds no NVIDIA driver", "Runs with `--device cpu` work without one.")
     if not nvidia.gpus:
@@ -123,7 +123,7 @@ def check_gpus(nvidia: Nvidia | None) -> Check:
     return Check("GPU", "ok", named)
 
 
-def check_driver(environment: Environment, nvidia: Nvidia | None) -> Check:
+def check_driver(environment: Environment, nvidia: DriverInfo | None) -> Check:
     """The driver against the least that the environment's CUDA takes."""
     name = "driver"
     least = re.search(r"\d+(\.\d+)*", environment.min_driver)
@@ -138,7 +138,7 @@ def check_driver(environment: Environment, nvidia: Nvidia | None) -> Check:
     return Check(name, "ok", f"{nvidia.driver} (the environment needs {environment.min_driver})")
 
 
-def check_architecture(environment: Environment, nvidia: Nvidia | None) -> Check:
+def check_architecture(environment: Environment, nvidia: DriverInfo | None) -> Check:
     """The GPUs against the code in the binary: SASS runs within its major version, PTX on anything newer."""
     name = "GPU code"
     if nvidia is None or not nvidia.gpus:
@@ -212,8 +212,10 @@ def check_disk(name: str, place: Path) -> Check:
     except OSError as error:
         return Check(name, "warn", f"{there}: {error.strerror}")
     detail = f"{free / GIB:.0f} GiB free in {place}"
-    if free < ROOM:
-        return Check(name, "warn", detail, f"One GPU environment takes up to {ROOM // GIB} GiB: free some space.")
+    if free < MIN_FREE_BYTES:
+        return Check(
+            name, "warn", detail, f"One GPU environment takes up to {MIN_FREE_BYTES // GIB} GiB: free some space."
+        )
     return Check(name, "ok", detail)
 
 

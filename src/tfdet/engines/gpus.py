@@ -15,14 +15,14 @@ class Gpu:
 
 
 @dataclass(frozen=True)
-class Nvidia:
+class DriverInfo:
     """What NVML says: the driver's version, and the GPUs."""
 
     driver: str
     gpus: tuple[Gpu, ...]
 
 
-def nvml() -> Nvidia | None:
+def read_driver_info() -> DriverInfo | None:
     """What NVML says; None without a driver that answers."""
     import pynvml  # 60 ms, and few commands ask
 
@@ -40,7 +40,7 @@ def nvml() -> Nvidia | None:
             )
             for handle in handles
         ]
-        return Nvidia(pynvml.nvmlSystemGetDriverVersion(), tuple(gpus))
+        return DriverInfo(pynvml.nvmlSystemGetDriverVersion(), tuple(gpus))
     except pynvml.NVMLError:  # a driver older than the question
         return None
     finally:

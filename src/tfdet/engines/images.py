@@ -115,7 +115,7 @@ def _recipe(project: Project, key: str, environment: Environment, base_image: st
         raise RunFailedError(f"{lock} is not there", f"Make it: scripts/update-locks {key}")
     check_lock(lock, framework=framework_of(project, environment) if by_pip else None)
     relative = lock.relative_to(project.root).as_posix()
-    arguments = {"BASE_IMAGE": base_image or published(environment), "ENVIRONMENT": key, "LOCK": relative}
+    arguments = {"BASE_IMAGE": base_image or published_image(environment), "ENVIRONMENT": key, "LOCK": relative}
     if environment.line == "stock":
         arguments["INSTALL"] = "pip" if by_pip else "image"
         if environment.pip and by_pip:
@@ -125,7 +125,7 @@ def _recipe(project: Project, key: str, environment: Environment, base_image: st
     return _Recipe(f"docker/{environment.line}.Dockerfile", relative, arguments, environment.framework)
 
 
-def published(environment: Environment) -> str:
+def published_image(environment: Environment) -> str:
     """The published image: by digest where one is known."""
     if environment.digest == UNKNOWN:
         return environment.image
@@ -205,7 +205,7 @@ def build(
 def _library(project: Project, on_line: Callable[[str], None]) -> Path | None:
     """The virtual GPU for any image; without a compiler for it the image is whole but for that."""
     try:
-        return vgpu.library(project, portable=True)
+        return vgpu.library_folder(project, portable=True)
     except RunFailedError as error:
         on_line(f"without the virtual GPU: {error.cause}. {error.advice}")
         return None

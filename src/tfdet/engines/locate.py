@@ -34,7 +34,7 @@ from tfdet_common.parent_death import set_parent_death_signal
 
 Words = Annotated[str, AfterValidator(sanitize_text)]  # a stranger's trace must not steer a terminal
 Result = Literal["same", "diverged", "structure"]
-FIXED = 5  # exit code: a culprit, and what --fix applied makes the program repeat itself
+EXIT_FIXED = 5  # exit code: a culprit, and what --fix applied makes the program repeat itself
 SCHEDULES = ("serial", "reverse", "random:1", "random:2", "adversary:1")  # of the virtual GPU, one a run
 
 
@@ -44,7 +44,7 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
 
-class Unsound(_Model):
+class NonFinite(_Model):
     """What of a whole tensor is not finite; first: its place."""
 
     nan: int
@@ -72,7 +72,7 @@ class Tensor(_Model):
     place: list[int] | None
     pair: tuple[bool | int | float | Words, bool | int | float | Words] | None
     shapes: tuple[list[int], list[int]] | None
-    nonfinite: tuple[Unsound | None, Unsound | None]
+    nonfinite: tuple[NonFinite | None, NonFinite | None]
 
 
 class Point(_Model):
@@ -92,7 +92,7 @@ class Growth(_Model):
     weights: list[Point]
 
 
-class FirstUnsound(_Model):
+class FirstNonFinite(_Model):
     """Where a NaN or an infinity came first in a run."""
 
     what: Words
@@ -109,7 +109,7 @@ class Values(_Model):
 
     tensors: list[Tensor]
     growth: Growth
-    nonfinite: tuple[FirstUnsound | None, FirstUnsound | None]
+    nonfinite: tuple[FirstNonFinite | None, FirstNonFinite | None]
 
 
 class Outcomes(_Model):
@@ -126,7 +126,7 @@ class Applied(_Model):
     words: Words
 
 
-class ByHand(_Model):
+class ManualFix(_Model):
     """A culprit that only a change of the program mends."""
 
     op_type: Words
@@ -140,7 +140,7 @@ class Fix(_Model):
 
     result: Literal["repeats", "differs", "fails", "by hand"]
     applied: list[Applied]
-    by_hand: list[ByHand] = []
+    by_hand: list[ManualFix] = []
     ratio: float | None
     error: Words | None
     with_: Outcomes = Field(alias="with")
@@ -170,7 +170,7 @@ class Culprit(_Model):
     rank: Words = "0"
 
 
-class Shown(_Model):
+class FrontRecord(_Model):
     """One record of the first step that differs."""
 
     op: Words
@@ -195,7 +195,7 @@ class TraceHeader(_Model):
     xla: Words | None = None
 
 
-class Found(_Model):
+class LocateResult(_Model):
     """What `trace diff --json` and `trace locate --json` give."""
 
     result: Result
@@ -206,7 +206,7 @@ class Found(_Model):
     missing: int = 0
     notes: list[Words] = []
     steps: list[tuple[int, int, int]] = []
-    front: list[Shown] = []
+    front: list[FrontRecord] = []
     traces: list[TraceHeader] = []
     runs: int | None = None
     replay: Replay | None = None
@@ -232,7 +232,7 @@ class Found(_Model):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LocateRequest:
     """Which Python runs the program: of an environment of the matrix, or any other."""
 
     program: tuple[str, ...]
@@ -244,7 +244,7 @@ class Wanted:
     cpu_fallbacks: bool = False
 
 
-def wanted(
+def parse_request(
     matrix: Matrix,
     words: Sequence[str],
     python: str | None,
@@ -252,7 +252,7 @@ def wanted(
     runs: int,
     fix: bool = False,
     cpu_fallbacks: bool = False,
-) -> Wanted:
+) -> LocateRequest:
     """From the words of the command line: [ENV] PROGRAM ARGS."""
     environment = words[0] if words and words[0] in matrix.environments else None
     program = tuple(words[1:] if environment else words)
@@ -264,16 +264,16 @@ def wanted(
         raise UsageError(f"{program[0]} is not there", "Name the program as you would to Python.")
     if cpu_fallbacks and not matrix.devices.find_by_cli_name(device).virtual:
         raise UsageError("--cpu-fallbacks requires --device vgpu", "Add --device vgpu, or leave out --cpu-fallbacks.")
-    return Wanted(program, environment, python, device, runs, fix, cpu_fallbacks)
+    return LocateRequest(program, environment, python, device, runs, fix, cpu_fallbacks)
 
 
-def locate(project: Project, matrix: Matrix, ask: Wanted) -> Found:
+def locate(project: Project, matrix: Matrix, ask: LocateRequest) -> LocateResult:
     """Run the debug tool; its progress goes to standard error."""
     command = [_interpreter(project, matrix, ask), "-m", "tfdeterminism.trace", "locate", "--json"]
     command += ["--runs", str(ask.runs), *["--fix"] * ask.fix]
     environ = dict(os.environ)
     if matrix.devices.find_by_cli_name(ask.device).virtual:
-        environ = vgpu.environ(vgpu.library(project), SCHEDULES[0], cpu_fallbacks=ask.cpu_fallbacks)
+        environ = vgpu.environ(vgpu.library_folder(project), SCHEDULES[0], cpu_fallbacks=ask.cpu_fallbacks)
         command += ["--vary", f"VGPU_SCHEDULE={','.join(SCHEDULES)}"]
     command += ["--", *ask.program]
     path = os.pathsep.join(filter(None, [str(project.runtime), os.environ.get("PYTHONPATH", "")]))
@@ -291,20 +291,20 @@ def locate(project: Project, matrix: Matrix, ask: Wanted) -> Found:
         raise InterruptedRunError
     if child.returncode == ExitCode.NO_DEVICE:
         raise DeviceUnavailableError("the program did not use the virtual GPU", "The lines above say what to look at.")
-    if child.returncode not in (0, 1, 2, FIXED) or not said.strip():  # a Python that fails ends with 1, too
+    if child.returncode not in (0, 1, 2, EXIT_FIXED) or not said.strip():  # a Python that fails ends with 1, too
         raise RunFailedError("the search did not come to an end", "The lines above say why.")
-    return read(said)
+    return parse_result(said)
 
 
-def read(text: bytes) -> Found:
+def parse_result(text: bytes) -> LocateResult:
     """What the debug tool printed."""
     try:
-        return Found.model_validate_json(text)
+        return LocateResult.model_validate_json(text)
     except ValidationError as error:
         raise DataError(f"this is not what `trace locate --json` gives: {error.errors()[0]['msg']}") from None
 
 
-def compare(traces: Sequence[str]) -> Found:
+def compare(traces: Sequence[str]) -> LocateResult:
     """Traces that were recorded before, on whatever machine."""
     from tfdeterminism.trace.causes import trace_diff
     from tfdeterminism.trace.schema.format import BadTrace
@@ -312,14 +312,14 @@ def compare(traces: Sequence[str]) -> Found:
     if len(traces) < 2:
         raise UsageError("one trace cannot be compared", "Name two or more: tfdet locate --traces A B")
     try:
-        return Found.model_validate(trace_diff.compare(list(traces)).as_json(), strict=False)
+        return LocateResult.model_validate(trace_diff.compare(list(traces)).as_json(), strict=False)
     except BadTrace as error:
         raise DataError(error.cause, error.advice) from None
     except MemoryError:
         raise RunFailedError("not enough memory for these traces", "Record fewer steps: run --steps 0:20") from None
 
 
-def _interpreter(project: Project, matrix: Matrix, ask: Wanted) -> str:
+def _interpreter(project: Project, matrix: Matrix, ask: LocateRequest) -> str:
     kind = matrix.devices.find_by_cli_name(ask.device)
     if ask.environment:
         from tfdet.engines.venv import VenvEngine, require_gpu

@@ -34,12 +34,12 @@ def without_nvidia(lock: str) -> str:
     return "".join(entry for entry in _entries(lock) if not entry.startswith("nvidia-"))
 
 
-def only(lock: str, names: Container[str]) -> str:
+def restrict_to(lock: str, names: Container[str]) -> str:
     """A lock of these packages alone."""
     return "".join(entry for entry in _entries(lock) if entry.partition("==")[0] in names)
 
 
-def pins(lock: str) -> dict[str, str]:
+def parse_pins(lock: str) -> dict[str, str]:
     """{package: version}."""
     return {pin["name"]: pin["version"] for line in lock.splitlines() if (pin := _PINNED.match(line))}
 

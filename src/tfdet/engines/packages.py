@@ -11,13 +11,13 @@ import subprocess
 from tfdet.base.errors import UsageError
 
 
-def default_python() -> str:
+def active_python() -> str:
     """Of the active virtual environment, else the first on PATH."""
     active = os.environ.get("VIRTUAL_ENV")
     return f"{active}/bin/python" if active else shutil.which("python3") or "python3"
 
 
-def installed(python: str) -> dict[str, str]:
+def installed_versions(python: str) -> dict[str, str]:
     """{package: version}, names in lower case; UsageError where there is no such Python."""
     ask = "import json, sys; print(json.dumps(sys.path[1:]))"
     try:

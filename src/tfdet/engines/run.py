@@ -18,7 +18,7 @@ from tfdet.base.files import require_writable
 from tfdet.base.folders import is_there, listed
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import resolve
-from tfdet.engines.base import Engine, Request, Selection, inside
+from tfdet.engines.base import Engine, Request, Selection, container_path
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import Environment
 from tfdet.matrix.plan import plan_cells, write_plan
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 # The worst of several runs is the exit code of all.
-_GRAVITY = [
+_EXIT_SEVERITY = [
     ExitCode.OK,
     ExitCode.CONTRADICTED,
     ExitCode.NO_DEVICE,
@@ -54,8 +54,8 @@ class RunResult:
     added: Added | None
 
 
-def worst(codes: list[ExitCode]) -> ExitCode:
-    return max(codes, key=_GRAVITY.index, default=ExitCode.OK)
+def worst_exit_code(codes: list[ExitCode]) -> ExitCode:
+    return max(codes, key=_EXIT_SEVERITY.index, default=ExitCode.OK)
 
 
 def engine_for(project: Project, environment: Environment, name: str | None) -> Engine:
@@ -71,9 +71,9 @@ def engine_for(project: Project, environment: Environment, name: str | None) -> 
 
         return DockerEngine(project)
     if chosen in ("apptainer", "enroot"):
-        from tfdet.engines.hpc import HpcEngine
+        from tfdet.engines.rootless_containers import RootlessContainerEngine
 
-        return HpcEngine(project, chosen)
+        return RootlessContainerEngine(project, chosen)
     raise UsageError(f"no engine is called {chosen!r}", "Engines: docker, venv, apptainer, enroot.")
 
 
@@ -96,7 +96,7 @@ def run_environment(
     name = f"{key}-{selection.device}"
     with _journal(project, name, out) as journal:
         if out is None:
-            _take_stranded(project, name, partial(taken, project, matrix, signer))
+            _recover_orphaned_journals(project, name, partial(ingest_records, project, matrix, signer))
         engine = engine_for(project, environment, engine_name)
         kind = matrix.devices.find_by_cli_name(selection.device)
         request = Request(key=key, environment=environment, plan=plan, journal=journal, selection=selection, kind=kind)
@@ -116,14 +116,14 @@ def run_environment(
         added = None
         here = [record for record in records if record.environment == key]  # --out may hold others
         if out is None:
-            added = taken(project, matrix, signer, records)
+            added = ingest_records(project, matrix, signer, records)
             journal.unlink(missing_ok=True)
         elif signer and here:
             sign_beside(project, out, here, by(signer))
     return RunResult(ExitCode(code), records, added)
 
 
-def taken(
+def ingest_records(
     project: Project,
     matrix: Matrix,
     signer: Ed25519PrivateKey | None,
@@ -166,8 +166,8 @@ def _journal(project: Project, name: str, out: Path | None) -> Iterator[Path]:
     """A journal of our own: two runs at once never write into one."""
     if out is not None:
         require_writable(out, "--out")
-        with _held(out.with_name(out.name + ".lock")) as held:
-            if not held or not _left(out):
+        with _try_lock(out.with_name(out.name + ".lock")) as held:
+            if not held or not _is_abandoned(out):
                 raise UsageError(f"another run is writing {out}", "Name another --out file.")
             _check_records(out)
             yield resolve(out)
@@ -176,14 +176,14 @@ def _journal(project: Project, name: str, out: Path | None) -> Iterator[Path]:
         folder = project.journals / f"{name}-{number}"
         folder.mkdir(parents=True, exist_ok=True)
         journal = folder / "records.jsonl"
-        with _held(folder / "lock") as held:
-            if held and _left(journal):
+        with _try_lock(folder / "lock") as held:
+            if held and _is_abandoned(journal):
                 yield journal
                 return
     raise RunFailedError("a hundred runs of this environment are under way", "Wait for one to end.")
 
 
-def _left(journal: Path, patience: float = GRACE_SECONDS + 5) -> bool:
+def _is_abandoned(journal: Path, patience: float = GRACE_SECONDS + 5) -> bool:
     """Does nobody write these records any more?  The probe of a tfdet that was killed needs seconds to end; a container
     does not end with it.
     """
@@ -192,7 +192,7 @@ def _left(journal: Path, patience: float = GRACE_SECONDS + 5) -> bool:
         if time.monotonic() > end:
             return False
         time.sleep(0.1)
-    return not is_locked_by_writer(str(inside(journal)))
+    return not is_locked_by_writer(str(container_path(journal)))
 
 
 def _check_records(path: Path) -> None:
@@ -205,13 +205,15 @@ def _check_records(path: Path) -> None:
                 raise DataError(str(error), "Nothing was run.") from error
 
 
-def _take_stranded(project: Project, name: str, take: Callable[[list[Record]], Added] | None = None) -> None:
+def _recover_orphaned_journals(
+    project: Project, name: str, take: Callable[[list[Record]], Added] | None = None
+) -> None:
     """Records of runs that were interrupted beside another one: nobody would come back to their journals."""
     for path in listed(project.journals, f"{name}-*/records.jsonl"):
         if not path.parent.name.removeprefix(f"{name}-").isdigit():
             continue
-        with _held(path.parent / "lock") as held:
-            if not held or not is_there(path) or not _left(path, patience=0):
+        with _try_lock(path.parent / "lock") as held:
+            if not held or not is_there(path) or not _is_abandoned(path, patience=0):
                 continue
             try:
                 Journal(str(path), schemas=(OLDEST, SCHEMA))  # cuts off a line that a kill has torn
@@ -223,7 +225,7 @@ def _take_stranded(project: Project, name: str, take: Callable[[list[Record]], A
 
 
 @contextlib.contextmanager
-def _held(path: Path) -> Iterator[bool]:
+def _try_lock(path: Path) -> Iterator[bool]:
     """Hold the lock file `path` if nobody does; it is gone afterwards."""
     lock = FileLock(path)
     try:

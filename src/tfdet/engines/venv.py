@@ -19,8 +19,8 @@ from tfdet.base.errors import DeviceUnavailableError, RunFailedError, TfdetError
 from tfdet.base.folders import is_there
 from tfdet.base.paths import Project, cache_dir
 from tfdet.engines import vgpu
-from tfdet.engines.base import Request, callers_choice, sigterm_as_ctrl_c
-from tfdet.engines.gpus import nvml
+from tfdet.engines.base import Request, forwarded_environment, sigterm_as_keyboard_interrupt
+from tfdet.engines.gpus import read_driver_info
 from tfdet.engines.interpreters import find_python
 from tfdet.engines.locks import check_lock, framework_of, read_lock, without_nvidia
 from tfdet.matrix.field_types import Device
@@ -41,12 +41,12 @@ class VenvEngine:
 
     def run(self, request: Request) -> int:
         """Run the suite; the environment is made first where it is not there yet."""
-        _pip(request.key, request.environment)
+        _pip_requirements(request.key, request.environment)
         kind = request.kind
         if kind.needs_driver:
             require_gpu(request.environment)
         python = self.interpreter(request.key, request.environment, kind.claimed_as, bare=kind.virtual)
-        library = vgpu.library(self._project) if kind.virtual else None
+        library = vgpu.library_folder(self._project) if kind.virtual else None
         suite = self._project.suite(request.environment.framework)
         command = [str(python), "-m", "tfdet_probe", "--plan", str(request.plan), "--suite", str(suite)]
         command += ["--out", str(request.journal), *request.selection.probe_arguments()]
@@ -59,7 +59,7 @@ class VenvEngine:
 
         build: of the framework.  bare: without the vendor's libraries, for something stands for them.
         """
-        pip = _pip(key, environment)
+        pip = _pip_requirements(key, environment)
         lock = self._project.lock(key, build)
         if not is_there(lock):
             raise TfdetError(f"{lock} is not there", f"Make it: scripts/update-locks {key}")
@@ -70,9 +70,9 @@ class VenvEngine:
         folder = cache_dir() / "venvs" / f"{key}-{build}-{digest}"
         python = folder / "bin" / "python"
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with one_at_a_time(folder):
+        with exclusive_lock(folder):
             if not is_there(folder / "complete"):
-                _make(folder, python, pip.python, lock, pinned)
+                _build(folder, python, pip.python, lock, pinned)
         return python
 
     def _environ(self, library: Path | None) -> dict[str, str]:
@@ -80,7 +80,7 @@ class VenvEngine:
         return {
             **kept,
             **({virtual_gpu.FOLDER: str(library)} if library else {}),
-            **callers_choice(),
+            **forwarded_environment(),
             "PYTHONPATH": str(self._project.runtime),
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONNOUSERSITE": "1",
@@ -89,7 +89,7 @@ class VenvEngine:
         }
 
 
-def _pip(key: str, environment: Environment) -> PipRequirements:
+def _pip_requirements(key: str, environment: Environment) -> PipRequirements:
     if environment.pip is None:
         raise UsageError(f"{key} is an image only", f"Use `tfdet run {key} --engine docker`.")
     return environment.pip
@@ -99,7 +99,7 @@ def require_gpu(environment: Environment) -> None:
     """DeviceUnavailableError where a GPU build could not even start: told before gigabytes are brought."""
     from tfdet.engines.doctor import check_driver  # only GPU runs need what it loads
 
-    found = nvml()
+    found = read_driver_info()
     if found is None or not found.gpus:
         raise DeviceUnavailableError(
             "this machine has no NVIDIA GPU with a driver",
@@ -111,7 +111,7 @@ def require_gpu(environment: Environment) -> None:
 
 
 @contextmanager
-def one_at_a_time(folder: Path) -> Iterator[None]:
+def exclusive_lock(folder: Path) -> Iterator[None]:
     """Hold the lock beside `folder`; who has to wait for another is told."""
     lock = FileLock(f"{folder}.lock")
     try:
@@ -125,7 +125,7 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def _make(folder: Path, python: Path, version: str, lock: Path, pinned: str) -> None:
+def _build(folder: Path, python: Path, version: str, lock: Path, pinned: str) -> None:
     sys.stderr.write(f"making the environment {folder.name} from {lock.name} (once)\n")
     shutil.rmtree(folder, ignore_errors=True)
     try:
@@ -141,7 +141,7 @@ def _make(folder: Path, python: Path, version: str, lock: Path, pinned: str) -> 
     (folder / "complete").touch()
 
 
-def as_pip_is_told(environ: Mapping[str, str]) -> dict[str, str]:
+def uv_environ_from_pip(environ: Mapping[str, str]) -> dict[str, str]:
     """For uv, which reads nothing of pip's: where pip is told to find more wheels (a CPU build, say), uv looks too."""
     told = {"UV_EXTRA_INDEX_URL": environ.get("PIP_EXTRA_INDEX_URL")}
     told["UV_FIND_LINKS"] = ",".join(environ.get("PIP_FIND_LINKS", "").split())
@@ -151,7 +151,7 @@ def as_pip_is_told(environ: Mapping[str, str]) -> dict[str, str]:
 def run_uv(arguments: Sequence[str], version: str) -> None:
     """Run uv, its progress shown; its failure in one line of cause and one of advice."""
     process = subprocess.Popen(
-        [find_uv_bin(), *arguments], env=as_pip_is_told(os.environ), stderr=subprocess.PIPE, text=True,
+        [find_uv_bin(), *arguments], env=uv_environ_from_pip(os.environ), stderr=subprocess.PIPE, text=True,
         preexec_fn=partial(set_parent_death_signal, os.getpid()),
     )  # fmt: skip
     said: list[str] = []
@@ -181,7 +181,7 @@ def wait(process: subprocess.Popen[bytes]) -> int:
     A terminal tells the probe of Ctrl-C; of a SIGTERM for us it would not know, and its children die with it.
     """
     try:
-        with sigterm_as_ctrl_c(process.terminate):
+        with sigterm_as_keyboard_interrupt(process.terminate):
             return process.wait()
     except KeyboardInterrupt:
         try:

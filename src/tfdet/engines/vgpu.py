@@ -20,12 +20,12 @@ from tfdet_common.parent_death import set_parent_death_signal
 _NO_COMPILER = 3  # what vgpu/build.py ends with then
 
 
-def library(project: Project, *, portable: bool = False) -> Path:
+def library_folder(project: Project, *, portable: bool = False) -> Path:
     """The folder that holds libcuda.so.1 and its kin.
 
     portable: for another machine's C library, or a container's.  RunFailedError if it cannot be compiled.
     """
-    if project.home and (made := _installed()):
+    if project.home and (made := _installed_libraries()):
         return made
     command = [sys.executable, str(project.vgpu / "build.py"), str(cache_dir() / "vgpu")]
     done = subprocess.run([*command, *["--portable"] * portable], stdout=subprocess.PIPE, text=True)
@@ -37,7 +37,7 @@ def library(project: Project, *, portable: bool = False) -> Path:
     return Path(done.stdout.strip())
 
 
-def _installed() -> Path | None:
+def _installed_libraries() -> Path | None:
     """What the distribution tfdet-vgpu brings, if it is there and of this version."""
     try:
         if metadata.version("tfdet-vgpu") != metadata.version("tfdet"):
@@ -82,7 +82,7 @@ def run(words: Sequence[str], environ: Mapping[str, str]) -> int:
             )  # fmt: skip
         except FileNotFoundError:
             raise UsageError(f"{words[0]} is not on PATH", "Name the program as you would to your shell.") from None
-        code = _ended(child)
+        code = _wait_through_ctrl_c(child)
         if not code and not used.exists():
             raise DeviceUnavailableError(
                 "the program ended, and never used the virtual GPU",
@@ -91,7 +91,7 @@ def run(words: Sequence[str], environ: Mapping[str, str]) -> int:
     return 128 - code if code < 0 else code
 
 
-def _ended(child: subprocess.Popen[bytes]) -> int:
+def _wait_through_ctrl_c(child: subprocess.Popen[bytes]) -> int:
     """Ctrl-C is for the program: it ends as it will."""
     while True:
         try:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tfdet.base.errors import DataError
 from tfdet.base.files import write_atomic
-from tfdet.engines.run import taken
+from tfdet.engines.run import ingest_records
 from tfdet.fleet.folder import Folder
 from tfdet.fleet.tasks import Task
 from tfdet.matrix.load import load_matrix
@@ -105,7 +105,7 @@ def _take(path: Path, attempts: Attempts) -> Added | str:
     faults = dict.fromkeys(fault for record in some for fault in rules.taken(row_of(record).glance))
     if faults:
         return "\n".join(f"{folder.path}: {fault}" for fault in faults)
-    return taken(project, matrix, own_key.load(), some, rules)
+    return ingest_records(project, matrix, own_key.load(), some, rules)
 
 
 def into_file(folder: Folder, out: Path) -> int:

@@ -11,7 +11,7 @@ from jinja2 import Environment, StrictUndefined
 
 from tfdet.base.files import write_atomic
 from tfdet.base.sanitize import escape_hidden
-from tfdet.engines.locate import Found, Shown
+from tfdet.engines.locate import FrontRecord, LocateResult
 from tfdet.publish import growth_plot
 from tfdeterminism.trace.report import value_text
 
@@ -21,7 +21,7 @@ def label(name: str) -> str:
     return "" if "@" in name else name
 
 
-def html(found: Found) -> str:
+def html(found: LocateResult) -> str:
     """A page by itself: no script, nothing from any network."""
     engine = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_finalize
@@ -38,7 +38,7 @@ def _finalize(value: object) -> object:
     return escape_hidden(value) if type(value) is str else value
 
 
-def write_html(found: Found, path: Path) -> None:
+def write_html(found: LocateResult, path: Path) -> None:
     write_atomic(path, html(found))
 
 
@@ -57,7 +57,7 @@ _WIDTH, _HEIGHT = 960.0, 72.0
 _BEFORE, _AFTER = 16, 64  # records shown around the culprit
 
 
-def _bars(found: Found) -> list[Bar]:
+def _bars(found: LocateResult) -> list[Bar]:
     """The share of records that differs, step by step, on a strip of _WIDTH by _HEIGHT."""
     if not found.steps:
         return []
@@ -71,6 +71,6 @@ def _bars(found: Found) -> list[Bar]:
     return bars
 
 
-def _window(front: Sequence[Shown]) -> list[Shown]:
+def _window(front: Sequence[FrontRecord]) -> list[FrontRecord]:
     at = next((n for n, one in enumerate(front) if one.state == "culprit"), 0)
     return list(front[max(0, at - _BEFORE) : at + _AFTER])

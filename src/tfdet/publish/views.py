@@ -34,7 +34,7 @@ BLIND = (
 _LONGEST_NAME = 200  # characters of a kernel's name: Eigen's have thousands
 
 if TYPE_CHECKING:
-    from tfdet.engines.locate import Found
+    from tfdet.engines.locate import LocateResult
 
 _STYLE = {
     Verdict.NONDETERMINISTIC: "red",
@@ -301,7 +301,7 @@ def _named(op: str, name: str) -> str:
     return op if "@" in name or name == op else f"{op} ({name})"
 
 
-def located(found: Found) -> list[RenderableType]:
+def located(found: LocateResult) -> list[RenderableType]:
     """What the debug tool found, the root first."""
     parts: list[RenderableType] = [Text(found.headline, style="bold green" if found.result == "same" else "bold red")]
     for culprit in found.culprits:

@@ -81,7 +81,9 @@ def test_a_record_hides_nothing(
 
 
 def test_a_trace_hides_nothing() -> None:
-    page = locate_page.html(locate.Found.model_construct(result="same", first_step=None, culprits=[], verdict=NASTY))
+    page = locate_page.html(
+        locate.LocateResult.model_construct(result="same", first_step=None, culprits=[], verdict=NASTY)
+    )
     assert "\\u202e" in page and is_clean(page)
     assert is_clean(console.sanitize_text(NASTY))
     assert shown_by_diff(f"{NASTY}\x1b[2J\t.") == "safe" + "?" * 9 + HIDDEN[9:11] + "?gnp.exe?[2J\t."

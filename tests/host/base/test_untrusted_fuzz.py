@@ -246,7 +246,7 @@ def test_a_key(folder: Path, data: st.DataObject) -> None:
 @given(text=documents({"result": "same", "first_step": None, "culprits": [], "traces": [{"argv": ["a"]}]}))
 def test_what_the_debug_tool_prints(text: bytes) -> None:
     try:
-        found = locate.read(text)
+        found = locate.parse_result(text)
     except DataError:
         return
     views.located(found)

@@ -17,7 +17,7 @@ from tfdet.base.paths import Project
 from tfdet.bundle import build, stub
 from tfdet.bundle.build import parse_capability, parse_size
 from tfdet.bundle.contents import Choice, Entry, site_contents
-from tfdet.engines.locks import only
+from tfdet.engines.locks import restrict_to
 from tfdet.matrix.load import load_matrix
 from tfdet.matrix.plan import make_plan
 
@@ -173,6 +173,6 @@ def test_what_a_host_has_itself_is_named_and_stays(checkout: Project) -> None:
     named = build._locked(checkout, environment, order)
     assert named[0] == "torch==2.11.0"
     assert any(one.startswith("numpy==") for one in named)
-    carried = only(checkout.lock("torch2.11", "gpu").read_text("utf-8"), build._carried(environment))
+    carried = restrict_to(checkout.lock("torch2.11", "gpu").read_text("utf-8"), build._carried(environment))
     assert not set(re.findall(r"^([\w.-]+==[\w.]+)", carried, re.M)) & set(named)
     assert "expecttest==" in carried

@@ -14,7 +14,7 @@ from tfdet.base.errors import TfdetError
 from tfdet.base.paths import Project
 from tfdet.cli.main import app
 from tfdet.engines import doctor
-from tfdet.engines.gpus import Gpu, Nvidia, nvml
+from tfdet.engines.gpus import DriverInfo, Gpu, read_driver_info
 from tfdet.matrix.load import load_matrix
 from tfdet.matrix.models import Environment
 
@@ -37,7 +37,7 @@ def tf20(checkout: Project) -> Environment:
     ],
 )
 def test_driver(tf20: Environment, driver: str, least: str, state: str) -> None:
-    check = doctor.check_driver(tf20.model_copy(update={"min_driver": least}), Nvidia(driver, (V100,)))
+    check = doctor.check_driver(tf20.model_copy(update={"min_driver": least}), DriverInfo(driver, (V100,)))
     assert check.state == state
 
 
@@ -79,7 +79,7 @@ def put(monkeypatch: pytest.MonkeyPatch, library: Library) -> None:
 
 def test_what_the_management_library_tells(monkeypatch: pytest.MonkeyPatch) -> None:
     put(monkeypatch, Library(H200))
-    assert nvml() == Nvidia("580.95.05", (H200, H200))
+    assert read_driver_info() == DriverInfo("580.95.05", (H200, H200))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_what_the_management_library_tells(monkeypatch: pytest.MonkeyPatch) -> N
 )
 def test_a_library_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, question: str, status: int | None) -> None:
     put(monkeypatch, Library(H200, **{question: status}))
-    assert nvml() is None
+    assert read_driver_info() is None
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_library_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, questio
 )
 def test_architecture(tf20: Environment, code: str, gpu: Gpu, state: str) -> None:
     environment = tf20.model_copy(update={"cuda_arch": code})
-    assert doctor.check_architecture(environment, Nvidia("580.1", (gpu,))).state == state
+    assert doctor.check_architecture(environment, DriverInfo("580.1", (gpu,))).state == state
 
 
 def test_docker_that_is_not_there_is_a_finding_not_an_error() -> None:
@@ -128,7 +128,7 @@ MISSING, THERE = doctor.Check("one", "missing", ""), doctor.Check("other", "ok",
     ],
 )
 def test_one_engine_is_enough(docker: list[doctor.Check], venv: list[doctor.Check], missing: int) -> None:
-    found = [check for engine in doctor.one_is_enough(docker, venv) for check in engine]
+    found = [check for engine in doctor.relax_engine_checks(docker, venv) for check in engine]
     assert [check.state for check in found].count("missing") == missing
 
 
@@ -148,7 +148,7 @@ def test_what_an_environment_lacks_is_an_exit_code(
     monkeypatch: pytest.MonkeyPatch, arguments: list[str], driver: str | None, code: int, as_json: list[str]
 ) -> None:
     """On a host without Docker, with every Python."""
-    monkeypatch.setattr(doctor, "nvml", lambda: Nvidia(driver, (V100,)) if driver else None)
+    monkeypatch.setattr(doctor, "read_driver_info", lambda: DriverInfo(driver, (V100,)) if driver else None)
     monkeypatch.setattr(doctor, "docker_info", lambda: TfdetError("no Docker", "Install it."))
     monkeypatch.setattr(doctor, "find_python", lambda minor: Path("python"))
     assert CliRunner().invoke(app, ["doctor", *arguments, *as_json]).exit_code == code
@@ -166,13 +166,13 @@ def test_an_old_python_that_is_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_examine_says_everything_of_an_environment(checkout: Project) -> None:
-    checks = doctor.examine(checkout, load_matrix(checkout.matrix), "tf2.0")
+    checks = doctor.run_checks(checkout, load_matrix(checkout.matrix), "tf2.0")
     assert {"Docker", "GPU", "driver", "GPU code", "uv", "CPython 3.7"} <= {check.name for check in checks}
     assert all(check.advice for check in checks if check.state == "missing")
 
 
-@pytest.mark.parametrize("nvidia", [None, Nvidia("580.1", ())])
-def test_what_is_not_known_is_not_told(tf20: Environment, nvidia: Nvidia | None) -> None:
+@pytest.mark.parametrize("nvidia", [None, DriverInfo("580.1", ())])
+def test_what_is_not_known_is_not_told(tf20: Environment, nvidia: DriverInfo | None) -> None:
     unknown = tf20.model_copy(update={"cuda_arch": "unknown", "min_driver": "unknown"})
     assert doctor.check_architecture(unknown, nvidia).advice == ""
     assert doctor.check_architecture(tf20.model_copy(update={"cuda_arch": "sm_70"}), nvidia).advice.endswith(": sm_70.")
@@ -185,6 +185,6 @@ def test_an_audit_tells_what_code_there_is(checkout: Project) -> None:
     for key in ("torch2.8", "tf2.4"):
         known = doctor.with_audited(checkout, key, matrix.environment(key).model_copy(update={"cuda_arch": "unknown"}))
         sass, _ = doctor.architectures(known.cuda_arch)
-        assert (7, 0) in sass and doctor.check_architecture(known, Nvidia("580.1", (V100,))).state == "ok"
+        assert (7, 0) in sass and doctor.check_architecture(known, DriverInfo("580.1", (V100,))).state == "ok"
     documented = matrix.environment("tf2.4").model_copy(update={"cuda_arch": "sm_35"})
     assert doctor.with_audited(checkout, "tf2.4", documented) is documented

@@ -48,8 +48,8 @@ def test_the_suites_hash_follows_the_suite(copy: Project) -> None:
 
 def test_a_known_digest_wins_over_the_tag(matrix: Matrix) -> None:
     environment = matrix.environment("tf2.0").model_copy(update={"image": "host:5000/a/b:1.0", "digest": "sha256:12"})
-    assert images.published(environment) == "host:5000/a/b@sha256:12"
-    assert images.published(environment.model_copy(update={"digest": "unknown"})) == "host:5000/a/b:1.0"
+    assert images.published_image(environment) == "host:5000/a/b@sha256:12"
+    assert images.published_image(environment.model_copy(update={"digest": "unknown"})) == "host:5000/a/b:1.0"
 
 
 @pytest.mark.parametrize(

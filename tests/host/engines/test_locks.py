@@ -11,7 +11,7 @@ import pytest
 
 from tfdet.base.errors import DataError, ExitCode
 from tfdet.base.paths import Project
-from tfdet.engines.locks import NVML_LOCK, check_lock, pins, read_lock
+from tfdet.engines.locks import NVML_LOCK, check_lock, parse_pins, read_lock
 from tfdet.matrix.field_types import Device
 from tfdet.matrix.load import load_environments, load_frameworks
 
@@ -32,8 +32,8 @@ def test_every_lock_of_the_checkout_is_good(checkout: Project) -> None:
 
 @pytest.mark.parametrize(("build", "extra"), [("gpu", {"nvidia-ml-py"}), ("cpu", set())])
 def test_a_gpu_build_also_has_what_reads_the_gpus_state(checkout: Project, build: Device, extra: set[str]) -> None:
-    own = pins(checkout.lock("tf2.0", build).read_text("utf-8"))
-    assert pins(read_lock(checkout, "tf2.0", build)).keys() - own.keys() == extra
+    own = parse_pins(checkout.lock("tf2.0", build).read_text("utf-8"))
+    assert parse_pins(read_lock(checkout, "tf2.0", build)).keys() - own.keys() == extra
 
 
 def test_all_faults_at_once(tmp_path: Path) -> None:

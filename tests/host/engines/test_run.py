@@ -17,8 +17,8 @@ import pytest
 
 from tfdet.base.errors import ExitCode
 from tfdet.base.paths import Project
-from tfdet.engines.base import inside
-from tfdet.engines.run import _journal, _take_stranded
+from tfdet.engines.base import container_path
+from tfdet.engines.run import _journal, _recover_orphaned_journals
 from tfdet.store.records import parse, read_records
 
 FEW = ["--source", "reduce-sum", "--source", "bias-add-backprop", "--repeats", "3", "--processes", "1"]
@@ -186,7 +186,7 @@ def test_killed_by_force_it_leaves_nobody_who_writes_and_no_run_counts_twice(
 
 def test_a_journal_that_a_container_still_writes_is_no_one_elses(copy: Project, line: Callable[..., bytes]) -> None:
     """A container does not end with the tfdet that started it, and the lock of that tfdet is free."""
-    path = inside(copy.journals / "tf2.0-cpu-0" / "records.jsonl")
+    path = container_path(copy.journals / "tf2.0-cpu-0" / "records.jsonl")
     path.parent.mkdir(parents=True)
     path.write_bytes(line())
     holder = "import sys; from tfdet_common.journal import Journal; j = Journal(sys.argv[1], exclusive=True); "
@@ -246,7 +246,7 @@ def test_records_stranded_beside_another_run_are_taken(copy: Project, line: Call
     busy = strand("tf2.0-cpu-4", line(machine="4" * 12))
     other = strand("tf2.0-gpu-0", line(machine="5" * 12))
     with filelock.FileLock(busy.parent / "lock"):
-        _take_stranded(copy, "tf2.0-cpu")
+        _recover_orphaned_journals(copy, "tf2.0-cpu")
     assert [path.exists() for path in (torn, busy, other)] == [False, True, True]
     store = copy.evidence / "cpu" / "tf2.0.jsonl"
     machines = {record.machine for record in read_records(store)}

@@ -60,7 +60,7 @@ def test_wrong_words_are_told(words: list[str], told: str) -> None:
 
 @pytest.fixture(scope="module")
 def library(checkout: Project) -> Path:
-    return vgpu.library(checkout)
+    return vgpu.library_folder(checkout)
 
 
 @pytest.mark.parametrize("name", ["serial", "reverse", "random:0", "adversary:12", "random:7@2:0-3", "lanes@1:3-3"])
@@ -132,7 +132,7 @@ def test_without_a_compiler_it_is_told_what_to_install(checkout: Project, tmp_pa
 
 
 def test_the_doctor_looks_for_the_compiler_and_not_for_a_card(checkout: Project) -> None:
-    names = [check.name for check in doctor.examine(checkout, load_matrix(checkout.matrix), "tf2.0", "vgpu")]
+    names = [check.name for check in doctor.run_checks(checkout, load_matrix(checkout.matrix), "tf2.0", "vgpu")]
     assert "C++ compiler for the virtual GPU" in names
     assert not {"GPU", "driver", "GPU code", "NVIDIA runtime in Docker"}.intersection(names)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tfdet.base.paths import Project
-from tfdet.engines.venv import as_pip_is_told
+from tfdet.engines.venv import uv_environ_from_pip
 from tfdet.matrix.devices import CPU
 from tfdet.matrix.ops import DocumentedEntry, Op, load_ops
 from tfdet.matrix.source_readings import Readings, find_faults, find_reading, locate_lines
@@ -174,10 +174,10 @@ def test_the_recipe_is_that_of_its_solutions(status: Status) -> None:
 
 
 def test_uv_looks_where_pip_does() -> None:
-    found = as_pip_is_told({"PIP_FIND_LINKS": "/one /two", "PIP_EXTRA_INDEX_URL": "file:///three"})
+    found = uv_environ_from_pip({"PIP_FIND_LINKS": "/one /two", "PIP_EXTRA_INDEX_URL": "file:///three"})
     assert (found["UV_FIND_LINKS"], found["UV_EXTRA_INDEX_URL"]) == ("/one,/two", "file:///three")
-    assert as_pip_is_told({"PIP_FIND_LINKS": "/one", "UV_FIND_LINKS": "/mine"})["UV_FIND_LINKS"] == "/mine"
-    assert as_pip_is_told({"HOME": "/home"}) == {"HOME": "/home"}
+    assert uv_environ_from_pip({"PIP_FIND_LINKS": "/one", "UV_FIND_LINKS": "/mine"})["UV_FIND_LINKS"] == "/mine"
+    assert uv_environ_from_pip({"HOME": "/home"}) == {"HOME": "/home"}
 
 
 @pytest.mark.parametrize("name", ["update-locks", "extract-op-lists", "extract-determinism-alerts", "batch-invariance"])

@@ -34,12 +34,12 @@ def traces(tmp_path: Path) -> list[str]:
     return [str(path) for path in paths]
 
 
-def result(traces: list[str], **changes: Any) -> locate.Found:
+def result(traces: list[str], **changes: Any) -> locate.LocateResult:
     from tfdeterminism.trace.causes import trace_diff
 
     plain = trace_diff.compare(traces).as_json()
     plain["culprits"][0].update(changes.pop("culprit", {}))
-    return locate.read(json.dumps({**plain, **changes}).encode())
+    return locate.parse_result(json.dumps({**plain, **changes}).encode())
 
 
 class Page(HTMLParser):
@@ -112,15 +112,15 @@ def test_suspects_are_not_shown_as_culprits(traces: list[str]) -> None:
 def test_what_is_no_result_is_refused() -> None:
     for text in (b"", b"[]", b'{"result": "perhaps", "first_step": 1, "culprits": []}'):
         with pytest.raises(DataError, match="not what `trace locate --json` gives"):
-            locate.read(text)
+            locate.parse_result(text)
 
 
 def test_which_python_runs_it(checkout: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     matrix = load_matrix(checkout.matrix)
     (tmp_path / "train.py").write_text("")
     monkeypatch.chdir(tmp_path)
-    assert locate.wanted(matrix, ["tf2.21", "train.py", "--lr", "1"], None, "cpu", 5).environment == "tf2.21"
-    own = locate.wanted(matrix, ["train.py"], sys.executable, "cpu", 5)
+    assert locate.parse_request(matrix, ["tf2.21", "train.py", "--lr", "1"], None, "cpu", 5).environment == "tf2.21"
+    own = locate.parse_request(matrix, ["train.py"], sys.executable, "cpu", 5)
     assert (own.environment, own.program) == (None, ("train.py",))
     for words, python, cause in (
         (["tf2.21"], None, "no program is named"),
@@ -128,7 +128,7 @@ def test_which_python_runs_it(checkout: Project, tmp_path: Path, monkeypatch: py
         (["tf2.21", "train.py"], "python3", "--python together with an environment"),
     ):
         with pytest.raises(UsageError, match=cause):
-            locate.wanted(matrix, words, python, "cpu", 5)
+            locate.parse_request(matrix, words, python, "cpu", 5)
 
 
 def test_on_the_virtual_gpu_each_run_has_another_schedule(
@@ -148,13 +148,13 @@ print(json.dumps({{"result": "same", "first_step": None, "culprits": [], "notes"
     monkeypatch.setattr(locate.vgpu, "environ", lambda library, schedule, cpu_fallbacks: (
         asked.append(cpu_fallbacks) or {**seen, "VGPU_SCHEDULE": schedule}))  # fmt: skip
     matrix = load_matrix(checkout.matrix)
-    wanted = locate.wanted(matrix, ["program"], str(python), "vgpu", 5, cpu_fallbacks=True)
+    wanted = locate.parse_request(matrix, ["program"], str(python), "vgpu", 5, cpu_fallbacks=True)
     folder, schedule, words = locate.locate(checkout, matrix, wanted).notes
     assert (folder, schedule, asked) == (str(tmp_path), "serial", [True])
     assert "--vary VGPU_SCHEDULE=serial,reverse,random:1," in words
     assert words.endswith("-- program")
     with pytest.raises(UsageError, match="--cpu-fallbacks requires --device vgpu"):
-        locate.wanted(matrix, ["program"], str(python), "cpu", 5, cpu_fallbacks=True)
+        locate.parse_request(matrix, ["program"], str(python), "cpu", 5, cpu_fallbacks=True)
 
 
 def test_advice_that_is_tried_has_an_exit_code_of_its_own(
@@ -184,7 +184,9 @@ def test_a_program_that_did_not_use_the_virtual_gpu_has_the_code_of_a_missing_de
     (tmp_path / "train.py").write_text("")
     with pytest.raises(DeviceUnavailableError):
         locate.locate(
-            checkout, load_matrix(checkout.matrix), locate.Wanted((str(tmp_path / "train.py"),), None, str(python))
+            checkout,
+            load_matrix(checkout.matrix),
+            locate.LocateRequest((str(tmp_path / "train.py"),), None, str(python)),
         )
 
 
@@ -200,7 +202,7 @@ def test_tfdets_own_python_is_refused(
     (tmp_path / "python").symlink_to(sys.executable)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match="tfdet's own Python") as error:
-        locate.locate(checkout, load_matrix(checkout.matrix), locate.Wanted((str(tmp_path / "train.py"),)))
+        locate.locate(checkout, load_matrix(checkout.matrix), locate.LocateRequest((str(tmp_path / "train.py"),)))
     assert name in error.value.cause
     assert f"tfdet locate {example}" in error.value.advice
 

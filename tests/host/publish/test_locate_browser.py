@@ -46,13 +46,13 @@ def values() -> dict[str, Any]:
     return {"tensors": tensors, "growth": {"loss": loss, "weights": grown}, "nonfinite": [None, bad]}
 
 
-def found(tmp_path: Path, **changes: Any) -> locate.Found:
+def found(tmp_path: Path, **changes: Any) -> locate.LocateResult:
     paths = [tmp_path / name for name in ("a.tfdt", "b.tfdt")]
     for seed, path in enumerate(paths):
         write_trace(str(path), differs=[(7, 13)], seed=seed)
     plain = trace_diff.compare([str(path) for path in paths]).as_json()
     plain["culprits"][0]["snippet"] = [[22, "with tape:"], [23, "    loss = mean(crop(x))"]]
-    return locate.read(json.dumps({**plain, "values": values(), **changes}).encode())
+    return locate.parse_result(json.dumps({**plain, "values": values(), **changes}).encode())
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def shown(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
     complaints: list[str] = []
     opened: list[BrowserContext] = []
 
-    def show(what: locate.Found, width: int = 1100, scheme: str = "light") -> Page:
+    def show(what: locate.LocateResult, width: int = 1100, scheme: str = "light") -> Page:
         path = tmp_path / "report.html"
         locate_page.write_html(what, path)
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 from tfdet.base.errors import DataError
-from tfdet.engines.packages import installed
+from tfdet.engines.packages import installed_versions
 from tfdet.publish import check_reports
 from tfdet.publish.check_reports import as_junit, as_sarif
 from tfdet.verdicts import check
@@ -164,7 +164,7 @@ def python(tmp_path: Path) -> Path:
 
 
 def test_packages_are_read_without_importing_them(python: Path) -> None:
-    assert installed(str(python)) == {"tensorflow-cpu": "2.21.0", "numpy": "2.0"}
+    assert installed_versions(str(python)) == {"tensorflow-cpu": "2.21.0", "numpy": "2.0"}
 
 
 def tfdet(*words: str | Path) -> subprocess.CompletedProcess[str]:

@@ -12,19 +12,19 @@ from pathlib import Path
 from tfdet.base.errors import RunFailedError
 from tfdet.base.paths import Project, cache_dir
 from tfdet.base.untrusted import resolve
-from tfdet.engines.base import Request, callers_choice
+from tfdet.engines.base import Request, forwarded_environment
 from tfdet.engines.venv import wait
 from tfdet_common.machine import machine_name
 from tfdet_common.parent_death import set_parent_death_signal
 
 SUFFIXES = {"apptainer": "sif", "enroot": "sqsh"}
-_MADE_BY = {
+_BUILD_COMMANDS = {
     "apptainer": "apptainer build {image} docker-daemon://tfdet:{key}",
     "enroot": "enroot import --output {image} dockerd://tfdet:{key}",
 }
 
 
-class HpcEngine:
+class RootlessContainerEngine:
     """name: the command, which is found on PATH."""
 
     def __init__(self, project: Project, name: str) -> None:
@@ -45,10 +45,10 @@ class HpcEngine:
             raise RunFailedError(
                 f"{self._name} is not installed on this machine", "Install it, or leave out --container-runtime."
             )
-        image = images() / f"{key}.{SUFFIXES[self._name]}"
+        image = image_folder() / f"{key}.{SUFFIXES[self._name]}"
         if not image.exists():
             raise RunFailedError(
-                f"{image} is not there", f"Make it: {_MADE_BY[self._name].format(image=image, key=key)}"
+                f"{image} is not there", f"Make it: {_BUILD_COMMANDS[self._name].format(image=image, key=key)}"
             )
         return image
 
@@ -61,7 +61,7 @@ class HpcEngine:
             self._project.runtime: "/opt/tfdet/runtime",
             suite: f"/opt/tfdet/tests/suite/{request.environment.framework}",
         }
-        environ = {**callers_choice(), "TFDET_ENGINE": self._name, "TFDET_IMAGE": image.name,
+        environ = {**forwarded_environment(), "TFDET_ENGINE": self._name, "TFDET_IMAGE": image.name,
                    "TFDET_MACHINE": machine_name()}  # fmt: skip
         gpu = request.kind.needs_driver
         if self._name == "apptainer":
@@ -75,7 +75,7 @@ class HpcEngine:
         return [*start, str(image)]
 
 
-def images() -> Path:
+def image_folder() -> Path:
     """Where they lie, a file an environment."""
     told = os.environ.get("TFDET_IMAGES")
     return Path(told) if told else cache_dir() / "images"

@@ -45,7 +45,7 @@ def test_what_uv_says_is_seen_while_it_works(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(venv, "find_uv_bin", lambda: str(uv))
     monkeypatch.setattr(venv.sys, "stderr", watched)
     monkeypatch.setattr(venv.shutil, "rmtree", lambda path, ignore_errors: path.mkdir())  # uv would make it
-    venv._make(tmp_path / "made", tmp_path / "python", "3.11", tmp_path / "tf2.21-cpu.txt", "")
+    venv._build(tmp_path / "made", tmp_path / "python", "3.11", tmp_path / "tf2.21-cpu.txt", "")
     assert "Downloading tensorflow (500.0MiB)" in watched.said
     assert " + " not in watched.said, "the lock file says that"
 
@@ -61,12 +61,12 @@ def test_who_waits_for_another_is_told_so(tmp_path: Path, monkeypatch: pytest.Mo
                 told.set()
 
     monkeypatch.setattr(venv.sys, "stderr", Told(tmp_path / "seen"))
-    with venv.one_at_a_time(tmp_path / "tf2.21-cpu-12"):
+    with venv.exclusive_lock(tmp_path / "tf2.21-cpu-12"):
         pass  # another environment is no reason to wait
     assert not told.is_set()
 
     def wait() -> None:
-        with venv.one_at_a_time(tmp_path / "tf2.0-cpu-12"):
+        with venv.exclusive_lock(tmp_path / "tf2.0-cpu-12"):
             pass
 
     waiting = threading.Thread(target=wait)

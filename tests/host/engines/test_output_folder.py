@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tfdet.base.errors import RunFailedError
-from tfdet.engines.docker import IMAGE_USER, _exchange
+from tfdet.engines.docker import IMAGE_USER, _output_folder
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def secret(tmp_path: Path) -> Path:
 def test_records_come_and_go(tmp_path: Path) -> None:
     journal = tmp_path / "records.jsonl"
     journal.write_text("one\n")
-    with _exchange(journal) as folder:
+    with _output_folder(journal) as folder:
         inside = folder / "records.jsonl"
         assert inside.read_text() == "one\n"
         if os.getuid() == 0:
@@ -38,7 +38,7 @@ def test_what_a_killed_host_left_and_what_came_since_are_both_kept(tmp_path: Pat
     folder = tmp_path / "records.jsonl.container"
     folder.mkdir()
     (folder / "records.jsonl").write_text("one\nof a container\ntor")
-    with _exchange(journal):
+    with _output_folder(journal):
         pass
     assert journal.read_text() == "one\nof a container\nof a venv\n"
 
@@ -48,7 +48,7 @@ def test_what_a_container_plants_is_refused(tmp_path: Path, secret: Path, kind: 
     journal = tmp_path / "records.jsonl"
     journal.write_text("one\n")
     before = secret.stat()
-    with pytest.raises(RunFailedError, match="no plain file"), _exchange(journal) as folder:
+    with pytest.raises(RunFailedError, match="no plain file"), _output_folder(journal) as folder:
         plant(folder / "records.jsonl", secret, kind)
     assert journal.read_text() == "one\n"
     assert not journal.is_symlink()
@@ -68,7 +68,7 @@ def test_what_an_earlier_container_left_is_refused_too(tmp_path: Path, secret: P
     folder = tmp_path / "records.jsonl.container"
     folder.mkdir()
     (folder / "records.jsonl").symlink_to(tmp_path / target)
-    with pytest.raises(RunFailedError, match="no plain file"), _exchange(journal):
+    with pytest.raises(RunFailedError, match="no plain file"), _output_folder(journal):
         pytest.fail("it began")
     assert secret.read_text() == "of the caller\n"
     assert (secret.stat().st_uid, secret.stat().st_ctime_ns) == (before.st_uid, before.st_ctime_ns)
