@@ -28,10 +28,10 @@ from records import make_record  # noqa: E402
 from slurm import Slurm, wait_for  # noqa: E402
 
 from tfdet.base.paths import Project  # noqa: E402
-from tfdet.fleet.folder import Begun, Ended, Fleet, Folder  # noqa: E402
-from tfdet.fleet.progress import look  # noqa: E402
-from tfdet.fleet.take import into_store  # noqa: E402
-from tfdet.fleet.tasks import How, Task, tasks  # noqa: E402
+from tfdet.fleet.collect import ingest_into_store  # noqa: E402
+from tfdet.fleet.folder import AttemptEnd, AttemptStart, Fleet, FleetFolder  # noqa: E402
+from tfdet.fleet.progress import compute_progress  # noqa: E402
+from tfdet.fleet.tasks import FleetOptions, Task, plan_tasks  # noqa: E402
 from tfdet.matrix.load import load_matrix  # noqa: E402
 from tfdet.store.durations import measured  # noqa: E402
 from tfdet.store.evidence import Store  # noqa: E402
@@ -50,10 +50,10 @@ def plan(folder: Path, scale: float) -> None:
     start = _cpu(), time.monotonic()
     matrix = load_matrix(project.matrix)
     durations = measured(Store.of(Project(ROOT)).files(), matrix.devices)
-    found = tasks(matrix, matrix.environments, [], How(device="cpu"), durations, 0.001)
-    made = Folder(folder / "f")
+    found = plan_tasks(matrix, matrix.environments, [], FleetOptions(device="cpu"), durations, 0.001)
+    made = FleetFolder(folder / "f")
     made.make(_fleet(project, found))
-    seen = look(made, None)
+    seen = compute_progress(made, None)
     _tell(f"plan of {len(seen.tasks)} tasks, written and looked at", start)
 
 
@@ -62,19 +62,19 @@ def merge(folder: Path, scale: float) -> None:
     there, many = project.matrix / "environments" / "bare", round(100 * scale)
     for number in range(1, many):
         (there / f"bare1.{number}.toml").write_text((there / "bare1.0.toml").read_text("utf-8"), "utf-8")
-    made, each = Folder(folder / "f"), RECORDS // TASKS
+    made, each = FleetFolder(folder / "f"), RECORDS // TASKS
     made.make(_fleet(project, [Task(environment=f"bare1.{n // 100}", sources=[f"bare-{n % 100}"], seconds=1.0)
                                for n in range(100 * many)]))  # fmt: skip
     for number, task in enumerate(made.fleet.tasks):
         _left(made, number, task, each)
     start = _cpu(), time.monotonic()
-    added = into_store(made)
+    added = ingest_into_store(made)
     _tell(f"merge of {added.taken} records of {100 * many} tasks", start)
     assert added.taken == 100 * many * each
-    assert into_store(made).known == added.taken, "the second time nothing is new"
+    assert ingest_into_store(made).known == added.taken, "the second time nothing is new"
 
 
-def _left(made: Folder, number: int, task: Task, each: int) -> None:
+def _left(made: FleetFolder, number: int, task: Task, each: int) -> None:
     """What a task leaves: records of as many machines as it takes."""
     lines = []
     base = make_record(environment=task.environment, framework={"name": "bare", "version": "0.0"}, mode="host",
@@ -82,13 +82,20 @@ def _left(made: Folder, number: int, task: Task, each: int) -> None:
     for machine in range(each):
         record = base | {"machine": f"{machine:012x}"}
         lines.append(journal.dump(record | {"checksum": journal.checksum(record)}) + "\n")
-    made.begin(f"{number}-1", Begun(node="n", started=0.0))
+    made.record_start(f"{number}-1", AttemptStart(node="n", started=0.0))
     made.journal(f"{number}-1").write_text("".join(lines), "utf-8")
-    made.end(f"{number}-1", Ended(code=0, node="n", seconds=1.0))
+    made.record_end(f"{number}-1", AttemptEnd(code=0, node="n", seconds=1.0))
 
 
 def _fleet(project: Project, some: list[Task]) -> Fleet:
-    return Fleet(schema=1, name="tfdet-b", root=str(project.root), cluster="local", how=How(device="cpu"), tasks=some)
+    return Fleet(
+        schema=1,
+        name="tfdet-b",
+        root=str(project.root),
+        cluster="local",
+        options=FleetOptions(device="cpu"),
+        tasks=some,
+    )
 
 
 def overhead(folder: Path, scale: float) -> None:
@@ -100,18 +107,18 @@ def overhead(folder: Path, scale: float) -> None:
         start = time.monotonic()
         cluster.finish(cluster.run(project, folder / "f", *PLAN))
         took = time.monotonic() - start
-    attempts = sorted(_attempts(Folder(folder / "f")))
+    attempts = sorted(_attempts(FleetFolder(folder / "f")))
     own = sum(end - begin for _, begin, end in attempts)
     between = [one[1] - before[2] for before, one in pairwise(attempts) if one[0] == before[0]]
     print(f"{len(attempts)} tasks: {took:.0f} s on two nodes, {own:.0f} s of the tasks' own: {2 * took / own - 1:+.1%}")
     print(f"from a task's end to the next one's begin on its node: {median(between):.1f} s ({sum(between) / own:.1%})")
 
 
-def _attempts(folder: Folder) -> Iterator[tuple[str, float, float]]:
+def _attempts(folder: FleetFolder) -> Iterator[tuple[str, float, float]]:
     """(node, begin, end) of each."""
     for path in (folder.path / "begun").iterdir():
-        begun = Begun.model_validate_json(path.read_bytes())
-        ended = Ended.model_validate_json((folder.path / "ended" / path.name).read_bytes())
+        begun = AttemptStart.model_validate_json(path.read_bytes())
+        ended = AttemptEnd.model_validate_json((folder.path / "ended" / path.name).read_bytes())
         yield begun.node, begun.started, begun.started + ended.seconds
 
 

@@ -245,7 +245,7 @@ def _prepare() -> None:
     import tfdet.site.build as site
     import tfdet.verdicts.read as read
     from tfdet.base.paths import find_project
-    from tfdet.fleet.progress import look
+    from tfdet.fleet.progress import compute_progress
     from tfdet.store.cases import current_cases
 
     for module in pkgutil.walk_packages(tfdet.__path__, "tfdet."):
@@ -263,7 +263,7 @@ def _prepare() -> None:
     vgpu.library_folder = lambda *a, **k: Path("/nowhere")
     vgpu.environ = lambda *a, **k: dict(os.environ)
     run.engine_for = lambda *a: _Probe()
-    watch.watch = lambda folder, cluster, tell, every: look(folder, cluster.flying())
+    watch.watch = lambda folder, cluster, tell, every: compute_progress(folder, cluster.jobs_in_flight())
     empty = Path(tempfile.mkdtemp(dir=sys.argv[2])) / "site"
     (empty / "package").mkdir(parents=True)
     (empty / "package" / "__init__.py").write_text("")

@@ -21,9 +21,9 @@ from tfdet.cli.options import Device, Json, environments, solutions, sources
 from tfdet_common.defaults import MAX_COUNT, RUN_DEFAULTS
 
 if TYPE_CHECKING:
-    from tfdet.fleet.folder import Folder, Sent
+    from tfdet.fleet.folder import ClusterKind, FleetFolder
     from tfdet.fleet.progress import Progress
-    from tfdet.fleet.tasks import How, Task
+    from tfdet.fleet.tasks import FleetOptions, Task
 
 
 class RunUnlessNamed(Group):
@@ -124,8 +124,8 @@ def run(
 
     Ctrl-C leaves submitted jobs in the queue; --resume continues.
     """
-    from tfdet.fleet.folder import Folder
-    from tfdet.fleet.tasks import How
+    from tfdet.fleet.folder import FleetFolder
+    from tfdet.fleet.tasks import FleetOptions
 
     if out:
         require_writable(out, "--out")
@@ -150,7 +150,7 @@ def run(
         made.cancel(False)
     else:
         _reject_empty_values({"gpu": [gpu], "solution": solution or []})
-        how = How(device=device, solutions=solution or [], repeats=repeats, processes=processes, memory=memory,
+        how = FleetOptions(device=device, solutions=solution or [], repeats=repeats, processes=processes, memory=memory,
                   engine=container_runtime or engine, gpu=gpu)  # fmt: skip
         found = _planned(env or [], source or [], how, 60 * task_minutes)
         if print_manifests:
@@ -160,7 +160,7 @@ def run(
             return
         if build_environments:
             _build_environments(how, dict.fromkeys(task.environment for task in found))
-        made = Folder(folder or _fleets(find_project()) / datetime.now(UTC).strftime("%Y%m%d-%H%M%S"))
+        made = FleetFolder(folder or _fleets(find_project()) / datetime.now(UTC).strftime("%Y%m%d-%H%M%S"))
         _make(made, how, found, cluster, _parse_sbatch_options(sbatch_option or []), max_parallel)
     console.print_note(f"fleet folder: {made.path}")
     _watch_and_collect(made, out, poll_interval)
@@ -182,11 +182,11 @@ def _reject_empty_values(given: Mapping[str, Sequence[str | None]]) -> None:
 
 def status(folder: FleetPath = None, as_json: Json = False) -> None:
     """Print the progress of a fleet and its expected time left."""
-    from tfdet.fleet.clusters import find
-    from tfdet.fleet.progress import look
+    from tfdet.fleet.clusters import connect
+    from tfdet.fleet.progress import compute_progress
 
     fleet = _existing(folder)
-    progress = look(fleet, find(fleet.fleet.cluster, fleet).flying())
+    progress = compute_progress(fleet, connect(fleet.fleet.cluster, fleet).jobs_in_flight())
     if as_json:
         print_json({"folder": str(fleet.path), **progress.as_json(), "why": _why(progress)})
     else:
@@ -196,19 +196,19 @@ def status(folder: FleetPath = None, as_json: Json = False) -> None:
 
 def cancel(folder: FleetPath = None) -> None:
     """Cancel the submitted jobs and collect the finished records."""
-    from tfdet.fleet.clusters import find
-    from tfdet.fleet.take import into_store
+    from tfdet.fleet.clusters import connect
+    from tfdet.fleet.collect import ingest_into_store
 
     fleet = _existing(folder)
     fleet.cancel(True)
     try:
-        find(fleet.fleet.cluster, fleet).cancel()
+        connect(fleet.fleet.cluster, fleet).cancel()
     finally:
-        report_added(into_store(fleet))
+        report_added(ingest_into_store(fleet))
 
 
-def _planned(env: list[str], only: list[str], how: How, seconds: float) -> list[Task]:
-    from tfdet.fleet.tasks import tasks
+def _planned(env: list[str], only: list[str], how: FleetOptions, seconds: float) -> list[Task]:
+    from tfdet.fleet.tasks import plan_tasks
     from tfdet.store.durations import measured
     from tfdet.store.evidence import Store
 
@@ -221,7 +221,7 @@ def _planned(env: list[str], only: list[str], how: How, seconds: float) -> list[
         matrix.source(name)
     for name in how.solutions:
         matrix.solution(name)
-    found = tasks(matrix, env, only, how, measured(Store.of(project).files(), matrix.devices), seconds)
+    found = plan_tasks(matrix, env, only, how, measured(Store.of(project).files(), matrix.devices), seconds)
     if not found:
         raise UsageError(f"nothing to run on the {how.device}", "Choose another --source, --solution or --device.")
     console.print_note(
@@ -230,7 +230,7 @@ def _planned(env: list[str], only: list[str], how: How, seconds: float) -> list[
     return found
 
 
-def _build_environments(how: How, environments: Iterable[str]) -> None:
+def _build_environments(how: FleetOptions, environments: Iterable[str]) -> None:
     """Build on this host what a node without a network cannot."""
     from tfdet.engines import vgpu
     from tfdet.engines.venv import VenvEngine
@@ -249,32 +249,37 @@ def _build_environments(how: How, environments: Iterable[str]) -> None:
 
 
 def _make(
-    folder: Folder, how: How, found: list[Task], cluster: Sent | None, wants: dict[str, str], max_parallel: int | None
+    folder: FleetFolder,
+    how: FleetOptions,
+    found: list[Task],
+    cluster: ClusterKind | None,
+    wants: dict[str, str],
+    max_parallel: int | None,
 ) -> None:
     from tfdet.fleet import clusters
     from tfdet.fleet.folder import Fleet
 
-    project, chosen = find_project(), cluster or clusters.default()
+    project, chosen = find_project(), cluster or clusters.default_cluster()
     require("submitit")
-    clusters.find(chosen, folder)  # where it is not there, nothing is made
+    clusters.connect(chosen, folder)  # where it is not there, nothing is made
     home = str(project.home) if project.home else None
     folder.make(Fleet(schema=1, name=folder.job_name, root=str(project.root), home=home, cluster=chosen,
-                      wants=wants, max_parallel=max_parallel, how=how, tasks=found))  # fmt: skip
+                      sbatch_options=wants, max_parallel=max_parallel, options=how, tasks=found))  # fmt: skip
 
 
-def _watch_and_collect(folder: Folder, out: Path | None, poll_interval: float | None) -> None:
-    from tfdet.fleet.clusters import find
-    from tfdet.fleet.take import into_file, into_store
+def _watch_and_collect(folder: FleetFolder, out: Path | None, poll_interval: float | None) -> None:
+    from tfdet.fleet.clusters import connect
+    from tfdet.fleet.collect import export_to_file, ingest_into_store
     from tfdet.fleet.watch import watch
 
     try:
-        progress = watch(folder, find(folder.fleet.cluster, folder), _progress_printer(), poll_interval)
+        progress = watch(folder, connect(folder.fleet.cluster, folder), _progress_printer(), poll_interval)
     except KeyboardInterrupt:
         raise InterruptedRunError from None
     if out is None:
-        report_added(into_store(folder))
+        report_added(ingest_into_store(folder))
     else:
-        console.print_note(f"{into_file(folder, out)} records: {out}")
+        console.print_note(f"{export_to_file(folder, out)} records: {out}")
     _print_given_up(progress)
     raise typer.Exit(ExitCode.RUN_FAILED if not progress.complete or progress.given_up else ExitCode.OK)
 
@@ -296,7 +301,7 @@ def _progress_printer() -> Callable[[Progress], None]:
 def _line(progress: Progress) -> str:
     told = progress.as_json()
     words = [f"{told['done']} of {told['tasks']} tasks done"]
-    if progress.flying is None:
+    if progress.jobs_in_flight is None:
         words.append("the cluster does not respond")
     else:
         stuck = told["waiting"] and not told["running"]  # as where a node's operator has to act
@@ -340,14 +345,14 @@ def _fleets(project: Project) -> Path:
     return project.work / "fleets"
 
 
-def _existing(where: Path | None) -> Folder:
-    from tfdet.fleet.folder import PLAN, Folder
+def _existing(where: Path | None) -> FleetFolder:
+    from tfdet.fleet.folder import PLAN, FleetFolder
 
     if where is None:
         there = listed(_fleets(find_project()), f"*/{PLAN}")
         if not there:
             raise UsageError("no fleet found", "Pass its folder, or plan a fleet: tfdet fleet run ENV.")
         where = there[-1].parent
-    found = Folder(where)
+    found = FleetFolder(where)
     _ = found.fleet
     return found

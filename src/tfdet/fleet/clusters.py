@@ -1,4 +1,4 @@
-"""Where tasks are sent: Slurm, or processes of this host; both by way of submitit."""
+"""Clusters that run tasks: Slurm, or processes of this host; both through submitit."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from typing import NamedTuple, Protocol
 
 from tfdet.base.errors import RunFailedError, UsageError
 from tfdet.fleet import task
-from tfdet.fleet.folder import Folder, Round, Sent
+from tfdet.fleet.folder import ClusterKind, FleetFolder, Submission
 
-MOST = 1000  # of one array: Slurm's MaxArraySize is 1001 where nobody raised it
-_SHORTEST = 10  # minutes
-_MARGIN = 3  # times what a task is expected to take: machines differ, and an environment may have to be made first
-_GONE = ("BOOT_FAIL", "CANCELLED", "COMPLETED", "COMPLETING", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY",
-         "PREEMPTED", "TIMEOUT")  # fmt: skip
+MAX_ARRAY_SIZE = 1000  # tasks of one job array: Slurm's MaxArraySize defaults to 1001
+_MIN_MINUTES = 10
+_TIME_MARGIN = 3  # times the expected time: machines differ, and an environment may have to be built first
+_FINISHED_STATES = ("BOOT_FAIL", "CANCELLED", "COMPLETED", "COMPLETING", "DEADLINE", "FAILED", "NODE_FAIL",
+                    "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT")  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Want:
-    """What tasks that are sent together ask for.  not_on: machines on which they failed."""
+class ResourceRequest:
+    """What tasks of one submission request. excluded_nodes: machines on which they failed."""
 
     minutes: int
-    not_on: tuple[str, ...] = ()
+    excluded_nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Flying:
-    """Tasks that were sent and did not end yet.  why: most of them wait for this, in the cluster's words."""
+class JobsInFlight:
+    """Submitted tasks that have not ended. waiting_reason: the most common one, as the cluster words it."""
 
     waiting: frozenset[int]
     running: frozenset[int]
-    why: str = ""
+    waiting_reason: str = ""
 
     @property
     def all(self) -> frozenset[int]:
@@ -46,48 +46,48 @@ class Flying:
 
 
 class Cluster(Protocol):
-    pause: float  # seconds between two looks at it
+    poll_seconds: float  # between two queries of its queue
 
-    def send(self, made: Round, want: Want) -> list[str]:
-        """Its names of the jobs.  RunFailedError where it takes none."""
+    def submit(self, made: Submission, want: ResourceRequest) -> list[str]:
+        """Submit the tasks; return the cluster's job IDs. RunFailedError if it accepts none."""
         ...
 
-    def room(self, flying: Flying) -> int:
-        """How many more tasks may be sent."""
+    def free_slots(self, flying: JobsInFlight) -> int:
+        """Return how many more tasks may be submitted."""
         ...
 
-    def flying(self) -> Flying | None:
-        """None: it does not answer."""
+    def jobs_in_flight(self) -> JobsInFlight | None:
+        """Return the tasks in the queue; None if the cluster does not respond."""
         ...
 
-    def tidy(self) -> None:
-        """End what nobody will come back to.  For the one who sends: what is being sent looks like that, too."""
+    def cancel_orphans(self) -> None:
+        """Cancel jobs that no submission records. Only the submitter may: a submission under way looks alike."""
         ...
 
     def cancel(self) -> None:
-        """End all that was sent.  RunFailedError where it does not answer."""
+        """Cancel all submitted jobs. RunFailedError if the cluster does not respond."""
         ...
 
-    def leave(self) -> None:
-        """Who watches goes by Ctrl-C."""
+    def detach(self) -> None:
+        """Called when the watching process ends by Ctrl-C."""
         ...
 
 
-def find(name: str, folder: Folder) -> Cluster:
+def connect(name: str, folder: FleetFolder) -> Cluster:
     return Slurm(folder) if name == "slurm" else Local(folder)
 
 
-def default() -> Sent:
+def default_cluster() -> ClusterKind:
     return "slurm" if shutil.which("sbatch") else "local"
 
 
-def minutes(seconds: float, attempts: int) -> int:
-    """What to ask for: more after each attempt, whose time may have been too short."""
-    return max(_SHORTEST, round(_MARGIN * seconds / 60) << min(attempts, 4))
+def requested_minutes(seconds: float, attempts: int) -> int:
+    """Return the time limit to request: doubled after each attempt, whose limit may have been too short."""
+    return max(_MIN_MINUTES, round(_TIME_MARGIN * seconds / 60) << min(attempts, 4))
 
 
 class _Job(NamedTuple):
-    """name: of its round.  reason: why it waits."""
+    """name: of its submission. reason: why it waits."""
 
     job: str
     name: str
@@ -97,47 +97,47 @@ class _Job(NamedTuple):
 
 
 class Slurm:
-    """Job arrays, found again by their names: whoever sent them may be dead."""
+    """Job arrays, found by their names: the process that submitted them may have ended."""
 
-    pause = 10.0
+    poll_seconds = 10.0
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: FleetFolder) -> None:
         self._folder = folder
         if shutil.which("squeue") is None:
             raise UsageError(
                 "Slurm is not installed on this machine", "Run this where sbatch is, or pass --cluster local."
             )
 
-    def room(self, flying: Flying) -> int:
+    def free_slots(self, flying: JobsInFlight) -> int:
         return 1_000_000
 
-    def send(self, made: Round, want: Want) -> list[str]:
+    def submit(self, made: Submission, want: ResourceRequest) -> list[str]:
         fleet = self._folder.fleet
-        more = {**fleet.wants, **({"exclude": ",".join(want.not_on)} if want.not_on else {})}
-        kind = f"gpu:{fleet.how.gpu}:1" if fleet.how.gpu else "gpu:1"
-        gpu = {"slurm_gres": kind} if fleet.how.device == "gpu" else {}
-        return _sent(
+        more = {**fleet.sbatch_options, **({"exclude": ",".join(want.excluded_nodes)} if want.excluded_nodes else {})}
+        kind = f"gpu:{fleet.options.gpu}:1" if fleet.options.gpu else "gpu:1"
+        gpu = {"slurm_gres": kind} if fleet.options.device == "gpu" else {}
+        return _submit(
             self._folder, "slurm", made, name=made.name, timeout_min=want.minutes,
-            slurm_mem=f"{fleet.how.mebibytes}MB", slurm_array_parallelism=fleet.max_parallel or MOST,
+            slurm_mem=f"{fleet.options.mebibytes}MB", slurm_array_parallelism=fleet.max_parallel or MAX_ARRAY_SIZE,
             slurm_use_srun=False, slurm_additional_parameters={"requeue": True, **more}, **gpu,
         )  # fmt: skip
 
-    def flying(self) -> Flying | None:
+    def jobs_in_flight(self) -> JobsInFlight | None:
         jobs = self._jobs()
         if jobs is None:
             return None
-        there = [one for one in jobs if one.state not in _GONE and "held" not in one.reason]
+        there = [one for one in jobs if one.state not in _FINISHED_STATES and "held" not in one.reason]
         waiting = [one for one in there if one.state != "RUNNING"]
         reasons = Counter(one.reason for one in waiting if one.reason != "None").most_common(1)
-        return Flying(
+        return JobsInFlight(
             frozenset(one.task for one in waiting),
             frozenset(one.task for one in there if one.state == "RUNNING"),
             reasons[0][0] if reasons else "",
         )
 
-    def tidy(self) -> None:
-        """Jobs whose sender did not live to note them, and those that Slurm holds since a node failed to start them."""
-        sent = {made.name for made in self._folder.rounds() if self._folder.ids(made) is not None}
+    def cancel_orphans(self) -> None:
+        """Cancel jobs whose submitter died before it recorded them, and jobs that Slurm holds after a failed start."""
+        sent = {made.name for made in self._folder.submissions() if self._folder.job_ids(made) is not None}
         self._end([one.job for one in self._jobs() or [] if one.name not in sent or "held" in one.reason])
 
     def cancel(self) -> None:
@@ -145,15 +145,15 @@ class Slurm:
         if self._jobs() is None:
             raise RunFailedError("Slurm does not respond; its jobs keep running", "Run tfdet fleet cancel again later.")
 
-    def leave(self) -> None:
-        """What was sent stays in its queue."""
+    def detach(self) -> None:
+        """Leave the jobs in the queue."""
 
     def _jobs(self) -> list[_Job] | None:
-        """All of this fleet that the cluster knows."""
-        done = _call("squeue", "--me", "--noheader", "--array", "--format=%i|%j|%K|%T|%r")
+        """Return all jobs of this fleet in the queue."""
+        done = _run_command("squeue", "--me", "--noheader", "--array", "--format=%i|%j|%K|%T|%r")
         if done is None:
             return None
-        rounds = {made.name: made for made in self._folder.rounds()}
+        rounds = {made.name: made for made in self._folder.submissions()}
         found = []
         for job, name, place, state, reason in (line.split("|", 4) for line in done.splitlines()):
             if name in rounds:
@@ -162,12 +162,12 @@ class Slurm:
         return found
 
     def _end(self, jobs: list[str]) -> None:
-        for start in range(0, len(jobs), MOST):
-            _call("scancel", *jobs[start : start + MOST])
+        for start in range(0, len(jobs), MAX_ARRAY_SIZE):
+            _run_command("scancel", *jobs[start : start + MAX_ARRAY_SIZE])
 
 
-def _call(*command: str) -> str | None:
-    """What it says; None where it fails, as while no controller answers."""
+def _run_command(*command: str) -> str | None:
+    """Return its standard output; None if it fails, for example while the controller does not respond."""
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=60)
     except subprocess.TimeoutExpired:
@@ -176,46 +176,48 @@ def _call(*command: str) -> str | None:
 
 
 class Local:
-    """Processes of this host, one after another, or as many as are wanted."""
+    """Processes of this host: one at a time, or as many as max_parallel."""
 
-    pause = 0.5
+    poll_seconds = 0.5
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: FleetFolder) -> None:
         self._folder = folder
 
-    def room(self, flying: Flying) -> int:
+    def free_slots(self, flying: JobsInFlight) -> int:
         return (self._folder.fleet.max_parallel or 1) - len(flying.all)
 
-    def send(self, made: Round, want: Want) -> list[str]:
-        os.environ[task.SENDERS_GPUS] = os.environ.get(task.GPUS, task.ALL)  # submitit shows its processes none
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal tells all of Ctrl-C: we end them in order
+    def submit(self, made: Submission, want: ResourceRequest) -> list[str]:
+        os.environ[task.SUBMITTER_GPUS] = os.environ.get(task.GPUS, task.ALL)  # submitit hides them from its processes
+        before = signal.signal(
+            signal.SIGINT, signal.SIG_IGN
+        )  # a terminal sends Ctrl-C to the whole group: we end them in order
         try:
-            return _sent(self._folder, "local", made, timeout_min=want.minutes)
+            return _submit(self._folder, "local", made, timeout_min=want.minutes)
         finally:
             signal.signal(signal.SIGINT, before)
 
-    def flying(self) -> Flying:
-        return Flying(frozenset(), frozenset(task for _, task in self._alive()))
+    def jobs_in_flight(self) -> JobsInFlight:
+        return JobsInFlight(frozenset(), frozenset(task for _, task in self._alive()))
 
-    def tidy(self) -> None:
-        """Who sends processes notes them at once."""
+    def cancel_orphans(self) -> None:
+        """Nothing to do: a local submission is recorded at once."""
 
     def cancel(self) -> None:
         for process, _ in self._alive():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGTERM)
 
-    def leave(self) -> None:
+    def detach(self) -> None:
         self.cancel()
 
     def _alive(self) -> Iterator[tuple[int, int]]:
-        for made in self._folder.rounds():
-            for job, number in zip(self._folder.ids(made) or [], made.tasks, strict=False):
+        for made in self._folder.submissions():
+            for job, number in zip(self._folder.job_ids(made) or [], made.tasks, strict=False):
                 if job.isdecimal() and self._is_ours(int(job)):
                     yield int(job), number
 
     def _is_ours(self, process: int) -> bool:
-        """Its number may be another's by now."""
+        """Return whether the process is a task of this fleet: its number may have been reused."""
         try:
             words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
         except OSError:
@@ -223,7 +225,7 @@ class Local:
         return str(self._folder.path / "logs").encode() in words
 
 
-def _sent(folder: Folder, cluster: str, made: Round, **wants: object) -> list[str]:
+def _submit(folder: FleetFolder, cluster: str, made: Submission, **wants: object) -> list[str]:
     import submitit
     from submitit.core.utils import UncompletedJobError
 

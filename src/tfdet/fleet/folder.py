@@ -27,16 +27,16 @@ from tfdet.base.files import write_atomic
 from tfdet.base.folders import is_there, listed
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import read_bytes, resolve
-from tfdet.fleet.tasks import How, Task
+from tfdet.fleet.tasks import FleetOptions, Task
 from tfdet.matrix.field_types import StrictModel, Text, format_validation_error
 
 PLAN = "fleet.json"
 _ATTEMPT: Final = re.compile(r"([0-9]{1,9})-[^.]+\.json")
 _ROUND: Final = re.compile(r"([0-9]{4,9})\.(json|ids)")
-_AWAY: Final = "Move that file away, then go on: tfdet fleet run --resume."
+_MOVE_ADVICE: Final = "Move that file away, then go on: tfdet fleet run --resume."
 _IDS: Final = TypeAdapter(list[str])
 T = TypeVar("T")
-Sent = Literal["slurm", "local"]  # to what
+ClusterKind = Literal["slurm", "local"]  # to what
 
 
 class Fleet(StrictModel):
@@ -46,10 +46,12 @@ class Fleet(StrictModel):
     name: Text = Field(description="of its jobs, with a round's number behind it")
     root: Text = Field(description="the checkout, or what an installed tfdet brings")
     home: Text | None = Field(default=None, description="of an installed tfdet: its user's folder")
-    cluster: Sent
-    wants: dict[str, str] = Field(default={}, description="what else is asked of the cluster, in its own words")
+    cluster: ClusterKind
+    sbatch_options: dict[str, str] = Field(
+        default={}, description="what else is asked of the cluster, in its own words"
+    )
     max_parallel: int | None = Field(default=None, ge=1, description="of its tasks; absent: the cluster's default")
-    how: How
+    options: FleetOptions
     tasks: list[Task]
 
     @property
@@ -57,28 +59,28 @@ class Fleet(StrictModel):
         return Project(Path(self.root), home=Path(self.home) if self.home else None)
 
 
-class Round(StrictModel):
+class Submission(StrictModel):
     """tasks: in the order in which the cluster numbers them, from 0."""
 
     name: Text
     tasks: list[int]
 
 
-class Begun(StrictModel):
+class AttemptStart(StrictModel):
     node: Text
     started: float
 
 
-class Ended(StrictModel):
+class AttemptEnd(StrictModel):
     """code: the probe's.  told: what was wrong, where something was."""
 
     code: int
     node: Text
     seconds: float = Field(ge=0, allow_inf_nan=False)
-    told: str = ""
+    error: str = ""
 
 
-class Folder:
+class FleetFolder:
     def __init__(self, path: Path) -> None:
         self.path = resolve(path)
 
@@ -129,15 +131,15 @@ class Folder:
         else:
             (self.path / "cancelled").unlink(missing_ok=True)
 
-    def begun(self) -> dict[int, list[str]]:
+    def started_attempts(self) -> dict[int, list[str]]:
         """{task: attempts that began}, in the order of their names."""
         return self._by_task("begun")
 
-    def ended(self) -> dict[int, list[Ended]]:
+    def ended_attempts(self) -> dict[int, list[AttemptEnd]]:
         return {task: [self._ended(name) for name in names] for task, names in self._by_task("ended").items()}
 
-    def _ended(self, name: str) -> Ended:
-        return _read(self.path / "ended" / f"{name}.json", TypeAdapter(Ended))
+    def _ended(self, name: str) -> AttemptEnd:
+        return _read_json(self.path / "ended" / f"{name}.json", TypeAdapter(AttemptEnd))
 
     def _by_task(self, kind: str) -> dict[int, list[str]]:
         """Of the plan's tasks; files of other names are somebody else's."""
@@ -149,10 +151,10 @@ class Folder:
                 found[task].append(name.removesuffix(".json"))
         return found
 
-    def begin(self, attempt: str, begun: Begun) -> None:
+    def record_start(self, attempt: str, begun: AttemptStart) -> None:
         write_atomic(self.path / "begun" / f"{attempt}.json", begun.model_dump_json())
 
-    def end(self, attempt: str, ended: Ended) -> None:
+    def record_end(self, attempt: str, ended: AttemptEnd) -> None:
         write_atomic(self.path / "ended" / f"{attempt}.json", ended.model_dump_json())
 
     def journal(self, attempt: str) -> Path:
@@ -169,63 +171,63 @@ class Folder:
         """Each with its attempt, and its number there."""
         seen: set[str] = set()
         for attempt in attempts:
-            whole = self._came_to_an_end(attempt)
-            for number, line in enumerate(self._whole_lines(attempt), 1):
-                if line in seen or not (whole or came_to_an_end(line)):
+            whole = self._ended_by_itself(attempt)
+            for number, line in enumerate(self._complete_lines(attempt), 1):
+                if line in seen or not (whole or is_completed(line)):
                     continue
                 seen.add(line)
                 yield attempt, number, line
 
-    def brought_more(self, attempts: list[str], last: int) -> bool:
+    def made_progress(self, attempts: list[str], last: int) -> bool:
         """Did the last so many of them finish what no earlier one had?"""
         before = set(self.lines(attempts[:-last]))
         return any(line not in before for line in self.lines(attempts[-last:]))
 
-    def _came_to_an_end(self, attempt: str) -> bool:
+    def _ended_by_itself(self, attempt: str) -> bool:
         """By itself: neither interrupted, nor was its suite killed (a negative code: by which signal)."""
         there = is_there(self.path / "ended" / f"{attempt}.json")
         return there and 0 <= self._ended(attempt).code < ExitCode.INTERRUPTED
 
-    def _whole_lines(self, attempt: str) -> list[str]:
+    def _complete_lines(self, attempt: str) -> list[str]:
         """What a node that lost its power left may be no text: such lines are told of as what they are."""
         journal = self.journal(attempt)
         if not is_there(journal):
             return []
-        content = read_bytes(journal, _AWAY)
+        content = read_bytes(journal, _MOVE_ADVICE)
         return content[: content.rfind(b"\n") + 1].decode("utf-8", "replace").splitlines()
 
-    def rounds(self) -> list[Round]:
+    def submissions(self) -> list[Submission]:
         there = listed(self.path / "rounds")
         found = [path for path in there if _ROUND.fullmatch(path.name) and path.suffix == ".json"]
-        return [_read(path, TypeAdapter(Round)) for path in found]
+        return [_read_json(path, TypeAdapter(Submission)) for path in found]
 
-    def add_round(self, tasks: list[int]) -> Round:
+    def add_submission(self, tasks: list[int]) -> Submission:
         """Told before anything is sent: whoever goes on knows what to look for."""
         there = [_ROUND.fullmatch(path.name) for path in listed(self.path / "rounds")]
         number = max((int(one[1]) + 1 for one in there if one), default=0)
-        made = Round(name=f"{self.fleet.name}-{number:04}", tasks=tasks)
-        write_atomic(self._round(made, "json"), made.model_dump_json())
+        made = Submission(name=f"{self.fleet.name}-{number:04}", tasks=tasks)
+        write_atomic(self._submission_file(made, "json"), made.model_dump_json())
         return made
 
-    def was_sent(self, made: Round, ids: list[str]) -> None:
-        write_atomic(self._round(made, "ids"), json.dumps(ids))
+    def record_submission(self, made: Submission, ids: list[str]) -> None:
+        write_atomic(self._submission_file(made, "ids"), json.dumps(ids))
 
-    def ids(self, made: Round) -> list[str] | None:
+    def job_ids(self, made: Submission) -> list[str] | None:
         """None: whoever was to send it did not come to say that it was sent."""
-        where = self._round(made, "ids")
-        return _read(where, _IDS) if is_there(where) else None
+        where = self._submission_file(made, "ids")
+        return _read_json(where, _IDS) if is_there(where) else None
 
-    def _round(self, made: Round, kind: str) -> Path:
+    def _submission_file(self, made: Submission, kind: str) -> Path:
         return self.path / "rounds" / f"{made.name.rpartition('-')[2]}.{kind}"
 
 
-def came_to_an_end(line: str) -> bool:
+def is_completed(line: str) -> bool:
     return '"observation":"crashed"' not in line and '"observation":"timed-out"' not in line
 
 
-def _read(path: Path, shape: TypeAdapter[T]) -> T:
+def _read_json(path: Path, shape: TypeAdapter[T]) -> T:
     """Our own writers leave whole files: what is not whole was damaged by something else."""
     try:
-        return shape.validate_json(read_bytes(path, _AWAY))
+        return shape.validate_json(read_bytes(path, _MOVE_ADVICE))
     except ValidationError as error:
-        raise DataError(f"{path}: {format_validation_error(error.errors()[0], 'file')}", _AWAY) from error
+        raise DataError(f"{path}: {format_validation_error(error.errors()[0], 'file')}", _MOVE_ADVICE) from error

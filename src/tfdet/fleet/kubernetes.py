@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from tfdet.fleet.clusters import minutes
-from tfdet.fleet.syntax import image_prefix, label_value, object_name, queue_name
-from tfdet.fleet.tasks import How, Task
+from tfdet.fleet.clusters import requested_minutes
+from tfdet.fleet.kubernetes_names import check_image_prefix, check_label_value, check_object_name, check_queue_name
+from tfdet.fleet.tasks import FleetOptions, Task
 
 VERSION = "1.29"  # the first in which each index has retries of its own
 USER = 10001  # of the images: see docker/entrypoint
@@ -24,18 +24,18 @@ TFDET_MACHINE=$(printf %s "$NODE" | sha256sum | cut -c1-12); export TFDET_MACHIN
 
 
 def manifests(
-    name: str, how: How, tasks: Iterable[Task], registry: str, volume_claim: str, queue: str | None
+    name: str, how: FleetOptions, tasks: Iterable[Task], registry: str, volume_claim: str, queue: str | None
 ) -> dict[str, Any]:
     """registry: what stands before tfdet:ENV.  volume_claim: for the records.  queue: of Kueue, if any.
 
     UsageError names the option that no cluster would take.
     """
-    image_prefix("--registry", registry)
-    object_name("--volume-claim", volume_claim)
+    check_image_prefix("--registry", registry)
+    check_object_name("--volume-claim", volume_claim)
     if queue is not None:
-        queue_name("--queue", queue)
+        check_queue_name("--queue", queue)
     if how.gpu is not None:
-        label_value("--gpu", how.gpu)
+        check_label_value("--gpu", how.gpu)
     places: dict[str, list[Task]] = defaultdict(list)
     for task in tasks:
         places[task.environment].append(task)
@@ -54,7 +54,7 @@ def _name(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60].strip("-")
 
 
-def _tasks(called: str, key: str, how: How, some: list[Task]) -> dict[str, Any]:
+def _tasks(called: str, key: str, how: FleetOptions, some: list[Task]) -> dict[str, Any]:
     """The words of each index's command: they hold no blank, so that a shell may split them."""
     words = {
         str(index): " ".join(
@@ -65,7 +65,7 @@ def _tasks(called: str, key: str, how: How, some: list[Task]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": called}, "data": words}
 
 
-def _job(called: str, image: str, how: How, some: list[Task], claim: str, queue: str | None) -> dict[str, Any]:
+def _job(called: str, image: str, how: FleetOptions, some: list[Task], claim: str, queue: str | None) -> dict[str, Any]:
     labels = {"app.kubernetes.io/name": "tfdet"}
     if queue is not None:
         labels["kueue.x-k8s.io/queue-name"] = queue
@@ -89,12 +89,12 @@ def _job(called: str, image: str, how: How, some: list[Task], claim: str, queue:
     }  # fmt: skip
 
 
-def _pod(called: str, image: str, how: How, some: list[Task], claim: str) -> dict[str, Any]:
+def _pod(called: str, image: str, how: FleetOptions, some: list[Task], claim: str) -> dict[str, Any]:
     """Shut in as the docker engine shuts its containers in."""
     asked = {"memory": f"{how.mebibytes}Mi"} | ({"nvidia.com/gpu": "1"} if how.device == "gpu" else {})
     return {
         "restartPolicy": "Never",
-        "activeDeadlineSeconds": 60 * max(minutes(task.seconds, 0) for task in some),
+        "activeDeadlineSeconds": 60 * max(requested_minutes(task.seconds, 0) for task in some),
         "automountServiceAccountToken": False,
         "securityContext": {"runAsNonRoot": True, "runAsUser": USER, "runAsGroup": USER, "fsGroup": USER},
         **({"nodeSelector": {"nvidia.com/gpu.product": how.gpu}} if how.gpu else {}),

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfdet.base.errors import ExitCode
-from tfdet.fleet.clusters import Flying
-from tfdet.fleet.folder import Ended, Folder
+from tfdet.fleet.clusters import JobsInFlight
+from tfdet.fleet.folder import AttemptEnd, FleetFolder
 from tfdet.fleet.tasks import Task
 
-FAILURES = 3  # after so many a task is given up
-KILLS = 20  # likewise, where none of so many brought a record: what ends by force each time will do so again
+MAX_FAILURES = 3  # after so many a task is given up
+MAX_KILLS = 20  # likewise, where none of so many brought a record: what ends by force each time will do so again
 _DONE = (ExitCode.OK, ExitCode.CONTRADICTED)
 
 
@@ -28,7 +28,7 @@ class Progress:
     done: frozenset[int]
     given_up: dict[int, str]
     ready: list[int]
-    flying: Flying | None
+    jobs_in_flight: JobsInFlight | None
     failed_on: dict[int, tuple[str, ...]]
     attempts: dict[int, int]
     seconds_left: float | None
@@ -38,24 +38,24 @@ class Progress:
         return len(self.done) + len(self.given_up) == len(self.tasks)
 
     def as_json(self) -> dict[str, Any]:
-        flying = self.flying
+        flying = self.jobs_in_flight
         return {
             "tasks": len(self.tasks), "done": len(self.done), "given_up": len(self.given_up),
             "running": None if flying is None else len(flying.running - self.done),
             "waiting": None if flying is None else len(flying.waiting - self.done),
-            "waiting_for": (flying.why or None) if flying else None,
+            "waiting_for": (flying.waiting_reason or None) if flying else None,
             "attempts": sum(self.attempts.values()),
             "seconds_left": None if self.seconds_left is None else round(self.seconds_left),
         }  # fmt: skip
 
 
-def look(folder: Folder, flying: Flying | None) -> Progress:
-    ended, begun, tasks = folder.ended(), folder.begun(), folder.fleet.tasks
+def compute_progress(folder: FleetFolder, flying: JobsInFlight | None) -> Progress:
+    ended, begun, tasks = folder.ended_attempts(), folder.started_attempts(), folder.fleet.tasks
     done = frozenset(task for task, some in ended.items() if any(one.code in _DONE for one in some))
-    sent = Counter(task for made in folder.rounds() if folder.ids(made) is not None for task in made.tasks)
+    sent = Counter(task for made in folder.submissions() if folder.job_ids(made) is not None for task in made.tasks)
     given_up = {}
     for task in range(len(tasks)):
-        why = None if task in done else _hopeless(folder, ended.get(task, []), begun.get(task, []), sent[task])
+        why = None if task in done else _give_up_reason(folder, ended.get(task, []), begun.get(task, []), sent[task])
         if why is not None:
             given_up[task] = why
     under_way = flying.all if flying else frozenset()
@@ -64,32 +64,32 @@ def look(folder: Folder, flying: Flying | None) -> Progress:
         done=done,
         given_up=given_up,
         ready=[task for task in range(len(tasks)) if task not in done | under_way and task not in given_up],
-        flying=flying,
+        jobs_in_flight=flying,
         failed_on={task: tuple(sorted({one.node for one in _failures(some)})) for task, some in ended.items()},
         attempts={task: len(some) for task, some in begun.items()},
-        seconds_left=_left(tasks, done, given_up, ended, flying),
+        seconds_left=_seconds_left(tasks, done, given_up, ended, flying),
     )
 
 
-def _failures(ended: list[Ended]) -> list[Ended]:
+def _failures(ended: list[AttemptEnd]) -> list[AttemptEnd]:
     return [one for one in ended if one.code not in (*_DONE, ExitCode.INTERRUPTED)]
 
 
-def _hopeless(folder: Folder, ended: list[Ended], names: list[str], sent: int) -> str | None:
+def _give_up_reason(folder: FleetFolder, ended: list[AttemptEnd], names: list[str], sent: int) -> str | None:
     """Why a task is not tried again; None where it is."""
     failures, begun = _failures(ended), len(names)
-    if any(one.code == ExitCode.USAGE for one in failures) or len(failures) >= FAILURES:
-        return failures[-1].told or f"the suite ended with {failures[-1].code}"
-    if begun - len(failures) >= KILLS and not folder.brought_more(names, KILLS):
+    if any(one.code == ExitCode.USAGE for one in failures) or len(failures) >= MAX_FAILURES:
+        return failures[-1].error or f"the suite ended with {failures[-1].code}"
+    if begun - len(failures) >= MAX_KILLS and not folder.made_progress(names, MAX_KILLS):
         return f"ended by force {begun - len(failures)} times"
-    if sent - begun >= KILLS:
+    if sent - begun >= MAX_KILLS:
         return f"sent {sent} times, and {begun or 'none'} of them began: what its machines said lies in logs"
     return None
 
 
-def _left(
-    tasks: Sequence[Task], done: frozenset[int], given_up: dict[int, str], ended: dict[int, list[Ended]],
-    flying: Flying | None,
+def _seconds_left(
+    tasks: Sequence[Task], done: frozenset[int], given_up: dict[int, str], ended: dict[int, list[AttemptEnd]],
+    flying: JobsInFlight | None,
 ) -> float | None:  # fmt: skip
     """What is left, in the measure of what was done, on as many machines as now."""
     if flying is None or not flying.running:

@@ -1,4 +1,4 @@
-"""What runs on a machine of the cluster: one attempt at one task."""
+"""The code that runs on a machine of the cluster: one attempt at one task."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from tfdet.base.errors import ExitCode, InterruptedRunError, TfdetError, from_os
 from tfdet.base.files import write_atomic
 from tfdet.engines.base import Request
 from tfdet.engines.run import engine_for
-from tfdet.fleet.folder import Begun, Ended, Folder
+from tfdet.fleet.folder import AttemptEnd, AttemptStart, FleetFolder
 from tfdet.fleet.tasks import Task
 from tfdet.matrix.load import load_matrix
 from tfdet.matrix.plan import write_plan
 from tfdet.store.records import parse
 
-GPUS, SENDERS_GPUS, ALL = "CUDA_VISIBLE_DEVICES", "TFDET_SENDERS_GPUS", "all"
+GPUS, SUBMITTER_GPUS, ALL = "CUDA_VISIBLE_DEVICES", "TFDET_SUBMITTER_GPUS", "all"
 
 
 def run(path: str, index: int) -> int:
-    """Run a task; its finished records stay whatever happens, and an attempt that came to an end says how."""
-    folder, started, watch = Folder(Path(path)), time.time(), time.monotonic()
-    _see_the_senders_gpus()
+    """Run a task. Its finished records are kept whatever happens; an attempt that ends records its exit code."""
+    folder, started, watch = FleetFolder(Path(path)), time.time(), time.monotonic()
+    _inherit_visible_devices()
     attempt = f"{index}-{time.time_ns()}-{uuid.uuid4().hex[:8]}"
-    earlier = folder.begun().get(index, [])
+    earlier = folder.started_attempts().get(index, [])
     node = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
-    folder.begin(attempt, Begun(node=node, started=started))
-    _stop_by_any_signal()
+    folder.record_start(attempt, AttemptStart(node=node, started=started))
+    _interrupt_on_signals()
     code, told = _outcome(folder, attempt, earlier, folder.fleet.tasks[index])
-    folder.end(attempt, Ended(code=code, node=node, seconds=round(time.monotonic() - watch, 1), told=told))
+    folder.record_end(attempt, AttemptEnd(code=code, node=node, seconds=round(time.monotonic() - watch, 1), error=told))
     return code
 
 
-def _outcome(folder: Folder, attempt: str, earlier: list[str], task: Task) -> tuple[int, str]:
+def _outcome(folder: FleetFolder, attempt: str, earlier: list[str], task: Task) -> tuple[int, str]:
     try:
         return _suite(folder, attempt, earlier, task), ""
     except (KeyboardInterrupt, InterruptedRunError):
@@ -48,9 +48,9 @@ def _outcome(folder: Folder, attempt: str, earlier: list[str], task: Task) -> tu
         return ExitCode.RUN_FAILED, from_os_error(error).cause
 
 
-def _suite(folder: Folder, attempt: str, earlier: list[str], task: Task) -> int:
+def _suite(folder: FleetFolder, attempt: str, earlier: list[str], task: Task) -> int:
     fleet = folder.fleet
-    project, how = fleet.project, fleet.how
+    project, how = fleet.project, fleet.options
     matrix = load_matrix(project.matrix)
     environment = matrix.environment(task.environment)
     journal = folder.journal(attempt)
@@ -66,7 +66,7 @@ def _suite(folder: Folder, attempt: str, earlier: list[str], task: Task) -> int:
 
 
 def _is_record(line: str) -> bool:
-    """What is damaged is told of when records are taken; here it would stop this attempt, too."""
+    """Return whether the line is valid. Damaged lines are reported when records are collected, not here."""
     try:
         parse(line.encode("utf-8"))
     except ValueError:
@@ -74,16 +74,16 @@ def _is_record(line: str) -> bool:
     return True
 
 
-def _see_the_senders_gpus() -> None:
-    told = os.environ.pop(SENDERS_GPUS, None)
+def _inherit_visible_devices() -> None:
+    told = os.environ.pop(SUBMITTER_GPUS, None)
     if told == ALL:
         os.environ.pop(GPUS, None)
     elif told is not None:
         os.environ[GPUS] = told
 
 
-def _stop_by_any_signal() -> None:
-    """What a cluster sends before it ends a job by force."""
+def _interrupt_on_signals() -> None:
+    """Turn the signals that a cluster sends before SIGKILL into KeyboardInterrupt."""
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt

@@ -15,11 +15,11 @@ from tfdet.matrix.plan import PlannedCell, plan_cells
 from tfdet.store.durations import Durations
 from tfdet_common.defaults import RUN_DEFAULTS
 
-SUITE_MEBIBYTES = 2048  # what the suite takes beside one case
+SUITE_OVERHEAD_MEBIBYTES = 2048  # what the suite takes beside one case
 START_SECONDS = 20.0  # of an environment that is there: its framework is imported, its device asked
 
 
-class How(StrictModel):
+class FleetOptions(StrictModel):
     """What all tasks of a fleet have in common: see engines.base.Selection."""
 
     device: Text
@@ -40,7 +40,7 @@ class How(StrictModel):
     @property
     def mebibytes(self) -> int:
         """What a task needs."""
-        return self.memory + SUITE_MEBIBYTES
+        return self.memory + SUITE_OVERHEAD_MEBIBYTES
 
 
 class Task(StrictModel):
@@ -53,19 +53,24 @@ class Task(StrictModel):
     seconds: float = Field(description="that it is expected to take")
 
 
-def tasks(
-    matrix: Matrix, environments: Iterable[str], sources: Sequence[str], how: How, durations: Durations, seconds: float
+def plan_tasks(
+    matrix: Matrix,
+    environments: Iterable[str],
+    sources: Sequence[str],
+    how: FleetOptions,
+    durations: Durations,
+    seconds: float,
 ) -> list[Task]:
     """Longest first, each of about `seconds` where single sources do not take longer."""
     found = []
     for key in environments:
-        expected = _expected(_chosen(matrix, key, sources, how), key, how, durations)
+        expected = _expected_seconds(_selected_cells(matrix, key, sources, how), key, how, durations)
         found += [Task(environment=key, sources=some, seconds=round(START_SECONDS + total, 1))
-                  for some, total in shares(expected, seconds)]  # fmt: skip
+                  for some, total in partition_sources(expected, seconds)]  # fmt: skip
     return sorted(found, key=lambda task: -task.seconds)
 
 
-def _chosen(matrix: Matrix, key: str, sources: Sequence[str], how: How) -> list[PlannedCell]:
+def _selected_cells(matrix: Matrix, key: str, sources: Sequence[str], how: FleetOptions) -> list[PlannedCell]:
     chosen = [cell for cell in plan_cells(matrix, key) if cell.device == how.device and cell.reason is None]
     wanted = {"none", *how.solutions} if how.solutions else None
     return [
@@ -75,7 +80,9 @@ def _chosen(matrix: Matrix, key: str, sources: Sequence[str], how: How) -> list[
     ]
 
 
-def _expected(chosen: Iterable[PlannedCell], key: str, how: How, durations: Durations) -> dict[str, float]:
+def _expected_seconds(
+    chosen: Iterable[PlannedCell], key: str, how: FleetOptions, durations: Durations
+) -> dict[str, float]:
     """{source: seconds}."""
     found: dict[str, float] = defaultdict(float)
     for cell in chosen:
@@ -83,7 +90,7 @@ def _expected(chosen: Iterable[PlannedCell], key: str, how: How, durations: Dura
     return found
 
 
-def shares(expected: Mapping[str, float], seconds: float) -> list[tuple[list[str], float]]:
+def partition_sources(expected: Mapping[str, float], seconds: float) -> list[tuple[list[str], float]]:
     """The sources in groups of about so many seconds: each goes, the longest first, where there is least."""
     if not expected:
         return []

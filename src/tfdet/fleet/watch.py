@@ -14,12 +14,14 @@ from filelock import FileLock, Timeout
 
 from tfdet.base import console
 from tfdet.base.errors import RunFailedError, UsageError
-from tfdet.fleet.clusters import MOST, Cluster, Want, minutes
-from tfdet.fleet.folder import Folder
-from tfdet.fleet.progress import Progress, look
+from tfdet.fleet.clusters import MAX_ARRAY_SIZE, Cluster, ResourceRequest, requested_minutes
+from tfdet.fleet.folder import FleetFolder
+from tfdet.fleet.progress import Progress, compute_progress
 
 
-def watch(folder: Folder, cluster: Cluster, tell: Callable[[Progress], None], every: float | None = None) -> Progress:
+def watch(
+    folder: FleetFolder, cluster: Cluster, tell: Callable[[Progress], None], every: float | None = None
+) -> Progress:
     """Until every task is done or given up, or the fleet cancelled.  every: seconds between two looks.
 
     UsageError where another one watches: each would send what the other has sent.
@@ -30,20 +32,20 @@ def watch(folder: Folder, cluster: Cluster, tell: Callable[[Progress], None], ev
     except Timeout:
         raise UsageError("another tfdet watches this fleet", "Look at it: tfdet fleet status.") from None
     try:
-        return _watch(folder, cluster, tell, every or cluster.pause)
+        return _watch(folder, cluster, tell, every or cluster.poll_seconds)
     except KeyboardInterrupt:
-        cluster.leave()
+        cluster.detach()
         raise
     finally:
         lock.release()
 
 
-def _watch(folder: Folder, cluster: Cluster, tell: Callable[[Progress], None], pause: float) -> Progress:
-    sent = bool(folder.rounds())
+def _watch(folder: FleetFolder, cluster: Cluster, tell: Callable[[Progress], None], pause: float) -> Progress:
+    sent = bool(folder.submissions())
     while True:
-        cluster.tidy()
-        flying = cluster.flying()
-        progress = look(folder, flying)
+        cluster.cancel_orphans()
+        flying = cluster.jobs_in_flight()
+        progress = compute_progress(folder, flying)
         tell(progress)
         if folder.cancelled:
             cluster.cancel()  # what was being sent meanwhile
@@ -52,7 +54,7 @@ def _watch(folder: Folder, cluster: Cluster, tell: Callable[[Progress], None], p
             return progress
         if flying is not None and progress.ready:
             try:
-                _send(folder, cluster, progress, cluster.room(flying))
+                _submit_ready(folder, cluster, progress, cluster.free_slots(flying))
                 sent = True
             except RunFailedError as error:
                 if not sent:  # nothing was ever taken: that will not pass by itself
@@ -61,28 +63,31 @@ def _watch(folder: Folder, cluster: Cluster, tell: Callable[[Progress], None], p
         time.sleep(pause)
 
 
-def _send(folder: Folder, cluster: Cluster, progress: Progress, room: int) -> None:
-    for want, some in _alike(progress, progress.ready[: max(0, room)]).items():
-        for start in range(0, len(some), MOST):
+def _submit_ready(folder: FleetFolder, cluster: Cluster, progress: Progress, room: int) -> None:
+    for want, some in _same_request(progress, progress.ready[: max(0, room)]).items():
+        for start in range(0, len(some), MAX_ARRAY_SIZE):
             if folder.cancelled:
                 return
-            made = folder.add_round(some[start : start + MOST])
+            made = folder.add_submission(some[start : start + MAX_ARRAY_SIZE])
             try:
-                folder.was_sent(made, cluster.send(made, want))
+                folder.record_submission(made, cluster.submit(made, want))
             except RunFailedError:
-                if not want.not_on:
+                if not want.excluded_nodes:
                     raise
                 # No other machine fits them: better again where they failed than never.
-                folder.was_sent(made, cluster.send(made, Want(want.minutes)))
+                folder.record_submission(made, cluster.submit(made, ResourceRequest(want.minutes)))
 
 
-def _alike(progress: Progress, ready: list[int]) -> dict[Want, list[int]]:
+def _same_request(progress: Progress, ready: list[int]) -> dict[ResourceRequest, list[int]]:
     """What an array asks for, all of its tasks ask for."""
     found: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for task in ready:
         found[progress.failed_on.get(task, ())].append(task)
-    return {Want(max(_minutes(progress, task) for task in some), not_on): some for not_on, some in found.items()}
+    return {
+        ResourceRequest(max(_time_limit(progress, task) for task in some), not_on): some
+        for not_on, some in found.items()
+    }
 
 
-def _minutes(progress: Progress, task: int) -> int:
-    return minutes(progress.tasks[task].seconds, progress.attempts.get(task, 0))
+def _time_limit(progress: Progress, task: int) -> int:
+    return requested_minutes(progress.tasks[task].seconds, progress.attempts.get(task, 0))

@@ -24,7 +24,7 @@ from tfdet.audit import wheels
 from tfdet.base.errors import DataError, TfdetError
 from tfdet.base.paths import Project
 from tfdet.engines import locate
-from tfdet.fleet.folder import Folder
+from tfdet.fleet.folder import FleetFolder
 from tfdet.matrix.keys import Keyring, PublicKey
 from tfdet.matrix.load import load_file
 from tfdet.matrix.models import Environment
@@ -190,12 +190,12 @@ def test_a_file_of_the_matrix(folder: Path, checkout: Project, data: st.DataObje
 
 
 @fuzzed
-@given(content=documents({"schema": 1, "name": "f", "root": "/", "cluster": "slurm", "how": {"device": "cpu"},
+@given(content=documents({"schema": 1, "name": "f", "root": "/", "cluster": "slurm", "options": {"device": "cpu"},
                           "tasks": [{"environment": "tf2.0", "sources": ["a"], "seconds": 1.0}]}))  # fmt: skip
 def test_the_plan_of_a_fleet(folder: Path, content: bytes) -> None:
     (folder / "fleet.json").write_bytes(content)
     try:
-        _ = Folder(folder).fleet
+        _ = FleetFolder(folder).fleet
     except TfdetError as error:
         assert str(folder) in error.cause
 

@@ -48,4 +48,4 @@ def test_its_tables_name_options_that_there_are_with_their_defaults() -> None:
                          "task-minutes", "memory", "poll-interval"}  # fmt: skip
     defaults = command.run.__defaults__
     assert defaults is not None and float(told["task-minutes"]) in defaults and int(told["memory"]) in defaults
-    assert f"asks for {tasks.SUITE_MEBIBYTES // 1024} GiB more" in GUIDE
+    assert f"asks for {tasks.SUITE_OVERHEAD_MEBIBYTES // 1024} GiB more" in GUIDE

@@ -17,26 +17,28 @@ from fleets import bare_project, environ
 
 from tfdet.base.errors import DataError, UsageError
 from tfdet.base.paths import Project, cache_dir
-from tfdet.fleet import take
-from tfdet.fleet.clusters import Flying, minutes
-from tfdet.fleet.folder import Begun, Ended, Fleet, Folder
-from tfdet.fleet.progress import FAILURES, KILLS, look
-from tfdet.fleet.tasks import How, Task, shares, tasks
+from tfdet.fleet import collect
+from tfdet.fleet.clusters import JobsInFlight, requested_minutes
+from tfdet.fleet.folder import AttemptEnd, AttemptStart, Fleet, FleetFolder
+from tfdet.fleet.progress import MAX_FAILURES, MAX_KILLS, compute_progress
+from tfdet.fleet.tasks import FleetOptions, Task, partition_sources, plan_tasks
 from tfdet.matrix.load import load_matrix
 from tfdet.store.durations import UNKNOWN_SECONDS, Durations, measured
 from tfdet.store.records import read_records
 
 
 def test_sources_are_shared_out_evenly() -> None:
-    groups = shares({"a": 49.0, "b": 30.0, "c": 20.0, "d": 1.0}, 51)
+    groups = partition_sources({"a": 49.0, "b": 30.0, "c": 20.0, "d": 1.0}, 51)
     assert sorted(groups) == [(["a", "d"], 50.0), (["b", "c"], 50.0)]
-    assert sorted(shares({"a": 500.0, "b": 1.0}, 10)) == [(["a"], 500.0), (["b"], 1.0)], "no source is torn apart"
-    assert shares({}, 10) == []
+    assert sorted(partition_sources({"a": 500.0, "b": 1.0}, 10)) == [(["a"], 500.0), (["b"], 1.0)], (
+        "no source is torn apart"
+    )
+    assert partition_sources({}, 10) == []
 
 
 def test_a_fleet_plans_every_cell_once_and_controls_with_their_solutions(checkout: Project) -> None:
     matrix = load_matrix(checkout.matrix)
-    planned = tasks(matrix, ["tf2.0", "tf2.21"], [], How(device="cpu"), Durations({}, {}, {}), 3600)
+    planned = plan_tasks(matrix, ["tf2.0", "tf2.21"], [], FleetOptions(device="cpu"), Durations({}, {}, {}), 3600)
     for key in ("tf2.0", "tf2.21"):
         there = [source for task in planned if task.environment == key for source in task.sources]
         assert len(there) == len(set(there)) > 20
@@ -54,75 +56,86 @@ def test_tasks_are_sized_by_what_was_measured(checkout: Project, tmp_path: Path,
 
 
 @pytest.fixture
-def folder(tmp_path: Path, checkout: Project) -> Folder:
+def folder(tmp_path: Path, checkout: Project) -> FleetFolder:
     """Of two tasks, none of which began."""
-    made = Folder(tmp_path / "fleet")
+    made = FleetFolder(tmp_path / "fleet")
     some = [Task(environment="tf2.0", sources=["bias-add-backprop"], seconds=100.0)] * 2
     made.make(
-        Fleet(schema=1, name="tfdet-x", root=str(checkout.root), cluster="local", how=How(device="cpu"), tasks=some)
+        Fleet(
+            schema=1,
+            name="tfdet-x",
+            root=str(checkout.root),
+            cluster="local",
+            options=FleetOptions(device="cpu"),
+            tasks=some,
+        )
     )
     return made
 
 
-def attempt(folder: Folder, name: str, lines: bytes = b"", code: int | None = None, node: str = "n1") -> None:
-    folder.begin(name, Begun(node=node, started=0.0))
+def attempt(folder: FleetFolder, name: str, lines: bytes = b"", code: int | None = None, node: str = "n1") -> None:
+    folder.record_start(name, AttemptStart(node=node, started=0.0))
     folder.journal(name).write_bytes(lines)
     if code is not None:
-        folder.end(name, Ended(code=code, node=node, seconds=50.0))
+        folder.record_end(name, AttemptEnd(code=code, node=node, seconds=50.0))
 
 
-def test_a_folder_is_made_once(folder: Folder, tmp_path: Path) -> None:
+def test_a_folder_is_made_once(folder: FleetFolder, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="lies there already"):
         folder.make(folder.fleet)
     with pytest.raises(UsageError, match="no fleet"):
-        _ = Folder(tmp_path / "nothing").fleet
+        _ = FleetFolder(tmp_path / "nothing").fleet
     (folder.path / "fleet.json").write_text("{}")
     with pytest.raises(DataError, match="no plan of a fleet"):
-        _ = Folder(folder.path).fleet
+        _ = FleetFolder(folder.path).fleet
 
 
-def test_every_finished_record_of_killed_attempts_is_taken_once(folder: Folder, line: Callable[..., bytes]) -> None:
+def test_every_finished_record_of_killed_attempts_is_taken_once(
+    folder: FleetFolder, line: Callable[..., bytes]
+) -> None:
     first, second, third = line(case="a-eager"), line(case="b-eager"), line(case="c-eager")
     crashed = line("crashed", case="b-eager")
     attempt(folder, "0-1", first + crashed + third[:40])  # killed while it wrote
     attempt(folder, "0-2", first + second, code=130)
     attempt(folder, "0-3", first + second + third, code=0)
     attempt(folder, "1-1", line("crashed", case="d-eager"), code=3)
-    found = [(record.case, record.observation) for record in take.records(folder)]
+    found = [(record.case, record.observation) for record in collect.records(folder)]
     assert sorted(found) == [("a-eager", "equal"), ("b-eager", "equal"), ("c-eager", "equal"), ("d-eager", "crashed")]
 
 
-def test_a_line_that_is_no_record_is_named_and_nothing_is_taken(folder: Folder, line: Callable[..., bytes]) -> None:
+def test_a_line_that_is_no_record_is_named_and_nothing_is_taken(
+    folder: FleetFolder, line: Callable[..., bytes]
+) -> None:
     attempt(folder, "0-1", line() + line(case="b-eager").replace(b"equal", b"differs"), code=0)
     with pytest.raises(DataError, match=r"0-1\.jsonl:2: its checksum does not fit"):
-        take.records(folder)
+        collect.records(folder)
 
 
-def test_what_is_done_waits_or_is_given_up(folder: Folder) -> None:
-    nobody = Flying(frozenset(), frozenset())
-    assert look(folder, nobody).ready == [0, 1]
+def test_what_is_done_waits_or_is_given_up(folder: FleetFolder) -> None:
+    nobody = JobsInFlight(frozenset(), frozenset())
+    assert compute_progress(folder, nobody).ready == [0, 1]
     attempt(folder, "0-1", code=1)  # contradicted: it ran
     attempt(folder, "1-1")
-    seen = look(folder, Flying(frozenset(), frozenset({1})))
+    seen = compute_progress(folder, JobsInFlight(frozenset(), frozenset({1})))
     assert (seen.done, seen.ready, seen.complete) == ({0}, [], False)
     assert seen.seconds_left == pytest.approx(50.0), "the first took half of what was expected"
-    for number in range(FAILURES):
-        assert look(folder, nobody).ready == [1]
+    for number in range(MAX_FAILURES):
+        assert compute_progress(folder, nobody).ready == [1]
         attempt(folder, f"1-2{number}", code=3, node=f"n{number}")
-    seen = look(folder, nobody)
+    seen = compute_progress(folder, nobody)
     assert seen.complete and list(seen.given_up) == [1]
     assert seen.failed_on[1] == ("n0", "n1", "n2")
 
 
-def test_what_is_killed_every_time_is_given_up_some_day(folder: Folder) -> None:
-    for number in range(KILLS):
+def test_what_is_killed_every_time_is_given_up_some_day(folder: FleetFolder) -> None:
+    for number in range(MAX_KILLS):
         attempt(folder, f"0-{number:02}", code=None if number % 2 else 130)
-    assert "by force" in look(folder, None).given_up[0]
+    assert "by force" in compute_progress(folder, None).given_up[0]
 
 
 def test_a_task_that_was_too_long_gets_more_time() -> None:
-    assert [minutes(1200, attempts) for attempts in range(3)] == [60, 120, 240]
-    assert minutes(1, 0) == 10
+    assert [requested_minutes(1200, attempts) for attempts in range(3)] == [60, 120, 240]
+    assert requested_minutes(1, 0) == 10
 
 
 def fleet(project: Project, *words: str) -> subprocess.Popen[str]:

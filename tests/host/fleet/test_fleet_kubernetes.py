@@ -13,7 +13,7 @@ import pytest
 
 from tfdet.base.paths import Project
 from tfdet.fleet.kubernetes import VERSION, manifests
-from tfdet.fleet.tasks import How, Task
+from tfdet.fleet.tasks import FleetOptions, Task
 
 TASKS = [
     Task(environment="tf2.0", sources=["reduce-sum", "segment-sum"], seconds=100.0),
@@ -23,7 +23,7 @@ TASKS = [
 
 
 def emitted(device: str = "gpu", queue: str | None = "gpus", **how: Any) -> list[dict[str, Any]]:
-    found = manifests("tfdet", How(device=device, **how), TASKS, "r.example/", "records", queue)
+    found = manifests("tfdet", FleetOptions(device=device, **how), TASKS, "r.example/", "records", queue)
     items: list[dict[str, Any]] = found["items"]
     return items
 

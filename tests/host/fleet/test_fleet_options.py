@@ -11,14 +11,14 @@ from signers import tfdet
 from tfdet.base.errors import ExitCode, UsageError
 from tfdet.base.paths import Project
 from tfdet.fleet.kubernetes import VERSION, manifests
-from tfdet.fleet.tasks import How, Task
+from tfdet.fleet.tasks import FleetOptions, Task
 
 TASKS = [Task(environment="tf2.0", sources=["bincount"], seconds=10.0)]
 GIVEN: dict[str, Any] = {"registry": "r.example/", "volume_claim": "records", "queue": "gpus"}
 
 
 def emitted(gpu: str | None = "H100", **changes: Any) -> dict[str, Any]:
-    return manifests("tfdet", How(device="gpu", gpu=gpu), TASKS, **{**GIVEN, **changes})
+    return manifests("tfdet", FleetOptions(device="gpu", gpu=gpu), TASKS, **{**GIVEN, **changes})
 
 
 @pytest.mark.parametrize(

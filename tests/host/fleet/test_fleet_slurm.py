@@ -11,9 +11,9 @@ import pytest
 
 from tfdet.base.errors import RunFailedError, UsageError
 from tfdet.base.paths import Project
-from tfdet.fleet.clusters import MOST, Flying, Slurm, Want
-from tfdet.fleet.folder import Begun, Ended, Fleet, Folder
-from tfdet.fleet.tasks import How, Task
+from tfdet.fleet.clusters import MAX_ARRAY_SIZE, JobsInFlight, ResourceRequest, Slurm
+from tfdet.fleet.folder import AttemptEnd, AttemptStart, Fleet, FleetFolder
+from tfdet.fleet.tasks import FleetOptions, Task
 from tfdet.fleet.watch import watch
 
 SBATCH = """#!/bin/sh
@@ -39,12 +39,12 @@ def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, checkout: Project) -> Folder:
-    made = Folder(tmp_path / "fleet")
-    how = How(device="gpu", gpu="h100", memory=4096)
+def folder(tmp_path: Path, checkout: Project) -> FleetFolder:
+    made = FleetFolder(tmp_path / "fleet")
+    how = FleetOptions(device="gpu", gpu="h100", memory=4096)
     some = [Task(environment="tf2.0", sources=["reduce-sum"], seconds=1200.0)] * 3
-    made.make(Fleet(schema=1, name="tfdet-x", root=str(checkout.root), cluster="slurm", how=how, tasks=some,
-                    wants={"partition": "gpu"}, max_parallel=2))  # fmt: skip
+    made.make(Fleet(schema=1, name="tfdet-x", root=str(checkout.root), cluster="slurm", options=how, tasks=some,
+                    sbatch_options={"partition": "gpu"}, max_parallel=2))  # fmt: skip
     return made
 
 
@@ -52,9 +52,9 @@ def queue(stand_ins: Path, *rows: str) -> None:
     (stand_ins / "queue").write_text("".join(f"{row}\n" for row in rows))
 
 
-def test_a_round_is_an_array_that_asks_for_what_its_tasks_need(stand_ins: Path, folder: Folder) -> None:
-    made = folder.add_round([0, 2])
-    assert Slurm(folder).send(made, Want(60, ("n1", "n2"))) == ["7_0", "7_1"]
+def test_a_round_is_an_array_that_asks_for_what_its_tasks_need(stand_ins: Path, folder: FleetFolder) -> None:
+    made = folder.add_submission([0, 2])
+    assert Slurm(folder).submit(made, ResourceRequest(60, ("n1", "n2"))) == ["7_0", "7_1"]
     script = (stand_ins / "scripts").read_text()
     for asked in ("array=0-1%2", "gres=gpu:h100:1", "mem=6144MB", "time=60", "partition=gpu", "exclude=n1,n2",
                   "job-name=tfdet-x-0000", "requeue"):  # fmt: skip
@@ -62,70 +62,74 @@ def test_a_round_is_an_array_that_asks_for_what_its_tasks_need(stand_ins: Path, 
     assert "srun" not in script
 
 
-def test_a_queue_is_read(stand_ins: Path, folder: Folder) -> None:
+def test_a_queue_is_read(stand_ins: Path, folder: FleetFolder) -> None:
     cluster = Slurm(folder)
-    folder.was_sent(folder.add_round([2, 0]), ["7_0", "7_1"])
-    folder.was_sent(folder.add_round([1]), ["8"])
+    folder.record_submission(folder.add_submission([2, 0]), ["7_0", "7_1"])
+    folder.record_submission(folder.add_submission([1]), ["8"])
     queue(stand_ins, "7_0|tfdet-x-0000|0|RUNNING|None", "7_1|tfdet-x-0000|1|PENDING|Resources",
           "8|tfdet-x-0001|N/A|COMPLETING|None", "9|another|N/A|RUNNING|None")  # fmt: skip
-    flying = cluster.flying()
-    assert flying == Flying(running=frozenset({2}), waiting=frozenset({0}), why="Resources")
+    flying = cluster.jobs_in_flight()
+    assert flying == JobsInFlight(running=frozenset({2}), waiting=frozenset({0}), waiting_reason="Resources")
     assert not (stand_ins / "ended").exists()
 
 
-def test_what_nobody_knows_of_and_what_is_held_is_ended(stand_ins: Path, folder: Folder) -> None:
+def test_what_nobody_knows_of_and_what_is_held_is_ended(stand_ins: Path, folder: FleetFolder) -> None:
     """A submitter was killed between sbatch and its note; a node failed to start a job, and Slurm holds it for ever."""
-    folder.add_round([0])
-    folder.was_sent(folder.add_round([1, 2]), ["8_0", "8_1"])
+    folder.add_submission([0])
+    folder.record_submission(folder.add_submission([1, 2]), ["8_0", "8_1"])
     queue(stand_ins, "7|tfdet-x-0000|N/A|PENDING|Priority",
           "8_0|tfdet-x-0001|0|PENDING|launch failed requeued held", "8_1|tfdet-x-0001|1|RUNNING|None")  # fmt: skip
-    flying = Slurm(folder).flying()
+    flying = Slurm(folder).jobs_in_flight()
     assert flying is not None and flying.all == {0, 2}
     assert not (stand_ins / "ended").exists(), "who only looks ends nothing: it may be on its way"
-    Slurm(folder).tidy()
+    Slurm(folder).cancel_orphans()
     assert (stand_ins / "ended").read_text().split() == ["7", "8_0"]
 
 
-def test_a_silent_controller_is_asked_for_nothing(stand_ins: Path, folder: Folder) -> None:
+def test_a_silent_controller_is_asked_for_nothing(stand_ins: Path, folder: FleetFolder) -> None:
     (stand_ins / "silent").touch()
-    assert Slurm(folder).flying() is None
+    assert Slurm(folder).jobs_in_flight() is None
 
 
-def test_what_is_never_taken_is_told_at_once(stand_ins: Path, folder: Folder) -> None:
+def test_what_is_never_taken_is_told_at_once(stand_ins: Path, folder: FleetFolder) -> None:
     (stand_ins / "refuses").touch()
     with pytest.raises(RunFailedError, match="no such partition"):
         watch(folder, Slurm(folder), lambda progress: None, 0.01)
 
 
-def test_a_task_that_failed_is_sent_elsewhere_or_where_there_is_nothing_else(stand_ins: Path, folder: Folder) -> None:
+def test_a_task_that_failed_is_sent_elsewhere_or_where_there_is_nothing_else(
+    stand_ins: Path, folder: FleetFolder
+) -> None:
     for task in (1, 2):
-        folder.end(f"{task}-1", Ended(code=0, node="n1", seconds=1.0))
-    folder.begin("0-1", Begun(node="n1", started=0.0))
-    folder.end("0-1", Ended(code=3, node="n1", seconds=1.0))
+        folder.record_end(f"{task}-1", AttemptEnd(code=0, node="n1", seconds=1.0))
+    folder.record_start("0-1", AttemptStart(node="n1", started=0.0))
+    folder.record_end("0-1", AttemptEnd(code=3, node="n1", seconds=1.0))
     (stand_ins / "refuses-exclude").touch()
 
     def done_when_sent(progress: object) -> None:
         if (stand_ins / "scripts").exists():
-            folder.end("0-2", Ended(code=0, node="n1", seconds=1.0))
+            folder.record_end("0-2", AttemptEnd(code=0, node="n1", seconds=1.0))
 
     assert watch(folder, Slurm(folder), done_when_sent, 0.01).complete
     script = (stand_ins / "scripts").read_text()
     assert "--exclude" not in script and "time=120" in script.replace("'", "")
 
 
-def test_no_array_is_larger_than_slurm_allows(stand_ins: Path, folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfdet.fleet.watch.MOST", 2)
+def test_no_array_is_larger_than_slurm_allows(
+    stand_ins: Path, folder: FleetFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tfdet.fleet.watch.MAX_ARRAY_SIZE", 2)
 
     def done_when_sent(progress: object) -> None:
-        for task in range(3) if folder.rounds() else ():
-            folder.end(f"{task}-1", Ended(code=0, node="n1", seconds=1.0))
+        for task in range(3) if folder.submissions() else ():
+            folder.record_end(f"{task}-1", AttemptEnd(code=0, node="n1", seconds=1.0))
 
     watch(folder, Slurm(folder), done_when_sent, 0.01)
-    assert [len(made.tasks) for made in folder.rounds()[:2]] == [2, 1]
-    assert MOST <= 1000, "an array may have 1001 where nobody raised MaxArraySize"
+    assert [len(made.tasks) for made in folder.submissions()[:2]] == [2, 1]
+    assert MAX_ARRAY_SIZE <= 1000, "an array may have 1001 where nobody raised MaxArraySize"
 
 
-def test_one_watches_at_a_time_and_a_cancelled_fleet_sends_nothing(stand_ins: Path, folder: Folder) -> None:
+def test_one_watches_at_a_time_and_a_cancelled_fleet_sends_nothing(stand_ins: Path, folder: FleetFolder) -> None:
     def look_twice(progress: object) -> None:
         with pytest.raises(UsageError, match="another tfdet watches"):
             watch(folder, Slurm(folder), lambda progress: None, 0.01)
@@ -135,9 +139,9 @@ def test_one_watches_at_a_time_and_a_cancelled_fleet_sends_nothing(stand_ins: Pa
     assert not (stand_ins / "scripts").exists()
 
 
-def test_why_tasks_wait_is_told_where_none_runs(stand_ins: Path, folder: Folder) -> None:
+def test_why_tasks_wait_is_told_where_none_runs(stand_ins: Path, folder: FleetFolder) -> None:
     """Without a word it looks as if all went well, while a drained node waits for its operator."""
-    folder.was_sent(folder.add_round([0, 1]), ["7_0", "7_1"])
+    folder.record_submission(folder.add_submission([0, 1]), ["7_0", "7_1"])
     drained = "7_0|tfdet-x-0000|0|PENDING|Nodes required for job are DOWN, DRAINED or reserved"
     queue(stand_ins, drained)
     assert "1 waiting (Nodes required for job are DOWN, DRAINED or reserved)" in status(folder)
@@ -145,6 +149,6 @@ def test_why_tasks_wait_is_told_where_none_runs(stand_ins: Path, folder: Folder)
     assert "1 running, 1 waiting" in status(folder) and "DRAINED" not in status(folder)
 
 
-def status(folder: Folder) -> str:
+def status(folder: FleetFolder) -> str:
     command = [sys.executable, "-m", "tfdet", "fleet", "status", str(folder.path)]
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout

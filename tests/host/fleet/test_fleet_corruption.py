@@ -14,29 +14,29 @@ from test_fleet_attacks import NOBODY, attempt, made
 from tfdet.base.errors import DataError, ExitCode, UsageError
 from tfdet.base.paths import Project
 from tfdet.fleet.clusters import Local
-from tfdet.fleet.folder import Folder
-from tfdet.fleet.progress import look
-from tfdet.fleet.take import records
+from tfdet.fleet.collect import records
+from tfdet.fleet.folder import FleetFolder
+from tfdet.fleet.progress import compute_progress
 
 
 @pytest.fixture
-def folder(tmp_path: Path, checkout: Project) -> Folder:
+def folder(tmp_path: Path, checkout: Project) -> FleetFolder:
     """Of three tasks; the first is done."""
     found = made(tmp_path / "fleet", checkout, "tf2.0", "tf2.0", "tf2.0")
-    found.was_sent(found.add_round([0]), ["7"])
+    found.record_submission(found.add_submission([0]), ["7"])
     attempt(found, "0-1", b"", code=0)
     return found
 
 
 @pytest.mark.parametrize("name", ["rounds/0000.json", "rounds/0000.ids", "ended/0-1.json"])
 @pytest.mark.parametrize("left", ["", "{", "[1]", "null", '{"name": "x"}', "\x00" * 20])
-def test_a_damaged_file_is_named(folder: Folder, name: str, left: str) -> None:
+def test_a_damaged_file_is_named(folder: FleetFolder, name: str, left: str) -> None:
     (folder.path / name).write_text(left)
     with pytest.raises(DataError, match=name) as caught:
-        look(folder, Local(folder).flying())
+        compute_progress(folder, Local(folder).jobs_in_flight())
     assert "Move that file away" in caught.value.advice
     (folder.path / name).unlink()
-    assert look(folder, Local(folder).flying()).ready[-2:] == [1, 2]
+    assert compute_progress(folder, Local(folder).jobs_in_flight()).ready[-2:] == [1, 2]
 
 
 def test_every_command_ends_with_advice_and_goes_on_once_it_was_followed(tmp_path: Path) -> None:
@@ -54,44 +54,44 @@ def test_every_command_ends_with_advice_and_goes_on_once_it_was_followed(tmp_pat
     assert "1 of 1 tasks done" in process.communicate(timeout=120)[1]
 
 
-def test_what_is_somebody_elses_is_left_alone(folder: Folder, line: Callable[..., bytes]) -> None:
+def test_what_is_somebody_elses_is_left_alone(folder: FleetFolder, line: Callable[..., bytes]) -> None:
     for kind in ("begun", "ended", "rounds", "records"):
         for name in ("zzz.json", "0-1 (copy).json.json", "x-1.json", ".nfs0001", "0000.json~", "9-1"):
             (folder.path / kind / name).write_text("{")
     (folder.path / "ended" / "1-2-half.json.123.part").write_text("{")
-    seen = look(folder, NOBODY)
-    assert (seen.done, seen.ready, len(folder.rounds())) == ({0}, [1, 2], 1)
+    seen = compute_progress(folder, NOBODY)
+    assert (seen.done, seen.ready, len(folder.submissions())) == ({0}, [1, 2], 1)
     assert records(folder) == []
 
 
-def test_tasks_that_are_not_in_the_plan_count_for_nothing(folder: Folder, line: Callable[..., bytes]) -> None:
+def test_tasks_that_are_not_in_the_plan_count_for_nothing(folder: FleetFolder, line: Callable[..., bytes]) -> None:
     attempt(folder, "999-1", line(), code=0)
-    seen = look(folder, NOBODY)
+    seen = compute_progress(folder, NOBODY)
     assert (seen.done, seen.complete, records(folder)) == ({0}, False, [])
     for number in (1, 2):
         attempt(folder, f"{number}-1", b"", code=0)
-    seen = look(folder, NOBODY)
+    seen = compute_progress(folder, NOBODY)
     assert (seen.as_json()["done"], seen.as_json()["tasks"], seen.complete) == (3, 3, True)
 
 
-def test_a_round_that_was_moved_away_gives_its_number_to_none(folder: Folder) -> None:
+def test_a_round_that_was_moved_away_gives_its_number_to_none(folder: FleetFolder) -> None:
     """Its jobs may run yet, and are told by its name."""
-    first, second = folder.add_round([1]), folder.add_round([2])
+    first, second = folder.add_submission([1]), folder.add_submission([2])
     (folder.path / "rounds" / "0001.json").unlink()
-    assert len({first.name, second.name, folder.add_round([1]).name}) == 3
-    folder.was_sent(second, ["8"])
+    assert len({first.name, second.name, folder.add_submission([1]).name}) == 3
+    folder.record_submission(second, ["8"])
     (folder.path / "rounds" / "0002.json").unlink()
     (folder.path / "rounds" / "0003.json").unlink()
-    again = folder.add_round([1])
-    assert folder.ids(again) is None, "it was not sent"
+    again = folder.add_submission([1])
+    assert folder.job_ids(again) is None, "it was not sent"
 
 
-def test_jobs_that_are_no_processes_are_none_of_this_host(folder: Folder) -> None:
-    folder.was_sent(folder.rounds()[0], ["12_[3]"])
-    assert Local(folder).flying().all == set()
+def test_jobs_that_are_no_processes_are_none_of_this_host(folder: FleetFolder) -> None:
+    folder.record_submission(folder.submissions()[0], ["12_[3]"])
+    assert Local(folder).jobs_in_flight().all == set()
 
 
-def test_a_plan_that_was_cut_short_is_told(folder: Folder) -> None:
+def test_a_plan_that_was_cut_short_is_told(folder: FleetFolder) -> None:
     """Killed between its folders and its plan."""
     plan = folder.fleet
     with pytest.raises(UsageError) as caught:
@@ -103,8 +103,8 @@ def test_a_plan_that_was_cut_short_is_told(folder: Folder) -> None:
     assert "cut short" in caught.value.advice
 
 
-def test_a_plan_for_no_cluster_that_there_is_is_refused(folder: Folder) -> None:
+def test_a_plan_for_no_cluster_that_there_is_is_refused(folder: FleetFolder) -> None:
     content = json.loads((folder.path / "fleet.json").read_text())
     (folder.path / "fleet.json").write_text(json.dumps({**content, "cluster": "pbs"}))
     with pytest.raises(DataError, match=r"fleet\.json: no plan of a fleet"):
-        _ = Folder(folder.path).fleet
+        _ = FleetFolder(folder.path).fleet

@@ -13,35 +13,35 @@ import pytest
 from tfdet.base.errors import DataError, RunFailedError, UsageError
 from tfdet.base.paths import Project
 from tfdet.fleet import task as tasks
-from tfdet.fleet.clusters import Flying, Local, Slurm, Want
-from tfdet.fleet.folder import Begun, Ended, Fleet, Folder
-from tfdet.fleet.progress import KILLS, look
-from tfdet.fleet.take import into_store, records
-from tfdet.fleet.tasks import How, Task
+from tfdet.fleet.clusters import JobsInFlight, Local, ResourceRequest, Slurm
+from tfdet.fleet.collect import ingest_into_store, records
+from tfdet.fleet.folder import AttemptEnd, AttemptStart, Fleet, FleetFolder
+from tfdet.fleet.progress import MAX_KILLS, compute_progress
+from tfdet.fleet.tasks import FleetOptions, Task
 from tfdet.fleet.watch import watch
 from tfdet.store.evidence import Store
 
-NOBODY = Flying(frozenset(), frozenset())
+NOBODY = JobsInFlight(frozenset(), frozenset())
 
 
-def made(path: Path, checkout: Project, *environments: str) -> Folder:
-    folder = Folder(path)
+def made(path: Path, checkout: Project, *environments: str) -> FleetFolder:
+    folder = FleetFolder(path)
     some = [Task(environment=key, sources=["bias-add-backprop"], seconds=100.0) for key in environments or ["tf2.0"]]
-    folder.make(Fleet(schema=1, name=folder.job_name, root=str(checkout.root), cluster="slurm", how=How(device="cpu"),
-                      tasks=some))  # fmt: skip
+    folder.make(Fleet(schema=1, name=folder.job_name, root=str(checkout.root), cluster="slurm",
+                      options=FleetOptions(device="cpu"), tasks=some))  # fmt: skip
     return folder
 
 
 @pytest.fixture
-def folder(tmp_path: Path, checkout: Project) -> Folder:
+def folder(tmp_path: Path, checkout: Project) -> FleetFolder:
     return made(tmp_path / "fleet", checkout)
 
 
-def attempt(folder: Folder, name: str, lines: bytes, code: int | None = None) -> None:
-    folder.begin(name, Begun(node="n1", started=0.0))
+def attempt(folder: FleetFolder, name: str, lines: bytes, code: int | None = None) -> None:
+    folder.record_start(name, AttemptStart(node="n1", started=0.0))
     folder.journal(name).write_bytes(lines)
     if code is not None:
-        folder.end(name, Ended(code=code, node="n1", seconds=50.0))
+        folder.record_end(name, AttemptEnd(code=code, node="n1", seconds=50.0))
 
 
 def test_folders_of_one_name_are_two_fleets_whatever_they_are_called(tmp_path: Path, checkout: Project) -> None:
@@ -80,7 +80,7 @@ def test_nobody_else_may_write_into_a_fleet(tmp_path: Path, checkout: Project) -
     assert {stat.S_IMODE(path.stat().st_mode) & 0o022 for path in folder.path.iterdir() if path.is_dir()} == {0}
 
 
-def test_a_tail_that_is_no_text_is_left_out(folder: Folder, line: Callable[..., bytes]) -> None:
+def test_a_tail_that_is_no_text_is_left_out(folder: FleetFolder, line: Callable[..., bytes]) -> None:
     """Of a node that lost its power."""
     attempt(folder, "0-1", line() + b"{\xff\x00")
     assert len(records(folder)) == 1
@@ -90,7 +90,7 @@ def test_a_tail_that_is_no_text_is_left_out(folder: Folder, line: Callable[..., 
 
 
 def test_a_damaged_line_does_not_stop_the_next_attempt(
-    folder: Folder, line: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch
+    folder: FleetFolder, line: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempt(folder, "0-1", line() + line(case="b-eager").replace(b"equal", b"differs"))
 
@@ -99,20 +99,20 @@ def test_a_damaged_line_does_not_stop_the_next_attempt(
             return 0
 
     monkeypatch.setattr(tasks, "engine_for", lambda *_: Engine())
-    monkeypatch.setattr(tasks, "_stop_by_any_signal", lambda: None)
+    monkeypatch.setattr(tasks, "_interrupt_on_signals", lambda: None)
     assert tasks.run(str(folder.path), 0) == 0
-    (last,) = set(folder.begun()[0]) - {"0-1"}
+    (last,) = set(folder.started_attempts()[0]) - {"0-1"}
     assert folder.journal(last).read_bytes() == line()
 
 
-def test_a_crash_beside_a_suite_that_was_killed_is_left_out(folder: Folder, line: Callable[..., bytes]) -> None:
+def test_a_crash_beside_a_suite_that_was_killed_is_left_out(folder: FleetFolder, line: Callable[..., bytes]) -> None:
     """Its exit code is the signal: the case may have had no part in it."""
     attempt(folder, "0-1", line() + line("crashed", case="b-eager"), code=-9)
     assert [record.case for record in records(folder)] == [record.case for record in records(folder, {0: ["0-1"]})]
     assert {record.observation for record in records(folder)} == {"equal"}
 
 
-def test_records_of_another_task_are_refused(folder: Folder, line: Callable[..., bytes]) -> None:
+def test_records_of_another_task_are_refused(folder: FleetFolder, line: Callable[..., bytes]) -> None:
     """Who may write there could have anything signed by who takes it."""
     attempt(folder, "0-1", line(environment="tf2.21"), code=0)
     with pytest.raises(DataError, match=r"bias-add-backprop in tf2.21 was not its task"):
@@ -126,51 +126,51 @@ def test_a_damaged_journal_holds_up_its_environment_alone(
     attempt(folder, "0-1", line(environment="tf1.15").replace(b"equal", b"differs"), code=0)
     attempt(folder, "1-1", line(), code=0)
     with pytest.raises(DataError, match=r"0-1.jsonl:1: its checksum"):
-        into_store(folder)
+        ingest_into_store(folder)
     assert sum(len(path.read_bytes().splitlines()) for path in Store.of(copy).files()) >= 1
     assert line() in b"".join(path.read_bytes() for path in Store.of(copy).files())
 
 
-def test_what_never_begins_is_given_up(folder: Folder) -> None:
+def test_what_never_begins_is_given_up(folder: FleetFolder) -> None:
     """No Python there, or no such folder: it would be sent for ever."""
-    for _ in range(KILLS):
-        assert look(folder, NOBODY).ready == [0]
-        folder.was_sent(folder.add_round([0]), ["7"])
-    assert "none of them began" in look(folder, NOBODY).given_up[0]
+    for _ in range(MAX_KILLS):
+        assert compute_progress(folder, NOBODY).ready == [0]
+        folder.record_submission(folder.add_submission([0]), ["7"])
+    assert "none of them began" in compute_progress(folder, NOBODY).given_up[0]
 
 
-def test_what_is_pre_empted_is_not_given_up_while_it_gets_on(folder: Folder, line: Callable[..., bytes]) -> None:
+def test_what_is_pre_empted_is_not_given_up_while_it_gets_on(folder: FleetFolder, line: Callable[..., bytes]) -> None:
     """On machines that others take back every few minutes."""
     had = b""
-    for number in range(KILLS + 5):
+    for number in range(MAX_KILLS + 5):
         had += line(case=f"c{number}-eager")
         attempt(folder, f"0-{number:02}", had, code=130)
-    assert look(folder, NOBODY).ready == [0]
-    for number in range(KILLS):
-        assert look(folder, NOBODY).ready == [0]
+    assert compute_progress(folder, NOBODY).ready == [0]
+    for number in range(MAX_KILLS):
+        assert compute_progress(folder, NOBODY).ready == [0]
         attempt(folder, f"0-9{number:02}", had)
-    assert "by force" in look(folder, NOBODY).given_up[0]
+    assert "by force" in compute_progress(folder, NOBODY).given_up[0]
 
 
-def test_what_was_not_taken_was_not_sent(folder: Folder) -> None:
-    for _ in range(KILLS + 1):
-        folder.add_round([0])
-    assert look(folder, NOBODY).ready == [0]
+def test_what_was_not_taken_was_not_sent(folder: FleetFolder) -> None:
+    for _ in range(MAX_KILLS + 1):
+        folder.add_submission([0])
+    assert compute_progress(folder, NOBODY).ready == [0]
 
 
 class Cancelled(Slurm):
     """Whom another one cancels while it sends."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: FleetFolder) -> None:
         self.folder, self.ended = folder, 0
 
-    def tidy(self) -> None:
+    def cancel_orphans(self) -> None:
         pass
 
-    def flying(self) -> Flying:
+    def jobs_in_flight(self) -> JobsInFlight:
         return NOBODY
 
-    def send(self, made: object, want: Want) -> list[str]:
+    def submit(self, made: object, want: ResourceRequest) -> list[str]:
         self.folder.cancel(True)
         return ["7"]
 
@@ -182,31 +182,33 @@ def test_what_is_sent_while_a_fleet_is_cancelled_is_ended(
     tmp_path: Path, checkout: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = made(tmp_path / "fleet", checkout, "tf2.0", "tf2.0")
-    monkeypatch.setattr("tfdet.fleet.watch.MOST", 1)
+    monkeypatch.setattr("tfdet.fleet.watch.MAX_ARRAY_SIZE", 1)
     cluster = Cancelled(folder)
     assert not watch(folder, cluster, lambda progress: None, 0.01).complete
     assert cluster.ended == 1, "its jobs stayed in the queue"
-    assert len(folder.rounds()) == 1, "it went on sending"
+    assert len(folder.submissions()) == 1, "it went on sending"
 
 
-def test_who_cancels_is_told_that_the_controller_is_silent(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_cancels_is_told_that_the_controller_is_silent(
+    folder: FleetFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tfdet.fleet.clusters.shutil.which", lambda _: "there")
-    monkeypatch.setattr("tfdet.fleet.clusters._call", lambda *_: None)
+    monkeypatch.setattr("tfdet.fleet.clusters._run_command", lambda *_: None)
     with pytest.raises(RunFailedError, match="does not answer"):
         Slurm(folder).cancel()
 
 
 @pytest.mark.parametrize("senders", [None, "1,2", ""])
 def test_a_process_of_this_host_sees_the_gpus_of_its_sender(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch, senders: str | None
+    folder: FleetFolder, monkeypatch: pytest.MonkeyPatch, senders: str | None
 ) -> None:
     """submitit sets CUDA_VISIBLE_DEVICES to nothing where no number of GPUs is asked for."""
     monkeypatch.delenv(tasks.GPUS, raising=False)
-    monkeypatch.setenv(tasks.SENDERS_GPUS, "")  # put back afterwards
+    monkeypatch.setenv(tasks.SUBMITTER_GPUS, "")  # put back afterwards
     if senders is not None:
         monkeypatch.setenv(tasks.GPUS, senders)
-    monkeypatch.setattr("tfdet.fleet.clusters._sent", lambda *_, **__: [])
-    Local(folder).send(folder.add_round([0]), Want(10))
+    monkeypatch.setattr("tfdet.fleet.clusters._submit", lambda *_, **__: [])
+    Local(folder).submit(folder.add_submission([0]), ResourceRequest(10))
     monkeypatch.setenv(tasks.GPUS, "")
     seen: list[str | None] = []
 
@@ -216,6 +218,6 @@ def test_a_process_of_this_host_sees_the_gpus_of_its_sender(
             return 0
 
     monkeypatch.setattr(tasks, "engine_for", lambda *_: Engine())
-    monkeypatch.setattr(tasks, "_stop_by_any_signal", lambda: None)
+    monkeypatch.setattr(tasks, "_interrupt_on_signals", lambda: None)
     tasks.run(str(folder.path), 0)
     assert seen == [senders]

@@ -12,7 +12,7 @@ from pathlib import Path
 from tfdet.base.errors import DataError
 from tfdet.base.files import write_atomic
 from tfdet.engines.run import ingest_records
-from tfdet.fleet.folder import Folder
+from tfdet.fleet.folder import FleetFolder
 from tfdet.fleet.tasks import Task
 from tfdet.matrix.load import load_matrix
 from tfdet.store import own_key
@@ -28,17 +28,17 @@ PARALLEL_TASKS = 1000  # from here on it pays to start processes
 Attempts = Mapping[int, list[str]]  # of tasks
 
 
-def records(folder: Folder, attempts: Attempts | None = None) -> list[Record]:
+def records(folder: FleetFolder, attempts: Attempts | None = None) -> list[Record]:
     """Each once; DataError names every line that is no record."""
     found: dict[str, Record] = {}
     faults = []
-    for where, number, line in _lines(folder, folder.begun() if attempts is None else attempts):
+    for where, number, line in _lines(folder, folder.started_attempts() if attempts is None else attempts):
         try:
             record = parse(line.encode("utf-8"))
         except ValueError as error:
             faults.append(f"{folder.journal(where)}:{number}: {error}")
             continue
-        if wrong := _foreign(folder.fleet.tasks[int(where.partition("-")[0])], record):
+        if wrong := _mismatch_reason(folder.fleet.tasks[int(where.partition("-")[0])], record):
             faults.append(f"{folder.journal(where)}:{number}: {wrong}")
             continue
         found.setdefault(record.checksum, record)
@@ -47,29 +47,29 @@ def records(folder: Folder, attempts: Attempts | None = None) -> list[Record]:
     return list(found.values())
 
 
-def _lines(folder: Folder, attempts: Attempts) -> Iterator[tuple[str, int, str]]:
+def _lines(folder: FleetFolder, attempts: Attempts) -> Iterator[tuple[str, int, str]]:
     """(attempt, number, line)."""
     for _, names in sorted(attempts.items()):
         yield from folder.named_lines(names)
 
 
-def _foreign(task: Task, record: Record) -> str:
+def _mismatch_reason(task: Task, record: Record) -> str:
     """Why no run of this task gives such a record; nothing where it may."""
     asked = record.environment == task.environment and record.source in task.sources
     return "" if asked else f"{record.source} in {record.environment} was not its task"
 
 
-def into_store(folder: Folder) -> Added:
+def ingest_into_store(folder: FleetFolder) -> Added:
     """Signed by the key of who takes them, if there is one: it is their cluster.
 
     DataError where an environment's records fit nothing; what was taken of others stays taken.
     """
-    begun, tasks = folder.begun(), folder.fleet.tasks
+    begun, tasks = folder.started_attempts(), folder.fleet.tasks
     places: dict[str, dict[int, list[str]]] = defaultdict(dict)
     for task, names in begun.items():
         places[tasks[task].environment][task] = names
     total, faults = Added(), []
-    for added in _each(partial(_take, folder.path), list(places.values()), len(begun)):
+    for added in _parallel_map(partial(_ingest_environment, folder.path), list(places.values()), len(begun)):
         if isinstance(added, str):
             faults.append(added)
             continue
@@ -83,7 +83,7 @@ def into_store(folder: Folder) -> Added:
     return total
 
 
-def _each(take: Callable[[Attempts], Added | str], places: list[Attempts], tasks: int) -> Iterator[Added | str]:
+def _parallel_map(take: Callable[[Attempts], Added | str], places: list[Attempts], tasks: int) -> Iterator[Added | str]:
     """On all cores where there is enough to pay for starting them."""
     if tasks < PARALLEL_TASKS:
         yield from map(take, places)
@@ -92,9 +92,9 @@ def _each(take: Callable[[Attempts], Added | str], places: list[Attempts], tasks
         yield from pool.map(take, places)
 
 
-def _take(path: Path, attempts: Attempts) -> Added | str:
+def _ingest_environment(path: Path, attempts: Attempts) -> Added | str:
     """Of one environment; or why nothing was taken of it."""
-    folder = Folder(path)
+    folder = FleetFolder(path)
     project = folder.fleet.project
     matrix = load_matrix(project.matrix, project.own_keys)
     try:
@@ -108,7 +108,7 @@ def _take(path: Path, attempts: Attempts) -> Added | str:
     return ingest_records(project, matrix, own_key.load(), some, rules)
 
 
-def into_file(folder: Folder, out: Path) -> int:
+def export_to_file(folder: FleetFolder, out: Path) -> int:
     """For `tfdet evidence add` elsewhere; how many there are."""
     some = sorted(records(folder), key=lambda record: (record.key, record.origin, record.started))
     write_atomic(out, "".join(record.line() for record in some))
