@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fleets import bare_project
 from test_fleet import fleet
-from test_fleet_attacks import NOBODY, attempt, made
+from test_fleet_hostile_files import NOBODY, attempt, made
 
 from tfdet.base.errors import DataError, ExitCode, UsageError
 from tfdet.base.paths import Project
