@@ -25,7 +25,7 @@ from unittest.mock import patch
 
 from tfdet.base.paths import Project, find_project
 from tfdet.bundle import build
-from tfdet.bundle.contents import Choice
+from tfdet.bundle.contents import TrimOptions
 from tfdet.engines.interpreters import find_python
 from tfdet.matrix.load import load_matrix
 from tfdet.matrix.plan import write_plan
@@ -40,8 +40,8 @@ CASES = [
     "gather-backprop",
     "reduce-sum",
 ]
-OFFICIAL = Choice((9, 0), ("cufft",))
-HOST = Choice((9, 0), ("cufft", "cusolver", "cusparse"), ("cublas", "cudnn"))
+OFFICIAL = TrimOptions((9, 0), ("cufft",))
+HOST = TrimOptions((9, 0), ("cufft", "cusolver", "cusparse"), ("cublas", "cudnn"))
 
 
 def main() -> int:
@@ -56,12 +56,12 @@ def main() -> int:
 
 
 def measure(project: Project, arguments: argparse.Namespace, folder: Path) -> int:
-    order = build.Order("tf2.21", "gpu", arguments.python, choice=OFFICIAL)
+    order = build.BundleSpec("tf2.21", "gpu", arguments.python, trim=OFFICIAL)
     matrix = load_matrix(project.matrix)
     site = build.install(project, matrix.environment("tf2.21"), order, print)
     cache = None if arguments.warm else folder / "cache"
     official, wall, cpu = bundled(project, order, folder / "official", cache)
-    host, _, _ = bundled(project, replace(order, choice=HOST), folder / "host", cache)
+    host, _, _ = bundled(project, replace(order, trim=HOST), folder / "host", cache)
     first = first_result(folder / "official", arguments.python)
     same, cells = compared(project, folder / "official", site, arguments.python, arguments.cases)
     size, size_host = sum(official.parts) / 2**20, sum(host.parts) / 2**20
@@ -74,7 +74,9 @@ def measure(project: Project, arguments: argparse.Namespace, folder: Path) -> in
     return 0 if good and (arguments.warm or wall <= BUNDLING) else 1
 
 
-def bundled(project: Project, order: build.Order, out: Path, cache: Path | None) -> tuple[build.Made, float, float]:
+def bundled(
+    project: Project, order: build.BundleSpec, out: Path, cache: Path | None
+) -> tuple[build.BuiltBundle, float, float]:
     """(what was made, seconds, seconds of CPU)."""
     matrix = load_matrix(project.matrix)
     start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)

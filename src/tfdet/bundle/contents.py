@@ -1,4 +1,4 @@
-"""What of an installed environment goes into its bundle, what is replaced, and what stays behind."""
+"""Choose which files of an installed environment go into its bundle, which are replaced, and which are left out."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ _CUDA = {
     "cusparse": "nvidia/cusparse/lib/libcusparse.so.*",
     "cudnn-adv": "nvidia/cudnn/lib/libcudnn_adv.so.*",
 }
-STUBS = ("cufft", "cusolver", "cusparse", "cudnn-adv")
+STUBBABLE_LIBRARIES = ("cufft", "cusolver", "cusparse", "cudnn-adv")
 HOST_LIBRARIES = ("cublas", "cudnn", "cudart", "cufft", "cusolver", "cusparse")
 _JIT_LINKER = "nvidia/nvjitlink/*"  # only cuSOLVER and cuSPARSE link against it
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What the user asked to leave out.
+class TrimOptions:
+    """What the user asks to leave out.
 
     capability: of the host's GPUs; None keeps the code for all.  host_packages: the host has the framework itself.
     """
@@ -67,18 +67,18 @@ class Choice:
 
     def __post_init__(self) -> None:
         for name in self.stubs:
-            if name not in STUBS:
-                raise unknown_name_error("library that can be stubbed", name, STUBS)
+            if name not in STUBBABLE_LIBRARIES:
+                raise unknown_name_error("stubbable library", name, STUBBABLE_LIBRARIES)
         for name in self.host_libraries:
             if name not in HOST_LIBRARIES:
-                raise unknown_name_error("library that a host can bring", name, HOST_LIBRARIES)
+                raise unknown_name_error("host library", name, HOST_LIBRARIES)
         if twice := sorted(set(self.stubs) & set(self.host_libraries)):
             raise UsageError(
                 f"{twice[0]}: in both --stub-libraries and --use-host-libraries", "Name it in one of them."
             )
         if self.host_packages and (self.capability or self.stubs or self.host_libraries):
             raise UsageError(
-                "with the host's packages the bundle brings no library",
+                "--host-packages cannot be combined with options about libraries",
                 "Leave out --compute-capability, --use-host-libraries and --stub-libraries, or --host-packages.",
             )
 
@@ -113,30 +113,32 @@ class Contents:
     from_host: list[str] = field(default_factory=list)
 
 
-def site_contents(site: Path, choice: Choice) -> Contents:
-    """The packages installed in `site`, as they go along."""
+def site_contents(site: Path, options: TrimOptions) -> Contents:
+    """Return the files of the packages installed in `site`, trimmed by the options."""
     found = Contents()
     code = tables = 0
     for path in sorted(p for p in site.rglob("*") if p.is_file() and "__pycache__" not in p.parts):
         name = path.relative_to(site).as_posix()
-        if reason := _left_out(name, choice):
-            _note(found.left_out, reason)
-        elif library := _match(name, choice.host_libraries):
-            _note(found.from_host, path.name)
+        if reason := _left_out(name, options):
+            _record(found.left_out, reason)
+        elif library := _match(name, options.host_libraries):
+            _record(found.from_host, path.name)
         elif name in _STUB_MODULES:
             module = path.name.split(".")[0]
             found.entries.append(Entry(f"{SITE}/{name.rsplit('/', 1)[0]}/{module}.py", stub.python_module(module)))
-            _note(found.stubbed, module)
-        elif library := _match(name, choice.stubs):
+            _record(found.stubbed, module)
+        elif library := _match(name, options.stubs):
             found.entries.append(Entry(f"{SITE}/{name}", stub.shared_library(path.name)))
-            _note(found.stubbed, library if library == "cudnn-adv" else path.name)
+            _record(found.stubbed, library if library == "cudnn-adv" else path.name)
         else:
-            blanks = trim.blanks(path, choice.capability) if _is_library(path.name) else trim.Blanks()
-            code, tables = code + blanks.code, tables + blanks.tables
+            blanked = (
+                trim.find_blanked_spans(path, options.capability) if _is_library(path.name) else trim.BlankedSpans()
+            )
+            code, tables = code + blanked.code, tables + blanked.tables
             executable = bool(path.stat().st_mode & 0o100)
-            found.entries.append(Entry(f"{SITE}/{name}", path, executable, blanks.spans))
-    if code and choice.capability:
-        major, minor = choice.capability
+            found.entries.append(Entry(f"{SITE}/{name}", path, executable, blanked.spans))
+    if code and options.capability:
+        major, minor = options.capability
         found.trimmed.append(f"GPU code for other compute capabilities than {major}.{minor}: {code >> 20} MiB")
     if tables:
         found.trimmed.append(f"symbol and debug tables: {tables >> 20} MiB")
@@ -144,7 +146,7 @@ def site_contents(site: Path, choice: Choice) -> Contents:
 
 
 def folder_contents(folder: Path, name: str, *patterns: str) -> list[Entry]:
-    """The files of a folder that go along as they are now, under `name`: while we pack, somebody may work on them."""
+    """Read the matching files of a folder now, under `name`: they may be edited while the bundle is packed."""
     found = {path for pattern in patterns for path in folder.rglob(pattern)}
     files = sorted(path for path in found if path.is_file() and "__pycache__" not in path.parts)
     return [Entry(f"{name}/{path.relative_to(folder).as_posix()}", path.read_bytes()) for path in files]
@@ -154,11 +156,11 @@ def _is_library(name: str) -> bool:
     return re.search(r"\.so(\.\d+)*$", name) is not None
 
 
-def _left_out(name: str, choice: Choice) -> str | None:
+def _left_out(name: str, options: TrimOptions) -> str | None:
     for reason, patterns in _compiled().items():
         if patterns.match(name):
             return reason
-    replaced = {*choice.stubs, *choice.host_libraries}
+    replaced = {*options.stubs, *options.host_libraries}
     if fnmatchcase(name, _JIT_LINKER) and {"cusolver", "cusparse"} <= replaced:
         return "nvJitLink"
     return None
@@ -179,9 +181,9 @@ def _match(name: str, libraries: tuple[str, ...]) -> str | None:
     return next((library for library in libraries if fnmatchcase(name, _CUDA[library])), None)
 
 
-def _note(told: list[str], what: str) -> None:
-    if what not in told:
-        told.append(what)
+def _record(labels: list[str], label: str) -> None:
+    if label not in labels:
+        labels.append(label)
 
 
 def glibc(site: Path) -> str:

@@ -1,4 +1,4 @@
-"""Compress the files of a bundle and cut them into parts, with a manifest that tells what every byte is.
+"""Compress the files of a bundle and cut them into parts, with a manifest that describes every byte.
 
 The files are cut into members of some 64 MiB, each an .xz stream of its own: members are compressed, and on the host
 unpacked, side by side.  A finished member stays in the cache under the SHA-256 of what went in, so a run that was
@@ -49,7 +49,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedMember:
     """A member in the cache, and the SHA-256 of what is in it."""
 
     member: Member
@@ -61,7 +61,7 @@ class Packed:
 
 
 def members(entries: list[Entry]) -> list[Member]:
-    """All bytes of all entries: small files together, a library by itself, cut where it is large."""
+    """Group the entries into members: small files together, each library by itself, split where it is large."""
     found: list[Member] = []
     small: list[Piece] = []
     for number, entry in enumerate(entries):
@@ -81,11 +81,13 @@ def _is_code(entry: Entry) -> bool:
     return ".so" in entry.path.rsplit("/", 1)[-1] and entry.size >= _CODE_FROM
 
 
-def compress(entries: list[Entry], cache: Path, advance: Callable[[int], None], preset: int = PRESET) -> list[Packed]:
-    """Every member compressed, in order.  advance(bytes): called as the entries' bytes are dealt with."""
+def compress(
+    entries: list[Entry], cache: Path, advance: Callable[[int], None], preset: int = PRESET
+) -> list[PackedMember]:
+    """Compress every member, in order. advance(n): called after each n bytes of the entries."""
     cache.mkdir(parents=True, exist_ok=True)
 
-    def one(member: Member) -> Packed:
+    def one(member: Member) -> PackedMember:
         packed = _compressed(entries, member, cache, _filters(member, preset))
         advance(member.size)
         return packed
@@ -100,12 +102,12 @@ def compress(entries: list[Entry], cache: Path, advance: Callable[[int], None], 
 
 
 def _filters(member: Member, preset: int) -> list[dict[str, int]]:
-    """Jumps of machine code made absolute: 2 % smaller, and faster."""
+    """Convert relative jumps of machine code to absolute ones (the x86 filter): 2 % smaller, and faster."""
     lzma2 = {"id": lzma.FILTER_LZMA2, "preset": preset}
     return [{"id": lzma.FILTER_X86}, lzma2] if member.kind == "code" else [lzma2]
 
 
-def _compressed(entries: list[Entry], member: Member, cache: Path, filters: list[dict[str, int]]) -> Packed:
+def _compressed(entries: list[Entry], member: Member, cache: Path, filters: list[dict[str, int]]) -> PackedMember:
     content = b"".join(entries[p.entry].read(p.start, p.size) for p in member.pieces)
     key = hashlib.sha256(f"{member.kind} {filters}".encode() + content).hexdigest()
     path = cache / f"{key}.xz"
@@ -117,7 +119,7 @@ def _compressed(entries: list[Entry], member: Member, cache: Path, filters: list
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)
-    return Packed(member, path)
+    return PackedMember(member, path)
 
 
 def digests(entries: list[Entry]) -> list[str]:
@@ -133,13 +135,13 @@ def _digest(entry: Entry) -> str:
     return digest.hexdigest()
 
 
-def write_parts(packed: list[Packed], folder: Path, stem: str, part_size: int) -> list[dict[str, Any]]:
+def write_parts(packed: list[PackedMember], folder: Path, stem: str, part_size: int) -> list[dict[str, Any]]:
     """The members end to end, cut every `part_size` bytes into `stem.part-01` and so on: [{name, size, sha256}]."""
     total = sum(p.size for p in packed)
     count = -(-total // part_size)
     width = max(2, len(str(count)))
     names = [f"{stem}.part-{number:0{width}}" for number in range(1, count + 1)]
-    _check_room(folder, total - sum((folder / n).stat().st_size for n in names if (folder / n).exists()))
+    _check_disk_space(folder, total - sum((folder / n).stat().st_size for n in names if (folder / n).exists()))
     stream = _blocks(packed)
     parts, left = [], b""
     for name in names:
@@ -159,16 +161,16 @@ def write_parts(packed: list[Packed], folder: Path, stem: str, part_size: int) -
     return parts
 
 
-def _check_room(folder: Path, needed: int) -> None:
+def _check_disk_space(folder: Path, needed: int) -> None:
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise RunFailedError(
-            f"{folder}: no room for parts of {needed >> 20} MiB, {free >> 20} MiB are free",
+            f"{folder}: not enough disk space for parts of {needed >> 20} MiB ({free >> 20} MiB free)",
             "Free some space and run again.",
         )
 
 
-def _blocks(packed: Iterable[Packed]) -> Iterator[bytes]:
+def _blocks(packed: Iterable[PackedMember]) -> Iterator[bytes]:
     for one in packed:
         with one.path.open("rb") as source:
             while block := source.read(_BLOCK):
@@ -176,9 +178,9 @@ def _blocks(packed: Iterable[Packed]) -> Iterator[bytes]:
 
 
 def manifest(
-    entries: list[Entry], packed: list[Packed], parts: list[dict[str, Any]], facts: dict[str, Any]
+    entries: list[Entry], packed: list[PackedMember], parts: list[dict[str, Any]], facts: dict[str, Any]
 ) -> dict[str, Any]:
-    """Everything that unbundle.py has to know."""
+    """Return the manifest: all that unbundle.py needs to unpack and verify the bundle."""
     sums = digests(entries)
     content = {
         **facts,
@@ -196,12 +198,12 @@ def manifest(
     return content
 
 
-class Pace:
-    """Called with bytes that are done: says how far it is and how long it will take, some ten times in all."""
+class ProgressEstimator:
+    """Reports progress and time left about ten times; called with the number of bytes done."""
 
-    def __init__(self, total: int, say: Callable[[str], None]) -> None:
-        self._total, self._say = total, say
-        self._done, self._told = 0, 0
+    def __init__(self, total: int, report_progress: Callable[[str], None]) -> None:
+        self._total, self._report_progress = total, report_progress
+        self._done, self._last_tenth = 0, 0
         self._start = time.monotonic()
         self._lock = Lock()  # threads call
 
@@ -212,8 +214,8 @@ class Pace:
     def _add(self, size: int) -> None:
         self._done += size
         tenth = 10 * self._done // max(1, self._total)
-        if tenth > self._told:
-            self._told = tenth
+        if tenth > self._last_tenth:
+            self._last_tenth = tenth
             left = (time.monotonic() - self._start) * (self._total - self._done) / self._done
-            self._say(f"compressed {10 * tenth} %, {left / 60:.0f} min left" if left >= 90
+            self._report_progress(f"compressed {10 * tenth} %, {left / 60:.0f} min left" if left >= 90
                       else f"compressed {10 * tenth} %, {left:.0f} s left")  # fmt: skip

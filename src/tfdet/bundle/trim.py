@@ -26,7 +26,7 @@ Span = tuple[int, int]  # first byte, and the one after the last
 
 
 @dataclass(frozen=True)
-class Blanks:
+class BlankedSpans:
     """What of a file is left out: ascending spans, and how many bytes are GPU code and how many are tables."""
 
     spans: tuple[Span, ...] = ()
@@ -34,26 +34,26 @@ class Blanks:
     tables: int = 0
 
 
-def blanks(path: Path, capability: tuple[int, int] | None) -> Blanks:
+def find_blanked_spans(path: Path, capability: tuple[int, int] | None) -> BlankedSpans:
     """What a host with GPUs of this compute capability does not need of a library (None: keep all GPU code).
 
     DataError where the GPU code cannot be told apart: a guess would leave out what is needed.
     """
     if path.stat().st_size == 0:
-        return Blanks()
+        return BlankedSpans()
     with path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)  # goes with the last view of it
     return _blanks(memoryview(mapped), path, capability)
 
 
-def _blanks(data: memoryview, path: Path, capability: tuple[int, int] | None) -> Blanks:
+def _blanks(data: memoryview, path: Path, capability: tuple[int, int] | None) -> BlankedSpans:
     try:
         elf = read_elf(data)
     except ElfError:
-        return Blanks()  # a linker script, or nothing that a loader reads
+        return BlankedSpans()  # a linker script, or nothing that a loader reads
     code = list(_foreign_code(elf, path, capability)) if capability else []
     unread = _tables(elf)
-    return Blanks(tuple(sorted(code + unread)), sum(e - s for s, e in code), sum(e - s for s, e in unread))
+    return BlankedSpans(tuple(sorted(code + unread)), sum(e - s for s, e in code), sum(e - s for s, e in unread))
 
 
 def _foreign_code(elf: Elf, path: Path, capability: tuple[int, int]) -> Iterator[Span]:

@@ -42,18 +42,18 @@ def bundle(
     ] = "",
 ) -> None:
     """Pack an environment into small parts for a host without a network."""
-    from tfdet.bundle.build import Order, make_bundle, parse_capability, parse_size
-    from tfdet.bundle.contents import Choice
+    from tfdet.bundle.build import BundleSpec, make_bundle, parse_capability, parse_size
+    from tfdet.bundle.contents import TrimOptions
 
     project, matrix = load()
-    choice = Choice(
+    choice = TrimOptions(
         parse_capability(compute_capability) if compute_capability else None,
         _names(stub_libraries),
         _names(use_host_libraries),
         host_packages,
     )
-    order = Order(env, device, python, parse_size(part_size), compression_level, choice)
-    made = make_bundle(project, matrix, order, out, console.print_note)
+    spec = BundleSpec(env, device, python, parse_size(part_size), compression_level, choice)
+    made = make_bundle(project, matrix, spec, out, console.print_note)
     console.print_note(
         f"{len(made.parts)} parts, {sum(made.parts) / 2**20:.1f} MiB. "
         f"Copy all of {made.folder} to the host, then run there:"

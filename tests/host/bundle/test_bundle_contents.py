@@ -16,7 +16,7 @@ from tfdet.base.errors import UsageError
 from tfdet.base.paths import Project
 from tfdet.bundle import build, stub
 from tfdet.bundle.build import parse_capability, parse_size
-from tfdet.bundle.contents import Choice, Entry, site_contents
+from tfdet.bundle.contents import Entry, TrimOptions, site_contents
 from tfdet.engines.locks import restrict_to
 from tfdet.matrix.load import load_matrix
 from tfdet.matrix.plan import make_plan
@@ -74,14 +74,14 @@ def paths(entries: list[Entry]) -> set[str]:
 
 
 def test_what_stays_behind_is_said(site: Path) -> None:
-    found = site_contents(site, Choice())
+    found = site_contents(site, TrimOptions())
     assert paths(found.entries) == {*KEPT, PLUGIN.replace(".so", ".py")}
     assert set(found.left_out) == set(SITE.values())
     assert (found.stubbed, found.from_host, found.trimmed) == (["_pywrap_profiler_plugin"], [], [])
 
 
 def test_stubs_and_the_hosts_own(site: Path) -> None:
-    found = site_contents(site, Choice(None, ("cusolver", "cusparse", "cudnn-adv"), ("cublas",)))
+    found = site_contents(site, TrimOptions(None, ("cusolver", "cusparse", "cudnn-adv"), ("cublas",)))
     assert found.from_host == ["libcublas.so.12", "libcublasLt.so.12"]
     assert set(found.stubbed) == {
         "_pywrap_profiler_plugin", "libcusolver.so.11", "libcusparse.so.12", "cudnn-adv"
@@ -94,7 +94,7 @@ def test_stubs_and_the_hosts_own(site: Path) -> None:
 def test_names_that_cannot_be() -> None:
     for choice in (("cudart",), ()), (("cufft",), ("cufft",)), ((), ("nccl",)):
         with pytest.raises(UsageError):
-            Choice(None, *choice)
+            TrimOptions(None, *choice)
     assert parse_size("60MiB") == 60 << 20
     assert parse_size("1000") == 1000
     assert parse_capability("12.0") == (12, 0)
@@ -114,7 +114,7 @@ def test_names_that_cannot_be() -> None:
         (["tf1.14", "--device", "cpu", "--stub-libraries", "cufft"], "holds no GPU code"),
         (["tf2.21", "--python", "3"], "--python 3"),
         (["tf2.21", "--part-size", "10"], "less than 1 MiB"),
-        (["tf2.21", "--compute-capability", "sm_90"], "'sm_90' is no compute capability"),
+        (["tf2.21", "--compute-capability", "sm_90"], "'sm_90' is not a compute capability"),
         (["tf2.21", "--use-host-libraries", "cublast"], "cublas"),
     ],
 )
@@ -138,7 +138,7 @@ def test_a_folder_with_other_files_is_not_written_into(checkout: Project, tmp_pa
         env={**os.environ, "TFDET_ROOT": str(checkout.root)}, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "holds other files (thesis.tex)" in done.stderr
+    assert "contains other files (thesis.tex)" in done.stderr
 
 
 def test_the_most_valuable_cells_come_first(checkout: Project) -> None:
@@ -154,8 +154,8 @@ def test_the_most_valuable_cells_come_first(checkout: Project) -> None:
 
 def test_the_runtime_goes_along_whole(checkout: Project) -> None:
     """Without known.json enable_determinism() could not start where the bundle was carried to."""
-    order = build.Order("tf2.21")
-    carried = {entry.path for entry in build._own(checkout, load_matrix(checkout.matrix), order)}
+    order = build.BundleSpec("tf2.21")
+    carried = {entry.path for entry in build._bundled_tool_files(checkout, load_matrix(checkout.matrix), order)}
     assert "runtime/tfdeterminism/known.json" in carried
     assert "runtime/tfdeterminism/pytorch/known.json" in carried
     assert "runtime/tfdet_probe/__main__.py" in carried
@@ -164,15 +164,15 @@ def test_the_runtime_goes_along_whole(checkout: Project) -> None:
 @pytest.mark.parametrize("option", [{"capability": (9, 0)}, {"stubs": ("cufft",)}, {"host_libraries": ("cublas",)}])
 def test_a_host_with_the_framework_needs_no_library(option: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="the bundle brings no library"):
-        Choice(host_packages=True, **option)
+        TrimOptions(host_packages=True, **option)
 
 
 def test_what_a_host_has_itself_is_named_and_stays(checkout: Project) -> None:
     environment = load_matrix(checkout.matrix).environment("torch2.11")
-    order = build.Order("torch2.11", choice=Choice(host_packages=True))
-    named = build._locked(checkout, environment, order)
+    order = build.BundleSpec("torch2.11", trim=TrimOptions(host_packages=True))
+    named = build._locked_host_packages(checkout, environment, order)
     assert named[0] == "torch==2.11.0"
     assert any(one.startswith("numpy==") for one in named)
-    carried = restrict_to(checkout.lock("torch2.11", "gpu").read_text("utf-8"), build._carried(environment))
+    carried = restrict_to(checkout.lock("torch2.11", "gpu").read_text("utf-8"), build._suite_requirements(environment))
     assert not set(re.findall(r"^([\w.-]+==[\w.]+)", carried, re.M)) & set(named)
     assert "expecttest==" in carried

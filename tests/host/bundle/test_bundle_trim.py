@@ -9,14 +9,14 @@ from audit_files import cubin, element, fatbin, library, ptx
 
 from tfdet.audit.scan import scan_library
 from tfdet.base.errors import DataError
-from tfdet.bundle.trim import blanks, read_blanked
+from tfdet.bundle.trim import find_blanked_spans, read_blanked
 
 PTX, SASS = 1, 2
 
 
 def payloads(path: Path, capability: tuple[int, int]) -> dict[str, bool]:
     """{marker: is it still there}: payloads are runs of one letter."""
-    trimmed = bytes(read_blanked(path, 0, path.stat().st_size, blanks(path, capability).spans))
+    trimmed = bytes(read_blanked(path, 0, path.stat().st_size, find_blanked_spans(path, capability).spans))
     whole = path.read_bytes()
     return {letter: letter.encode() * 64 in trimmed for letter in "abcde" if letter.encode() * 64 in whole}
 
@@ -52,7 +52,7 @@ def test_each_fatbin_is_judged_by_itself(tmp_path: Path) -> None:
 
 def test_nothing_moves_and_nothing_else_changes(tmp_path: Path) -> None:
     path = write(tmp_path, [(SASS, 70, "a"), (SASS, 90, "b")])
-    found = blanks(path, (9, 0))
+    found = find_blanked_spans(path, (9, 0))
     before, after = path.read_bytes(), bytes(read_blanked(path, 0, path.stat().st_size, found.spans))
     assert len(before) == len(after)
     different = [at for at in range(len(before)) if before[at] != after[at]]
@@ -67,7 +67,7 @@ def test_the_audit_finds_what_is_kept_and_only_that(tmp_path: Path) -> None:
     machine_code = [element(SASS, arch, cubin(arch)) for arch in (70, 80, 90)]
     path.write_bytes(library(fatbin(*machine_code, element(PTX, 90, ptx()))))
     trimmed = tmp_path / "trimmed.so"
-    trimmed.write_bytes(read_blanked(path, 0, path.stat().st_size, blanks(path, (9, 0)).spans))
+    trimmed.write_bytes(read_blanked(path, 0, path.stat().st_size, find_blanked_spans(path, (9, 0)).spans))
     before, after = scan_library(path, "library").kernels, scan_library(trimmed, "library").kernels
     assert {kernel.arch for kernel in before} >= {"sm_70", "sm_80", "sm_90"}
     assert list(after) == [kernel for kernel in before if kernel.arch == "sm_90"]
@@ -77,8 +77,8 @@ def test_code_that_cannot_be_told_apart_is_not_guessed_at(tmp_path: Path) -> Non
     path = tmp_path / "library.so"
     path.write_bytes(library(fatbin(element(SASS, 70, b"a" * 64)) + b"damage!!" * 8))
     with pytest.raises(DataError, match=r"library\.so: GPU code at offset \d+ cannot be read"):
-        blanks(path, (9, 0))
-    assert blanks(path, None).code == 0
+        find_blanked_spans(path, (9, 0))
+    assert find_blanked_spans(path, None).code == 0
 
 
 def test_a_store_of_kernels_keeps_what_lies_between_them(tmp_path: Path) -> None:
@@ -87,11 +87,11 @@ def test_a_store_of_kernels_keeps_what_lies_between_them(tmp_path: Path) -> None
     content = fatbin(element(SASS, 100, b"a" * 64)) + between + fatbin(element(SASS, 90, b"b" * 64))
     path.write_bytes(library(content, b".cask_resource"))
     assert payloads(path, (9, 0)) == {"a": False, "b": True}
-    assert between in bytes(read_blanked(path, 0, path.stat().st_size, blanks(path, (9, 0)).spans))
+    assert between in bytes(read_blanked(path, 0, path.stat().st_size, find_blanked_spans(path, (9, 0)).spans))
 
 
 def test_what_is_no_library_is_left_alone(tmp_path: Path) -> None:
     for content in (b"", b"INPUT(libc.so.6)\n", b"\x7fELF"):
         path = tmp_path / "script.so"
         path.write_bytes(content)
-        assert blanks(path, (9, 0)).spans == ()
+        assert find_blanked_spans(path, (9, 0)).spans == ()
