@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
+import tomli
 from pydantic import Field
 
 from tfdet.matrix.field_types import StrictModel, Text
@@ -33,7 +33,7 @@ class Catalogue(StrictModel):
 @cache
 def whole() -> Catalogue:
     text = (files("tfdet.site") / "content" / "links.toml").read_text("utf-8")
-    return Catalogue.model_validate(tomllib.loads(text))
+    return Catalogue.model_validate(tomli.loads(text))
 
 
 def catalogue() -> list[Link]:

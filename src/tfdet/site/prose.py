@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+import tomli
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 from pydantic import Field
@@ -55,7 +55,7 @@ class Myth(StrictModel):
 @cache
 def myths() -> list[Myth]:
     text = (files("tfdet.site") / "content" / "myths.toml").read_text("utf-8")
-    return [Myth.model_validate(entry) for entry in tomllib.loads(text)["myths"]]
+    return [Myth.model_validate(entry) for entry in tomli.loads(text)["myths"]]
 
 
 def pages(facts: Facts) -> Iterator[Page]:

@@ -1,6 +1,7 @@
 """DSSE: something signed, in an envelope that says of which type it is.
 
 Protocol 1.0.0, https://github.com/secure-systems-lab/dsse/blob/master/protocol.md; its envelope, envelope.md beside it.
+Not by securesystemslib (1.6): it refuses signatures without a keyid and several with one, which the protocol allows.
 """
 
 from __future__ import annotations
