@@ -23,7 +23,7 @@ def small_project(root: Path) -> Project:
     """Some of the environments, and some of their evidence."""
     for name in ("frameworks", "devices", "sources", "solutions"):
         shutil.copytree(ROOT / "matrix" / name, root / "matrix" / name)
-    for name in ("tests", "runtime", "docker", "vgpu"):
+    for name in ("docs", "tests", "runtime", "docker", "vgpu"):
         (root / name).symlink_to(ROOT / name)
     environments = root / "matrix" / "environments" / "tensorflow"
     environments.mkdir(parents=True)

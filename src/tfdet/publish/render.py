@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -48,8 +48,8 @@ _TARGETS = {
     "docs/reference/batch-invariance.md": ("batches", "provenance"),
     "docs/reference/audit-findings.md": ("found", "apart", "unclaimed", "variables", "messages", "provenance"),
 }
-# And those of a framework's page.
-_PAGE = ("coverage", "join", "disagreements", "provenance")
+# And those of a framework's two pages, by what their names end in.
+_PAGES = {"": ("coverage", "join", "provenance"), "-conflicts": ("disagreements", "provenance")}
 
 
 def write(project: Project, status: Status) -> list[Path]:
@@ -94,13 +94,8 @@ def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
     whole, status = status, replace(status, matrix=status.matrix.for_published_framework)
     blocks = _Blocks(project, status)
     texts = []
-    generated: dict[Path, str] = {}
-    pages = {f"docs/reference/{f.page}": key for key, f in whole.matrix.frameworks.items() if f.page}
-    for name, expected in {**_TARGETS, **dict.fromkeys(pages, _PAGE)}.items():
-        joins: list[join.Join] = []
-        if name in pages:
-            joins = join.joins(project.matrix, whole, pages[name])
-            generated.update(upstream.texts(project, pages[name], joins))
+    frameworks = {key: join.joins(project.matrix, whole, key) for key, f in whole.matrix.frameworks.items() if f.page}
+    for name, expected, joins in _targets(whole, frameworks):
         path = project.root / name
         old = path.read_bytes().decode("utf-8")
         found = [match["name"] for match in _BLOCK.finditer(old)]
@@ -110,13 +105,26 @@ def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
                 "Restore the lines <!-- tfdet:begin NAME --> and <!-- tfdet:end NAME -->.",
             )
         texts.append((path, old, blocks.fill(old, joins)))
-    generated |= {project.known: known.text(status), project.advice: advice.text(status)}
+    generated: dict[Path, str] = {project.known: known.text(status), project.advice: advice.text(status)}
     for key, framework in whole.matrix.frameworks.items():
         if framework.library:
             generated[project.known_of(framework.library)] = recipe.left_text(whole, key)
+    for key, joins in frameworks.items():
+        generated.update(upstream.texts(project, key, joins))
     for path, text in generated.items():
         texts.append((path, path.read_bytes().decode("utf-8") if is_there(path) else "", text))
     return texts
+
+
+def _targets(
+    status: Status, frameworks: Mapping[str, list[join.Join]]
+) -> Iterator[tuple[str, tuple[str, ...], list[join.Join]]]:
+    """(file, its blocks, the joins of the framework that it is about) of each file with blocks."""
+    for name, blocks in _TARGETS.items():
+        yield name, blocks, []
+    for key, joins in frameworks.items():
+        stem = str(status.matrix.frameworks[key].page).removesuffix(".md")
+        yield from ((f"docs/reference/{stem}{ending}.md", blocks, joins) for ending, blocks in _PAGES.items())
 
 
 class _Blocks:

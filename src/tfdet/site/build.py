@@ -21,6 +21,7 @@ from tfdet.site import (
     batches,
     builds,
     cells,
+    docs,
     environments,
     feed,
     lists,
@@ -59,8 +60,11 @@ def build(project: Project, out: Path, url: str = "", repository: str = "") -> B
         facts = Facts.of(project)
         evidence = _Evidence.of(project, facts)
         writer = Writer(part, {**_site(project, evidence), "url": url, "repository": repository})
+        documents = docs.documents(project.root)
         changes = _write(facts, evidence, writer)
-        _assets(facts, writer, changes, url)
+        for page in docs.pages(documents, repository):
+            writer.write(page)
+        _assets(facts, writer, changes, documents)
         pages = sum(1 for _ in part.rglob("*.html"))
     return Built(out, pages)
 
@@ -162,14 +166,15 @@ def _pages(facts: Facts, changes: list[Change], apart: numbers.Apart) -> Iterato
     yield numbers.page(facts, apart)
 
 
-def _assets(facts: Facts, writer: Writer, changes: list[Change], url: str) -> None:
+def _assets(facts: Facts, writer: Writer, changes: list[Change], documents: list[docs.Document]) -> None:
+    url = writer.site["url"]
     folder = files("tfdet.site") / "static"
     for item in sorted(folder.iterdir(), key=lambda item: item.name):
         if item.is_file():
             writer.text(f"static/{item.name}", item.read_text("utf-8"))
     for item in sorted((folder / "tabulator").iterdir(), key=lambda item: item.name):
         writer.text(f"static/tabulator/{item.name}", item.read_text("utf-8"))
-    writer.text("static/search-data.js", script("tfdetSearch", start.search_data(facts)))
+    writer.text("static/search-data.js", script("tfdetSearch", start.search_data(facts, documents)))
     for name, text in (*table.data(facts), *badges.files(facts), *feed.files(changes, writer.site, url)):
         writer.text(name, text)
     if url:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import tomli
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from markupsafe import Markup
 from pydantic import Field
 
@@ -107,11 +108,19 @@ def _text(name: str, title: str, description: str) -> Page:
 
 def rendered(text: str) -> Markup:
     """Ours alone: no HTML of it is taken as such."""
-    reader = MarkdownIt("commonmark", {"html": False}).enable("table")
-    tokens = reader.parse(text)
+    markdown = reader()
+    return to_markup(markdown, markdown.parse(text))
+
+
+def reader(html: bool = False) -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": html}).enable("table")
+
+
+def to_markup(markdown: MarkdownIt, tokens: Sequence[Token]) -> Markup:
+    """HTML under the site's security policy."""
     for token in tokens:
         token.attrs.pop("style", None)  # the security policy forbids it
-    text = reader.renderer.render(tokens, reader.options, {})
+    text = markdown.renderer.render(tokens, markdown.options, {})
     # What may be wider than a phone is scrolled, by keyboard too.
     text = text.replace("<pre>", '<pre tabindex="0">').replace("</table>", "</table></div>")
     return Markup(text.replace("<table>", '<div class="scroll" tabindex="0" role="region" aria-label="table"><table>'))

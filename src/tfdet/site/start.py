@@ -11,6 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from tfdet.publish import tables
+from tfdet.site import docs
 from tfdet.site.facts import Facts
 from tfdet.site.history import Change
 from tfdet.site.page import Page
@@ -75,7 +76,7 @@ def _titled(facts: Facts, source: str) -> str:
     return f"{facts.matrix.frameworks[entry.framework].package}: {title}" if entry.group == "op" else title
 
 
-def search_data(facts: Facts) -> dict[str, Any]:
+def search_data(facts: Facts, documents: list[docs.Document]) -> dict[str, Any]:
     """What the search field looks through."""
     environments = list(facts.matrix.environments)
     at = {key: number for number, key in enumerate(environments)}
@@ -83,6 +84,7 @@ def search_data(facts: Facts) -> dict[str, Any]:
     for environment, source in facts.by_page:
         pages.setdefault(source, []).append(at[environment])
     return {
+        "documents": docs.search_data(documents),
         "environments": environments,
         "solutions": [[key, facts.matrix.solutions[key].name.replace("`", "")] for key in facts.solutions],
         "sources": [

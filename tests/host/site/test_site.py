@@ -43,7 +43,7 @@ from tfdet_common.variables import CALLER_VARIABLES
 pytestmark = pytest.mark.no_cover
 MOST = 500_000  # bytes of a page
 KINDS = {"index", "table", "source", "sources", "environment", "environments", "solution", "solutions", "cell", "build",
-         "builds", "change", "lists", "list", "batches", "myths", "links", "prose", "numbers"}  # fmt: skip
+         "builds", "change", "docs", "lists", "list", "batches", "myths", "links", "prose", "numbers"}  # fmt: skip
 
 
 def twin(path: Path) -> dict[str, Any]:

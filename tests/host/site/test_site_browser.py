@@ -100,6 +100,7 @@ def state(page: Page) -> dict[str, Any]:
 
 
 KNOWN = {
+    "documents": [["docs/how-to/sign-records.html", "Sign records", ["Revoke a key", "revoke-a-key"]]],
     "environments": ["jax0.10", "jax0.12", "ngc19.06-py3", "tf2.0", "torch2.13"],
     "solutions": [],
     "sources": [["jax-sum", "a sum", "", [0, 1]], ["gather", "tf.gather", "", [2, 3]], ["torch-sum", "sum", "", [4]]],
@@ -120,6 +121,9 @@ def test_a_search_knows_each_framework(site: Path, window: Callable[..., Browser
         "19.06-py3": ["environment ngc19.06-py3"],
         "jax sum": ["a sum"],
         "sum": ["a sum", "sum"],
+        "sign": ["Sign records"],
+        "KEY": ["Sign records: Revoke a key"],
+        "ign": [],
     }.items():
         start.locator("#q").fill(query)
         expect(start.locator("#found a"), query).to_have_text([*results, "look in the table"])
