@@ -4,7 +4,7 @@
 
 Promised: right on 95 % in TensorFlow 2.21 and PyTorch, 90 % in 2.0 and 1.14, and no clean program accused; exit code 1
 if not.  Baseline: the same programs without a culprit.  --write keeps what was found, and the table of
-docs/how-to/find-a-cause.md.
+docs/reference/trace-accuracy.md.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "runtime"), str(ROOT / "tests" / "runtime"), str(ROOT / "src")]
 KEPT = Path(__file__).with_suffix(".json")
-PAGE = ROOT / "docs" / "how-to" / "find-a-cause.md"
+PAGE = ROOT / "docs" / "reference" / "trace-accuracy.md"
 MARKS = ("<!-- collection: written by benchmarks/trace_collection.py -->\n", "<!-- end of collection -->")
 PROMISED = {"tf2.21": 0.95, "tf2.0": 0.9, "tf1.14": 0.9, "torch2.13": 0.95}
 
@@ -30,7 +30,7 @@ def main() -> int:
     parser.add_argument("environment", choices=sorted(PROMISED))
     parser.add_argument("programs", nargs="*")
     parser.add_argument(
-        "--write", action="store_true", help="keep the results, and the table of docs/how-to/find-a-cause.md"
+        "--write", action="store_true", help="keep the results, and the table of docs/reference/trace-accuracy.md"
     )
     options = parser.parse_args()
     found = run(options.environment, options.programs, options.write)

@@ -6,7 +6,7 @@ FOLDER holds the scripts; what is not there is fetched by name and commit. Each 
 every op: are its final weights the same? Then a fault is planted outside of it, two runs are recorded, and the diff has
 to name it.  Promised: all weights the same or explained, ten of twelve faults found.  Baseline: the run without probes.
 Of TensorFlow and of PyTorch, by trace_scripts_driver.py and trace_scripts_torch.py.
---write keeps what was found, and the table of docs/how-to/find-a-cause.md.
+--write keeps what was found, and the table of docs/reference/trace-accuracy.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT / "runtime"), str(ROOT / "tests" / "runtime"), str(ROOT
 DRIVER = Path(__file__).with_name("trace_scripts_driver.py")
 DRIVER_OF_TORCH = Path(__file__).with_name("trace_scripts_torch.py")
 KEPT = Path(__file__).with_suffix(".json")
-PAGE = ROOT / "docs" / "how-to" / "find-a-cause.md"
+PAGE = ROOT / "docs" / "reference" / "trace-accuracy.md"
 MARKS = ("<!-- scripts: written by benchmarks/trace_scripts.py -->\n", "<!-- end of scripts -->")
 KERAS, KERAS3 = ("keras-team/keras", "1a3ee8441933"), ("keras-team/keras", "3422977a5e38")
 TORCH, GPT = ("pytorch/examples", "77f55b912142"), ("karpathy/minGPT", "37baab71b9ab")
@@ -91,7 +91,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("scripts", nargs="*")
     parser.add_argument(
-        "--write", action="store_true", help="keep the results, and the table of docs/how-to/find-a-cause.md"
+        "--write", action="store_true", help="keep the results, and the table of docs/reference/trace-accuracy.md"
     )
     options = parser.parse_args()
     chosen = [one for one in SCRIPTS if not options.scripts or one.name in options.scripts]

@@ -1,47 +1,31 @@
-"""The examples of docs/how-to/find-a-cause.md and the README's tutorial do what they show."""
+"""The examples of docs/tutorial/find-a-cause.md and of the README do what they show, and the verdicts have programs."""
 
 from __future__ import annotations
 
 import os
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import guides
 import pytest
 from collection import Program, located
 from forks import Forks, Job
 
 ROOT = Path(__file__).resolve().parents[2]
-FILE = re.compile(r"^```python file=(\S+)\n(.*?)^```", re.M | re.S)
-CONSOLE = re.compile(r"^```console run\n(.*?)^```", re.M | re.S)
 
 
 def environ(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT / "runtime"), "TF_CPP_MIN_LOG_LEVEL": "3", **more}
 
 
-def shown(block: str) -> list[tuple[list[str], list[str]]]:
-    """(command, lines that it is shown to print) of each command."""
-    parts = re.split(r"^\$ ", block, flags=re.M)[1:]
-    return [(shlex.split(first, comments=True), rest.splitlines())
-            for first, _, rest in (part.partition("\n") for part in parts)]  # fmt: skip
-
-
-def missing(lines: list[str], said: str) -> list[str]:
-    """Lines that were not printed, in that order; "..." ends what is compared, folders are left out."""
-    printed = iter(re.sub(r"\S*/(?=\w+\.py)", "", line) for line in said.splitlines())
-    return [line for line in lines if not any(one.startswith(line.replace("...", "").rstrip()) for one in printed)]
-
-
 @pytest.mark.tensorflow
 def test_the_guide(forks: Callable[[str], Forks], tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "how-to" / "find-a-cause.md").read_text("utf-8")
-    for name, content in FILE.findall(text):
-        (tmp_path / name).write_text(content, "utf-8")
-    commands = [one for block in CONSOLE.findall(text) for one in shown(block)]
+    text = (ROOT / "docs" / "tutorial" / "find-a-cause.md").read_text("utf-8")
+    guides.write_files(text, tmp_path)
+    commands = guides.commands(text)
     assert len(commands) == 11
     for (program, *arguments), lines in commands:
         assert program == "python"
@@ -51,7 +35,7 @@ def test_the_guide(forks: Callable[[str], Forks], tmp_path: Path) -> None:
             (tmp_path / into).write_text(ran.stdout, "utf-8")
         expected = 1 if into or any("differ" in line for line in lines) else 0
         assert ran.returncode == expected, ran.stderr
-        assert not missing(lines, ran.stdout), ran.stdout
+        assert not guides.missing_lines(lines, ran.stdout), ran.stdout
 
 
 # What stands in a verdict for what differs from program to program.
@@ -61,7 +45,7 @@ VERDICT = re.compile(r"^- \*\*(.+?)\*\*(.*?)(?=^- |^## )", re.M | re.S)
 
 def verdicts() -> list[tuple[str, str]]:
     """(words, what is said of them) of each verdict of the guide."""
-    text = (ROOT / "docs" / "how-to" / "find-a-cause.md").read_text("utf-8")
+    text = (ROOT / "docs" / "reference" / "trace.md").read_text("utf-8")
     section = text.partition("## What the verdicts mean\n")[2]
     return VERDICT.findall(section[: section.index("\n## ") + 4])
 
@@ -85,9 +69,7 @@ def test_every_verdict_has_its_words_and_its_program() -> None:
                 "One run goes farther than the other", "The runs differ, but no recorded op does."):  # fmt: skip
         assert one in code
     for said, text in verdicts():
-        assert re.search(
-            r"`(tests/runtime/collection|benchmarks/trace_claims_programs)/\w+\.py`|```python file=", text
-        ), said
+        assert re.search(r"`(tests/runtime/collection|benchmarks/trace_claims_programs)/\w+\.py`", text), said
 
 
 @pytest.mark.tensorflow
@@ -107,8 +89,7 @@ def test_the_programs_of_the_verdicts_get_them(forks: Callable[[str], Forks], tm
 def test_the_tutorial_of_the_readme(tf_python: Callable[[str], Path], tmp_path: Path) -> None:
     """It ends with a found race, a page, and the lines to change."""
     section = (ROOT / "README.md").read_text("utf-8").split("### Three minutes to a found race")[1].split("\n## ")[0]
-    (block,) = CONSOLE.findall(section)
-    ((command, lines),) = shown(block)
+    ((command, lines),) = guides.commands(section)
     tf_python("tf2.21")
     (tmp_path / "tests").symlink_to(ROOT / "tests")
     assert command[0] == ".venv/bin/tfdet"
@@ -116,7 +97,7 @@ def test_the_tutorial_of_the_readme(tf_python: Callable[[str], Path], tmp_path: 
     ran = subprocess.run(patient, cwd=tmp_path, env=environ(PYTHONPATH=os.pathsep.join(sys.path), TFDET_ROOT=str(ROOT)),
                          capture_output=True, text=True)  # fmt: skip
     assert ran.returncode == 1, ran.stderr
-    assert not missing(lines, ran.stdout), ran.stdout
+    assert not guides.missing_lines(lines, ran.stdout), ran.stdout
     page = (tmp_path / "report.html").read_text("utf-8")
     assert "CropAndResizeGradImage" in page
     assert "tf.image.crop_and_resize" in page

@@ -17,7 +17,7 @@ from tfdeterminism.trace.schema.reader import Trace, load
 PROGRAMS = Path(__file__).resolve().parent / "recorded"
 # how a program ends: (its exit code, what is said of it)
 ENDINGS = {
-    "nothing": (4, "no op of TensorFlow or PyTorch was seen"),
+    "nothing": (6, "no op of TensorFlow or PyTorch was seen"),
     "before": (1, "before TensorFlow"),
     "raise": (1, "the program's own"),
     "exit": (5, ""),
@@ -25,7 +25,7 @@ ENDINGS = {
     "kill": (-9, ""),
     "fork": (0, ""),
     "spawn": (0, ""),
-    "full": (5, "the program goes on"),
+    "full": (7, "the program goes on"),
 }
 WITHOUT_TENSORFLOW = ("nothing", "before")
 
@@ -320,7 +320,7 @@ def test_a_program_is_called_as_python_calls_it(tensorflow: Environment) -> None
     where = {"folder": str(tensorflow.folder), "fresh": True}
     plain = tensorflow.run(Job(["called.py", "a", "--", "--out"], **where))
     ran = tensorflow.run(traced("called", "called.py", "a", "--", "--out", **where))
-    assert (ran.returncode, ran.stdout) == (4, plain.stdout)
+    assert (ran.returncode, ran.stdout) == (6, plain.stdout)
 
 
 def test_a_module_is_called_as_python_calls_it(tensorflow: Environment) -> None:
@@ -335,7 +335,7 @@ def test_a_module_is_called_as_python_calls_it(tensorflow: Environment) -> None:
     for name in ("package.train", "package"):
         plain = tensorflow.run(Job(["-m", name, "a"], **where))
         ran = tensorflow.run(traced(f"called-{name}", "-m", name, "a", **where))
-        assert plain.stdout and (ran.returncode, ran.stdout) == (4, plain.stdout), ran.stderr
+        assert plain.stdout and (ran.returncode, ran.stdout) == (6, plain.stdout), ran.stderr
 
 
 def test_no_mutation_is_missed_by_a_digest_in_tensorflow(tensorflow: Environment) -> None:

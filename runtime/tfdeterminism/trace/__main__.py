@@ -48,7 +48,7 @@ def _command(name, arguments):
         import numpy  # noqa: F401  (what every command begins with)
     except ImportError:
         errors.say("this Python has no NumPy: call the one that has your TensorFlow")
-        return command_line.BAD_INPUT if name in ("diff", "locate") else errors.USAGE
+        return errors.USAGE
     return importlib.import_module("{}.{}".format(__package__, _COMMANDS[name][0])).main
 
 

@@ -9,13 +9,13 @@ from .remedies import REMEDIES
 from .untrusted import sanitize_line
 
 LEVELS = ("none", "weights", "layers", "open", "ops")
-BAD_INPUT = 3
 
 
-def complain(cause, advice):
+def complain(cause, advice, code=errors.USAGE):
+    """Two lines on standard error; gives the exit code."""
     said = "{}{}\n  {}".format(errors.SAID, cause, advice)  # of a stranger's file, it may be
     sys.stderr.write("".join(sanitize_line(line) + "\n" for line in said.split("\n")))
-    return BAD_INPUT
+    return code
 
 
 def from_system(error, path):
@@ -75,23 +75,23 @@ def _steps(text):
     return found
 
 
-class _BadInput(argparse.ArgumentParser):
-    """Wrong usage is bad input too: 2 says that the structure differs."""
+class _TwoLines(argparse.ArgumentParser):
+    """Two lines for wrong usage."""
 
     def error(self, message):
         complain(message, "see --help")
-        sys.exit(BAD_INPUT)
+        sys.exit(errors.USAGE)
 
 
 def diff(argv):
-    parser = _BadInput(prog="python -m tfdeterminism.trace diff", description="Name the first op that differs.")
+    parser = _TwoLines(prog="python -m tfdeterminism.trace diff", description="Name the first op that differs.")
     parser.add_argument("trace", nargs="+", help="what `run --out` wrote: a folder or one file of it")
     parser.add_argument("--json", action="store_true", help="for machines")
     return parser.parse_args(argv)
 
 
 def locate(argv):
-    parser = _BadInput(prog="python -m tfdeterminism.trace locate", description="Name the culprit of a program.")
+    parser = _TwoLines(prog="python -m tfdeterminism.trace locate", description="Name the culprit of a program.")
     parser.add_argument("--runs", type=_several, default=5, help="runs at most at each level (default 5)")
     parser.add_argument("--keep", metavar="FOLDER", help="keep the traces there")
     parser.add_argument("--fix", action="store_true",

@@ -5,9 +5,16 @@ import sys
 MODULE = "tfdeterminism.trace"  # what Python's -m calls us
 SAID = MODULE + ": "  # begins what is ours in a program's output
 
-USAGE = 2           # wrong command line, an output folder in use, a program that is not there
-NOTHING = 4         # the program ran, and no op was seen
-INCOMPLETE = 5      # the program ran, and its trace could not be written to the end
+# Exit codes: those of tfdet, and those that a trace alone has (docs/reference/exit-codes.md).
+SAME = 0            # no difference was found
+DIFFERS = 1         # two runs differ, in a value or in what they execute
+USAGE = 2           # wrong command line, an output folder in use, a program that is not there, a file that is no trace
+FAILED = 3          # the program failed, or the system refused something
+UNUSED = 4          # the virtual GPU was asked for, and the program ran nothing there
+FIXED = 5           # two runs differ, and what --fix applied makes the program repeat itself
+NOTHING = 6         # the program ran, and no op was seen
+INCOMPLETE = 7      # the program ran, and its trace could not be written to the end
+INTERRUPTED = 130   # Ctrl-C
 
 
 class BadUsage(Exception):

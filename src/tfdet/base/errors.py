@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterable
 from enum import IntEnum
+from typing import Final
 
 from tfdet.base.nearest import nearest
 
@@ -15,7 +16,29 @@ class ExitCode(IntEnum):
     USAGE = 2
     RUN_FAILED = 3
     NO_DEVICE = 4
+    FIXED = 5
+    NOTHING_RECORDED = 6
+    TRACE_INCOMPLETE = 7
     INTERRUPTED = 130
+    TERMINATED = 143
+
+
+# What each means in all commands: the table of docs/reference/exit-codes.md.  The runtime cannot import this module; a
+# test compares its constants with these.
+EXIT_CODES: Final = {
+    ExitCode.OK: "Everything is as claimed; two runs agree; nothing that is asked for differs.",
+    ExitCode.CONTRADICTED: "A difference: the evidence contradicts a claim, the tables are not up to date, two runs or"
+    " two machines differ, or `tfdet check` found an op that is known to differ.",
+    ExitCode.USAGE: "Wrong usage, or bad data: a file is not what it should be, or a path cannot be used.",
+    ExitCode.RUN_FAILED: "A run failed: a case crashed or did not end, a program or an engine failed, this host"
+    " cannot run it, or tfdet has a defect.",
+    ExitCode.NO_DEVICE: "The device that was asked for is missing, or the program did not use it.",
+    ExitCode.FIXED: "Two runs differ, and the solutions that `--fix` applied make the program repeat itself.",
+    ExitCode.NOTHING_RECORDED: "The program ran, and the trace saw no op.",
+    ExitCode.TRACE_INCOMPLETE: "The program ran, and its trace could not be written to the end.",
+    ExitCode.INTERRUPTED: "Stopped by Ctrl-C, or by the answer *no* to a question.",
+    ExitCode.TERMINATED: "Stopped by SIGTERM.",
+}
 
 
 class TfdetError(Exception):

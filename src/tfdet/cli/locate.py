@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tfdet.base import console
+from tfdet.base.errors import ExitCode
 from tfdet.base.files import require_writable
 from tfdet.cli.app import load, print_json
 from tfdet.cli.options import Device, Json, environments
@@ -64,4 +65,4 @@ def locate(
         for part in views.located(found):
             console.out().print(part)
     repaired = found.fix is not None and found.fix.result == "repeats"
-    raise typer.Exit(search.EXIT_FIXED if repaired else {"same": 0, "diverged": 1, "structure": 1}[found.result])
+    raise typer.Exit(ExitCode.FIXED if repaired else ExitCode.OK if found.result == "same" else ExitCode.CONTRADICTED)

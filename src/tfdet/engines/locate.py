@@ -34,7 +34,7 @@ from tfdet_common.parent_death import set_parent_death_signal
 
 Words = Annotated[str, AfterValidator(sanitize_text)]  # a stranger's trace must not steer a terminal
 Result = Literal["same", "diverged", "structure"]
-EXIT_FIXED = 5  # exit code: a culprit, and what --fix applied makes the program repeat itself
+_ENDS = (ExitCode.OK, ExitCode.CONTRADICTED, ExitCode.FIXED)  # of a search that came to its end
 SCHEDULES = ("serial", "reverse", "random:1", "random:2", "adversary:1")  # of the virtual GPU, one a run
 
 
@@ -291,7 +291,7 @@ def locate(project: Project, matrix: Matrix, ask: LocateRequest) -> LocateResult
         raise InterruptedRunError
     if child.returncode == ExitCode.NO_DEVICE:
         raise DeviceUnavailableError("the program did not use the virtual GPU", "The lines above say what to look at.")
-    if child.returncode not in (0, 1, 2, EXIT_FIXED) or not said.strip():  # a Python that fails ends with 1, too
+    if child.returncode not in _ENDS or not said.strip():  # a Python that fails ends with 1, too
         raise RunFailedError("the search did not come to an end", "The lines above say why.")
     return parse_result(said)
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
-from tfdet.base.errors import DataError, ExitCode, TfdetError
+from tfdet.base.errors import EXIT_CODES, DataError, ExitCode, TfdetError
 from tfdet.base.files import write_atomic
 from tfdet.base.folders import is_there, listed, walked
 from tfdet.base.paths import Project
@@ -45,6 +45,7 @@ _TARGETS = {
     "docs/reference/status/others.md": ("others", "provenance"),
     "docs/reference/status/claims.md": ("claims", "provenance"),
     "docs/reference/status/measured.md": ("measured", "provenance"),
+    "docs/reference/exit-codes.md": ("exit-codes",),
     "docs/reference/batch-invariance.md": ("batches", "provenance"),
     "docs/reference/audit-findings.md": ("found", "apart", "unclaimed", "variables", "messages", "provenance"),
 }
@@ -158,6 +159,7 @@ def _context(project: Project, status: Status) -> dict[str, object]:
         "devices": {device: table for device, table in shown.items() if table.environments},
         "audits": audit_tables.Tables(status),
         "batches": batches.tables(project),
+        "exit_codes": EXIT_CODES,
         "provenance": provenance(project),
         "recipes": recipes.RECIPES,
         "newest": known.newest(status.matrix),

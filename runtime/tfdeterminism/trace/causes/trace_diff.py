@@ -5,6 +5,7 @@ import json
 import os
 import re
 
+from .. import errors
 from ..align import processes, value_report
 from ..align.table import Pair, Run
 from ..schema import format as trace_format
@@ -13,8 +14,7 @@ from .cause import Root, in_graph, place
 from .describe import Describer
 from .find_causes import Verdict
 
-SAME, DIVERGED, STRUCTURE = 0, 1, 2
-CODES = {"same": SAME, "diverged": DIVERGED, "structure": STRUCTURE}
+CODES = {"same": errors.SAME, "diverged": errors.DIFFERS, "structure": errors.DIFFERS}
 _SUSPECTS = 8
 # What hands on what another process sent: no cause while another process has one.
 _RECEIVES = re.compile(r"^(_?Collective|_?Nccl|_?Horovod|_?(Host)?Recv|_?XlaRecv|RemoteCall|Barrier|_?c10d)")

@@ -1,11 +1,11 @@
 """Compare traces, name the culprit: ``python -m tfdeterminism.trace diff A B [C...] [--json]``.
 
-Exit codes: 0 the same, 1 diverged, 2 the structure differs, 3 bad input.
+Exit codes: 0 the same, 1 the runs differ, 2 wrong usage or a file that is no trace, 3 not enough memory.
 """
 
 import sys
 
-from .. import command_line, untrusted
+from .. import command_line, errors, untrusted
 from ..causes import trace_diff
 from ..report import text
 from ..schema import format as trace_format
@@ -22,6 +22,7 @@ def main(arguments=None, out=None):
     except trace_format.BadTrace as error:
         return command_line.complain(error.cause, error.advice)
     except MemoryError:
-        return command_line.complain("not enough memory for these traces", "record fewer steps: run --steps 0:20")
+        return command_line.complain("not enough memory for these traces", "record fewer steps: run --steps 0:20",
+                                     errors.FAILED)
     out.write((untrusted.to_json(found.as_json()) if options.json else text.of_difference(found)) + "\n")
     return trace_diff.CODES[found.result]

@@ -4,9 +4,9 @@ Runs the program again and again, each time looking closer: digests of weights a
 runs differ, of layers, of every op at the step that differs; then the culprit alone, on the inputs
 that it had. Ends with one verdict and the lines of code to change.
 
-Exit codes: 0 no difference found, 1 culprit named, 2 the runs do not do the same things, 3 bad input
-(also: the program fails), 4 the virtual GPU was asked for, and the program ran nothing there, 5 culprit
-named, and what --fix applied makes the program repeat itself, 130 stopped by Ctrl-C.
+Exit codes: 0 no difference found, 1 the runs differ, 2 wrong usage, 3 the program failed, 4 the virtual
+GPU was asked for, and the program ran nothing there, 5 the runs differ, and what --fix applied makes the
+program repeat itself, 130 stopped by Ctrl-C.
 """
 
 import os
@@ -15,14 +15,12 @@ import signal
 import sys
 import tempfile
 
-from .. import command_line, untrusted
+from .. import command_line, errors, untrusted
 from ..report import text
 from ..schema.format import BadTrace
 from ..search.launcher import Failed, Unused
 from ..search.schedules import Schedules
 from ..search.search import Search
-
-UNUSED, INTERRUPTED = 4, 130
 
 
 def main(arguments=None, out=None):
@@ -46,15 +44,14 @@ def main(arguments=None, out=None):
         finally:
             signal.signal(signal.SIGTERM, previous)
     except Unused as error:
-        command_line.complain(error.cause, error.advice)
-        return UNUSED
+        return command_line.complain(error.cause, error.advice, errors.UNUSED)
     except (Failed, BadTrace) as error:
-        return command_line.complain(error.cause, error.advice)
+        return command_line.complain(error.cause, error.advice, errors.FAILED)
     except (IOError, OSError) as error:
-        return command_line.complain(*command_line.from_system(error, folder))
+        cause, advice = command_line.from_system(error, folder)
+        return command_line.complain(cause, advice, errors.FAILED)
     except KeyboardInterrupt:
-        command_line.complain("stopped", "no run is left behind")
-        return INTERRUPTED
+        return command_line.complain("stopped", "no run is left behind", errors.INTERRUPTED)
     finally:
         if made:
             shutil.rmtree(made, ignore_errors=True)

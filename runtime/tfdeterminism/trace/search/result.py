@@ -1,9 +1,8 @@
 """What a search has found, and its verdict."""
 
+from .. import errors
 from ..causes import trace_diff
 from .fix_trial import REPEATS
-
-FIXED = 5  # exit code: a culprit, and what `--fix` applied makes the program repeat itself
 
 
 class Located(object):
@@ -35,7 +34,7 @@ class Located(object):
 
     @property
     def code(self):
-        return FIXED if self.fix and self.fix.result == REPEATS else trace_diff.CODES[self.result]
+        return errors.FIXED if self.fix and self.fix.result == REPEATS else trace_diff.CODES[self.result]
 
     def as_json(self):
         shown = self.difference.as_json() if self.difference else {"first_step": None, "notes": []}

@@ -1,0 +1,51 @@
+"""One table of exit codes: each number means one thing in all commands."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tfdet.base.errors import EXIT_CODES, ExitCode
+from tfdet.base.paths import Project
+from tfdeterminism.trace import errors as trace
+
+TRACE = {
+    "SAME": ExitCode.OK,
+    "DIFFERS": ExitCode.CONTRADICTED,
+    "USAGE": ExitCode.USAGE,
+    "FAILED": ExitCode.RUN_FAILED,
+    "UNUSED": ExitCode.NO_DEVICE,
+    "FIXED": ExitCode.FIXED,
+    "NOTHING": ExitCode.NOTHING_RECORDED,
+    "INCOMPLETE": ExitCode.TRACE_INCOMPLETE,
+    "INTERRUPTED": ExitCode.INTERRUPTED,
+}
+# How the runtime's Python says a number: an exit, an error that carries one, a constant.
+GIVEN = re.compile(
+    r"(?:sys\.exit|os\._exit|_complain|BundleError)\((\d+)|missing\([^,]+, (\d+)|^[A-Z_]+ = (\d+)  # exit code"
+)
+
+
+def test_every_code_has_its_meaning(checkout: Project) -> None:
+    assert list(EXIT_CODES) == list(ExitCode)
+    page = (checkout.root / "docs" / "reference" / "exit-codes.md").read_text("utf-8")
+    assert re.findall(r"^\| (\d+) \| `(\w+)` \|", page, re.M) == [(str(code.value), code.name) for code in ExitCode]
+
+
+def test_the_trace_has_the_same_numbers() -> None:
+    assert {name: getattr(trace, name) for name in TRACE} == TRACE
+    numbers = {name: value for name, value in vars(trace).items() if name.isupper() and isinstance(value, int)}
+    assert numbers == TRACE, "a new code needs a row of the table"
+
+
+@pytest.mark.parametrize("folder", ["tfdet_probe", "tfdeterminism", "unbundle"])
+def test_the_runtime_ends_with_no_other_number(checkout: Project, folder: str) -> None:
+    found = {
+        int(next(filter(None, one.groups())))
+        for path in (checkout.runtime / folder).rglob("*.py")
+        for line in path.read_text("utf-8").splitlines()
+        for one in GIVEN.finditer(line)
+    }
+    assert folder == "tfdeterminism" or found, "the pattern finds none"
+    assert found <= set(ExitCode)
