@@ -5,10 +5,14 @@ import time
 
 _SHORT = {"equal": "equal {runs}", "differs": "differs {differed}/{runs}"}
 _MIN_RECORDS_FOR_PACE = 4
+_LINES = 20  # of a run's progress, where it is no terminal
 
 
 class Progress(object):
-    """Prints a line for each record; on a terminal one line that updates itself."""
+    """Prints how far the run is: on a terminal one line that updates itself, else some twenty lines in all.
+
+    There a case that crashed or timed out has its own line too: nothing else of the run tells of it so soon.
+    """
 
     def __init__(self, stream):
         self._stream = stream
@@ -25,9 +29,14 @@ class Progress(object):
             line = _truncate_middle(prefix, [where, brief, record["solution"]], ": " + observation_text(record),
                                     _width(self._stream) - 1)
             self._stream.write("\r\x1b[K" + line)
-        else:
+        elif self._is_worth_a_line(record, suite.total):
             self._stream.write("{}{}: {}\n".format(prefix, where, observation_text(record)))
         self._stream.flush()
+
+    def _is_worth_a_line(self, record, total):
+        if record["observation"] in ("crashed", "timed-out"):
+            return True
+        return self._done in (1, total) or self._done % max(1, total // _LINES) == 0
 
     def _left(self, total):
         """The time left by the pace since the first record, as text; empty for the first few records."""

@@ -111,3 +111,17 @@ def test_the_progress_line_fits_and_ends_with_what_happened(columns: int, monkey
     assert line.endswith("differs 12/20")
     assert columns < 80 or "dense-image-warp-backprop" in line
     assert columns < 120 or "NHWC-function" in line
+
+
+def test_a_long_run_in_a_pipe_is_a_few_lines_and_its_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = Screen(80, monkeypatch)
+    monkeypatch.setattr(Screen, "isatty", lambda self: False)
+    progress = report.Progress(pipe)
+    for number in range(Suite.total):
+        observation = "crashed" if number in (7, 500) else "equal"
+        progress({"source": "cumsum", "case": f"case-{number}", "solution": "none", "observation": observation,
+                  "runs": 2, "differed": 0}, Suite())  # fmt: skip
+    crashed = [line for line in pipe.written if line.endswith(": crashed\n")]
+    assert [line.split()[-3] for line in crashed] == ["case-7", "case-500"]
+    assert 20 <= len(pipe.written) - len(crashed) <= 23
+    assert pipe.written[-1].startswith("[1234/1234]")
