@@ -17,10 +17,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from status import generate, measure
 
 from tfdet.base.paths import Project
-from tfdet.store.own_key import public_pem
 from tfdet.store.records import read_records
-from tfdet.store.signatures import beside
-from tfdet.store.signing import by, sealed
+from tfdet.store.signatures import bundle_path
+from tfdet.store.signing import attest, key_signer
+from tfdet.store.signing_key import public_pem
 
 AT_ONCE = 310_000
 KEY = """
@@ -41,10 +41,10 @@ def sent(root: Path, count: int) -> Path:
     key = Ed25519PrivateKey.generate()
     (root / "matrix" / "keys").mkdir()
     (root / "matrix" / "keys" / "lab.toml").write_text(KEY.format(pem=public_pem(key)), "utf-8")
-    with beside(path).open("w", encoding="utf-8") as out:
+    with bundle_path(path).open("w", encoding="utf-8") as out:
         records = read_records(path)
         while some := list(islice(records, AT_ONCE)):
-            out.writelines(sealed(Project(root), some, by(key)))
+            out.writelines(attest(Project(root), some, key_signer(key)))
     return path
 
 

@@ -33,8 +33,8 @@ from tfdet.fleet.folder import AttemptEnd, AttemptStart, Fleet, FleetFolder  # n
 from tfdet.fleet.progress import compute_progress  # noqa: E402
 from tfdet.fleet.tasks import FleetOptions, Task, plan_tasks  # noqa: E402
 from tfdet.matrix.load import load_matrix  # noqa: E402
-from tfdet.store.durations import measured  # noqa: E402
-from tfdet.store.evidence import Store  # noqa: E402
+from tfdet.store.durations import collect_durations  # noqa: E402
+from tfdet.store.evidence import EvidenceStore  # noqa: E402
 from tfdet.store.records import read_records  # noqa: E402
 from tfdet_common import journal  # noqa: E402
 
@@ -49,7 +49,7 @@ def plan(folder: Path, scale: float) -> None:
         (there / f"bare1.{number}.toml").write_text((there / "bare1.0.toml").read_text("utf-8"), "utf-8")
     start = _cpu(), time.monotonic()
     matrix = load_matrix(project.matrix)
-    durations = measured(Store.of(Project(ROOT)).files(), matrix.devices)
+    durations = collect_durations(EvidenceStore.open(Project(ROOT)).files(), matrix.devices)
     found = plan_tasks(matrix, matrix.environments, [], FleetOptions(device="cpu"), durations, 0.001)
     made = FleetFolder(folder / "f")
     made.make(_fleet(project, found))
@@ -69,9 +69,9 @@ def merge(folder: Path, scale: float) -> None:
         _left(made, number, task, each)
     start = _cpu(), time.monotonic()
     added = ingest_into_store(made)
-    _tell(f"merge of {added.taken} records of {100 * many} tasks", start)
-    assert added.taken == 100 * many * each
-    assert ingest_into_store(made).known == added.taken, "the second time nothing is new"
+    _tell(f"merge of {added.ingested} records of {100 * many} tasks", start)
+    assert added.ingested == 100 * many * each
+    assert ingest_into_store(made).duplicates == added.ingested, "the second time nothing is new"
 
 
 def _left(made: FleetFolder, number: int, task: Task, each: int) -> None:

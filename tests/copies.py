@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tfdet.base.paths import Project
 from tfdet.publish.render import write
-from tfdet.verdicts.read import load_status
+from tfdet.verdicts.status_loading import load_status
 
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = ("matrix", "tests/suite", "tests/runtime/upstream", "docs", "runtime", "docker", "vgpu")

@@ -18,7 +18,7 @@ from slurm import NEEDED, Slurm, wait_for
 
 from tfdet.base.paths import Project
 from tfdet.store.records import read_records
-from tfdet.verdicts.read import load_status
+from tfdet.verdicts.status_loading import load_status
 
 SELECTION = {"cpu": ["reduce-sum", "segment-sum"], "vgpu": ["segment-sum"]}
 QUICK = ["--solution", "TDO", "--repeats", "2", "--processes", "1"]

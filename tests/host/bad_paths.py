@@ -243,7 +243,7 @@ def _prepare() -> None:
     import tfdet.fleet.watch as watch
     import tfdet.matrix.load as load
     import tfdet.site.build as site
-    import tfdet.verdicts.read as read
+    import tfdet.verdicts.status_loading as read
     from tfdet.base.paths import find_project
     from tfdet.fleet.progress import compute_progress
     from tfdet.store.cases import current_cases

@@ -5,21 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 from tfdet.matrix.load import Matrix
-from tfdet.verdicts.called import Index, Reach
-from tfdet.verdicts.programs import Program, read
-from tfdet.verdicts.switches import in_effect
+from tfdet.verdicts.enabled_solutions import in_effect
+from tfdet.verdicts.programs import Program, parse_programs
+from tfdet.verdicts.reachable_sources import SourceIndex, SourceMatch
 
 
 def program(folder: Path, text: str, name: str = "train.py") -> Program:
     path = folder / name
     path.write_text(text, "utf-8")
-    return read([path])
+    return parse_programs([path])
 
 
-def reaches(matrix: Matrix, framework: str, found: Program) -> list[Reach]:
+def reaches(matrix: Matrix, framework: str, found: Program) -> list[SourceMatch]:
     naming = matrix.frameworks[framework].naming
     assert naming
-    return list(Index(naming, matrix.for_framework(framework).sources).reached(found))
+    return list(SourceIndex(naming, matrix.for_framework(framework).sources).match_program(found))
 
 
 def sure(matrix: Matrix, framework: str, found: Program) -> set[str]:

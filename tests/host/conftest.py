@@ -21,10 +21,10 @@ from tfdet.matrix.models import Source
 from tfdet.publish.audit_tables import Tables
 from tfdet.site.build import build
 from tfdet.store import audits as stored
-from tfdet.verdicts import findings
-from tfdet.verdicts.findings import Audited
-from tfdet.verdicts.read import load_status
+from tfdet.verdicts import audit_findings
+from tfdet.verdicts.audit_findings import AuditIndex
 from tfdet.verdicts.status import Status
+from tfdet.verdicts.status_loading import load_status
 from tfdet_common import journal
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ def gpu_host(script: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.fixture(scope="session")
-def audits(checkout: Project) -> dict[str, Audited]:
-    return {key: findings.prepare(audit) for key, audit in stored.load_all(checkout).items()}
+def audits(checkout: Project) -> dict[str, AuditIndex]:
+    return {key: audit_findings.index_audit(audit) for key, audit in stored.load_all(checkout).items()}
 
 
 @pytest.fixture(scope="session")
@@ -102,7 +102,7 @@ def sources(checkout: Project) -> Mapping[str, Source]:
 
 
 @pytest.fixture(scope="session")
-def tables(checkout: Project, audits: dict[str, Audited]) -> Tables:
+def tables(checkout: Project, audits: dict[str, AuditIndex]) -> Tables:
     return Tables(Status(load_matrix(checkout.matrix), {}, audits))
 
 

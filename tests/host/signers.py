@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from records import STACK, device_of
 
 from tfdet.base.paths import Project
-from tfdet.store.own_key import public_pem
 from tfdet.store.records import Record, read_records
-from tfdet.store.signing import by, sealed
+from tfdet.store.signing import attest, key_signer
+from tfdet.store.signing_key import public_pem
 
 # An H100 as a record names it, and as anybody can write it.
 H100 = {
@@ -59,7 +59,7 @@ class Signer:
         self.believed(project, device, '\n\n[revoked]\non = 2026-11-22\nwhy = "stolen"\n')
 
     def signs(self, project: Project, records: Iterable[Record]) -> list[str]:
-        return sealed(project, records, by(self.key))
+        return attest(project, records, key_signer(self.key))
 
 
 def laid(project: Project, name: str, records: Sequence[Record], envelopes: Iterable[str] = ()) -> Path:

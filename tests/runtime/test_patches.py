@@ -13,7 +13,7 @@ from versions import versions
 from tfdet.base.paths import Project
 from tfdet.matrix.load import Matrix, load_matrix
 from tfdet.matrix.models import Source
-from tfdet.verdicts import known
+from tfdet.verdicts import remaining_sources
 from tfdet.verdicts.ops import order_dependent_ops
 from tfdeterminism.patches import PATCHES, Patch
 
@@ -48,8 +48,8 @@ def order_dependent(checkout: Project, key: str) -> list[str]:
 def helped(matrix: Matrix, key: str, source: Source) -> bool:
     """Whether documents say that what `enable_determinism` switches on in this version is enough for the source."""
     environment = matrix.environment(key)
-    solution = known.recipe_of(environment).solution
-    effects = known.effects(matrix, solution) if solution else set()
+    solution = remaining_sources.recipe_of(environment).solution
+    effects = remaining_sources.expand_includes(matrix, solution) if solution else set()
     return any(
         claim.device == "gpu" and claim.says == "deterministic" and claim.covers(environment)
         for claim in source.claims

@@ -7,7 +7,7 @@ import pytest
 from tfdet.base.paths import Project
 from tfdet.matrix.load import Matrix, load_matrix
 from tfdet.matrix.models import NONE, Environment, Source
-from tfdet.verdicts import known
+from tfdet.verdicts import remaining_sources
 from tfdeterminism import recipes
 
 
@@ -18,7 +18,7 @@ def matrix(checkout: Project) -> Matrix:
 
 @pytest.mark.parametrize("kind", ["stock", "ngc"])
 def test_each_version_has_one_row(matrix: Matrix, kind: str) -> None:
-    versions = {known.build_of(e)[1] for e in matrix.environments.values() if e.line == "stock"}
+    versions = {remaining_sources.build_of(e)[1] for e in matrix.environments.values() if e.line == "stock"}
     for version in versions:
         rows = [row for row in recipes.RECIPES if row.covers(kind, version)]
         assert rows == [recipes.recipe_for(kind, version)], version
@@ -32,9 +32,9 @@ def test_outside_the_table_the_nearest_row() -> None:
 
 
 def test_the_newest_version_is_that_of_the_matrix(matrix: Matrix) -> None:
-    versions = {known.build_of(e)[1] for key, e in matrix.environments.items() if e.line == "stock"}
+    versions = {remaining_sources.build_of(e)[1] for key, e in matrix.environments.items() if e.line == "stock"}
     assert (min(versions), max(versions)) == (recipes.FIRST, recipes.LAST)
-    assert known.newest(matrix) == recipes.LAST
+    assert remaining_sources.newest(matrix) == recipes.LAST
 
 
 def test_a_newer_version_has_the_newest_row() -> None:
@@ -49,7 +49,7 @@ def test_a_row_does_what_its_solution_says(matrix: Matrix, row: recipes.Recipe) 
     if row.solution is None:
         assert (row.environment, row.call) == ((), None)
         return
-    parts = [matrix.solutions[key].apply for key in known.effects(matrix, row.solution)]
+    parts = [matrix.solutions[key].apply for key in remaining_sources.expand_includes(matrix, row.solution)]
     own = matrix.solutions[row.solution].apply
     assert own is not None
     if row.solution == "TDP":  # patch() sets what TCD sets
@@ -57,16 +57,21 @@ def test_a_row_does_what_its_solution_says(matrix: Matrix, row: recipes.Recipe) 
     else:
         assert (dict(row.environment), row.call) == (own.env, own.call)
     for version in (row.first, row.last or recipes.LAST):
-        somewhere = [e for key, e in matrix.environments.items() if known.build_of(e) == (row.kind, version)]
+        somewhere = [
+            e for key, e in matrix.environments.items() if remaining_sources.build_of(e) == (row.kind, version)
+        ]
         assert all(matrix.solutions[row.solution].available.covers(e) for e in somewhere), version
 
 
 def test_no_other_solution_is_claimed_to_help_more(matrix: Matrix) -> None:
     """The claims were not asked when the table was written; they must not contradict it."""
     for key, environment in matrix.environments.items():
-        chosen = known.recipe_of(environment).solution
+        chosen = remaining_sources.recipe_of(environment).solution
         helped = {
-            name: sum(_works(source, environment, known.effects(matrix, name)) for source in matrix.sources.values())
+            name: sum(
+                _works(source, environment, remaining_sources.expand_includes(matrix, name))
+                for source in matrix.sources.values()
+            )
             for name, solution in matrix.solutions.items()
             if (solution.general or solution.includes)
             and not solution.own

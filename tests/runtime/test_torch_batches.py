@@ -7,16 +7,16 @@ import subprocess
 from pathlib import Path
 
 from tfdet.base.paths import Project
-from tfdet.store import batches
-from tfdet.store.batches import Batch
+from tfdet.store import batch_invariance
+from tfdet.store.batch_invariance import BatchInvarianceRecord
 
 SOME = "^(linear-64x10|matmul-64x64|sum-1000|softmax-1000|batch_norm-training)-.*float(32|64)$"
 
 
-def measured(python: Path, project: Project, *arguments: str) -> list[Batch]:
+def measured(python: Path, project: Project, *arguments: str) -> list[BatchInvarianceRecord]:
     done = run(python, project, *arguments)
     assert done.returncode == 0, done.stderr
-    return [Batch.model_validate_json(line) for line in done.stdout.splitlines()]
+    return [BatchInvarianceRecord.model_validate_json(line) for line in done.stdout.splitlines()]
 
 
 def run(python: Path, project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -30,14 +30,14 @@ def test_what_came_out_comes_out_again(torch_python: Path, checkout: Project) ->
     """Here: processors of one name may take different kernels, and what was kept tells no more than the name."""
     found = measured(torch_python, checkout, "--threads", "1", "--case", SOME)
     assert len(found) == 10
-    today = batches.method(checkout, "torch")
-    assert all(one.answer(today) == "depends" for one in found if one.control)
-    assert all(one.answer(today) in ("depends", "invariant") for one in found)
+    today = batch_invariance.method_hash(checkout, "torch")
+    assert all(one.invariance(today) == "depends" for one in found if one.control)
+    assert all(one.invariance(today) in ("depends", "invariant") for one in found)
     again = measured(torch_python, checkout, "--threads", "1", "--case", SOME)
     assert [(one.case, one.digest, one.differs, one.depends_on) for one in found] == [
         (one.case, one.digest, one.differs, one.depends_on) for one in again
     ]
-    kept = {one.key: one for one in batches.load_all(checkout)}
+    kept = {one.key: one for one in batch_invariance.load_all(checkout)}
     assert all(one.framework == kept[one.key].framework for one in found if one.key in kept)
 
 

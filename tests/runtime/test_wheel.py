@@ -25,7 +25,7 @@ from tfdet.engines.interpreters import find_python
 from tfdet.engines.venv import VenvEngine
 from tfdet.matrix.load import load_matrix
 from tfdet.publish.recipe import recipe_text
-from tfdet.verdicts.read import load_status
+from tfdet.verdicts.status_loading import load_status
 
 HERE = Path(__file__).parent
 TRAINING = HERE / "training_checks.py"

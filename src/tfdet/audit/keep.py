@@ -15,8 +15,8 @@ from tfdet.base.sanitize import escape_hidden
 from tfdet.store.audits import (
     SCANNER,
     SCHEMA,
-    Found,
     StoredAudit,
+    StoredFinding,
     StoredKernel,
     StoredLibrary,
     StoredWheel,
@@ -82,13 +82,13 @@ def _library(library: LibraryAudit) -> StoredLibrary:
     )
 
 
-def _found(kernels: Iterable[Kernel]) -> list[Found]:
+def _found(kernels: Iterable[Kernel]) -> list[StoredFinding]:
     """Architectures that hold the same are told together."""
     by_content: dict[tuple[Verdict, str, tuple[tuple[str, int], ...]], list[str]] = defaultdict(list)
     for kernel in kernels:
         content = (kernel.order_dependent, kernel.reason, tuple(sorted(kernel.atomics.items())))
         by_content[content].append(kernel.arch)
     return [
-        Found(archs=" ".join(archs), order_dependent=verdict, reason=reason, atomics=dict(atomics))
+        StoredFinding(archs=" ".join(archs), order_dependent=verdict, reason=reason, atomics=dict(atomics))
         for (verdict, reason, atomics), archs in by_content.items()
     ]

@@ -14,7 +14,7 @@ from tfdet.base.sanitize import dump_json
 
 if TYPE_CHECKING:
     from tfdet.matrix.load import Matrix
-    from tfdet.store.merge import Added
+    from tfdet.store.merge import IngestResult
 
 
 _READ_ONLY = ("doctor", "envs", "status", "show", "recipe", "check")
@@ -51,7 +51,7 @@ def print_json(value: object) -> None:
     console.write(dump_json(value, ascii_only=not unicode) + "\n")
 
 
-def report_added(added: Added) -> None:
-    console.print_note(f"{added.taken} records added, {added.replaced} replaced, {added.known} duplicates")
+def report_added(added: IngestResult) -> None:
+    console.print_note(f"{added.ingested} records added, {added.replaced} replaced, {added.duplicates} duplicates")
     for conflict in added.conflicts:
         console.print_note(f"  conflict: {conflict}")

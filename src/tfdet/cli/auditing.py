@@ -18,8 +18,8 @@ from tfdet.base.sanitize import dump_json
 from tfdet.matrix.load import Matrix
 from tfdet.publish import audit_views as show
 from tfdet.store import audits as stored
-from tfdet.verdicts.difference import Difference, difference
-from tfdet.verdicts.findings import Audited, prepare
+from tfdet.verdicts.audit_findings import AuditIndex, index_audit
+from tfdet.verdicts.build_diff import BuildDiff, diff_builds
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,11 @@ def run(project: Project, matrix: Matrix, asked: Asked) -> ExitCode:
     return max((problem.code for problem in failed), default=ExitCode.OK)
 
 
-def _show(project: Project, matrix: Matrix, found: Audit, asked: Asked, old: Audited | None) -> list[dict[str, Any]]:
+def _show(project: Project, matrix: Matrix, found: Audit, asked: Asked, old: AuditIndex | None) -> list[dict[str, Any]]:
     """For people, or kept; for machines it is returned, to be shown together with the others."""
     kept = keep.to_stored(found)
-    new = prepare(kept)
-    changed = difference(old, new, matrix.sources) if old else None
+    new = index_audit(kept)
+    changed = diff_builds(old, new, matrix.sources) if old else None
     if asked.as_json:
         return [{**found.as_json(), **({"difference": changed.as_json()} if changed else {})}]
     if asked.write:
@@ -109,12 +109,12 @@ def _registrations(project: Project, matrix: Matrix, target: Target) -> Registra
         return None
 
 
-def compare(project: Project, matrix: Matrix, old: str, new: str) -> Difference:
+def compare(project: Project, matrix: Matrix, old: str, new: str) -> BuildDiff:
     """Of two builds: environments by their stored audits, all else is read now."""
-    return difference(_side(project, matrix, old), _side(project, matrix, new), matrix.sources)
+    return diff_builds(_side(project, matrix, old), _side(project, matrix, new), matrix.sources)
 
 
-def _side(project: Project, matrix: Matrix, name: str) -> Audited:
+def _side(project: Project, matrix: Matrix, name: str) -> AuditIndex:
     if name in matrix.environments:
         return _stored(project, matrix, name)
     targets, failed = resolve(project, matrix, [name])
@@ -123,14 +123,14 @@ def _side(project: Project, matrix: Matrix, name: str) -> Audited:
     found = _audit(project, matrix, targets[0], Asked([name]))
     if found.faults:
         raise DataError("\n".join(found.faults), "What is not read whole is not compared.")
-    return prepare(keep.to_stored(found))
+    return index_audit(keep.to_stored(found))
 
 
-def _stored(project: Project, matrix: Matrix, key: str) -> Audited:
+def _stored(project: Project, matrix: Matrix, key: str) -> AuditIndex:
     path = stored.path_of(project, key)
     if not is_there(path):
         have = ", ".join(p.stem for p in listed(project.audits, "*.json"))
         raise UsageError(
             f"{key} has no audit in {project.audits}", f"Make it: tfdet audit {key} --write. There are: {have}."
         )
-    return prepare(stored.load(path))
+    return index_audit(stored.load(path))

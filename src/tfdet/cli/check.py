@@ -39,10 +39,10 @@ def check(
     """
     from tfdet.engines.packages import active_python, installed_versions
     from tfdet.publish.check_reports import as_junit, as_sarif, told
-    from tfdet.verdicts import check as verdicts
-    from tfdet.verdicts.programs import read
-    from tfdet.verdicts.read import load_status
-    from tfdet.verdicts.switches import in_effect
+    from tfdet.verdicts import program_check
+    from tfdet.verdicts.enabled_solutions import in_effect
+    from tfdet.verdicts.programs import parse_programs
+    from tfdet.verdicts.status_loading import load_status
 
     if as_json + sarif + junit > 1:
         raise UsageError("--json, --sarif and --junit cannot be combined", "Pass one of them.")
@@ -50,17 +50,18 @@ def check(
     status = load_status(find_project())
     for key in assume_solution or []:
         status.matrix.solution(key)
-    text = read(program) if program else None
-    builds = verdicts.builds(status.matrix, installed_versions(whose))
+    text = parse_programs(program) if program else None
+    builds = program_check.match_builds(status.matrix, installed_versions(whose))
     if not builds:
         raise UsageError(
             f"{whose}: no supported framework found (TensorFlow or PyTorch)", "Pass another Python: --python PATH."
         )
     switched = in_effect(status.matrix, text, assume_solution or [])
-    found = {build: verdicts.findings(status, build, device, text, switched) for build in builds}
+    found = {build: program_check.check_program(status, build, device, text, switched) for build in builds}
     if as_json:
-        print_json([{"package": b.package, "version": b.version, "environment": b.environment, "same_version": b.same,
-                     "in_effect": sorted(switched), "findings": [one.as_json() for one in some]}
+        print_json([{"package": b.package, "version": b.version, "environment": b.environment,
+                     "same_version": b.exact_version, "in_effect": sorted(switched),
+                     "findings": [one.as_json() for one in some]}
                     for b, some in found.items()])  # fmt: skip
     elif sarif:
         print_json(as_sarif(found))
@@ -68,7 +69,7 @@ def check(
         console.write(as_junit(found))
     else:
         for build, some in found.items():
-            like = build.environment if build.same else f"{build.environment}, which is another version"
+            like = build.environment if build.exact_version else f"{build.environment}, which is another version"
             console.out().print(f"{build.package} {build.version}, as {like}", markup=False)
             for one in some:
                 console.write(_row(one.level, told(one), [call.where for call in one.calls]))

@@ -19,9 +19,9 @@ from tfdet.cli.app import load, report_added
 
 if TYPE_CHECKING:
     from tfdet.matrix.load import Matrix
-    from tfdet.store.glance import Row
-    from tfdet.store.lookup import Spool
-    from tfdet.store.signatures import Vouch
+    from tfdet.store.fast_records import RecordLine
+    from tfdet.store.record_lookup import RecordSpool
+    from tfdet.store.signatures import Attestation
 
 
 def add(
@@ -37,41 +37,41 @@ def add(
     """
     from tfdet.publish import views
     from tfdet.store.cases import current_cases
-    from tfdet.store.evidence import Store
-    from tfdet.store.glance import rows
-    from tfdet.store.lookup import Spool
-    from tfdet.store.misfits import Rules
-    from tfdet.verdicts.read import changes
+    from tfdet.store.consistency import ConsistencyRules
+    from tfdet.store.evidence import EvidenceStore
+    from tfdet.store.fast_records import read_record_lines
+    from tfdet.store.record_lookup import RecordSpool
+    from tfdet.verdicts.status_loading import preview_changes
 
     project, matrix = load()
-    rules = Rules.of(matrix, current_cases(project))
-    by_file = {path: Spool(rows(path, rules.taken)) for path in files}
-    vouches = [] if unsigned else _vouches(project, matrix, by_file)
-    _tell_idle(matrix, chain.from_iterable(by_file.values()), vouches)
-    _tell_other_locks(vouches)
+    rules = ConsistencyRules.from_matrix(matrix, current_cases(project))
+    by_file = {path: RecordSpool(read_record_lines(path, rules.faults_of_new)) for path in files}
+    attestations = [] if unsigned else _attestations(project, matrix, by_file)
+    _tell_idle(matrix, chain.from_iterable(by_file.values()), attestations)
+    _tell_other_locks(attestations)
 
     def found(checksum: str) -> bytes | None:
         return next(filter(None, (spool(checksum) for spool in by_file.values())), None)
 
-    changed = changes(project, rules, chain.from_iterable(by_file.values()), vouches, found)
+    changed = preview_changes(project, rules, chain.from_iterable(by_file.values()), attestations, found)
     if changed:
         console.err().print(views.changes(changed))
         _ask_for(len(changed), yes)
-    report_added(Store.of(project, rules).add(chain.from_iterable(by_file.values()), vouches))
+    report_added(EvidenceStore.open(project, rules).ingest(chain.from_iterable(by_file.values()), attestations))
 
 
-def _vouches(project: Project, matrix: Matrix, by_file: Mapping[Path, Spool]) -> list[Vouch]:
+def _attestations(project: Project, matrix: Matrix, by_file: Mapping[Path, RecordSpool]) -> list[Attestation]:
     """The envelopes that lie beside the files; DataError where one of them does not fit."""
-    from tfdet.store.signatures import Signatures, beside, lines, verified
+    from tfdet.store.signatures import AttestationStore, bundle_path, read_bundle, verify_for_records
 
-    signatures = Signatures.of(project, matrix)
+    signatures = AttestationStore.open(project, matrix)
     found, faults = [], []
     for path, records in by_file.items():
-        for number, line in enumerate(lines(beside(path)), 1):
+        for number, line in enumerate(read_bundle(bundle_path(path)), 1):
             try:
-                found.append(verified(signatures, records, line))
+                found.append(verify_for_records(signatures, records, line))
             except ValueError as error:
-                faults.append(f"{beside(path)}:{number}: {error}")
+                faults.append(f"{bundle_path(path)}:{number}: {error}")
     if faults:
         advice = (
             "No records were added. Add a key that you trust to matrix/keys (docs/how-to/sign-records.md),"
@@ -81,25 +81,25 @@ def _vouches(project: Project, matrix: Matrix, by_file: Mapping[Path, Spool]) ->
     return found
 
 
-def _tell_idle(matrix: Matrix, records: Iterable[Row], vouches: Iterable[Vouch]) -> None:
+def _tell_idle(matrix: Matrix, records: Iterable[RecordLine], attestations: Iterable[Attestation]) -> None:
     """Say which records will be kept and count for nothing."""
-    from tfdet.store.signatures import Standing
+    from tfdet.store.signatures import AttestationIndex
 
     needed = matrix.devices.requires_signature
-    standing = Standing([vouch for vouch in vouches if needed(vouch.batch.device)])
-    idle = Counter(g.model for g, _ in records if needed(g.model) and not standing.names(g.checksum))
+    standing = AttestationIndex([attestation for attestation in attestations if needed(attestation.batch.device)])
+    idle = Counter(g.model for g, _ in records if needed(g.model) and not standing.is_signed(g.checksum))
     for model, number in idle.items():
         console.print_note(f"{number} unsigned records of {model} stored but not counted (docs/how-to/sign-records.md)")
 
 
-def _tell_other_locks(vouches: Iterable[Vouch]) -> None:
+def _tell_other_locks(attestations: Iterable[Attestation]) -> None:
     """A lock may be renewed after the records were made: whoever takes them looks whether it once was so."""
-    from tfdet.store.signatures import OTHER_LOCK
+    from tfdet.store.signatures import OTHER_LOCK_TEXT
 
-    for vouch in vouches:
-        if vouch.other_lock:
-            whose = f"{vouch.name} signed {vouch.batch.environment} on {vouch.batch.device}"
-            console.print_note(f"{whose} as {OTHER_LOCK} (docs/how-to/sign-records.md)")
+    for attestation in attestations:
+        if attestation.other_lock:
+            whose = f"{attestation.name} signed {attestation.batch.environment} on {attestation.batch.device}"
+            console.print_note(f"{whose} as {OTHER_LOCK_TEXT} (docs/how-to/sign-records.md)")
 
 
 def sign(
@@ -113,29 +113,32 @@ def sign(
 
     Writes FILE.intoto.jsonl, or the store's own signatures if FILE is in the evidence store.
     """
-    from tfdet.store import keyless, own_key, signing
-    from tfdet.store.evidence import Store
+    from tfdet.store import keyless, signing, signing_key
+    from tfdet.store.evidence import EvidenceStore
     from tfdet.store.records import read_records
-    from tfdet.store.signatures import Signatures, verified
+    from tfdet.store.signatures import AttestationStore, verify_for_records
 
-    seal = keyless.seal if without_key else signing.by(own_key.need())
+    sign = keyless.sign_bundle if without_key else signing.key_signer(signing_key.require())
     project, matrix = load()
-    signatures = Signatures.of(project, matrix)
-    stored = {resolve(path) for path in Store.of(project).files()}
+    signatures = AttestationStore.open(project, matrix)
+    stored = {resolve(path) for path in EvidenceStore.open(project).files()}
     for path in files:
         records = list(read_records(path))
         if not records:
             raise DataError(f"{path}: contains no records", "Pass a file of records, one JSON object per line.")
         if resolve(path) not in stored:
-            console.print_note(f"{len(records)} records signed: {signing.sign_beside(project, path, records, seal)}")
+            console.print_note(
+                f"{len(records)} records signed: {signing.sign_into_bundle(project, path, records, sign)}"
+            )
             continue
         try:
-            vouches = [verified(signatures, records, line) for line in signing.sealed(project, records, seal)]
+            envelopes = signing.attest(project, records, sign)
+            attestations = [verify_for_records(signatures, records, line) for line in envelopes]
         except ValueError as error:
             raise DataError(
                 f"{path}: {error}", "Add the key to matrix/keys first: tfdet key show --signer NAME."
             ) from error
-        report_added(Store.of(project).add(records, vouches))
+        report_added(EvidenceStore.open(project).ingest(records, attestations))
 
 
 def _ask_for(count: int, yes: bool) -> None:

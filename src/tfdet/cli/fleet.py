@@ -209,8 +209,8 @@ def cancel(folder: FleetPath = None) -> None:
 
 def _planned(env: list[str], only: list[str], how: FleetOptions, seconds: float) -> list[Task]:
     from tfdet.fleet.tasks import plan_tasks
-    from tfdet.store.durations import measured
-    from tfdet.store.evidence import Store
+    from tfdet.store.durations import collect_durations
+    from tfdet.store.evidence import EvidenceStore
 
     project, matrix = load()
     if not env:
@@ -221,7 +221,9 @@ def _planned(env: list[str], only: list[str], how: FleetOptions, seconds: float)
         matrix.source(name)
     for name in how.solutions:
         matrix.solution(name)
-    found = plan_tasks(matrix, env, only, how, measured(Store.of(project).files(), matrix.devices), seconds)
+    found = plan_tasks(
+        matrix, env, only, how, collect_durations(EvidenceStore.open(project).files(), matrix.devices), seconds
+    )
     if not found:
         raise UsageError(f"nothing to run on the {how.device}", "Choose another --source, --solution or --device.")
     console.print_note(

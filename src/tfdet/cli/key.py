@@ -14,11 +14,11 @@ from tfdet.cli.app import load
 
 def new() -> None:
     """Create this machine's signing key (Ed25519): from then on `tfdet run` signs its records."""
-    from tfdet.store import own_key
+    from tfdet.store import signing_key
 
-    own_key.new()
+    signing_key.generate()
     console.print_note(
-        f"wrote {own_key.path()} (private: keep it secret). Print the public key to share: tfdet key show"
+        f"wrote {signing_key.path()} (private: keep it secret). Print the public key to share: tfdet key show"
     )
 
 
@@ -33,13 +33,13 @@ def show(
 ) -> None:
     """Print the public key of this machine's signing key."""
     from tfdet.matrix.keys import key_id
-    from tfdet.store import own_key
+    from tfdet.store import signing_key
 
     holder = None if signer is None else _holder(signer)
     if device and holder is None:
         raise UsageError("--device requires --signer", "Add --signer NAME.")
-    key = own_key.need()
-    pem = own_key.public_pem(key)
+    key = signing_key.require()
+    pem = signing_key.public_pem(key)
     text = pem if holder is None else _file(holder, pem, _kinds(device or []))
     console.print_note(f"key {key_id(key.public_key().public_bytes_raw())}")
     console.write(text)

@@ -20,7 +20,7 @@ import pytest
 if TYPE_CHECKING:
     from tfdet.matrix.load import Matrix
     from tfdet.store.records import Record
-    from tfdet.verdicts.infer import Cell
+    from tfdet.verdicts.infer import InferredCell
 
 ENVIRONMENT = "here"
 _RECORDS = pytest.StashKey[dict[Path, "list[Record]"]]()
@@ -151,14 +151,14 @@ class DoesNotRepeatItself(Exception):
     pass
 
 
-def _cells(records: list[Record], solution: str) -> Iterator[tuple[str, Cell]]:
-    from tfdet.store.glance import seen
-    from tfdet.verdicts.infer import CellKey, Evidence
+def _cells(records: list[Record], solution: str) -> Iterator[tuple[str, InferredCell]]:
+    from tfdet.store.fast_records import summarize
+    from tfdet.verdicts.infer import CellKey, EvidenceIndex
 
     hashes: dict[str, set[str]] = {}
     for record in records:
         hashes.setdefault(record.source, set()).add(record.case_hash)
-    evidence = Evidence(hashes).extend(map(seen, records))
+    evidence = EvidenceIndex(hashes).extend(map(summarize, records))
     keys = {CellKey(ENVIRONMENT, r.device.model, r.source, solution) for r in records if r.solution == solution}
     if not keys:
         raise DoesNotRepeatItself(f"nothing ran under {solution}")
@@ -166,13 +166,13 @@ def _cells(records: list[Record], solution: str) -> Iterator[tuple[str, Cell]]:
         yield key.source, evidence.cell(key)
 
 
-def _repeats_itself(cell: Cell) -> bool:
+def _repeats_itself(cell: InferredCell) -> bool:
     from tfdet.verdicts.infer import Verdict
 
     return cell.verdict in (Verdict.DETERMINISTIC, Verdict.NOT_SHOWN, Verdict.TOO_FEW)
 
 
-def _why_not(cell: Cell, records: list[Record]) -> str:
+def _why_not(cell: InferredCell, records: list[Record]) -> str:
     """Empty where nothing is known: texts differ by no number."""
     from tfdet.verdicts.infer import Verdict
 

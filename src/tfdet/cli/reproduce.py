@@ -59,8 +59,8 @@ def reproduce(
     """Run a random sample of the cells that other machines measured, and report which agree."""
     from tfdet.engines.base import Selection
     from tfdet.publish import views
-    from tfdet.verdicts.read import load_status
-    from tfdet.verdicts.rebuild import compared
+    from tfdet.verdicts.rebuild import compare
+    from tfdet.verdicts.status_loading import load_status
 
     share, project = _parse_percentage(sample), find_project()
     require_writable(out, "--out")
@@ -70,7 +70,7 @@ def reproduce(
     console.print_note(f"{len(chosen)} cells, by --seed {seed}")
     _run(project, status.matrix, chosen, Selection(device=device, repeats=repeats, processes=processes), engine, out)
     again = load_status(project, [out] if is_there(out) else [], store=False)
-    found = compared(status, again, chosen)
+    found = compare(status, again, chosen)
     if as_json:
         print_json({"seed": seed, "cells": [one.as_json() for one in found]})
     else:
@@ -83,21 +83,21 @@ def reproduce(
 
 
 def _chosen(project: Project, status: Status, among: list[str], device: str, share: float, seed: int) -> list[CellKey]:
-    from tfdet.store.evidence import Store
+    from tfdet.store.evidence import EvidenceStore
     from tfdet.store.records import read_records
-    from tfdet.verdicts.rebuild import of_others, sample
+    from tfdet.verdicts.rebuild import draw_sample, rebuild_candidates
     from tfdet_common.machine import machine_name
 
     for key in among:
         status.matrix.environment(key)
-    records = (r for path in Store.of(project).files() if path.stem in among for r in read_records(path))
-    cells = of_others(status, records, machine_name(), device, among)
+    records = (r for path in EvidenceStore.open(project).files() if path.stem in among for r in read_records(path))
+    cells = rebuild_candidates(status, records, machine_name(), device, among)
     if not cells:
         raise UsageError(
             f"no other machine measured cells of these environments that run on the {device}",
             "Pass another ENV or --device.",
         )
-    return sample(cells, share, seed)
+    return draw_sample(cells, share, seed)
 
 
 def _run(

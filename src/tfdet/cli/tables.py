@@ -68,8 +68,8 @@ def status(
 ) -> None:
     """Print which ops are deterministic where, by the evidence, and which claims it contradicts."""
     from tfdet.publish import exports, overview, views
-    from tfdet.verdicts.read import load_status
     from tfdet.verdicts.selection import Selection
+    from tfdet.verdicts.status_loading import load_status
 
     _one_of(as_json, as_csv, as_junit)
     asked = Selection(framework or (), device or (), environment or (), source or (), verdict or ())
@@ -168,9 +168,9 @@ def show(
     from tfdet.publish import exports, views
     from tfdet.site.facts import Facts
     from tfdet.store import costs
-    from tfdet.store.evidence import Store
+    from tfdet.store.evidence import EvidenceStore
     from tfdet.store.records import read_records
-    from tfdet.verdicts.read import load_status
+    from tfdet.verdicts.status_loading import load_status
 
     _one_of(as_json, as_csv)
     project = find_project()
@@ -179,7 +179,7 @@ def show(
     found.matrix.source(source)
     records = [
         record
-        for path in Store.of(project).files()
+        for path in EvidenceStore.open(project).files()
         if path.stem == env
         for record in read_records(path)
         if record.source == source
@@ -193,7 +193,7 @@ def show(
     if as_csv:
         console.write(exports.as_csv([exports.record_row(record) for record in records]))
         return
-    for part in views.show(found, env, source, records, costs.of_source(project, env, source), facts.vouched):
+    for part in views.show(found, env, source, records, costs.costs_of_source(project, env, source), facts.vouched):
         console.out().print(part)
 
 
@@ -207,7 +207,7 @@ def recipe(
     """Print the lines that make an environment's framework as deterministic as possible, and the ops to avoid."""
     from tfdet.publish import exports
     from tfdet.publish.recipe import recipe_text, remaining_rows
-    from tfdet.verdicts.read import load_status
+    from tfdet.verdicts.status_loading import load_status
 
     _one_of(as_json, as_csv)
     project = find_project()

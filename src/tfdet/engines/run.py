@@ -22,14 +22,14 @@ from tfdet.engines.base import Engine, Request, Selection, container_path
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import Environment
 from tfdet.matrix.plan import plan_cells, write_plan
-from tfdet.store import own_key
-from tfdet.store.evidence import Store
-from tfdet.store.merge import Added
-from tfdet.store.migrate import OLDEST
-from tfdet.store.misfits import Rules, device_faults
+from tfdet.store import signing_key
+from tfdet.store.consistency import ConsistencyRules, device_faults
+from tfdet.store.evidence import EvidenceStore
+from tfdet.store.merge import IngestResult
+from tfdet.store.migrate import MIN_SCHEMA
 from tfdet.store.records import Record, read_records
-from tfdet.store.signatures import Signatures, verified
-from tfdet.store.signing import by, sealed, sign_beside
+from tfdet.store.signatures import AttestationStore, verify_for_records
+from tfdet.store.signing import attest, key_signer, sign_into_bundle
 from tfdet_common.journal import SCHEMA, Journal, JournalUnusableError, is_locked_by_writer, parse
 from tfdet_common.parent_death import GRACE_SECONDS
 
@@ -51,7 +51,7 @@ _EXIT_SEVERITY = [
 class RunResult:
     code: ExitCode
     records: list[Record]
-    added: Added | None
+    added: IngestResult | None
 
 
 def worst_exit_code(codes: list[ExitCode]) -> ExitCode:
@@ -91,7 +91,7 @@ def run_environment(
     """
     environment = matrix.environment(key)
     _check_selection(matrix, key, selection)
-    signer = own_key.load()  # before anything is run: a key that is no good is told here
+    signer = signing_key.load()  # before anything is run: a key that is no good is told here
     plan = write_plan(matrix, key, project.work / "plans" / f"{key}.json")
     name = f"{key}-{selection.device}"
     with _journal(project, name, out) as journal:
@@ -119,7 +119,7 @@ def run_environment(
             added = ingest_records(project, matrix, signer, records)
             journal.unlink(missing_ok=True)
         elif signer and here:
-            sign_beside(project, out, here, by(signer))
+            sign_into_bundle(project, out, here, key_signer(signer))
     return RunResult(ExitCode(code), records, added)
 
 
@@ -128,16 +128,16 @@ def ingest_records(
     matrix: Matrix,
     signer: Ed25519PrivateKey | None,
     records: list[Record],
-    rules: Rules | None = None,
-) -> Added:
+    rules: ConsistencyRules | None = None,
+) -> IngestResult:
     """Into the store, signed if this machine has a key, and the key is believed."""
-    vouches = []
-    for line in sealed(project, records, by(signer)) if signer else []:
+    attestations = []
+    for line in attest(project, records, key_signer(signer)) if signer else []:
         try:
-            vouches.append(verified(Signatures.of(project, matrix), records, line))
+            attestations.append(verify_for_records(AttestationStore.open(project, matrix), records, line))
         except ValueError as error:
             console.print_note(f"kept as unsigned: {error} (docs/how-to/sign-records.md)")
-    return Store.of(project, rules).add(records, vouches)
+    return EvidenceStore.open(project, rules).ingest(records, attestations)
 
 
 def _check_selection(matrix: Matrix, key: str, selection: Selection) -> None:
@@ -206,7 +206,7 @@ def _check_records(path: Path) -> None:
 
 
 def _recover_orphaned_journals(
-    project: Project, name: str, take: Callable[[list[Record]], Added] | None = None
+    project: Project, name: str, take: Callable[[list[Record]], IngestResult] | None = None
 ) -> None:
     """Records of runs that were interrupted beside another one: nobody would come back to their journals."""
     for path in listed(project.journals, f"{name}-*/records.jsonl"):
@@ -216,12 +216,12 @@ def _recover_orphaned_journals(
             if not held or not is_there(path) or not _is_abandoned(path, patience=0):
                 continue
             try:
-                Journal(str(path), schemas=(OLDEST, SCHEMA))  # cuts off a line that a kill has torn
+                Journal(str(path), schemas=(MIN_SCHEMA, SCHEMA))  # cuts off a line that a kill has torn
             except JournalUnusableError as error:
                 raise DataError(str(error).partition(";")[0], "Move that file away; nothing was run.") from error
-            added = (take or Store.of(project).add)(list(read_records(path)))
+            added = (take or EvidenceStore.open(project).ingest)(list(read_records(path)))
             path.unlink()
-            console.print_note(f"{added.taken} records of an interrupted run taken")
+            console.print_note(f"{added.ingested} records of an interrupted run taken")
 
 
 @contextlib.contextmanager

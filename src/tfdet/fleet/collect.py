@@ -15,13 +15,13 @@ from tfdet.engines.run import ingest_records
 from tfdet.fleet.folder import FleetFolder
 from tfdet.fleet.tasks import Task
 from tfdet.matrix.load import load_matrix
-from tfdet.store import own_key
+from tfdet.store import signing_key
 from tfdet.store.cases import current_cases
-from tfdet.store.glance import row_of
-from tfdet.store.merge import Added
-from tfdet.store.misfits import Rules
+from tfdet.store.consistency import ConsistencyRules
+from tfdet.store.fast_records import to_record_line
+from tfdet.store.merge import IngestResult
 from tfdet.store.records import Record, parse
-from tfdet.store.signing import by, sign_beside
+from tfdet.store.signing import key_signer, sign_into_bundle
 
 PARALLEL_TASKS = 1000  # from here on it pays to start processes
 
@@ -59,7 +59,7 @@ def _mismatch_reason(task: Task, record: Record) -> str:
     return "" if asked else f"{record.source} in {record.environment} was not its task"
 
 
-def ingest_into_store(folder: FleetFolder) -> Added:
+def ingest_into_store(folder: FleetFolder) -> IngestResult:
     """Signed by the key of who takes them, if there is one: it is their cluster.
 
     DataError where an environment's records fit nothing; what was taken of others stays taken.
@@ -68,22 +68,24 @@ def ingest_into_store(folder: FleetFolder) -> Added:
     places: dict[str, dict[int, list[str]]] = defaultdict(dict)
     for task, names in begun.items():
         places[tasks[task].environment][task] = names
-    total, faults = Added(), []
+    total, faults = IngestResult(), []
     for added in _parallel_map(partial(_ingest_environment, folder.path), list(places.values()), len(begun)):
         if isinstance(added, str):
             faults.append(added)
             continue
-        total.taken += added.taken
-        total.known += added.known
+        total.ingested += added.ingested
+        total.duplicates += added.duplicates
         total.replaced += added.replaced
         total.conflicts += added.conflicts
     if faults:
-        rest = f"{total.taken + total.known} records of other environments are taken."
+        rest = f"{total.ingested + total.duplicates} records of other environments are taken."
         raise DataError("\n".join(faults), f"Move such files away, then: --resume. {rest}")
     return total
 
 
-def _parallel_map(take: Callable[[Attempts], Added | str], places: list[Attempts], tasks: int) -> Iterator[Added | str]:
+def _parallel_map(
+    take: Callable[[Attempts], IngestResult | str], places: list[Attempts], tasks: int
+) -> Iterator[IngestResult | str]:
     """On all cores where there is enough to pay for starting them."""
     if tasks < PARALLEL_TASKS:
         yield from map(take, places)
@@ -92,7 +94,7 @@ def _parallel_map(take: Callable[[Attempts], Added | str], places: list[Attempts
         yield from pool.map(take, places)
 
 
-def _ingest_environment(path: Path, attempts: Attempts) -> Added | str:
+def _ingest_environment(path: Path, attempts: Attempts) -> IngestResult | str:
     """Of one environment; or why nothing was taken of it."""
     folder = FleetFolder(path)
     project = folder.fleet.project
@@ -101,17 +103,17 @@ def _ingest_environment(path: Path, attempts: Attempts) -> Added | str:
         some = records(folder, attempts)
     except DataError as error:
         return error.cause
-    rules = Rules.of(matrix, current_cases(project))
-    faults = dict.fromkeys(fault for record in some for fault in rules.taken(row_of(record).glance))
+    rules = ConsistencyRules.from_matrix(matrix, current_cases(project))
+    faults = dict.fromkeys(fault for record in some for fault in rules.faults_of_new(to_record_line(record).record))
     if faults:
         return "\n".join(f"{folder.path}: {fault}" for fault in faults)
-    return ingest_records(project, matrix, own_key.load(), some, rules)
+    return ingest_records(project, matrix, signing_key.load(), some, rules)
 
 
 def export_to_file(folder: FleetFolder, out: Path) -> int:
     """For `tfdet evidence add` elsewhere; how many there are."""
-    some = sorted(records(folder), key=lambda record: (record.key, record.origin, record.started))
+    some = sorted(records(folder), key=lambda record: (record.key, record.provenance_key, record.started))
     write_atomic(out, "".join(record.line() for record in some))
-    if some and (key := own_key.load()):
-        sign_beside(folder.fleet.project, out, some, by(key))
+    if some and (key := signing_key.load()):
+        sign_into_bundle(folder.fleet.project, out, some, key_signer(key))
     return len(some)

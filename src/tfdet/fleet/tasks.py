@@ -86,7 +86,9 @@ def _expected_seconds(
     """{source: seconds}."""
     found: dict[str, float] = defaultdict(float)
     for cell in chosen:
-        found[cell.source] += durations.of(key, cell.device, cell.source, cell.solution, how.repeats * how.processes)
+        found[cell.source] += durations.expected_seconds(
+            key, cell.device, cell.source, cell.solution, how.repeats * how.processes
+        )
     return found
 
 

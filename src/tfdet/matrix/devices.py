@@ -75,7 +75,7 @@ class DeviceRegistry:
         return kind.backs if kind else "measured"
 
     def requires_signature(self, device: str) -> bool:
-        """Do records of this model count only where somebody who is believed signed them?"""
+        """Do records of this model count only if a trusted key signed them?"""
         kind = self.kind(device)
         return kind is None or kind.signed
 

@@ -1,4 +1,4 @@
-"""Whom this repository believes: matrix/keys, one file a public key, or an identity that signs without one."""
+"""Trusted signers: matrix/keys, one file for each public key or sigstore identity."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def raw_public_key(pem: str) -> bytes:
     except binascii.Error as error:
         raise ValueError(f"no base64 between the lines of the PEM: {error}") from error
     if not der.startswith(_ED25519) or len(der) != len(_ED25519) + 32:
-        raise ValueError("no public key of Ed25519, the one kind that is believed here")
+        raise ValueError("no public key of Ed25519, the only kind accepted here")
     point = der[len(_ED25519) :]
     if int.from_bytes(point, "little") % _SIGN in _SMALL_ORDER:
         raise ValueError("a weak key: anybody can sign for it")
@@ -73,7 +73,7 @@ def normalize_signer_name(text: str) -> str:
 
 
 class TrustScope(StrictModel):
-    """What a key is believed of; what is absent narrows nothing."""
+    """The devices and environments that a key is trusted for; a field that is absent restricts nothing."""
 
     device: Text = Field(description="a kind of device: a file of matrix/devices")
     models: list[Text] = Field(default=[], description="models of that kind, such as nvidia-h100-80gb-hbm3")
@@ -104,7 +104,7 @@ class WorkflowIdentity(StrictModel):
 
 
 class PublicKey(StrictModel):
-    """A key that this repository believes, or believed; or an identity in its place."""
+    """A key, or a sigstore identity, that this repository trusts or trusted."""
 
     signer: Annotated[Text, AfterValidator(normalize_signer_name)] = Field(
         description="who holds it: keys of one holder are one signer where signers are counted"
@@ -113,8 +113,8 @@ class PublicKey(StrictModel):
         default=None, description="Ed25519, in PEM, as `tfdet key show` prints it"
     )
     workflow: WorkflowIdentity | None = Field(default=None, description="in place of `public`")
-    since: date = Field(description="records that were started before are not believed")
-    until: date | None = Field(default=None, description="the last day of which records are believed")
+    since: date = Field(description="records that were started earlier are not trusted")
+    until: date | None = Field(default=None, description="last day on which records are trusted")
     believed: list[TrustScope] = Field(min_length=1, description="of which devices and environments")
     revoked: Revocation | None = Field(
         default=None, description="from then on no signature of it counts, whatever its date"
@@ -139,15 +139,15 @@ class PublicKey(StrictModel):
         return self.workflow.identity if self.workflow else key_id(raw_public_key(self.public or ""))
 
     def untrusted_reason(self, model: str, environment: Environment | None) -> str:
-        """Why it is not believed of this device and environment; nothing where it is."""
+        """Why the key is not trusted for this device and environment; empty if it is."""
         if self.revoked:
             return f"revoked on {self.revoked.on}: {self.revoked.why}"
         if environment is None or not any(scope.covers(model, environment) for scope in self.believed):
-            return f"not believed of {model} there"
+            return f"not trusted for {model} there"
         return ""
 
     def is_valid_at(self, started: str) -> bool:
-        """Is it believed of a record that was started then?  Days are compared as they are written."""
+        """Is the key trusted for a record that was started then?  Days are compared as text (ISO 8601)."""
         day = started[:10]
         return str(self.since) <= day and (self.until is None or day <= str(self.until))
 

@@ -11,11 +11,11 @@ from tfdet.audit.capability import Capability, capabilities, natively
 from tfdet.matrix.models import Environment
 from tfdet.publish.tables import span
 from tfdet.store.audits import StoredLibrary
-from tfdet.verdicts.apart import Apart, apart
-from tfdet.verdicts.findings import Finding, What, families
+from tfdet.verdicts.audit_findings import AuditFinding, FindingKind, count_by_family
+from tfdet.verdicts.emulation_audit_conflicts import EmulationAuditConflict, find_conflicts
 from tfdet.verdicts.status import Status
 
-_Word = What | Literal["shipped", "out of reach"]
+_Word = FindingKind | Literal["shipped", "out of reach"]
 _WORDS: dict[_Word, str] = {
     "order-dependent": "confirmed",
     "shipped": "shipped, reach not established",
@@ -106,10 +106,14 @@ class Tables:
         best = min(said.values(), key=_STRONGEST.index)
         builds = {w: self.where(k for k in said if said[k] == w) for w in _STRONGEST if w in said.values()}
         where = [text if w == best else f"{_WORDS[w]}: {text}" for w, text in builds.items()]
-        counts = [len({r.kernel.name for f in by_build[key] for r in f.yes}) for key in said if said[key] == best]
+        counts = [
+            len({r.kernel.name for f in by_build[key] for r in f.order_dependent_kernels})
+            for key in said
+            if said[key] == best
+        ]
         return File(name, _WORDS[best], "; ".join(where), _range(counts))
 
-    def _of(self, key: str, sources: list[str]) -> list[Finding]:
+    def _of(self, key: str, sources: list[str]) -> list[AuditFinding]:
         return [finding for source in sources if (finding := self.status.finding(key, source)) is not None]
 
     def candidates(self) -> list[tuple[str, str, str, str]]:
@@ -119,7 +123,7 @@ class Tables:
         rows = []
         for _, source in mine:
             found = {k: f for k in self.keys if (f := self.status.finding(k, source))}
-            held = {k: f for k, f in found.items() if f.what == "order-dependent"}
+            held = {k: f for k, f in found.items() if f.kind == "order-dependent"}
             words = {_word(f): self.where(k for k in held if _word(held[k]) == _word(f)) for f in held.values()}
             where = "; ".join(text if w == "order-dependent" else f"{_WORDS[w]}: {text}" for w, text in words.items())
             kernels = _range([f.names for f in held.values()])
@@ -134,17 +138,17 @@ class Tables:
                 rows.append((key, [held(self.status.finding(build, key)) for build in self.keys]))
         return rows
 
-    def apart(self) -> list[tuple[Apart, str]]:
+    def apart(self) -> list[tuple[EmulationAuditConflict, str]]:
         """Where the emulation shows something else, told by builds."""
-        builds: dict[Apart, list[str]] = {}
-        for one in apart(self.status):
+        builds: dict[EmulationAuditConflict, list[str]] = {}
+        for one in find_conflicts(self.status):
             builds.setdefault(one._replace(environment=""), []).append(one.environment)
         return [(one, self.where(keys)) for one, keys in builds.items()]
 
     def unclaimed(self) -> list[tuple[str, str, str]]:
         """(family, variants, builds) of kernels that depend on order, or may, and that no source claims."""
         sources = self.status.matrix.sources.values()
-        by_build = {key: families(self.status.audits[key].unclaimed(sources)) for key in self.keys}
+        by_build = {key: count_by_family(self.status.audits[key].unclaimed(sources)) for key in self.keys}
         names = sorted({name for found in by_build.values() for name in found})
         return [
             (
@@ -179,11 +183,11 @@ def _by_arch(libraries: Iterable[StoredLibrary]) -> list[list[int]]:
     return list(counts.values())
 
 
-def _word(finding: Finding) -> _Word:
+def _word(finding: AuditFinding) -> _Word:
     """What was found, told by whether the op reaches it."""
-    if finding.what != "order-dependent" or finding.counts:
-        return finding.what
-    return "shipped" if finding.open else "out of reach"
+    if finding.kind != "order-dependent" or finding.is_conclusive:
+        return finding.kind
+    return "shipped" if finding.is_unchecked else "out of reach"
 
 
 def _short(one: Capability) -> str:
@@ -196,16 +200,16 @@ def _range(counts: list[int]) -> str:
     return str(counts[0]) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
 
 
-def held(finding: Finding | None) -> str:
+def held(finding: AuditFinding | None) -> str:
     """The number of order-dependent kernels, or what else was found."""
     if finding is None:
         return ""
-    if finding.what == "order-dependent":
-        return f"{finding.names}{'' if finding.counts else '°' if finding.open else '×'}"
+    if finding.kind == "order-dependent":
+        return f"{finding.names}{'' if finding.is_conclusive else '°' if finding.is_unchecked else '×'}"
     return {
         "partial": f"({finding.names})",
         "unresolved": "?",
         "orderless": "0",
         "no atomics": "0",
         "not shipped": "–",
-    }[finding.what]
+    }[finding.kind]

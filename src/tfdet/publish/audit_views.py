@@ -13,14 +13,14 @@ from tfdet.audit.sass import FIRST_ARCH
 from tfdet.matrix.models import Source
 from tfdet.publish.lists import Facts
 from tfdet.publish.views import BLIND
-from tfdet.verdicts.difference import Difference
-from tfdet.verdicts.findings import Audited, families
+from tfdet.verdicts.audit_findings import AuditIndex, count_by_family
+from tfdet.verdicts.build_diff import BuildDiff
 
 _WIDEST = 120  # of a kernel's name; some that stay mangled have thousands of characters, which --json tells
 _HOW = {"native": "natively", "jit": "by JIT", "no": "not at all"}
 
 
-def audit(found: Audit, audited: Audited, sources: Mapping[str, Source]) -> list[RenderableType]:
+def audit(found: Audit, audited: AuditIndex, sources: Mapping[str, Source]) -> list[RenderableType]:
     """One target: what it is built for, what its kernels do, what it reads and how it refuses."""
     target = found.target
     wheel = target.wheel.path.name if target.wheel else None
@@ -29,7 +29,7 @@ def audit(found: Audit, audited: Audited, sources: Mapping[str, Source]) -> list
     parts += [_architectures(found), Text(""), capability(found.capabilities)]
     if not (known := _sources(audited, sources)).empty:
         parts += [Text("\nsources", style="bold"), known]
-    if unclaimed := families(audited.unclaimed(sources.values())):
+    if unclaimed := count_by_family(audited.unclaimed(sources.values())):
         parts += [Text("\nkernels that no source claims", style="bold"), _families(unclaimed)]
     parts += _list("environment variables that it reads", sorted(found.strings.variables))
     parts += _list("messages by which it refuses", sorted(found.strings.messages))
@@ -60,11 +60,11 @@ def capability(found: list[Capability]) -> Facts:
     return made
 
 
-def _sources(audited: Audited, sources: Mapping[str, Source]) -> Facts:
+def _sources(audited: AuditIndex, sources: Mapping[str, Source]) -> Facts:
     made = Facts("source", "finding", "read from")
     for key, source in sources.items():
         finding = audited.finding(source.audit) if source.audit else None
-        if finding and finding.what != "not shipped":
+        if finding and finding.kind != "not shipped":
             made.add(key, finding.text, " ".join(finding.archs))
     return made
 
@@ -80,15 +80,17 @@ def _list(title: str, texts: list[str]) -> list[RenderableType]:
     return [Text(f"\n{title}", style="bold"), *(Text(f"  {text}") for text in texts)] if texts else []
 
 
-def difference(found: Difference) -> list[RenderableType]:
+def difference(found: BuildDiff) -> list[RenderableType]:
     parts: list[RenderableType] = [Text(f"{found.old} → {found.new}", style="bold")]
     for title, some in (
-        ("order-dependent kernels that appeared", found.appeared),
-        ("order-dependent kernels that went", found.went),
+        ("order-dependent kernels that appeared", found.added),
+        ("order-dependent kernels that went", found.removed),
     ):
         parts += _list(title, [f"{name} ({count})" for name, count in some.items()])
     parts += _list("more or fewer variants", [f"{name}: {a} → {b}" for name, (a, b) in found.changed.items()])
-    beside = [f"{name}" + (f" (for {', '.join(keys)})" if keys else "") for name, keys in found.beside.items()]
+    beside = [
+        f"{name}" + (f" (for {', '.join(keys)})" if keys else "") for name, keys in found.deterministic_added.items()
+    ]
     parts += _list("deterministic kernels that came beside the old", beside)
     parts += _list("sources", [f"{key}: {old} → {new}" for key, (old, new) in found.sources.items()])
     for title, (more, fewer) in (("environment variables", found.variables), ("messages", found.messages)):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from tfdet.base.paths import Project
-from tfdet.store import batches
-from tfdet.store.batches import Batch
+from tfdet.store import batch_invariance
+from tfdet.store.batch_invariance import BatchInvarianceRecord
 
 _DTYPES = ("float32", "float64", "bfloat16", "float16")
 _MARKS = {"invariant": "✓", "unsteady": "unsteady", "not run": "–", "stale": "stale"}
@@ -36,12 +36,15 @@ class Table:
 
 
 def tables(project: Project) -> list[Table]:
-    found = sorted(batches.load_all(project), key=lambda batch: batch.place)
-    methods = {framework: batches.method(project, framework) for framework in {one.framework.name for one in found}}
-    return [_table(list(some), methods) for _, some in groupby(found, key=lambda batch: batch.place)]
+    found = sorted(batch_invariance.load_all(project), key=lambda batch: batch.machine_key)
+    methods = {
+        framework: batch_invariance.method_hash(project, framework)
+        for framework in {one.framework.name for one in found}
+    }
+    return [_table(list(some), methods) for _, some in groupby(found, key=lambda batch: batch.machine_key)]
 
 
-def _table(some: list[Batch], methods: Mapping[str, str]) -> Table:
+def _table(some: list[BatchInvarianceRecord], methods: Mapping[str, str]) -> Table:
     first = some[0]
     dtypes = [dtype for dtype in _DTYPES if any(one.dtype == dtype for one in some)]
     shown = [one for one in some if not one.control]
@@ -52,12 +55,12 @@ def _table(some: list[Batch], methods: Mapping[str, str]) -> Table:
         dtypes=dtypes,
         rows=list(_rows(shown, dtypes, methods)),
         controls=list(_rows([one for one in some if one.control], dtypes, methods)),
-        counts=Counter(one.answer(methods[one.framework.name]) for one in shown),
+        counts=Counter(one.invariance(methods[one.framework.name]) for one in shown),
         errors=sorted({f"`{one.case}`: {one.error}" for one in some if one.error}),
     )
 
 
-def _rows(some: list[Batch], dtypes: list[str], methods: Mapping[str, str]) -> Iterator[Row]:
+def _rows(some: list[BatchInvarianceRecord], dtypes: list[str], methods: Mapping[str, str]) -> Iterator[Row]:
     ordered = sorted(some, key=lambda one: (one.op, one.shape))
     for (op, shape), mine in groupby(ordered, key=lambda one: (one.op, one.shape)):
         by_dtype: dict[str, dict[str, str]] = {}
@@ -74,9 +77,9 @@ def _cell(by_threads: Mapping[str, str]) -> str:
     return "; ".join(f"{_THREADS[threads]}{by_threads[threads]}" for threads in _THREADS if threads in by_threads)
 
 
-def mark(one: Batch, method: str) -> str:
+def mark(one: BatchInvarianceRecord, method: str) -> str:
     """✓; from 4; in 2, 3, 17; where position or the other rows' values decide, too, p and o."""
-    answer = one.answer(method)
+    answer = one.invariance(method)
     if answer != "depends":
         return _MARKS[answer]
     first = min(one.differs, default=0)

@@ -10,14 +10,14 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 from tfdet.base.sanitize import escape_hidden
-from tfdet.verdicts.check import Build, Finding
+from tfdet.verdicts.program_check import InstalledBuild, ProgramFinding
 from tfdet.verdicts.programs import Call
 from tfdeterminism.version import __version__
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
-def as_sarif(found: Mapping[Build, Sequence[Finding]]) -> dict[str, Any]:
+def as_sarif(found: Mapping[InstalledBuild, Sequence[ProgramFinding]]) -> dict[str, Any]:
     """A rule a source; a result a place in the program, or one of the installation."""
     every = [one for some in found.values() for one in some]
     rules = [{"id": key, "name": key} for key in dict.fromkeys(_rule(one) for one in every)]
@@ -26,11 +26,11 @@ def as_sarif(found: Mapping[Build, Sequence[Finding]]) -> dict[str, Any]:
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
 
 
-def _rule(one: Finding) -> str:
+def _rule(one: ProgramFinding) -> str:
     return one.source or one.rule
 
 
-def _results(one: Finding) -> list[dict[str, Any]]:
+def _results(one: ProgramFinding) -> list[dict[str, Any]]:
     result = {"ruleId": _rule(one), "level": one.level, "message": {"text": escape_hidden(told(one))}}
     places = [_location(call) for call in one.calls]
     return [result | {"locations": [place]} for place in places] or [result]
@@ -44,11 +44,11 @@ def _location(call: Call) -> dict[str, Any]:
     return {"physicalLocation": file | {"region": {"startLine": call.line}}}
 
 
-def told(one: Finding) -> str:
+def told(one: ProgramFinding) -> str:
     return one.text + (f" (settled by {', '.join(one.settled_by)})" if one.settled_by and one.level != "note" else "")
 
 
-def as_junit(found: Mapping[Build, Sequence[Finding]]) -> str:
+def as_junit(found: Mapping[InstalledBuild, Sequence[ProgramFinding]]) -> str:
     """A suite a build, a test a finding: errors fail."""
     suites = ElementTree.Element("testsuites", {"name": "tfdet check"})
     for build, some in found.items():

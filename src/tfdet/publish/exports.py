@@ -38,9 +38,9 @@ def cell_row(cell: StatusCell) -> dict[str, Any]:
     said = {
         "signers_agreeing": " and ".join(cell.cell.agreeing_signers),
         "agreements": "; ".join(f"{' and '.join(one.signers)}: {one.text}" for one in cell.cell.agreements),
-        "disagreement": cell.signed_text if cell.cell.apart else "",
+        "disagreement": cell.signed_text if cell.cell.signers_conflict else "",
     }
-    return {**cell.as_json(), **said, "audit": cell.finding.what if cell.finding else None}
+    return {**cell.as_json(), **said, "audit": cell.finding.kind if cell.finding else None}
 
 
 def record_row(record: Record) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def _test(suite: ElementTree.Element, cell: StatusCell) -> None:
     test = ElementTree.SubElement(suite, "testcase", {"classname": suite.get("name", ""), "name": name})
     if cell.contradiction:
         ElementTree.SubElement(test, "failure", {"message": escape_hidden(cell.contradiction)})
-    elif not cell.seen:
+    elif not cell.was_run:
         ElementTree.SubElement(test, "skipped", {"message": f"{cell.backing or 'nothing'}, not run"})
     told = f"{cell.cell.verdict or 'never run'}, {cell.cell.differed} of {cell.cell.runs} runs differed"
     ElementTree.SubElement(test, "system-out").text = told

@@ -16,7 +16,7 @@ from tfdet.matrix.models import NONE
 from tfdet.matrix.source_readings import ReadingKind
 from tfdet.publish import audit_tables, refusals, ways
 from tfdet.publish.marks import with_numbers
-from tfdet.verdicts.infer import Cell, CellKey, Verdict
+from tfdet.verdicts.infer import CellKey, InferredCell, Verdict
 from tfdet.verdicts.status import Status
 
 
@@ -53,7 +53,7 @@ class Row:
     binary: str = ""
     refuses: list[alerts.Meaning] = field(default_factory=list)
     held: frozenset[str] | None = None
-    cells: dict[Place, Cell] = field(default_factory=dict)
+    cells: dict[Place, InferredCell] = field(default_factory=dict)
 
     @property
     def listed(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tfdet.verdicts.infer import Cell, Verdict
+from tfdet.verdicts.infer import InferredCell, Verdict
 
 SYMBOL = {
     Verdict.NONDETERMINISTIC: "✗",
@@ -17,7 +17,7 @@ SYMBOL = {
 }
 
 
-def with_numbers(cell: Cell) -> str:
+def with_numbers(cell: InferredCell) -> str:
     """✗ 3/20, ✓ 0/60 (≤ 5%), ? 0/10; ×2 where two machines say so."""
     symbol = SYMBOL[cell.verdict]
     if cell.verdict in (Verdict.NONDETERMINISTIC, Verdict.DETERMINISTIC, Verdict.TOO_FEW):

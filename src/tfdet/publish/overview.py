@@ -74,7 +74,7 @@ def _by_source(found: Status) -> Iterator[tuple[tuple[str, str, str], list[Statu
         framework = found.matrix.environments[cell.key.environment].framework
         return framework, kind.word if kind else cell.key.device, cell.key.source
 
-    seen = sorted((cell for cell in found.cells if cell.seen), key=place)
+    seen = sorted((cell for cell in found.cells if cell.was_run), key=place)
     return ((key, list(cells)) for key, cells in groupby(seen, place))
 
 

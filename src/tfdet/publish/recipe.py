@@ -9,7 +9,7 @@ from typing import Any
 from tfdet.matrix.devices import GPU
 from tfdet.matrix.models import Environment
 from tfdet.publish import ways
-from tfdet.verdicts import known
+from tfdet.verdicts import remaining_sources
 from tfdet.verdicts.infer import CellKey, Verdict
 from tfdet.verdicts.status import Status
 from tfdeterminism.version import __version__
@@ -30,7 +30,7 @@ def recipe_text(status: Status, key: str, installed: bool = False) -> str:
     environment = status.matrix.environment(key)
     if not status.matrix.frameworks[environment.framework].published:
         return "\n".join(_of_solutions(status, key))
-    recipe = known.recipe_of(environment)
+    recipe = remaining_sources.recipe_of(environment)
     lines = [
         f"# {key}: {environment.image}",
         *(f"# {line}" for line in _getting_it(installed)),
@@ -56,7 +56,7 @@ def remaining_rows(status: Status, key: str) -> list[dict[str, Any]]:
         ]
     return [
         {"source": r.source, "title": status.matrix.sources[r.source].title, "says": r.says, "measured": r.measured}
-        for r in known.remaining(status, key)
+        for r in remaining_sources.remaining(status, key)
     ]
 
 
@@ -85,10 +85,10 @@ def _left(status: Status, key: str) -> Iterator[tuple[str, str, bool]]:
     claimed_as = status.matrix.devices.claimed_as
     words = {Verdict.NONDETERMINISTIC: "differs", Verdict.RAISES: "raises an error"}
     for source in status.matrix.for_framework(environment.framework).sources:
-        cells = [status.cell(CellKey(key, device, source, solution)) for device in (*status.measuring, GPU)]
+        cells = [status.cell(CellKey(key, device, source, solution)) for device in (*status.measured_models, GPU)]
         seen = next((cell for cell in cells if cell.cell.verdict in words), None)
         # Documents speak of a kind of device, whatever card has measured other cells.
-        refused = [kind for cell in cells if cell.says == "raises" and (kind := claimed_as(cell.key.device))]
+        refused = [kind for cell in cells if cell.claimed_outcome == "raises" and (kind := claimed_as(cell.key.device))]
         if seen:
             does = words[seen.cell.verdict] + ways.only_compiled(seen.cell)
             yield source, f"{does} (measured on {seen.key.device})", True
@@ -131,9 +131,9 @@ def _by_hand(environment: Environment, lines: list[str]) -> list[str]:
 
 def _avoid(status: Status, key: str, environment: Environment) -> Iterator[str]:
     """What stays a source there: by documents, and by measurement; and what only the package's patches cover."""
-    patches = known.patched(environment)
+    patches = remaining_sources.patched(environment)
     covered = {source for sources in patches.values() for source in sources}
-    left = known.remaining(status, key)
+    left = remaining_sources.remaining(status, key)
     open_ = [r for r in left if r.measured or r.source not in covered]
     yield "# avoid, or expect differences or an error:" if open_ else "# no op is known as one to avoid"
     for r in open_:

@@ -18,13 +18,13 @@ from tfdet.matrix import ops
 from tfdet.matrix.devices import CPU
 from tfdet.matrix.models import SourceGroup
 from tfdet.publish import advice, audit_tables, batches, join, markdown, recipe, tables, upstream
-from tfdet.store.batches import folder
+from tfdet.store.batch_invariance import folder
 from tfdet.store.cases import current_cases
-from tfdet.store.evidence import Store
-from tfdet.store.glance import row_of
-from tfdet.store.misfits import Rules
-from tfdet.store.signatures import SUFFIX, Signatures, folder_of
-from tfdet.verdicts import known
+from tfdet.store.consistency import ConsistencyRules
+from tfdet.store.evidence import EvidenceStore
+from tfdet.store.fast_records import to_record_line
+from tfdet.store.signatures import SUFFIX, AttestationStore, folder_of
+from tfdet.verdicts import remaining_sources
 from tfdet.verdicts.status import Status
 from tfdeterminism import recipes
 
@@ -78,13 +78,13 @@ def check(project: Project, status: Status) -> None:
 
 def _vouch(project: Project, status: Status) -> None:
     """Every record is read once more, whole and strictly; DataError names those that cannot be."""
-    rules = Rules.of(status.matrix, current_cases(project))
-    store = Store.of(project, rules)
+    rules = ConsistencyRules.from_matrix(status.matrix, current_cases(project))
+    store = EvidenceStore.open(project, rules)
     records = (record for path in store.files() for record in store.read(path))
-    faults = [fault for record in records for fault in rules.taken(row_of(record).glance)]
+    faults = [fault for record in records for fault in rules.faults_of_new(to_record_line(record).record)]
     if faults:
         raise DataError("\n".join(dict.fromkeys(faults)), "Measure again, or mend the matrix.")
-    if forged := Signatures.of(project, status.matrix).faults():
+    if forged := AttestationStore.open(project, status.matrix).find_faults():
         raise DataError(
             "\n".join(forged), "An envelope that no key vouches for is taken out: git checkout matrix/signatures."
         )
@@ -106,7 +106,7 @@ def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
                 "Restore the lines <!-- tfdet:begin NAME --> and <!-- tfdet:end NAME -->.",
             )
         texts.append((path, old, blocks.fill(old, joins)))
-    generated: dict[Path, str] = {project.known: known.text(status), project.advice: advice.text(status)}
+    generated: dict[Path, str] = {project.known: remaining_sources.to_json(status), project.advice: advice.text(status)}
     for key, framework in whole.matrix.frameworks.items():
         if framework.library:
             generated[project.known_of(framework.library)] = recipe.left_text(whole, key)
@@ -147,7 +147,7 @@ class _Blocks:
 
 def _context(project: Project, status: Status) -> dict[str, object]:
     # Of a card that ran another framework alone there is nothing to show.
-    shown = {device: tables.measured(status, device) for device in (*status.measuring, *status.emulated)}
+    shown = {device: tables.measured(status, device) for device in (*status.measured_models, *status.emulated_models)}
     return {
         "title": ops.title,
         "columns": tables.columns(status),
@@ -162,7 +162,7 @@ def _context(project: Project, status: Status) -> dict[str, object]:
         "exit_codes": EXIT_CODES,
         "provenance": provenance(project),
         "recipes": recipes.RECIPES,
-        "newest": known.newest(status.matrix),
+        "newest": remaining_sources.newest(status.matrix),
         "patches": [(patch, tables.patch_span(status.matrix, patch)) for patch in recipes.PATCHES.values()],
     }
 

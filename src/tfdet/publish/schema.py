@@ -15,7 +15,7 @@ from tfdet.matrix.ops import KernelsFile, NameMappings, Ops
 from tfdet.matrix.source_readings import Readings
 from tfdet.matrix.upstream import Upstream
 from tfdet.store.audits import StoredAudit
-from tfdet.store.batches import Batch
+from tfdet.store.batch_invariance import BatchInvarianceRecord
 from tfdet.store.costs import Cost
 from tfdet.store.records import Record
 
@@ -39,7 +39,7 @@ def schemas() -> dict[str, str]:
         "record": Record,
         "audit": StoredAudit,
         "cost": Cost,
-        "batch": Batch,
+        "batch": BatchInvarianceRecord,
     }
     return {
         f"{name}.json": json.dumps(model.model_json_schema(by_alias=True), indent=1, sort_keys=True) + "\n"

@@ -12,9 +12,9 @@ from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import NONE, Environment, Framework, Source, SourceGroup, TableColumn
 from tfdet.matrix.plan import claims_of
 from tfdet.publish.marks import with_numbers
-from tfdet.verdicts import known
-from tfdet.verdicts.findings import Finding
-from tfdet.verdicts.infer import Cell, CellKey, Verdict
+from tfdet.verdicts import remaining_sources
+from tfdet.verdicts.audit_findings import AuditFinding
+from tfdet.verdicts.infer import CellKey, InferredCell, Verdict
 from tfdet.verdicts.status import Status, StatusCell
 from tfdeterminism.patches import Patch
 
@@ -65,23 +65,27 @@ def _said(status: Status, key: str, source: Source, environment_key: str, enviro
     works = [s for s, text in says.items() if text in ("deterministic", "no-solution") and s != NONE]
     refuses = [s for s, text in says.items() if text == "raises"]
     lacking = says and "deterministic" not in says.values()
-    stands_in = lacking and key in known.replaced(environment)
+    stands_in = lacking and key in remaining_sources.replaced(environment)
     words = [_marked(works, backing, " or ")] if works else []
     words += [f"by default<sup>{backing[NONE]}</sup>"] if says.get(NONE) == "deterministic" else []
     words += [f"raises under {_marked(refuses, backing, ' and ')}"] if refuses else []
-    words += [f"{known.ENABLED}<sup>{_replaced_backing(status, environment_key, key)}</sup>"] if stands_in else []
+    words += (
+        [f"{remaining_sources.ENABLED}<sup>{_replaced_backing(status, environment_key, key)}</sup>"]
+        if stands_in
+        else []
+    )
     return ", ".join(words) if says or finding is None else _unclaimed(status, environment_key, key, finding)
 
 
-def _unclaimed(status: Status, environment: str, source: str, finding: Finding) -> str:
+def _unclaimed(status: Status, environment: str, source: str, finding: AuditFinding) -> str:
     """What devices showed, or the binaries hold, of a source of which no document says anything there."""
     if mark := _seen(status, environment, source, NONE, Verdict.NONDETERMINISTIC):
         return f"order-dependent<sup>{mark}</sup>"
-    if finding.open:
+    if finding.is_unchecked:
         return "order-dependent<sup>s</sup>"
     if not status.cell(CellKey(environment, GPU, source, NONE)).audited:
         return ""
-    return "order-dependent<sup>a</sup>" if finding.counts else "no such atomics<sup>a</sup>"
+    return "order-dependent<sup>a</sup>" if finding.is_conclusive else "no such atomics<sup>a</sup>"
 
 
 def _marked(solutions: list[str], backing: dict[str, str], between: str) -> str:
@@ -93,22 +97,22 @@ def _marked(solutions: list[str], backing: dict[str, str], between: str) -> str:
 
 def _replaced_backing(status: Status, environment: str, source: str) -> str:
     """m, e, ✗: as below; p: the graph of what tfdeterminism puts in the op's place speaks for it (tests/runtime)."""
-    if _seen(status, environment, source, known.ENABLED, Verdict.NONDETERMINISTIC):
+    if _seen(status, environment, source, remaining_sources.ENABLED, Verdict.NONDETERMINISTIC):
         return "✗"
-    return _seen(status, environment, source, known.ENABLED, Verdict.DETERMINISTIC) or "p"
+    return _seen(status, environment, source, remaining_sources.ENABLED, Verdict.DETERMINISTIC) or "p"
 
 
 def _seen(status: Status, environment: str, source: str, solution: str, verdict: Verdict) -> str:
     """m by a single machine's GPU, m×2 by two machines', e where only what stands for a GPU showed it; or nothing."""
 
-    def showing(models: list[str]) -> list[Cell]:
+    def showing(models: list[str]) -> list[InferredCell]:
         cells = [status.verdict(CellKey(environment, model, source, solution)) for model in models]
         return [cell for cell in cells if cell.verdict is verdict]
 
     number = max((cell.machines for cell in showing(status.gpus)), default=0)
     if number:
         return f"m×{number}" if number > 1 else "m"
-    return "e" if showing(status.emulated) else ""
+    return "e" if showing(status.emulated_models) else ""
 
 
 # A claim, and under which solution (None: the claimed one) which verdict backs it.
@@ -125,7 +129,7 @@ def _backing(status: Status, environment: str, source: str, solution: str, says:
     m: a GPU showed it (m×2: on two machines); e: the virtual GPU did; ✗: one showed otherwise; a: the binaries speak
     for it; s: they hold such atomics, and whether the op reaches them is not known; d: documents only.
     """
-    models = [*status.gpus, *status.emulated]
+    models = [*status.gpus, *status.emulated_models]
     if any(status.cell(CellKey(environment, model, source, solution)).contradiction for model in models):
         return "✗"
     if says in _BACKS:
@@ -135,7 +139,7 @@ def _backing(status: Status, environment: str, source: str, solution: str, says:
     cell = status.cell(CellKey(environment, GPU, source, solution))
     if cell.audited:
         return "a"
-    return "s" if says == "no-solution" and cell.finding and cell.finding.open else "d"
+    return "s" if says == "no-solution" and cell.finding and cell.finding.is_unchecked else "d"
 
 
 def span(chosen: list[Environment], among: list[Environment], frameworks: Mapping[str, Framework]) -> str:
@@ -193,7 +197,7 @@ def _exactly(environment: Environment) -> str:
 def patch_span(matrix: Matrix, patch: Patch) -> str:
     """Where a patch of tfdeterminism is applied: TF 1.13 to 2.6, NGC 19.06 to 20.02."""
     among = list(matrix.environments.items())
-    chosen = [e for key, e in among if patch.key in known.patched(e)]
+    chosen = [e for key, e in among if patch.key in remaining_sources.patched(e)]
     return span(chosen, [e for _, e in among], matrix.frameworks)
 
 

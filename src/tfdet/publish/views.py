@@ -19,12 +19,12 @@ from tfdet.publish.tables import span
 from tfdet.store import audits
 from tfdet.store.costs import Cost
 from tfdet.store.records import Record
-from tfdet.verdicts.findings import Row
-from tfdet.verdicts.infer import Cell, CellKey, Verdict
-from tfdet.verdicts.read import Change
-from tfdet.verdicts.rebuild import Rebuilt
+from tfdet.verdicts.audit_findings import KernelRow
+from tfdet.verdicts.infer import CellKey, InferredCell, Verdict
+from tfdet.verdicts.rebuild import RebuildResult
 from tfdet.verdicts.selection import Selection
 from tfdet.verdicts.status import Status, StatusCell
+from tfdet.verdicts.status_loading import CellChange
 from tfdeterminism.trace.report import value_text
 
 BLIND = (
@@ -48,7 +48,7 @@ _STYLE = {
 }
 
 
-def verdict_text(cell: Cell) -> Text:
+def verdict_text(cell: InferredCell) -> Text:
     """A verdict with its numbers: nondeterministic 40/40, not shown to differ 0/40 (≤ 7.2%)."""
     words = str(cell.verdict)
     if cell.verdict is Verdict.NONDETERMINISTIC:
@@ -56,7 +56,7 @@ def verdict_text(cell: Cell) -> Text:
     elif cell.bound95 is not None:
         words += f" 0/{cell.runs} (≤ {cell.bound95:.1%})"
     if cell.verdict in (Verdict.DETERMINISTIC, Verdict.TOO_FEW):
-        words += f", {cell.proven} of {cell.cases} cases' control differed"
+        words += f", {cell.controls_differed} of {cell.cases} cases' control differed"
     words += ways.beside(cell)
     return Text(words, style=_STYLE.get(cell.verdict, ""))
 
@@ -66,11 +66,11 @@ def cells(found: Iterable[StatusCell]) -> Facts:
     for cell in found:
         ratio = f"× {cell.cell.time_ratio:.2f}" if cell.cell.time_ratio else ""
         table.add(cell.key.source, cell.key.solution, cell.key.device, verdict_text(cell.cell), ratio,
-                  cell.backing_text, cell.says or "")  # fmt: skip
+                  cell.backing_text, cell.claimed_outcome or "")  # fmt: skip
     return table
 
 
-def changes(found: Iterable[Change]) -> Facts:
+def changes(found: Iterable[CellChange]) -> Facts:
     """What records would change in the tables."""
     table = Facts("environment", "device", "source", "solution", "now", "then", "backing")
     for change in found:
@@ -80,13 +80,13 @@ def changes(found: Iterable[Change]) -> Facts:
     return table
 
 
-def rebuilt(found: Iterable[Rebuilt]) -> Facts:
+def rebuilt(found: Iterable[RebuildResult]) -> Facts:
     """Cells of others beside what they came to here."""
     table = Facts("environment", "device", "source", "solution", "theirs", "ours", "")
     for one in found:
         key = one.key
-        table.add(key.environment, key.device, key.source, key.solution, verdict_text(one.theirs),
-                  verdict_text(one.ours), one.answer)  # fmt: skip
+        table.add(key.environment, key.device, key.source, key.solution, verdict_text(one.recorded),
+                  verdict_text(one.reproduced), one.answer)  # fmt: skip
     return table
 
 
@@ -101,7 +101,7 @@ AUDITED = (
 
 def status(found: Status, asked: Selection, width: int) -> RenderableType:
     """Cells that ran: a column an environment where there is room, or else which environments showed what."""
-    measured = [cell for cell in asked.cells(found) if cell.seen]
+    measured = [cell for cell in asked.cells(found) if cell.was_run]
     legend = Text(LEGEND + "\n", style="dim")
     keys = {c.key.environment for c in measured}
     needed = [max((len(c.key.source) for c in measured), default=0)]
@@ -136,7 +136,7 @@ def _by_mark(found: Status, measured: Sequence[StatusCell]) -> Facts:
     environments = found.matrix.environments
     ran = {
         device: {c.key.environment for c in measured if c.key.device == device}
-        for device in (*found.measuring, *found.emulated)
+        for device in (*found.measured_models, *found.emulated_models)
     }
     among = {device: [e for key, e in environments.items() if key in keys] for device, keys in ran.items()}
     rows: dict[tuple[str, str, str], list[StatusCell]] = {}
@@ -172,7 +172,7 @@ def _audited(found: Status, asked: Selection) -> Facts | None:
             continue
         for key in selected:
             cell = found.cell(CellKey(key, GPU, source, NONE))
-            if cell.finding and (cell.audited or cell.finding.open):
+            if cell.finding and (cell.audited or cell.finding.is_unchecked):
                 row = source, "a" if cell.audited else "s", cell.finding.text
                 held.setdefault(row, []).append(environments[key])
     table = Facts("source", "", "the binaries hold", "builds")
@@ -230,22 +230,22 @@ def _audit(found: Status, env: str, source: str) -> list[RenderableType]:
     finding = found.finding(env, source)
     if finding:
         parts.append(Text(f"  {finding.text}"))
-        if finding.counts:
+        if finding.is_conclusive:
             parts.append(Text(f"  reached: {finding.reach.why}"))
         table = Facts("  kernel", "atomics", "order-dependent", "why", "read from")
         for row in _kernels(finding.rows):
             table.add(*row)
         parts += [table] if finding.rows else []
     if audit:
-        parts += [Text(f"  refuses: {text}") for text in found.audits[env].refuses(audit)]
+        parts += [Text(f"  refuses: {text}") for text in found.audits[env].refusal_messages(audit)]
     parts.append(Text(f"  not seen: {audit.blind if audit and audit.blind else BLIND}"))
     parts.append(Text(f"  read it again: tfdet audit {env}"))
     return parts
 
 
-def _kernels(rows: Iterable[Row]) -> Iterator[tuple[str, ...]]:
+def _kernels(rows: Iterable[KernelRow]) -> Iterator[tuple[str, ...]]:
     """One for each name and reason: kernels of several libraries, or whose names are cut, are counted."""
-    alike: dict[tuple[str, str, str], list[tuple[str, audits.Found]]] = defaultdict(list)
+    alike: dict[tuple[str, str, str], list[tuple[str, audits.StoredFinding]]] = defaultdict(list)
     for row in rows:
         for held in row.kernel.found:
             key = row.signature[:_LONGEST_NAME], held.order_dependent, held.reason

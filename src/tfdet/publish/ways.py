@@ -7,37 +7,37 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tfdet.matrix.ops import Op
 from tfdet.publish.marks import with_numbers
-from tfdet.verdicts.infer import Cell, Verdict
-from tfdet.verdicts.ways import COMPILED, EAGER, FIRST
+from tfdet.verdicts.infer import InferredCell, Verdict
+from tfdet.verdicts.variants import COMPILED, EAGER, FIRST_DTYPE_LABEL
 
-_NOTHING = Cell(Verdict.BLANK)
+_NOTHING = InferredCell(Verdict.BLANK)
 DOES = {Verdict.NONDETERMINISTIC: "differs", Verdict.RAISES: "raises"}
 _SILENT = {Verdict.BLANK, Verdict.UNSUPPORTED, Verdict.FAILED, Verdict.STALE}  # of what it does nothing is known
 
 
-def eager(cell: Cell) -> Cell:
+def eager(cell: InferredCell) -> InferredCell:
     """What it says of the op as it is called, compiled by nobody."""
-    return cell.ways.get(EAGER, _NOTHING) if cell.ways else cell
+    return cell.variants.get(EAGER, _NOTHING) if cell.variants else cell
 
 
-def compiled(cell: Cell | None) -> Cell:
-    return cell.ways.get(COMPILED, _NOTHING) if cell else _NOTHING
+def compiled(cell: InferredCell | None) -> InferredCell:
+    return cell.variants.get(COMPILED, _NOTHING) if cell else _NOTHING
 
 
-def only_compiled(cell: Cell) -> str:
+def only_compiled(cell: InferredCell) -> str:
     """` when compiled`, where op by op its verdict is another."""
     return " when compiled" if cell.verdict is compiled(cell).verdict is not eager(cell).verdict else ""
 
 
-def dtypes(op: Op, cell: Cell | None) -> dict[str, Cell]:
+def dtypes(op: Op, cell: InferredCell | None) -> dict[str, InferredCell]:
     """By dtype, those that ran op by op."""
-    if cell is None or not cell.ways:
+    if cell is None or not cell.variants:
         return {op.dtype: cell} if cell else {}
-    parts = {op.dtype if way == FIRST else way: part for way, part in cell.ways.items()}
+    parts = {op.dtype if way == FIRST_DTYPE_LABEL else way: part for way, part in cell.variants.items()}
     return {way: part for way, part in parts.items() if way not in (EAGER, COMPILED)}
 
 
-def shown(cells: Mapping[str, Cell]) -> str:
+def shown(cells: Mapping[str, InferredCell]) -> str:
     """float32 ≈, float16 ✗ 3/20; those of one mark together."""
     marks: dict[str, list[str]] = {}
     for name, cell in cells.items():
@@ -46,15 +46,15 @@ def shown(cells: Mapping[str, Cell]) -> str:
     return "; ".join(f"{' '.join(names)} {mark}" for mark, names in marks.items())
 
 
-def beside(cell: Cell) -> str:
+def beside(cell: InferredCell) -> str:
     """; in float64 bfloat16, compiled: nondeterministic 3/20.  What of a cell speaks of more than its first dtype."""
-    named = {way if way == COMPILED else f"in {way}": part for way, part in cell.ways.items() if way != EAGER}
+    named = {way if way == COMPILED else f"in {way}": part for way, part in cell.variants.items() if way != EAGER}
     same = [name for name, part in named.items() if part.verdict is cell.verdict]
     others = [f"{name}: {part.verdict}" for name, part in named.items() if name not in same]
     return "".join(f"; {text}" for text in (", ".join(same), *others) if text)
 
 
-def apart(op: Op, cell: Cell, verdict: Verdict) -> str:
+def apart(op: Op, cell: InferredCell, verdict: Verdict) -> str:
     """` in float16`, where some of the dtypes showed this verdict, and the first did not."""
     found = dtypes(op, cell)
     if op.dtype not in found or found[op.dtype].verdict is verdict:
@@ -73,12 +73,12 @@ def unlike(alone: Verdict, whole: Verdict) -> Iterator[str]:
         yield "op by op it raises {where}; compiled by torch.compile it was not seen to"
 
 
-def coverage(rows: Sequence[tuple[Op, Cell | None]]) -> Iterator[tuple[str, int, list[tuple[str, int]]]]:
+def coverage(rows: Sequence[tuple[Op, InferredCell | None]]) -> Iterator[tuple[str, int, list[tuple[str, int]]]]:
     """(in bfloat16, ops that take it, how many ran and why the others did not): of dtypes beside each op's first, and
     compiled; none of what nothing was run of.
     """
     known = dict.fromkeys(dtype for op, _ in rows for dtype in op.dtypes)
-    parts: dict[str, list[Cell]] = {
+    parts: dict[str, list[InferredCell]] = {
         f"in {dtype}": [dtypes(op, cell).get(dtype, _NOTHING) for op, cell in rows if dtype in op.dtypes]
         for dtype in known
     }

@@ -27,7 +27,7 @@ def _of(cells: Sequence[StatusCell]) -> tuple[str, str]:
     if differs:
         helps = f"differs; {' or '.join(sorted(solved))} helps" if solved else "differs"
         return helps, "yellow" if solved else "red"
-    if any(c.seen for c in cells):
+    if any(c.was_run for c in cells):
         return "not shown to differ", "lightgrey"
     return ("documented", "blue") if cells else ("nothing known", "lightgrey")
 

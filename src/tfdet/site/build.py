@@ -36,9 +36,9 @@ from tfdet.site.facts import Facts
 from tfdet.site.history import Change, History, ordered
 from tfdet.site.page import Page, Writer, script
 from tfdet.store.cases import current_hashes
-from tfdet.store.evidence import Store
+from tfdet.store.evidence import EvidenceStore
 from tfdet.store.records import read_records
-from tfdet.verdicts.read import PARALLEL_BYTES
+from tfdet.verdicts.status_loading import PARALLEL_BYTES
 from tfdeterminism.version import __version__
 
 _MARKER = "site.json"  # a folder that holds it is a site, and may be made anew
@@ -87,7 +87,7 @@ class _Evidence:
     @classmethod
     def of(cls, project: Project, facts: Facts) -> _Evidence:
         found: dict[str, list[Path]] = {key: [] for key in facts.matrix.environments}
-        for path in Store.of(project).files():
+        for path in EvidenceStore.open(project).files():
             found.get(path.stem, []).append(path)
         size = sum(path.stat().st_size for paths in found.values() for path in paths)
         return cls(found, current_hashes(project), size)

@@ -13,8 +13,8 @@ from tfdet.publish.views import BLIND
 from tfdet.site.addresses import page
 from tfdet.site.facts import Facts
 from tfdet.site.page import Page
-from tfdet.verdicts.difference import difference
-from tfdet.verdicts.findings import families
+from tfdet.verdicts.audit_findings import count_by_family
+from tfdet.verdicts.build_diff import diff_builds
 
 
 def pages(facts: Facts) -> Iterator[Page]:
@@ -48,9 +48,9 @@ def _page(facts: Facts, key: str, build: dict[str, Any], pairs: list[tuple[str, 
         "sources": [{"source": source, "title": facts.matrix.sources[source].title, **finding.as_json(),
                      "address": _address(facts, key, source)}
                     for source in facts.sources if facts.may_hold(key, source)
-                    if (finding := facts.status.finding(key, source)) and finding.what != "not shipped"],
-        "families": families(row for row in audited.rows if row.kernel.verdict == "yes"),
-        "unclaimed": families(audited.unclaimed(facts.matrix.sources.values())),
+                    if (finding := facts.status.finding(key, source)) and finding.kind != "not shipped"],
+        "families": count_by_family(row for row in audited.rows if row.kernel.verdict == "yes"),
+        "unclaimed": count_by_family(audited.unclaimed(facts.matrix.sources.values())),
         "environment_variables": stored.environment_variables,
         "messages": stored.messages,
         "registered": len(stored.registrations) if stored.registrations is not None else None,
@@ -67,7 +67,7 @@ def _page(facts: Facts, key: str, build: dict[str, Any], pairs: list[tuple[str, 
 
 
 def _change(facts: Facts, old: str, new: str) -> Page:
-    found = difference(facts.status.audits[old], facts.status.audits[new], facts.matrix.sources)
+    found = diff_builds(facts.status.audits[old], facts.status.audits[new], facts.matrix.sources)
     titles = {key: facts.matrix.sources[key].title for key in found.sources}
     return Page(
         f"builds/{old}-to-{new}",

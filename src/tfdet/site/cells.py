@@ -18,7 +18,7 @@ from tfdet.site.addresses import address
 from tfdet.site.facts import Facts, cell_data
 from tfdet.site.page import Page, fragment, turns
 from tfdet.store.records import Record
-from tfdet.verdicts.findings import Finding
+from tfdet.verdicts.audit_findings import AuditFinding
 from tfdet.verdicts.status import StatusCell
 
 ROOM: Final = 300 << 10  # characters of records on one page, and of each twin
@@ -93,7 +93,7 @@ def _data(
 
 def _seen_first(cell: StatusCell) -> tuple[bool, bool]:
     """And what ran for a GPU before what ran on a processor, of which fewer ask."""
-    return not cell.seen, cell.key.device == CPU
+    return not cell.was_run, cell.key.device == CPU
 
 
 def _cell(facts: Facts, cell: StatusCell) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def cost_data(cost: Any) -> dict[str, Any]:
             "memory_ratio": round(cost.memory_ratio, 3)}  # fmt: skip
 
 
-def _audit(facts: Facts, environment: str, source: str, finding: Finding) -> dict[str, Any]:
+def _audit(facts: Facts, environment: str, source: str, finding: AuditFinding) -> dict[str, Any]:
     audit = facts.matrix.sources[source].audit
     rows = [
         {"kernel": row.signature, "atomics": held.atomics, "order_dependent": held.order_dependent,
@@ -123,7 +123,7 @@ def _audit(facts: Facts, environment: str, source: str, finding: Finding) -> dic
         for row in finding.rows for held in row.kernel.found
     ]  # fmt: skip
     return {**finding.as_json(), "blind": audit.blind if audit else "",
-            "refuses": facts.status.audits[environment].refuses(audit) if audit else [],
+            "refuses": facts.status.audits[environment].refusal_messages(audit) if audit else [],
             "rows": rows[:_KERNELS], "more": max(0, len(rows) - _KERNELS)}  # fmt: skip
 
 

@@ -18,9 +18,9 @@ from tfdet.site import words
 from tfdet.store import costs
 from tfdet.store.costs import Cost
 from tfdet.store.records import Record
-from tfdet.store.signatures import UNSIGNED, Signatures, Standing
-from tfdet.verdicts.read import load_status
+from tfdet.store.signatures import NO_SIGNER, AttestationIndex, AttestationStore
 from tfdet.verdicts.status import Status, StatusCell
+from tfdet.verdicts.status_loading import load_status
 from tfdet_probe.core import normalized_source
 from tfdet_probe.core.registry import source_parameters
 from tfdeterminism.patches import PATCHES
@@ -49,24 +49,24 @@ class Facts:
         return self.status.matrix
 
     @cached_property
-    def _standings(self) -> dict[tuple[str, str], Standing]:
+    def _standings(self) -> dict[tuple[str, str], AttestationIndex]:
         return {}
 
-    def standing(self, record: Record) -> Standing:
+    def standing(self, record: Record) -> AttestationIndex:
         """What the envelopes of its device and environment say."""
         place = record.device.model, record.environment
         if place not in self._standings:
-            self._standings[place] = Signatures.of(self.project, self.matrix).at(*place)
+            self._standings[place] = AttestationStore.open(self.project, self.matrix).index_of(*place)
         return self._standings[place]
 
     def vouched(self, record: Record) -> str:
         """Who vouches for it, in words."""
-        return self.standing(record).why(record.checksum, record.started)
+        return self.standing(record).describe(record.checksum, record.started)
 
     def counts(self, record: Record) -> bool:
         """Has it a say in any cell?  What has none is shown to nobody: it may be anybody's."""
-        signer = self.standing(record).of(record.checksum, record.started)
-        return bool(signer) or (signer == UNSIGNED and not self.matrix.devices.requires_signature(record.device.model))
+        signer = self.standing(record).trusted_signer(record.checksum, record.started)
+        return bool(signer) or (signer == NO_SIGNER and not self.matrix.devices.requires_signature(record.device.model))
 
     @cached_property
     def cells(self) -> list[StatusCell]:
@@ -169,11 +169,11 @@ def cell_data(cell: StatusCell) -> dict[str, Any]:
 
 def kind(cell: StatusCell) -> str:
     said = None
-    if cell.audited and cell.finding and not cell.says:
-        said = "bad" if cell.finding.counts else "quiet"
-    return words.kind_of(str(cell.cell.verdict), cell.says, said)
+    if cell.audited and cell.finding and not cell.claimed_outcome:
+        said = "bad" if cell.finding.is_conclusive else "quiet"
+    return words.kind_of(str(cell.cell.verdict), cell.claimed_outcome, said)
 
 
 def says(cell: StatusCell) -> str:
     """Its verdict, or in a word what stands for one."""
-    return str(cell.cell.verdict) or (f"claimed {cell.says}" if cell.says else "audited")
+    return str(cell.cell.verdict) or (f"claimed {cell.claimed_outcome}" if cell.claimed_outcome else "audited")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfdet.site.addresses import address
-from tfdet.store.glance import seen
+from tfdet.store.fast_records import summarize
 from tfdet.store.records import Record
-from tfdet.verdicts.infer import CellKey, Evidence, Verdict
+from tfdet.verdicts.infer import CellKey, EvidenceIndex, Verdict
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class History:
     def changes(self, records: Iterable[Record]) -> list[Change]:
         for record in records:
             self._days[record.started[:10]].append(record)
-        evidence, told, found = Evidence(self._hashes), dict[CellKey, Verdict](), list[Change]()
+        evidence, told, found = EvidenceIndex(self._hashes), dict[CellKey, Verdict](), list[Change]()
         for day in sorted(self._days):
-            evidence.extend(map(seen, self._days[day]))
+            evidence.extend(map(summarize, self._days[day]))
             for key in sorted(evidence.cell_keys()):
                 now = evidence.cell(key).verdict
                 before = told.get(key, Verdict.BLANK)

@@ -16,7 +16,7 @@ from tfdet.site.words import VERDICTS
 def pages(facts: Facts) -> Iterator[Page]:
     counts: dict[str, Counter[str]] = {key: Counter() for key in facts.solutions}
     for cell in facts.cells:
-        if cell.seen:
+        if cell.was_run:
             counts[cell.key.solution][str(cell.cell.verdict)] += 1
     rows = [{"key": key, "name": facts.matrix.solutions[key].name,
              "description": facts.matrix.solutions[key].description, "seen": _ordered(counts[key])}

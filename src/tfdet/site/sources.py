@@ -16,7 +16,7 @@ from tfdet.site.facts import Facts, kind
 from tfdet.site.numbers import Apart
 from tfdet.site.page import Page
 from tfdet.site.words import VERDICTS
-from tfdet.verdicts.findings import families
+from tfdet.verdicts.audit_findings import count_by_family
 from tfdet.verdicts.infer import Verdict
 from tfdet.verdicts.status import StatusCell
 
@@ -44,7 +44,7 @@ def seen(facts: Facts, source: str) -> dict[str, int]:
     """{verdict: number of cells} of what ran."""
     found: dict[str, int] = defaultdict(int)
     for cell in facts.by_source.get(source, []):
-        if cell.seen:
+        if cell.was_run:
             found[str(cell.cell.verdict)] += 1
     return dict(sorted(found.items(), key=lambda item: list(VERDICTS).index(item[0])))
 
@@ -98,7 +98,7 @@ def _square(environment: str, cell: StatusCell | None) -> dict[str, Any]:
             "symbol": "",
             "address": "",
         }
-    says = str(cell.cell.verdict) or (f"claimed {cell.says}" if cell.says else "audited")
+    says = str(cell.cell.verdict) or (f"claimed {cell.claimed_outcome}" if cell.claimed_outcome else "audited")
     runs = f" {cell.cell.differed}/{cell.cell.runs}" if cell.cell.runs else ""
     return {"environment": environment, "version": version, "kind": kind(cell), "says": f"{says}{runs}, {cell.backing}",
             "symbol": symbol(cell), "address": address(cell.key)}  # fmt: skip
@@ -113,7 +113,7 @@ def symbol(cell: StatusCell) -> str:
     """One character, for colour alone tells too few people anything."""
     if cell.cell.verdict is not Verdict.BLANK:
         return _SHORT.get(cell.cell.verdict) or VERDICTS[str(cell.cell.verdict)].symbol
-    return _SAID[cell.says] if cell.says else "a"
+    return _SAID[cell.claimed_outcome] if cell.claimed_outcome else "a"
 
 
 def _images(facts: Facts, cells: list[StatusCell]) -> Iterator[dict[str, Any]]:
@@ -121,7 +121,7 @@ def _images(facts: Facts, cells: list[StatusCell]) -> Iterator[dict[str, Any]]:
     found: dict[tuple[str, str, str], list[StatusCell]] = defaultdict(list)
     for cell in cells:
         if facts.matrix.environments[cell.key.environment].line == "ngc":
-            says = str(cell.cell.verdict) or f"claimed {cell.says}"
+            says = str(cell.cell.verdict) or f"claimed {cell.claimed_outcome}"
             found[cell.key.device, cell.key.solution, says].append(cell)
     for (device, solution, says), mine in found.items():
         yield {"device": device, "solution": solution, "says": says, "kind": kind(mine[0]),
@@ -150,7 +150,7 @@ def _audit(facts: Facts, key: str) -> dict[str, Any] | None:
         if finding:
             texts[finding.text, finding.reach.how, finding.reach.why].append(name)
     newest = facts.status.finding(audited[-1], key)
-    kernels = families(newest.yes) if newest else {}
+    kernels = count_by_family(newest.order_dependent_kernels) if newest else {}
     return {
         "findings": [{"text": text, "reach": how, "why": why, "where": facts.where(names), "environments": names}
                      for (text, how, why), names in texts.items()],

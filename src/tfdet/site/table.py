@@ -57,9 +57,9 @@ def _both(name: str, variable: str, value: dict[str, Any]) -> Iterator[tuple[str
 def _row(cell: StatusCell) -> dict[str, Any]:
     bound = cell.cell.bound95
     return {
-        **cell.key._asdict(), "verdict": str(cell.cell.verdict), "backing": cell.backing, "claim": cell.says or "",
-        "audit": cell.finding.what if cell.finding else "", "kind": kind(cell), "runs": cell.cell.runs,
-        "differed": cell.cell.differed, "bound": None if bound is None else round(bound, 4),
+        **cell.key._asdict(), "verdict": str(cell.cell.verdict), "backing": cell.backing,
+        "claim": cell.claimed_outcome or "", "audit": cell.finding.kind if cell.finding else "", "kind": kind(cell),
+        "runs": cell.cell.runs, "differed": cell.cell.differed, "bound": None if bound is None else round(bound, 4),
         "time": cell.cell.time_ratio, "machines": cell.cell.machines,
     }  # fmt: skip
 

@@ -37,7 +37,7 @@ class StoredWheel(StrictModel):
     sha256: Text
 
 
-class Found(StrictModel):
+class StoredFinding(StrictModel):
     """What some architectures hold of one kernel."""
 
     archs: Text = Field(description="separated by spaces; sm_70 read from machine code, compute_70 from PTX")
@@ -48,7 +48,7 @@ class Found(StrictModel):
 
 class StoredKernel(StrictModel):
     name: Text = Field(description="mangled")
-    found: list[Found] = Field(min_length=1)
+    found: list[StoredFinding] = Field(min_length=1)
 
     @property
     def verdict(self) -> Verdict:
@@ -104,21 +104,21 @@ def path_of(project: Project, environment: str) -> Path:
 def write(project: Project, stored: StoredAudit) -> Path:
     """All or nothing."""
     path = path_of(project, stored.environment)
-    text = dump(stored.model_dump(mode="json", by_alias=True)) + "\n"
+    text = to_json(stored.model_dump(mode="json", by_alias=True)) + "\n"
     write_atomic(path, text, kept="the old audit is still there")
     return path
 
 
-def dump(value: Any, indent: int = 0) -> str:
+def to_json(value: Any, indent: int = 0) -> str:
     """JSON in which a diff can be read: whatever fits stays on one line, and so does a kernel."""
     line = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, dict | list) or not value or len(line) <= _WIDTH or "found" in value:
         return line
     pad = " " * (indent + 1)
     if isinstance(value, dict):
-        rows = [f"{pad}{json.dumps(key)}: {dump(item, indent + 1)}" for key, item in value.items()]
+        rows = [f"{pad}{json.dumps(key)}: {to_json(item, indent + 1)}" for key, item in value.items()]
         return "{\n" + ",\n".join(rows) + "\n" + " " * indent + "}"
-    return "[\n" + ",\n".join(pad + dump(item, indent + 1) for item in value) + "\n" + " " * indent + "]"
+    return "[\n" + ",\n".join(pad + to_json(item, indent + 1) for item in value) + "\n" + " " * indent + "]"
 
 
 def load(path: Path) -> StoredAudit:

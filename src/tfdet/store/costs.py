@@ -13,7 +13,7 @@ from tfdet.base.paths import Project
 from tfdet.matrix.field_types import StrictModel, Text, format_validation_error
 from tfdeterminism.patches import PATCHES
 
-AGAIN = "python benchmarks/patches.py ENV --write"
+REMEASURE_COMMAND = "python benchmarks/patches.py ENV --write"
 
 
 class Cost(StrictModel):
@@ -60,11 +60,11 @@ def load(path: Path) -> list[Cost]:
             costs.append(Cost.model_validate_json(line))
         except ValidationError as error:
             why = format_validation_error(error.errors()[0], "line")
-            raise DataError(f"{path}:{number}: {why}", f"Measure again: {AGAIN}") from error
+            raise DataError(f"{path}:{number}: {why}", f"Measure again: {REMEASURE_COMMAND}") from error
     return costs
 
 
-def of_source(project: Project, environment: str, source: str) -> list[Cost]:
+def costs_of_source(project: Project, environment: str, source: str) -> list[Cost]:
     """The measured costs of the patches that serve a source there."""
     serving = {key for key, patch in PATCHES.items() if source in patch.sources}
     files = listed(project.costs, f"*/{environment}.jsonl")

@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from tfdet.matrix.devices import DeviceRegistry
-from tfdet.store.migrate import first_kind
+from tfdet.store.migrate import schema1_device_kind
 
 K = TypeVar("K", bound=Hashable)
 Cell = tuple[str, str, str, str]  # environment, device, source, solution
@@ -23,7 +23,7 @@ class _Device(msgspec.Struct, frozen=True, gc=False):
     kind: str
 
 
-class _Timed(msgspec.Struct, frozen=True, gc=False):
+class _DurationFields(msgspec.Struct, frozen=True, gc=False):
     """Of a record what its time depends on; a schema 1 record has its device as a word."""
 
     environment: str
@@ -42,35 +42,35 @@ class Durations:
     was measured there, else what others took.
     """
 
-    here: Mapping[Cell, float]
-    elsewhere: Mapping[tuple[str, str], float]
-    rest: Mapping[str, float]
+    same_environment: Mapping[Cell, float]
+    other_environments: Mapping[tuple[str, str], float]
+    default: Mapping[str, float]
 
-    def of(self, environment: str, device: str, source: str, solution: str, runs: int) -> float:
+    def expected_seconds(self, environment: str, device: str, source: str, solution: str, runs: int) -> float:
         """device: as `--device` calls it.  runs: repeats of all processes."""
-        found = self.here.get((environment, device, source, solution))
+        found = self.same_environment.get((environment, device, source, solution))
         if found is None:
-            found = self.elsewhere.get((device, source))
+            found = self.other_environments.get((device, source))
         if found is None:
-            found = self.rest.get(device)
+            found = self.default.get(device)
         return UNKNOWN_SECONDS if found is None else found * runs
 
 
-def measured(files: Iterable[Path], devices: DeviceRegistry) -> Durations:
+def collect_durations(files: Iterable[Path], devices: DeviceRegistry) -> Durations:
     """Of a file's lines, those that tell: what is wrong with the others is not asked here."""
     words = {key: kind.word for key, kind in devices.kinds.items()}
     cases: dict[Cell, dict[str, float]] = defaultdict(dict)
-    for one in _timed(files):
-        kind = one.device.kind if isinstance(one.device, _Device) else first_kind(one.device)
+    for one in _read_durations(files):
+        kind = one.device.kind if isinstance(one.device, _Device) else schema1_device_kind(one.device)
         cell = one.environment, words.get(kind, kind), one.source, one.solution
         cases[cell][one.case] = one.duration_seconds / max(1, one.repeats * one.relaunches)
     here = {cell: sum(some.values()) for cell, some in cases.items()}
-    elsewhere = _middle(((cell[1], cell[2]), seconds) for cell, seconds in here.items())
-    return Durations(here, elsewhere, _middle((cell[1], seconds) for cell, seconds in here.items()))
+    elsewhere = _medians(((cell[1], cell[2]), seconds) for cell, seconds in here.items())
+    return Durations(here, elsewhere, _medians((cell[1], seconds) for cell, seconds in here.items()))
 
 
-def _timed(files: Iterable[Path]) -> Iterator[_Timed]:
-    decode = msgspec.json.Decoder(_Timed).decode
+def _read_durations(files: Iterable[Path]) -> Iterator[_DurationFields]:
+    decode = msgspec.json.Decoder(_DurationFields).decode
     for path in files:
         with path.open("rb") as source:
             for line in source:
@@ -80,7 +80,7 @@ def _timed(files: Iterable[Path]) -> Iterator[_Timed]:
                     continue
 
 
-def _middle(pairs: Iterable[tuple[K, float]]) -> dict[K, float]:
+def _medians(pairs: Iterable[tuple[K, float]]) -> dict[K, float]:
     found: dict[K, list[float]] = defaultdict(list)
     for key, seconds in pairs:
         found[key].append(seconds)

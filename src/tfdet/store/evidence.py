@@ -20,30 +20,32 @@ from tfdet.base.paths import Project
 from tfdet.base.untrusted import read_lines
 from tfdet.matrix.load import load_matrix
 from tfdet.store.cases import EARLIER_HASHES, current_cases, current_hashes, earlier_hashes
-from tfdet.store.glance import Fits, Glance, Row, row_of, rows
-from tfdet.store.merge import Added, Hashes, Merge
-from tfdet.store.misfits import Rules
+from tfdet.store.consistency import ConsistencyRules
+from tfdet.store.fast_records import FastRecord, FindFaults, RecordLine, read_record_lines, to_record_line
+from tfdet.store.merge import Hashes, IngestResult, Merge
 from tfdet.store.records import Record, parse
-from tfdet.store.signatures import SUFFIX, Vouch, claimed, folder_of, lines
+from tfdet.store.signatures import SUFFIX, Attestation, folder_of, read_bundle, unverified_signers
 
 
-class Store:
+class EvidenceStore:
     """folder: of all records that came with tfdet; own: where records are taken into, the same folder in a checkout;
     hashes: {source: those of its cases as they are}, asked for where one place has records of several; fits: by which
     everything is read, as `status` will read it.
     """
 
-    def __init__(self, folder: Path, own: Path | None = None, hashes: Hashes = dict, fits: Fits | None = None) -> None:
+    def __init__(
+        self, folder: Path, own: Path | None = None, hashes: Hashes = dict, fits: FindFaults | None = None
+    ) -> None:
         self.folder = folder
         self.own = own or folder
         self.fits = fits
         self._hashes = hashes
 
     @classmethod
-    def of(cls, project: Project, rules: Rules | None = None) -> Store:
+    def open(cls, project: Project, rules: ConsistencyRules | None = None) -> EvidenceStore:
         """rules: of its matrix and suite, where they were read before."""
         hashes = rules.cases.hashes if rules else partial(current_hashes, project)
-        fits = rules.read if rules else _Loaded(project)
+        fits = rules.faults_of_stored if rules else _LazyRules(project)
         return cls(project.evidence, project.own_evidence, hashes, fits)
 
     @property
@@ -76,7 +78,7 @@ class Store:
     def path(self, device: str, environment: str) -> Path:
         return self.own / device / f"{environment}.jsonl"
 
-    def rows(self, path: Path, lying: Path | None = None) -> Iterator[Row]:
+    def record_lines(self, path: Path, lying: Path | None = None) -> Iterator[RecordLine]:
         """The records of one file of the store: each where its key says, sorted, none twice.
 
         lying: where the file is before it is in its place.
@@ -84,20 +86,20 @@ class Store:
         place = (path.parent.name, path.stem)
         before: tuple[str, ...] = ()
         alike: set[str] = set()  # records of one statement, of different keys
-        for row in rows(lying or path, self.fits):
-            g = row.glance
+        for row in read_record_lines(lying or path, self.fits):
+            g = row.record
             if (g.model, g.environment) != place:
                 raise DataError(f"{path}: holds a record of {g.model}/{g.environment}", _MOVED)
-            order = g.order
+            order = g.sort_key
             if before > order or (before == order and g.checksum in alike):
-                raise DataError(f"{path}: {_named(g)} is there twice, or out of its order", _MOVED)
+                raise DataError(f"{path}: {_describe(g)} is there twice, or out of its order", _MOVED)
             alike = alike | {g.checksum} if order == before else {g.checksum}
             before = order
             yield row
 
     def read(self, path: Path) -> Iterator[Record]:
         """The same, each read a second time and whole."""
-        for row in self.rows(path):
+        for row in self.record_lines(path):
             try:
                 yield parse(row.line)
             except ValueError as error:
@@ -106,49 +108,51 @@ class Store:
 
     def envelopes(self, path: Path) -> list[str]:
         """What lies in the store for a file of it."""
-        places = dict.fromkeys(_envelopes_of(place) for place in (self._brought(path), path))
-        return [line for place in places for line in lines(place)]
+        places = dict.fromkeys(_bundle_path(place) for place in (self._shipped_path(path), path))
+        return [line for place in places for line in read_bundle(place)]
 
     @contextmanager
-    def merged(self, records: Iterable[Record | Row], vouches: Iterable[Vouch] = ()) -> Iterator[tuple[Merge, Added]]:
+    def prepare_merge(
+        self, records: Iterable[Record | RecordLine], attestations: Iterable[Attestation] = ()
+    ) -> Iterator[tuple[Merge, IngestResult]]:
         """All that would be known of the places of these records; nothing is written."""
         merge = Merge(earlier_hashes(self.folder), self._hashes)
         try:
-            merge.add(self._fitting(records), new=True)
-            for place in merge.places:
+            merge.add_lines(self._fitting(records), new=True)
+            for place in merge.partitions:
                 path = self.path(*place)
-                brought = self._brought(path)
+                brought = self._shipped_path(path)
                 for there in dict.fromkeys([brought, path]):
                     if is_there(there):
-                        merge.add(self.rows(there), brought=there != path)
-                merge.sign(claimed(self.envelopes(path)))
-            merge.sign(claimed(vouch.line for vouch in vouches))
-            yield merge, merge.settle()
+                        merge.add_lines(self.record_lines(there), brought=there != path)
+                merge.add_signers(unverified_signers(self.envelopes(path)))
+            merge.add_signers(unverified_signers(attestation.line for attestation in attestations))
+            yield merge, merge.resolve()
         finally:
             merge.close()
 
-    def _fitting(self, records: Iterable[Record | Row]) -> Iterator[Row]:
+    def _fitting(self, records: Iterable[Record | RecordLine]) -> Iterator[RecordLine]:
         """DataError where one could not be read again."""
         for record in records:
-            row = record if isinstance(record, Row) else row_of(record)
-            if self.fits and (faults := self.fits(row.glance)):
+            row = record if isinstance(record, RecordLine) else to_record_line(record)
+            if self.fits and (faults := self.fits(row.record)):
                 raise DataError("\n".join(faults), "Nothing was taken: the store could not be read any more.")
             yield row
 
-    def _brought(self, path: Path) -> Path:
+    def _shipped_path(self, path: Path) -> Path:
         return self.folder / path.relative_to(self.own)
 
-    def add(self, records: Iterable[Record | Row], vouches: Iterable[Vouch] = ()) -> Added:
+    def ingest(self, records: Iterable[Record | RecordLine], attestations: Iterable[Attestation] = ()) -> IngestResult:
         """Take records in, all or none, with the envelopes that vouch for them; see merge.py for what is kept."""
-        vouches = list(vouches)
+        attestations = list(attestations)
         try:
             self.own.mkdir(parents=True, exist_ok=True)
             with FileLock(self.own / ".store.lock"):
                 transaction = self._transaction
                 transaction.recover()
-                with self.merged(records, vouches) as (merge, added):
+                with self.prepare_merge(records, attestations) as (merge, added):
                     try:
-                        self._write(transaction, merge, vouches)
+                        self._write(transaction, merge, attestations)
                         transaction.commit()
                     finally:
                         transaction.recover()
@@ -156,43 +160,45 @@ class Store:
             raise write_error(Path(error.filename or self.own), error, "no record was changed") from error
         return added
 
-    def _write(self, transaction: Transaction, merge: Merge, vouches: list[Vouch]) -> None:
+    def _write(self, transaction: Transaction, merge: Merge, attestations: list[Attestation]) -> None:
         """And read what was written back, as `status` will: what it could not read is not committed."""
-        for place in merge.places:
+        for place in merge.partitions:
             path = self.path(*place)
             with transaction.new(path) as out:
-                out.writelines(merge.written(place))
-            for _ in self.rows(path, part_path(path)):
+                out.writelines(merge.lines_to_write(place))
+            for _ in self.record_lines(path, part_path(path)):
                 pass
         more: dict[Path, list[str]] = {}
-        for vouch in vouches:
-            more.setdefault(_envelopes_of(self.path(*vouch.place)), []).append(vouch.line)
+        for attestation in attestations:
+            more.setdefault(_bundle_path(self.path(*attestation.partition)), []).append(attestation.line)
         for path, new in more.items():
             with transaction.new(path) as out:
-                out.writelines(f"{line}\n".encode() for line in dict.fromkeys([*lines(path), *new]))
+                out.writelines(f"{line}\n".encode() for line in dict.fromkeys([*read_bundle(path), *new]))
 
 
 _MOVED = "Bring the file back (git checkout), or take that line out; then: tfdet status --check."
 
 
-class _Loaded:
+class _LazyRules:
     """The rules of a project, read when the first record is."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._rules: Rules | None = None
+        self._rules: ConsistencyRules | None = None
 
-    def __call__(self, g: Glance) -> list[str]:
+    def __call__(self, g: FastRecord) -> list[str]:
         if self._rules is None:
             project = self._project
-            self._rules = Rules.of(load_matrix(project.matrix, project.own_keys), current_cases(project))
-        return self._rules.read(g)
+            self._rules = ConsistencyRules.from_matrix(
+                load_matrix(project.matrix, project.own_keys), current_cases(project)
+            )
+        return self._rules.faults_of_stored(g)
 
 
-def _named(g: Glance) -> str:
+def _describe(g: FastRecord) -> str:
     return " ".join((g.environment, g.model, g.source, g.case, g.solution))
 
 
-def _envelopes_of(path: Path) -> Path:
+def _bundle_path(path: Path) -> Path:
     """Of a file of records of the store."""
     return folder_of(path.parents[1]) / path.parent.name / f"{path.stem}{SUFFIX}"

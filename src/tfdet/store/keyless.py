@@ -19,7 +19,7 @@ from tfdet.base.sanitize import escape_line
 from tfdet.base.strict_json import strict_json
 from tfdet.matrix.field_types import format_validation_error
 from tfdet.matrix.keys import Keyring, PublicKey, WorkflowIdentity
-from tfdet.store.envelope import PAYLOAD_TYPE
+from tfdet.store.dsse import PAYLOAD_TYPE
 
 if TYPE_CHECKING:
     from sigstore.verify import Verifier
@@ -60,9 +60,9 @@ def is_bundle(line: str) -> bool:
     return MEDIA_TYPE in line
 
 
-def opened(line: str, keys: Keyring) -> tuple[str, PublicKey, bytes]:
-    """As envelope.opened; ValueError where no identity of matrix/keys signed it."""
-    hint, _ = unverified(line)
+def verify_bundle(line: str, keys: Keyring) -> tuple[str, PublicKey, bytes]:
+    """As dsse.verify_envelope; ValueError where no identity of matrix/keys signed it."""
+    hint, _ = parse_unverified(line)
     found = keys.find_by_hint(hint)
     if found is None or found[1].workflow is None:
         raise ValueError(f"signed by an identity that matrix/keys does not hold: {escape_line(hint)}")
@@ -73,7 +73,7 @@ def opened(line: str, keys: Keyring) -> tuple[str, PublicKey, bytes]:
     return name, key, body
 
 
-def unverified(line: str) -> tuple[str, bytes]:
+def parse_unverified(line: str) -> tuple[str, bytes]:
     """(the identity that its certificate names, what is in it), whoever signed it."""
     try:
         bundle = _Bundle.model_validate(strict_json(line))
@@ -96,10 +96,10 @@ def _identity(certificate: bytes) -> str:
         (identity,) = names.get_values_for_type(x509.UniformResourceIdentifier)
         return identity
     except Exception as error:  # of the library, a class for each fault, and some that its documentation lacks
-        raise ValueError(_said(error)) from None
+        raise ValueError(_error_text(error)) from None
 
 
-def seal(body: bytes) -> str:
+def sign_bundle(body: bytes) -> str:
     """A line of a bundle, signed as the workflow that this runs in.  It asks sigstore's authority and its log."""
     try:
         from sigstore.dsse import Statement
@@ -132,12 +132,12 @@ def _verified(line: str, name: str, workflow: WorkflowIdentity) -> tuple[str, by
     try:
         found: Any = _verifier().verify_dsse(Bundle.from_json(line), policy)
     except Exception as error:  # whatever the library stumbles over, it has not verified
-        raise ValueError(f"its signature is not that of {name}: {_said(error)}") from None
+        raise ValueError(f"its signature is not that of {name}: {_error_text(error)}") from None
     kind, body = found
     return str(kind), bytes(body)
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """Some of the library's errors say nothing."""
     return escape_line(str(error)) or type(error).__name__
 

@@ -13,19 +13,19 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from tfdet.base.errors import TfdetError
-from tfdet.store.glance import Row, read_line
+from tfdet.store.fast_records import RecordLine, read_line
 
-Place = tuple[str, str]  # device, environment
+Partition = tuple[str, str]  # device, environment
 Hashes = Callable[[], Mapping[str, set[str]]]
-NAMED = 8  # of the records that do not agree on one key so many are told of
+MAX_LISTED_CONFLICTS = 8  # of the records that do not agree on one key so many are told of
 
 
 @dataclass
-class Added:
+class IngestResult:
     """What `add` did; a conflict is one key on which machines, or runs, do not agree."""
 
-    taken: int = 0
-    known: int = 0
+    ingested: int = 0
+    duplicates: int = 0
     replaced: int = 0
     conflicts: list[str] = field(default_factory=list)
 
@@ -86,11 +86,11 @@ class Merge:
         self._base.executescript(_TABLES)
 
     @property
-    def places(self) -> list[Place]:
+    def partitions(self) -> list[Partition]:
         """Of what is new."""
         return list(self._base.execute("SELECT DISTINCT device, environment FROM record WHERE is_new ORDER BY 1, 2"))
 
-    def add(self, rows: Iterable[Row], *, new: bool = False, brought: bool = False) -> None:
+    def add_lines(self, rows: Iterable[RecordLine], *, new: bool = False, brought: bool = False) -> None:
         """brought: they came with tfdet, and are not written again."""
         with _on_disk():
             self._base.executemany(
@@ -98,18 +98,18 @@ class Merge:
                 (self._values(row, new, brought) for row in rows),
             )
 
-    def _values(self, row: Row, new: bool, brought: bool) -> tuple[object, ...]:
-        g = row.glance
+    def _values(self, row: RecordLine, new: bool, brought: bool) -> tuple[object, ...]:
+        g = row.record
         form = self._earlier.get(g.case_hash, g.case_hash)
-        return (g.model, g.environment, g.source, g.case, g.solution, "\0".join(g.origin), g.case_hash, g.observation,
-                g.checksum, form, g.machine, g.runs, g.started, new, brought, row.line)  # fmt: skip
+        return (g.model, g.environment, g.source, g.case, g.solution, "\0".join(g.provenance_key), g.case_hash,
+                g.observation, g.checksum, form, g.machine, g.runs, g.started, new, brought, row.line)  # fmt: skip
 
-    def sign(self, claimed: Iterable[tuple[str, str]]) -> None:
+    def add_signers(self, claimed: Iterable[tuple[str, str]]) -> None:
         """(checksum, the key by its hint); the first that signed a record stays its signer."""
         with _on_disk():
             self._base.executemany("INSERT OR IGNORE INTO signature VALUES (?, ?)", claimed)
 
-    def settle(self) -> Added:
+    def resolve(self) -> IngestResult:
         """Choose what stays."""
         with _on_disk():
             self._base.execute(_CHOOSE)
@@ -119,25 +119,25 @@ class Merge:
                 current = {(source, code) for source, codes in self._hashes().items() for code in codes}
                 self._base.create_function("is_current", 2, lambda *form: form in current)
                 self._base.execute(_SUPERSEDE)
-            return Added(taken, known, replaced, list(self._conflicts()))
+            return IngestResult(taken, known, replaced, list(self._conflicts()))
 
     def _conflicts(self) -> Iterator[str]:
         found = self._base.execute(_CONFLICTS)
         for key, group in groupby(found, key=lambda row: row[:5]):
             said = [f"{observation} on machine {machine} ({started})" for *_, observation, machine, started in group]
-            more = f", and {len(said) - NAMED} more" if len(said) > NAMED else ""
+            more = f", and {len(said) - MAX_LISTED_CONFLICTS} more" if len(said) > MAX_LISTED_CONFLICTS else ""
             device, environment, *rest = key
-            yield f"{' '.join([environment, device, *rest])}: both kept: {', '.join(said[:NAMED])}{more}"
+            yield f"{' '.join([environment, device, *rest])}: both kept: {', '.join(said[:MAX_LISTED_CONFLICTS])}{more}"
 
-    def rows(self, place: Place) -> Iterator[Row]:
+    def record_lines(self, place: Partition) -> Iterator[RecordLine]:
         """What is known then of a place, in the order of its file."""
-        return (Row(read_line(line), line) for line in self._lines(place, "1"))
+        return (RecordLine(read_line(line), line) for line in self._lines(place, "1"))
 
-    def written(self, place: Place) -> Iterator[bytes]:
+    def lines_to_write(self, place: Partition) -> Iterator[bytes]:
         """The same as lines, but for what came with tfdet."""
         return self._lines(place, "checksum NOT IN (SELECT checksum FROM record WHERE brought)")
 
-    def _lines(self, place: Place, which: str) -> Iterator[bytes]:
+    def _lines(self, place: Partition, which: str) -> Iterator[bytes]:
         with _on_disk():
             asked = f"SELECT id FROM ranked WHERE device = ? AND environment = ? AND {which} ORDER BY {_ORDER}"
             for (number,) in self._base.execute(asked, place):

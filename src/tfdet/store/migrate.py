@@ -8,10 +8,10 @@ from typing import Any
 
 from tfdet_common.journal import SCHEMA
 
-OLDEST = 1
+MIN_SCHEMA = 1
 
 
-def current(content: Mapping[str, Any]) -> dict[str, Any]:
+def upgrade(content: Mapping[str, Any]) -> dict[str, Any]:
     """The same statement in today's schema; ValueError where schema 1 had no such record.
 
     What is missing or of a wrong type is left to the model, which says so.
@@ -25,13 +25,13 @@ def current(content: Mapping[str, Any]) -> dict[str, Any]:
         **content,
         "schema": SCHEMA,
         "framework": {"name": "tensorflow", "version": stack.get("tensorflow") if isinstance(stack, dict) else None},
-        "device": {"kind": first_kind(device), "model": device},
+        "device": {"kind": schema1_device_kind(device), "model": device},
         "stack": {k: v for k, v in stack.items() if k != "tensorflow"} if isinstance(stack, dict) else stack,
     }
 
 
 @lru_cache(maxsize=64)  # a million records name few
-def first_kind(device: str) -> str:
+def schema1_device_kind(device: str) -> str:
     """The kind of a device as schema 1 names it; it knew no other, and TensorFlow alone."""
     if device == "cpu":
         return "cpu"

@@ -15,29 +15,29 @@ from tfdet.base.strict_json import strict_json
 from tfdet.base.untrusted import read_lines
 from tfdet.matrix.field_types import StrictModel, format_validation_error
 from tfdet.store import migrate
-from tfdet.store.rules import Facts, contradictions, is_possible, is_time
+from tfdet.store.record_rules import RecordFacts, contradictions, is_plausible_duration, is_plausible_time
 from tfdet_common.journal import SCHEMA, dump
 from tfdet_common.variables import CALLER_VARIABLES
 
 Observation = Literal["equal", "differs", "raises", "unsupported", "crashed", "timed-out"]
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]+$", max_length=64)]
-Name = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]  # of a machine or a card (tfdet_common.machine)
+MachineHash = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]  # of a machine or a card (tfdet_common.machine)
 CaseHash = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]  # tfdet_probe.core.registry
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=120)]
 # No control characters: what strangers' records say is shown on terminals.
-Short = Annotated[str, Field(max_length=600, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
-Count = Annotated[int, Field(ge=0, le=(1 << 64) - 1)]  # an ulp distance and a bit mask may be that large
-Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Parts = Annotated[list[Short], Field(max_length=4096)]  # of a bundle
-LONGEST = 1 << 18  # bytes of a line; the longest of the evidence has 5,000
+ShortText = Annotated[str, Field(max_length=600, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+NonNegativeInt = Annotated[int, Field(ge=0, le=(1 << 64) - 1)]  # an ulp distance and a bit mask may be that large
+NonNegativeSeconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Parts = Annotated[list[ShortText], Field(max_length=4096)]  # of a bundle
+MAX_LINE_BYTES = 1 << 18  # bytes of a line; the longest of the evidence has 5,000
 
 
 class Bundle(StrictModel):
     """How an environment that was carried to its host differs from the packages that it was made of."""
 
     manifest: Hash = Field(description="checksum of the bundle's manifest")
-    compute_capability: Short | None
+    compute_capability: ShortText | None
     trimmed: Parts
     stubbed: Parts
     left_out: Parts
@@ -46,7 +46,7 @@ class Bundle(StrictModel):
 
 class Framework(StrictModel):
     name: Key
-    version: Short
+    version: ShortText
 
 
 class Device(StrictModel):
@@ -54,7 +54,7 @@ class Device(StrictModel):
 
     kind: Key
     model: Key
-    details: dict[Key, Short | Count | Annotated[list[Short], Field(max_length=64)]] | None = Field(
+    details: dict[Key, ShortText | NonNegativeInt | Annotated[list[ShortText], Field(max_length=64)]] | None = Field(
         default=None, max_length=32, description="what its kind adds to a record, as its file says; absent: nothing"
     )
 
@@ -62,56 +62,56 @@ class Device(StrictModel):
 class Stack(StrictModel):
     """Versions of everything else that ran; None where the environment does not tell."""
 
-    python: Short
-    numpy: Short
-    keras: Short | None
-    cuda: Short | None
-    cudnn: Short | None
-    driver: Short | None
-    image: Short | None
-    image_digest: Short | None
-    engine: Short
-    os: Short
-    cpu: Short
-    cores: Count
-    gpu: Short | None
-    compute_capability: Short | None
-    gpu_uuid_hash: Name | None
+    python: ShortText
+    numpy: ShortText
+    keras: ShortText | None
+    cuda: ShortText | None
+    cudnn: ShortText | None
+    driver: ShortText | None
+    image: ShortText | None
+    image_digest: ShortText | None
+    engine: ShortText
+    os: ShortText
+    cpu: ShortText
+    cores: NonNegativeInt
+    gpu: ShortText | None
+    compute_capability: ShortText | None
+    gpu_uuid_hash: MachineHash | None
     bundle: Bundle | None = Field(default=None, description="absent: no bundle, nothing trimmed")
 
 
-class GpuMoment(StrictModel):
+class GpuReading(StrictModel):
     """What NVML said of the GPU; None where it does not tell."""
 
-    driver: Short | None
-    sm_mhz: Count | None
-    memory_mhz: Count | None
+    driver: ShortText | None
+    sm_mhz: NonNegativeInt | None
+    memory_mhz: NonNegativeInt | None
     celsius: int | None
-    performance_state: Count | None
-    throttle_reasons: Count | None = Field(description="nvmlClocksThrottleReasons, a bit mask")
+    performance_state: NonNegativeInt | None
+    throttle_reasons: NonNegativeInt | None = Field(description="nvmlClocksThrottleReasons, a bit mask")
     ecc: bool | None
-    ecc_errors: Count | None = Field(description="uncorrected since the driver was loaded")
+    ecc_errors: NonNegativeInt | None = Field(description="uncorrected since the driver was loaded")
     mig: bool | None
 
 
 class GpuState(StrictModel):
-    before: GpuMoment
-    after: GpuMoment
+    before: GpuReading
+    after: GpuReading
 
 
-class Fault(StrictModel):
+class CaseFailure(StrictModel):
     """How a case ended that gave no result."""
 
     kind: Literal["raises", "unsupported", "crashed", "timed-out"]
-    type: Short
-    message: Short
-    where: Short | None
-    output: Short | None = None
+    type: ShortText
+    message: ShortText
+    where: ShortText | None
+    output: ShortText | None = None
 
 
-class Differing(StrictModel):
-    relaunch: Count
-    repeat: Count
+class FirstDifference(StrictModel):
+    relaunch: NonNegativeInt
+    repeat: NonNegativeInt
 
 
 class Record(StrictModel):
@@ -127,54 +127,54 @@ class Record(StrictModel):
     solution: Key
     case_hash: CaseHash
     observation: Observation
-    repeats: Count
-    relaunches: Count
-    runs: Count = Field(description="repeats that were compared with the reference")
-    differed: Count
-    distinct: Count = Field(description="distinct results, the reference among them")
-    first_differing: Differing | None
-    max_ulp: Count | None
-    max_absolute: Seconds | None
+    repeats: NonNegativeInt
+    relaunches: NonNegativeInt
+    runs: NonNegativeInt = Field(description="repeats that were compared with the reference")
+    differed: NonNegativeInt
+    distinct: NonNegativeInt = Field(description="distinct results, the reference among them")
+    first_differing: FirstDifference | None
+    max_ulp: NonNegativeInt | None
+    max_absolute: NonNegativeSeconds | None
     digests: list[Digest] = Field(max_length=16)
-    median_seconds: Seconds | None
-    ran_on: list[Short] = Field(max_length=64)
-    error: Fault | None
+    median_seconds: NonNegativeSeconds | None
+    ran_on: list[ShortText] = Field(max_length=64)
+    error: CaseFailure | None
     stack: Stack
-    machine: Name
-    threads: Count = Field(description="threads the solution asked for; 0: the framework's own choice")
-    determinism_environment: dict[Short, Short] = Field(max_length=64)
-    kernels: list[Short] | None = Field(
+    machine: MachineHash
+    threads: NonNegativeInt = Field(description="threads the solution asked for; 0: the framework's own choice")
+    determinism_environment: dict[ShortText, ShortText] = Field(max_length=64)
+    kernels: list[ShortText] | None = Field(
         default=None, max_length=32, description="CUDA kernels that the profiler saw; absent: none told"
     )
-    contention: Short | None = Field(
+    contention: ShortText | None = Field(
         default=None, description="what kept the device busy beside every process but the first; absent: nothing"
     )
     gpu_state: GpuState | None = None
     started: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
-    duration_seconds: Seconds
+    duration_seconds: NonNegativeSeconds
     checksum: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
     @model_validator(mode="after")
-    def _says_one_thing(self) -> Record:
+    def _check_contradictions(self) -> Record:
         """What no run can have given is no record."""
-        faults = [*contradictions(self.facts), *(text for text, wrong in self._more() if wrong)]
+        faults = [*contradictions(self.facts), *(text for text, wrong in self._check_details() if wrong)]
         if faults:
             raise ValueError("; ".join(faults))
         return self
 
-    def _more(self) -> list[tuple[str, bool]]:
+    def _check_details(self) -> list[tuple[str, bool]]:
         """Rules on what reaches no table."""
         return [
             ("it ran somewhere, and yet no run came to its end", bool(self.ran_on) and not self.runs),
             ("a digest is there twice", len(set(self.digests)) < len(self.digests)),
-            ("started at no possible time", not is_possible(self.started)),
-            ("its median is no possible time", not is_time(self.median_seconds)),
+            ("started at no possible time", not is_plausible_time(self.started)),
+            ("its median is no possible time", not is_plausible_duration(self.median_seconds)),
         ]
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> RecordFacts:
         first = self.first_differing
-        return Facts(
+        return RecordFacts(
             self.device.kind, self.device.model, self.observation, self.repeats, self.relaunches, self.runs,
              self.differed, self.distinct, len(self.digests),
             (first.relaunch, first.repeat) if first else None, self.max_ulp, self.max_absolute,
@@ -186,7 +186,7 @@ class Record(StrictModel):
         return (self.environment, self.device.model, self.source, self.case, self.solution)
 
     @property
-    def origin(self) -> tuple[str, ...]:
+    def provenance_key(self) -> tuple[str, ...]:
         """The machine and stack that this record speaks of."""
         s = self.stack
         carried = s.bundle.manifest if s.bundle else ""
@@ -229,8 +229,8 @@ def checksum_of(line: bytes) -> str:
 
 
 FILE_OF_RECORDS = "Name a file of records, one JSON object a line."
-_EDITED = "its checksum does not fit: a record is what ran, it is never edited"
-_OTHERWISE = "not written as the probe writes it: sorted keys, no blanks, one line of ASCII"
+_CHECKSUM_MISMATCH = "its checksum does not fit: a record is what ran, it is never edited"
+_NOT_CANONICAL = "not written as the probe writes it: sorted keys, no blanks, one line of ASCII"
 
 
 def parse(line: bytes) -> Record:
@@ -238,8 +238,8 @@ def parse(line: bytes) -> Record:
 
     What is hashed, what is understood and what is kept are the same bytes: but for the line's end nothing is taken off.
     """
-    if len(line) > LONGEST:
-        raise ValueError(f"longer than {LONGEST:,} bytes, so no record")
+    if len(line) > MAX_LINE_BYTES:
+        raise ValueError(f"longer than {MAX_LINE_BYTES:,} bytes, so no record")
     try:
         content = strict_json(line)
     except UnicodeDecodeError:
@@ -247,17 +247,17 @@ def parse(line: bytes) -> Record:
     except json.JSONDecodeError:
         raise ValueError("no JSON object, so no record") from None
     version = content.get("schema") if isinstance(content, dict) else None
-    if type(version) is not int or not migrate.OLDEST <= version <= SCHEMA:
+    if type(version) is not int or not migrate.MIN_SCHEMA <= version <= SCHEMA:
         raise ValueError(_version_advice(version))
-    faults = [] if is_intact(line, content.get("checksum")) else [_EDITED]
+    faults = [] if is_intact(line, content.get("checksum")) else [_CHECKSUM_MISMATCH]
     try:
-        record = Record.model_validate(migrate.current(content))
+        record = Record.model_validate(migrate.upgrade(content))
     except ValidationError as error:
         faults += [format_validation_error(fault, "record") for fault in error.errors()]
     except ValueError as error:
         faults.append(str(error))
     if not faults and dump(content).encode("ascii") != line.removesuffix(b"\n"):
-        faults.append(_OTHERWISE)
+        faults.append(_NOT_CANONICAL)
     if faults:
         raise ValueError("; ".join(faults))
     record._line = line.decode("ascii").removesuffix("\n") + "\n"
@@ -267,7 +267,7 @@ def parse(line: bytes) -> Record:
 def _version_advice(version: object) -> str:
     if isinstance(version, int) and version > SCHEMA:
         return f"a record of schema {version}, this tfdet reads those up to {SCHEMA}: use a newer tfdet"
-    known = f"{migrate.OLDEST} to {SCHEMA}"
+    known = f"{migrate.MIN_SCHEMA} to {SCHEMA}"
     return f"a record of schema {version}, this tfdet reads {known}: run the suite again with this tfdet"
 
 

@@ -1,6 +1,6 @@
 """The envelopes of the store, matrix/signatures/<device>/<environment>.intoto.jsonl, and what they say of its records.
 
-A record is believed, unsigned, or set aside: signed by none but keys that are not believed of it, or not any more.
+A record is trusted, unsigned, or not counted: signed only by keys that are not trusted for it, or not any more.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from tfdet.base.untrusted import read_text
 from tfdet.matrix.keys import Keyring, PublicKey
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import Environment
-from tfdet.store import envelope, keyless, statement
-from tfdet.store.lookup import Find, Index, Lines, nothing
+from tfdet.store import dsse, in_toto, keyless
+from tfdet.store.record_lookup import ChecksumIndex, FindRecord, RecordFiles, find_nothing
 from tfdet.store.records import Record
 
 SUFFIX: Final = ".intoto.jsonl"  # spec/v1/bundle.md of in-toto
-UNSIGNED: Final = ""
-OTHER_LOCK: Final = "made of another lock than this repository's"
+NO_SIGNER: Final = ""
+OTHER_LOCK_TEXT: Final = "built from a different lock file"
 
 
 @dataclass(frozen=True)
-class Vouch:
-    """An envelope that some key of matrix/keys did sign.  refused: why that key is not believed of it, or nothing.
+class Attestation:
+    """An envelope that a key of matrix/keys signed.  untrusted_reason: why that key is not trusted for it, or empty.
 
     other_lock: it is of a lock file that this repository does not have now; that may be an earlier one.
     """
@@ -36,66 +36,74 @@ class Vouch:
     line: str
     name: str
     key: PublicKey
-    batch: statement.Batch
-    said: statement.Statement
-    refused: str
+    batch: in_toto.SignedBatch
+    statement: in_toto.Statement
+    untrusted_reason: str
     other_lock: bool = False
 
     @property
-    def place(self) -> tuple[str, str]:
+    def partition(self) -> tuple[str, str]:
         return self.batch.device, self.batch.environment
 
 
 @dataclass(frozen=True)
-class Standing:
+class AttestationIndex:
     """What the envelopes of one device and environment say of each record; faults: those that say nothing."""
 
-    vouches: Sequence[Vouch] = ()
+    attestations: Sequence[Attestation] = ()
     faults: Sequence[str] = ()
 
     @cached_property
-    def _places(self) -> Index:
+    def _places(self) -> ChecksumIndex:
         """Which of them names a record, and where."""
-        return Index(
+        return ChecksumIndex(
             (checksum, at << 32 | number)
-            for number, vouch in enumerate(self.vouches)
-            for at, checksum in enumerate(vouch.batch.checksums.packed)
+            for number, attestation in enumerate(self.attestations)
+            for at, checksum in enumerate(attestation.batch.checksums.packed)
         )
 
-    def of(self, checksum: str, started: str) -> str | None:
-        """Who vouches for a record: the first who is believed; UNSIGNED where nobody signed it, None: set aside."""
-        if not (vouches := self._vouches(checksum)):
-            return UNSIGNED
-        vouch = _believed(vouches, started)
-        return vouch.key.signer if vouch else None
+    def trusted_signer(self, checksum: str, started: str) -> str | None:
+        """The first trusted signer of a record; NO_SIGNER if it is unsigned, None if no signer is trusted."""
+        if not (attestations := self._attestations_of(checksum)):
+            return NO_SIGNER
+        attestation = _first_trusted(attestations, started)
+        return attestation.key.signer if attestation else None
 
-    def names(self, checksum: str) -> bool:
+    def is_signed(self, checksum: str) -> bool:
         """Did somebody sign it, believed or not?"""
-        return bool(self._vouches(checksum))
+        return bool(self._attestations_of(checksum))
 
-    def _vouches(self, checksum: str) -> tuple[Vouch, ...]:
-        if not self.vouches:
+    def _attestations_of(self, checksum: str) -> tuple[Attestation, ...]:
+        if not self.attestations:
             return ()
         named = bytes.fromhex(checksum)
-        found = ((self.vouches[place & 0xFFFFFFFF], place >> 32) for place in self._places(named))
-        return tuple(vouch for vouch, at in found if vouch.batch.checksums.packed_at(at) == named)
+        found = ((self.attestations[place & 0xFFFFFFFF], place >> 32) for place in self._places(named))
+        return tuple(attestation for attestation, at in found if attestation.batch.checksums.packed_at(at) == named)
 
-    def why(self, checksum: str, started: str) -> str:
+    def describe(self, checksum: str, started: str) -> str:
         """The same in words."""
-        if not (vouches := self._vouches(checksum)):
+        if not (attestations := self._attestations_of(checksum)):
             return "unsigned"
-        if believed := _believed(vouches, started):
-            return f"signed by {believed.key.signer}{f', {OTHER_LOCK}' if believed.other_lock else ''}"
-        vouch = vouches[0]
-        return f"set aside: {vouch.name} is {vouch.refused or f'not believed of records of {started[:10]}'}"
+        if believed := _first_trusted(attestations, started):
+            return f"signed by {believed.key.signer}{f', {OTHER_LOCK_TEXT}' if believed.other_lock else ''}"
+        first = attestations[0]
+        reason = first.untrusted_reason or f"not trusted for records of {started[:10]}"
+        return f"not counted: {first.name} is {reason}"
 
 
-def _believed(vouches: Iterable[Vouch], started: str) -> Vouch | None:
-    return next((vouch for vouch in vouches if not vouch.refused and vouch.key.is_valid_at(started)), None)
+def _first_trusted(attestations: Iterable[Attestation], started: str) -> Attestation | None:
+    return next(
+        (
+            attestation
+            for attestation in attestations
+            if not attestation.untrusted_reason and attestation.key.is_valid_at(started)
+        ),
+        None,
+    )
 
 
 @dataclass(frozen=True)
-class Signatures:
+class AttestationStore:
     """folders: of the store, and of what its user added.  more: envelopes that lie beside files from elsewhere, and
     found: the lines of the records there, by their checksums.
 
@@ -105,79 +113,83 @@ class Signatures:
     keys: Keyring
     environments: Mapping[str, Environment]
     folders: Sequence[Path] = ()
-    more: Sequence[str] = ()
+    extra_envelopes: Sequence[str] = ()
     project: Project | None = None
-    found: Find = nothing
+    find_record: FindRecord = find_nothing
 
     @classmethod
-    def of(cls, project: Project, matrix: Matrix, more: Iterable[str] = (), found: Find = nothing) -> Signatures:
+    def open(
+        cls, project: Project, matrix: Matrix, more: Iterable[str] = (), found: FindRecord = find_nothing
+    ) -> AttestationStore:
         folders = dict.fromkeys([folder_of(project.evidence), folder_of(project.own_evidence)])
         return cls(matrix.keys, matrix.environments, tuple(folders), tuple(more), project, found)
 
-    def at(self, device: str, environment: str) -> Standing:
+    def index_of(self, device: str, environment: str) -> AttestationIndex:
         """Each envelope of this place, compared with its records; of the store's some may have given way since."""
-        found: list[Vouch] = []
+        found: list[Attestation] = []
         faults = []
         paths = [folder.with_name("evidence") / device / f"{environment}.jsonl" for folder in self.folders]
-        with Lines(paths) as stored:
+        with RecordFiles(paths) as stored:
             for where, line in self._lines(device, environment):
                 try:
-                    found += self._here(line, (device, environment), where, stored)
+                    found += self._verify_in_partition(line, (device, environment), where, stored)
                 except ValueError as error:
                     faults += [f"{where}: {error}"] if where else []
-        return Standing(found, faults)
+        return AttestationIndex(found, faults)
 
-    def _here(self, line: str, place: tuple[str, str], where: str, stored: Find) -> list[Vouch]:
+    def _verify_in_partition(
+        self, line: str, place: tuple[str, str], where: str, stored: FindRecord
+    ) -> list[Attestation]:
         """Who vouches for records of this place; ValueError where nobody can be believed to have said this of them."""
-        vouches = self.opened(line)
-        first = vouches[0]
-        if first.place != place:
+        attestations = self.verify(line)
+        first = attestations[0]
+        if first.partition != place:
             if where:
                 raise ValueError(f"of {first.batch.environment} on {first.batch.device}")
             return []
-        compare(self, first, stored if where else self._anywhere(stored), whole=not where)
-        return vouches
+        check_against_records(self, first, stored if where else self._anywhere(stored), whole=not where)
+        return attestations
 
-    def _anywhere(self, stored: Find) -> Find:
-        return lambda checksum: self.found(checksum) or stored(checksum)
+    def _anywhere(self, stored: FindRecord) -> FindRecord:
+        return lambda checksum: self.find_record(checksum) or stored(checksum)
 
     def _lines(self, device: str, environment: str) -> Iterator[tuple[str, str]]:
         """(file:number, line); of what lies elsewhere no file is told."""
         for folder in self.folders:
             path = folder / device / f"{environment}{SUFFIX}"
-            yield from ((f"{path}:{number}", line) for number, line in enumerate(lines(path), 1))
-        yield from (("", line) for line in self.more)
+            yield from ((f"{path}:{number}", line) for number, line in enumerate(read_bundle(path), 1))
+        yield from (("", line) for line in self.extra_envelopes)
 
-    def opened(self, line: str) -> list[Vouch]:
+    def verify(self, line: str) -> list[Attestation]:
         """One for each key that did sign it, in the order of its signatures.
 
         ValueError says why nobody can be believed to have said this.
         """
         if keyless.is_bundle(line):
-            name, key, body = keyless.opened(line, self.keys)
-            signers = [envelope.Signed(name, key, line)]
+            name, key, body = keyless.verify_bundle(line, self.keys)
+            signers = [dsse.VerifiedSignature(name, key, line)]
         else:
-            signers, body = envelope.opened(line, self.keys)
-        said = statement.read(body)
-        return [self._vouch(one, said) for one in signers]
+            signers, body = dsse.verify_envelope(line, self.keys)
+        said = in_toto.parse_statement(body)
+        return [self._attestation(one, said) for one in signers]
 
-    def _vouch(self, signed: envelope.Signed, said: statement.Statement) -> Vouch:
+    def _attestation(self, signed: dsse.VerifiedSignature, said: in_toto.Statement) -> Attestation:
         name, key, line = signed
         batch = said.batch
         refused = key.untrusted_reason(batch.device, self.environments.get(batch.environment))
-        return Vouch(line, name, key, batch, said, refused, self._is_other_lock(said))
+        return Attestation(line, name, key, batch, said, refused, self._is_other_lock(said))
 
-    def _is_other_lock(self, said: statement.Statement) -> bool:
-        digest, batch = said.digest(statement.LOCK), said.batch
+    def _is_other_lock(self, said: in_toto.Statement) -> bool:
+        digest, batch = said.digest(in_toto.LOCK), said.batch
         if digest is None or self.project is None:
             return False
-        return digest != statement.lock_digest(self.project, batch.environment, batch.device)
+        return digest != in_toto.lock_digest(self.project, batch.environment, batch.device)
 
-    def faults(self) -> list[str]:
+    def find_faults(self) -> list[str]:
         """Every envelope of the store that says nothing, or of the wrong place."""
         paths = [path for folder in self.folders for path in in_folders(folder, f"*{SUFFIX}")]
         places = dict.fromkeys((path.parent.name, path.name.removesuffix(SUFFIX)) for path in paths)
-        return [fault for place in places for fault in self.at(*place).faults]
+        return [fault for place in places for fault in self.index_of(*place).faults]
 
 
 def folder_of(evidence: Path) -> Path:
@@ -185,96 +197,111 @@ def folder_of(evidence: Path) -> Path:
     return evidence.with_name("signatures")
 
 
-def beside(path: Path) -> Path:
+def bundle_path(path: Path) -> Path:
     """Where the envelopes of a file of records lie: spec/v1/bundle.md of in-toto."""
     return path.with_name(path.name + SUFFIX)
 
 
-def lines(path: Path) -> list[str]:
+def read_bundle(path: Path) -> list[str]:
     """Of a bundle; none where there is none."""
     if not is_there(path):
         return []
     return [line for line in read_text(path, "No envelopes can be read there.").split("\n") if line.strip()]
 
 
-def verified(signatures: Signatures, records: Iterable[Record] | Find, line: str) -> Vouch:
-    """An envelope that came with records; ValueError where it is not believed, or not of these very records."""
+def verify_for_records(signatures: AttestationStore, records: Iterable[Record] | FindRecord, line: str) -> Attestation:
+    """An envelope that came with records; ValueError if it is not trusted, or not of these records."""
     find = records if callable(records) else {one.checksum: one.line().encode("ascii") for one in records}.get
-    vouches = signatures.opened(line)
-    told = compare(signatures, vouches[0], find, whole=True)
+    attestations = signatures.verify(line)
+    told = check_against_records(signatures, attestations[0], find, whole=True)
     days = sorted(told.days)
-    vouch = max(vouches, key=lambda vouch: (not vouch.refused, all(map(vouch.key.is_valid_at, days))))
-    if vouch.refused:
-        raise ValueError(f"the key {vouch.name} is {vouch.refused}")
-    if outside := next((day for day in days if not vouch.key.is_valid_at(day)), None):
-        raise ValueError(f"the key {vouch.name} is not believed of records of {outside}")
-    return vouch
+    attestation = max(
+        attestations,
+        key=lambda attestation: (not attestation.untrusted_reason, all(map(attestation.key.is_valid_at, days))),
+    )
+    if attestation.untrusted_reason:
+        raise ValueError(f"the key {attestation.name} is {attestation.untrusted_reason}")
+    if outside := next((day for day in days if not attestation.key.is_valid_at(day)), None):
+        raise ValueError(f"the key {attestation.name} is not trusted for records of {outside}")
+    return attestation
 
 
-def compare(signatures: Signatures, vouch: Vouch, find: Find, *, whole: bool) -> statement.Told:
+def check_against_records(
+    signatures: AttestationStore, attestation: Attestation, find: FindRecord, *, whole: bool
+) -> in_toto.BatchSummary:
     """What the records that it names say; ValueError where it says something else of them.
 
     whole: all have to be there.  Else some may have given way to better ones of the same key: then the others decide.
     """
-    told, missing = statement.Told(), 0
-    for checksum in vouch.batch.checksums:
+    told, missing = in_toto.BatchSummary(), 0
+    for checksum in attestation.batch.checksums:
         if (line := find(checksum)) is None:
             missing += 1
         else:
             told.add(line)
-    said, name = vouch.said, vouch.name
+    said, name = attestation.statement, attestation.name
     if missing and whole:
-        raise ValueError(f"{missing} of the {len(vouch.batch.checksums)} records that {name} signed are not there")
-    if not told.places:
+        raise ValueError(
+            f"{missing} of the {len(attestation.batch.checksums)} records that {name} signed are not there"
+        )
+    if not told.partitions:
         return told
-    if told.places - {vouch.place}:
-        raise ValueError(f"{name} signed other records as those of {vouch.batch.environment} on {vouch.batch.device}")
-    if not missing and said.digest(statement.RECORDS) != told.digest:
+    if told.partitions - {attestation.partition}:
+        raise ValueError(
+            f"{name} signed other records as those of {attestation.batch.environment} on {attestation.batch.device}"
+        )
+    if not missing and said.digest(in_toto.RECORDS) != told.digest:
         raise ValueError(f"the records are not, byte for byte, what {name} signed")
-    if not missing and said.digest(statement.SUITE) != told.suite:
+    if not missing and said.digest(in_toto.SUITE) != told.suite:
         raise ValueError(f"{name} signed them as records of another suite")
-    if told.result not in _UP_TO[said.predicate.result] or (not missing and told.result != said.predicate.result):
+    if told.overall_result not in _UP_TO[said.predicate.result] or (
+        not missing and told.overall_result != said.predicate.result
+    ):
         raise ValueError(f"{name} signed them as {said.predicate.result}, and that they are not")
-    _check_stack(signatures, vouch, told, missing > 0)
+    _check_stack(signatures, attestation, told, missing > 0)
     return told
 
 
 _UP_TO: Final = {"PASSED": ["PASSED"], "WARNED": ["PASSED", "WARNED"], "FAILED": ["PASSED", "WARNED", "FAILED"]}
 
 
-def _check_stack(signatures: Signatures, vouch: Vouch, told: statement.Told, partly: bool) -> None:
+def _check_stack(
+    signatures: AttestationStore, attestation: Attestation, told: in_toto.BatchSummary, partly: bool
+) -> None:
     """ValueError where it was said to be made of something else than its records tell, or of nothing.
 
     Records tell no lock file.  One that is not this repository's may be an earlier one: that is told, not refused.
     partly: what is there may tell of one image where all of them told of several, and then were said to be of none.
     """
     made_of = told.made_of
-    names = (statement.IMAGE, statement.BUNDLE, statement.LOCK)
-    said = {name: digest for name in names if (digest := vouch.said.digest(name))}
-    if partly and not said.keys() - {statement.LOCK}:
+    names = (in_toto.IMAGE, in_toto.BUNDLE, in_toto.LOCK)
+    said = {name: digest for name in names if (digest := attestation.statement.digest(name))}
+    if partly and not said.keys() - {in_toto.LOCK}:
         made_of = {}
-    if said != made_of if made_of else said.keys() - {statement.LOCK}:
-        raise ValueError(f"{vouch.name} signed them as made of {_stack(said)}, and they tell of {_stack(made_of)}")
-    if not said and not _has_no_lock(signatures, vouch.batch):
-        raise ValueError(f"{vouch.name} does not say what their environment was made of")
+    if said != made_of if made_of else said.keys() - {in_toto.LOCK}:
+        raise ValueError(
+            f"{attestation.name} signed them as made of {_stack(said)}, and they tell of {_stack(made_of)}"
+        )
+    if not said and not _has_no_lock(signatures, attestation.batch):
+        raise ValueError(f"{attestation.name} does not say what their environment was made of")
 
 
-def _has_no_lock(signatures: Signatures, batch: statement.Batch) -> bool:
+def _has_no_lock(signatures: AttestationStore, batch: in_toto.SignedBatch) -> bool:
     """As an image of NVIDIA's: then the records alone could tell."""
     project = signatures.project
-    return project is not None and statement.lock_digest(project, batch.environment, batch.device) is None
+    return project is not None and in_toto.lock_digest(project, batch.environment, batch.device) is None
 
 
 def _stack(digests: Mapping[str, str]) -> str:
     return " and ".join(f"the {name} {digest[:12]}" for name, digest in digests.items()) or "no image and no bundle"
 
 
-def claimed(told: Iterable[str]) -> Iterator[tuple[str, str]]:
+def unverified_signers(told: Iterable[str]) -> Iterator[tuple[str, str]]:
     """(checksum, the key by its hint), unverified: it keeps records of different keys apart, and proves nothing."""
     for line in told:
         try:
-            hint, body = (keyless if keyless.is_bundle(line) else envelope).unverified(line)
-            batch = statement.read(body).batch
+            hint, body = (keyless if keyless.is_bundle(line) else dsse).parse_unverified(line)
+            batch = in_toto.parse_statement(body).batch
         except ValueError:
             continue
         yield from ((checksum, hint) for checksum in batch.checksums)

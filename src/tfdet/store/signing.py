@@ -9,35 +9,39 @@ from typing import TYPE_CHECKING
 
 from tfdet.base.files import write_atomic
 from tfdet.base.paths import Project
-from tfdet.store import envelope, statement
+from tfdet.store import dsse, in_toto
 from tfdet.store.records import Record
-from tfdet.store.signatures import beside, claimed, lines
+from tfdet.store.signatures import bundle_path, read_bundle, unverified_signers
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-Seal = Callable[[bytes], str]  # a statement into a line of a bundle
+SignCallback = Callable[[bytes], str]  # a statement into a line of a bundle
 
 
-def by(key: Ed25519PrivateKey) -> Seal:
-    return partial(envelope.seal, key=key)
+def key_signer(key: Ed25519PrivateKey) -> SignCallback:
+    return partial(dsse.sign_payload, key=key)
 
 
-def sealed(project: Project, records: Iterable[Record], seal: Seal) -> list[str]:
+def attest(project: Project, records: Iterable[Record], sign: SignCallback) -> list[str]:
     """An envelope for each environment and device."""
-    return [seal(statement.written(project, batch)) for batch in statement.batches(records)]
+    return [sign(in_toto.to_statement(project, batch)) for batch in in_toto.group_into_batches(records)]
 
 
-def sign_beside(project: Project, path: Path, records: Sequence[Record], seal: Seal) -> Path:
-    """Into the bundle beside a file: what it holds of other signers, and of other records, stays."""
-    bundle, signed = beside(path), {record.checksum for record in records}
-    new = sealed(project, records, seal)
-    own = {hint for _, hint in claimed(new)}
-    kept = [line for line in lines(bundle) if not (told := dict(claimed([line]))) or _others(told, own, signed)]
+def sign_into_bundle(project: Project, path: Path, records: Sequence[Record], sign: SignCallback) -> Path:
+    """Sign into the bundle beside a file; envelopes of other signers, and of other records, stay."""
+    bundle, signed = bundle_path(path), {record.checksum for record in records}
+    new = attest(project, records, sign)
+    own = {hint for _, hint in unverified_signers(new)}
+    kept = [
+        line
+        for line in read_bundle(bundle)
+        if not (signers := dict(unverified_signers([line]))) or _is_retained(signers, own, signed)
+    ]
     write_atomic(bundle, "".join(f"{line.strip()}\n" for line in [*kept, *new]))
     return bundle
 
 
-def _others(told: dict[str, str], own: set[str], signed: set[str]) -> bool:
-    """Is this of another signer, or of records that are not signed anew?"""
-    return not own.intersection(told.values()) or not signed.issuperset(told)
+def _is_retained(signers: dict[str, str], own: set[str], signed: set[str]) -> bool:
+    """Is this envelope from another signer, or of records that are not signed again now?"""
+    return not own.intersection(signers.values()) or not signed.issuperset(signers)

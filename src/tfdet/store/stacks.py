@@ -74,5 +74,5 @@ RULES: Final = (
 )
 
 
-def broken(kind: DeviceKind, told: StackFacts) -> list[str]:
+def broken_rules(kind: DeviceKind, told: StackFacts) -> list[str]:
     return [f"{rule.name}: {rule.why}" for rule in RULES if rule.is_broken(kind, told)]

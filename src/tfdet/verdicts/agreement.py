@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 On = Literal["digest", "observation"]
 
 
-class Told(NamedTuple):
+class CaseResult(NamedTuple):
     """What one signer, or machine, showed of one case, for what the verdict rests on.  digests: of its results."""
 
     signer: str
@@ -34,7 +34,7 @@ class Agreement(NamedTuple):
         return f"the {self.on} of {'the same case' if number == 1 else f'{number} cases'}"
 
 
-def agreeing(among: Collection[str], told: Iterable[Told]) -> int:
+def count_agreeing(among: Collection[str], told: Iterable[CaseResult]) -> int:
     """How many machines say the same of a case that another says it of, too; one alone agrees with itself."""
     by_case: dict[str, set[str]] = defaultdict(set)
     for machine, case, _ in told:
@@ -43,7 +43,7 @@ def agreeing(among: Collection[str], told: Iterable[Told]) -> int:
     return len(agreed) or min(1, len(among))
 
 
-def agreements(told: Iterator[Told], machines: Mapping[str, frozenset[str]]) -> Iterator[Agreement]:
+def find_agreements(told: Iterator[CaseResult], machines: Mapping[str, frozenset[str]]) -> Iterator[Agreement]:
     """told: of the same observation, the one that the verdict rests on."""
     shown: dict[str, dict[str, frozenset[str]]] = defaultdict(dict)
     for signer, case, digests in told:

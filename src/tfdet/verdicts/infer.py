@@ -13,12 +13,12 @@ from statistics import median
 from typing import NamedTuple, get_args
 
 from tfdet.matrix.models import NONE
-from tfdet.store.glance import Seen
+from tfdet.store.fast_records import RecordSummary
 from tfdet.store.records import Observation
-from tfdet.verdicts.agreement import Agreement, Told, agreeing, agreements
-from tfdet.verdicts.ways import EAGER, FIRST, ways_of
+from tfdet.verdicts.agreement import Agreement, CaseResult, count_agreeing, find_agreements
+from tfdet.verdicts.variants import EAGER, FIRST_DTYPE_LABEL, variants_of
 
-ENOUGH = 20  # equal runs: fewer leave a chance of more than 14 % that the next one differs
+MIN_RUNS = 20  # equal runs: fewer leave a chance of more than 14 % that the next one differs
 
 
 class Verdict(StrEnum):
@@ -35,11 +35,11 @@ class Verdict(StrEnum):
 
 _BIT = {name: 1 << number for number, name in enumerate(get_args(Observation))}
 _DIFFERS, _UNSUPPORTED = _BIT["differs"], _BIT["unsupported"]
-_NO_END = _BIT["crashed"] | _BIT["timed-out"]
-_ENDED = _BIT["equal"] | _BIT["differs"] | _BIT["raises"]
+_INCOMPLETE = _BIT["crashed"] | _BIT["timed-out"]
+_COMPLETED = _BIT["equal"] | _BIT["differs"] | _BIT["raises"]
 
 
-class Side(NamedTuple):
+class SignerVerdict(NamedTuple):
     """What the records of one signer say by themselves.  machines: by which they made them."""
 
     signer: str
@@ -60,7 +60,7 @@ class CellKey(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Cell:
+class InferredCell:
     """What the evidence says of one cell.
 
     runs, differed: over the cases that the verdict rests on (for `deterministic` and `too few runs`:
@@ -77,24 +77,24 @@ class Cell:
     verdict: Verdict
     runs: int = 0
     differed: int = 0
-    proven: int = 0
+    controls_differed: int = 0
     cases: int = 0
     time_ratio: float | None = None
     machines: int = 0
-    agreeing: int = 0
-    sides: tuple[Side, ...] = ()
+    agreeing_machines: int = 0
+    by_signer: tuple[SignerVerdict, ...] = ()
     agreements: tuple[Agreement, ...] = ()
-    ways: Mapping[str, Cell] = field(default_factory=dict)
-    shown: frozenset[str] = field(default=frozenset(), compare=False)
+    variants: Mapping[str, InferredCell] = field(default_factory=dict)
+    deciding_cases: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
     def signed(self) -> bool:
-        return bool(self.sides)
+        return bool(self.by_signer)
 
     @property
-    def signers(self) -> list[Side]:
+    def signers(self) -> list[SignerVerdict]:
         """Those who say the same by themselves."""
-        return [side for side in self.sides if side.verdict is self.verdict]
+        return [side for side in self.by_signer if side.verdict is self.verdict]
 
     @property
     def agreeing_signers(self) -> list[str]:
@@ -102,15 +102,15 @@ class Cell:
         return sorted({name for one in self.agreements for name in one.signers})
 
     @property
-    def apart(self) -> bool:
+    def signers_conflict(self) -> bool:
         """Do signers say different things?  That one could not run it is no answer of theirs."""
         mute = (Verdict.STALE, Verdict.UNSUPPORTED, Verdict.FAILED)
-        return len({side.verdict for side in self.sides if side.verdict not in mute}) > 1
+        return len({side.verdict for side in self.by_signer if side.verdict not in mute}) > 1
 
     @property
     def verified(self) -> bool:
         """Two signers agree on the same case, each by machines of their own, and none says otherwise."""
-        return bool(self.agreements) and not self.apart
+        return bool(self.agreements) and not self.signers_conflict
 
     @property
     def bound95(self) -> float | None:
@@ -140,7 +140,7 @@ class _Case:
         self.seconds: float | list[float] | None = None
         self.digests: tuple[str, ...] = ()  # of what somebody signed
 
-    def add(self, seen: Seen) -> None:
+    def add(self, seen: RecordSummary) -> None:
         self.observed |= _BIT[seen.observation]
         self.runs += seen.runs
         self.differed += seen.differed
@@ -151,7 +151,7 @@ class _Case:
             self.seconds = [*earlier, seen.seconds]
 
 
-class Evidence:
+class EvidenceIndex:
     """Records gathered one by one, by cell and case; `cell(key)` infers."""
 
     def __init__(self, current_hashes: Mapping[str, set[str]]) -> None:
@@ -159,7 +159,7 @@ class Evidence:
         self._cells: dict[_Key, dict[_Place, _Case]] = defaultdict(dict)
         self._stale: set[_Key] = set()
 
-    def add(self, seen: Seen, signer: str = "") -> None:
+    def add(self, seen: RecordSummary, signer: str = "") -> None:
         key = (seen.environment, seen.model, seen.source, seen.solution)
         if seen.case_hash not in self._hashes.get(seen.source, ()):
             self._stale.add(key)
@@ -173,7 +173,7 @@ class Evidence:
         if signer:
             case.digests += tuple(seen.digests)
 
-    def extend(self, many: Iterable[Seen]) -> Evidence:
+    def extend(self, many: Iterable[RecordSummary]) -> EvidenceIndex:
         for seen in many:
             self.add(seen)
         return self
@@ -181,30 +181,30 @@ class Evidence:
     def cell_keys(self) -> set[CellKey]:
         return {CellKey(*key) for key in self._cells.keys() | self._stale}
 
-    def cell(self, key: CellKey) -> Cell:
+    def cell(self, key: CellKey) -> InferredCell:
         cases = self._cells.get(key)
         if not cases:
-            return Cell(Verdict.STALE if key in self._stale else Verdict.BLANK)
+            return InferredCell(Verdict.STALE if key in self._stale else Verdict.BLANK)
         controls = self._cells.get(key._replace(solution=NONE), {})
         whole = _infer(key.solution, cases, controls)
         machines, signers = (
-            _parts(whole, key.solution, cases, controls, 1),
-            _parts(whole, key.solution, cases, controls, 2),
+            _infer_by(whole, key.solution, cases, controls, 1),
+            _infer_by(whole, key.solution, cases, controls, 2),
         )
         saying = [name for name, part in machines.items() if part.verdict is whole.verdict]
         sides = tuple(
-            Side(
+            SignerVerdict(
                 name, part.verdict, part.runs, part.differed, frozenset(place[1] for place in cases if place[2] == name)
             )
             for name, part in sorted(signers.items())
             if name
         )
-        ways = dict(_ways(key.solution, cases, controls))
+        ways = dict(_infer_variants(key.solution, cases, controls))
         same = {side.signer: side.machines for side in sides if side.verdict is whole.verdict}
-        agreed = tuple(agreements(_told(whole.verdict, cases, controls, same, 2), same))
-        told = list(_told(whole.verdict, cases, controls, saying, 1))
-        return replace(whole, agreeing=agreeing(saying, told), sides=sides, ways=ways, agreements=agreed,
-                       shown=frozenset(one.case for one in told))  # fmt: skip
+        agreed = tuple(find_agreements(_case_results(whole.verdict, cases, controls, same, 2), same))
+        told = list(_case_results(whole.verdict, cases, controls, saying, 1))
+        return replace(whole, agreeing_machines=count_agreeing(saying, told), by_signer=sides, variants=ways,
+                       agreements=agreed, deciding_cases=frozenset(one.case for one in told))  # fmt: skip
 
 
 _Cases = Mapping[_Place, _Case]
@@ -216,23 +216,25 @@ _RESTS_ON = {
     **dict.fromkeys((Verdict.DETERMINISTIC, Verdict.TOO_FEW, Verdict.NOT_SHOWN), _BIT["equal"]),
 }
 # Of signers that is no answer; machines may well agree that a case does not run.
-_SEEN = {**_RESTS_ON, Verdict.UNSUPPORTED: _UNSUPPORTED, Verdict.FAILED: _NO_END}
+_SEEN = {**_RESTS_ON, Verdict.UNSUPPORTED: _UNSUPPORTED, Verdict.FAILED: _INCOMPLETE}
 
 
-def _told(verdict: Verdict, cases: _Cases, controls: _Cases, among: Collection[str], by: int) -> Iterator[Told]:
+def _case_results(
+    verdict: Verdict, cases: _Cases, controls: _Cases, among: Collection[str], by: int
+) -> Iterator[CaseResult]:
     """What each of these machines (by: 1) or signers (2) showed of the cases that a verdict rests on."""
     for place, case in cases.items():
         if verdict in (Verdict.DETERMINISTIC, Verdict.TOO_FEW) and not _differed(controls.get(place)):
             continue  # it shows nothing of the solution
         if place[by] in among and case.observed & (_SEEN if by == 1 else _RESTS_ON).get(verdict, 0):
-            yield Told(place[by], place[0], frozenset(case.digests))
+            yield CaseResult(place[by], place[0], frozenset(case.digests))
 
 
 def _differed(control: _Case | None) -> bool:
     return control is not None and bool(control.observed & _DIFFERS)
 
 
-def _parts(whole: Cell, solution: str, cases: _Cases, controls: _Cases, by: int) -> dict[str, Cell]:
+def _infer_by(whole: InferredCell, solution: str, cases: _Cases, controls: _Cases, by: int) -> dict[str, InferredCell]:
     """What each machine (by: 1) or signer (2) says by itself."""
     names = {place[by] for place in cases}
 
@@ -244,17 +246,17 @@ def _parts(whole: Cell, solution: str, cases: _Cases, controls: _Cases, by: int)
     return {name: _infer(solution, own(cases, name), own(controls, name)) for name in names}
 
 
-def _ways(solution: str, cases: _Cases, controls: _Cases) -> Iterator[tuple[str, Cell]]:
+def _infer_variants(solution: str, cases: _Cases, controls: _Cases) -> Iterator[tuple[str, InferredCell]]:
     """None where all cases were run in the same way: op by op, in the first dtype."""
-    names = {case: ways_of(case) for case, _, _ in cases}
+    names = {case: variants_of(case) for case, _, _ in cases}
     found = dict.fromkeys(name for some in names.values() for name in some)
-    if found.keys() <= {EAGER, FIRST}:
+    if found.keys() <= {EAGER, FIRST_DTYPE_LABEL}:
         return
     for way in found:
         yield way, _infer(solution, {place: case for place, case in cases.items() if way in names[place[0]]}, controls)
 
 
-def _infer(solution: str, cases: _Cases, controls: _Cases) -> Cell:
+def _infer(solution: str, cases: _Cases, controls: _Cases) -> InferredCell:
     ran = {name: case for name, case in cases.items() if case.observed != _UNSUPPORTED}
     differing = set() if solution == NONE else {name for name, case in controls.items() if case.observed & _DIFFERS}
     proven = {name: case for name, case in ran.items() if name in differing}
@@ -262,11 +264,11 @@ def _infer(solution: str, cases: _Cases, controls: _Cases) -> Cell:
     # A run of a case that never differs by itself tells nothing about the solution.
     weighed = proven if verdict is Verdict.DETERMINISTIC else ran
     runs = sum(case.runs for case in weighed.values())
-    return Cell(
-        Verdict.TOO_FEW if verdict is Verdict.DETERMINISTIC and runs < ENOUGH else verdict,
+    return InferredCell(
+        Verdict.TOO_FEW if verdict is Verdict.DETERMINISTIC and runs < MIN_RUNS else verdict,
         runs=runs,
         differed=sum(case.differed for case in weighed.values()),
-        proven=len(proven),
+        controls_differed=len(proven),
         cases=len(ran),
         time_ratio=_time_ratio(ran, controls) if solution != NONE else None,
         machines=len({machine for _, machine, _ in weighed or cases}),
@@ -277,12 +279,12 @@ def _verdict(ran: Iterable[_Case], proven: bool) -> Verdict:
     observed = 0
     for case in ran:
         # What came to an end says more than an attempt that did not.
-        observed |= case.observed & ~_NO_END if case.observed & _ENDED else case.observed
+        observed |= case.observed & ~_INCOMPLETE if case.observed & _COMPLETED else case.observed
     if not observed:
         return Verdict.UNSUPPORTED
     if observed & _DIFFERS:
         return Verdict.NONDETERMINISTIC
-    if observed & _NO_END:
+    if observed & _INCOMPLETE:
         return Verdict.FAILED
     if observed & _BIT["raises"]:
         return Verdict.RAISES

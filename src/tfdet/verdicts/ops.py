@@ -8,7 +8,7 @@ from pathlib import Path
 from tfdet.matrix.load import load_matrix
 from tfdet.matrix.models import Source
 from tfdet.store.audits import load
-from tfdet.verdicts.findings import prepare
+from tfdet.verdicts.audit_findings import index_audit
 
 
 def order_dependent_ops(audits: Path, env: str, sources: Mapping[str, Source] | None = None) -> dict[str, str]:
@@ -20,7 +20,7 @@ def order_dependent_ops(audits: Path, env: str, sources: Mapping[str, Source] | 
     A kernel that is shipped need not be the one that runs; an op that is not named can still differ, for the audit
     sees neither cuDNN, cuBLAS and XLA nor races of plain stores.  DataError: no such audit, or a damaged one.
     """
-    audited = prepare(load(audits / f"{env}.json"))
+    audited = index_audit(load(audits / f"{env}.json"))
     if sources is None:
         sources = load_matrix(audits.parent).sources
     found: dict[str, str] = {}
@@ -28,7 +28,7 @@ def order_dependent_ops(audits: Path, env: str, sources: Mapping[str, Source] | 
     for key, source in sorted(sources.items(), key=lambda item: item[1].sort_key):
         finding = audited.finding(source.audit) if source.audit else None
         reachable = finding and finding.reach.how in ("reached", "not established")
-        if source.audit and finding and reachable and finding.what in ("order-dependent", "unresolved"):
+        if source.audit and finding and reachable and finding.kind in ("order-dependent", "unresolved"):
             for op in source.raw_ops if source.audit.ops is None else source.audit.ops:
                 found.setdefault(op, key)
     known = audited.stored.registrations

@@ -11,9 +11,9 @@ from pathlib import Path
 from tfdet.base.errors import DataError
 from tfdet.base.untrusted import read_bytes
 from tfdet.verdicts import notebooks
-from tfdet.verdicts.trees import Call, Names, Unit, calls, environment, settings
+from tfdet.verdicts.static_analysis import Call, NameResolver, SourceUnit, calls, environment, settings
 
-__all__ = ["Call", "Program", "read"]
+__all__ = ["Call", "Program", "parse_programs"]
 
 _ADVICE = "Name files of Python 3."
 _MAX_BYTES = 1 << 26
@@ -27,12 +27,12 @@ class Program:
     """
 
     imports: frozenset[str]
-    events: tuple[Call, ...]
+    calls_and_settings: tuple[Call, ...]
     methods: tuple[Call, ...]
     environ: dict[str, str]
 
 
-def read(paths: list[Path]) -> Program:
+def parse_programs(paths: list[Path]) -> Program:
     """DataError where one is no Python."""
     imports: set[str] = set()
     events: list[Call] = []
@@ -40,7 +40,7 @@ def read(paths: list[Path]) -> Program:
     environ: dict[str, str] = {}
     for path in paths:
         units = list(_units(path))
-        names = Names(node for unit in units for node in unit.nodes)
+        names = NameResolver(node for unit in units for node in unit.nodes)
         imports |= set(names.imported.values())
         for unit in units:
             found = list(calls(unit, names))
@@ -51,9 +51,9 @@ def read(paths: list[Path]) -> Program:
     return Program(frozenset(imports), tuple(events), tuple(methods), environ)
 
 
-def _units(path: Path) -> Iterator[Unit]:
+def _units(path: Path) -> Iterator[SourceUnit]:
     if path.suffix.lower() != notebooks.SUFFIX:
-        yield Unit(_parsed(read_bytes(path, _ADVICE, _MAX_BYTES), str(path)), str(path))
+        yield SourceUnit(_parsed(read_bytes(path, _ADVICE, _MAX_BYTES), str(path)), str(path))
         return
     for number, text in notebooks.cells(path):
         where = f"{path}: cell {number}"
@@ -61,7 +61,7 @@ def _units(path: Path) -> Iterator[Unit]:
             tree = _parsed(text, where)
         except DataError:
             tree = _parsed(notebooks.python(text), where)
-        yield Unit(tree, str(path), number)
+        yield SourceUnit(tree, str(path), number)
 
 
 def _parsed(text: bytes | str, where: str) -> ast.Module:

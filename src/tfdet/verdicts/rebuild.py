@@ -11,19 +11,19 @@ from typing import Any, Literal
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.plan import plan_cells as planned
 from tfdet.store.records import Record
-from tfdet.verdicts.infer import Cell, CellKey, Verdict
-from tfdet.verdicts.status import APART, Status
+from tfdet.verdicts.infer import CellKey, InferredCell, Verdict
+from tfdet.verdicts.status import CONFLICTING_VERDICTS, Status
 
 Answer = Literal["agrees", "disagrees", "undecided"]
 
 
 @dataclass(frozen=True)
-class Rebuilt:
+class RebuildResult:
     """A cell as it was told, and as it came out here."""
 
     key: CellKey
-    theirs: Cell
-    ours: Cell
+    recorded: InferredCell
+    reproduced: InferredCell
 
     @property
     def answer(self) -> Answer:
@@ -31,29 +31,29 @@ class Rebuilt:
 
         Undecided: what was seen here neither says the same nor contradicts it, as where a control did not differ.
         """
-        if self.ours.verdict is self.theirs.verdict:
+        if self.reproduced.verdict is self.recorded.verdict:
             return "agrees" if self.cases else "undecided"
-        return "disagrees" if {self.ours.verdict, self.theirs.verdict} in APART else "undecided"
+        return "disagrees" if {self.reproduced.verdict, self.recorded.verdict} in CONFLICTING_VERDICTS else "undecided"
 
     @property
     def cases(self) -> list[str]:
         """That both rest on, if they say the same."""
-        same = self.ours.verdict is self.theirs.verdict
-        return sorted(self.ours.shown & self.theirs.shown) if same else []
+        same = self.reproduced.verdict is self.recorded.verdict
+        return sorted(self.reproduced.deciding_cases & self.recorded.deciding_cases) if same else []
 
     def as_json(self) -> dict[str, Any]:
-        told = {"theirs": str(self.theirs.verdict), "ours": str(self.ours.verdict)}
+        told = {"theirs": str(self.recorded.verdict), "ours": str(self.reproduced.verdict)}
         return {
             **self.key._asdict(),
             **told,
-            "runs": self.ours.runs,
-            "differed": self.ours.differed,
+            "runs": self.reproduced.runs,
+            "differed": self.reproduced.differed,
             "answer": self.answer,
             "cases": self.cases,
         }
 
 
-def of_others(
+def rebuild_candidates(
     status: Status, records: Iterable[Record], machine: str, word: str, environments: Collection[str]
 ) -> list[CellKey]:
     """What could be run again here: no machine but others had a hand in it.  word: as `--device` has it."""
@@ -77,7 +77,7 @@ def _runnable(matrix: Matrix, environment: str, word: str) -> Iterator[tuple[str
     return ((c.source, c.solution) for c in planned(matrix, environment) if c.device == word and c.reason is None)
 
 
-def sample(among: list[CellKey], share: float, seed: int) -> list[CellKey]:
+def draw_sample(among: list[CellKey], share: float, seed: int) -> list[CellKey]:
     """The same of the same for one seed; at least one."""
     number = max(1, round(len(among) * share))
     return sorted(random.Random(seed).sample(among, min(number, len(among))))
@@ -91,6 +91,6 @@ def by_run(chosen: Iterable[CellKey]) -> Mapping[tuple[str, str], list[str]]:
     return found
 
 
-def compared(status: Status, again: Status, chosen: Iterable[CellKey]) -> list[Rebuilt]:
+def compare(status: Status, again: Status, chosen: Iterable[CellKey]) -> list[RebuildResult]:
     """`again` may be of another model of that kind of device, or of none."""
-    return [Rebuilt(key, status.verdict(key), again.verdict(key)) for key in chosen]
+    return [RebuildResult(key, status.verdict(key), again.verdict(key)) for key in chosen]

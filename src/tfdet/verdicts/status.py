@@ -11,11 +11,11 @@ from tfdet.matrix.devices import CPU, GPU, EvidenceKind
 from tfdet.matrix.load import Matrix, natural_sort_key
 from tfdet.matrix.models import NONE, Claim, Solution
 from tfdet.matrix.plan import claims_of, combine_claims
-from tfdet.verdicts.findings import Audited, Finding
-from tfdet.verdicts.infer import Cell, CellKey, Verdict
+from tfdet.verdicts.audit_findings import AuditFinding, AuditIndex
+from tfdet.verdicts.infer import CellKey, InferredCell, Verdict
 
 # A claim, and the verdicts that it cannot live with.
-_AGAINST = {
+_CONTRADICTING = {
     "deterministic": (Verdict.NONDETERMINISTIC, Verdict.RAISES),
     "nondeterministic": (Verdict.DETERMINISTIC,),
     "raises": (Verdict.NONDETERMINISTIC, Verdict.DETERMINISTIC, Verdict.TOO_FEW, Verdict.NOT_SHOWN),
@@ -23,7 +23,7 @@ _AGAINST = {
 
 # What two cannot both show: a card and its emulation, one machine and another.
 _EQUAL = (Verdict.DETERMINISTIC, Verdict.TOO_FEW, Verdict.NOT_SHOWN)
-APART = [
+CONFLICTING_VERDICTS = [
     *({Verdict.NONDETERMINISTIC, other} for other in (*_EQUAL, Verdict.RAISES)),
     *({Verdict.RAISES, other} for other in _EQUAL),
 ]
@@ -37,24 +37,24 @@ class StatusCell:
     """
 
     key: CellKey
-    cell: Cell
+    cell: InferredCell
     claims: tuple[Claim, ...]
-    says: str | None
-    finding: Finding | None = None
+    claimed_outcome: str | None
+    finding: AuditFinding | None = None
     audited: bool = False
-    seen_as: EvidenceKind = "measured"
+    evidence_kind: EvidenceKind = "measured"
 
     @property
     def backing(self) -> str:
         """The best kind: what was seen outweighs what the binary holds, and that what documents say."""
         if self.cell.verdict not in (Verdict.BLANK, Verdict.STALE):
-            return self.seen_as
+            return self.evidence_kind
         if self.audited:
             return "audited"
         return "documented" if self.claims else ""
 
     @property
-    def seen(self) -> bool:
+    def was_run(self) -> bool:
         """Did something run, on whatever device?"""
         return self.backing in get_args(EvidenceKind)
 
@@ -70,29 +70,29 @@ class StatusCell:
     def signed_text(self) -> str:
         """Who vouches for what was seen, and whether they agree: no side is left out."""
         cell = self.cell
-        if cell.apart:
+        if cell.signers_conflict:
             return "signers disagree: " + "; ".join(
-                f"{s.signer} says {s.verdict} ({s.differed} of {s.runs} runs differed)" for s in cell.sides
+                f"{s.signer} says {s.verdict} ({s.differed} of {s.runs} runs differed)" for s in cell.by_signer
             )
         if cell.verified:
             agreed = min(cell.agreements, key=lambda one: (one.on, -len(one.cases)))
             more = "" if len(cell.agreements) == 1 else f"; {len(cell.agreements)} pairs of signers agree"
             return f"verified: {' and '.join(agreed.signers)} say the same, by {agreed.text}{more}"
-        return f"signed by {' and '.join(side.signer for side in cell.sides)}" if cell.signed else "unsigned"
+        return f"signed by {' and '.join(side.signer for side in cell.by_signer)}" if cell.signed else "unsigned"
 
     @property
     def contradiction(self) -> str | None:
         """How the evidence contradicts the claim, if it does."""
-        if self.says is None or self.cell.verdict not in _AGAINST.get(self.says, ()):
+        if self.claimed_outcome is None or self.cell.verdict not in _CONTRADICTING.get(self.claimed_outcome, ()):
             return None
         if self.cell.verdict is not Verdict.NONDETERMINISTIC and any(claim.partly for claim in self.claims):
             return None
-        return self._against(f"{self.backing} {self.cell.verdict}")
+        return self._contradicts(f"{self.backing} {self.cell.verdict}")
 
-    def _against(self, found: str) -> str:
-        cited = next(claim.cite[0] for claim in self.claims if claim.says == self.says)
+    def _contradicts(self, found: str) -> str:
+        cited = next(claim.cite[0] for claim in self.claims if claim.says == self.claimed_outcome)
         where = f"{self.key.source} under {self.key.solution} in {self.key.environment} on {self.key.device}"
-        return f"{where}: claimed {self.says} ({cited}), {found}"
+        return f"{where}: claimed {self.claimed_outcome} ({cited}), {found}"
 
     def as_json(self) -> dict[str, Any]:
         bound = self.cell.bound95
@@ -104,20 +104,20 @@ class StatusCell:
             "bound95": bound,
             "time_ratio": self.cell.time_ratio,
             "backing": self.backing,
-            "claim": self.says,
-            "proven": self.cell.proven,
+            "claim": self.claimed_outcome,
+            "proven": self.cell.controls_differed,
             "cases": self.cell.cases,
             "machines": self.cell.machines,
-            "machines_agreeing": self.cell.agreeing,
+            "machines_agreeing": self.cell.agreeing_machines,
             "signed": self.cell.signed,
             "signers_agreeing": self.cell.agreeing_signers,
             "agreements": [one.as_json() for one in self.cell.agreements],
             "verified": self.cell.verified,
             "ways": {
                 way: {"verdict": str(part.verdict), "runs": part.runs, "differed": part.differed}
-                for way, part in self.cell.ways.items()
+                for way, part in self.cell.variants.items()
             },
-            "disagreement": [side.as_json() for side in self.cell.sides] if self.cell.apart else [],
+            "disagreement": [side.as_json() for side in self.cell.by_signer] if self.cell.signers_conflict else [],
             "audit": self.finding.as_json() if self.finding else None,
         }
 
@@ -132,14 +132,14 @@ class Status:
     """verdicts: what the evidence says; a cell that is not in it was never run.  audits: the current ones."""
 
     matrix: Matrix
-    verdicts: Mapping[CellKey, Cell]
-    audits: Mapping[str, Audited] = field(default_factory=dict)
+    verdicts: Mapping[CellKey, InferredCell]
+    audits: Mapping[str, AuditIndex] = field(default_factory=dict)
     stale_audits: tuple[str, ...] = ()
-    _findings: dict[tuple[str, str], Finding | None] = field(default_factory=dict, repr=False, compare=False)
+    _findings: dict[tuple[str, str], AuditFinding | None] = field(default_factory=dict, repr=False, compare=False)
     _cells: dict[CellKey, StatusCell] = field(init=False, default_factory=dict, repr=False, compare=False)
 
-    def verdict(self, key: CellKey) -> Cell:
-        return self.verdicts.get(key, Cell(Verdict.BLANK))
+    def verdict(self, key: CellKey) -> InferredCell:
+        return self.verdicts.get(key, InferredCell(Verdict.BLANK))
 
     def cell(self, key: CellKey) -> StatusCell:
         if key not in self._cells:
@@ -156,7 +156,7 @@ class Status:
         backs = self.matrix.devices.evidence_kind(key.device)
         return StatusCell(key, self.verdict(key), tuple(claims), says, finding, audited, backs)
 
-    def finding(self, environment: str, source: str) -> Finding | None:
+    def finding(self, environment: str, source: str) -> AuditFinding | None:
         """What the binaries of an environment hold of a source; None without an audit or a kernel to look for."""
         place = environment, source
         if place not in self._findings:
@@ -165,20 +165,20 @@ class Status:
             self._findings[place] = audited.finding(what.audit) if audited and what.audit and same else None
         return self._findings[place]
 
-    def _audited(self, key: CellKey, says: str | None, finding: Finding | None) -> bool:
+    def _audited(self, key: CellKey, says: str | None, finding: AuditFinding | None) -> bool:
         """Does the audit speak for this cell?  It never says that something is deterministic by a solution.
 
         Atomics speak where the op reaches them; that there are none, where the op runs these kernels.
         """
         audit = self.matrix.source(key.source).audit
         if says == "raises" and audit and key.environment in self.audits:
-            return bool(self.audits[key.environment].refuses(audit))
-        if finding is None or finding.what in ("not shipped", "unresolved"):
+            return bool(self.audits[key.environment].refusal_messages(audit))
+        if finding is None or finding.kind in ("not shipped", "unresolved"):
             return False
         if key.solution != NONE:
-            return finding.counts and says == "no-solution"
-        if finding.what == "order-dependent":
-            return finding.counts and says in (None, "nondeterministic")
+            return finding.is_conclusive and says == "no-solution"
+        if finding.kind == "order-dependent":
+            return finding.is_conclusive and says in (None, "nondeterministic")
         return finding.reach.how != "not reached" and says != "nondeterministic"
 
     @cached_property
@@ -195,7 +195,7 @@ class Status:
         return self._gpus("measured")
 
     @cached_property
-    def emulated(self) -> list[str]:
+    def emulated_models(self) -> list[str]:
         """The models that stood for a GPU."""
         return self._gpus("emulated")
 
@@ -205,7 +205,7 @@ class Status:
         return sorted(device for device in seen if known.evidence_kind(device) == backing)
 
     @cached_property
-    def measuring(self) -> list[str]:
+    def measured_models(self) -> list[str]:
         """All models that measured something; the processor is always there."""
         return [CPU, *self.gpus]
 
@@ -224,17 +224,17 @@ class Status:
         }
         for cell in self.cells:
             place = (cell.key.environment, claimed_as(cell.key.device), cell.key.source)
-            if cell.says == "no-solution" and place in solved:
-                found.append(cell._against(solved[place]))
+            if cell.claimed_outcome == "no-solution" and place in solved:
+                found.append(cell._contradicts(solved[place]))
         return [*found, *self._disagreements()]
 
     def _disagreements(self) -> Iterator[str]:
         """Where a card showed what the emulation of its kind did not, or the other way round."""
         for gpu in self.gpus:
             for key in (key for key in self.verdicts if key.device == gpu):
-                for model in self.emulated:
+                for model in self.emulated_models:
                     card, other = self.verdict(key), self.verdict(key._replace(device=model))
-                    if {card.verdict, other.verdict} in APART:
+                    if {card.verdict, other.verdict} in CONFLICTING_VERDICTS:
                         yield (
                             f"{key.source} under {key.solution} in {key.environment}: "
                             f"{gpu} measured {card.verdict}, {model} emulated {other.verdict}"

@@ -15,8 +15,8 @@ from tfdet.matrix import ranges
 from tfdet.matrix.models import Source, SourceAudit
 from tfdet.publish.audit_tables import Tables
 from tfdet.store import audits as stored
-from tfdet.verdicts.difference import difference
-from tfdet.verdicts.findings import Audited
+from tfdet.verdicts.audit_findings import AuditIndex
+from tfdet.verdicts.build_diff import diff_builds
 from tfdet.verdicts.infer import CellKey
 from tfdet.verdicts.ops import order_dependent_ops
 
@@ -24,7 +24,7 @@ EVERY = {"tf1.13.1", "tf1.14", "tf1.15", "tf2.0", *(f"tf2.{minor}" for minor in 
 OLDER = ["1.14", "1.15", "2.0", "2.1"]
 
 
-def test_every_stock_minor_is_audited_by_this_scanner(audits: dict[str, Audited], checkout: Project) -> None:
+def test_every_stock_minor_is_audited_by_this_scanner(audits: dict[str, AuditIndex], checkout: Project) -> None:
     assert set(audits) >= EVERY
     for key, audited in audits.items():
         assert not audited.stored.stale, f"tfdet audit {key} --write"
@@ -45,7 +45,7 @@ def test_the_files_of_the_original_list(tables: Tables) -> None:
 
 
 def test_candidates_are_found_in_every_build_and_claimed_by_no_message(
-    tables: Tables, audits: dict[str, Audited], sources: Mapping[str, Source]
+    tables: Tables, audits: dict[str, AuditIndex], sources: Mapping[str, Source]
 ) -> None:
     title, where, _, _ = tables.candidates()[0]
     assert title.startswith("`BlockLSTMGrad`")
@@ -64,7 +64,7 @@ COPIES_ROWS = "stream_executor::gpu::RaggedAllToAllDeviceKernelImpl"
 
 
 def test_no_kernel_that_adds_floats_or_may_is_unclaimed(
-    audits: dict[str, Audited], sources: Mapping[str, Source]
+    audits: dict[str, AuditIndex], sources: Mapping[str, Source]
 ) -> None:
     for key, audited in audits.items():
         rows = audited.unclaimed(sources.values())
@@ -92,7 +92,7 @@ def test_what_the_op_does_not_reach_is_not_audited(tables: Tables, source: str) 
     for version in UNREACHED[source]:
         cell = tables.status.cell(CellKey(f"tf{version}", "gpu", source, "none"))
         assert cell.finding is not None and cell.finding.reach.how == "not reached", version
-        assert not cell.audited and not cell.finding.counts
+        assert not cell.audited and not cell.finding.is_conclusive
 
 
 def test_an_op_without_a_gpu_kernel_is_told(tables: Tables) -> None:
@@ -100,12 +100,14 @@ def test_an_op_without_a_gpu_kernel_is_told(tables: Tables) -> None:
         finding = tables.status.finding(f"tf{version}", "segment-prod")
         assert finding is not None and finding.reach.how == "no GPU kernel", version
     finding = tables.status.finding("tf2.5", "segment-prod")
-    assert finding is not None and finding.counts
+    assert finding is not None and finding.is_conclusive
 
 
 def test_bincount_with_weights_is_reached_from_2_3_on(tables: Tables) -> None:
     assert [
-        v for v in ("2.1", "2.2", "2.3", "2.21") if (f := tables.status.finding(f"tf{v}", "bincount")) and f.counts
+        v
+        for v in ("2.1", "2.2", "2.3", "2.21")
+        if (f := tables.status.finding(f"tf{v}", "bincount")) and f.is_conclusive
     ] == [
         "2.3",
         "2.21",
@@ -118,7 +120,7 @@ def test_nothing_is_audited_without_a_checked_note_and_a_registration(
     """The one rule, over every cell that says that there is no solution."""
     some = 0
     for cell in tables.status.cells:
-        if cell.audited and cell.says == "no-solution":
+        if cell.audited and cell.claimed_outcome == "no-solution":
             audit, stored_audit = sources[cell.key.source].audit, tables.status.audits[cell.key.environment].stored
             assert audit is not None and stored_audit.registrations is not None, cell.key
             notes = [n for n in audit.reaches if ranges.contains(n.stock, stored_audit.minor)]
@@ -128,7 +130,7 @@ def test_nothing_is_audited_without_a_checked_note_and_a_registration(
             some += 1
     assert some > 400
     finding = tables.status.finding("tf1.13.1", "crop-and-resize-backprop")
-    assert finding is not None and finding.open and "reach not established" in finding.text
+    assert finding is not None and finding.is_unchecked and "reach not established" in finding.text
 
 
 @pytest.mark.parametrize(
@@ -152,7 +154,7 @@ def test_reach_follows_from_notes_and_registrations(change: dict[str, object], h
     build = stored.StoredAudit.model_construct(
         wheel=wheel, registrations=change.get("registrations", {"Op": {"CPU GPU": "float32"}})
     )
-    assert Audited(build, (), {}, frozenset()).reach(SourceAudit.model_validate(made)).how == how
+    assert AuditIndex(build, (), {}, frozenset()).reach(SourceAudit.model_validate(made)).how == how
 
 
 def test_two_notes_may_not_speak_of_one_version() -> None:
@@ -176,7 +178,7 @@ def test_ptx_settles_what_machine_code_leaves_open_and_nothing_else(
     machine: Verdict, ptx: Verdict | None, said: str
 ) -> None:
     read = [("sm_70", machine), ("compute_70", ptx)]
-    found = [stored.Found(archs=a, order_dependent=v, reason="r", atomics={"cas": 1}) for a, v in read if v]
+    found = [stored.StoredFinding(archs=a, order_dependent=v, reason="r", atomics={"cas": 1}) for a, v in read if v]
     assert stored.StoredKernel(name="k", found=found).verdict == said
 
 
@@ -194,29 +196,29 @@ def test_ops_of_sources(checkout: Project, sources: Mapping[str, Source]) -> Non
         order_dependent_ops(checkout.audits, "tf9", sources)
 
 
-def test_what_changed_from_2_4_to_2_8(audits: dict[str, Audited], sources: Mapping[str, Source]) -> None:
-    found = difference(audits["tf2.4"], audits["tf2.8"], sources)
-    assert "tensorflow::SegmentReduceVectorKernel" in found.beside
+def test_what_changed_from_2_4_to_2_8(audits: dict[str, AuditIndex], sources: Mapping[str, Source]) -> None:
+    found = diff_builds(audits["tf2.4"], audits["tf2.8"], sources)
+    assert "tensorflow::SegmentReduceVectorKernel" in found.deterministic_added
     assert "TF_USE_DETERMINISTIC_SEGMENT_REDUCTIONS" in found.variables[0]
     assert found.variables[1] == []
     assert any("CropAndResize" in text for text in found.messages[0])
-    back = difference(audits["tf2.8"], audits["tf2.4"], sources)
-    assert (back.appeared, back.went, back.beside) == (found.went, found.appeared, {})
+    back = diff_builds(audits["tf2.8"], audits["tf2.4"], sources)
+    assert (back.added, back.removed, back.deterministic_added) == (found.removed, found.added, {})
 
 
 def test_a_deterministic_kernel_came_beside_the_old_one(
-    audits: dict[str, Audited], sources: Mapping[str, Source]
+    audits: dict[str, AuditIndex], sources: Mapping[str, Source]
 ) -> None:
-    found = difference(audits["tf2.3"], audits["tf2.4"], sources)
+    found = diff_builds(audits["tf2.3"], audits["tf2.4"], sources)
     name = "tensorflow::(anonymous namespace)::ResizeBilinearDeterministicGradKernel"
-    assert found.beside[name] == ["resize-bilinear-backprop"]
+    assert found.deterministic_added[name] == ["resize-bilinear-backprop"]
     audit = sources["resize-bilinear-backprop"].audit
     assert audit is not None
     finding = audits["tf2.4"].finding(audit)
-    assert finding is not None and finding.what == "order-dependent"  # the old one stayed
+    assert finding is not None and finding.kind == "order-dependent"  # the old one stayed
 
 
-def test_gpu_registrations_of_builds(audits: dict[str, Audited]) -> None:
+def test_gpu_registrations_of_builds(audits: dict[str, AuditIndex]) -> None:
     known = {key: a.stored.registrations for key, a in audits.items() if a.stored.registrations is not None}
     assert {"tf1.14", "tf2.0", "tf2.21"} <= set(known)
     assert known["tf2.21"] is not None and known["tf1.14"] is not None

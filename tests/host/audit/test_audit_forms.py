@@ -35,4 +35,4 @@ def test_which_gpus_run_a_build() -> None:
 def test_the_stored_form_is_read_back_as_it_was(checkout: Project) -> None:
     path = checkout.audits / "tf2.0.json"
     audit = stored.load(path)
-    assert stored.dump(audit.model_dump(mode="json", by_alias=True)) + "\n" == path.read_text("utf-8")
+    assert stored.to_json(audit.model_dump(mode="json", by_alias=True)) + "\n" == path.read_text("utf-8")

@@ -88,7 +88,7 @@ import audit_builds as make
 from audit_files import ELF, LZ4, PTX, ZSTD, element, fatbin, library
 from tfdet.publish import audit_views as show
 from tfdet.audit import keep
-from tfdet.verdicts.findings import prepare
+from tfdet.verdicts.audit_findings import prepare
 from tfdet.audit.report import audit
 from tfdet.audit.targets import Target
 

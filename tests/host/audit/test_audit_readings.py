@@ -9,7 +9,7 @@ import audit_builds as make
 import pytest
 
 from tfdet.audit.strings import search
-from tfdet.verdicts.findings import Audited
+from tfdet.verdicts.audit_findings import AuditIndex
 
 # Which builds hold a string: read on 2026-11-20 by another program than this one.
 READ_IN = {
@@ -52,25 +52,25 @@ ARCHITECTURES = {
 
 
 @pytest.mark.parametrize("name", READ_IN)
-def test_variables_are_read_where_another_program_found_them(audits: dict[str, Audited], name: str) -> None:
+def test_variables_are_read_where_another_program_found_them(audits: dict[str, AuditIndex], name: str) -> None:
     found = [v for v in LOOKED_AT if name in audits[f"tf{v}"].stored.environment_variables]
     assert found == READ_IN[name].split()
 
 
 @pytest.mark.parametrize("text", REFUSES_IN)
-def test_messages_are_there_where_another_program_found_them(audits: dict[str, Audited], text: str) -> None:
+def test_messages_are_there_where_another_program_found_them(audits: dict[str, AuditIndex], text: str) -> None:
     found = [v for v in LOOKED_AT if any(text in message for message in audits[f"tf{v}"].stored.messages)]
     assert found == REFUSES_IN[text].split()
 
 
 @pytest.mark.parametrize("key", ARCHITECTURES)
-def test_architectures_are_those_that_another_program_found(audits: dict[str, Audited], key: str) -> None:
+def test_architectures_are_those_that_another_program_found(audits: dict[str, AuditIndex], key: str) -> None:
     held = audits[key].stored.architectures
     assert tuple(" ".join(a.split("_")[1] for a in held[kind]) for kind in ("sass", "ptx")) == ARCHITECTURES[key]
 
 
 @pytest.mark.parametrize("key", ["tf1.14", "tf2.0"])
-def test_machine_code_and_ptx_of_one_architecture_do_not_contradict(audits: dict[str, Audited], key: str) -> None:
+def test_machine_code_and_ptx_of_one_architecture_do_not_contradict(audits: dict[str, AuditIndex], key: str) -> None:
     """Two readers of one build: what one of them resolves, the other does not resolve otherwise."""
     agree = 0
     for row in audits[key].rows:
@@ -86,7 +86,7 @@ def test_machine_code_and_ptx_of_one_architecture_do_not_contradict(audits: dict
 DIVIDES = "tensorflow::scatter_op_gpu::Scatter(Scalar)?OpCustomKernel<(float|double), .*UpdateOp.4>"
 
 
-def test_divisions_are_read_from_machine_code_as_from_ptx(audits: dict[str, Audited]) -> None:
+def test_divisions_are_read_from_machine_code_as_from_ptx(audits: dict[str, AuditIndex]) -> None:
     """Before TensorFlow 2.12 the compiler made each of them a call, and machine code was unresolved."""
     for key in [key for key in audits if key.startswith("tf")]:
         rows = [row for row in audits[key].rows if re.match(DIVIDES, row.signature)]

@@ -47,5 +47,5 @@ def test_a_program(tmp_path: Path, text: str, line: int) -> None:
     path = tmp_path / "train.py"
     path.write_text(text)
     with pytest.raises(DataError, match=re.escape(f"{path}:{line}: not Python 3: ")) as caught:
-        programs.read([path])
+        programs.parse_programs([path])
     assert "<unknown>" not in caught.value.cause

@@ -29,10 +29,10 @@ from tfdet.matrix.keys import Keyring, PublicKey
 from tfdet.matrix.load import load_file
 from tfdet.matrix.models import Environment
 from tfdet.publish import locate_page, views
-from tfdet.store import audits, envelope, keyless, own_key, statement
-from tfdet.store.glance import rows
+from tfdet.store import audits, dsse, in_toto, keyless, signing_key
+from tfdet.store.fast_records import read_record_lines
 from tfdet.store.records import read_records
-from tfdet.store.signatures import claimed
+from tfdet.store.signatures import unverified_signers
 from tfdet.verdicts import programs
 from tfdet_common import journal
 from tfdeterminism.trace import errors
@@ -49,7 +49,7 @@ STATEMENT = {
     "predicateType": "https://example.org/x",
     "predicate": {"result": "PASSED"},
 }
-ENVELOPE = json.loads(envelope.seal(json.dumps(STATEMENT).encode(), SIGNER.key))
+ENVELOPE = json.loads(dsse.sign_payload(json.dumps(STATEMENT).encode(), SIGNER.key))
 CELL = {"cell_type": "code", "source": ["import tensorflow as tf\n", "tf.nn.bias_add(x, y)"]}
 NOTEBOOK = {"nbformat": 4, "metadata": {"kernelspec": {"language": "python"}}, "cells": [CELL]}
 PROGRAM = b"import tensorflow as tf\nx = tf.nn.bias_add([[1.0]], [1.0])\nprint(f'{x!r}', lambda: (yield))\n"
@@ -66,7 +66,7 @@ def test_a_record(folder: Path, line: bytes) -> None:
     """The strict reader, the quick one and the probe's."""
     path = folder / "records.jsonl"
     path.write_bytes(line + b"\n")
-    for read in (read_records, rows):
+    for read in (read_records, read_record_lines):
         try:
             list(read(path))
         except DataError as error:
@@ -83,19 +83,19 @@ def test_an_envelope(line: bytes, body: bytes) -> None:
     text = line.decode("utf-8", "replace")
     key = PublicKey.model_validate_json(json.dumps(
         {"signer": "lab", "since": "2026-01-01", "believed": [{"device": "cpu"}],
-         "public": own_key.public_pem(SIGNER.key)}))  # fmt: skip
-    for read in (lambda: envelope.opened(text, Keyring({"lab": key})), lambda: envelope.unverified(text),
-                 lambda: statement.read(body)):  # fmt: skip
+         "public": signing_key.public_pem(SIGNER.key)}))  # fmt: skip
+    for read in (lambda: dsse.verify_envelope(text, Keyring({"lab": key})), lambda: dsse.parse_unverified(text),
+                 lambda: in_toto.parse_statement(body)):  # fmt: skip
         with contextlib.suppress(ValueError):
             read()
-    claimed([text, envelope.seal(body, SIGNER.key)])
+    unverified_signers([text, dsse.sign_payload(body, SIGNER.key)])
 
 
 @fuzzed
 @given(line=documents(BUNDLE))
 def test_a_bundle_of_sigstore(line: bytes) -> None:
     with contextlib.suppress(ValueError):
-        keyless.opened(line.decode("utf-8", "replace"), believed())
+        keyless.verify_bundle(line.decode("utf-8", "replace"), believed())
 
 
 @fuzzed
@@ -105,7 +105,7 @@ def test_a_certificate(data: st.DataObject) -> None:
     forged = base64.b64encode(data.draw(damaged(raw))).decode()
     material = {**BUNDLE["verificationMaterial"], "certificate": {"rawBytes": forged}}
     with contextlib.suppress(ValueError):
-        keyless.unverified(json.dumps({**BUNDLE, "verificationMaterial": material}))
+        keyless.parse_unverified(json.dumps({**BUNDLE, "verificationMaterial": material}))
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +173,7 @@ def test_a_program(folder: Path, content: bytes, program: bytes) -> None:
     for name, said in (("a.ipynb", content), ("a.py", program)):
         (folder / name).write_bytes(said)
         try:
-            programs.read([folder / name])
+            programs.parse_programs([folder / name])
         except DataError as error:
             assert str(folder / name) in error.cause
 
@@ -237,7 +237,7 @@ def test_a_key(folder: Path, data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TFDET_KEY", str(path))
         try:
-            own_key.load()
+            signing_key.load()
         except DataError as error:
             assert str(path) in error.cause
 

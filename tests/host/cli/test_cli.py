@@ -22,7 +22,7 @@ from tfdet.engines.run import RunResult
 from tfdet.publish.views import verdict_text
 from tfdet.store.cases import current_hashes
 from tfdet.store.records import parse
-from tfdet.verdicts.infer import Cell, Verdict
+from tfdet.verdicts.infer import InferredCell, Verdict
 
 
 def shell(project: Project, line: str, **changes: str) -> subprocess.CompletedProcess[str]:
@@ -185,7 +185,7 @@ def test_contradictions_are_told_although_a_table_is_out_of_date(copy: Project, 
 
 
 def test_a_proof_tells_how_many_cases_it_rests_on() -> None:
-    cell = Cell(Verdict.DETERMINISTIC, runs=40, proven=2, cases=3)
+    cell = InferredCell(Verdict.DETERMINISTIC, runs=40, controls_differed=2, cases=3)
     assert str(verdict_text(cell)).endswith("2 of 3 cases' control differed")
 
 

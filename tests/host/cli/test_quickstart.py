@@ -16,7 +16,7 @@ from tfdet.base.errors import ExitCode
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
 from tfdet.verdicts.infer import CellKey, Verdict
-from tfdet.verdicts.read import load_status
+from tfdet.verdicts.status_loading import load_status
 
 # The sources whose CPU kernels oneDNN has, too: convolutions, batch norm, pooling.
 SOURCES = [

@@ -23,7 +23,7 @@ from tfdet.fleet.folder import AttemptEnd, AttemptStart, Fleet, FleetFolder
 from tfdet.fleet.progress import MAX_FAILURES, MAX_KILLS, compute_progress
 from tfdet.fleet.tasks import FleetOptions, Task, partition_sources, plan_tasks
 from tfdet.matrix.load import load_matrix
-from tfdet.store.durations import UNKNOWN_SECONDS, Durations, measured
+from tfdet.store.durations import UNKNOWN_SECONDS, Durations, collect_durations
 from tfdet.store.records import read_records
 
 
@@ -48,11 +48,13 @@ def test_a_fleet_plans_every_cell_once_and_controls_with_their_solutions(checkou
 def test_tasks_are_sized_by_what_was_measured(checkout: Project, tmp_path: Path, line: Callable[..., bytes]) -> None:
     file = tmp_path / "records.jsonl"
     file.write_bytes(b"".join(line(case=case, duration_seconds=8.0, repeats=10) for case in ("a", "b")))
-    found = measured([file], load_matrix(checkout.matrix).devices)
-    assert found.of("tf2.0", "cpu", "bias-add-backprop", "none", 20) == pytest.approx(2 * 8.0 * 2)
-    assert found.of("tf2.21", "cpu", "bias-add-backprop", "TDO", 10) == pytest.approx(16.0), "as elsewhere"
-    assert found.of("tf2.21", "cpu", "reduce-sum", "none", 10) == pytest.approx(16.0), "as others there"
-    assert found.of("tf2.0", "gpu", "bias-add-backprop", "none", 20) == UNKNOWN_SECONDS
+    found = collect_durations([file], load_matrix(checkout.matrix).devices)
+    assert found.expected_seconds("tf2.0", "cpu", "bias-add-backprop", "none", 20) == pytest.approx(2 * 8.0 * 2)
+    assert found.expected_seconds("tf2.21", "cpu", "bias-add-backprop", "TDO", 10) == pytest.approx(16.0), (
+        "as elsewhere"
+    )
+    assert found.expected_seconds("tf2.21", "cpu", "reduce-sum", "none", 10) == pytest.approx(16.0), "as others there"
+    assert found.expected_seconds("tf2.0", "gpu", "bias-add-backprop", "none", 20) == UNKNOWN_SECONDS
 
 
 @pytest.fixture

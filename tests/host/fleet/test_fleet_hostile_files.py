@@ -19,7 +19,7 @@ from tfdet.fleet.folder import AttemptEnd, AttemptStart, Fleet, FleetFolder
 from tfdet.fleet.progress import MAX_KILLS, compute_progress
 from tfdet.fleet.tasks import FleetOptions, Task
 from tfdet.fleet.watch import watch
-from tfdet.store.evidence import Store
+from tfdet.store.evidence import EvidenceStore
 
 NOBODY = JobsInFlight(frozenset(), frozenset())
 
@@ -127,8 +127,8 @@ def test_a_damaged_journal_holds_up_its_environment_alone(
     attempt(folder, "1-1", line(), code=0)
     with pytest.raises(DataError, match=r"0-1.jsonl:1: its checksum"):
         ingest_into_store(folder)
-    assert sum(len(path.read_bytes().splitlines()) for path in Store.of(copy).files()) >= 1
-    assert line() in b"".join(path.read_bytes() for path in Store.of(copy).files())
+    assert sum(len(path.read_bytes().splitlines()) for path in EvidenceStore.open(copy).files()) >= 1
+    assert line() in b"".join(path.read_bytes() for path in EvidenceStore.open(copy).files())
 
 
 def test_what_never_begins_is_given_up(folder: FleetFolder) -> None:

@@ -13,7 +13,7 @@ from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
 from tfdet.matrix.plan import plan_cells
 from tfdet.publish import render
-from tfdet.verdicts.read import load_status
+from tfdet.verdicts.status_loading import load_status
 
 _FINGERPRINT = re.compile(r"fingerprint of all claims and records `\w+`")
 FRAMEWORK = """

@@ -16,8 +16,8 @@ from tfdet.base.paths import Project
 from tfdet.bundle import build
 from tfdet.matrix.load import load_matrix
 from tfdet.publish.batches import mark, tables
-from tfdet.store import batches
-from tfdet.store.batches import Batch
+from tfdet.store import batch_invariance
+from tfdet.store.batch_invariance import BatchInvarianceRecord
 from tfdet_probe.core.batches import SIZES, measure, method, record
 
 
@@ -92,9 +92,9 @@ def test_what_does_not_run_is_told_and_the_others_go_on() -> None:
         CASES={"a": Lacking()}, told=lambda device: {**told, "machine": dict(machine)}, __file__=__file__
     )
     asked = SimpleNamespace(device="cpu", threads=1, environment="torch2.13", sizes=None)
-    found = Batch.model_validate(record(module, "a", asked))
+    found = BatchInvarianceRecord.model_validate(record(module, "a", asked))
     assert (found.error, found.threads) == ("NotImplementedError: no kernel on cpu", "one")
-    assert found.answer(found.method) == "not run"
+    assert found.invariance(found.method) == "not run"
 
 
 def test_a_comment_makes_no_other_method(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_comment_makes_no_other_method(tmp_path: Path) -> None:
     assert method(str(one)) == method(str(other)) != method(str(changed))
 
 
-def batch(**changes: Any) -> Batch:
+def batch(**changes: Any) -> BatchInvarianceRecord:
     machine = {"processor": "a CPU", "capability": "AVX2", "libraries": "MKL", "cores": 2, "threads": 2}
     made: dict[str, Any] = {
         "schema": 1, "environment": "torch2.13", "framework": {"name": "torch", "version": "2.13.0"}, "device": "cpu",
@@ -113,7 +113,7 @@ def batch(**changes: Any) -> Batch:
         "dtype": "float32", "control": False, "sizes": [2, 4, 8], "differs": [], "depends_on": [], "max_absolute": 0.0,
         "digest": "d", "runs": 9, "error": "", "method": "now", "started": "2026-11-23", "duration_seconds": 1,
     }  # fmt: skip
-    return Batch.model_validate({**made, **changes})
+    return BatchInvarianceRecord.model_validate({**made, **changes})
 
 
 @pytest.mark.parametrize(
@@ -134,17 +134,17 @@ def test_marks(changes: dict[str, Any], text: str) -> None:
 
 def test_a_record_that_is_made_again_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
     project = Project(tmp_path)
-    (path,) = batches.add(project, [batch(), batch(threads="one")])
+    (path,) = batch_invariance.add(project, [batch(), batch(threads="one")])
     assert path == tmp_path / "matrix" / "batches" / "cpu" / "torch2.13.jsonl"
-    batches.add(project, [batch(started="2026-11-24")])
-    assert sorted(one.started[8:10] for one in batches.load_all(project)) == ["23", "24"]
+    batch_invariance.add(project, [batch(started="2026-11-24")])
+    assert sorted(one.started[8:10] for one in batch_invariance.load_all(project)) == ["23", "24"]
     other = batch().model_copy(update={"machine": batch().machine.model_copy(update={"processor": "another CPU"})})
-    batches.add(project, [other, batch(device="NVIDIA H100 80GB HBM3")])
-    assert len(batches.load_all(project)) == 4
+    batch_invariance.add(project, [other, batch(device="NVIDIA H100 80GB HBM3")])
+    assert len(batch_invariance.load_all(project)) == 4
     assert len(tables_of(project)) == 3, "one a processor and device"
     path.write_text(path.read_text("utf-8").replace('"runs":9', '"runs":-9'), "utf-8")
     with pytest.raises(DataError) as caught:
-        batches.load_all(project)
+        batch_invariance.load_all(project)
     assert "torch2.13.jsonl:1" in caught.value.cause
 
 
@@ -156,13 +156,13 @@ def tables_of(project: Project) -> Any:
 
 
 def test_what_is_kept_is_of_todays_code_and_its_controls_depend(checkout: Project) -> None:
-    found = batches.load_all(checkout)
-    today = batches.method(checkout, "torch")
+    found = batch_invariance.load_all(checkout)
+    today = batch_invariance.method_hash(checkout, "torch")
     assert {one.method for one in found} == {today}, "measure again: scripts/batch-invariance torch2.13"
-    assert {one.answer(today) for one in found if one.control} == {"depends"}
+    assert {one.invariance(today) for one in found if one.control} == {"depends"}
     assert {one.threads for one in found} == {"default", "one"}
     assert len({one.op for one in found}) >= 24
-    answers = [one.answer(today) for one in found if not one.control]
+    answers = [one.invariance(today) for one in found if not one.control]
     assert min(answers.count("invariant"), answers.count("depends")) > 20
 
 

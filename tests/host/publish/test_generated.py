@@ -6,8 +6,8 @@ import difflib
 
 from tfdet.base.paths import Project
 from tfdet.publish import advice
-from tfdet.verdicts import known
-from tfdet.verdicts.read import load_status
+from tfdet.verdicts import remaining_sources
+from tfdet.verdicts.status_loading import load_status
 
 EARLY = """
 title = "an op that nobody has heard of"
@@ -39,7 +39,7 @@ def test_a_new_source_is_one_new_line_of_the_advice(copy: Project) -> None:
 
 def test_a_new_list_of_what_remains_renumbers_no_other_place(copy: Project) -> None:
     """A claim about 1.15 alone gives it a list of its own; every later place says what it said."""
-    before = known.content(load_status(copy))["places"]
+    before = remaining_sources.to_content(load_status(copy))["places"]
     (copy.matrix / "sources" / "tensorflow" / "an-early-one.toml").write_text(EARLY, "utf-8")
-    after = known.content(load_status(copy))["places"]
+    after = remaining_sources.to_content(load_status(copy))["places"]
     assert {place for place in before if before[place] != after[place]} == {"stock 1.15"}

@@ -21,7 +21,7 @@ from tfdet.publish.join import Place, joins
 from tfdet.site.build import build
 from tfdet.store.cases import current_cases
 from tfdet.store.records import Record, parse
-from tfdet.verdicts.read import load_status
+from tfdet.verdicts.status_loading import load_status
 from tfdet_common import journal
 from tfdet_common.machine import device_key
 

@@ -13,9 +13,9 @@ from tfdet.base.errors import UsageError
 from tfdet.base.paths import Project
 from tfdet.publish.overview import Answer, parts
 from tfdet.verdicts.infer import Verdict
-from tfdet.verdicts.read import load_status
 from tfdet.verdicts.selection import Selection
 from tfdet.verdicts.status import Status
+from tfdet.verdicts.status_loading import load_status
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def found(checkout: Project) -> Status:
 def test_each_source_that_ran_is_counted_once_for_each_kind_of_device(found: Status) -> None:
     seen: dict[tuple[str, str], set[str]] = {}
     for cell in found.cells:
-        if cell.seen:
+        if cell.was_run:
             kind = found.matrix.devices.kind(cell.key.device)
             assert kind
             framework = found.matrix.environments[cell.key.environment].framework

@@ -12,8 +12,8 @@ import pytest
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
 from tfdet.publish.recipe import recipe_text, remaining_rows
-from tfdet.verdicts.infer import Cell, CellKey, Verdict
-from tfdet.verdicts.known import recipe_of, remaining
+from tfdet.verdicts.infer import CellKey, InferredCell, Verdict
+from tfdet.verdicts.remaining_sources import recipe_of, remaining
 from tfdet.verdicts.status import Status
 
 
@@ -52,7 +52,7 @@ def test_what_differs_on_a_gpus_emulation_is_said_where_documents_say_nothing(st
     """Of TensorFlow 1.13 most documents say nothing; where they speak, their words stay."""
     before = {one.source: one for one in remaining(Status(status.matrix, {}), "tf1.15")}
     differ = ("contrib-resampler", "dilation2d-backprop")
-    cells = {CellKey("tf1.15", "vgpu-sm70", source, "ED"): Cell(Verdict.NONDETERMINISTIC) for source in differ}
+    cells = {CellKey("tf1.15", "vgpu-sm70", source, "ED"): InferredCell(Verdict.NONDETERMINISTIC) for source in differ}
     after = {one.source: one for one in remaining(Status(status.matrix, cells), "tf1.15")}
     assert "contrib-resampler" not in before
     added = after.pop("contrib-resampler")

@@ -11,8 +11,8 @@ from tfdet.matrix.ops import Op
 from tfdet.publish import ways
 from tfdet.publish.join import Place, Row
 from tfdet.publish.views import verdict_text
-from tfdet.verdicts.infer import Cell, CellKey, Evidence, Seen, Verdict
-from tfdet.verdicts.ways import ways_of
+from tfdet.verdicts.infer import CellKey, EvidenceIndex, InferredCell, RecordSummary, Verdict
+from tfdet.verdicts.variants import variants_of
 
 OP = Op(
     key="an-op", name="an_op", variant="", samples=1, dtype="float32", dtypes=["float64", "float16"], backward=True,
@@ -23,17 +23,17 @@ FIRST, DOUBLE, HALF, COMPILED = (
 )  # fmt: skip
 
 
-def cell(solution: str, *seen: tuple[str, str, str]) -> Cell:
+def cell(solution: str, *seen: tuple[str, str, str]) -> InferredCell:
     """Of (case, solution, observation) each; `differs` differs in every run."""
-    found = Evidence({"s": {"now"}}).extend(
-        Seen("e", CPU, "s", case, "m", under, "now", observation, 20 * (observation in ("equal", "differs")),
+    found = EvidenceIndex({"s": {"now"}}).extend(
+        RecordSummary("e", CPU, "s", case, "m", under, "now", observation, 20 * (observation in ("equal", "differs")),
              20 * (observation == "differs"), 0.5)
         for case, under, observation in seen
     )  # fmt: skip
     return found.cell(CellKey("e", CPU, "s", solution))
 
 
-def row(none: Cell, uda: Cell) -> Row:
+def row(none: InferredCell, uda: InferredCell) -> Row:
     cells = {Place(CPU, "none"): none, Place(CPU, "UDA"): uda}
     verdicts = {place: ways.eager(cell).verdict for place, cell in cells.items()}
     return Row(OP, "torch-an-op", [], [], verdicts, cells=cells)
@@ -52,7 +52,7 @@ def row(none: Cell, uda: Cell) -> Row:
     ],
 )
 def test_the_name_of_a_case_says_how_it_ran(case: str, found: tuple[str, ...]) -> None:
-    assert ways_of(case) == found
+    assert variants_of(case) == found
 
 
 def test_each_way_has_a_verdict_of_its_own() -> None:
@@ -60,27 +60,27 @@ def test_each_way_has_a_verdict_of_its_own() -> None:
     seen += [(FIRST, "UDA", "equal"), (HALF, "UDA", "equal"), (COMPILED, "UDA", "equal")]
     none, uda = cell("none", *seen), cell("UDA", *seen)
     assert none.verdict is Verdict.NONDETERMINISTIC
-    assert {way: part.verdict for way, part in none.ways.items()} == {
+    assert {way: part.verdict for way, part in none.variants.items()} == {
         "eager": Verdict.NONDETERMINISTIC, "its first dtype": Verdict.NOT_SHOWN, "float16": Verdict.NONDETERMINISTIC,
         "compiled": Verdict.UNSUPPORTED,
     }  # fmt: skip
     # Of another dtype's control nothing follows.
-    assert uda.ways["its first dtype"].verdict is Verdict.NOT_SHOWN
-    assert uda.ways["float16"].verdict is Verdict.DETERMINISTIC
-    assert uda.ways["compiled"].verdict is Verdict.NOT_SHOWN
+    assert uda.variants["its first dtype"].verdict is Verdict.NOT_SHOWN
+    assert uda.variants["float16"].verdict is Verdict.DETERMINISTIC
+    assert uda.variants["compiled"].verdict is Verdict.NOT_SHOWN
 
 
 def test_where_all_ran_alike_there_are_none() -> None:
-    assert cell("none", (FIRST, "none", "equal"), ("sums-eager", "none", "equal")).ways == {}
-    assert cell("none", ("sums-eager", "none", "equal"), ("sums-function", "none", "equal")).ways == {}
+    assert cell("none", (FIRST, "none", "equal"), ("sums-eager", "none", "equal")).variants == {}
+    assert cell("none", ("sums-eager", "none", "equal"), ("sums-function", "none", "equal")).variants == {}
 
 
 def test_a_row_names_the_dtypes_that_ran() -> None:
     none = cell("none", *((case, "none", "equal") for case in (FIRST, DOUBLE)), (HALF, "none", "differs"))
-    made = row(none, Cell(Verdict.BLANK))
+    made = row(none, InferredCell(Verdict.BLANK))
     assert (made.dtypes, made.compiled) == ("float32 float64 ≈; float16 ✗ 20/20", "")
-    assert row(cell("none", (FIRST, "none", "equal")), Cell(Verdict.BLANK)).dtypes == "float32 ≈"
-    assert row(Cell(Verdict.BLANK), Cell(Verdict.BLANK)).dtypes == ""
+    assert row(cell("none", (FIRST, "none", "equal")), InferredCell(Verdict.BLANK)).dtypes == "float32 ≈"
+    assert row(InferredCell(Verdict.BLANK), InferredCell(Verdict.BLANK)).dtypes == ""
     texts = [text for _, text in made.disagreements("UDA")]
     assert texts == ["it differs on a CPU in float16; the documentation names it for none"]
 
@@ -104,7 +104,7 @@ def test_compiled_is_a_column_of_its_own_and_none_of_the_others_marks() -> None:
 
 
 def test_what_compiles_away_a_difference_is_no_disagreement() -> None:
-    made = row(cell("none", (FIRST, "none", "differs"), (COMPILED, "none", "equal")), Cell(Verdict.BLANK))
+    made = row(cell("none", (FIRST, "none", "differs"), (COMPILED, "none", "equal")), InferredCell(Verdict.BLANK))
     assert not [kind for kind, _ in made.disagreements("UDA") if kind == "compiled"]
 
 
@@ -118,7 +118,7 @@ def test_what_only_happens_compiled_is_said_so() -> None:
 @pytest.mark.parametrize("observation", ["unsupported", "crashed", "equal"])
 def test_of_what_did_not_run_compiled_nothing_follows(observation: str) -> None:
     none = cell("none", (FIRST, "none", "equal"), (COMPILED, "none", observation))
-    made = row(none, Cell(Verdict.BLANK))
+    made = row(none, InferredCell(Verdict.BLANK))
     assert not [kind for kind, _ in made.disagreements("UDA") if kind == "compiled"]
     assert not made.told
 
@@ -126,7 +126,7 @@ def test_of_what_did_not_run_compiled_nothing_follows(observation: str) -> None:
 def test_the_coverage_counts_the_ops_that_take_a_dtype() -> None:
     none = cell("none", (FIRST, "none", "equal"), (DOUBLE, "none", "equal"), (HALF, "none", "unsupported"))
     other = OP.model_copy(update={"dtypes": ["float64"], "key": "other"})
-    assert list(ways.coverage([(OP, none), (other, Cell(Verdict.BLANK)), (OP, None)])) == [
+    assert list(ways.coverage([(OP, none), (other, InferredCell(Verdict.BLANK)), (OP, None)])) == [
         ("in float64", 3, [("not run yet", 2), ("ran", 1)]),
         ("in float16", 2, [("unsupported", 1), ("not run yet", 1)]),
     ]
@@ -138,4 +138,4 @@ def test_a_terminal_is_told_what_a_verdict_speaks_of() -> None:
     none = cell("none", *seen, (COMPILED, "none", "differs"))
     apart = "in its first dtype: not shown to differ; in float64: not shown to differ"
     assert verdict_text(none).plain == f"nondeterministic 20/60; compiled; {apart}"
-    assert ways.beside(replace(none, ways={})) == ""
+    assert ways.beside(replace(none, variants={})) == ""

@@ -33,9 +33,9 @@ from tfdet.site.build import build
 from tfdet.site.facts import Facts
 from tfdet.site.page import VERSION, Writer
 from tfdet.store.cases import current_cases
-from tfdet.store.evidence import Store
+from tfdet.store.evidence import EvidenceStore
 from tfdet.store.records import parse
-from tfdet.verdicts.read import load_status
+from tfdet.verdicts.status_loading import load_status
 from tfdet_common import journal
 from tfdet_common.variables import CALLER_VARIABLES
 
@@ -79,7 +79,7 @@ def test_every_record_stands_on_the_page_of_its_cell(small: Project, site: Path)
     there: Counter[str] = Counter()
     for path in (site / "cells").rglob("*.json"):
         there.update(record["checksum"] for record in twin(path)["data"]["records"])
-    store = Store.of(small)
+    store = EvidenceStore.open(small)
     records = [record for path in store.files() for record in store.read(path)]
     assert there == Counter(record.checksum for record in records)
     for record in records[::50]:
@@ -189,12 +189,12 @@ HOSTILE = "<script>alert(1)</script>\u202e\u2066\"'><img src=x onerror=alert(1)>
 def plant(project: Project, **changes: Any) -> None:
     """One more record of tf2.1, which has none."""
     line = journal.dump(make_record(environment="tf2.1", version="2.1.0", **changes)) + "\n"
-    Store.of(project).add([parse(line.encode())])
+    EvidenceStore.open(project).ingest([parse(line.encode())])
 
 
 def test_what_strangers_say_is_harmless(tmp_path: Path) -> None:
     project = small_project(tmp_path / "project")
-    for path in Store.of(project).files():
+    for path in EvidenceStore.open(project).files():
         path.unlink()
     stack = {**make_record()["stack"], "os": HOSTILE, "cpu": HOSTILE}
     error = {"kind": "raises", "type": HOSTILE, "message": HOSTILE, "where": HOSTILE, "output": HOSTILE}
@@ -223,7 +223,7 @@ def test_a_forged_batch_changes_nothing_of_the_site(
     project = small_project(tmp_path / "small")
     cases, source = current_cases(project).by_hash, json.loads(line())["source"]
     code, case, mode = next((c, *sorted(some or ())[0]) for (name, c), some in cases.items() if name == source)
-    Store.of(project).add([parse(line("differs", **H100, case_hash=code, case=case, mode=mode))])
+    EvidenceStore.open(project).ingest([parse(line("differs", **H100, case_hash=code, case=case, mode=mode))])
     built = build(project, tmp_path / "site").folder
     names = {path.relative_to(built) for path in built.rglob("*") if path.is_file()}
     assert names == {path.relative_to(site) for path in site.rglob("*") if path.is_file()}
@@ -235,10 +235,10 @@ def test_a_forged_batch_changes_nothing_of_the_site(
 
 def test_what_grows_goes_on_further_pages(small: Project, tmp_path: Path) -> None:
     project = small_project(tmp_path / "project")
-    for path in Store.of(project).files():
+    for path in EvidenceStore.open(project).files():
         path.unlink()
     cases = [make_record(environment="tf2.1", version="2.1.0", case=f"case-{n}-eager") for n in range(600)]
-    Store.of(project).add([parse((journal.dump(case) + "\n").encode()) for case in cases])
+    EvidenceStore.open(project).ingest([parse((journal.dump(case) + "\n").encode()) for case in cases])
     folder = build(project, tmp_path / "site").folder / "cells" / "tf2.1"
     parts = [folder / name for name in ("bias-add-backprop.html", "bias-add-backprop-2.html")]
     assert all(path.stat().st_size < MOST and path.with_suffix(".json").stat().st_size < MOST for path in parts)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
 from tfdet.cli.main import app
-from tfdet.store.costs import Cost, load, of_source, write
+from tfdet.store.costs import Cost, costs_of_source, load, write
 
 CROP = {
     "environment": "tf2.0", "device": "cpu", "patch": "crop-and-resize", "size": "256 boxes", "seconds": 0.05,
@@ -25,9 +25,9 @@ def test_kept_and_found_by_source(tmp_path: Path) -> None:
     project = Project(tmp_path)
     cost = Cost.model_validate(CROP)
     write(project, "cpu", "tf2.0", [cost])
-    assert of_source(project, "tf2.0", "crop-and-resize-backprop") == [cost]
-    assert of_source(project, "tf2.0", "segment-sum") == []
-    assert of_source(project, "tf2.1", "crop-and-resize-backprop") == []
+    assert costs_of_source(project, "tf2.0", "crop-and-resize-backprop") == [cost]
+    assert costs_of_source(project, "tf2.0", "segment-sum") == []
+    assert costs_of_source(project, "tf2.1", "crop-and-resize-backprop") == []
     assert (round(cost.time_ratio, 3), cost.memory_ratio) == (25.0, 60.0)
 
 

@@ -17,25 +17,25 @@ from records import STACK
 from tfdet.base.errors import DataError, ExitCode
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
-from tfdet.store.evidence import Store
+from tfdet.store.evidence import EvidenceStore
 from tfdet.store.records import Record, is_intact, parse, read_records
-from tfdet.store.signatures import Signatures
-from tfdet.verdicts.read import _judge
+from tfdet.store.signatures import AttestationStore
+from tfdet.verdicts.status_loading import _infer_partition
 
 Line = Callable[..., bytes]
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "evidence")
+def store(tmp_path: Path) -> EvidenceStore:
+    return EvidenceStore(tmp_path / "evidence")
 
 
-def lines(store: Store) -> list[bytes]:
+def lines(store: EvidenceStore) -> list[bytes]:
     return [line for path in store.files() for line in path.read_bytes().splitlines(keepends=True)]
 
 
-def test_a_genuine_record_is_taken_and_comes_back_byte_for_byte(store: Store, line: Line) -> None:
-    assert store.add([parse(line())]).taken == 1
+def test_a_genuine_record_is_taken_and_comes_back_byte_for_byte(store: EvidenceStore, line: Line) -> None:
+    assert store.ingest([parse(line())]).ingested == 1
     assert lines(store) == [line()]
     assert store.files() == [store.path("cpu", "tf2.0")]
 
@@ -92,9 +92,9 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
         list(read_records(tmp_path / "nowhere.jsonl"))
 
 
-def test_the_same_record_twice_is_one(store: Store, line: Line) -> None:
-    store.add([parse(line())])
-    assert store.add([parse(line())]).known == 1
+def test_the_same_record_twice_is_one(store: EvidenceStore, line: Line) -> None:
+    store.ingest([parse(line())])
+    assert store.ingest([parse(line())]).duplicates == 1
     assert len(lines(store)) == 1
 
 
@@ -102,15 +102,15 @@ def test_the_same_record_twice_is_one(store: Store, line: Line) -> None:
 def brought(tmp_path: Path, line: Line) -> Path:
     """Evidence as it comes with an installed tfdet: one record, which nobody may write to."""
     folder = tmp_path / "brought"
-    Store(folder).add([parse(line(machine="a" * 12))])
+    EvidenceStore(folder).ingest([parse(line(machine="a" * 12))])
     return folder
 
 
 def test_what_came_with_tfdet_is_read_and_never_written(brought: Path, tmp_path: Path, line: Line) -> None:
-    (file,) = Store(brought).files()
-    before, store = file.read_bytes(), Store(brought, tmp_path / "own")
-    added = store.add([parse(line(machine="a" * 12)), parse(line("differs", machine="b" * 12))])
-    assert (added.taken, added.known, len(added.conflicts)) == (1, 1, 1)
+    (file,) = EvidenceStore(brought).files()
+    before, store = file.read_bytes(), EvidenceStore(brought, tmp_path / "own")
+    added = store.ingest([parse(line(machine="a" * 12)), parse(line("differs", machine="b" * 12))])
+    assert (added.ingested, added.duplicates, len(added.conflicts)) == (1, 1, 1)
     assert store.path("cpu", "tf2.0").read_bytes() == line("differs", machine="b" * 12)
     assert file.read_bytes() == before
     assert store.files() == [file, store.path("cpu", "tf2.0")]
@@ -121,62 +121,62 @@ def test_a_record_that_a_newer_tfdet_brings_too_counts_once(
     checkout: Project, brought: Path, tmp_path: Path, line: Line
 ) -> None:
     own, record = tmp_path / "own", parse(line(machine="a" * 12))
-    Store(own).add([record])
+    EvidenceStore(own).ingest([record])
     devices, hashes = load_matrix(checkout.matrix).devices, {record.source: {record.case_hash}}
-    store = Store(brought, own)
-    judged = _judge(store, devices, hashes, frozenset(), (store.files(), []))
+    store = EvidenceStore(brought, own)
+    judged = _infer_partition(store, devices, hashes, frozenset(), (store.files(), []))
     assert {cell.runs for cell in judged.values()} == {record.runs}
 
 
-def test_two_machines_are_both_kept_and_a_disagreement_is_named(store: Store, line: Line) -> None:
-    store.add([parse(line("equal", machine="a" * 12))])
-    added = store.add([parse(line("differs", machine="b" * 12))])
+def test_two_machines_are_both_kept_and_a_disagreement_is_named(store: EvidenceStore, line: Line) -> None:
+    store.ingest([parse(line("equal", machine="a" * 12))])
+    added = store.ingest([parse(line("differs", machine="b" * 12))])
     assert len(lines(store)) == 2
     assert len(added.conflicts) == 1
     assert "a" * 12 in added.conflicts[0]
     assert "b" * 12 in added.conflicts[0]
-    assert not store.add([parse(line("equal", machine="c" * 12, solution="TDO"))]).conflicts
+    assert not store.ingest([parse(line("equal", machine="c" * 12, solution="TDO"))]).conflicts
 
 
-def test_one_machine_that_says_two_things_keeps_both(store: Store, line: Line) -> None:
-    store.add([parse(line("differs"))])
-    added = store.add([parse(line("equal", started="2026-02-01T00:00:00Z"))])
+def test_one_machine_that_says_two_things_keeps_both(store: EvidenceStore, line: Line) -> None:
+    store.ingest([parse(line("differs"))])
+    added = store.ingest([parse(line("equal", started="2026-02-01T00:00:00Z"))])
     assert len(lines(store)) == 2
     assert added.conflicts
 
 
-def test_a_newer_run_renews_the_same_statement_and_an_older_one_does_not(store: Store, line: Line) -> None:
+def test_a_newer_run_renews_the_same_statement_and_an_older_one_does_not(store: EvidenceStore, line: Line) -> None:
     older, newer = line(started="2026-01-01T00:00:00Z"), line(started="2026-02-01T00:00:00Z")
-    store.add([parse(older)])
-    assert store.add([parse(newer)]).replaced == 1
-    assert store.add([parse(older)]).known == 1
+    store.ingest([parse(older)])
+    assert store.ingest([parse(newer)]).replaced == 1
+    assert store.ingest([parse(older)]).duplicates == 1
     assert lines(store) == [newer]
 
 
-def test_fewer_runs_never_replace_more(store: Store, line: Line) -> None:
+def test_fewer_runs_never_replace_more(store: EvidenceStore, line: Line) -> None:
     strong = line()
     weak = line(started="2026-02-01T00:00:00Z", repeats=5, digests=["a" * 64], runs=5)
-    store.add([parse(strong)])
-    assert store.add([parse(weak)]).known == 1
+    store.ingest([parse(strong)])
+    assert store.ingest([parse(weak)]).duplicates == 1
     assert lines(store) == [strong]
 
 
-def test_another_stack_of_the_same_machine_is_kept_beside(store: Store, line: Line) -> None:
-    store.add([parse(line()), parse(line(stack={**STACK, "engine": "docker"}))])
+def test_another_stack_of_the_same_machine_is_kept_beside(store: EvidenceStore, line: Line) -> None:
+    store.ingest([parse(line()), parse(line(stack={**STACK, "engine": "docker"}))])
     assert len(lines(store)) == 2
 
 
-def test_an_old_record_of_an_older_case_never_drives_out_a_current_one(suite: Store, line: Line) -> None:
+def test_an_old_record_of_an_older_case_never_drives_out_a_current_one(suite: EvidenceStore, line: Line) -> None:
     current = line("differs", case_hash="1" * 16, started="2026-03-01T00:00:00Z")
     old = line("equal", case_hash="0" * 16, started="2026-01-01T00:00:00Z")
     for order in ([current, old], [old, current]):
         for each in order:
-            suite.add([parse(each)])
+            suite.ingest([parse(each)])
         assert lines(suite) == [current]
 
 
-def test_a_record_twice_in_a_file_or_out_of_order_is_told(store: Store, line: Line) -> None:
-    store.add([parse(line(case=name)) for name in ("a", "b")])
+def test_a_record_twice_in_a_file_or_out_of_order_is_told(store: EvidenceStore, line: Line) -> None:
+    store.ingest([parse(line(case=name)) for name in ("a", "b")])
     (path,) = store.files()
     one, two = path.read_bytes().splitlines(keepends=True)
     for text in (one + one + two, two + one):
@@ -185,12 +185,12 @@ def test_a_record_twice_in_a_file_or_out_of_order_is_told(store: Store, line: Li
             list(store.read(path))
 
 
-def test_all_files_or_none_are_written(store: Store, line: Line) -> None:
+def test_all_files_or_none_are_written(store: EvidenceStore, line: Line) -> None:
     broken = store.path("cpu", "tf2.1")
     broken.parent.mkdir(parents=True)
     broken.write_bytes(b"{}\n")
     with pytest.raises(DataError):
-        store.add([parse(line()), parse(line(environment="tf2.1"))])
+        store.ingest([parse(line()), parse(line(environment="tf2.1"))])
     assert store.files() == [broken]
 
 
@@ -221,25 +221,27 @@ def test_what_no_run_can_have_given_is_refused(line: Line, changes: dict[str, An
 
 
 @pytest.fixture
-def suite(tmp_path: Path, line: Line) -> Store:
+def suite(tmp_path: Path, line: Line) -> EvidenceStore:
     """Of a suite that has the case under one hash of ones."""
-    return Store(tmp_path / "evidence", hashes=lambda: {parse(line()).source: {"1" * 16}})
+    return EvidenceStore(tmp_path / "evidence", hashes=lambda: {parse(line()).source: {"1" * 16}})
 
 
-def kept(store: Store) -> set[tuple[str, str]]:
+def kept(store: EvidenceStore) -> set[tuple[str, str]]:
     return {(r.machine, r.case_hash) for path in store.files() for r in read_records(path)}
 
 
-def test_a_changed_case_measured_anew_replaces_its_stale_record_of_that_machine_only(suite: Store, line: Line) -> None:
-    suite.add([parse(line(machine="a" * 12, case_hash="0" * 16)), parse(line(machine="b" * 12, case_hash="0" * 16))])
-    suite.add([parse(line(machine="a" * 12, case_hash="1" * 16, started="2026-02-01T00:00:00Z"))])
+def test_a_changed_case_measured_anew_replaces_its_stale_record_of_that_machine_only(
+    suite: EvidenceStore, line: Line
+) -> None:
+    suite.ingest([parse(line(machine="a" * 12, case_hash="0" * 16)), parse(line(machine="b" * 12, case_hash="0" * 16))])
+    suite.ingest([parse(line(machine="a" * 12, case_hash="1" * 16, started="2026-02-01T00:00:00Z"))])
     assert kept(suite) == {("a" * 12, "1" * 16), ("b" * 12, "0" * 16)}
 
 
-def test_a_record_of_a_form_that_the_suite_never_had_takes_none_away(suite: Store, line: Line) -> None:
+def test_a_record_of_a_form_that_the_suite_never_had_takes_none_away(suite: EvidenceStore, line: Line) -> None:
     """Anybody may write one, of any machine, and say that it is the newest."""
-    suite.add([parse(line(case_hash="1" * 16))])
-    suite.add([parse(line(case_hash="d" * 16, started="2026-02-01T00:00:00Z"))])
+    suite.ingest([parse(line(case_hash="1" * 16))])
+    suite.ingest([parse(line(case_hash="d" * 16, started="2026-02-01T00:00:00Z"))])
     assert ("1" * 16) in {code for _, code in kept(suite)}
 
 
@@ -253,34 +255,34 @@ def test_in_which_order_records_come_does_not_matter(tmp_path: Path, line: Line)
     every += [line(started=days[0], case_hash="1" * 16, duration_seconds=9.0), line("differs", case_hash="1" * 16)]
     chance, found = random.Random(7), set()
     for turn in range(30):
-        store = Store(tmp_path / str(turn), hashes=lambda: {case: {"1" * 16}})
+        store = EvidenceStore(tmp_path / str(turn), hashes=lambda: {case: {"1" * 16}})
         chance.shuffle(every)
         for one in every:
-            store.add([parse(one)])
+            store.ingest([parse(one)])
         found.add(b"".join(lines(store)))
     assert len(found) == 1
 
 
-def test_a_case_under_its_earlier_hash_is_the_same_case(store: Store, line: Line) -> None:
+def test_a_case_under_its_earlier_hash_is_the_same_case(store: EvidenceStore, line: Line) -> None:
     """When hashes were made in another way, no case changed: as many runs replace the record, fewer do not."""
     store.folder.mkdir(parents=True)
     (store.folder / "earlier-hashes.json").write_text(json.dumps({"hashes": {"0" * 16: "1" * 16}}))
     earlier = line(case_hash="0" * 16, started="2026-01-01T00:00:00Z", relaunches=2)
-    store.add([parse(earlier)])
-    store.add([parse(line(case_hash="1" * 16, started="2026-02-01T00:00:00Z"))])
+    store.ingest([parse(earlier)])
+    store.ingest([parse(line(case_hash="1" * 16, started="2026-02-01T00:00:00Z"))])
     assert lines(store) == [earlier]
     same = line(case_hash="1" * 16, started="2026-03-01T00:00:00Z", relaunches=2)
-    store.add([parse(same)])
+    store.ingest([parse(same)])
     assert lines(store) == [same]
 
 
-def test_lines_are_sorted(store: Store, line: Line) -> None:
-    store.add([parse(line(case=name, solution=key)) for name in ("b", "a") for key in ("none", "TDO")])
+def test_lines_are_sorted(store: EvidenceStore, line: Line) -> None:
+    store.ingest([parse(line(case=name, solution=key)) for name in ("b", "a") for key in ("none", "TDO")])
     found = [(r.case, r.solution) for path in store.files() for r in read_records(path)]
     assert found == [("a", "TDO"), ("a", "none"), ("b", "TDO"), ("b", "none")]
 
 
-def test_a_record_in_the_wrong_file_is_told(store: Store, line: Line) -> None:
+def test_a_record_in_the_wrong_file_is_told(store: EvidenceStore, line: Line) -> None:
     path = store.path("cpu", "tf1.15")
     path.parent.mkdir(parents=True)
     path.write_bytes(line())
@@ -288,10 +290,10 @@ def test_a_record_in_the_wrong_file_is_told(store: Store, line: Line) -> None:
         list(store.read(path))
 
 
-def test_two_runs_at_once_lose_nothing(store: Store, line: Line) -> None:
+def test_two_runs_at_once_lose_nothing(store: EvidenceStore, line: Line) -> None:
     def add(machine: str) -> None:
         for number in range(10):
-            store.add([parse(line(machine=machine, case=f"case-{number}"))])
+            store.ingest([parse(line(machine=machine, case=f"case-{number}"))])
 
     threads = [threading.Thread(target=add, args=(digit * 12,)) for digit in "abc"]
     for thread in threads:
@@ -301,23 +303,23 @@ def test_two_runs_at_once_lose_nothing(store: Store, line: Line) -> None:
     assert len(lines(store)) == 30
 
 
-def test_a_full_disk_leaves_the_old_file(store: Store, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    store.add([parse(line())])
+def test_a_full_disk_leaves_the_old_file(store: EvidenceStore, line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.ingest([parse(line())])
 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(Exception, match="No space left"):
-        store.add([parse(line(case="another"))])
+        store.ingest([parse(line(case="another"))])
     assert lines(store) == [line()]
     assert not list(store.folder.rglob("*.part"))
 
 
 def test_a_line_that_one_reader_alone_refuses_is_told_of(
-    store: Store, line: Line, monkeypatch: pytest.MonkeyPatch
+    store: EvidenceStore, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store.add([parse(line(case=name)) for name in ("a", "b")])
+    store.ingest([parse(line(case=name)) for name in ("a", "b")])
     (path,) = store.files()
 
     def stricter(text: bytes) -> Record:
@@ -338,7 +340,7 @@ def test_a_file_in_place_of_a_devices_folder_is_told_of(copy: Project, folder: s
     device.write_text("")
     with pytest.raises(DataError, match=re.escape(f"{device}: a file")) as caught:
         if folder == "evidence":
-            Store.of(copy).files()
+            EvidenceStore.open(copy).files()
         else:
-            Signatures.of(copy, load_matrix(copy.matrix)).faults()
+            AttestationStore.open(copy, load_matrix(copy.matrix)).find_faults()
     assert (caught.value.code, bool(caught.value.advice)) == (ExitCode.USAGE, True)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from records import STACK, device_of, make_record
 
-from tfdet.store.glance import read_line
+from tfdet.store.fast_records import read_line
 from tfdet.store.records import parse
 from tfdet_common import journal
 

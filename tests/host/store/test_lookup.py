@@ -9,44 +9,44 @@ from pathlib import Path
 import pytest
 from records import make_record
 
-from tfdet.store import lookup
-from tfdet.store.glance import Row, read_line
-from tfdet.store.lookup import Index, Lines, Spool
+from tfdet.store import record_lookup
+from tfdet.store.fast_records import RecordLine, read_line
+from tfdet.store.record_lookup import ChecksumIndex, RecordFiles, RecordSpool
 from tfdet_common import journal
 
 LINES = [(journal.dump(make_record(case=f"case-{number}")) + "\n").encode("ascii") for number in range(40)]
-ROWS = [Row(read_line(line), line) for line in LINES]
+ROWS = [RecordLine(read_line(line), line) for line in LINES]
 
 
 @pytest.fixture(params=[False, True], ids=["apart", "alike"])
 def alike(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether all checksums begin as one."""
     if request.param:
-        monkeypatch.setattr(lookup, "_begin", lambda checksum: 7)
+        monkeypatch.setattr(record_lookup, "_begin", lambda checksum: 7)
 
 
 @pytest.mark.usefixtures("alike")
 def test_a_record_comes_once_and_is_found(tmp_path: Path) -> None:
-    spool = Spool([*ROWS, *reversed(ROWS)])
+    spool = RecordSpool([*ROWS, *reversed(ROWS)])
     assert [row.line for row in spool] == LINES
     path = tmp_path / "records.jsonl"
     path.write_bytes(b"no record\n" + b"".join(LINES))
-    with Lines([tmp_path / "none.jsonl", path]) as lying:
+    with RecordFiles([tmp_path / "none.jsonl", path]) as lying:
         for find in (spool, lying):
-            assert [find(row.glance.checksum) for row in ROWS] == LINES
+            assert [find(row.record.checksum) for row in ROWS] == LINES
             assert find("0" * 64) is None
 
 
 @pytest.mark.usefixtures("alike")
 def test_a_spool_is_read_and_asked_at_once() -> None:
-    spool = Spool(ROWS)
-    assert [(row.line, spool(ROWS[0].glance.checksum)) for row in spool] == [(line, LINES[0]) for line in LINES]
+    spool = RecordSpool(ROWS)
+    assert [(row.line, spool(ROWS[0].record.checksum)) for row in spool] == [(line, LINES[0]) for line in LINES]
 
 
 def test_a_record_costs_few_bytes() -> None:
     many = (hashlib.sha256(b"%d" % number).digest() for number in range(20_000))
     tracemalloc.start()
-    index = Index((checksum, number) for number, checksum in enumerate(many))
+    index = ChecksumIndex((checksum, number) for number, checksum in enumerate(many))
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert kept < 20_000 * 24

@@ -14,10 +14,10 @@ from records import STACK, as_first, make_record
 from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
-from tfdet.store.evidence import Store
-from tfdet.store.glance import rows, seen
-from tfdet.store.migrate import current
-from tfdet.store.misfits import device_faults
+from tfdet.store.consistency import device_faults
+from tfdet.store.evidence import EvidenceStore
+from tfdet.store.fast_records import read_record_lines, summarize
+from tfdet.store.migrate import upgrade
 from tfdet.store.records import parse
 from tfdet_common import journal
 
@@ -41,24 +41,24 @@ def test_a_record_of_schema_1_says_the_same_in_schema_2(changes: dict[str, Any])
     record = make_record(**changes)
     old = as_first(record)
     before = copy.deepcopy(old)
-    assert {**current(old), "checksum": ""} == {**record, "checksum": ""}
+    assert {**upgrade(old), "checksum": ""} == {**record, "checksum": ""}
     assert old == before, "a pure function leaves what it is given as it is"
-    assert current(record) == record
+    assert upgrade(record) == record
 
 
 def test_it_is_kept_byte_for_byte_beside_records_of_schema_2(tmp_path: Path) -> None:
-    store, lines = Store(tmp_path), [written(first(case="a")), written(make_record(case="b"))]
-    store.add(parse(line) for line in reversed(lines))
+    store, lines = EvidenceStore(tmp_path), [written(first(case="a")), written(make_record(case="b"))]
+    store.ingest(parse(line) for line in reversed(lines))
     (path,) = store.files()
     assert path.read_bytes() == b"".join(lines)
     assert [record.schema_ for record in store.read(path)] == [2, 2]
-    assert store.add(parse(line) for line in lines).known == 2
+    assert store.ingest(parse(line) for line in lines).duplicates == 2
 
 
 def test_a_newer_measurement_in_schema_2_replaces_it(tmp_path: Path) -> None:
-    store, newer = Store(tmp_path), make_record(started="2026-02-01T00:00:00Z")
+    store, newer = EvidenceStore(tmp_path), make_record(started="2026-02-01T00:00:00Z")
     for record in (first(), newer):
-        store.add([parse(written(record))])
+        store.ingest([parse(written(record))])
     assert store.files()[0].read_bytes() == written(newer)
 
 
@@ -67,9 +67,11 @@ def test_inference_sees_both_alike(checkout: Project, tmp_path: Path, changes: d
     path = tmp_path / "records.jsonl"
     both = [first(**changes), make_record(**changes)]
     path.write_bytes(b"".join(map(written, both)))
-    one, two = (row.glance for row in rows(path, partial(device_faults, load_matrix(checkout.matrix).devices)))
+    one, two = (
+        row.record for row in read_record_lines(path, partial(device_faults, load_matrix(checkout.matrix).devices))
+    )
     assert one.model == two.model == make_record(**changes)["device"]["model"]
-    slow = seen(parse(written(both[1])))
+    slow = summarize(parse(written(both[1])))
     assert [getattr(one, name) for name in slow.__struct_fields__ if name != "device"] == [
         getattr(slow, name) for name in slow.__struct_fields__ if name != "device"
     ]
@@ -102,7 +104,7 @@ def test_what_schema_1_never_said_is_refused(
     path = tmp_path / "records.jsonl"
     path.write_bytes(written(record))
     with pytest.raises(DataError):
-        list(rows(path, partial(device_faults, load_matrix(checkout.matrix).devices)))
+        list(read_record_lines(path, partial(device_faults, load_matrix(checkout.matrix).devices)))
 
 
 def test_a_device_of_schema_1_is_none_of_schema_2() -> None:

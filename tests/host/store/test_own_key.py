@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tfdet.base.errors import DataError, ExitCode, UsageError
-from tfdet.store import own_key
+from tfdet.store import signing_key
 
 
 def test_a_full_disk_leaves_no_half_of_a_key(tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_a_damaged_key_is_told_with_the_way_out(
     where.write_bytes(content)
     where.chmod(0o600)
     monkeypatch.setenv("TFDET_KEY", str(where))
-    for ask in (own_key.new, own_key.load, own_key.need):
+    for ask in (signing_key.generate, signing_key.load, signing_key.require):
         with pytest.raises(DataError) as caught:
             ask()
         assert str(where) in caught.value.cause and "then: tfdet key new" in caught.value.advice
@@ -49,5 +49,5 @@ def test_a_key_never_takes_the_place_of_another(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("TFDET_KEY", str(where))
     monkeypatch.setattr(os, "fsync", lambda number: where.write_text("another"))
     with pytest.raises(UsageError, match="a key is there already"):
-        own_key.new()
+        signing_key.generate()
     assert where.read_text() == "another" and list(tmp_path.iterdir()) == [where]

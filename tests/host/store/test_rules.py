@@ -24,11 +24,11 @@ from tfdet.base.paths import Project
 from tfdet.matrix.devices import DeviceRegistry
 from tfdet.matrix.load import load_matrix
 from tfdet.store.cases import current_cases, current_hashes
-from tfdet.store.evidence import Store
-from tfdet.store.glance import row_of, rows, seen
-from tfdet.store.misfits import Rules, device_faults
+from tfdet.store.consistency import ConsistencyRules, device_faults
+from tfdet.store.evidence import EvidenceStore
+from tfdet.store.fast_records import read_record_lines, summarize, to_record_line
 from tfdet.store.records import Record, parse
-from tfdet.verdicts.infer import CellKey, Evidence, Seen, Verdict
+from tfdet.verdicts.infer import CellKey, EvidenceIndex, RecordSummary, Verdict
 from tfdet_common import journal
 
 HUGE = 10**400
@@ -161,7 +161,7 @@ def test_the_fast_reader_of_status_refuses_it_too(
     path = tmp_path / "records.jsonl"
     path.write_bytes(signed({**make_record(row[1]), **row[2]}))
     with pytest.raises(DataError):
-        list(rows(path, partial(device_faults, devices)))
+        list(read_record_lines(path, partial(device_faults, devices)))
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_case_that_has_changed_since_is_stale_whatever_its_name(project: Proje
 def test_the_evidence_names_cases_that_the_text_of_the_suite_gives(checkout: Project) -> None:
     cases, hashes = current_cases(checkout), current_hashes(checkout)
     assert None not in cases.by_hash.values()
-    store = Store(checkout.evidence)
+    store = EvidenceStore(checkout.evidence)
     records = [r for path in store.files() for r in store.read(path) if r.case_hash in hashes[r.source]]
     assert len(records) > 1000
     assert all(cases.has(r.source, r.case_hash, r.case, r.mode) for r in records)
@@ -241,18 +241,18 @@ def mutate(chance: random.Random, content: dict[str, Any]) -> dict[str, Any]:
     return changed
 
 
-def told(hashes: dict[str, set[str]], records: list[Seen]) -> Told:
+def told(hashes: dict[str, set[str]], records: list[RecordSummary]) -> Told:
     """What is said of cells; of one that only stale records speak of, nothing is."""
-    evidence = Evidence(hashes).extend(records)
+    evidence = EvidenceIndex(hashes).extend(records)
     cells = {key: evidence.cell(key) for key in evidence.cell_keys()}
     return {key: (cell.verdict, cell.runs) for key, cell in cells.items() if cell.verdict is not Verdict.STALE}
 
 
-def reaches(record: Record) -> Seen:
+def reaches(record: Record) -> RecordSummary:
     """What of a record reaches a verdict, but for what another run, or another machine, could well have given: such a
     record is possible, and only a signature could tell.
     """
-    return replace(seen(record), machine="", seconds=None, differed=0, digests=[])
+    return replace(summarize(record), machine="", seconds=None, differed=0, digests=[])
 
 
 @pytest.mark.no_cover  # thousands of records, and nothing that other tests do not reach
@@ -261,8 +261,11 @@ def test_every_mutant_is_refused_or_harmless(checkout: Project) -> None:
 
     No mutation gives a solution or a case the name of another of its kind: that record is possible, too.
     """
-    rules, hashes = Rules.of(load_matrix(checkout.matrix), current_cases(checkout)), current_hashes(checkout)
-    store, chance = Store(checkout.evidence), random.Random(10)
+    rules, hashes = (
+        ConsistencyRules.from_matrix(load_matrix(checkout.matrix), current_cases(checkout)),
+        current_hashes(checkout),
+    )
+    store, chance = EvidenceStore(checkout.evidence), random.Random(10)
     files = {path: list(store.read(path)) for path in store.files()}
     refused, judged = 0, 0
     for number in range(MUTANTS):
@@ -274,13 +277,13 @@ def test_every_mutant_is_refused_or_harmless(checkout: Project) -> None:
         except ValueError:
             refused += 1
             continue
-        if rules.taken(row_of(mutant).glance):
+        if rules.faults_of_new(to_record_line(mutant).record):
             refused += 1
         elif reaches(mutant) != reaches(genuine):
             judged += 1
-            rest = [seen(record) for record in files[path] if record is not genuine]
-            now = told(hashes, [*rest, seen(mutant)])
-            assert now in (told(hashes, [*rest, seen(genuine)]), told(hashes, rest)), (number, content)
+            rest = [summarize(record) for record in files[path] if record is not genuine]
+            now = told(hashes, [*rest, summarize(mutant)])
+            assert now in (told(hashes, [*rest, summarize(genuine)]), told(hashes, rest)), (number, content)
     assert refused > MUTANTS / 2
     assert judged
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tfdet.base.errors import DataError
-from tfdet.store.glance import rows
+from tfdet.store.fast_records import read_record_lines
 from tfdet.store.records import parse
 
 Line = Callable[..., bytes]
@@ -46,7 +46,7 @@ def test_one_checksum_cannot_fit_and_another_be_read(line: Line, tmp_path: Path,
     path = tmp_path / "tf2.0.jsonl"
     path.write_bytes(false)
     with pytest.raises(DataError, match=r"'checksum' is there twice|its checksum does not fit"):
-        list(rows(path))
+        list(read_record_lines(path))
 
 
 def test_no_member_of_a_record_is_there_twice(line: Line) -> None:

@@ -21,9 +21,9 @@ from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
 from tfdet.store.cases import current_cases
-from tfdet.store.evidence import Store
-from tfdet.store.glance import read_line, rows
-from tfdet.store.misfits import Rules
+from tfdet.store.consistency import ConsistencyRules
+from tfdet.store.evidence import EvidenceStore
+from tfdet.store.fast_records import read_line, read_record_lines
 from tfdet.store.records import parse
 from tfdet_common import journal
 
@@ -47,31 +47,31 @@ def written(content: dict[str, Any]) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def rules(checkout: Project) -> Rules:
-    return Rules.of(load_matrix(checkout.matrix), current_cases(checkout))
+def rules(checkout: Project) -> ConsistencyRules:
+    return ConsistencyRules.from_matrix(load_matrix(checkout.matrix), current_cases(checkout))
 
 
 @pytest.fixture(scope="module")
-def known(rules: Rules) -> dict[str, Any]:
+def known(rules: ConsistencyRules) -> dict[str, Any]:
     """A case of today's suite."""
     code, cases = next((code, cases) for (name, code), cases in rules.cases.by_hash.items() if name == SOURCE)
     case, mode = sorted(cases or ())[0]
     return {"case_hash": code, "case": case, "mode": mode}
 
 
-def taken(store: Store, path: Path, rules: Rules) -> bool:
+def taken(store: EvidenceStore, path: Path, rules: ConsistencyRules) -> bool:
     """As `evidence add` takes it; what it refuses it refuses in words."""
     try:
-        store.add(list(rows(path, rules.taken)))
+        store.ingest(list(read_record_lines(path, rules.faults_of_new)))
     except DataError:
         return False
     return True
 
 
 @pytest.mark.parametrize("end", [b" \n", b"\t\n", b"\r\n", b"\n\n", b"\x0b\n", b"\xc2\xa0\n", b" "])
-def test_what_is_hashed_is_what_is_kept(tmp_path: Path, rules: Rules, line: Line, end: bytes) -> None:
+def test_what_is_hashed_is_what_is_kept(tmp_path: Path, rules: ConsistencyRules, line: Line, end: bytes) -> None:
     """One such line stopped every command that read the store."""
-    store, path = Store(tmp_path / "evidence", fits=rules.read), tmp_path / "records.jsonl"
+    store, path = EvidenceStore(tmp_path / "evidence", fits=rules.faults_of_stored), tmp_path / "records.jsonl"
     for content in (sealed(line().removesuffix(b"\n") + end), sealed(b" " + line())):
         path.write_bytes(content)
         assert not taken(store, path, rules)
@@ -95,7 +95,9 @@ FORMS = [  # a pattern of what stands there, and the same in another form
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form[1].decode()[:40])
-def test_both_readers_take_one_form_alone(tmp_path: Path, rules: Rules, line: Line, form: tuple[bytes, bytes]) -> None:
+def test_both_readers_take_one_form_alone(
+    tmp_path: Path, rules: ConsistencyRules, line: Line, form: tuple[bytes, bytes]
+) -> None:
     """A record that the sooner reader took, and the whole one refused, stopped `show` and `status --check`."""
     body, count = re.subn(form[0], form[1], line("differs"), count=1)
     assert count and read_line(line("differs"))
@@ -105,7 +107,7 @@ def test_both_readers_take_one_form_alone(tmp_path: Path, rules: Rules, line: Li
             read(content)
     path = tmp_path / "records.jsonl"
     path.write_bytes(content)
-    assert not taken(Store(tmp_path / "evidence", fits=rules.read), path, rules)
+    assert not taken(EvidenceStore(tmp_path / "evidence", fits=rules.faults_of_stored), path, rules)
 
 
 @cache
@@ -154,10 +156,12 @@ def mutants(draw: st.DrawFn) -> bytes:
 
 @settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None)
 @given(line=mutants())
-def test_whatever_is_taken_in_is_read(tmp_path_factory: pytest.TempPathFactory, rules: Rules, line: bytes) -> None:
+def test_whatever_is_taken_in_is_read(
+    tmp_path_factory: pytest.TempPathFactory, rules: ConsistencyRules, line: bytes
+) -> None:
     """And both readers of a record say the same of it."""
     folder = tmp_path_factory.mktemp("store")
-    store, path = Store(folder / "evidence", fits=rules.read), folder / "records.jsonl"
+    store, path = EvidenceStore(folder / "evidence", fits=rules.faults_of_stored), folder / "records.jsonl"
     path.write_bytes(line)
     if taken(store, path, rules):
         found = [record for file in store.files() for record in store.read(file)]
@@ -174,7 +178,7 @@ def is_record(read: Callable[[bytes], object], line: bytes) -> bool:
     return True
 
 
-def anothers(rules: Rules) -> str:
+def anothers(rules: ConsistencyRules) -> str:
     return next(code for (name, code) in rules.cases.by_hash if name == "crop-and-resize-backprop")
 
 
@@ -198,12 +202,12 @@ FALSE: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize("row", [*FALSE, ("another source's case", {})], ids=lambda row: row[0])
 def test_what_is_false_is_neither_taken_nor_read(
-    tmp_path: Path, rules: Rules, known: dict[str, Any], row: tuple[str, dict[str, Any]]
+    tmp_path: Path, rules: ConsistencyRules, known: dict[str, Any], row: tuple[str, dict[str, Any]]
 ) -> None:
     changes = row[1] or {"case_hash": anothers(rules)}
     content = make_record("equal", **{**known, **{k: v for k, v in changes.items() if k != "solution"}})
     content["solution"] = changes.get("solution", content["solution"])
-    store, path = Store(tmp_path / "evidence", fits=rules.read), tmp_path / "records.jsonl"
+    store, path = EvidenceStore(tmp_path / "evidence", fits=rules.faults_of_stored), tmp_path / "records.jsonl"
     path.write_bytes(written(make_record("equal", **known)))
     assert taken(store, path, rules), "what is changed here is a record"
     path.write_bytes(written(content))
@@ -212,4 +216,4 @@ def test_what_is_false_is_neither_taken_nor_read(
     lying.parent.mkdir(parents=True, exist_ok=True)
     lying.write_bytes(written(content))
     with pytest.raises(DataError):
-        list(store.rows(lying))
+        list(store.record_lines(lying))

@@ -14,7 +14,7 @@ from signers import H100, Signer
 
 from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
-from tfdet.store.evidence import Store
+from tfdet.store.evidence import EvidenceStore
 from tfdet.store.records import parse
 
 Line = Callable[..., bytes]
@@ -24,22 +24,22 @@ Line = Callable[..., bytes]
 DRIVER = """
 import json, os, shutil, signal, sys
 from pathlib import Path
-from tfdet.store.evidence import Store
+from tfdet.store.evidence import EvidenceStore
 from tfdet.store.records import parse
 
-class Vouch:
-    def __init__(self, line, place):
-        self.line, self.place = line, place
+class Attestation:
+    def __init__(self, line, partition):
+        self.line, self.partition = line, partition
 
 folder, old, new = Path(sys.argv[1]), *(Path(name).read_bytes().splitlines(keepends=True) for name in sys.argv[2:4])
-vouches = [Vouch(line, tuple(place)) for line, place in json.loads(Path(sys.argv[4]).read_text())]
+attestations = [Attestation(line, tuple(partition)) for line, partition in json.loads(Path(sys.argv[4]).read_text())]
 WHAT = ("open", "os.rename", "os.remove", "os.mkdir", "shutil.rmtree")
 
 def store():
-    return Store(folder / "evidence")
+    return EvidenceStore(folder / "evidence")
 
-def add(lines, vouches):
-    store().add([parse(line) for line in lines], vouches)
+def add(lines, attestations):
+    store().ingest([parse(line) for line in lines], attestations)
 
 def state():
     found = store()
@@ -61,7 +61,7 @@ def killed_at(step):
         synced(handle)
     os.fsync = fsync
     sys.addaudithook(look)
-    add(new, vouches)
+    add(new, attestations)
 
 def fresh():
     shutil.rmtree(folder, ignore_errors=True)
@@ -69,12 +69,12 @@ def fresh():
 
 def told(killed):
     first = state()
-    add(new, vouches)
+    add(new, attestations)
     return {"killed": killed, "first": first, "again": state()}
 
 fresh()
 before = state()
-add(new, vouches)
+add(new, attestations)
 print(json.dumps({"before": before, "after": state()}))
 for step in range(1, 1000):
     fresh()
@@ -114,18 +114,18 @@ def test_a_kill_at_any_step_leaves_the_old_or_the_new_store(tmp_path: Path, chec
 
 def test_an_envelope_that_is_taken_away_breaks_nothing(tmp_path: Path, checkout: Project, line: Line) -> None:
     """As docs/how-to/sign-records.md advises after a theft: the order of a file does not hang on who signed."""
-    store, lab, yard = Store(tmp_path / "matrix" / "evidence"), Signer("lab"), Signer("yard")
+    store, lab, yard = EvidenceStore(tmp_path / "matrix" / "evidence"), Signer("lab"), Signer("yard")
     one, two, three = (parse(line(**H100, duration_seconds=seconds)) for seconds in (1.0, 2.0, 3.0))
 
-    class Vouch:
-        place = ("nvidia-h100", "tf2.0")
+    class Attestation:
+        partition = ("nvidia-h100", "tf2.0")
 
         def __init__(self, line: str) -> None:
             self.line = line
 
     for signer, record in ((lab, one), (yard, two), (None, three)):
-        vouches = [Vouch(text.strip()) for text in signer.signs(checkout, [record])] if signer else []
-        store.add([record], vouches)  # type: ignore[arg-type]
+        attestations = [Attestation(text.strip()) for text in signer.signs(checkout, [record])] if signer else []
+        store.ingest([record], attestations)  # type: ignore[arg-type]
     (path,) = store.files()
     assert len(list(store.read(path))) == 3
     envelopes = tmp_path / "matrix" / "signatures" / "nvidia-h100" / "tf2.0.intoto.jsonl"
@@ -139,8 +139,8 @@ def test_an_envelope_that_is_taken_away_breaks_nothing(tmp_path: Path, checkout:
     "content", ["", "{", "[1]", '["../../etc/passwd"]', '["/etc/passwd"]', '["evidence/x"]', "[" * 9000]
 )
 def test_a_list_that_somebody_else_left_there_moves_nothing(tmp_path: Path, line: Line, content: str) -> None:
-    store = Store(tmp_path / "matrix" / "evidence")
-    store.add([parse(line())])
+    store = EvidenceStore(tmp_path / "matrix" / "evidence")
+    store.ingest([parse(line())])
     before = sorted(os.walk(tmp_path))
     (store.own / ".commit.json").write_text(content)
     with pytest.raises(DataError, match=r"commit\.json: no list of files"):
@@ -150,8 +150,8 @@ def test_a_list_that_somebody_else_left_there_moves_nothing(tmp_path: Path, line
 
 
 def test_what_dead_processes_left_is_taken_away(tmp_path: Path, line: Line) -> None:
-    store = Store(tmp_path / "matrix" / "evidence")
-    store.add([parse(line())])
+    store = EvidenceStore(tmp_path / "matrix" / "evidence")
+    store.ingest([parse(line())])
     left = [store.own / "cpu" / name for name in ("tf2.0.jsonl.part", "tf2.1.jsonl.4711.part")]
     for path in left:
         path.write_bytes(b"x" * 1000)

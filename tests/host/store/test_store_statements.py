@@ -13,10 +13,10 @@ from test_trust_attacks import batch
 
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
-from tfdet.store.envelope import PAYLOAD_TYPE, pae, unverified
-from tfdet.store.evidence import Store
+from tfdet.store.dsse import PAYLOAD_TYPE, pae, parse_unverified
+from tfdet.store.evidence import EvidenceStore
 from tfdet.store.records import Record
-from tfdet.store.signatures import SUFFIX, Signatures, folder_of, verified
+from tfdet.store.signatures import SUFFIX, AttestationStore, folder_of, verify_for_records
 
 DOCKER = {**H100["stack"], "image_digest": f"tfdet@sha256:{'c' * 64}", "engine": "docker"}  # type: ignore[dict-item]
 Change = Callable[[dict[str, Any]], object]
@@ -83,10 +83,10 @@ def signatures(copy: Project) -> tuple[Project, Signer]:
     return copy, lab
 
 
-def laid(project: Project, lab: Signer, records: list[Record], change: Change) -> tuple[Signatures, str]:
+def laid(project: Project, lab: Signer, records: list[Record], change: Change) -> tuple[AttestationStore, str]:
     """Records in the store, and what was signed of them by a key that is believed, changed: as if a hand had put it."""
-    Store(project.evidence).add(records)
-    content = json.loads(unverified(lab.signs(project, records)[0])[1])
+    EvidenceStore(project.evidence).ingest(records)
+    content = json.loads(parse_unverified(lab.signs(project, records)[0])[1])
     change(content)
     body = json.dumps(content).encode()
     signature = {"keyid": lab.id, "sig": base64.b64encode(lab.key.sign(pae(PAYLOAD_TYPE, body))).decode()}
@@ -95,7 +95,7 @@ def laid(project: Project, lab: Signer, records: list[Record], change: Change) -
     path = folder_of(project.evidence) / "nvidia-h100" / f"tf2.0{SUFFIX}"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(line + "\n")
-    return Signatures.of(project, load_matrix(project.matrix)), line
+    return AttestationStore.open(project, load_matrix(project.matrix)), line
 
 
 def test_what_is_refused_where_it_is_taken_in_is_not_believed_where_it_lies(signatures: tuple[Project, Signer]) -> None:
@@ -103,14 +103,14 @@ def test_what_is_refused_where_it_is_taken_in_is_not_believed_where_it_lies(sign
     for name, engine, change in [("nothing", "venv", lambda _: None), *FALSE]:
         records = batch("differs", **(H100 if engine == "venv" else {**H100, "stack": DOCKER}))
         found, line = laid(project, lab, records, change)
-        standing = found.at("nvidia-h100", "tf2.0")
-        believed = {standing.of(record.checksum, record.started) for record in records}
+        standing = found.index_of("nvidia-h100", "tf2.0")
+        believed = {standing.trusted_signer(record.checksum, record.started) for record in records}
         if name == "nothing":
-            assert (believed, standing.faults, verified(found, records, line).name) == ({"lab"}, [], "lab")
+            assert (believed, standing.faults, verify_for_records(found, records, line).name) == ({"lab"}, [], "lab")
             continue
         assert believed == {""}, name
         with pytest.raises(ValueError, match=r"\w") as caught:
-            verified(found, records, line)
+            verify_for_records(found, records, line)
         (fault,) = standing.faults
         assert f"tf2.0{SUFFIX}:1: " in fault and (str(caught.value) in fault or name == "another place")
 
@@ -120,11 +120,11 @@ def test_what_gave_way_to_better_records_is_missed_by_no_envelope(signatures: tu
     project, lab = signatures
     records = batch("differs", **H100)
     found, _ = laid(project, lab, records, lambda _: None)
-    (path,) = Store(project.evidence).files()
+    (path,) = EvidenceStore(project.evidence).files()
     path.write_text(records[0].line())
-    standing = found.at("nvidia-h100", "tf2.0")
-    assert (standing.of(records[0].checksum, records[0].started), standing.faults) == ("lab", [])
+    standing = found.index_of("nvidia-h100", "tf2.0")
+    assert (standing.trusted_signer(records[0].checksum, records[0].started), standing.faults) == ("lab", [])
     found, _ = laid(project, lab, records, result("PASSED"))
     path.write_text(records[0].line())
-    standing = found.at("nvidia-h100", "tf2.0")
-    assert (standing.of(records[0].checksum, records[0].started), len(standing.faults)) == ("", 1)
+    standing = found.index_of("nvidia-h100", "tf2.0")
+    assert (standing.trusted_signer(records[0].checksum, records[0].started), len(standing.faults)) == ("", 1)

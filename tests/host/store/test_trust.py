@@ -18,11 +18,11 @@ from tfdet.base.errors import DataError, ExitCode
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
 from tfdet.store.cases import current_cases
-from tfdet.store.envelope import pae
-from tfdet.store.evidence import Store
+from tfdet.store.dsse import pae
+from tfdet.store.evidence import EvidenceStore
 from tfdet.store.records import Record, parse
-from tfdet.verdicts.infer import Cell, CellKey, Verdict
-from tfdet.verdicts.read import load_status
+from tfdet.verdicts.infer import CellKey, InferredCell, Verdict
+from tfdet.verdicts.status_loading import load_status
 
 Line = Callable[..., bytes]
 KEY = CellKey("tf2.0", "nvidia-h100", "bias-add-backprop", "none")
@@ -56,7 +56,7 @@ def batch(project: Project, line: Line) -> Callable[..., list[Record]]:
     return made
 
 
-def cell(project: Project, key: CellKey = KEY, **how: bool) -> Cell:
+def cell(project: Project, key: CellKey = KEY, **how: bool) -> InferredCell:
     return load_status(project, **how).verdict(key)
 
 
@@ -164,7 +164,7 @@ def test_one_key_is_not_two_signers(project: Project) -> None:
 def test_a_forged_batch_of_a_gpu_changes_no_cell(project: Project, batch: Any) -> None:
     before = tfdet(project, "status", "--json").stdout
     taken(project, batch())
-    assert len(Store.of(project).files()) == 1, "kept, as what it is"
+    assert len(EvidenceStore.open(project).files()) == 1, "kept, as what it is"
     assert tfdet(project, "status", "--json").stdout == before
     assert cell(project, unsigned=True).verdict is Verdict.NONDETERMINISTIC
     shown = tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout
@@ -177,7 +177,7 @@ def test_a_forged_batch_put_into_the_store_by_hand_is_named_and_counts_for_nothi
     before = tfdet(project, "status", "--json").stdout
     folder = project.matrix / "signatures" / "nvidia-h100"
     folder.mkdir(parents=True)
-    Store.of(project).add(batch())
+    EvidenceStore.open(project).ingest(batch())
     (folder / "tf2.0.intoto.jsonl").write_text("".join(Signer("thief").signs(project, batch())))
     assert tfdet(project, "status", "--json").stdout == before
     done = tfdet(project, "status", "--check")
@@ -202,23 +202,23 @@ def test_a_stolen_key_is_revoked_and_its_cells_change_at_once(project: Project, 
     lab.believed(project)
     taken(project, batch(), lab)
     assert cell(project).verdict is Verdict.NONDETERMINISTIC
-    before = Store.of(project).files()[0].read_bytes()
+    before = EvidenceStore.open(project).files()[0].read_bytes()
     lab.revoked(project)
     assert cell(project).verdict is Verdict.BLANK
     assert cell(project, unsigned=True).verdict is Verdict.BLANK, "set aside is less than unsigned"
-    assert Store.of(project).files()[0].read_bytes() == before, "aside, not away"
+    assert EvidenceStore.open(project).files()[0].read_bytes() == before, "aside, not away"
     shown = " ".join(tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout.split())
-    assert "set aside: lab is revoked on 2026-11-22: stolen" in shown
+    assert "not counted: lab is revoked on 2026-11-22: stolen" in shown
 
 
 @pytest.mark.parametrize(
     ("device", "rest", "told"),
     [
-        ("cpu", "", "not believed of nvidia-h100"),
-        ("nvidia", '\n\nmodels = ["nvidia-h200"]', "not believed of nvidia-h100"),
-        ("nvidia", '\n\nlines = ["ngc"]', "not believed of nvidia-h100"),
-        ("nvidia", '\n\nframework = "torch"', "not believed of nvidia-h100"),
-        ("nvidia", "until = 2026-02-01", "not believed of records of 2026-02-02"),
+        ("cpu", "", "not trusted for nvidia-h100"),
+        ("nvidia", '\n\nmodels = ["nvidia-h200"]', "not trusted for nvidia-h100"),
+        ("nvidia", '\n\nlines = ["ngc"]', "not trusted for nvidia-h100"),
+        ("nvidia", '\n\nframework = "torch"', "not trusted for nvidia-h100"),
+        ("nvidia", "until = 2026-02-01", "not trusted for records of 2026-02-02"),
     ],
 )
 def test_a_key_is_believed_of_what_its_file_says(
@@ -228,7 +228,7 @@ def test_a_key_is_believed_of_what_its_file_says(
     lab.believed(project, device, rest)
     done = tfdet(project, "evidence", "add", "--yes", laid(project, "b.jsonl", records, lab.signs(project, records)))
     assert (done.returncode, told in done.stderr) == (ExitCode.USAGE, True)
-    assert not Store.of(project).files()
+    assert not EvidenceStore.open(project).files()
     lab.believed(project)  # what was believed once, and is not any more, is set aside
     taken(project, records, lab)
     lab.believed(project, device, rest)
@@ -263,7 +263,7 @@ def test_what_nobody_signed_decides_nothing_where_somebody_did(project: Project,
 
 def test_signing_again_what_lies_in_the_store(project: Project, batch: Any) -> None:
     taken(project, batch())
-    (path,) = Store.of(project).files()
+    (path,) = EvidenceStore.open(project).files()
     tfdet(project, "key", "new")
     refused = tfdet(project, "evidence", "sign", path)
     assert (refused.returncode, "tfdet key show" in refused.stderr) == (ExitCode.USAGE, True)
@@ -290,7 +290,7 @@ def test_two_signers_with_machines_of_their_own_verify_a_cell(project: Project, 
     assert not cell(project).verified
     side(project, batch, "yard", "differs", "b")
     found = load_status(project).cell(KEY)
-    assert (found.cell.verified, found.cell.machines, found.cell.agreeing) == (True, 2, 2)
+    assert (found.cell.verified, found.cell.machines, found.cell.agreeing_machines) == (True, 2, 2)
     assert "verified: lab and yard say the same" in found.backing_text
     assert found.as_json()["signers_agreeing"] == ["lab", "yard"]
 
@@ -314,17 +314,17 @@ def test_a_second_signature_under_the_same_records_is_no_second_measurement(proj
     lab.believed(project)
     yard.believed(project)
     taken(project, batch(), lab, yard)
-    assert [s.signer for s in cell(project).sides] == ["lab"]
+    assert [s.signer for s in cell(project).by_signer] == ["lab"]
     assert not cell(project).verified
     lab.revoked(project)
-    assert [s.signer for s in cell(project).sides] == ["yard"], "another still vouches for them"
+    assert [s.signer for s in cell(project).by_signer] == ["yard"], "another still vouches for them"
 
 
 def test_a_disagreement_is_shown_with_both_sides(project: Project, batch: Any) -> None:
     side(project, batch, "lab", "differs", "a")
     side(project, batch, "yard", "equal", "b")
     found = load_status(project).cell(KEY)
-    assert (found.cell.apart, found.cell.verified, found.cell.agreeing) == (True, False, 1)
+    assert (found.cell.signers_conflict, found.cell.verified, found.cell.agreeing_machines) == (True, False, 1)
     assert "lab says nondeterministic (20 of 20 runs differed); yard says not shown to differ" in found.backing_text
     shown = " ".join(tfdet(project, "show", "tf2.0", "bias-add-backprop").stdout.split())
     assert "signers disagree" in shown

@@ -17,9 +17,9 @@ from signers import H100, Signer
 from tfdet.base.paths import Project
 from tfdet.matrix.keys import Keyring, PublicKey
 from tfdet.matrix.load import load_file, load_matrix
-from tfdet.store.envelope import PAYLOAD_TYPE, pae, unverified
+from tfdet.store.dsse import PAYLOAD_TYPE, pae, parse_unverified
 from tfdet.store.records import Record, parse
-from tfdet.store.signatures import Signatures, verified
+from tfdet.store.signatures import AttestationStore, verify_for_records
 from tfdet_common import journal
 
 ATTACKS = 10_000
@@ -35,7 +35,7 @@ class World(NamedTuple):
     """lab: believed of GPUs; office: of processors; gone: of GPUs, and revoked; thief: nobody has heard of them."""
 
     project: Project
-    signatures: Signatures
+    signatures: AttestationStore
     lab: Signer
     office: Signer
     gone: Signer
@@ -64,7 +64,7 @@ def world(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> World:
     keys = Keyring(
         {s.name: load_file(folder.matrix / "keys" / f"{s.name}.toml", PublicKey) for s in (lab, office, gone)}
     )
-    signatures = Signatures(keys, load_matrix(checkout.matrix).environments)
+    signatures = AttestationStore(keys, load_matrix(checkout.matrix).environments)
     genuine = batch(**H100)
     (line,) = lab.signs(checkout, genuine)
     return World(checkout, signatures, lab, office, gone, thief, genuine, line, batch())
@@ -170,7 +170,7 @@ def attacks(world: World) -> Iterator[Attack]:
 def is_genuine(world: World, attack: Attack) -> bool:
     """Did nothing change that anybody signed?  (A bent character may stand where none counts, as in the hint.)"""
     try:
-        same = unverified(attack.line)[1] == unverified(world.line)[1]
+        same = parse_unverified(attack.line)[1] == parse_unverified(world.line)[1]
     except ValueError:
         return False
     return same and attack.records == world.genuine
@@ -181,7 +181,7 @@ def test_ten_thousand_attacks_and_none_is_believed(world: World) -> None:
     told: Counter[str] = Counter()
     for attack in attacks(world):
         try:
-            verified(world.signatures, attack.records, attack.line)
+            verify_for_records(world.signatures, attack.records, attack.line)
         except ValueError:
             told[attack.what] += 1
         else:
@@ -195,18 +195,23 @@ def test_none_is_believed_either_that_was_put_into_the_store_by_hand(world: Worl
     signed = {one.checksum for one in world.genuine}
     for attack in attacks(world):
         found = {one.checksum: one.line().encode() for one in attack.records}.get
-        standing = Signatures(world.signatures.keys, world.signatures.environments, more=[attack.line], found=found)
+        standing = AttestationStore(
+            world.signatures.keys, world.signatures.environments, extra_envelopes=[attack.line], find_record=found
+        )
         for one in attack.records:
-            signer = standing.at(one.device.model, one.environment).of(one.checksum, one.started)
+            signer = standing.index_of(one.device.model, one.environment).trusted_signer(one.checksum, one.started)
             assert not signer or (signer == "lab" and one.checksum in signed), attack
 
 
 def test_what_the_lab_signed_is_believed(world: World) -> None:
     """Else the attacks would prove nothing."""
-    assert verified(world.signatures, world.genuine, world.line).name == "lab"
+    assert verify_for_records(world.signatures, world.genuine, world.line).name == "lab"
     url_safe = world.line.replace("+", "-").replace("/", "_").replace("application_vnd.in-toto-json", PAYLOAD_TYPE)
-    assert verified(world.signatures, world.genuine, url_safe).name == "lab"
-    assert verified(world.signatures, [*batch("differs", **H100), *reversed(world.genuine)], world.line).name == "lab"
+    assert verify_for_records(world.signatures, world.genuine, url_safe).name == "lab"
+    assert (
+        verify_for_records(world.signatures, [*batch("differs", **H100), *reversed(world.genuine)], world.line).name
+        == "lab"
+    )
 
 
 def test_a_record_is_signed_whole(world: World) -> None:

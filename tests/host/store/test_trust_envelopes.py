@@ -16,11 +16,11 @@ from test_trust_attacks import batch
 from tfdet.base.paths import Project
 from tfdet.matrix.keys import Keyring, PublicKey
 from tfdet.matrix.load import load_file, load_matrix
-from tfdet.store.envelope import MOST, PAYLOAD_TYPE, pae, unverified
-from tfdet.store.evidence import Store
+from tfdet.store.dsse import MAX_SIGNATURES, PAYLOAD_TYPE, pae, parse_unverified
+from tfdet.store.evidence import EvidenceStore
 from tfdet.store.records import Record, parse
-from tfdet.store.signatures import Signatures, Vouch, beside, verified
-from tfdet.store.signing import by, sign_beside
+from tfdet.store.signatures import Attestation, AttestationStore, bundle_path, verify_for_records
+from tfdet.store.signing import key_signer, sign_into_bundle
 
 DOCKER = {**H100["stack"], "image_digest": f"tfdet@sha256:{'c' * 64}", "engine": "docker"}  # type: ignore[dict-item]
 
@@ -29,7 +29,7 @@ class World(NamedTuple):
     """lab, yard: believed of GPUs; late: was, before the records; office: of processors; thief: of nothing."""
 
     project: Project
-    signatures: Signatures
+    signatures: AttestationStore
     lab: Signer
     yard: Signer
     late: Signer
@@ -37,8 +37,8 @@ class World(NamedTuple):
     thief: Signer
     records: list[Record]
 
-    def verified(self, line: str, records: list[Record] | None = None) -> Vouch:
-        return verified(self.signatures, records or self.records, line)
+    def verified(self, line: str, records: list[Record] | None = None) -> Attestation:
+        return verify_for_records(self.signatures, records or self.records, line)
 
     def envelope(self, *signers: Signer) -> dict[str, Any]:
         """One that all of them signed."""
@@ -54,7 +54,7 @@ def world(checkout: Project, tmp_path_factory: pytest.TempPathFactory) -> World:
     files = [office.believed(folder, "cpu"), lab.believed(folder), yard.believed(folder)]
     files.append(late.believed(folder, rest="until = 2025-12-31", since="2025-01-01"))
     keys = Keyring({path.stem: load_file(path, PublicKey) for path in files})
-    signatures = Signatures(keys, load_matrix(checkout.matrix).environments, project=checkout)
+    signatures = AttestationStore(keys, load_matrix(checkout.matrix).environments, project=checkout)
     return World(checkout, signatures, lab, yard, late, office, thief, batch(**H100))
 
 
@@ -68,7 +68,7 @@ def signed(key: Signer, said: dict[str, Any] | bytes) -> str:
 
 def said(world: World, records: list[Record] | None = None) -> dict[str, Any]:
     (line,) = world.lab.signs(world.project, records or world.records)
-    content: dict[str, Any] = json.loads(unverified(line)[1])
+    content: dict[str, Any] = json.loads(parse_unverified(line)[1])
     return content
 
 
@@ -106,17 +106,19 @@ def test_the_first_signature_that_is_believed_counts_and_no_other(world: World) 
     ]:
         found = world.verified(json.dumps(world.envelope(*signers)))
         assert (found.name, len(json.loads(found.line)["signatures"])) == (name, 1)
-    with pytest.raises(ValueError, match="the key office is not believed of nvidia-h100"):
+    with pytest.raises(ValueError, match="the key office is not trusted for nvidia-h100"):
         world.verified(json.dumps(world.envelope(world.thief, world.office)))
-    with pytest.raises(ValueError, match="the key late is not believed of records of 2026"):
+    with pytest.raises(ValueError, match="the key late is not trusted for records of 2026"):
         world.verified(json.dumps(world.envelope(world.thief, world.office, world.late)))
 
 
 def test_beside_a_file_too_the_signature_that_is_believed_counts(world: World) -> None:
     both = json.dumps(world.envelope(world.late, world.yard))
     found = {record.checksum: record.line().encode() for record in world.records}.get
-    standing = replace(world.signatures, more=(both,), found=found).at("nvidia-h100", world.records[0].environment)
-    assert {standing.of(record.checksum, record.started) for record in world.records} == {"yard"}
+    standing = replace(world.signatures, extra_envelopes=(both,), find_record=found).index_of(
+        "nvidia-h100", world.records[0].environment
+    )
+    assert {standing.trusted_signer(record.checksum, record.started) for record in world.records} == {"yard"}
 
 
 def test_a_hint_decides_nothing(world: World) -> None:
@@ -131,7 +133,7 @@ def test_a_hint_decides_nothing(world: World) -> None:
 
 def test_an_envelope_has_no_more_signatures_than_can_be_tried(world: World) -> None:
     one = world.envelope(world.lab)
-    one["signatures"] = MOST * one["signatures"]
+    one["signatures"] = MAX_SIGNATURES * one["signatures"]
     assert world.verified(json.dumps(one)).name == "lab"
     one["signatures"].append(one["signatures"][0])
     with pytest.raises(ValueError, match="no envelope: signatures"):
@@ -165,10 +167,10 @@ def test_what_names_no_key_stands_for_no_unsigned_record(world: World, copy: Pro
     """Records of different keys, or of none, never give way to each other."""
     one = world.envelope(world.lab)
     without_hint(one)
-    assert unverified(json.dumps(one))[0]
+    assert parse_unverified(json.dumps(one))[0]
     path = laid(copy, "records.jsonl", world.records, [json.dumps(world.envelope(world.lab, world.yard)) + "\n"])
-    sign_beside(copy, path, world.records, by(world.lab.key))
-    assert len(beside(path).read_text().splitlines()) == 2, "the other's signature is gone"
+    sign_into_bundle(copy, path, world.records, key_signer(world.lab.key))
+    assert len(bundle_path(path).read_text().splitlines()) == 2, "the other's signature is gone"
 
 
 # What an environment was made of.
@@ -233,21 +235,23 @@ def test_another_lock_is_taken_and_told(copy: Project, world: World) -> None:
     records = batch(machine="b" * 12, **H100)
     line = signed(world.lab, subjects(said(world, records), lock="f" * 64))
     done = tfdet(copy, "evidence", "add", "--yes", laid(copy, "other.jsonl", records, [line]))
-    told = "lab signed tf2.0 on nvidia-h100 as made of another lock than this repository's"
+    told = "lab signed tf2.0 on nvidia-h100 as built from a different lock file"
     assert (done.returncode, told in " ".join(done.stderr.split())) == (0, True), done.stderr
     shown = " ".join(tfdet(copy, "show", "tf2.0", "bias-add-backprop").stdout.split())
-    assert "signed by lab, made of another lock than this repository" in shown
+    assert "signed by lab, built from a different lock file" in shown
     assert tfdet(copy, "status", "--write").returncode == 0
 
 
 def test_what_is_signed_and_lies_in_this_repository_stays_valid(checkout: Project) -> None:
-    signatures = Signatures.of(checkout, load_matrix(checkout.matrix))
-    assert signatures.faults() == []
-    places = [path for path in Store.of(checkout).files() if Store.of(checkout).envelopes(path)]
+    signatures = AttestationStore.open(checkout, load_matrix(checkout.matrix))
+    assert signatures.find_faults() == []
+    places = [path for path in EvidenceStore.open(checkout).files() if EvidenceStore.open(checkout).envelopes(path)]
     assert len(places) >= 3
     for path in places:
-        standing = signatures.at(path.parent.name, path.stem)
-        assert [vouch.refused for vouch in standing.vouches] == [""] * len(standing.vouches)
+        standing = signatures.index_of(path.parent.name, path.stem)
+        assert [attestation.untrusted_reason for attestation in standing.attestations] == [""] * len(
+            standing.attestations
+        )
 
 
 @pytest.mark.parametrize("keyid", ["a\nb", "\x1b[2Jx", "a\r\tb", "\u202eab"])

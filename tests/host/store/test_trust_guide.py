@@ -15,7 +15,7 @@ from test_rules import known
 
 from tfdet.base.paths import Project
 from tfdet.verdicts.infer import CellKey, Verdict
-from tfdet.verdicts.read import load_status
+from tfdet.verdicts.status_loading import load_status
 
 GUIDE = Path(__file__).parents[3] / "docs" / "how-to" / "sign-records.md"
 BLOCK = re.compile(r"^```console at=(?P<place>\w+)\n(?P<text>.*?)^```", re.M | re.S)

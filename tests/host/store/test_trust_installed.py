@@ -12,11 +12,11 @@ from test_rules import known
 from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
-from tfdet.store.evidence import Store
+from tfdet.store.evidence import EvidenceStore
 from tfdet.store.records import parse
-from tfdet.store.signatures import Signatures, verified
+from tfdet.store.signatures import AttestationStore, verify_for_records
 from tfdet.verdicts.infer import CellKey
-from tfdet.verdicts.read import load_status
+from tfdet.verdicts.status_loading import load_status
 
 KEY = CellKey("tf2.0", "cpu", "bias-add-backprop", "none")
 
@@ -30,8 +30,10 @@ def test_a_users_key_is_believed_but_takes_no_other_ones_place(
     installed.own_keys.mkdir(parents=True)
     lab.believed(copy, "cpu").rename(installed.own_keys / "lab.toml")
     records = [parse(line("differs", **known(copy), started="2026-02-01T00:00:00Z"))]
-    signatures = Signatures.of(installed, load_matrix(installed.matrix, installed.own_keys))
-    Store.of(installed).add(records, [verified(signatures, records, one) for one in lab.signs(copy, records)])
+    signatures = AttestationStore.open(installed, load_matrix(installed.matrix, installed.own_keys))
+    EvidenceStore.open(installed).ingest(
+        records, [verify_for_records(signatures, records, one) for one in lab.signs(copy, records)]
+    )
     assert load_status(installed).cell(KEY).signed_text == "signed by lab"
     lab.revoked(copy, "cpu")  # the next tfdet brings the key, and word of the theft
     with pytest.raises(DataError, match=r"home/keys/lab.toml: tfdet has a key of that name"):

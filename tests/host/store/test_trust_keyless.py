@@ -19,12 +19,12 @@ from tfdet.base.errors import ExitCode
 from tfdet.base.paths import Project
 from tfdet.matrix.keys import GITHUB, Keyring, PublicKey
 from tfdet.matrix.load import load_matrix
-from tfdet.store import keyless, statement
-from tfdet.store.envelope import PAYLOAD_TYPE
-from tfdet.store.evidence import Store
+from tfdet.store import in_toto, keyless
+from tfdet.store.dsse import PAYLOAD_TYPE
+from tfdet.store.evidence import EvidenceStore
 from tfdet.store.records import Record
-from tfdet.store.signatures import Signatures, claimed, verified
-from tfdet.verdicts.read import load_status
+from tfdet.store.signatures import AttestationStore, unverified_signers, verify_for_records
+from tfdet.verdicts.status_loading import load_status
 
 BUNDLE = json.loads((Path(__file__).parent / "sigstore" / "staging.json").read_text("utf-8"))
 WORKFLOW = (
@@ -71,24 +71,24 @@ def staging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_what_a_workflow_signed_is_read(staging: None) -> None:
-    name, key, body = keyless.opened(json.dumps(BUNDLE), believed())
+    name, key, body = keyless.verify_bundle(json.dumps(BUNDLE), believed())
     assert (name, key.id) == ("conformance", WORKFLOW)
     assert json.loads(body)["subject"][0]["name"] == "a.txt"
 
 
 def test_who_is_not_believed_is_no_signer(staging: None) -> None:
     with pytest.raises(ValueError, match="an identity that matrix/keys does not hold"):
-        keyless.opened(json.dumps(BUNDLE), believed(WORKFLOW.replace("refs/heads/main", "refs/heads/other")))
+        keyless.verify_bundle(json.dumps(BUNDLE), believed(WORKFLOW.replace("refs/heads/main", "refs/heads/other")))
 
 
 def test_another_issuer_says_nothing_of_an_identity(staging: None) -> None:
     with pytest.raises(ValueError, match="OIDCIssuer does not match"):
-        keyless.opened(json.dumps(BUNDLE), believed(issuer="https://accounts.example.org"))
+        keyless.verify_bundle(json.dumps(BUNDLE), believed(issuer="https://accounts.example.org"))
 
 
 def test_the_staging_instance_is_nobody() -> None:
     with pytest.raises(ValueError, match="not that of conformance"):
-        keyless.opened(json.dumps(BUNDLE), believed())
+        keyless.verify_bundle(json.dumps(BUNDLE), believed())
 
 
 DAMAGED = {
@@ -108,7 +108,7 @@ DAMAGED = {
 @pytest.mark.parametrize("what", DAMAGED)
 def test_what_was_changed_is_refused(staging: None, what: str) -> None:
     with pytest.raises(ValueError):
-        keyless.opened(DAMAGED[what], believed())
+        keyless.verify_bundle(DAMAGED[what], believed())
 
 
 # (what of the certificate's DER is replaced, by what); the library has an exception of its own for each of them.
@@ -136,8 +136,8 @@ def test_a_certificate_that_nobody_should_have_made_is_refused(staging: None, wh
 
     line = changed("verificationMaterial", "certificate", "rawBytes", to=forged)
     with pytest.raises(ValueError):
-        keyless.opened(line, believed())
-    claimed([line])  # it may be in a store already
+        keyless.verify_bundle(line, believed())
+    unverified_signers([line])  # it may be in a store already
 
 
 def test_records_of_a_believed_workflow_count(
@@ -147,7 +147,7 @@ def test_records_of_a_believed_workflow_count(
 ) -> None:
     """By a stand-in for the authority: none of its certificates can be had here for a statement of ours."""
     records = batch()
-    said = statement.written(project, records)
+    said = in_toto.to_statement(project, records)
     mine = changed("dsseEnvelope", "payload", to=lambda text: base64.b64encode(said).decode())
     (project.matrix / "keys" / "conformance.toml").write_text(FILE.format(identity=WORKFLOW))
 
@@ -157,7 +157,9 @@ def test_records_of_a_believed_workflow_count(
 
     monkeypatch.setattr(keyless, "_verifier", Vouches)
     matrix = load_matrix(project.matrix)
-    Store.of(project).add(records, [verified(Signatures.of(project, matrix), records, mine)])
+    EvidenceStore.open(project).ingest(
+        records, [verify_for_records(AttestationStore.open(project, matrix), records, mine)]
+    )
     assert load_status(project).cell(KEY).cell.runs
     monkeypatch.setattr(keyless, "_verifier", lambda: Verifier.staging(offline=True))
     assert not load_status(project).cell(KEY).cell.runs  # the true verifier sees that the payload was changed
@@ -165,7 +167,7 @@ def test_records_of_a_believed_workflow_count(
 
 def test_a_forged_bundle_changes_no_cell(project: Project, batch: Callable[..., list[Record]]) -> None:
     records = batch()
-    said = base64.b64encode(statement.written(project, records)).decode()
+    said = base64.b64encode(in_toto.to_statement(project, records)).decode()
     (project.matrix / "keys" / "conformance.toml").write_text(FILE.format(identity=WORKFLOW))
     path = laid(project, "records.jsonl", records, [changed("dsseEnvelope", "payload", to=lambda text: said) + "\n"])
     done = tfdet(project, "evidence", "add", "--yes", str(path))
@@ -191,4 +193,4 @@ def test_a_file_has_a_key_or_an_identity(project: Project) -> None:
 def test_without_the_library_it_is_said_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sigstore.models", None)
     with pytest.raises(ValueError, match=r"tfdet\[keyless\]"):
-        keyless.opened(json.dumps(BUNDLE), believed())
+        keyless.verify_bundle(json.dumps(BUNDLE), believed())

@@ -13,7 +13,7 @@ from tfdet.base.paths import Project
 from tfdet.cli import key as command
 from tfdet.matrix.keys import PublicKey, raw_public_key
 from tfdet.matrix.load import load_file, load_matrix
-from tfdet.store import own_key
+from tfdet.store import signing_key
 
 
 @pytest.fixture
@@ -21,8 +21,8 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The key of this machine, made."""
     monkeypatch.delenv("TFDET_KEY", raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    own_key.new()
-    return own_key.path()
+    signing_key.generate()
+    return signing_key.path()
 
 
 @pytest.mark.parametrize("name", ["Lab 😀", 'A "lab" \\ of ours', "Ärzte", "実験室", "'''", "Lab\t#1"])
@@ -54,14 +54,14 @@ def test_a_kind_of_device_that_is_none_is_told_with_the_nearest(own: Path) -> No
 def test_an_empty_name_of_a_key_names_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: Path) -> None:
     """As a secret of CI that is not set."""
     monkeypatch.setenv("TFDET_KEY", "")
-    assert own_key.load() is not None
+    assert signing_key.load() is not None
     own.unlink()
-    assert own_key.load() is None
+    assert signing_key.load() is None
     with pytest.raises(UsageError, match="this machine has no key"):
-        own_key.need()
+        signing_key.require()
     monkeypatch.setenv("TFDET_KEY", str(tmp_path / "nowhere.pem"))
     with pytest.raises(DataError, match="No such file"):
-        own_key.load()
+        signing_key.load()
 
 
 @pytest.mark.parametrize(

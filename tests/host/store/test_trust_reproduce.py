@@ -15,10 +15,10 @@ from tfdet.base.errors import ExitCode, RunFailedError
 from tfdet.base.paths import Project
 from tfdet.cli.main import app
 from tfdet.engines.base import Selection
-from tfdet.store.evidence import Store
+from tfdet.store.evidence import EvidenceStore
 from tfdet.store.records import Record, parse, read_records
-from tfdet.verdicts.infer import Cell, CellKey, Verdict
-from tfdet.verdicts.rebuild import Rebuilt, sample
+from tfdet.verdicts.infer import CellKey, InferredCell, Verdict
+from tfdet.verdicts.rebuild import RebuildResult, draw_sample
 from tfdet_common import journal
 from tfdet_common.machine import machine_name
 
@@ -44,7 +44,7 @@ def as_ours(record: Record, **changes: Any) -> bytes:
 @pytest.fixture
 def runs(others: Project, monkeypatch: pytest.MonkeyPatch) -> list[Selection]:
     """In place of an engine: each cell comes out here as it did there.  What was asked to be run."""
-    (path,) = Store.of(others).files()
+    (path,) = EvidenceStore.open(others).files()
     there, asked = list(read_records(path)), list[Selection]()
 
     def run(project: Project, matrix: Any, key: str, selection: Selection, name: str | None, out: Path) -> None:
@@ -77,10 +77,10 @@ def test_a_seed_chooses_the_same_cells_again(runs: list[Selection]) -> None:
 
 
 def test_nothing_of_this_machine_is_chosen(others: Project, runs: list[Selection]) -> None:
-    (path,) = Store.of(others).files()
+    (path,) = EvidenceStore.open(others).files()
     mine = [parse(as_ours(record)) for record in read_records(path)]
     path.unlink()
-    Store.of(others).add(mine)
+    EvidenceStore.open(others).ingest(mine)
     done = CliRunner().invoke(app, ["reproduce", "tf2.0"])
     assert "no other machine measured cells" in str(done.exception)
     assert not runs
@@ -116,7 +116,10 @@ def test_what_cannot_be_brought_up_is_undecided(others: Project, monkeypatch: py
 )
 def test_only_what_cannot_both_be_disagrees(theirs: Verdict, ours: Verdict, answer: str) -> None:
     case = frozenset({"a case"})
-    assert Rebuilt(KEY, Cell(theirs, shown=case), Cell(ours, shown=case)).answer == answer
+    assert (
+        RebuildResult(KEY, InferredCell(theirs, deciding_cases=case), InferredCell(ours, deciding_cases=case)).answer
+        == answer
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,14 +127,16 @@ def test_only_what_cannot_both_be_disagrees(theirs: Verdict, ours: Verdict, answ
 )
 def test_a_verdict_agrees_where_it_rests_on_the_same_case(ours: str, answer: str) -> None:
     seen, same = frozenset("ab"), Verdict.NONDETERMINISTIC
-    told = Rebuilt(KEY, Cell(same, shown=seen), Cell(same, shown=frozenset(ours)))
+    told = RebuildResult(
+        KEY, InferredCell(same, deciding_cases=seen), InferredCell(same, deciding_cases=frozenset(ours))
+    )
     assert (told.answer, told.cases) == (answer, sorted(seen & set(ours)))
 
 
 def test_a_disagreement_ends_with_one(
     others: Project, monkeypatch: pytest.MonkeyPatch, line: Callable[..., bytes]
 ) -> None:
-    (path,) = Store.of(others).files()
+    (path,) = EvidenceStore.open(others).files()
     there = list(read_records(path))
 
     def differs(project: Project, matrix: Any, key: str, selection: Selection, name: str | None, out: Path) -> None:
@@ -153,4 +158,4 @@ def test_a_disagreement_ends_with_one(
 
 def test_a_sample_has_its_size() -> None:
     cells = [KEY._replace(source=f"source-{n}") for n in range(200)]
-    assert [len(sample(cells, share, 1)) for share in (0.05, 1.0, 0.001)] == [10, 200, 1]
+    assert [len(draw_sample(cells, share, 1)) for share in (0.05, 1.0, 0.001)] == [10, 200, 1]

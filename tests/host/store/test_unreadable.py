@@ -16,10 +16,10 @@ from tfdet.base.errors import DataError, ExitCode
 from tfdet.base.folders import is_there, listed, walked
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
-from tfdet.store import audits, batches, costs
+from tfdet.store import audits, batch_invariance, costs
 from tfdet.store.cases import current_cases
-from tfdet.store.evidence import Store
-from tfdet.store.signatures import Signatures
+from tfdet.store.evidence import EvidenceStore
+from tfdet.store.signatures import AttestationStore
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -38,17 +38,19 @@ def file(path: Path) -> None:
 
 # A folder of the project, and who reads it.
 READERS: dict[str, Callable[[Project], object]] = {
-    "evidence": lambda project: Store.of(project).files(),
-    "evidence/cpu": lambda project: Store.of(project).files(),
-    "signatures": lambda project: Signatures.of(project, load_matrix(project.matrix)).faults(),
-    "signatures/nvidia-h100-80gb-hbm3": lambda project: Signatures.of(project, load_matrix(project.matrix)).faults(),
+    "evidence": lambda project: EvidenceStore.open(project).files(),
+    "evidence/cpu": lambda project: EvidenceStore.open(project).files(),
+    "signatures": lambda project: AttestationStore.open(project, load_matrix(project.matrix)).find_faults(),
+    "signatures/nvidia-h100-80gb-hbm3": lambda project: AttestationStore.open(
+        project, load_matrix(project.matrix)
+    ).find_faults(),
     "keys": lambda project: load_matrix(project.matrix),
     "environments/torch": lambda project: load_matrix(project.matrix),
     "solutions": lambda project: load_matrix(project.matrix),
     "ops": lambda project: load_matrix(project.matrix),
     "audits": audits.load_all,
-    "costs": lambda project: costs.of_source(project, "tf2.0", "bias-add-backprop"),
-    "batches": batches.load_all,
+    "costs": lambda project: costs.costs_of_source(project, "tf2.0", "bias-add-backprop"),
+    "batches": batch_invariance.load_all,
     "../tests/suite": current_cases,
 }
 

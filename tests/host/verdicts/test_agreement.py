@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from tfdet.store.glance import Seen
+from tfdet.store.fast_records import RecordSummary
 from tfdet.store.records import Observation
 from tfdet.verdicts.agreement import Agreement
-from tfdet.verdicts.infer import Cell, CellKey, Evidence, Verdict
+from tfdet.verdicts.infer import CellKey, EvidenceIndex, InferredCell, Verdict
 
 X, Y, Z = (digit * 64 for digit in "abc")
 Row = tuple[str, str, Observation, str]  # signer, case, what was seen, of which digests ("xy")
 
 
-def cell(rows: list[Row], solution: str = "none", machine: str = "", signed: bool = True) -> Cell:
+def cell(rows: list[Row], solution: str = "none", machine: str = "", signed: bool = True) -> InferredCell:
     """machine: the one of all signers."""
-    evidence, digests = Evidence({"source": {"now"}}), {"x": X, "y": Y, "z": Z}
+    evidence, digests = EvidenceIndex({"source": {"now"}}), {"x": X, "y": Y, "z": Z}
     for signer, case, seen, named in rows:
         name, _, how = case.partition(" ")
         evidence.add(
-            Seen("tf2.0", "cpu", "source", name, machine or f"{signer}'s", how or solution, "now", seen, 30,
+            RecordSummary("tf2.0", "cpu", "source", name, machine or f"{signer}'s", how or solution, "now", seen, 30,
                  30 if seen == "differs" else 0, 0.1, [digests[letter] for letter in named]),
             signer if signed else "",
         )  # fmt: skip
@@ -53,7 +53,7 @@ def test_two_signers_agree_on_the_same_case(rows: list[Row], verdict: Verdict, a
 @pytest.mark.parametrize("signed", [True, False])
 def test_machines_agree_on_the_same_case(signed: bool) -> None:
     def agreeing(*rows: Row) -> int:
-        return cell(list(rows), signed=signed).agreeing
+        return cell(list(rows), signed=signed).agreeing_machines
 
     assert agreeing(("lab", "a", "differs", "x"), ("yard", "a", "differs", "z")) == 2
     assert agreeing(("lab", "a", "differs", "x"), ("yard", "b", "differs", "x")) == 1

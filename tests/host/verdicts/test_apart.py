@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from tfdet.matrix.models import NONE
-from tfdet.verdicts.apart import apart
-from tfdet.verdicts.infer import Cell, CellKey, Verdict
+from tfdet.verdicts.emulation_audit_conflicts import find_conflicts
+from tfdet.verdicts.infer import CellKey, InferredCell, Verdict
 from tfdet.verdicts.status import Status
 
 
 def test_where_the_emulation_shows_something_else_somebody_has_looked_why(status: Status) -> None:
-    found = list(apart(status))
+    found = list(find_conflicts(status))
     assert [(one.source, one.environment) for one in found if not one.why] == []
     assert "scatter-nd-update" in {one.source for one in found}  # plain stores: no audit of atomics can see them
 
@@ -26,7 +26,7 @@ def test_where_the_audit_leaves_the_reach_open_the_emulation_answers(status: Sta
 
 def _of_segment_sum(whole: Status, verdict: Verdict) -> list[str]:
     key = CellKey("tf1.13.1", "vgpu-sm70", "segment-sum", NONE)
-    return [one.source for one in apart(replace(whole, verdicts={key: Cell(verdict, runs=20)}))]
+    return [one.source for one in find_conflicts(replace(whole, verdicts={key: InferredCell(verdict, runs=20)}))]
 
 
 @pytest.mark.parametrize(
@@ -42,5 +42,5 @@ def _of_segment_sum(whole: Status, verdict: Verdict) -> list[str]:
 def test_what_is_apart(status: Status, verdict: Verdict, counts: bool, wanted: list[str]) -> None:
     """Versions 2.0 and 2.4: bincount reaches its kernels' atomics from 2.3 on."""
     key = CellKey("tf2.4" if counts else "tf2.0", "vgpu-sm70", "bincount", NONE)
-    found = list(apart(replace(status, verdicts={key: Cell(verdict, runs=20)})))
+    found = list(find_conflicts(replace(status, verdicts={key: InferredCell(verdict, runs=20)})))
     assert [one.source for one in found] == wanted

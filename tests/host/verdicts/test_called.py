@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from called import may, program, reaches, sure
 
-from tfdet.verdicts.check import Build, findings
+from tfdet.verdicts.program_check import InstalledBuild, check_program
 from tfdet.verdicts.status import Status
 
 TORCH = "import torch, queue\nimport numpy as np\nimport torch.nn.functional as FF\nfrom torch import nn\n"
@@ -162,24 +162,24 @@ def test_arguments_tell(status: Status, tmp_path: Path, line: str, certain: str,
 
 
 def test_what_is_not_sure_is_no_error(status: Status, tmp_path: Path) -> None:
-    build = Build("tensorflow", "2.21.0", "tf2.21", True)
+    build = InstalledBuild("tensorflow", "2.21.0", "tf2.21", True)
     lines = "tf.image.resize(x, [8, 8])\ntf.image.resize(x, [8, 8], method=m)\n"
-    found = findings(status, build, "gpu", program(tmp_path, TENSORFLOW + lines), set())
+    found = check_program(status, build, "gpu", program(tmp_path, TENSORFLOW + lines), set())
     assert [(one.level, one.source, [call.line for call in one.calls]) for one in found] == [
         ("error", "resize-bilinear-backprop", [3]),
         ("warning", "resize-bilinear-backprop", [4]),
         ("warning", "resize-nearest-backprop", [4]),
     ]
-    settled = findings(status, build, "gpu", program(tmp_path, TENSORFLOW + lines), {"TEOD"})
+    settled = check_program(status, build, "gpu", program(tmp_path, TENSORFLOW + lines), {"TEOD"})
     assert {one.level for one in settled} == {"note"}
 
 
 def test_names_of_which_nothing_is_known_are_told(status: Status, tmp_path: Path) -> None:
-    build = Build("jax", "0.11.2", "jax0.11", True)
-    (one,) = findings(status, build, "gpu", program(tmp_path, "import jax\njax.jit(f)\njax.grad(f)"), set())
+    build = InstalledBuild("jax", "0.11.2", "jax0.11", True)
+    (one,) = check_program(status, build, "gpu", program(tmp_path, "import jax\njax.jit(f)\njax.grad(f)"), set())
     assert one.level == "warning" and "2 of the 2 names" in one.text and "jax.jit, jax.grad" in one.text
-    (one,) = findings(status, build, "gpu", program(tmp_path, "import torch\ntorch.bmm(x, y)"), set())
+    (one,) = check_program(status, build, "gpu", program(tmp_path, "import torch\ntorch.bmm(x, y)"), set())
     assert one.level == "note" and "nothing of JAX" in one.text
     text = "import torch\nimport os\nos.getcwd()\ntorch.use_deterministic_algorithms(False)"
-    build = Build("torch", "2.13.0", "torch2.13", True)
-    assert findings(status, build, "cpu", program(tmp_path, text), set()) == [], "a switch is no stranger"
+    build = InstalledBuild("torch", "2.13.0", "torch2.13", True)
+    assert check_program(status, build, "cpu", program(tmp_path, text), set()) == [], "a switch is no stranger"

@@ -17,12 +17,12 @@ from tfdet.base.errors import DataError
 from tfdet.engines.packages import installed_versions
 from tfdet.publish import check_reports
 from tfdet.publish.check_reports import as_junit, as_sarif
-from tfdet.verdicts import check
-from tfdet.verdicts.called import calls_of
-from tfdet.verdicts.check import Build, Finding, builds, findings
-from tfdet.verdicts.programs import Call, read
+from tfdet.verdicts import program_check
+from tfdet.verdicts.enabled_solutions import in_effect
+from tfdet.verdicts.program_check import InstalledBuild, ProgramFinding, check_program, match_builds
+from tfdet.verdicts.programs import Call, parse_programs
+from tfdet.verdicts.reachable_sources import calls_of
 from tfdet.verdicts.status import Status
-from tfdet.verdicts.switches import in_effect
 
 PROGRAM = """
 import tensorflow as tf
@@ -37,7 +37,7 @@ def model(x, indices):
     tf.raw_ops.AdjustContrastv2(images=x, contrast_factor=1.0)
     return kl.Conv2D(3, 3)(y), x.scatter_add(indices), len(x)
 """
-BUILD = Build("tensorflow", "2.21.0", "tf2.21", True)
+BUILD = InstalledBuild("tensorflow", "2.21.0", "tf2.21", True)
 
 
 def program(tmp_path: Path, more: str = "") -> Path:
@@ -47,29 +47,31 @@ def program(tmp_path: Path, more: str = "") -> Path:
 
 
 def test_calls_are_named_as_their_documentation_has_them(status: Status, tmp_path: Path) -> None:
-    found = read([program(tmp_path, 'os.environ["TF_DETERMINISTIC_OPS"] = "1"')])
+    found = parse_programs([program(tmp_path, 'os.environ["TF_DETERMINISTIC_OPS"] = "1"')])
     naming = status.matrix.frameworks["tensorflow"].naming
     assert naming and calls_of(naming, found) == [
         "tf.nn.bias_add", "tf.math.bincount", "tf.raw_ops.AdjustContrastv2", "tf.keras.layers.Conv2D",
     ]  # fmt: skip
     assert found.environ == {"TF_DETERMINISTIC_OPS": "1"}
-    assert found.events[0].line == 9
+    assert found.calls_and_settings[0].line == 9
     broken = tmp_path / "broken.py"
     broken.write_text("def (")
     with pytest.raises(DataError, match=r"broken\.py"):
-        read([broken])
+        parse_programs([broken])
 
 
 def test_an_installation_is_matched_by_its_packages_and_version(status: Status) -> None:
-    found = builds(status.matrix, {"tensorflow-cpu": "2.21.0", "torch": "2.13.0+cpu", "numpy": "2.21.0"})
-    assert [(b.environment, b.same) for b in found] == [("tf2.21", True), ("torch2.13", True)]
-    assert builds(status.matrix, {"tensorflow": "2.21.9"}) == [Build("tensorflow", "2.21.9", "tf2.21", False)]
-    assert builds(status.matrix, {"tensorflow": "9.9.9"}) == []
+    found = match_builds(status.matrix, {"tensorflow-cpu": "2.21.0", "torch": "2.13.0+cpu", "numpy": "2.21.0"})
+    assert [(b.environment, b.exact_version) for b in found] == [("tf2.21", True), ("torch2.13", True)]
+    assert match_builds(status.matrix, {"tensorflow": "2.21.9"}) == [
+        InstalledBuild("tensorflow", "2.21.9", "tf2.21", False)
+    ]
+    assert match_builds(status.matrix, {"tensorflow": "9.9.9"}) == []
 
 
 def test_what_a_program_calls_and_nothing_settles_is_an_error(status: Status, tmp_path: Path) -> None:
-    text = read([program(tmp_path)])
-    every = findings(status, BUILD, "gpu", text, in_effect(status.matrix, text, []))
+    text = parse_programs([program(tmp_path)])
+    every = check_program(status, BUILD, "gpu", text, in_effect(status.matrix, text, []))
     found = {one.source: one for one in reversed(every)}
     assert {"bias-add-backprop", "bincount", "adjust-contrast", "cudnn-conv-backprop-filter"} <= set(found)
     assert "reduce-sum" not in found
@@ -79,45 +81,47 @@ def test_what_a_program_calls_and_nothing_settles_is_an_error(status: Status, tm
 
 @pytest.mark.parametrize(("more", "named"), [("", ["TEOD"]), ("tf.config.experimental.enable_op_determinism()", [])])
 def test_a_solution_that_is_in_effect_settles(status: Status, tmp_path: Path, more: str, named: list[str]) -> None:
-    text = read([program(tmp_path, more)])
+    text = parse_programs([program(tmp_path, more)])
     on = in_effect(status.matrix, text, named)
     assert {"TEOD", "TDO"} <= on, "and what it includes"
-    found = {one.source: one.level for one in findings(status, BUILD, "gpu", text, on)}
+    found = {one.source: one.level for one in check_program(status, BUILD, "gpu", text, on)}
     assert found["bias-add-backprop"] == "note"
 
 
 def test_an_environment_variable_settles_only_where_it_helps(status: Status, tmp_path: Path) -> None:
-    text = read([program(tmp_path, 'os.environ["TF_DETERMINISTIC_OPS"] = "1"')])
+    text = parse_programs([program(tmp_path, 'os.environ["TF_DETERMINISTIC_OPS"] = "1"')])
     assert "TDO" in in_effect(status.matrix, text, [])
     assert "TDO" not in in_effect(
-        status.matrix, read([program(tmp_path, 'os.environ["TF_DETERMINISTIC_OPS"] = "0"')]), []
+        status.matrix, parse_programs([program(tmp_path, 'os.environ["TF_DETERMINISTIC_OPS"] = "0"')]), []
     )
 
 
 def test_kernels_that_no_source_lists_are_told_of_an_installation(status: Status) -> None:
     sources = {key: source for key, source in status.matrix.sources.items() if key != "bincount"}
-    unlisted = check._unlisted(status, "tf2.21", sources.values())
+    unlisted = program_check._unlisted(status, "tf2.21", sources.values())
     assert any("Bincount" in one.text for one in unlisted) and {one.level for one in unlisted} == {"warning"}
-    assert check._unlisted(status, "tf2.21", status.matrix.sources.values()) == [], "this project lists them all"
-    found = findings(status, BUILD, "gpu", None, set())
+    assert program_check._unlisted(status, "tf2.21", status.matrix.sources.values()) == [], (
+        "this project lists them all"
+    )
+    found = check_program(status, BUILD, "gpu", None, set())
     assert {one.source for one in found if one.level == "error"} > {"bias-add-backprop", "bincount"}
 
 
 def test_they_are_told_of_an_installation_for_gpus_alone(
     status: Status, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = Finding("warning", "", "unlisted: 3 kernels of Some")
-    monkeypatch.setattr(check, "_unlisted", lambda *_: [one])
-    assert one in findings(status, BUILD, "gpu", None, set())
-    assert one not in findings(status, BUILD, "cpu", None, set())
-    assert one not in findings(status, BUILD, "gpu", read([program(tmp_path)]), set())
+    one = ProgramFinding("warning", "", "unlisted: 3 kernels of Some")
+    monkeypatch.setattr(program_check, "_unlisted", lambda *_: [one])
+    assert one in check_program(status, BUILD, "gpu", None, set())
+    assert one not in check_program(status, BUILD, "cpu", None, set())
+    assert one not in check_program(status, BUILD, "gpu", parse_programs([program(tmp_path)]), set())
 
 
 def test_nothing_is_settled_by_what_was_seen_to_differ(status: Status) -> None:
     """A claim that a measurement contradicts settles nothing."""
-    for one in findings(status, BUILD, "gpu", None, set()):
+    for one in check_program(status, BUILD, "gpu", None, set()):
         for solution in one.settled_by:
-            cells = [c for c in check._cells(status, "tf2.21", "gpu")[one.source] if c.key.solution == solution]
+            cells = [c for c in program_check._cells(status, "tf2.21", "gpu")[one.source] if c.key.solution == solution]
             assert "nondeterministic" not in {str(cell.cell.verdict) for cell in cells}
 
 
@@ -132,9 +136,9 @@ def sarif() -> jsonschema.Draft4Validator:
 def test_sarif_is_what_its_schema_wants(status: Status, tmp_path: Path, sarif: jsonschema.Draft4Validator) -> None:
     folder = tmp_path / "a b#c%20é"
     folder.mkdir()
-    text = read([program(folder)])
-    some = findings(status, BUILD, "gpu", text, set())
-    for found in ({BUILD: some}, {BUILD: findings(status, BUILD, "gpu", None, set())}, {BUILD: []}):
+    text = parse_programs([program(folder)])
+    some = check_program(status, BUILD, "gpu", text, set())
+    for found in ({BUILD: some}, {BUILD: check_program(status, BUILD, "gpu", None, set())}, {BUILD: []}):
         sarif.validate(json.loads(json.dumps(as_sarif(found))))
     places = as_sarif({BUILD: some})["runs"][0]["results"][0]["locations"]
     uri = urlsplit(places[0]["physicalLocation"]["artifactLocation"]["uri"])
@@ -143,7 +147,9 @@ def test_sarif_is_what_its_schema_wants(status: Status, tmp_path: Path, sarif: j
 
 def test_junit_is_told_of_what_is_hard_to_write_in_xml() -> None:
     """What a file of data says goes into an attribute, and into a text."""
-    hostile = Finding("error", 'a"<&>', "\x00\x1b[31m]]>\ud800 \uffff</failure>", ("TDO",), (Call("tf.x", "<&.py", 1),))
+    hostile = ProgramFinding(
+        "error", 'a"<&>', "\x00\x1b[31m]]>\ud800 \uffff</failure>", ("TDO",), (Call("tf.x", "<&.py", 1),)
+    )
     (suite,) = ElementTree.fromstring(as_junit({BUILD: [hostile]}))
     assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
     assert "</failure>" in str(suite.findtext("testcase/system-out"))

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from called import program
 
-from tfdet.verdicts.called import Index
-from tfdet.verdicts.check import Build, findings
+from tfdet.verdicts.program_check import InstalledBuild, check_program
+from tfdet.verdicts.reachable_sources import SourceIndex
 from tfdet.verdicts.status import Status
 
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.init as init\nfrom torch.nn.parameter import Parameter\n"
@@ -29,17 +29,17 @@ class Layer(nn.Module):
 
 
 @pytest.fixture(scope="module")
-def index(status: Status) -> Index:
+def index(status: Status) -> SourceIndex:
     naming = status.matrix.frameworks["torch"].naming
     assert naming
-    return Index(
+    return SourceIndex(
         naming, {key: one for key, one in status.matrix.for_framework("torch").sources.items() if key in EMPTY}
     )
 
 
-def reached(index: Index, folder: Path, lines: str) -> set[str]:
+def reached(index: SourceIndex, folder: Path, lines: str) -> set[str]:
     """ "sure" where an allocation is reached, "may" where it may be."""
-    return {"may" if one.may else "sure" for one in index.reached(program(folder, HEAD + lines))}
+    return {"may" if one.may else "sure" for one in index.match_program(program(folder, HEAD + lines))}
 
 
 @pytest.mark.parametrize("maker", ["torch.empty(3)", "torch.empty_like(y)", "torch.empty_strided((3,), (1,))"])
@@ -54,7 +54,7 @@ def reached(index: Index, folder: Path, lines: str) -> set[str]:
         "def f():\n  x = {}\n  init.normal_(x)\n  return x * 2",
     ],
 )  # fmt: skip
-def test_what_is_written_first_is_not_reached(index: Index, tmp_path: Path, lines: str, maker: str) -> None:
+def test_what_is_written_first_is_not_reached(index: SourceIndex, tmp_path: Path, lines: str, maker: str) -> None:
     assert reached(index, tmp_path, "y = torch.ones(3)\n" + lines.format(maker)) == set()
 
 
@@ -67,12 +67,12 @@ def test_what_is_written_first_is_not_reached(index: Index, tmp_path: Path, line
 )  # fmt: skip
 @pytest.mark.parametrize("made", ["Parameter(torch.empty(3, 3))", "nn.Parameter(torch.empty((3, 3), device='cpu'))"])
 def test_a_module_that_resets_its_parameters_is_not_reached(
-    index: Index, tmp_path: Path, made: str, reset: str
+    index: SourceIndex, tmp_path: Path, made: str, reset: str
 ) -> None:
     assert reached(index, tmp_path, MODULE.format(made=made, reset=reset)) == set()
 
 
-def test_a_buffer_that_is_registered_is_followed(index: Index, tmp_path: Path) -> None:
+def test_a_buffer_that_is_registered_is_followed(index: SourceIndex, tmp_path: Path) -> None:
     text = "class L(nn.Module):\n  def __init__(self):\n    self.register_buffer('b', torch.empty(3))\n"
     assert reached(index, tmp_path, text) == {"may"}
     assert reached(index, tmp_path, text + "    self.b.zero_()\n") == set()
@@ -84,7 +84,7 @@ def test_a_buffer_that_is_registered_is_followed(index: Index, tmp_path: Path) -
      "torch.sum(torch.empty(3))", "x = torch.empty(3)\ny = x * 2\nx.fill_(0)", "x = torch.empty(3)\nx.add_(1)",
      "x = nn.Parameter(torch.empty(3))\ny = -x"],
 )  # fmt: skip
-def test_what_is_read_first_is_an_error(index: Index, tmp_path: Path, lines: str) -> None:
+def test_what_is_read_first_is_an_error(index: SourceIndex, tmp_path: Path, lines: str) -> None:
     assert "sure" in reached(index, tmp_path, lines)
 
 
@@ -94,12 +94,12 @@ def test_what_is_read_first_is_an_error(index: Index, tmp_path: Path, lines: str
      "x = [torch.empty(3) for _ in range(2)]", "x = torch.empty(3)\ndef g():\n  return x + 1",
      "a = b\na.weight = torch.empty(3)", "x, y = torch.empty(3), 1"],
 )  # fmt: skip
-def test_what_may_be_either_is_at_most_a_warning(index: Index, tmp_path: Path, lines: str) -> None:
+def test_what_may_be_either_is_at_most_a_warning(index: SourceIndex, tmp_path: Path, lines: str) -> None:
     assert reached(index, tmp_path, lines) == {"may"}
 
 
 @pytest.mark.parametrize(("lines", "level"), [("y = torch.empty(3) + 1", "error"), ("f(torch.empty(3))", "warning")])
 def test_the_levels(status: Status, tmp_path: Path, lines: str, level: str) -> None:
-    build = Build("torch", "2.13.0", "torch2.13", True)
-    found = findings(status, build, "cpu", program(tmp_path, HEAD + lines), set())
+    build = InstalledBuild("torch", "2.13.0", "torch2.13", True)
+    found = check_program(status, build, "cpu", program(tmp_path, HEAD + lines), set())
     assert {one.source: one.level for one in found}["torch-empty"] == level

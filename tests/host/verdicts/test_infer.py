@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from tfdet.verdicts.infer import CellKey, Evidence, Seen, Verdict, bound95
+from tfdet.verdicts.infer import CellKey, EvidenceIndex, RecordSummary, Verdict, bound95
 
 CURRENT = {"s": {"now"}}
 
 
-def evidence(*seen: tuple[str, str, str], runs: int = 20, case_hash: str = "now", machine: str = "m") -> Evidence:
+def evidence(*seen: tuple[str, str, str], runs: int = 20, case_hash: str = "now", machine: str = "m") -> EvidenceIndex:
     """(case, solution, observation) each; `differs` differs in every run."""
     many = [
-        Seen(
+        RecordSummary(
             "e",
             "cpu",
             "s",
@@ -28,10 +28,10 @@ def evidence(*seen: tuple[str, str, str], runs: int = 20, case_hash: str = "now"
         )
         for case, solution, observation in seen
     ]
-    return Evidence(CURRENT).extend(many)
+    return EvidenceIndex(CURRENT).extend(many)
 
 
-def verdict(found: Evidence, solution: str = "TDO") -> Verdict:
+def verdict(found: EvidenceIndex, solution: str = "TDO") -> Verdict:
     return found.cell(CellKey("e", "cpu", "s", solution)).verdict
 
 
@@ -68,7 +68,7 @@ def test_the_control_of_another_case_proves_nothing() -> None:
 
 def test_the_control_of_another_environment_or_device_proves_nothing() -> None:
     for place in ({"environment": "other"}, {"device": "nvidia-h200"}):
-        control = replace(Seen("e", "cpu", "s", "c", "m", "none", "now", "differs", 20, 20, 0.5), **place)
+        control = replace(RecordSummary("e", "cpu", "s", "c", "m", "none", "now", "differs", 20, 20, 0.5), **place)
         found = evidence(("c", "TDO", "equal"))
         found.add(control)
         assert verdict(found) is Verdict.NOT_SHOWN
@@ -76,9 +76,9 @@ def test_the_control_of_another_environment_or_device_proves_nothing() -> None:
 
 def test_the_control_of_another_machine_proves_nothing() -> None:
     found = evidence(("c", "none", "differs"), machine="one")
-    found.add(Seen("e", "cpu", "s", "c", "two", "TDO", "now", "equal", 20, 0, 0.5))
+    found.add(RecordSummary("e", "cpu", "s", "c", "two", "TDO", "now", "equal", 20, 0, 0.5))
     assert verdict(found) is Verdict.NOT_SHOWN
-    found.add(Seen("e", "cpu", "s", "c", "two", "none", "now", "differs", 20, 20, 0.5))
+    found.add(RecordSummary("e", "cpu", "s", "c", "two", "none", "now", "differs", 20, 20, 0.5))
     assert verdict(found) is Verdict.DETERMINISTIC
 
 
@@ -119,13 +119,13 @@ def test_an_attempt_that_crashed_is_outweighed_by_one_that_ended() -> None:
 def test_stale_only_where_nothing_current_is() -> None:
     old = evidence(("c", "TDO", "differs"), case_hash="before")
     assert verdict(old) is Verdict.STALE
-    old.add(Seen("e", "cpu", "s", "c", "m", "TDO", "now", "equal", 20, 0, 0.5))
+    old.add(RecordSummary("e", "cpu", "s", "c", "m", "TDO", "now", "equal", 20, 0, 0.5))
     assert verdict(old) is Verdict.NOT_SHOWN
 
 
 def test_a_stale_control_proves_nothing() -> None:
     found = evidence(("c", "none", "differs"), case_hash="before")
-    found.add(Seen("e", "cpu", "s", "c", "m", "TDO", "now", "equal", 20, 0, 0.5))
+    found.add(RecordSummary("e", "cpu", "s", "c", "m", "TDO", "now", "equal", 20, 0, 0.5))
     assert verdict(found) is Verdict.NOT_SHOWN
 
 
@@ -134,7 +134,7 @@ def test_numbers_rest_on_the_cases_whose_control_differed() -> None:
         ("a", "none", "differs"), ("a", "TDO", "equal"), ("b", "none", "equal"), ("b", "TDO", "equal"), runs=20
     )
     cell = found.cell(CellKey("e", "cpu", "s", "TDO"))
-    assert (cell.runs, cell.proven, cell.cases) == (20, 1, 2)
+    assert (cell.runs, cell.controls_differed, cell.cases) == (20, 1, 2)
     assert cell.bound95 == bound95(20) == pytest.approx(1 - 0.05 ** (1 / 20))
 
 
@@ -144,7 +144,7 @@ def test_no_bound_where_a_run_differed() -> None:
 
 
 def test_time_ratio_is_to_the_control_of_the_same_case() -> None:
-    found = Evidence(CURRENT)
+    found = EvidenceIndex(CURRENT)
     for solution, seconds in (("none", 0.1), ("TDO", 0.25)):
-        found.add(Seen("e", "cpu", "s", "c", "m", solution, "now", "equal", 20, 0, seconds))
+        found.add(RecordSummary("e", "cpu", "s", "c", "m", solution, "now", "equal", 20, 0, seconds))
     assert found.cell(CellKey("e", "cpu", "s", "TDO")).time_ratio == 2.5

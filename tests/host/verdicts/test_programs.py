@@ -12,11 +12,11 @@ from called import program
 
 from tfdet.base.errors import DataError
 from tfdet.publish.check_reports import as_sarif
-from tfdet.verdicts.check import Build, Finding
-from tfdet.verdicts.programs import read
-from tfdet.verdicts.trees import Call
+from tfdet.verdicts.program_check import InstalledBuild, ProgramFinding
+from tfdet.verdicts.programs import parse_programs
+from tfdet.verdicts.static_analysis import Call
 
-BUILD = Build("tensorflow", "2.21.0", "tf2.21", True)
+BUILD = InstalledBuild("tensorflow", "2.21.0", "tf2.21", True)
 
 
 def notebook(folder: Path, *cells: Any, **metadata: Any) -> Path:
@@ -29,27 +29,29 @@ def notebook(folder: Path, *cells: Any, **metadata: Any) -> Path:
 
 def test_names_hold_for_what_they_are_set_to(tmp_path: Path) -> None:
     found = program(tmp_path, "import tensorflow as tf\nK = tf.keras\nL = K.layers\nL.Dense(3)\nx = 1\nx.y()\n")
-    assert [(call.name, call.line) for call in found.events] == [("tensorflow.keras.layers.Dense", 4)]
+    assert [(call.name, call.line) for call in found.calls_and_settings] == [("tensorflow.keras.layers.Dense", 4)]
 
 
 def test_arguments_are_those_that_the_text_tells(tmp_path: Path) -> None:
-    (call,) = program(tmp_path, "import a\na.f(-1, True, x, a.B, a.g(), [1], key='k', **more)").events[:1]
-    assert [(one.value, one.name, one.known) for one in call.places] == [
+    (call,) = program(tmp_path, "import a\na.f(-1, True, x, a.B, a.g(), [1], key='k', **more)").calls_and_settings[:1]
+    assert [(one.value, one.name, one.known) for one in call.positional] == [
         (-1, "", True), (True, "", True), (None, "", False),
         (None, "a.B", True), (None, "a.g()", True), (None, "[]", True),
     ]  # fmt: skip
-    assert call.keywords["key"].value == "k" and call.more
+    assert call.keywords["key"].value == "k" and call.has_star_args
 
 
 def test_the_cells_of_a_notebook_are_read(tmp_path: Path) -> None:
     first = ["%matplotlib inline\n", "import tensorflow as tf\n", "!pip install x\n", "files = !ls\n", "tf.stack?\n"]
     second = "if True:\n    !ls\n    tf.nn.bias_add(x, y)\n(x\n % y)"
     third = "(x\n % y)\ntf.gather(x, y)"
-    found = read([notebook(tmp_path, first, second.partition("\n(")[0], "%%bash\nls", "%%time\ntf.stack(x)", third)])
-    assert [(call.name, call.cell, call.line) for call in found.events] == [
+    found = parse_programs(
+        [notebook(tmp_path, first, second.partition("\n(")[0], "%%bash\nls", "%%time\ntf.stack(x)", third)]
+    )
+    assert [(call.name, call.cell, call.line) for call in found.calls_and_settings] == [
         ("tensorflow.nn.bias_add", 3, 3), ("tensorflow.stack", 5, 2), ("tensorflow.gather", 6, 3),
     ]  # fmt: skip
-    assert found.events[0].where == f"{tmp_path / 'a.ipynb'}:cell 3:3"
+    assert found.calls_and_settings[0].where == f"{tmp_path / 'a.ipynb'}:cell 3:3"
 
 
 @pytest.mark.parametrize(
@@ -68,12 +70,12 @@ def test_what_is_no_notebook_of_python_is_refused(tmp_path: Path, text: str, sai
     path = tmp_path / "a.ipynb"
     path.write_text(text, "utf-8")
     with pytest.raises(DataError, match=said) as caught:
-        read([path])
+        parse_programs([path])
     assert caught.value.advice
 
 
 def test_a_line_of_a_cell_is_no_line_of_the_file() -> None:
-    found = {BUILD: [Finding("error", "a", "b", (), (Call("tf.x", "a.ipynb", 2, 3),))]}
+    found = {BUILD: [ProgramFinding("error", "a", "b", (), (Call("tf.x", "a.ipynb", 2, 3),))]}
     (place,) = as_sarif(found)["runs"][0]["results"][0]["locations"]
     assert "region" not in place["physicalLocation"]
     assert place["logicalLocations"] == [{"name": "cell 3, line 2"}]
@@ -90,6 +92,6 @@ def test_what_is_nested_too_deeply_is_refused(tmp_path: Path, text: str) -> None
 
 def test_a_name_that_is_no_text_is_an_address_in_sarif(tmp_path: Path) -> None:
     name = os.fsdecode(b"sur\xff.py")
-    found = {BUILD: [Finding("error", "a", "b", (), (Call("tf.x", name, 1),))]}
+    found = {BUILD: [ProgramFinding("error", "a", "b", (), (Call("tf.x", name, 1),))]}
     (place,) = as_sarif(found)["runs"][0]["results"][0]["locations"]
     assert place["physicalLocation"]["artifactLocation"] == {"uri": "sur%FF.py"}

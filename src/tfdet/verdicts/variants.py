@@ -10,13 +10,13 @@ from functools import lru_cache
 
 COMPILED = "compiled"  # by torch.compile
 EAGER = "eager"  # all that is not compiled, in whichever dtype
-FIRST = "its first dtype"
+FIRST_DTYPE_LABEL = "its first dtype"
 
 _NAMED = re.compile(r"(?:.*-in-(?P<dtype>[a-z]+\d+))?.*-(?P<mode>[a-z]+)")
 
 
 @lru_cache(maxsize=4096)
-def ways_of(case: str) -> tuple[str, ...]:
+def variants_of(case: str) -> tuple[str, ...]:
     """The parts of a cell that a case belongs to; none: no case of its kind is run in more than one way."""
     found = _NAMED.fullmatch(case)
     if found is None:
@@ -25,4 +25,4 @@ def ways_of(case: str) -> tuple[str, ...]:
         return (COMPILED,)
     if found["dtype"]:
         return (EAGER, found["dtype"])
-    return (EAGER, FIRST) if found["mode"] == EAGER else ()
+    return (EAGER, FIRST_DTYPE_LABEL) if found["mode"] == EAGER else ()

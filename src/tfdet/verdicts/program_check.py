@@ -12,10 +12,10 @@ from tfdet.matrix.field_types import Device
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import NONE, Environment, Framework, Source
 from tfdet.matrix.ranges import leading_version
-from tfdet.verdicts.called import Index, Reach, calls_of
-from tfdet.verdicts.findings import families
+from tfdet.verdicts.audit_findings import count_by_family
 from tfdet.verdicts.infer import Verdict
 from tfdet.verdicts.programs import Call, Program
+from tfdet.verdicts.reachable_sources import SourceIndex, SourceMatch, calls_of
 from tfdet.verdicts.status import Status, StatusCell
 
 Level = Literal["error", "warning", "note"]
@@ -23,17 +23,17 @@ _NAMED = 8  # of many names that no source speaks of, so many are told
 
 
 @dataclass(frozen=True)
-class Build:
+class InstalledBuild:
     """What is installed, and the environment of the matrix that is most like it.  same: of the very version."""
 
     package: str
     version: str
     environment: str
-    same: bool
+    exact_version: bool
 
 
 @dataclass(frozen=True)
-class Finding:
+class ProgramFinding:
     """error: it differs.  warning: it may.  note: a solution that is in effect settles it, or nothing is known.
 
     settled_by: what would settle it, or does.  calls: where the program asks for it.  rule: of what is no source's.
@@ -56,7 +56,7 @@ def _place(call: Call) -> dict[str, Any]:
     return {"name": call.name, "file": call.file, "line": call.line} | ({"cell": call.cell} if call.cell else {})
 
 
-def builds(matrix: Matrix, installed: Mapping[str, str]) -> list[Build]:
+def match_builds(matrix: Matrix, installed: Mapping[str, str]) -> list[InstalledBuild]:
     """installed: {package: version}, names in lower case.  Of a framework that no environment is like: none."""
     found = []
     for package, version in sorted(installed.items()):
@@ -64,7 +64,7 @@ def builds(matrix: Matrix, installed: Mapping[str, str]) -> list[Build]:
         exact = [key for key in like if matrix.environments[key].framework_version == version.partition("+")[0]]
         near = [key for key in like if _minor(matrix.environments[key].framework_version) == _minor(version)]
         if exact or near:
-            found.append(Build(package, version, (exact or near)[0], bool(exact)))
+            found.append(InstalledBuild(package, version, (exact or near)[0], bool(exact)))
     return found
 
 
@@ -78,9 +78,9 @@ def _minor(version: str) -> str | None:
     return ".".join(known.split(".")[:2]) if known else None
 
 
-def findings(
-    status: Status, build: Build, device: Device, program: Program | None, solutions: set[str]
-) -> list[Finding]:
+def check_program(
+    status: Status, build: InstalledBuild, device: Device, program: Program | None, solutions: set[str]
+) -> list[ProgramFinding]:
     """The worst first; of a program only what it calls.  Without one, also kernels that no source lists."""
     environment = status.matrix.environment(build.environment)
     matrix = status.matrix.for_framework(environment.framework)
@@ -94,32 +94,38 @@ def findings(
     return sorted(found, key=lambda one: ["error", "warning", "note"].index(one.level))
 
 
-def _reached(matrix: Matrix, framework: str, program: Program) -> tuple[dict[str, list[Reach]], list[Finding]]:
+def _reached(
+    matrix: Matrix, framework: str, program: Program
+) -> tuple[dict[str, list[SourceMatch]], list[ProgramFinding]]:
     """By source; and what is to be said of calls of which nothing is known."""
     named = matrix.frameworks[framework]
     if named.naming is None:
-        return {}, [_untold("warning", f"how programs call {named.name} is not known: of this one nothing is told")]
-    index = Index(named.naming, matrix.sources)
-    reached: dict[str, list[Reach]] = {}
-    for reach in index.reached(program):
+        return {}, [
+            _unknown_call_finding(
+                "warning", f"how programs call {named.name} is not known: of this one nothing is told"
+            )
+        ]
+    index = SourceIndex(named.naming, matrix.sources)
+    reached: dict[str, list[SourceMatch]] = {}
+    for reach in index.match_program(program):
         reached.setdefault(reach.source, []).append(reach)
     switches = {name for one in matrix.solutions.values() for step in one.switch for name, _ in patterns_by_name(step)}
     called = calls_of(named.naming, program)
-    strange = [name for name in called if name not in switches and not index.of(name)]
+    strange = [name for name in called if name not in switches and not index.sources_named(name)]
     return reached, list(_unknown(named, called, strange, bool(reached)))
 
 
-def _unknown(framework: Framework, called: list[str], strange: list[str], reached: bool) -> Iterator[Finding]:
+def _unknown(framework: Framework, called: list[str], strange: list[str], reached: bool) -> Iterator[ProgramFinding]:
     if not called and not reached:
-        yield _untold("note", f"this program calls nothing of {framework.name} by its name")
+        yield _unknown_call_finding("note", f"this program calls nothing of {framework.name} by its name")
     elif strange:
         some = ", ".join(strange[:_NAMED]) + (", ..." if len(strange) > _NAMED else "")
         said = f"no source speaks of {len(strange)} of the {len(called)} names that it calls: {some}"
-        yield _untold("note" if reached else "warning", said)
+        yield _unknown_call_finding("note" if reached else "warning", said)
 
 
-def _untold(level: Level, text: str) -> Finding:
-    return Finding(level, "", text, rule="unknown-calls")
+def _unknown_call_finding(level: Level, text: str) -> ProgramFinding:
+    return ProgramFinding(level, "", text, rule="unknown-calls")
 
 
 def _cells(status: Status, environment: str, device: Device) -> dict[str, list[StatusCell]]:
@@ -131,31 +137,33 @@ def _cells(status: Status, environment: str, device: Device) -> dict[str, list[S
 
 
 def _finding(
-    key: str, source: Source, cells: list[StatusCell], solutions: set[str], reached: Sequence[Reach]
-) -> Iterator[Finding]:
+    key: str, source: Source, cells: list[StatusCell], solutions: set[str], reached: Sequence[SourceMatch]
+) -> Iterator[ProgramFinding]:
     control = [cell for cell in cells if cell.key.solution == NONE]
     differs = next((cell for cell in control if cell.cell.verdict is Verdict.NONDETERMINISTIC), None)
     held = next(
-        (cell for cell in control if cell.audited and cell.finding and cell.finding.what == "order-dependent"), None
+        (cell for cell in control if cell.audited and cell.finding and cell.finding.kind == "order-dependent"), None
     )
-    said = next((cell for cell in control if cell.says == "nondeterministic"), None)
-    settle = tuple(sorted({cell.key.solution for cell in cells if _settles(cell, cells)}))
+    said = next((cell for cell in control if cell.claimed_outcome == "nondeterministic"), None)
+    settle = tuple(sorted({cell.key.solution for cell in cells if _is_resolved_by(cell, cells)}))
     if not (differs or held or said):
         # A method of that name says too little to speak of what does not differ.
         if named := tuple(reach.call for reach in reached if not reach.method):
-            yield Finding("note", key, f"{source.title}: nothing here shows that it differs", settle, named)
+            yield ProgramFinding("note", key, f"{source.title}: nothing here shows that it differs", settle, named)
         return
     why = f"{source.title}: {_why(differs, held)}"
     if done := [name for name in settle if name in solutions]:
         calls = tuple(reach.call for reach in reached)
-        yield Finding("note", key, f"{why}; settled by {', '.join(done)}", settle, calls)
+        yield ProgramFinding("note", key, f"{why}; settled by {', '.join(done)}", settle, calls)
         return
     sure = tuple(reach.call for reach in reached if not reach.may)
     if sure or not reached:
-        yield Finding("error" if differs or held else "warning", key, why, settle, sure)
+        yield ProgramFinding("error" if differs or held else "warning", key, why, settle, sure)
     if open_to := [reach for reach in reached if reach.may]:
         asked = " / ".join(dict.fromkeys(reach.may for reach in open_to))
-        yield Finding("warning", key, f"{why}, if it is so called: {asked}", settle, tuple(one.call for one in open_to))
+        yield ProgramFinding(
+            "warning", key, f"{why}, if it is so called: {asked}", settle, tuple(one.call for one in open_to)
+        )
 
 
 def _why(differs: StatusCell | None, held: StatusCell | None) -> str:
@@ -166,20 +174,24 @@ def _why(differs: StatusCell | None, held: StatusCell | None) -> str:
     return "its kernels depend on order (audited)" if held else "differs (documented)"
 
 
-def _settles(cell: StatusCell, cells: list[StatusCell]) -> bool:
+def _is_resolved_by(cell: StatusCell, cells: list[StatusCell]) -> bool:
     """Shown, or claimed and contradicted by nothing that was seen."""
     verdicts = {one.cell.verdict for one in cells if one.key.solution == cell.key.solution}
-    good = Verdict.DETERMINISTIC in verdicts or Verdict.RAISES in verdicts or cell.says in ("deterministic", "raises")
+    good = (
+        Verdict.DETERMINISTIC in verdicts
+        or Verdict.RAISES in verdicts
+        or cell.claimed_outcome in ("deterministic", "raises")
+    )
     return cell.key.solution != NONE and good and Verdict.NONDETERMINISTIC not in verdicts
 
 
-def _unlisted(status: Status, environment: str, sources: Iterable[Source]) -> list[Finding]:
+def _unlisted(status: Status, environment: str, sources: Iterable[Source]) -> list[ProgramFinding]:
     audited = status.audits.get(environment)
     if audited is None:
-        return [Finding("note", "", f"nobody read the binaries of {environment}")]
+        return [ProgramFinding("note", "", f"nobody read the binaries of {environment}")]
     return [
-        Finding(
+        ProgramFinding(
             "warning", "", f"unlisted: {number} kernels of {family} depend on order, or may, and no source names them"
         )
-        for family, number in families(audited.unclaimed(sources)).items()
+        for family, number in count_by_family(audited.unclaimed(sources)).items()
     ]

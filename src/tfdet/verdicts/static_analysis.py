@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from tfdet.verdicts.fates import MAKERS, Fate, Fates
+from tfdet.verdicts.memory_use import MAKERS, MemoryUse, MemoryUseAnalysis
 
 UNKNOWN = "?"
 BUILTIN = "builtins"
-_FAR = 20  # what an object comes from is followed through so many names
+_MAX_DEPTH = 20  # what an object comes from is followed through so many names
 _LITERALS = (
     ast.Constant, ast.JoinedStr, ast.List, ast.Tuple, ast.Dict, ast.Set,
     ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
@@ -19,7 +19,7 @@ _LITERALS = (
 
 
 @dataclass(frozen=True)
-class Told:
+class ArgumentValue:
     """An argument.  value: of a literal.  name: as the program has it, of a constant or, with (), of a call."""
 
     value: bool | int | float | str | None = None
@@ -39,12 +39,12 @@ class Call:
     file: str
     line: int
     cell: int = 0
-    places: tuple[Told, ...] = ()
-    keywords: dict[str, Told] = field(default_factory=dict, hash=False)
-    more: bool = False
+    positional: tuple[ArgumentValue, ...] = ()
+    keywords: dict[str, ArgumentValue] = field(default_factory=dict, hash=False)
+    has_star_args: bool = False
     sets: bool = False
     roots: frozenset[str] = frozenset()
-    fate: Fate | None = None
+    fate: MemoryUse | None = None
 
     @property
     def is_method(self) -> bool:
@@ -56,7 +56,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Unit:
+class SourceUnit:
     """A file, or a cell of a notebook."""
 
     tree: ast.Module
@@ -79,7 +79,7 @@ def dotted(node: ast.AST) -> str:
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
-class Names:
+class NameResolver:
     """What the names of a file stand for."""
 
     def __init__(self, nodes: Iterable[ast.AST]) -> None:
@@ -90,14 +90,14 @@ class Names:
         for node in nodes:
             self.imported |= dict(_imported(node))
         for node in nodes:
-            for name, value in _bound(node):
+            for name, value in _assignments(node):
                 self._origins.setdefault(name, []).append(value)
         for name, values in self._origins.items():
             only = values[0] if len(values) == 1 else None
-            if only and name not in self.imported and (full := self.full(only)):
+            if only and name not in self.imported and (full := self.qualified_name(only)):
                 self.imported[name] = full
 
-    def full(self, node: ast.AST) -> str:
+    def qualified_name(self, node: ast.AST) -> str:
         """With the module that it is imported from; empty where it is not."""
         top, _, rest = dotted(node).partition(".")
         if top not in self.imported:
@@ -116,7 +116,7 @@ class Names:
         seen: set[str] = set()
         while ahead:
             at = ahead.pop()
-            if len(seen) > _FAR:
+            if len(seen) > _MAX_DEPTH:
                 yield UNKNOWN
                 return
             while at is not None and (name := dotted(at)) not in self._origins and (inner := _inner(at)):
@@ -146,7 +146,7 @@ def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:
         yield from ((alias.asname or alias.name, f"{node.module}.{alias.name}") for alias in node.names)
 
 
-def _bound(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
+def _assignments(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
     """(name, what is assigned to it; None where that is anything)."""
     if isinstance(node, ast.arg):
         yield node.arg, None
@@ -171,12 +171,12 @@ def _targets(node: ast.AST) -> list[ast.expr]:
     return [part.target for part in getattr(node, "generators", [])]
 
 
-def calls(unit: Unit, names: Names) -> Iterator[Call]:
-    fates = Fates(unit.tree, names.full)
+def calls(unit: SourceUnit, names: NameResolver) -> Iterator[Call]:
+    fates = MemoryUseAnalysis(unit.tree, names.qualified_name)
     for node in unit.nodes:
         if isinstance(node, ast.Call):
             found = None
-            if full := names.full(node.func):
+            if full := names.qualified_name(node.func):
                 found = _call(full, node, unit, names)
             elif isinstance(node.func, ast.Attribute):
                 found = _call(_method(node.func), node, unit, names, names.roots(node.func.value))
@@ -190,42 +190,46 @@ def _method(node: ast.Attribute) -> str:
     return f"?.{inner.attr}[].{node.attr}" if isinstance(inner, ast.Attribute) else f"?.{node.attr}"
 
 
-def _call(name: str, node: ast.Call, unit: Unit, names: Names, roots: frozenset[str] = frozenset()) -> Call:
+def _call(
+    name: str, node: ast.Call, unit: SourceUnit, names: NameResolver, roots: frozenset[str] = frozenset()
+) -> Call:
     more = any(isinstance(one, ast.Starred) for one in node.args) or any(word.arg is None for word in node.keywords)
-    keywords = {word.arg: _told(word.value, names) for word in node.keywords if word.arg}
-    places = tuple(_told(one, names) for one in node.args)
+    keywords = {word.arg: _argument_value(word.value, names) for word in node.keywords if word.arg}
+    places = tuple(_argument_value(one, names) for one in node.args)
     return Call(name, unit.file, node.lineno, unit.cell, places, keywords, more, roots=roots)
 
 
-def settings(unit: Unit, names: Names) -> Iterator[Call]:
+def settings(unit: SourceUnit, names: NameResolver) -> Iterator[Call]:
     """package.name = value, as a call with the value."""
     for node in unit.nodes:
         if isinstance(node, ast.Assign):
             for target in node.targets:
-                if isinstance(target, ast.Attribute) and (full := names.full(target)):
-                    yield Call(full, unit.file, node.lineno, unit.cell, (_told(node.value, names),), sets=True)
+                if isinstance(target, ast.Attribute) and (full := names.qualified_name(target)):
+                    yield Call(
+                        full, unit.file, node.lineno, unit.cell, (_argument_value(node.value, names),), sets=True
+                    )
 
 
-def _told(node: ast.AST, names: Names) -> Told:
+def _argument_value(node: ast.AST, names: NameResolver) -> ArgumentValue:
     if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float | str | None):
-        return Told(node.value)
+        return ArgumentValue(node.value)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
         number = node.operand.value
-        return Told(-number) if isinstance(number, int | float) else Told(known=False)
+        return ArgumentValue(-number) if isinstance(number, int | float) else ArgumentValue(known=False)
     if isinstance(node, _LITERALS):
-        return Told(name="[]")
+        return ArgumentValue(name="[]")
     made = isinstance(node, ast.Call)
-    if full := names.full(node.func if isinstance(node, ast.Call) else node):
-        return Told(name=f"{full}()" if made else full)
-    return Told(known=False)
+    if full := names.qualified_name(node.func if isinstance(node, ast.Call) else node):
+        return ArgumentValue(name=f"{full}()" if made else full)
+    return ArgumentValue(known=False)
 
 
-def environment(unit: Unit) -> Iterator[tuple[str, str]]:
+def environment(unit: SourceUnit) -> Iterator[tuple[str, str]]:
     """os.environ["NAME"] = "VALUE", and setdefault."""
     for node in unit.nodes:
         pairs: list[tuple[ast.AST, ast.AST]] = []
         if isinstance(node, ast.Assign):
-            pairs = [(one.slice, node.value) for one in node.targets if _of_environ(one)]  # type: ignore[attr-defined]
+            pairs = [(one.slice, node.value) for one in node.targets if _is_environ_item(one)]  # type: ignore[attr-defined]
         elif isinstance(node, ast.Call) and dotted(node.func).endswith("environ.setdefault") and len(node.args) == 2:
             pairs = [(node.args[0], node.args[1])]
         for key, value in pairs:
@@ -233,5 +237,5 @@ def environment(unit: Unit) -> Iterator[tuple[str, str]]:
                 yield str(key.value), str(value.value)
 
 
-def _of_environ(node: ast.AST) -> bool:
+def _is_environ_item(node: ast.AST) -> bool:
     return isinstance(node, ast.Subscript) and dotted(node.value).endswith("environ")

@@ -20,9 +20,9 @@ from tfdet.base.paths import Project
 from tfdet.matrix.field_types import StrictModel, Text, format_validation_error
 from tfdet_probe.core import batches as probe
 
-AGAIN = "scripts/batch-invariance ENV"
+REMEASURE_COMMAND = "scripts/batch-invariance ENV"
 
-Answer = Literal["invariant", "depends", "unsteady", "not run", "stale"]
+Invariance = Literal["invariant", "depends", "unsteady", "not run", "stale"]
 
 
 class Framework(StrictModel):
@@ -40,7 +40,7 @@ class Machine(StrictModel):
     threads: int = Field(ge=1)
 
 
-class Batch(StrictModel):
+class BatchInvarianceRecord(StrictModel):
     """One case: an op, a shape and a dtype, in batches of these sizes."""
 
     schema_: Literal[1] = Field(alias="schema")
@@ -67,7 +67,7 @@ class Batch(StrictModel):
     started: Text = Field(description="UTC")
     duration_seconds: float = Field(ge=0)
 
-    def answer(self, method: str) -> Answer:
+    def invariance(self, method: str) -> Invariance:
         """method: that of today's code."""
         if self.method != method:
             return "stale"
@@ -78,34 +78,34 @@ class Batch(StrictModel):
         return "depends" if self.depends_on else "invariant"
 
     @property
-    def place(self) -> tuple[str, str, str, str]:
+    def machine_key(self) -> tuple[str, str, str, str]:
         """Where it ran: environment, device, processor and what of it is used."""
         return self.environment, self.device, self.machine.processor, self.machine.capability
 
     @property
     def key(self) -> tuple[str, ...]:
         """A record that is made again takes the place of the one before."""
-        return *self.place, self.case, self.threads
+        return *self.machine_key, self.case, self.threads
 
 
-def method(project: Project, framework: str) -> str:
+def method_hash(project: Project, framework: str) -> str:
     """The hash of today's code."""
     return str(probe.method(probe.__file__, str(project.suite(framework) / "batches.py")))
 
 
-def load_all(project: Project) -> list[Batch]:
+def load_all(project: Project) -> list[BatchInvarianceRecord]:
     return [batch for path in listed(folder(project), "*/*.jsonl") for batch in load(path)]
 
 
-def load(path: Path) -> list[Batch]:
+def load(path: Path) -> list[BatchInvarianceRecord]:
     """DataError names the line."""
     found = []
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         try:
-            found.append(Batch.model_validate_json(line))
+            found.append(BatchInvarianceRecord.model_validate_json(line))
         except ValidationError as error:
             why = format_validation_error(error.errors()[0], "line")
-            raise DataError(f"{path}:{number}: {why}", f"Measure again: {AGAIN}") from error
+            raise DataError(f"{path}:{number}: {why}", f"Measure again: {REMEASURE_COMMAND}") from error
     return found
 
 
@@ -113,7 +113,7 @@ def folder(project: Project) -> Path:
     return project.matrix / "batches"
 
 
-def add(project: Project, new: Iterable[Batch]) -> list[Path]:
+def add(project: Project, new: Iterable[BatchInvarianceRecord]) -> list[Path]:
     """Beside those that are there, or in their place; the files that were written."""
     known = {batch.key: batch for batch in load_all(project)}
     added = {batch.key: batch for batch in new}
@@ -126,6 +126,6 @@ def add(project: Project, new: Iterable[Batch]) -> list[Path]:
     return changed
 
 
-def _file(project: Project, batch: Batch) -> Path:
+def _file(project: Project, batch: BatchInvarianceRecord) -> Path:
     device = re.sub(r"[^a-z0-9]+", "-", batch.device.lower()).strip("-")
     return folder(project) / device / f"{batch.environment}.jsonl"

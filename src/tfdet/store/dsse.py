@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"  # in-toto's envelope, spec/v1/envelope.md
-MOST: Final = 8  # signatures in one envelope: each may have to be tried with every key
+MAX_SIGNATURES: Final = 8  # signatures in one envelope: each may have to be tried with every key
 _Base64 = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/_-]*={0,2}$")]
 
 
@@ -39,10 +39,10 @@ class Envelope(StrictModel, extra="ignore"):
 
     payload: _Base64
     payload_type: str = Field(alias="payloadType")
-    signatures: list[Signature] = Field(min_length=1, max_length=MOST)
+    signatures: list[Signature] = Field(min_length=1, max_length=MAX_SIGNATURES)
 
 
-class Signed(NamedTuple):
+class VerifiedSignature(NamedTuple):
     """A key that verifies, and the envelope with that signature alone, which envelope.md calls equivalent."""
 
     name: str
@@ -56,13 +56,13 @@ def pae(kind: str, body: bytes) -> bytes:
     return b"DSSEv1 %d %b %d %b" % (len(name), name, len(body), body)
 
 
-def seal(body: bytes, key: Ed25519PrivateKey) -> str:
+def sign_payload(body: bytes, key: Ed25519PrivateKey) -> str:
     """A line of a bundle: https://github.com/in-toto/attestation/blob/main/spec/v1/bundle.md."""
     public = key.public_key().public_bytes_raw()
-    return _written(_encoded(body), key_id(public), _encoded(key.sign(pae(PAYLOAD_TYPE, body)))) + "\n"
+    return _serialize(_b64_encode(body), key_id(public), _b64_encode(key.sign(pae(PAYLOAD_TYPE, body)))) + "\n"
 
 
-def _written(payload: str, keyid: str, sig: str) -> str:
+def _serialize(payload: str, keyid: str, sig: str) -> str:
     signature = {"keyid": keyid, "sig": sig}
     return json.dumps({"payload": payload, "payloadType": PAYLOAD_TYPE, "signatures": [signature]})
 
@@ -77,20 +77,20 @@ def parse(line: str | bytes) -> Envelope:
         raise ValueError(f"no envelope: {error}") from None
 
 
-def opened(line: str, keys: Keyring) -> tuple[list[Signed], bytes]:
+def verify_envelope(line: str, keys: Keyring) -> tuple[list[VerifiedSignature], bytes]:
     """(the keys of matrix/keys that signed it, in the order of their signatures; what they signed).
 
     ValueError where none did.
     """
     envelope = parse(line)
-    body = _decoded(envelope.payload)
+    body = _b64_decode(envelope.payload)
     found = []
     for signature in envelope.signatures:
         if signer := _signer(signature, pae(envelope.payload_type, body), keys):
             name, key = signer
-            found.append(Signed(name, key, _written(envelope.payload, key.id, signature.sig)))
+            found.append(VerifiedSignature(name, key, _serialize(envelope.payload, key.id, signature.sig)))
     if not found:
-        raise ValueError(_unsigned(envelope, keys))
+        raise ValueError(_no_trusted_key_error(envelope, keys))
     if envelope.payload_type != PAYLOAD_TYPE:
         raise ValueError(f"holds {envelope.payload_type!r}, not {PAYLOAD_TYPE}")
     return found, body
@@ -101,7 +101,7 @@ def _signer(signature: Signature, signed: bytes, keys: Keyring) -> tuple[str, Pu
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    sig = _decoded(signature.sig)
+    sig = _b64_decode(signature.sig)
     for name, key in _candidates(signature, keys):
         try:
             Ed25519PublicKey.from_public_bytes(raw_public_key(key.public or "")).verify(sig, signed)
@@ -120,7 +120,7 @@ def _candidates(signature: Signature, keys: Keyring) -> Iterator[tuple[str, Publ
             yield name, keys.by_name[name]
 
 
-def _unsigned(envelope: Envelope, keys: Keyring) -> str:
+def _no_trusted_key_error(envelope: Envelope, keys: Keyring) -> str:
     """What to say of an envelope that no key verifies."""
     hints = [signature.keyid or "" for signature in envelope.signatures]
     if named := next(filter(None, map(keys.find_by_hint, hints)), None):
@@ -128,21 +128,21 @@ def _unsigned(envelope: Envelope, keys: Keyring) -> str:
     return f"signed by a key that matrix/keys does not hold: {escape_line(hints[0][:16]) or 'it names none'}"
 
 
-def unverified(line: str) -> tuple[str, bytes]:
+def parse_unverified(line: str) -> tuple[str, bytes]:
     """(the hints at its keys, what is in it), whoever signed it.
 
     Where there is no hint, the signature stands for it: never nothing, which would mean unsigned.
     """
     envelope = parse(line)
     hints = " ".join(one.keyid or f"unnamed:{one.sig}" for one in envelope.signatures)
-    return hints, _decoded(envelope.payload)
+    return hints, _b64_decode(envelope.payload)
 
 
-def _encoded(content: bytes) -> str:
+def _b64_encode(content: bytes) -> str:
     return base64.b64encode(content).decode("ascii")
 
 
-def _decoded(text: str) -> bytes:
+def _b64_decode(text: str) -> bytes:
     """Standard or URL-safe: verifiers have to accept either (protocol.md)."""
     try:
         return base64.b64decode(text.translate(str.maketrans("-_", "+/")), validate=True)

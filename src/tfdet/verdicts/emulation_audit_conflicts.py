@@ -11,7 +11,7 @@ from tfdet.verdicts.infer import Verdict
 from tfdet.verdicts.status import Status, StatusCell
 
 
-class Apart(NamedTuple):
+class EmulationAuditConflict(NamedTuple):
     """why: by the source's file; empty where nobody has explained it."""
 
     source: str
@@ -21,28 +21,28 @@ class Apart(NamedTuple):
     why: str
 
 
-def apart(status: Status) -> Iterator[Apart]:
+def find_conflicts(status: Status) -> Iterator[EmulationAuditConflict]:
     """It differed, and the audit found no order-dependent atomics that the op reaches; or the other way round.
 
     Where nobody has looked whether the op reaches them, an op that differed is the answer, and no disagreement.  What a
     document says is no party here: `Status.contradictions`.
     """
     for cell in status.cells:
-        if cell.seen_as == "emulated" and cell.key.solution == NONE and _apart(cell):
-            yield _told(status, cell)
+        if cell.evidence_kind == "emulated" and cell.key.solution == NONE and _is_conflict(cell):
+            yield _conflict(status, cell)
 
 
-def _apart(cell: StatusCell) -> bool:
+def _is_conflict(cell: StatusCell) -> bool:
     if cell.finding is None:
         return False
     if cell.cell.verdict is Verdict.NONDETERMINISTIC:
-        return not (cell.finding.counts or cell.finding.open)
-    return cell.cell.verdict is Verdict.NOT_SHOWN and cell.finding.counts
+        return not (cell.finding.is_conclusive or cell.finding.is_unchecked)
+    return cell.cell.verdict is Verdict.NOT_SHOWN and cell.finding.is_conclusive
 
 
-def _told(status: Status, cell: StatusCell) -> Apart:
+def _conflict(status: Status, cell: StatusCell) -> EmulationAuditConflict:
     finding, source = cell.finding, status.matrix.source(cell.key.source)
     assert finding is not None  # else there is nothing to be apart from
     version = status.matrix.environment(cell.key.environment).version
     why = next((note.note for note in source.emulation if ranges.contains(note.stock, version)), "")
-    return Apart(cell.key.source, cell.key.environment, str(cell.cell.verdict), finding.text, why)
+    return EmulationAuditConflict(cell.key.source, cell.key.environment, str(cell.cell.verdict), finding.text, why)

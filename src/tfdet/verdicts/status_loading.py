@@ -19,14 +19,14 @@ from tfdet.matrix.keys import Keyring
 from tfdet.matrix.load import load_matrix
 from tfdet.store.audits import load_all
 from tfdet.store.cases import current_cases
-from tfdet.store.evidence import Store
-from tfdet.store.glance import Row, Seen, rows
-from tfdet.store.lookup import Find, nothing
-from tfdet.store.misfits import Rules
+from tfdet.store.consistency import ConsistencyRules
+from tfdet.store.evidence import EvidenceStore
+from tfdet.store.fast_records import RecordLine, RecordSummary, read_record_lines
+from tfdet.store.record_lookup import FindRecord, find_nothing
 from tfdet.store.records import checksums
-from tfdet.store.signatures import UNSIGNED, Signatures, Standing, Vouch, beside, lines
-from tfdet.verdicts.findings import prepare
-from tfdet.verdicts.infer import Cell, CellKey, Evidence
+from tfdet.store.signatures import NO_SIGNER, Attestation, AttestationIndex, AttestationStore, bundle_path, read_bundle
+from tfdet.verdicts.audit_findings import index_audit
+from tfdet.verdicts.infer import CellKey, EvidenceIndex, InferredCell
 from tfdet.verdicts.status import Status, StatusCell
 
 PARALLEL_BYTES = 64 << 20
@@ -41,53 +41,59 @@ def load_status(project: Project, extra: Iterable[Path] = (), store: bool = True
     """
     extra = list(extra)
     matrix = load_matrix(project.matrix, project.own_keys)
-    rules = Rules.of(matrix, current_cases(project))
-    more = {row.glance.checksum: row for path in extra for row in rows(path, rules.read)}
+    rules = ConsistencyRules.from_matrix(matrix, current_cases(project))
+    more = {row.record.checksum: row for path in extra for row in read_record_lines(path, rules.faults_of_stored)}
     found = {checksum: row.line for checksum, row in more.items()}
-    signatures = Signatures.of(project, matrix, [line for path in extra for line in lines(beside(path))], found.get)
-    there = Store.of(project, rules)
+    signatures = AttestationStore.open(
+        project, matrix, [line for path in extra for line in read_bundle(bundle_path(path))], found.get
+    )
+    there = EvidenceStore.open(project, rules)
     files = there.files() if store else []
-    by_place: dict[tuple[str, str], _Place] = defaultdict(lambda: ([], []))
+    by_place: dict[tuple[str, str], _Partition] = defaultdict(lambda: ([], []))
     for path in files:
         by_place[path.parent.name, path.stem][0].append(path)
     for row in more.values():
-        by_place[row.glance.model, row.glance.environment][1].append(_signable(row))
-    judge = partial(_judge, there, matrix.devices, rules.cases.hashes(), frozenset(more), signatures=signatures,
-                    unsigned=unsigned)  # fmt: skip
-    parts = _spread(judge, list(by_place.values()), sum(path.stat().st_size for path in files))
+        by_place[row.record.model, row.record.environment][1].append(_signable(row))
+    judge = partial(_infer_partition, there, matrix.devices, rules.cases.hashes(), frozenset(more),
+                    signatures=signatures, unsigned=unsigned)  # fmt: skip
+    parts = _parallel_map(judge, list(by_place.values()), sum(path.stat().st_size for path in files))
     audits = {key: audit for key, audit in load_all(project).items() if key in matrix.environments}
     return Status(
         matrix,
         {key: cell for part in parts for key, cell in part.items()},
-        {key: prepare(audit) for key, audit in audits.items() if not audit.stale},
+        {key: index_audit(audit) for key, audit in audits.items() if not audit.stale},
         tuple(key for key, audit in audits.items() if audit.stale),
     )
 
 
-_Signable = tuple[Seen, str, str]  # and its checksum, and when it was started
-_Place = tuple[list[Path], list[_Signable]]  # one device and environment: its files, and what comes beside the store
+_Signable = tuple[RecordSummary, str, str]  # and its checksum, and when it was started
+_Partition = tuple[
+    list[Path], list[_Signable]
+]  # one device and environment: its files, and what comes beside the store
 
 
-def _signable(row: Row) -> _Signable:
-    return row.glance, row.glance.checksum, row.glance.started
+def _signable(row: RecordLine) -> _Signable:
+    return row.record, row.record.checksum, row.record.started
 
 
 _Weighed = tuple[_Signable, bool]  # and whether it counts where nobody signed it
 
 
-def _weighed(hashes: Mapping[str, set[str]], standing: Standing, records: Iterable[_Weighed]) -> dict[CellKey, Cell]:
+def _infer_cells(
+    hashes: Mapping[str, set[str]], standing: AttestationIndex, records: Iterable[_Weighed]
+) -> dict[CellKey, InferredCell]:
     """Records of one device and environment, by source, on two sides: what is signed by who is believed, and the rest.
 
     What is signed decides alone; where nothing is, the rest speaks, as what it is.  No more than a source is kept.
     """
-    found: dict[CellKey, Cell] = {}
+    found: dict[CellKey, InferredCell] = {}
     for _, some in groupby(records, key=lambda one: one[0][0].source):
-        signed, rest = Evidence(hashes), Evidence(hashes)
+        signed, rest = EvidenceIndex(hashes), EvidenceIndex(hashes)
         for (record, checksum, started), counts in some:
-            signer = standing.of(checksum, started)
+            signer = standing.trusted_signer(checksum, started)
             if signer:
                 signed.add(record, signer)
-            elif signer == UNSIGNED and counts:
+            elif signer == NO_SIGNER and counts:
                 rest.add(record)
         ours = {key: rest.cell(key) for key in rest.cell_keys()}
         theirs = {key: signed.cell(key) for key in signed.cell_keys()}
@@ -96,45 +102,51 @@ def _weighed(hashes: Mapping[str, set[str]], standing: Standing, records: Iterab
 
 
 @dataclass(frozen=True)
-class Change:
+class CellChange:
     """A cell of the tables before and after."""
 
     before: StatusCell
     after: StatusCell
 
 
-def changes(
-    project: Project, rules: Rules, records: Iterable[Row], vouches: Sequence[Vouch] = (), found: Find = nothing
-) -> list[Change]:
+def preview_changes(
+    project: Project,
+    rules: ConsistencyRules,
+    records: Iterable[RecordLine],
+    attestations: Sequence[Attestation] = (),
+    found: FindRecord = find_nothing,
+) -> list[CellChange]:
     """What these records, taken into the store, would change in the tables; they are not taken.
 
     found: the records that the envelopes are of.
     """
-    before, store, hashes = load_status(project), Store.of(project, rules), rules.cases.hashes()
-    signatures = Signatures.of(project, before.matrix, [vouch.line for vouch in vouches], found)
-    now: dict[CellKey, Cell] = {}
-    with store.merged(records, vouches) as (merge, _):
-        for model, environment in merge.places:
+    before, store, hashes = load_status(project), EvidenceStore.open(project, rules), rules.cases.hashes()
+    signatures = AttestationStore.open(
+        project, before.matrix, [attestation.line for attestation in attestations], found
+    )
+    now: dict[CellKey, InferredCell] = {}
+    with store.prepare_merge(records, attestations) as (merge, _):
+        for model, environment in merge.partitions:
             counts = not before.matrix.devices.requires_signature(model)
-            kept = ((_signable(row), counts) for row in merge.rows((model, environment)))
-            now |= _weighed(hashes, signatures.at(model, environment), kept)
+            kept = ((_signable(row), counts) for row in merge.record_lines((model, environment)))
+            now |= _infer_cells(hashes, signatures.index_of(model, environment), kept)
     then = replace(before, verdicts={**before.verdicts, **now})
-    pairs = [Change(before.cell(key), then.cell(key)) for key in sorted(now, key=before._order)]
+    pairs = [CellChange(before.cell(key), then.cell(key)) for key in sorted(now, key=before._order)]
     return [pair for pair in pairs if pair.before.cell != pair.after.cell]
 
 
-_UNSIGNED: Final = Signatures(Keyring(), {})
+_UNSIGNED: Final = AttestationStore(Keyring(), {})
 
 
-def _judge(
-    store: Store,
+def _infer_partition(
+    store: EvidenceStore,
     devices: DeviceRegistry,
     hashes: Mapping[str, set[str]],
     skip: frozenset[str],
-    place: _Place,
-    signatures: Signatures = _UNSIGNED,
+    place: _Partition,
+    signatures: AttestationStore = _UNSIGNED,
     unsigned: bool = False,
-) -> dict[CellKey, Cell]:
+) -> dict[CellKey, InferredCell]:
     """The verdicts of one device and environment: no other has a say in them."""
     paths, beside = place
     model, environment = (
@@ -143,39 +155,41 @@ def _judge(
     counts = unsigned or not devices.requires_signature(model)
     parts: list[Iterable[_Weighed]] = [((one, True) for one in sorted(beside, key=_source))]
     for path in paths:
-        parts.append(_kept(store.rows(path), skip, counts))
+        parts.append(_kept(store.record_lines(path), skip, counts))
         if path != paths[-1]:  # a newer tfdet may bring what its user had added
             skip |= checksums(path)
     by_source = heapq.merge(*parts, key=lambda one: one[0][0].source)
-    return _weighed(hashes, signatures.at(model, environment), by_source)
+    return _infer_cells(hashes, signatures.index_of(model, environment), by_source)
 
 
 def _source(one: _Signable) -> str:
     return one[0].source
 
 
-def _kept(rows: Iterable[Row], skip: frozenset[str], counts: bool) -> Iterator[_Weighed]:
-    return ((_signable(row), counts) for row in rows if row.glance.checksum not in skip)
+def _kept(rows: Iterable[RecordLine], skip: frozenset[str], counts: bool) -> Iterator[_Weighed]:
+    return ((_signable(row), counts) for row in rows if row.record.checksum not in skip)
 
 
-_mine: list[Callable[[_Place], dict[CellKey, Cell]]] = []  # of a process of the pool: given once, not with each place
+_worker_state: list[
+    Callable[[_Partition], dict[CellKey, InferredCell]]
+] = []  # of a process of the pool: given once, not with each place
 
 
-def _begin(judge: Callable[[_Place], dict[CellKey, Cell]]) -> None:
+def _init_worker(judge: Callable[[_Partition], dict[CellKey, InferredCell]]) -> None:
     gc.disable()  # no record makes a cycle, and to look for one takes long
-    _mine.append(judge)
+    _worker_state.append(judge)
 
 
-def _in_process(place: _Place) -> dict[CellKey, Cell]:
-    return _mine[0](place)
+def _in_process(place: _Partition) -> dict[CellKey, InferredCell]:
+    return _worker_state[0](place)
 
 
-def _spread(
-    judge: Callable[[_Place], dict[CellKey, Cell]], places: list[_Place], size: int
-) -> Iterator[dict[CellKey, Cell]]:
+def _parallel_map(
+    judge: Callable[[_Partition], dict[CellKey, InferredCell]], places: list[_Partition], size: int
+) -> Iterator[dict[CellKey, InferredCell]]:
     """judge(place) for each; on all cores where there is enough to read (bytes) to pay for starting them."""
     if size < PARALLEL_BYTES:
         yield from map(judge, places)
         return
-    with ProcessPoolExecutor(initializer=_begin, initargs=(judge,)) as pool:
+    with ProcessPoolExecutor(initializer=_init_worker, initargs=(judge,)) as pool:
         yield from pool.map(_in_process, places)

@@ -18,21 +18,21 @@ from tfdet.matrix import ranges
 from tfdet.matrix.models import Source, SourceAudit
 from tfdet.store.audits import StoredAudit, StoredKernel
 
-What = Literal["order-dependent", "partial", "unresolved", "orderless", "no atomics", "not shipped"]
-How = Literal["reached", "not reached", "no GPU kernel", "not established"]
+FindingKind = Literal["order-dependent", "partial", "unresolved", "orderless", "no atomics", "not shipped"]
+ReachabilityKind = Literal["reached", "not reached", "no GPU kernel", "not established"]
 
 
-class Reach(NamedTuple):
+class Reachability(NamedTuple):
     """Can the source's op run the kernels in that build, with the arguments of its title?  `why` in words."""
 
-    how: How
+    how: ReachabilityKind
     why: str
 
 
-UNCHECKED: Final = Reach("not established", "nobody checked it")
+UNCHECKED: Final = Reachability("not established", "nobody checked it")
 
 
-class Row(NamedTuple):
+class KernelRow(NamedTuple):
     """A kernel that depends on order, or may."""
 
     library: str
@@ -41,38 +41,38 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Finding:
+class AuditFinding:
     """What one build holds of one source."""
 
-    rows: tuple[Row, ...]  # those that match
-    own: tuple[Row, ...]  # of them, what the op itself runs
+    rows: tuple[KernelRow, ...]  # those that match
+    own: tuple[KernelRow, ...]  # of them, what the op itself runs
     orderless: int  # kernels of its families whose atomics do not depend on order
     plain: tuple[str, ...]  # its families without atomics
-    reach: Reach = UNCHECKED
+    reach: Reachability = UNCHECKED
 
     @property
-    def counts(self) -> bool:
+    def is_conclusive(self) -> bool:
         """Does it speak for the op?  Shipped is not reached."""
-        return self.what == "order-dependent" and self.reach.how == "reached"
+        return self.kind == "order-dependent" and self.reach.how == "reached"
 
     @property
-    def open(self) -> bool:
+    def is_unchecked(self) -> bool:
         """Are order-dependent atomics shipped, and nobody knows whether the op reaches them?"""
-        return self.what == "order-dependent" and self.reach.how == "not established"
+        return self.kind == "order-dependent" and self.reach.how == "not established"
 
     @cached_property
-    def yes(self) -> list[Row]:
+    def order_dependent_kernels(self) -> list[KernelRow]:
         return [row for row in self.rows if row.kernel.verdict == "yes"]
 
     @cached_property
-    def unresolved(self) -> list[Row]:
+    def unresolved_kernels(self) -> list[KernelRow]:
         return [row for row in self.rows if row.kernel.verdict == "unresolved"]
 
     @property
-    def what(self) -> What:
-        if self.yes:
+    def kind(self) -> FindingKind:
+        if self.order_dependent_kernels:
             return "order-dependent" if any(row.kernel.verdict == "yes" for row in self.own) else "partial"
-        if self.unresolved:
+        if self.unresolved_kernels:
             return "unresolved"
         if self.orderless:
             return "orderless"
@@ -81,17 +81,23 @@ class Finding:
     @property
     def names(self) -> int:
         """Kernels with order-dependent atomics, each once however many architectures hold it."""
-        return len({row.kernel.name for row in self.yes})
+        return len({row.kernel.name for row in self.order_dependent_kernels})
 
     @property
     def archs(self) -> list[str]:
         """Where they were read."""
-        found = {a for row in self.yes for f in row.kernel.found if f.order_dependent == "yes" for a in f.archs.split()}
+        found = {
+            a
+            for row in self.order_dependent_kernels
+            for f in row.kernel.found
+            if f.order_dependent == "yes"
+            for a in f.archs.split()
+        }
         return by_number(a for a in found if a.startswith("sm")) + by_number(a for a in found if a.startswith("co"))
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "finding": self.what,
+            "finding": self.kind,
             "kernels": self.names,
             "archs": self.archs,
             "text": self.text,
@@ -105,13 +111,13 @@ class Finding:
             "order-dependent": f"order-dependent float atomics in {_kernels(self.names)}",
             "partial": f"none in the op's own kernels; {_kernels(self.names)} of the same code, for other ops, "
             "add floats atomically",
-            "unresolved": f"{_kernels(len({row.kernel.name for row in self.unresolved}))} with atomics whose effect "
-            "could not be resolved",
+            "unresolved": f"{_kernels(len({row.kernel.name for row in self.unresolved_kernels}))} with atomics whose "
+            "effect could not be resolved",
             "orderless": f"none found: the atomics of its {_kernels(self.orderless)} do not depend on order",
             "no atomics": "none found: its kernels hold no atomics",
             "not shipped": "no such kernel is shipped",
         }
-        return some[self.what] + (self._shipped_only if self.yes else "")
+        return some[self.kind] + (self._shipped_only if self.order_dependent_kernels else "")
 
     @property
     def _shipped_only(self) -> str:
@@ -126,32 +132,32 @@ def _kernels(number: int) -> str:
 
 
 @dataclass(frozen=True)
-class Audited:
+class AuditIndex:
     """One environment's audit, ready to be asked."""
 
     stored: StoredAudit
-    rows: tuple[Row, ...] = field(repr=False)
-    orderless: Mapping[str, int] = field(repr=False)
-    plain: frozenset[str] = field(repr=False)
+    rows: tuple[KernelRow, ...] = field(repr=False)
+    order_independent: Mapping[str, int] = field(repr=False)
+    without_atomics: frozenset[str] = field(repr=False)
 
-    def reach(self, audit: SourceAudit) -> Reach:
+    def reach(self, audit: SourceAudit) -> Reachability:
         """By the checked notes that cover the version, and by what this build registers for GPUs."""
         version = self.stored.minor
         for entry in audit.unreached:
             if ranges.contains(entry.stock, version):
-                return Reach("not reached", entry.note)
+                return Reachability("not reached", entry.note)
         checked = next((entry for entry in audit.reaches if ranges.contains(entry.stock, version)), None)
         wanted = checked or next(iter(audit.reaches), None)
         if wanted is None:
             return UNCHECKED
         if self.stored.registrations is None:
-            return Reach("not established", "what this build registers for GPUs is not known")
+            return Reachability("not established", "what this build registers for GPUs is not known")
         ops = " or ".join(wanted.ops)
         if not any(self._on_gpu(op, dtypes) for op, dtypes in wanted.ops.items()):
-            return Reach("no GPU kernel", f"this build registers no GPU kernel of {ops} for such dtypes")
+            return Reachability("no GPU kernel", f"this build registers no GPU kernel of {ops} for such dtypes")
         if checked is None:
-            return Reach("not established", "nobody checked it for this version")
-        return Reach("reached", checked.note)
+            return Reachability("not established", "nobody checked it for this version")
+        return Reachability("reached", checked.note)
 
     def _on_gpu(self, op: str, dtypes: list[str]) -> bool:
         """A kernel that names no dtype, registered as an empty list, takes what its op takes."""
@@ -159,7 +165,7 @@ class Audited:
         texts = [text.split() for devices, text in held.items() if "GPU" in devices.split()]
         return any(not some or set(some) & set(dtypes) for some in texts)
 
-    def finding(self, audit: SourceAudit) -> Finding | None:
+    def finding(self, audit: SourceAudit) -> AuditFinding | None:
         """None where the source has no kernel to look for."""
         if not audit.kernels:
             return None
@@ -167,40 +173,40 @@ class Audited:
         rows = tuple(row for row in self.rows if _match(kernels, row.signature))
         heads = [head for pattern in audit.kernels if (head := _family_of(pattern))]
         named, kept = _any_of(heads), _any_of([*heads, *([audit.family] if audit.family else [])])
-        return Finding(
+        return AuditFinding(
             rows,
             own=tuple(row for row in rows if audit.own is None or _match(audit.own, row.signature)),
-            orderless=sum(count for name, count in self.orderless.items() if _is(named, name)),
-            plain=tuple(sorted(name for name in self.plain if _is(kept, name))),
+            orderless=sum(count for name, count in self.order_independent.items() if _is_family(named, name)),
+            plain=tuple(sorted(name for name in self.without_atomics if _is_family(kept, name))),
             reach=self.reach(audit),
         )
 
-    def refuses(self, audit: SourceAudit) -> list[str]:
+    def refusal_messages(self, audit: SourceAudit) -> list[str]:
         """The messages by which this source's ops refuse."""
         if audit.messages is None:
             return []
         return [text for text in self.stored.messages if re.search(audit.messages, text)]
 
-    def unclaimed(self, sources: Iterable[Source]) -> list[Row]:
+    def unclaimed(self, sources: Iterable[Source]) -> list[KernelRow]:
         """Kernels that depend on order, or may, and that no source's pattern matches."""
         claimed = _any_of([pattern for source in sources if source.audit for pattern in source.audit.kernels])
         return [row for row in self.rows if row.kernel.verdict != "no" and not _match(claimed, row.signature)]
 
 
-def prepare(stored: StoredAudit) -> Audited:
-    rows: list[Row] = []
+def index_audit(stored: StoredAudit) -> AuditIndex:
+    rows: list[KernelRow] = []
     orderless: dict[str, int] = {}
     plain: set[str] = set()
     for library, content in stored.libraries.items():
         short = signatures([kernel.name for kernel in content.kernels])
-        rows += [Row(library, short[kernel.name], kernel) for kernel in content.kernels]
+        rows += [KernelRow(library, short[kernel.name], kernel) for kernel in content.kernels]
         for name, count in content.orderless.items():
             orderless[name] = orderless.get(name, 0) + count
         plain.update(content.plain)
-    return Audited(stored, tuple(rows), orderless, frozenset(plain))
+    return AuditIndex(stored, tuple(rows), orderless, frozenset(plain))
 
 
-def families(rows: Iterable[Row]) -> dict[str, int]:
+def count_by_family(rows: Iterable[KernelRow]) -> dict[str, int]:
     """{family: kernels}, each kernel once."""
     found: dict[str, set[str]] = {}
     for row in rows:
@@ -231,6 +237,6 @@ def _family_of(pattern: str) -> str | None:
 
 
 @cache
-def _is(pattern: str, family_: str) -> bool:
+def _is_family(pattern: str, family_: str) -> bool:
     """Likewise."""
     return _compiled(pattern).fullmatch(family_) is not None

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Literal
 
-Fate = Literal["written", "unread", "read", "unknown"]
+MemoryUse = Literal["written", "unread", "read", "unknown"]
 
 
 def _words(text: str) -> frozenset[str]:
@@ -41,14 +41,14 @@ _READERS = _words(
 _DEEP = 20  # expressions and names that a value is followed through
 
 
-class Fates:
+class MemoryUseAnalysis:
     """Of the values of one unit. full: the imported name of an expression, as `Names.full` has it."""
 
     def __init__(self, tree: ast.AST, full: Callable[[ast.AST], str]) -> None:
         self._tree, self._full = tree, full
         self._parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
 
-    def of(self, node: ast.AST, deep: int = 0) -> Fate:
+    def of(self, node: ast.AST, deep: int = 0) -> MemoryUse:
         """Of the value of this expression."""
         parent = self._parents.get(node)
         if deep > _DEEP or parent is None:
@@ -61,7 +61,7 @@ class Fates:
             return self._of_argument(node, None, parent, deep)
         return self._of_statement(node, parent, deep)
 
-    def _of_statement(self, node: ast.AST, parent: ast.AST, deep: int) -> Fate:
+    def _of_statement(self, node: ast.AST, parent: ast.AST, deep: int) -> MemoryUse:
         if isinstance(parent, ast.Assign | ast.AnnAssign | ast.NamedExpr) and parent.value is node:
             targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
             return _first([self._of_target(target, parent, deep) for target in targets])
@@ -71,7 +71,7 @@ class Fates:
             return "read"
         return "unread" if isinstance(parent, ast.Expr) else "unknown"
 
-    def _of_member(self, member: ast.Attribute, deep: int) -> Fate:
+    def _of_member(self, member: ast.Attribute, deep: int) -> MemoryUse:
         outer = self._parents[member]
         if not (isinstance(outer, ast.Call) and outer.func is member):
             if member.attr in _SAME_MEMBERS:
@@ -85,7 +85,7 @@ class Fates:
             return "read"
         return "unread" if member.attr in _SHAPES else "unknown"
 
-    def _of_argument(self, node: ast.AST, keyword: str | None, call: ast.AST, deep: int) -> Fate:
+    def _of_argument(self, node: ast.AST, keyword: str | None, call: ast.AST, deep: int) -> MemoryUse:
         if not isinstance(call, ast.Call):  # of a class: class A(x)
             return "unknown"
         full = self._full(call.func)
@@ -100,21 +100,21 @@ class Fates:
             return "unread"
         return "read" if full.startswith("torch.") and name in _READERS else "unknown"
 
-    def _registered(self, call: ast.Call, deep: int) -> Fate:
+    def _registered(self, call: ast.Call, deep: int) -> MemoryUse:
         """self.register_buffer("name", ...): it is self.name from there on."""
         first = call.args[0] if call.args else None
         if isinstance(call.func, ast.Attribute) and isinstance(first, ast.Constant) and isinstance(first.value, str):
             return self._of_attribute(ast.dump(ast.Attribute(call.func.value, first.value, ast.Load())), call, deep)
         return "unknown"
 
-    def _of_target(self, target: ast.AST, statement: ast.AST, deep: int) -> Fate:
+    def _of_target(self, target: ast.AST, statement: ast.AST, deep: int) -> MemoryUse:
         if isinstance(target, ast.Attribute):
             return self._of_attribute(_named(target), statement, deep)
         if isinstance(target, ast.Name):
             return self._of_name(target, statement, deep)
         return "unknown"
 
-    def _of_name(self, target: ast.Name, statement: ast.AST, deep: int) -> Fate:
+    def _of_name(self, target: ast.Name, statement: ast.AST, deep: int) -> MemoryUse:
         """The first use behind it that tells; a use within a function is of no known time."""
         scope = self._around(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         end = (statement.end_lineno, statement.end_col_offset)  # type: ignore[attr-defined]
@@ -127,7 +127,7 @@ class Fates:
                 return fate
         return "unread"
 
-    def _of_attribute(self, name: str, statement: ast.AST, deep: int) -> Fate:
+    def _of_attribute(self, name: str, statement: ast.AST, deep: int) -> MemoryUse:
         """Who else may write it, and when, is not known: it is written if anything in its class does."""
         scope = self._around(statement, ast.ClassDef)
         fates = {self.of(use, deep + 1) for use in self._uses(name, scope)}
@@ -143,7 +143,7 @@ class Fates:
             for loop in ast.walk(scope)
         )
 
-    def _of_part(self, part: ast.Subscript) -> Fate:
+    def _of_part(self, part: ast.Subscript) -> MemoryUse:
         """x[:] = ... writes all of it, x[2] = ... some; a part that is read shows some of it."""
         if not isinstance(part.ctx, ast.Store):
             return "unknown"
@@ -170,7 +170,7 @@ class Fates:
         return self._tree if at is None else at
 
 
-def _first(fates: list[Fate]) -> Fate:
+def _first(fates: list[MemoryUse]) -> MemoryUse:
     """Of one value under several names: read by any, or written by any."""
     return next((fate for fate in ("read", "written", "unknown") if fate in fates), "unread")
 

@@ -25,7 +25,7 @@ def path() -> Path:
     return Path(told) if told else user_config_path("tfdet", appauthor=False) / "key.pem"
 
 
-def new() -> Ed25519PrivateKey:
+def generate() -> Ed25519PrivateKey:
     """Made and kept, readable for its user alone.  One that is there stays: with it went its signatures' maker."""
     from cryptography.hazmat.primitives import serialization as form
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -80,7 +80,7 @@ def load() -> Ed25519PrivateKey | None:
     return key
 
 
-def need() -> Ed25519PrivateKey:
+def require() -> Ed25519PrivateKey:
     if (key := load()) is None:
         raise UsageError("this machine has no key", "Make one: tfdet key new.")
     return key

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from tfdet.matrix.call_patterns import ApiNames, CallPattern, Calls, patterns_by_name
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import Solution
-from tfdet.verdicts.called import holds
 from tfdet.verdicts.programs import Call, Program
+from tfdet.verdicts.reachable_sources import argument_matches
 
 
 def in_effect(matrix: Matrix, program: Program | None, named: Iterable[str]) -> set[str]:
@@ -27,19 +27,21 @@ def _switched_on(solution: Solution, program: Program, naming: ApiNames | None) 
     wanted = solution.apply.env if solution.apply else {}
     if not (solution.switch or wanted) or (solution.apply and solution.apply.call and not solution.switch):
         return False
-    return wanted.items() <= program.environ.items() and all(_done(step, program, naming) for step in solution.switch)
+    return wanted.items() <= program.environ.items() and all(
+        _is_step_applied(step, program, naming) for step in solution.switch
+    )
 
 
-def _done(step: Calls, program: Program, naming: ApiNames | None) -> bool:
+def _is_step_applied(step: Calls, program: Program, naming: ApiNames | None) -> bool:
     """The last word counts: what was switched on may be switched off again."""
     done = False
-    for call in program.events:
+    for call in program.calls_and_settings:
         name = naming.to_documented(call.name) if naming else call.name
         meant = [form for one, form in patterns_by_name(step) if one == name]
         if meant:
-            done = any(_as_wanted(form, call, naming) for form in meant)
+            done = any(_matches_call(form, call, naming) for form in meant)
     return done
 
 
-def _as_wanted(form: CallPattern, call: Call, naming: ApiNames | None) -> bool:
-    return all(holds(call, argument, naming) is True for argument in form.when)
+def _matches_call(form: CallPattern, call: Call, naming: ApiNames | None) -> bool:
+    return all(argument_matches(call, argument, naming) is True for argument in form.when)

@@ -15,12 +15,12 @@ from tfdet.matrix.devices import is_model
 from tfdet_common.defaults import MAX_COUNT
 from tfdet_common.journal import MAX_DIGESTS
 
-FIRST = date(2019, 2, 26)  # that day came TensorFlow 1.13.1, the oldest of the matrix (its page on PyPI)
+MIN_DATE = date(2019, 2, 26)  # that day came TensorFlow 1.13.1, the oldest of the matrix (its page on PyPI)
 TENTH_OF_A_MICROSECOND, YEAR = 1e-7, 366 * 86400.0
-_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ")
+_UTC_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ")
 
 
-class Facts(NamedTuple):
+class RecordFacts(NamedTuple):
     """What of a record reaches a table, or must agree with what does.
 
     digests: how many are kept.  first: (relaunch, repeat) of the first that differed.  timed: is there a median?
@@ -44,15 +44,20 @@ class Facts(NamedTuple):
 
 
 @lru_cache(maxsize=4096)  # a million records have few different shapes
-def contradictions(f: Facts) -> tuple[str, ...]:
+def contradictions(f: RecordFacts) -> tuple[str, ...]:
     """Why no run can have given these facts."""
-    return tuple(text for rule in (_counts, _results, _ends, _device) for text, wrong in rule(f) if wrong)
+    return tuple(
+        text
+        for rule in (_check_counts, _check_results, _check_failures, _check_device)
+        for text, wrong in rule(f)
+        if wrong
+    )
 
 
 _Rule = Iterator[tuple[str, bool]]
 
 
-def _counts(f: Facts) -> _Rule:
+def _check_counts(f: RecordFacts) -> _Rule:
     yield "no repeats or no relaunches", not (f.repeats and f.relaunches)
     yield f"more than {MAX_COUNT} repeats or relaunches", max(f.repeats, f.relaunches) > MAX_COUNT
     yield "more runs than repeats and relaunches give", f.runs > f.repeats * f.relaunches
@@ -61,24 +66,24 @@ def _counts(f: Facts) -> _Rule:
     yield "timed without a run, or run untimed", f.timed != (f.runs > 0)
 
 
-def _results(f: Facts) -> _Rule:
+def _check_results(f: RecordFacts) -> _Rule:
     some = f.differed > 0
     yield "no distinct result, or one without a run", (f.distinct > 0) != (f.runs > 0)
     yield "more distinct results than the reference and those that differed", f.distinct > f.differed + 1
     yield "runs differed, and yet all results are one", some and f.distinct < 2
     yield "it keeps another number of digests than it has results", f.digests != min(f.distinct, MAX_DIGESTS)
     yield "a first difference without any, or none where runs differed", (f.first is not None) != some
-    yield "the first that differed is beyond its runs", f.first is not None and not _within(f)
+    yield "the first that differed is beyond its runs", f.first is not None and not _is_within_runs(f)
     yield "a distance where nothing differed", not some and (f.max_ulp, f.max_absolute) != (0, 0.0)
 
 
-def _within(f: Facts) -> bool:
+def _is_within_runs(f: RecordFacts) -> bool:
     assert f.first is not None
     relaunch, repeat = f.first
     return repeat < f.repeats and relaunch * f.repeats < f.runs
 
 
-def _ends(f: Facts) -> _Rule:
+def _check_failures(f: RecordFacts) -> _Rule:
     whole = f.runs == f.repeats * f.relaunches
     yield "equal, and yet not all runs are", f.observation == "equal" and (f.differed > 0 or not whole)
     yield "equal, and yet it ended in an error", f.observation == "equal" and f.error is not None
@@ -91,18 +96,18 @@ def _ends(f: Facts) -> _Rule:
     yield "no error, and yet runs are missing", f.error is None and not whole
 
 
-def _device(f: Facts) -> _Rule:
+def _check_device(f: RecordFacts) -> _Rule:
     yield f"{f.model} is not the key of a device of kind {f.kind}", not is_model(f.model, f.kind)
 
 
-def is_time(seconds: float | None) -> bool:
+def is_plausible_duration(seconds: float | None) -> bool:
     """A median as the probe rounds it, of what ended within a year: ratios of such are numbers."""
     return seconds is None or seconds == 0 or TENTH_OF_A_MICROSECOND <= seconds <= YEAR
 
 
-def is_possible(started: str) -> bool:
+def is_plausible_time(started: str) -> bool:
     """UTC, not before there was a TensorFlow to run, and not after tomorrow: it would never be renewed."""
-    found = _MOMENT.fullmatch(started)
+    found = _UTC_TIMESTAMP.fullmatch(started)
     return found is not None and _is_day(found[1])
 
 
@@ -112,4 +117,4 @@ def _is_day(text: str) -> bool:
         day = date.fromisoformat(text)
     except ValueError:
         return False
-    return FIRST <= day <= datetime.now(UTC).date() + timedelta(days=1)
+    return MIN_DATE <= day <= datetime.now(UTC).date() + timedelta(days=1)

@@ -16,9 +16,9 @@ from msgspec import UNSET, Meta, UnsetType
 
 from tfdet.base.errors import DataError
 from tfdet.base.untrusted import read_lines
-from tfdet.store.migrate import first_kind
-from tfdet.store.records import FILE_OF_RECORDS, LONGEST, Observation, Record, is_intact, parse
-from tfdet.store.rules import Facts, contradictions, is_possible, is_time
+from tfdet.store.migrate import schema1_device_kind
+from tfdet.store.record_rules import RecordFacts, contradictions, is_plausible_duration, is_plausible_time
+from tfdet.store.records import FILE_OF_RECORDS, MAX_LINE_BYTES, Observation, Record, is_intact, parse
 from tfdet_common.variables import CALLER_VARIABLES
 
 _Short = Annotated[str, Meta(max_length=600)]  # no control characters: see `_is_plain`
@@ -33,7 +33,7 @@ class _Part(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """No field more than the schema knows.  UNSET: it is absent, which is written in another way than null."""
 
 
-class DeviceSeen(_Part, frozen=True, gc=False):
+class DeviceSummary(_Part, frozen=True, gc=False):
     """A record's device from schema 2 on; before, its model alone stood there."""
 
     kind: _Key
@@ -41,11 +41,11 @@ class DeviceSeen(_Part, frozen=True, gc=False):
     details: dict[_Key, _Short | _Count | Annotated[list[_Short], Meta(max_length=64)]] | UnsetType | None = UNSET
 
 
-class Seen(msgspec.Struct, frozen=True, gc=False):
+class RecordSummary(msgspec.Struct, frozen=True, gc=False):
     """What inference needs of a record; decoded from its line without more, for there may be a million."""
 
     environment: str
-    device: str | DeviceSeen
+    device: str | DeviceSummary
     source: str
     case: str
     machine: str
@@ -128,13 +128,13 @@ class _First(_Part, frozen=True, gc=False):
     repeat: _Count
 
 
-class Glance(Seen, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
+class FastRecord(RecordSummary, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
     """A whole record, of either schema."""
 
     schema: Literal[1, 2]
     environment: _Key
     framework: _Framework | UnsetType = UNSET  # in schema 1: TensorFlow
-    device: _Key | DeviceSeen
+    device: _Key | DeviceSummary
     source: _Key
     case: _Key
     mode: Literal["eager", "function", "session", "jit", "xla", "compiled", "host"]
@@ -170,39 +170,39 @@ class Glance(Seen, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=Tr
         stack, device = self.stack, self.device
         if (isinstance(device, str), stack.tensorflow is UNSET, self.framework is UNSET) != (first, not first, first):
             raise ValueError(f"a record of schema {self.schema} with fields of another")
-        return device.kind if isinstance(device, DeviceSeen) else first_kind(device)
+        return device.kind if isinstance(device, DeviceSummary) else schema1_device_kind(device)
 
     @property
-    def ran(self) -> tuple[str, str]:
+    def framework_and_version(self) -> tuple[str, str]:
         """The framework and its version."""
         if isinstance(self.framework, _Framework):
             return self.framework.name, self.framework.version
         return "tensorflow", str(self.stack.tensorflow)
 
     @property
-    def origin(self) -> tuple[str, ...]:
+    def provenance_key(self) -> tuple[str, ...]:
         """As `Record.origin`."""
         s, told = self.stack, self.determinism_environment
         kernels = " ".join(f"{name}={told.get(name, '')}" for name in CALLER_VARIABLES)
-        return (self.machine, s.engine, self.ran[1], s.python, s.numpy, s.driver or "", s.image_digest or "",
-                s.bundle.manifest if s.bundle else "", kernels)  # fmt: skip
+        return (self.machine, s.engine, self.framework_and_version[1], s.python, s.numpy, s.driver or "",
+                s.image_digest or "", s.bundle.manifest if s.bundle else "", kernels)  # fmt: skip
 
     @property
-    def order(self) -> tuple[str, ...]:
+    def sort_key(self) -> tuple[str, ...]:
         """Where it stands in its file; who signed it does not matter."""
-        return (self.source, self.case, self.solution, *self.origin, self.case_hash, self.observation)
+        return (self.source, self.case, self.solution, *self.provenance_key, self.case_hash, self.observation)
 
 
-class Row(NamedTuple):
+class RecordLine(NamedTuple):
     """A record, and its line as it was read."""
 
-    glance: Glance
+    record: FastRecord
     line: bytes
 
 
-Fits = Callable[[Glance], "list[str]"]  # why it does not fit the matrix, in words
+FindFaults = Callable[[FastRecord], "list[str]"]  # why it does not fit the matrix, in words
 
-_decode = msgspec.json.Decoder(Glance).decode
+_decode = msgspec.json.Decoder(FastRecord).decode
 _KEY = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,119}").fullmatch
 _DIGEST = re.compile("[0-9a-f]{64}").fullmatch
 _HEX = re.compile("[0-9a-f]{1,64}").fullmatch
@@ -223,7 +223,7 @@ def _is_hash(text: str, length: int) -> bool:
     return _HEX(text) is not None and len(text) == length
 
 
-def read_line(line: bytes) -> Glance:
+def read_line(line: bytes) -> FastRecord:
     """ValueError says why it is no record."""
     try:
         found = _decode(line)
@@ -241,7 +241,7 @@ def read_line(line: bytes) -> Glance:
 def _is_plain(line: bytes) -> bool:
     """From brace to brace, in ASCII, without an escape: else its text may be what no field may hold."""
     whole = line.startswith(b'{"') and line.endswith((b"}\n", b"}"))
-    return whole and len(line) <= LONGEST and line.isascii() and b"\\" not in line and b"\x7f" not in line
+    return whole and len(line) <= MAX_LINE_BYTES and line.isascii() and b"\\" not in line and b"\x7f" not in line
 
 
 def _float_as_written(text: str) -> msgspec.Raw:
@@ -258,7 +258,7 @@ LARGE = 10**19  # of 20 digits
 _has_large_number = re.compile(rb"[:,\[]\d{20}").search
 
 
-def _is_canonical(g: Glance, line: bytes) -> bool:
+def _is_canonical(g: FastRecord, line: bytes) -> bool:
     """Sorted keys, none twice, no blanks, each number in one form: what is understood is what was hashed.
 
     Most records are, byte for byte, what is written of what was read; of the rest the slow way tells.
@@ -269,13 +269,13 @@ def _is_canonical(g: Glance, line: bytes) -> bool:
     return _written(g) == whole or _encode_sorted(_decode_any(line)) == whole
 
 
-def _may_have_large_number(g: Glance) -> bool:
+def _may_have_large_number(g: FastRecord) -> bool:
     """May one need more than 64 bits?  The other counts no run can have given: see `_is_possible`."""
-    more = g.gpu_state or (isinstance(g.device, DeviceSeen) and g.device.details)
+    more = g.gpu_state or (isinstance(g.device, DeviceSummary) and g.device.details)
     return bool(more) or max(g.max_ulp or 0, g.threads, g.stack.cores) >= LARGE
 
 
-def _written(g: Glance) -> bytes:
+def _written(g: FastRecord) -> bytes:
     """As the probe would have; where a number needs an exponent msgspec has another text for it than Python."""
     text = _encode_sorted(g)
     numbers = (g.seconds, g.max_absolute, g.duration_seconds)
@@ -285,37 +285,39 @@ def _written(g: Glance) -> bytes:
     return text
 
 
-def _is_named(g: Glance, kind: str) -> bool:
+def _is_named(g: FastRecord, kind: str) -> bool:
     """Are its keys and hashes such?"""
     device, bundle = g.device, g.stack.bundle
     details = () if isinstance(device, str) else device.details or ()
     manifest = bundle.manifest if bundle else None
-    makers = _are_makers(g.machine, g.stack.gpu_uuid_hash, manifest, g.environment, kind, g.model, g.ran[0], *details)
+    makers = _are_makers(
+        g.machine, g.stack.gpu_uuid_hash, manifest, g.environment, kind, g.model, g.framework_and_version[0], *details
+    )
     return makers and _are_cases(g.case_hash, g.source, g.case, g.solution) and all(map(_DIGEST, g.digests))
 
 
-def _is_possible(g: Glance, kind: str) -> bool:
+def _is_possible(g: FastRecord, kind: str) -> bool:
     """May a run have given this?  What is not possible `parse` refuses in words."""
     first, error, digests = g.first_differing, g.error, g.digests
-    facts = Facts(kind, g.model, g.observation, g.repeats, g.relaunches, g.runs, g.differed, g.distinct,
+    facts = RecordFacts(kind, g.model, g.observation, g.repeats, g.relaunches, g.runs, g.differed, g.distinct,
                   len(digests), (first.relaunch, first.repeat) if first else None, g.max_ulp, g.max_absolute,
                   g.seconds is not None, error.kind if error else None)  # fmt: skip
     known = not (g.ran_on and not g.runs) and (len(digests) < 2 or len(set(digests)) == len(digests))
-    return known and not contradictions(facts) and is_possible(g.started) and is_time(g.seconds)
+    return known and not contradictions(facts) and is_plausible_time(g.started) and is_plausible_duration(g.seconds)
 
 
-def row_of(record: Record) -> Row:
+def to_record_line(record: Record) -> RecordLine:
     line = record.line().encode("ascii")
-    return Row(read_line(line), line)
+    return RecordLine(read_line(line), line)
 
 
-def rows(path: Path, fits: Fits | None = None) -> Iterator[Row]:
+def read_record_lines(path: Path, fits: FindFaults | None = None) -> Iterator[RecordLine]:
     """Every record of a file; DataError names every faulty line, after the last was read."""
     faults: list[str] = []
     for number, line in enumerate(read_lines(path, FILE_OF_RECORDS), 1):
         try:
-            row = Row(read_line(line), line)
-            if fits and (wrong := fits(row.glance)):
+            row = RecordLine(read_line(line), line)
+            if fits and (wrong := fits(row.record)):
                 raise ValueError("; ".join(wrong))
         except (ValueError, RecursionError) as error:
             faults.append(f"{path}:{number}: {error}")
@@ -325,6 +327,6 @@ def rows(path: Path, fits: Fits | None = None) -> Iterator[Row]:
         raise DataError("\n".join(faults), "Nothing was taken from this file.")
 
 
-def seen(r: Record) -> Seen:
-    return Seen(r.environment, r.device.model, r.source, r.case, r.machine, r.solution, r.case_hash, r.observation,
-                r.runs, r.differed, r.median_seconds, r.digests)  # fmt: skip
+def summarize(r: Record) -> RecordSummary:
+    return RecordSummary(r.environment, r.device.model, r.source, r.case, r.machine, r.solution, r.case_hash,
+                         r.observation, r.runs, r.differed, r.median_seconds, r.digests)  # fmt: skip

@@ -15,9 +15,9 @@ from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import Environment, Solution
 from tfdet.matrix.ranges import leading_version
 from tfdet.store.cases import Cases
-from tfdet.store.glance import DeviceSeen, Glance, row_of
+from tfdet.store.fast_records import DeviceSummary, FastRecord, to_record_line
 from tfdet.store.records import Record
-from tfdet.store.stacks import StackFacts, broken
+from tfdet.store.stacks import StackFacts, broken_rules
 from tfdet_common.variables import CALLER_VARIABLES
 from tfdet_common.virtual_gpu import is_schedule
 
@@ -43,7 +43,7 @@ class _Settings(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Rules:
+class ConsistencyRules:
     """sources: {key: its framework, if it is one's alone}."""
 
     devices: DeviceRegistry
@@ -53,7 +53,7 @@ class Rules:
     solutions: Mapping[str, _Settings]
 
     @classmethod
-    def of(cls, matrix: Matrix, cases: Cases) -> Rules:
+    def from_matrix(cls, matrix: Matrix, cases: Cases) -> ConsistencyRules:
         return cls(
             matrix.devices,
             cases,
@@ -62,27 +62,27 @@ class Rules:
             {key: _set_by(one) for key, one in matrix.solutions.items()},
         )
 
-    def taken(self, g: Glance) -> list[str]:
+    def faults_of_new(self, g: FastRecord) -> list[str]:
         """Why this record does not fit.
 
         Of a stale record, whose case has changed since, the suite cannot tell the name any more: it backs no verdict.
         """
         return self._faults(g, strangers=True)
 
-    def read(self, g: Glance) -> list[str]:
+    def faults_of_stored(self, g: FastRecord) -> list[str]:
         """The same of what lies in the store: what the matrix names no more backs no cell, and stops nobody."""
         return self._faults(g, strangers=False)
 
-    def _faults(self, g: Glance, strangers: bool) -> list[str]:
+    def _faults(self, g: FastRecord, strangers: bool) -> list[str]:
         if faults := device_faults(self.devices, g):
             return [f"evidence of {g.environment}: {fault}" for fault in faults]
         told = tuple(sorted(g.determinism_environment.items()))
-        unknown, odd = _settings(self, g.environment, g.source, g.solution, g.ran, g.threads, told)
+        unknown, odd = _settings(self, g.environment, g.source, g.solution, g.framework_and_version, g.threads, told)
         if unknown:
             return [f"evidence of {name!r}, which the matrix does not know" for name in unknown if strangers]
         return [f"evidence of {g.environment}{fault}" for fault in (*odd, *self._case(g))]
 
-    def _case(self, g: Glance) -> Iterator[str]:
+    def _case(self, g: FastRecord) -> Iterator[str]:
         if self.cases.is_anothers(g.source, g.case_hash):
             yield f": {g.source} has no case {g.case_hash}: it is another source's"
         elif not self.cases.has(g.source, g.case_hash, g.case, g.mode):
@@ -91,7 +91,7 @@ class Rules:
 
 @lru_cache(maxsize=1 << 16)
 def _settings(
-    rules: Rules,
+    rules: ConsistencyRules,
     environment: str,
     source: str,
     solution: str,
@@ -127,10 +127,10 @@ def _set_by(solution: Solution) -> _Settings:
     return _Settings(solution.framework, None if apply is None else (apply.env, apply.threads or 0))
 
 
-def device_faults(devices: DeviceRegistry, record: Record | Glance) -> list[str]:
+def device_faults(devices: DeviceRegistry, record: Record | FastRecord) -> list[str]:
     """Why this record cannot be of its device, or of its stack."""
-    g = record if isinstance(record, Glance) else row_of(record).glance
-    stack, details = g.stack, (g.device.details or {}) if isinstance(g.device, DeviceSeen) else {}
+    g = record if isinstance(record, FastRecord) else to_record_line(record).record
+    stack, details = g.stack, (g.device.details or {}) if isinstance(g.device, DeviceSummary) else {}
     card = stack.gpu_uuid_hash is not None or g.gpu_state not in _ABSENT
     told = StackFacts(g.model, stack.engine, stack.image is not None or stack.image_digest is not None, stack.cores,
                 stack.driver, stack.compute_capability, card)  # fmt: skip
@@ -152,7 +152,7 @@ def _fixed(
         faults.append(f"{kind.name} is told of, and a GPU's state")
     if not kind.needs_driver and told.driver is not None:
         faults.append(f"{kind.name} is told of, and a card's driver")
-    return (*faults, *broken(kind, told))
+    return (*faults, *broken_rules(kind, told))
 
 
 def _odd(kind: DeviceKind, model: str, details: Mapping[str, object]) -> Iterator[str]:

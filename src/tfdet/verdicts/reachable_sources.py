@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from tfdet.matrix.call_patterns import ApiNames, ArgumentCondition, CallPattern
 from tfdet.matrix.models import Source
 from tfdet.verdicts.programs import Program
-from tfdet.verdicts.trees import UNKNOWN, Call, Told
+from tfdet.verdicts.static_analysis import UNKNOWN, ArgumentValue, Call
 
 
 @dataclass(frozen=True)
-class Reach:
+class SourceMatch:
     """A call, as documentation has it, that reaches a source.
 
     may: what the call does not tell, and the source wants.  method: of an object that may be any.
@@ -25,7 +25,7 @@ class Reach:
     method: bool = False
 
 
-class Index:
+class SourceIndex:
     """The sources of one framework by the names that programs call."""
 
     def __init__(self, naming: ApiNames, sources: Mapping[str, Source]) -> None:
@@ -34,9 +34,11 @@ class Index:
         for key, source in sources.items():
             for name, form in source.call_patterns:
                 self._own.setdefault(naming.to_documented(name), []).append((key, form))
-        self._functions = {_letters(name): name for area in naming.alike for name in self._own if _in(name, area)}
+        self._functions = {
+            _normalized_name(name): name for area in naming.alike for name in self._own if _is_in_namespace(name, area)
+        }
 
-    def of(self, name: str) -> list[tuple[str, CallPattern]]:
+    def sources_named(self, name: str) -> list[tuple[str, CallPattern]]:
         """name: as documentation has it."""
         return next((self._own[one] for one in self._spellings(name) if one in self._own), [])
 
@@ -45,20 +47,22 @@ class Index:
         name = rules.aliases.get(name, name)
         yield name
         plain = name.removesuffix(rules.in_place) if rules.in_place else name
-        area = next((one for one in sorted(rules.alike, key=len, reverse=True) if _in(plain, one)), "")
+        area = next((one for one in sorted(rules.alike, key=len, reverse=True) if _is_in_namespace(plain, one)), "")
         yield from (f"{one}{plain.removeprefix(area)}" for one in rules.alike if area)
-        if any(_in(name, one) for one in rules.classes):
-            yield from (self._functions[one] for one in _shortened(_letters(name)) if one in self._functions)
+        if any(_is_in_namespace(name, one) for one in rules.classes):
+            yield from (
+                self._functions[one] for one in _base_class_names(_normalized_name(name)) if one in self._functions
+            )
 
-    def reached(self, program: Program) -> Iterator[Reach]:
-        for call in program.events:
+    def match_program(self, program: Program) -> Iterator[SourceMatch]:
+        for call in program.calls_and_settings:
             if not call.sets and self._naming.owns_name(call.name):
                 yield from self._reaches(call, self._naming.to_documented(call.name))
         if any(self._naming.owns_name(name) for name in program.imports):
             for call in program.methods:
                 yield from self._by_method(call)
 
-    def _by_method(self, call: Call) -> Iterator[Reach]:
+    def _by_method(self, call: Call) -> Iterator[SourceMatch]:
         """Nobody knows the object: of what comes from another library it is no op."""
         if UNKNOWN not in call.roots and not any(self._naming.owns_name(root) for root in call.roots):
             return
@@ -69,44 +73,44 @@ class Index:
                 whose = "" if "[]" in name else f"is its object a {one[:-1]}?"
                 yield replace(reach, may=reach.may or whose, method=True)
 
-    def _reaches(self, call: Call, name: str) -> Iterator[Reach]:
+    def _reaches(self, call: Call, name: str) -> Iterator[SourceMatch]:
         if call.fate in ("written", "unread"):
             return
-        for key, form in self.of(name):
+        for key, form in self.sources_named(name):
             asked = [self._holds(call, argument) for argument in form.when]
             if False not in asked:
                 open_to = [one.argument for one, said in zip(form.when, asked, strict=True) if said is None]
                 may = form.may or (f"its argument {', '.join(open_to)}" if open_to else "")
                 may = may or ("is it read before it is written?" if call.fate == "unknown" else "")
-                yield Reach(replace(call, name=name), key, may)
+                yield SourceMatch(replace(call, name=name), key, may)
 
     def _holds(self, call: Call, argument: ArgumentCondition) -> bool | None:
-        return holds(call, argument, self._naming)
+        return argument_matches(call, argument, self._naming)
 
 
-def holds(call: Call, argument: ArgumentCondition, naming: ApiNames | None = None) -> bool | None:
+def argument_matches(call: Call, argument: ArgumentCondition, naming: ApiNames | None = None) -> bool | None:
     """None: the program does not tell."""
-    told = _given(call, argument)
-    if call.more and argument.argument not in call.keywords:
+    told = _argument_passed(call, argument)
+    if call.has_star_args and argument.argument not in call.keywords:
         return None
-    if told is None or told == Told():
+    if told is None or told == ArgumentValue():
         return argument.default
     if not (argument.values or argument.other_than):
         return False
-    value = _value(told, naming)
+    value = _literal_value(told, naming)
     if value is None:
         return None
     return value in argument.values if argument.values else value not in argument.other_than
 
 
-def _given(call: Call, argument: ArgumentCondition) -> Told | None:
+def _argument_passed(call: Call, argument: ArgumentCondition) -> ArgumentValue | None:
     if argument.argument in call.keywords or argument.at is None:
         return call.keywords.get(argument.argument)
     at = argument.at - call.is_method
-    return call.places[at] if 0 <= at < len(call.places) else None
+    return call.positional[at] if 0 <= at < len(call.positional) else None
 
 
-def _value(told: Told, naming: ApiNames | None) -> bool | int | float | str | None:
+def _literal_value(told: ArgumentValue, naming: ApiNames | None) -> bool | int | float | str | None:
     """None where it cannot be told: a name that is no constant of the framework."""
     if not told.name or told.name == "[]":
         return (told.name or told.value) if told.known else None
@@ -116,21 +120,23 @@ def _value(told: Told, naming: ApiNames | None) -> bool | int | float | str | No
 def calls_of(naming: ApiNames, program: Program) -> list[str]:
     """The names of a framework that a program calls, as documentation has them."""
     named = (
-        naming.to_documented(call.name) for call in program.events if not call.sets and naming.owns_name(call.name)
+        naming.to_documented(call.name)
+        for call in program.calls_and_settings
+        if not call.sets and naming.owns_name(call.name)
     )
     return list(dict.fromkeys(named))
 
 
-def _in(name: str, area: str) -> bool:
+def _is_in_namespace(name: str, area: str) -> bool:
     return name.startswith(area) and "." not in name[len(area) :]
 
 
-def _letters(name: str) -> str:
+def _normalized_name(name: str) -> str:
     """Of MaxPool2d and max_pool2d the same."""
     return name.rpartition(".")[2].replace("_", "").lower()
 
 
-def _shortened(name: str) -> Iterator[str]:
+def _base_class_names(name: str) -> Iterator[str]:
     """Of a class for one number of dimensions, or for a loss."""
     yield name
     plain = re.sub(r"[123]d$", "", name)

@@ -32,7 +32,7 @@ TEST_RESULT: Final = "https://in-toto.io/attestation/test-result/v0.1"
 RECORDS, SUITE, LOCK, IMAGE, BUNDLE = "records", "suite", "lock", "image", "bundle"
 _NAMES: Final = (RECORDS, SUITE, LOCK, IMAGE, BUNDLE)
 _DIGEST = re.compile("[0-9a-f]{64}")
-MOST: Final = 1_000_000  # records that one batch may name
+MAX_BATCH_RECORDS: Final = 1_000_000  # records that one batch may name
 
 
 class _Part(BaseModel):
@@ -49,8 +49,8 @@ class Checksums(Sequence[str]):
     """Of many records, in 32 bytes each."""
 
     def __init__(self, given: object) -> None:
-        if not isinstance(given, list) or not 1 <= len(given) <= MOST:
-            raise ValueError(f"1 to {MOST:,} checksums belong there")
+        if not isinstance(given, list) or not 1 <= len(given) <= MAX_BATCH_RECORDS:
+            raise ValueError(f"1 to {MAX_BATCH_RECORDS:,} checksums belong there")
         if any(not isinstance(one, str) or not _DIGEST.fullmatch(one) for one in given):
             raise ValueError("one of them is no checksum")
         self._packed = b"".join(map(bytes.fromhex, given))
@@ -76,7 +76,7 @@ class Checksums(Sequence[str]):
         return self._packed[32 * number : 32 * number + 32]
 
 
-class Batch(_Part):
+class SignedBatch(_Part):
     """Of one environment on one device: checksums of its records, in the order of its lines."""
 
     environment: Key
@@ -87,7 +87,7 @@ class Batch(_Part):
 class Subject(_Part):
     name: Annotated[str, Field(max_length=200)]
     digest: _Sha256
-    annotations: Batch | None = None
+    annotations: SignedBatch | None = None
 
 
 class Configured(_Part):
@@ -126,12 +126,12 @@ class Statement(_Part):
         return next((one.digest.sha256 for one in self.subject if one.name == name), None)
 
     @property
-    def batch(self) -> Batch:
+    def batch(self) -> SignedBatch:
         """`read` has seen that it is there."""
         return next(one.annotations for one in self.subject if one.name == RECORDS and one.annotations)
 
 
-def read(body: bytes) -> Statement:
+def parse_statement(body: bytes) -> Statement:
     """ValueError says why these bytes state nothing of records."""
     try:
         statement = Statement.model_validate(strict_json(body))
@@ -163,7 +163,7 @@ def _check_configuration(statement: Statement) -> None:
             raise ValueError(f"no statement of these records: configured by {one.name!r}, which is not their {file}")
 
 
-def batches(records: Iterable[Record]) -> list[list[Record]]:
+def group_into_batches(records: Iterable[Record]) -> list[list[Record]]:
     """By environment and device, each in the order of its lines, each record once."""
     found: dict[tuple[str, str], dict[str, Record]] = defaultdict(dict)
     for record in records:
@@ -171,9 +171,9 @@ def batches(records: Iterable[Record]) -> list[list[Record]]:
     return [list(some.values()) for some in found.values()]
 
 
-def written(project: Project, batch: Sequence[Record]) -> bytes:
+def to_statement(project: Project, batch: Sequence[Record]) -> bytes:
     """The statement of one batch."""
-    first, told = batch[0], Told.of(record.line().encode("ascii") for record in batch)
+    first, told = batch[0], BatchSummary.from_lines(record.line().encode("ascii") for record in batch)
     named = {"environment": first.environment, "device": first.device.model, "checksums": [r.checksum for r in batch]}
     made_of = told.made_of
     if not made_of and (lock := lock_digest(project, first.environment, first.device.model)):
@@ -181,7 +181,7 @@ def written(project: Project, batch: Sequence[Record]) -> bytes:
     subjects: list[dict[str, Any]] = [_subject(RECORDS, told.digest) | {"annotations": named}]
     subjects += [_subject(name, digest) for name, digest in made_of.items()]
     subjects.append(_subject(SUITE, told.suite))
-    predicate = {"result": told.result, "configuration": _configuration(project, first)}
+    predicate = {"result": told.overall_result, "configuration": _configuration(project, first)}
     whole = {"_type": STATEMENT, "subject": subjects, "predicateType": TEST_RESULT, "predicate": predicate}
     return json.dumps(whole, sort_keys=True, separators=(",", ":")).encode("ascii")
 
@@ -199,7 +199,7 @@ class _Stack(msgspec.Struct, gc=False):
     bundle: _Bundle | None = None
 
 
-class _Cited(msgspec.Struct, gc=False):
+class _RecordFields(msgspec.Struct, gc=False):
     """Of a record what a statement speaks of."""
 
     environment: str
@@ -211,14 +211,14 @@ class _Cited(msgspec.Struct, gc=False):
     stack: _Stack
 
 
-_decode = msgspec.json.Decoder(_Cited).decode
+_decode = msgspec.json.Decoder(_RecordFields).decode
 
 
 @dataclass
-class Told:
+class BatchSummary:
     """What the records of a batch say together: the other side of each comparison with a statement."""
 
-    places: set[tuple[str, str]] = field(default_factory=set)
+    partitions: set[tuple[str, str]] = field(default_factory=set)
     days: set[str] = field(default_factory=set)
     _lines: Any = field(default_factory=hashlib.sha256, repr=False)
     _cases: set[str] = field(default_factory=set, repr=False)
@@ -227,7 +227,7 @@ class Told:
     _bundles: set[str] = field(default_factory=set, repr=False)
 
     @classmethod
-    def of(cls, lines: Iterable[bytes]) -> Told:
+    def from_lines(cls, lines: Iterable[bytes]) -> BatchSummary:
         found = cls()
         for line in lines:
             found.add(line)
@@ -237,7 +237,7 @@ class Told:
         """In the order of the batch.  The line is a record's that was read before."""
         one = _decode(line)
         self._lines.update(line)
-        self.places.add((one.device if isinstance(one.device, str) else one.device.model, one.environment))
+        self.partitions.add((one.device if isinstance(one.device, str) else one.device.model, one.environment))
         self.days.add(one.started[:10])
         self._cases.add(f"{one.source} {one.case_hash}\n")
         self._observed.add(one.observation)
@@ -263,7 +263,7 @@ class Told:
         return {name: digest for name, digest in found.items() if _DIGEST.fullmatch(digest)}
 
     @property
-    def result(self) -> str:
+    def overall_result(self) -> str:
         """FAILED: a run did not come to its end; WARNED: runs differed.  The records say which."""
         if self._observed & {"crashed", "timed-out"}:
             return "FAILED"

@@ -14,7 +14,7 @@ from tfdet.matrix.devices import GPU
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import NONE, Claim, Environment, Source
 from tfdet.matrix.ranges import leading_version
-from tfdet.verdicts.infer import Cell, CellKey, Verdict
+from tfdet.verdicts.infer import CellKey, InferredCell, Verdict
 from tfdet.verdicts.status import Status
 from tfdeterminism import recipes
 
@@ -46,7 +46,7 @@ def build_of(environment: Environment) -> tuple[str, tuple[int, int]]:
 
 def newest(matrix: Matrix) -> tuple[int, int]:
     """What tfdeterminism calls the newest TensorFlow that it knows, once known.json is made of this matrix."""
-    builds = [build_of(matrix.environments[key]) for keys in _places(matrix).values() for key in keys]
+    builds = [build_of(matrix.environments[key]) for keys in _builds(matrix).values() for key in keys]
     return max(version for line, version in builds if line == "stock")
 
 
@@ -65,11 +65,11 @@ def replaced(environment: Environment) -> set[str]:
     return {source for sources in patched(environment).values() for source in sources}
 
 
-def effects(matrix: Matrix, key: str | None) -> set[str]:
+def expand_includes(matrix: Matrix, key: str | None) -> set[str]:
     """A solution and all that it includes."""
     if key is None:
         return set()
-    return {key}.union(*(effects(matrix, part) for part in matrix.solutions[key].includes))
+    return {key}.union(*(expand_includes(matrix, part) for part in matrix.solutions[key].includes))
 
 
 def remaining(status: Status, key: str) -> list[Remaining]:
@@ -90,14 +90,14 @@ def remaining(status: Status, key: str) -> list[Remaining]:
     return [found[source] for source in status.matrix.sources if source in found]
 
 
-def _measured(status: Status, key: str, source: str) -> Iterator[tuple[str, Cell]]:
-    for device in status.measuring:
+def _measured(status: Status, key: str, source: str) -> Iterator[tuple[str, InferredCell]]:
+    for device in status.measured_models:
         yield device, status.verdict(CellKey(key, device, source, ENABLED))
 
 
 def _emulated(status: Status, key: str, source: str) -> str | None:
     """The model on which it was seen to differ there, of those that stand for a GPU."""
-    cells = {device: status.verdict(CellKey(key, device, source, ENABLED)) for device in status.emulated}
+    cells = {device: status.verdict(CellKey(key, device, source, ENABLED)) for device in status.emulated_models}
     return next((device for device, cell in cells.items() if cell.verdict is Verdict.NONDETERMINISTIC), None)
 
 
@@ -124,7 +124,7 @@ def _needs(matrix: Matrix, solutions: Iterable[str]) -> str:
 
 def _documented(status: Status, key: str, solution: str | None) -> Iterator[Remaining]:
     matrix = status.matrix
-    helps = effects(matrix, solution) | {"SEED"}
+    helps = expand_includes(matrix, solution) | {"SEED"}
     environment = matrix.environment(key)
     twin = _stock_twin(matrix, key)
     for name, source in matrix.sources.items():
@@ -132,15 +132,15 @@ def _documented(status: Status, key: str, solution: str | None) -> Iterator[Rema
             continue
         claims, note = _claims(source, environment, twin)
         for device in source.devices:
-            says = _said([claim for claim in claims if claim.device == device], helps, matrix)
-            if says and says != _RAISES and device == GPU and _harmless(status, key, name):
+            says = _uncovered_claim([claim for claim in claims if claim.device == device], helps, matrix)
+            if says and says != _RAISES and device == GPU and _audit_clears(status, key, name):
                 continue
             if says:
                 yield Remaining(name, says + note if device == GPU else f"{says} (on a CPU){note}", measured=False)
                 break
 
 
-def _harmless(status: Status, key: str, source: str) -> bool:
+def _audit_clears(status: Status, key: str, source: str) -> bool:
     """Does that build's audit show that the op runs no order-dependent kernel on a GPU, and hides nothing?
 
     No other build's audit speaks for an image of NVIDIA's.
@@ -169,7 +169,7 @@ def _claims(source: Source, environment: Environment, twin: Environment) -> tupl
     return claims, f" (in stock {twin.version}; NVIDIA's is not documented)"
 
 
-def _said(claims: list[Claim], helps: set[str], matrix: Matrix) -> str | None:
+def _uncovered_claim(claims: list[Claim], helps: set[str], matrix: Matrix) -> str | None:
     """What documents leave open of one source on one kind of device, None where the solution covers it."""
     remedies = [s for c in claims if c.says == "deterministic" for s in c.solutions]
     if any(c.says == "raises" and helps & set(c.solutions) for c in claims):
@@ -181,14 +181,14 @@ def _said(claims: list[Claim], helps: set[str], matrix: Matrix) -> str | None:
     return None
 
 
-def content(status: Status) -> dict[str, Any]:
+def to_content(status: Status) -> dict[str, Any]:
     """known.json: places ("stock 2.0", "ngc 20.03 tf1"), the lists of what remains, and the sources' words.
 
     Places share a list, which is named after the first of them: a number would change when another list comes.
     """
     lists: dict[str, list[dict[str, Any]]] = {}
     places: dict[str, str] = {}
-    for place, keys in _places(status.matrix).items():
+    for place, keys in _builds(status.matrix).items():
         found: dict[str, Remaining] = {}
         for key in keys:  # several patch levels of one minor: what one of them showed holds
             found |= {r.source: r for r in remaining(status, key) if r.measured or r.source not in found}
@@ -196,10 +196,10 @@ def content(status: Status) -> dict[str, Any]:
         places[place] = next((first for first, same in lists.items() if same == entries), place)
         lists.setdefault(places[place], entries)
     named = sorted({entry["source"] for entries in lists.values() for entry in entries})
-    return {"lists": lists, "places": places, "sources": {s: _words(status.matrix.sources[s]) for s in named}}
+    return {"lists": lists, "places": places, "sources": {s: _source_text(status.matrix.sources[s]) for s in named}}
 
 
-def _places(matrix: Matrix) -> dict[str, list[str]]:
+def _builds(matrix: Matrix) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for key, environment in matrix.environments.items():
         line, version = build_of(environment)
@@ -208,13 +208,13 @@ def _places(matrix: Matrix) -> dict[str, list[str]]:
     return found
 
 
-def _words(source: Source) -> dict[str, str]:
+def _source_text(source: Source) -> dict[str, str]:
     return {"title": source.title, "advice": source.workaround}
 
 
-def text(status: Status) -> str:
+def to_json(status: Status) -> str:
     """The file's text: an entry a line, so that a change is seen in a diff."""
-    found = content(status)
+    found = to_content(status)
     lists = {place: _block("[]", [json.dumps(entry) for entry in entries]) for place, entries in found["lists"].items()}
     parts = [f'"lists": {_block("{}", [f"{json.dumps(place)}: {block}" for place, block in lists.items()])}']
     for name in ("places", "sources"):

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tfdet.base.folders import is_there
-from tfdet.store.glance import Row, read_line
+from tfdet.store.fast_records import RecordLine, read_line
 from tfdet.store.records import checksum_of
 
-Find = Callable[[str], bytes | None]  # the line of a record
+FindRecord = Callable[[str], bytes | None]  # the line of a record
 
 
-class Index:
+class ChecksumIndex:
     """A number for each of many checksums, in 16 bytes: kept is how a checksum begins, and who asks compares the rest.
 
     Several of one checksum come in the order in which they were given.
@@ -43,25 +43,25 @@ def _begin(checksum: bytes) -> int:
     return int.from_bytes(checksum[:8], "big")
 
 
-class Spool:
+class RecordSpool:
     """Records on their way into the store, each once: they lie on disk, and are read as often as they are asked for."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
+    def __init__(self, rows: Iterable[RecordLine]) -> None:
         self._file = tempfile.SpooledTemporaryFile(max_size=1 << 24)  # noqa: SIM115  (it ends with this object)
-        self._places = Index(self._kept(rows))
+        self._places = ChecksumIndex(self._kept(rows))
         self._end = self._file.tell()
 
-    def _kept(self, rows: Iterable[Row]) -> Iterator[tuple[bytes, int]]:
+    def _kept(self, rows: Iterable[RecordLine]) -> Iterator[tuple[bytes, int]]:
         for row in rows:
-            yield bytes.fromhex(row.glance.checksum), self._file.tell()
+            yield bytes.fromhex(row.record.checksum), self._file.tell()
             self._file.write(row.line.removesuffix(b"\n") + b"\n")
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[RecordLine]:
         place = 0
         while place < self._end:
             line = self._line(place)
             if self._first(checksum_of(line)) == place:
-                yield Row(read_line(line), line)
+                yield RecordLine(read_line(line), line)
             place += len(line)
 
     def __call__(self, checksum: str) -> bytes | None:
@@ -77,19 +77,19 @@ class Spool:
         return self._file.readline()
 
 
-def nothing(checksum: str) -> bytes | None:
+def find_nothing(checksum: str) -> bytes | None:
     """There are no records."""
     return None
 
 
-class Lines:
+class RecordFiles:
     """Those of some files.  They are read when the first is asked for, and only their places are kept."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self._paths = list(paths)
         self._open = ExitStack()
 
-    def __enter__(self) -> Lines:
+    def __enter__(self) -> RecordFiles:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -108,9 +108,9 @@ class Lines:
         return [self._open.enter_context(path.open("rb")) for path in self._paths if is_there(path)]
 
     @cached_property
-    def _places(self) -> Index:
+    def _places(self) -> ChecksumIndex:
         """Where a line begins, and in which file."""
-        return Index(self._lying())
+        return ChecksumIndex(self._lying())
 
     def _lying(self) -> Iterator[tuple[bytes, int]]:
         for number, source in enumerate(self._sources):
