@@ -88,7 +88,7 @@ def test_it_says_what_a_checkout_says_and_writes_nothing(
 def test_what_belongs_to_a_checkout_is_refused_with_advice(tfdet: Installed, arguments: tuple[str, ...]) -> None:
     done = tfdet(*arguments)
     assert done.returncode == 2, done.stdout + done.stderr
-    assert "is for a checkout" in done.stderr and "TFDET_ROOT=" in done.stderr
+    assert "requires a checkout" in done.stderr and "TFDET_ROOT=" in done.stderr
 
 
 def test_environments_get_the_runtime_and_nothing_else(venv: Path, tfdet: Installed, checkout: Project) -> None:

@@ -1,4 +1,4 @@
-"""Expected errors: each class is an exit code, each message a line of cause and a line of advice."""
+"""Expected errors: each class has an exit code, each message one line of cause and one of advice."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ EXIT_CODES: Final = {
 
 
 class TfdetError(Exception):
-    """An error to be shown without a traceback: what is wrong, and what to do next."""
+    """An error shown without a traceback: what is wrong, and what to do next."""
 
     code: ExitCode = ExitCode.RUN_FAILED
 
@@ -57,7 +57,7 @@ class UsageError(TfdetError):
 
 
 class DataError(TfdetError):
-    """A file that people or the tool wrote is not what it should be; `cause` names file:line."""
+    """An invalid file, written by a user or by tfdet; `cause` names file:line."""
 
     code = ExitCode.USAGE
 
@@ -71,16 +71,16 @@ class DeviceUnavailableError(TfdetError):
 
 
 class InterruptedRunError(TfdetError):
-    """Ctrl-C, once everything was put in order."""
+    """Ctrl-C, raised after cleaning up."""
 
     code = ExitCode.INTERRUPTED
 
     def __init__(self) -> None:
-        super().__init__("stopped", "Finished records are kept; running again goes on from there.")
+        super().__init__("stopped", "Finished records are kept; running again resumes from there.")
 
 
 def unknown_name_error(kind: str, name: str, known: Iterable[str]) -> UsageError:
-    """`kind` has no member `name`: a UsageError with the nearest names."""
+    """Return a UsageError for a name that `kind` does not have, with the nearest names."""
     names = list(known)
     near = nearest(name, names)
     advice = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(sorted(names)[:12])} ..."
@@ -111,9 +111,9 @@ _OTHER_PATH = {
 
 
 def from_os_error(error: OSError, advice: str = "", path: object = None) -> TfdetError:
-    """What the operating system refused, and what helps against that: the one place where an errno becomes advice.
+    """Convert an OSError; this is the one place where an errno becomes advice.
 
-    advice: said where the errno has none of its own, as for a file that is not there. path: what the user named.
+    advice: used if the errno has none of its own, as for a missing file. path: what the user passed.
     """
     where = f"{path or error.filename}: " if path or error.filename else ""
     cause = f"{where}{error.strerror or error}"

@@ -1,4 +1,4 @@
-"""Write a file whole or not at all, and several files as one."""
+"""Atomic writes of one file, and of several files as one transaction."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PART = ".part"
 
 @contextmanager
 def add_path_to_errors(path: Path) -> Iterator[None]:
-    """An OSError from inside names `path` if it names none, as one of a write does."""
+    """Add `path` to an OSError that has no path, such as one from a write."""
     try:
         yield
     except OSError as error:
@@ -30,7 +30,7 @@ def add_path_to_errors(path: Path) -> Iterator[None]:
 
 
 def require_writable(path: Path, option: str) -> None:
-    """UsageError where no file could be written at `path`: to be told before anything is run for it."""
+    """Raise UsageError if `path` cannot be written. Call it before the work whose result goes there."""
     probe = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         if is_there(path) and not path.is_file():
@@ -48,10 +48,10 @@ def require_writable(path: Path, option: str) -> None:
         raise UsageError(f"{option} {path}: {told.cause}", told.advice) from error
 
 
-def write_atomic(path: Path, text: str, *, kept: str = "") -> None:
-    """All or nothing: a kill or a full disk leaves the old file.
+def write_atomic(path: Path, text: str, *, unchanged: str = "") -> None:
+    """Replace a file atomically: a kill or a full disk leaves the old file. A missing folder is created.
 
-    Its folder is made if it is missing.  TfdetError, with what was kept as its advice, where it cannot be written.
+    unchanged: what stays as it was if the write fails, for the advice of the TfdetError.
     """
     try:
         if is_there(path) and not path.is_file():
@@ -67,23 +67,23 @@ def write_atomic(path: Path, text: str, *, kept: str = "") -> None:
                 raise
         sync_folder(path.parent)
     except OSError as error:
-        raise write_error(path, error, kept) from error
+        raise write_error(path, error, unchanged) from error
 
 
-def write_error(path: Path, error: OSError, kept: str = "") -> TfdetError:
-    """kept: what is as it was."""
+def write_error(path: Path, error: OSError, unchanged: str = "") -> TfdetError:
+    """Return the error of a failed write. unchanged: what stays as it was, for the advice."""
     told = from_os_error(error, path=path if error.filename in (None, str(part_path(path))) else None)
-    told.advice = " ".join(filter(None, [told.advice, kept and f"{kept[0].upper()}{kept[1:]}."]))
+    told.advice = " ".join(filter(None, [told.advice, unchanged and f"{unchanged[0].upper()}{unchanged[1:]}."]))
     return told
 
 
 @contextmanager
 def _locked_file(part: Path) -> Iterator[BinaryIO]:
-    """An empty file of that name, which no other process writes: what one left that was killed is taken over."""
+    """Open an empty file that no other process writes. One that a killed process left is reused."""
     while True:
         with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666), "wb") as out:
             fcntl.flock(out, fcntl.LOCK_EX)
-            if _is_same(out, part):  # else its writer was done meanwhile
+            if _is_same(out, part):  # else its writer has renamed it meanwhile
                 out.truncate(0)
                 yield out
                 return
@@ -97,7 +97,7 @@ def _is_same(out: BinaryIO, path: Path) -> bool:
 
 
 def part_path(path: Path) -> Path:
-    """Where it is written before it is in its place."""
+    """Return the path that a file is written to before it is renamed into place."""
     return path.with_name(path.name + PART)
 
 
@@ -107,7 +107,7 @@ def sync(out: BinaryIO) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Its names, too, outlive a loss of power."""
+    """Flush a folder's entries to disk, so that they survive a power loss."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -119,13 +119,13 @@ def sync_folder(folder: Path) -> None:
 
 
 class Transaction:
-    """Several files as one: all are new from the moment on in which the list of them is there.
+    """Replace several files as one: all are new as soon as the list of them exists.
 
-    Whoever uses one holds a lock, and begins with `recover`.
+    The caller holds a lock, and calls `recover` first.
     """
 
     def __init__(self, listing: Path, folders: Sequence[Path]) -> None:
-        """folders: the files lie in folders of these, beside the list's own, and no others do."""
+        """folders: the only folders, besides the list's own, whose subfolders hold the files."""
         self._list, self._folders = listing, folders
         self._root = listing.parents[1]
         self._new: list[Path] = []
@@ -136,7 +136,7 @@ class Transaction:
 
     @contextmanager
     def new(self, path: Path) -> Iterator[BinaryIO]:
-        """What will be the file `path`."""
+        """Open the future content of the file `path`."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self._new.append(path)
         with part_path(path).open("wb") as out:
@@ -144,7 +144,7 @@ class Transaction:
             sync(out)
 
     def commit(self) -> None:
-        """OSError: nothing is new."""
+        """Put all new files into place. After an OSError none is."""
         if not self._new:
             return
         for folder in sorted({folder for path in self._new for folder in (path.parent, path.parents[1], self._root)}):
@@ -156,7 +156,7 @@ class Transaction:
         self.recover()
 
     def recover(self) -> None:
-        """Finish what was committed, and take away what was not; DataError where the list was damaged."""
+        """Finish a committed transaction remove those of an uncommitted one; DataError: damaged list."""
         if self.is_pending:
             sync_folder(self._list.parent)
             paths = self._listed()
@@ -171,14 +171,14 @@ class Transaction:
             left.unlink(missing_ok=True)
 
     def leftovers(self) -> list[Path]:
-        """What lies there of a transaction that goes on, or was cut short."""
+        """Return the temporary files of an active or aborted transaction."""
         every = [
             path for folder in self._folders for pattern in ("*", "*/*") for path in listed(folder, pattern + PART)
         ]
         return [path for path in every if not is_folder(path)]
 
     def _listed(self) -> list[Path]:
-        """The names are taken for what they are: somebody else may have put the list there."""
+        """Read the list of files. It may not be ours: paths outside the folders are refused."""
         try:
             names = json.loads(read_text(self._list))
             paths = [self._root / name for name in names]
@@ -186,4 +186,4 @@ class Transaction:
                 return paths
         except (ValueError, TypeError, IndexError, RecursionError):
             pass
-        raise DataError(f"{self._list}: no list of files of the store", "Take it away; then: tfdet status --check.")
+        raise DataError(f"{self._list}: not a list of files of the store", "Remove it, then run tfdet status --check.")

@@ -1,4 +1,4 @@
-"""A folder that is made anew, and takes the place of the old one at once: at each moment one of them is there."""
+"""Replace a folder atomically: at each moment either the old or the new one exists."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AT_FDCWD: Final = -100
 
 @contextmanager
 def replace_folder(out: Path) -> Iterator[Path]:
-    """A new folder beside `out`, which is `out` afterwards; what was there goes, and what killed processes left."""
+    """Create a new folder that replaces `out` at the end. Leftovers of killed processes are removed."""
     out.parent.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(out)
     part = out.with_name(f".{out.name}.{os.getpid()}.part")
@@ -44,7 +44,7 @@ def _swap_in(part: Path, out: Path) -> None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Both names at once, renameat2(2); False where the system or the file system has no such thing."""
+    """Exchange two names atomically by renameat2(2); return False if the system does not support it."""
     renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if renameat2 is None:
         return False
@@ -56,7 +56,7 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def _merge(new: Path, out: Path) -> None:
-    """File by file: all of the new ones are there before any of the old ones goes."""
+    """Replace file by file: all new files are in place before any old file is removed."""
     there = {path.relative_to(new) for path in _walk(new)}
     for name in sorted(there):
         if (new / name).is_dir():
@@ -73,7 +73,7 @@ def _merge(new: Path, out: Path) -> None:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """Everything in it, at any depth; OSError where a folder cannot be read."""
+    """Yield everything below a folder; OSError if a folder cannot be read."""
 
     def refuse(error: OSError) -> None:
         raise error
@@ -83,7 +83,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def _remove_abandoned(out: Path) -> None:
-    """Of processes that were killed: nobody holds it."""
+    """Remove the temporary folders of killed processes: no process holds their lock."""
     left = re.compile(rf"\.{re.escape(out.name)}\.\d+\.(part|old)")
     for path in listed(out.parent, f".{_escape_glob(out.name)}.*"):
         if left.fullmatch(path.name) and not path.is_symlink() and path.is_dir() and not _is_held(path):
@@ -102,5 +102,5 @@ def _is_held(folder: Path) -> bool:
 
 
 def _escape_glob(name: str) -> str:
-    """In a pattern."""
+    """Escape a name for use in a glob pattern."""
     return re.sub(r"([*?[])", r"[\1]", name)

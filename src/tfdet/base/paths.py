@@ -1,4 +1,4 @@
-"""Where things are: the only module that knows the folders of a checkout, or of an installed tfdet."""
+"""Paths: the only module that knows the folders of a checkout and of an installed tfdet."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from tfdet.base.untrusted import resolve
 
 @dataclass(frozen=True)
 class Project:
-    """A checkout of tfdet, or what an installed one brings (read-only) and a folder of its user's."""
+    """A checkout of tfdet, or the data of an installed tfdet (read-only) with a folder of its user's.
+
+    user_data: where an installed tfdet writes; None for a checkout, which writes into itself.
+    """
 
     root: Path
     _: KW_ONLY
-    home: Path | None = None  # None: a checkout, which is written into itself
+    user_data: Path | None = None
 
     @property
     def matrix(self) -> Path:
@@ -28,14 +31,14 @@ class Project:
         return self.matrix / "evidence"
 
     @property
-    def own_evidence(self) -> Path:
-        """Where records are taken into."""
-        return self.home / "evidence" if self.home else self.evidence
+    def user_evidence(self) -> Path:
+        """Return the store that records are added to."""
+        return self.user_data / "evidence" if self.user_data else self.evidence
 
     @property
-    def own_keys(self) -> Path:
-        """Public keys that this tfdet's user believes, besides those that came with it."""
-        return self.home / "keys" if self.home else self.matrix / "keys"
+    def user_keys(self) -> Path:
+        """Return the folder of public keys that this user trusts, besides those that tfdet brings."""
+        return self.user_data / "keys" if self.user_data else self.matrix / "keys"
 
     @property
     def audits(self) -> Path:
@@ -47,34 +50,34 @@ class Project:
 
     @cached_property
     def runtime(self) -> Path:
-        """What environments import, and nothing else of this host's."""
-        if self.home is None:
+        """Return the folder of packages that environments import; it holds nothing else of this host."""
+        if self.user_data is None:
             return self.root / "runtime"
         from tfdet.base import runtime_folder
 
         return runtime_folder.materialize_runtime(cache_dir() / "runtime")
 
     @property
-    def advice(self) -> Path:
-        """What the debug tool knows of sources and solutions in its user's environment; generated."""
+    def advice_file(self) -> Path:
+        """Return the generated file of sources and solutions for the debug tool."""
         return self.runtime / "tfdeterminism" / "trace" / "advice.json"
 
     @property
-    def known(self) -> Path:
-        """What the runtime package tells its users to stay nondeterministic; generated."""
+    def known_file(self) -> Path:
+        """Return the generated file of ops that remain nondeterministic, for the runtime package."""
         return self.runtime / "tfdeterminism" / "known.json"
 
-    def known_of(self, library: str) -> Path:
-        """The same, of a framework that has a folder of its own there."""
-        return self.known.parent / library / self.known.name
+    def known_file_of(self, library: str) -> Path:
+        """Return the same file for a framework with its own folder there."""
+        return self.known_file.parent / library / self.known_file.name
 
     def suite(self, framework: str) -> Path:
-        """The cases of a framework."""
+        """Return the folder of a framework's cases."""
         return self.root / "tests" / "suite" / framework
 
     @property
     def vgpu(self) -> Path:
-        """The virtual GPU's sources."""
+        """Return the folder of the virtual GPU's sources."""
         return self.root / "vgpu"
 
     @property
@@ -82,39 +85,39 @@ class Project:
         return self.root / "docker"
 
     @property
-    def work(self) -> Path:
-        """What runs leave while they are under way."""
-        return self.home or self.root / ".tfdet"
+    def work_dir(self) -> Path:
+        """Return the folder for the files of active runs."""
+        return self.user_data or self.root / ".tfdet"
 
     @property
     def journals(self) -> Path:
-        """Records of runs that have not ended yet."""
-        return self.work / "journals"
+        """Return the folder of the records of unfinished runs."""
+        return self.work_dir / "journals"
 
     def lock(self, environment: str, device: str) -> Path:
         return self.docker / "locks" / f"{environment}-{device}.txt"
 
-    def need_checkout(self, asked: str) -> None:
-        """UsageError where there is none to be written into."""
-        if self.home is not None:
+    def require_checkout(self, option: str) -> None:
+        """Raise UsageError if there is no checkout to write into."""
+        if self.user_data is not None:
             raise UsageError(
-                f"{asked} is for a checkout of the project, and this tfdet is installed without one",
-                "Clone the repository and run it there, or name your clone: TFDET_ROOT=/path/to/it tfdet ...",
+                f"{option} requires a checkout of the project, and this tfdet is installed without one",
+                "Clone the repository and run tfdet there, or set TFDET_ROOT=PATH to the clone.",
             )
 
 
 def find_project() -> Project:
-    """The checkout named by TFDET_ROOT, else around the working directory, else the one installed from; where there is
-    none, what the package brings.
+    """Return the checkout named by TFDET_ROOT, else the one around the working directory, else the one that tfdet was
+    installed from, else the data of the installed package.
     """
-    told = os.environ.get("TFDET_ROOT")
+    root = os.environ.get("TFDET_ROOT")
     here, package = Path.cwd(), resolve(Path(__file__)).parents[1]
-    candidates = [Path(told)] if told else [here, *here.parents, package.parents[1]]
+    candidates = [Path(root)] if root else [here, *here.parents, package.parents[1]]
     for candidate in candidates:
         if _has_matrix(candidate):
             return Project(candidate)
-    if not told and _has_matrix(package / "data"):
-        return Project(package / "data", home=_data_dir())
+    if not root and _has_matrix(package / "data"):
+        return Project(package / "data", user_data=_data_dir())
     raise UsageError(
         f"no matrix/environments in {candidates[0]} or above",
         "Run tfdet inside a checkout of the project, or set TFDET_ROOT to one.",

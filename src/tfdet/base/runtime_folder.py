@@ -1,4 +1,4 @@
-"""The runtime folder of an installed tfdet: the packages that environments import, without what lies beside them."""
+"""The runtime folder of an installed tfdet: copies of the packages that environments import, and of no others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PACKAGES = ("tfdet_common", "tfdet_probe", "tfdeterminism")
 
 
 def materialize_runtime(cache: Path) -> Path:
-    """A folder with copies of them, made once for each state of theirs."""
+    """Return a folder with copies of the packages, created once per content."""
     content = {name: path.read_bytes() for name, path in _files()}
     digest = hashlib.sha256()
     for name, data in sorted(content.items()):
@@ -33,7 +33,7 @@ def _copy_packages(folder: Path, content: dict[str, bytes]) -> None:
         try:
             whole.rename(folder)
         except OSError:
-            if not folder.is_dir():  # else another tfdet was first
+            if not folder.is_dir():  # else another tfdet created it first
                 raise
 
 

@@ -43,7 +43,7 @@ def load() -> tuple[Project, Matrix]:
     from tfdet.matrix.load import load_matrix
 
     project = find_project()
-    return project, load_matrix(project.matrix, project.own_keys)
+    return project, load_matrix(project.matrix, project.user_keys)
 
 
 def print_json(value: object) -> None:

@@ -36,7 +36,7 @@ def run(project: Project, matrix: Matrix, asked: Asked) -> ExitCode:
     """Audit each target and show it; what fails is told, and the others are still audited."""
     _check(matrix, asked)
     if asked.write:
-        project.need_checkout("--write")
+        project.require_checkout("--write")
     old = _side(project, matrix, asked.baseline) if asked.baseline else None
     targets, failed = resolve(project, matrix, asked.targets)
     several = len(targets) + len(failed) > 1

@@ -264,8 +264,8 @@ def _make(
     project, chosen = find_project(), cluster or clusters.default_cluster()
     require("submitit")
     clusters.connect(chosen, folder)  # where it is not there, nothing is made
-    home = str(project.home) if project.home else None
-    folder.make(Fleet(schema=1, name=folder.job_name, root=str(project.root), home=home, cluster=chosen,
+    user_data = str(project.user_data) if project.user_data else None
+    folder.make(Fleet(schema=1, name=folder.job_name, root=str(project.root), user_data=user_data, cluster=chosen,
                       sbatch_options=wants, max_parallel=max_parallel, options=how, tasks=found))  # fmt: skip
 
 
@@ -344,7 +344,7 @@ def _parse_sbatch_options(words: list[str]) -> dict[str, str]:
 
 
 def _fleets(project: Project) -> Path:
-    return project.work / "fleets"
+    return project.work_dir / "fleets"
 
 
 def _existing(where: Path | None) -> FleetFolder:

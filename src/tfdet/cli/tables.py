@@ -81,7 +81,7 @@ def status(
         raise UsageError("--no-store requires --records", "Add --records FILE, or leave out --no-store.")
     project = find_project()
     if write or check:
-        project.need_checkout("--write" if write else "--check")
+        project.require_checkout("--write" if write else "--check")
     found = load_status(project, records or [], store=not no_store, unsigned=include_unsigned)
     cells = asked.cells(found)
     contradictions = found.contradictions()
@@ -213,7 +213,7 @@ def recipe(
     project = find_project()
     found = load_status(project)
     found.matrix.environment(env)
-    text = recipe_text(found, env, installed=project.home is not None)
+    text = recipe_text(found, env, installed=project.user_data is not None)
     if as_json:
         print_json({"environment": env, "recipe": text, "remaining": remaining_rows(found, env)})
     elif as_csv:

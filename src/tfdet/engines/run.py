@@ -92,7 +92,7 @@ def run_environment(
     environment = matrix.environment(key)
     _check_selection(matrix, key, selection)
     signer = signing_key.load()  # before anything is run: a key that is no good is told here
-    plan = write_plan(matrix, key, project.work / "plans" / f"{key}.json")
+    plan = write_plan(matrix, key, project.work_dir / "plans" / f"{key}.json")
     name = f"{key}-{selection.device}"
     with _journal(project, name, out) as journal:
         if out is None:

@@ -25,12 +25,12 @@ def library_folder(project: Project, *, portable: bool = False) -> Path:
 
     portable: for another machine's C library, or a container's.  RunFailedError if it cannot be compiled.
     """
-    if project.home and (made := _installed_libraries()):
+    if project.user_data and (made := _installed_libraries()):
         return made
     command = [sys.executable, str(project.vgpu / "build.py"), str(cache_dir() / "vgpu")]
     done = subprocess.run([*command, *["--portable"] * portable], stdout=subprocess.PIPE, text=True)
     if done.returncode == _NO_COMPILER:
-        advice = "pip install tfdet-vgpu" if project.home else "pip install ziglang"
+        advice = "pip install tfdet-vgpu" if project.user_data else "pip install ziglang"
         raise RunFailedError("the virtual GPU cannot be built here", f"{advice}, or install g++ (see above).")
     if done.returncode:
         raise RunFailedError("the virtual GPU was not built", "The compiler's messages above say why.")

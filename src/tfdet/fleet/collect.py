@@ -98,7 +98,7 @@ def _ingest_environment(path: Path, attempts: Attempts) -> IngestResult | str:
     """Of one environment; or why nothing was taken of it."""
     folder = FleetFolder(path)
     project = folder.fleet.project
-    matrix = load_matrix(project.matrix, project.own_keys)
+    matrix = load_matrix(project.matrix, project.user_keys)
     try:
         some = records(folder, attempts)
     except DataError as error:

@@ -45,7 +45,7 @@ class Fleet(StrictModel):
     schema_: int = Field(default=1, alias="schema", ge=1, le=1)
     name: Text = Field(description="of its jobs, with a round's number behind it")
     root: Text = Field(description="the checkout, or what an installed tfdet brings")
-    home: Text | None = Field(default=None, description="of an installed tfdet: its user's folder")
+    user_data: Text | None = Field(default=None, description="of an installed tfdet: its user's data folder")
     cluster: ClusterKind
     sbatch_options: dict[str, str] = Field(
         default={}, description="what else is asked of the cluster, in its own words"
@@ -56,7 +56,7 @@ class Fleet(StrictModel):
 
     @property
     def project(self) -> Project:
-        return Project(Path(self.root), home=Path(self.home) if self.home else None)
+        return Project(Path(self.root), user_data=Path(self.user_data) if self.user_data else None)
 
 
 class Submission(StrictModel):

@@ -106,10 +106,13 @@ def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
                 "Restore the lines <!-- tfdet:begin NAME --> and <!-- tfdet:end NAME -->.",
             )
         texts.append((path, old, blocks.fill(old, joins)))
-    generated: dict[Path, str] = {project.known: remaining_sources.to_json(status), project.advice: advice.text(status)}
+    generated: dict[Path, str] = {
+        project.known_file: remaining_sources.to_json(status),
+        project.advice_file: advice.text(status),
+    }
     for key, framework in whole.matrix.frameworks.items():
         if framework.library:
-            generated[project.known_of(framework.library)] = recipe.left_text(whole, key)
+            generated[project.known_file_of(framework.library)] = recipe.left_text(whole, key)
     for key, joins in frameworks.items():
         generated.update(upstream.texts(project, key, joins))
     for path, text in generated.items():

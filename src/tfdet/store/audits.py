@@ -105,7 +105,7 @@ def write(project: Project, stored: StoredAudit) -> Path:
     """All or nothing."""
     path = path_of(project, stored.environment)
     text = to_json(stored.model_dump(mode="json", by_alias=True)) + "\n"
-    write_atomic(path, text, kept="the old audit is still there")
+    write_atomic(path, text, unchanged="the old audit is still there")
     return path
 
 

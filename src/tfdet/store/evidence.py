@@ -46,7 +46,7 @@ class EvidenceStore:
         """rules: of its matrix and suite, where they were read before."""
         hashes = rules.cases.hashes if rules else partial(current_hashes, project)
         fits = rules.faults_of_stored if rules else _LazyRules(project)
-        return cls(project.evidence, project.own_evidence, hashes, fits)
+        return cls(project.evidence, project.user_evidence, hashes, fits)
 
     @property
     def _transaction(self) -> Transaction:
@@ -190,7 +190,7 @@ class _LazyRules:
         if self._rules is None:
             project = self._project
             self._rules = ConsistencyRules.from_matrix(
-                load_matrix(project.matrix, project.own_keys), current_cases(project)
+                load_matrix(project.matrix, project.user_keys), current_cases(project)
             )
         return self._rules.faults_of_stored(g)
 

@@ -121,7 +121,7 @@ class AttestationStore:
     def open(
         cls, project: Project, matrix: Matrix, more: Iterable[str] = (), found: FindRecord = find_nothing
     ) -> AttestationStore:
-        folders = dict.fromkeys([folder_of(project.evidence), folder_of(project.own_evidence)])
+        folders = dict.fromkeys([folder_of(project.evidence), folder_of(project.user_evidence)])
         return cls(matrix.keys, matrix.environments, tuple(folders), tuple(more), project, found)
 
     def index_of(self, device: str, environment: str) -> AttestationIndex:

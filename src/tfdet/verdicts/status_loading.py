@@ -40,7 +40,7 @@ def load_status(project: Project, extra: Iterable[Path] = (), store: bool = True
     names a file knows whose it is.
     """
     extra = list(extra)
-    matrix = load_matrix(project.matrix, project.own_keys)
+    matrix = load_matrix(project.matrix, project.user_keys)
     rules = ConsistencyRules.from_matrix(matrix, current_cases(project))
     more = {row.record.checksum: row for path in extra for row in read_record_lines(path, rules.faults_of_stored)}
     found = {checksum: row.line for checksum, row in more.items()}

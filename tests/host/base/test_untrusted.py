@@ -107,7 +107,7 @@ def test_a_file_is_written_whole_or_the_reason_is_told(tmp_path: Path) -> None:
     assert (tmp_path / "name").read_text() == "a \\udcff\n"
     for path, advice in ((tmp_path / "name" / "below", "name another"), (fifo(tmp_path / "pipe"), "name another")):
         with pytest.raises(Exception) as caught:
-            write_atomic(path, "text", kept="the old one stays")
+            write_atomic(path, "text", unchanged="the old one stays")
         assert str(tmp_path) in str(caught.value) and advice in caught.value.advice.lower()  # type: ignore[attr-defined]
     assert (tmp_path / "pipe").is_fifo() and len(list(tmp_path.iterdir())) == 2
 

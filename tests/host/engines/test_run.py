@@ -123,7 +123,7 @@ def test_an_interrupted_run_keeps_finished_records_and_running_again_goes_on(
     rest = process.stderr.read()
     stuck.cancel()
     assert process.wait(timeout=300) == ExitCode.INTERRUPTED, rest
-    assert "running again goes on" in rest  # the advice, no traceback
+    assert "running again resumes" in rest  # the advice, no traceback
     assert not alive(process.pid)
     (journal,) = copy.journals.glob("*/records.jsonl")
     finished = len(list(read_records(journal)))

@@ -98,7 +98,7 @@ def without_emulation(project: Project) -> Project:
 
 def test_what_is_emulated_is_marked_so_and_changes_no_other_cell(copy: Project, line: Callable[..., bytes]) -> None:
     project = without_emulation(copy)
-    before, advice = cells(project), project.advice.read_bytes()
+    before, advice = cells(project), project.advice_file.read_bytes()
     told = row(project)
     assert "<sup>e</sup>" not in told
     take(project, records_of(project, line, ("differs", "none"), ("equal", "TDO")))
@@ -113,7 +113,7 @@ def test_what_is_emulated_is_marked_so_and_changes_no_other_cell(copy: Project, 
     }
     shown = row(project)
     assert "TDO<sup>e</sup> (TF 2.1)" in shown and shown.count("<sup>m</sup>") == told.count("<sup>m</sup>")
-    assert project.advice.read_bytes() == advice, "only cards speak to the users of cards"
+    assert project.advice_file.read_bytes() == advice, "only cards speak to the users of cards"
     assert tfdet(project, "status", "--check").returncode == 0
     shown = tfdet(project, "show", "tf2.1", "bias-add-backprop").stdout
     assert "vgpu-sm70" in shown and "emulated" in shown

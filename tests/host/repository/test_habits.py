@@ -63,7 +63,7 @@ def test_hooks_are_sessions_and_the_configuration_is_valid(sessions: dict[str, d
 def test_what_the_tool_writes_is_collapsed_in_reviews(checkout: Project) -> None:
     written = [
         *(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/**/*.md") if "tfdet:begin" in path.read_text()),
-        *(path.relative_to(ROOT).as_posix() for path in (checkout.known, checkout.advice)),
+        *(path.relative_to(ROOT).as_posix() for path in (checkout.known_file, checkout.advice_file)),
         *(path.relative_to(ROOT).as_posix() for path in (checkout.lock("tf2.0", "cpu"), ROOT / "requirements.txt")),
         *("matrix/evidence/cpu/tf2.0.jsonl", "matrix/audits/tf2.0.json", "matrix/schema/record.json"),
     ]

@@ -266,7 +266,7 @@ def test_the_cells_of_an_environment_with_many_ops_go_on_further_pages(checkout:
 def test_a_record_that_came_with_tfdet_and_was_added_too_stands_once(small: Project, tmp_path: Path) -> None:
     home = tmp_path / "home"
     shutil.copytree(small.evidence / "cpu", home / "evidence" / "cpu")
-    folder = build(Project(small.root, home=home), tmp_path / "site").folder
+    folder = build(Project(small.root, user_data=home), tmp_path / "site").folder
     records = twin(folder / "cells" / "tf2.21" / "bias-add-backprop.html")["data"]["records"]
     assert len(records) == len({record["checksum"] for record in records}) > 0
 

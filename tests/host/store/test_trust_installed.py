@@ -26,11 +26,11 @@ def test_a_users_key_is_believed_but_takes_no_other_ones_place(
 ) -> None:
     for path in copy.evidence.glob("*/*.jsonl"):
         path.unlink()
-    installed, lab = Project(copy.root, home=tmp_path / "home"), Signer("lab")
-    installed.own_keys.mkdir(parents=True)
-    lab.believed(copy, "cpu").rename(installed.own_keys / "lab.toml")
+    installed, lab = Project(copy.root, user_data=tmp_path / "home"), Signer("lab")
+    installed.user_keys.mkdir(parents=True)
+    lab.believed(copy, "cpu").rename(installed.user_keys / "lab.toml")
     records = [parse(line("differs", **known(copy), started="2026-02-01T00:00:00Z"))]
-    signatures = AttestationStore.open(installed, load_matrix(installed.matrix, installed.own_keys))
+    signatures = AttestationStore.open(installed, load_matrix(installed.matrix, installed.user_keys))
     EvidenceStore.open(installed).ingest(
         records, [verify_for_records(signatures, records, one) for one in lab.signs(copy, records)]
     )

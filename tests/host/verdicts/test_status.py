@@ -112,7 +112,7 @@ def test_red_when_docs_status_is_changed(copy: Project) -> None:
     "change", [lambda text: text.replace('"measured": false', '"measured": true', 1), lambda _: ""]
 )
 def test_red_when_what_the_package_tells_is_changed(copy: Project, change: Callable[[str], str]) -> None:
-    copy.known.write_text(change(copy.known.read_text()))
+    copy.known_file.write_text(change(copy.known_file.read_text()))
     done = tfdet(copy, "status", "--check")
     assert done.returncode == ExitCode.CONTRADICTED
     assert "known.json" in done.stderr
