@@ -10,7 +10,8 @@ from tfdeterminism.trace.schema.format import EVENT, definition
 from tfdeterminism.trace.schema.writer import Writer
 
 HEADER = {
-    "tensorflow": "2.21.0",
+    "framework": "tensorflow",
+    "version": "2.21.0",
     "python": "3.12.0",
     "numpy": numpy.__version__,
     "argv": ["train.py"],

@@ -111,7 +111,7 @@ class Forked(Launcher):
             raise self._failed(ran.returncode, number)
 
     def replay(self, path: str, times: int) -> Any:
-        (ran,) = self._forks.run([Job([*TRACE, "replay", path, "--times", str(times)], alone=True)])
+        (ran,) = self._forks.run([Job([*TRACE, "replay", path, "--repeats", str(times)], alone=True)])
         if ran.returncode not in (0, 1):
             raise Failed(ran.stderr.strip().splitlines()[0], "")
         return json.loads(ran.stdout.strip().splitlines()[-1])

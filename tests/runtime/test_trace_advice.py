@@ -6,6 +6,8 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 from tfdeterminism.trace.causes import advice
+from tfdeterminism.trace.faults import Fault
+from tfdeterminism.trace.schema import format as trace_format
 
 VERSIONS = ["1.13", "1.14", "1.15", "2.0", "2.1", "2.4", "2.5", "2.6", "2.7", "2.8", "2.9", "2.10", "2.12", "2.21"]
 
@@ -32,12 +34,28 @@ def test_ranges_are_read_as_packaging_reads_them() -> None:
     ],
 )
 def test_the_row_of_an_op(op: str, forward: str | None, source: str | None) -> None:
-    assert advice.Book({"tensorflow": "2.21.0"}).source_of(op, forward) == source
+    table = advice.AdviceTable({"framework": "tensorflow", "version": "2.21.0"})
+    gradient = trace_format.definition(0, op, op, device="/device:GPU:0")
+    made_by = forward and trace_format.definition(1, forward, forward)
+    assert table.source(Fault.UNEXPLAINED, gradient, made_by, [], None) == source
+
+
+def test_pytorchs_users_are_told_about_pytorch() -> None:
+    """And of no row of the matrix, which speaks of TensorFlow's ops."""
+    header = {"framework": "torch", "version": "2.13.0"}
+    one = trace_format.definition(0, "aten.index_add_.default", "x", device="cuda:0")
+    table = advice.AdviceTable(header)
+    assert table.source(Fault.UNEXPLAINED, one, None, [], None) is None
+    for fault in Fault:
+        assert "tf." not in " ".join(table.advise(fault, None, "cuda:0").lines), fault
+    assert "torch.use_deterministic_algorithms" in table.advise(Fault.UNEXPLAINED, None, "cuda:0").lines[-1]
 
 
 def test_nvidias_images_have_their_own_ranges() -> None:
-    stock = advice.Book({"tensorflow": "2.1.0"})
-    image = advice.Book({"tensorflow": "2.1.0", "environment": {"NVIDIA_TENSORFLOW_VERSION": "20.06-tf2"}})
-    bilinear = (advice.KERNEL, "resize-bilinear-backprop", "/device:GPU:0")
+    stock = advice.AdviceTable({"framework": "tensorflow", "version": "2.1.0"})
+    image = advice.AdviceTable(
+        {"framework": "tensorflow", "version": "2.1.0", "environment": {"NVIDIA_TENSORFLOW_VERSION": "20.06-tf2"}}
+    )
+    bilinear = (Fault.KERNEL_RACE, "resize-bilinear-backprop", "/device:GPU:0")
     assert stock.advise(*bilinear).solution is None
     assert image.advise(*bilinear).solution == "TDO"

@@ -22,7 +22,7 @@ from traces import Hand
 from tfdeterminism.trace.capture import pool_tasks
 from tfdeterminism.trace.capture.files import Files
 from tfdeterminism.trace.capture.steps import Steps
-from tfdeterminism.trace.causes import advice, trace_diff
+from tfdeterminism.trace.causes import trace_diff
 from tfdeterminism.trace.causes.trace_diff import Difference
 from tfdeterminism.trace.report import text
 from tfdeterminism.trace.search import hash_seeds, run_ends
@@ -196,11 +196,11 @@ def test_two_traces_alone_show_no_race_and_unwritten_memory_is_none(
     compare: Callable[..., Difference],
 ) -> None:
     def build(hand: Hand, run: int) -> None:
-        empty = hand.eager("train.py:3#0", "aten.empty.memory_format", attrs={"unwritten": True}, device="cpu")
+        empty = hand.eager("train.py:3#0", "aten.empty.memory_format", attrs={"uninitialized": True}, device="cpu")
         hand.record(empty, run)
         hand.record(hand.eager("train.py:4#0", "aten.add.Tensor", (empty,), device="cpu"), run)
 
-    (culprit,) = compare(build, torch="2.13.0", tensorflow=None).culprits
+    (culprit,) = compare(build, framework="torch", version="2.13.0").culprits
     assert culprit["class"] == "uninitialized memory"
 
     def race(hand: Hand, run: int) -> None:
@@ -212,7 +212,7 @@ def test_two_traces_alone_show_no_race_and_unwritten_memory_is_none(
 @pytest.mark.parametrize(("device", "cuda"), [("cpu", False), ("cuda:0", True)])
 def test_advice_for_cuda_is_given_on_cuda(compare: Callable[..., Difference], device: str, cuda: bool) -> None:
     found = compare(lambda hand, run: hand.record(hand.op("x", "aten.index_put_.default", device=device), run),
-                    torch="2.13.0", tensorflow=None)  # fmt: skip
+                    framework="torch", version="2.13.0")  # fmt: skip
     lines = found.culprits[0]["lines"]
     assert any("CUBLAS" in line for line in lines) is cuda
     assert any("use_deterministic_algorithms" in line for line in lines)
@@ -223,7 +223,7 @@ def test_an_op_in_a_later_step_is_not_accused_of_what_came_before(tmp_path: Path
 
     def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
         hand.weights = f"{run:04x}"  # type: ignore[attr-defined]
-        if level in ("none", "open"):
+        if level in ("none", "unordered"):
             return
         if level != "ops":
             key = hand.op(level, level, kind=level.rstrip("s"))
@@ -321,16 +321,16 @@ def test_a_value_that_was_read_from_a_file_is_told_as_such(
     """By what it is, or by the line that read it; where the file is the same in both runs it decides nothing."""
     paths = []
     for run in range(2):
-        hand = Hand(tmp_path / f"{run}.tfdt", cwd="/w", torch="2.13.0", tensorflow=None)
+        hand = Hand(tmp_path / f"{run}.tfdt", cwd="/w", framework="torch", version="2.13.0")
         stack = [["/w/train.py", line, "<module>"]]
         key = hand.eager("train.py:9#0", "Python", kind="feed", line=line, stack=stack,
-                         attrs={"file": True} if loaded else {})  # fmt: skip
+                         attrs={"from_file": True} if loaded else {})  # fmt: skip
         hand.record(key, run)
         paths.append(str(hand.end(files=[read("/w/data.npy", ("11", other)[run])])))
     (culprit,) = trace_diff.compare(paths).culprits
     assert culprit["class"] == kind
     assert ("data.npy (train.py:5)" in culprit["why"]) is (other == "22")
-    assert ("begin each run from the same file" in " ".join(culprit["lines"])) is (kind == advice.FILE)
+    assert ("begin each run from the same file" in " ".join(culprit["lines"])) is (kind == "file")
 
 
 def test_what_a_stranger_writes_of_files_is_passed_by(tmp_path: Path) -> None:

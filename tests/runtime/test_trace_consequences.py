@@ -50,7 +50,7 @@ def test_a_read_that_races_with_a_write_is_no_cause_beside_another_if_it_is_only
         begin = hand.op("steps/Assign", "AssignVariableOp", (handle,), kind="write", variable="steps", line=1)
         read = hand.op("steps/Read", "ReadVariableOp", (handle,), kind="read", variable="steps", line=2)
         more = hand.op("add", "AddV2", (read,), line=2)
-        attrs = {"open": "in any order"}
+        attrs = {"unordered": "in any order"}
         up = hand.op("up", "AssignAddVariableOp", (handle,), kind="write", variable="steps", attrs=attrs, line=3)
         hand.write(begin)
         if beside:
@@ -63,7 +63,7 @@ def test_a_read_that_races_with_a_write_is_no_cause_beside_another_if_it_is_only
         hand.write(up)
 
     found = compare(build)
-    race = [("AssignAddVariableOp", "open order", 3)] if used == "written" or not beside else []
+    race = [("AssignAddVariableOp", "unordered access", 3)] if used == "written" or not beside else []
     assert sorted((one["op_type"], one["class"], one["line"]) for one in found.culprits) == [
         *race, *([("Const", "Python feed", 4)] if beside else [])]  # fmt: skip
     assert [one["op"] for one in found.open] == ["AssignAddVariableOp"], "it is told beside"
@@ -85,7 +85,7 @@ def test_a_read_that_no_open_write_explains(
         draw = hand.op("draw", "RandomUniform", kind="random", line=2)
         read = hand.op("w/Read", "ReadVariableOp", kind="read", variable="w", line=4)
         inputs = (draw, read) if by == "itself" else (draw,)
-        attrs = {} if by == "nobody" else {"open": "in any order"}
+        attrs = {} if by == "nobody" else {"unordered": "in any order"}
         change = hand.op("up", "AssignSubVariableOp", inputs, kind="write", variable="w", attrs=attrs, line=3)
         hand.write(begin)
         hand.record(draw, 1 if by == "nobody" else run)

@@ -102,7 +102,7 @@ def test_the_solution_is_the_one_of_this_version_and_device(
     def build(hand: Hand, run: int) -> None:
         hand.record(hand.op("grad", "CropAndResizeGradImage", device=f"/device:{device}:0"), run)
 
-    (culprit,) = compare(build, tensorflow=version).culprits
+    (culprit,) = compare(build, version=version).culprits
     assert culprit["solution"] == solution
     assert bool(culprit["lines"]) == bool(solution)
     if solution is None:
@@ -135,7 +135,7 @@ def test_what_feeds_a_pipeline_is_its_cause_alone(compare: Callable[..., Differe
 
 def test_the_clock_is_not_told_to_take_a_seed(compare: Callable[..., Difference]) -> None:
     def build(hand: Hand, run: int) -> None:
-        hand.record(hand.op("Timestamp", "Timestamp", kind="state"), run)
+        hand.record(hand.op("Timestamp", "Timestamp", kind="stateful"), run)
 
     (culprit,) = compare(build).culprits
     assert not any("set_seed" in line for line in culprit["lines"])
@@ -159,7 +159,7 @@ def test_a_value_that_leads_nowhere_is_no_cause_beside_one_that_does(
     """The clock is compared with something large; noise goes into a weight two steps later."""
 
     def build(hand: Hand, run: int) -> None:
-        clock = hand.op("Timestamp", "Timestamp", kind="state")
+        clock = hand.op("Timestamp", "Timestamp", kind="stateful")
         late = hand.op("Greater", "Greater", (clock,))
         noise = hand.op("PyFunc", "PyFunc", kind="feed")
         total = hand.op("AddV2", "AddV2", (late, noise))
@@ -192,7 +192,7 @@ def test_what_a_state_was_before_recording_is_no_culprit(compare: Callable[..., 
 
     def build(hand: Hand, run: int) -> None:
         read = hand.op("Read", "ReadVariableOp", kind="read", variable="w")
-        tensor = hand.eager("train.py:9#0", "MatMul", attrs={"earlier": True})
+        tensor = hand.eager("train.py:9#0", "MatMul", attrs={"preexisting": True})
         for key in (read, tensor):
             hand.record(key, run, 4)
 
@@ -206,7 +206,7 @@ def test_a_state_that_first_feeds_nothing_is_no_culprit(compare: Callable[..., D
     """What comes of it is the same in the first step; if later one differs, it is because of it."""
 
     def build(hand: Hand, run: int) -> None:
-        tensor = hand.eager("train.py:9#0", "RandomUniform", kind="op", attrs={"earlier": True})
+        tensor = hand.eager("train.py:9#0", "RandomUniform", kind="op", attrs={"preexisting": True})
         total = hand.eager("train.py:11#0", "MatMul", (tensor,))
         hand.record(tensor, run, 1)
         for step in (1, 2):
@@ -219,7 +219,7 @@ def test_a_state_that_first_feeds_nothing_is_no_culprit(compare: Callable[..., D
 
 def test_what_the_graph_leaves_open_is_shown_beside(compare: Callable[..., Difference]) -> None:
     def build(hand: Hand, run: int) -> None:
-        hand.record(hand.op("draw", "RandomUniform", kind="random", attrs={"open": "in any order"}, line=7), 1)
+        hand.record(hand.op("draw", "RandomUniform", kind="random", attrs={"unordered": "in any order"}, line=7), 1)
         hand.record(hand.op("noise", "PyFunc", kind="feed"), run)
 
     found = compare(build)
@@ -233,13 +233,13 @@ def test_a_reference_that_is_written_while_it_is_read(compare: Callable[..., Dif
     def build(hand: Hand, run: int) -> None:
         read = hand.op("w/read", "Identity", kind="read", variable="w")
         product = hand.op("Mul", "Mul", (read,))
-        write = hand.op("AssignAdd", "AssignAdd", kind="write", variable="w", attrs={"open": "in any order"})
+        write = hand.op("AssignAdd", "AssignAdd", kind="write", variable="w", attrs={"unordered": "in any order"})
         hand.record(read, 1)
         hand.record(product, run)
         hand.write(write)
 
     (culprit,) = compare(build).culprits
-    assert (culprit["op_type"], culprit["class"]) == ("Mul", "open order")
+    assert (culprit["op_type"], culprit["class"]) == ("Mul", "unordered access")
 
 
 def test_replicas_of_one_line_are_one_cause(compare: Callable[..., Difference]) -> None:

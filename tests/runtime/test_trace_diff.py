@@ -265,7 +265,7 @@ def test_ops_that_take_from_a_pipeline_in_one_line_are_one_cause(compare: Callab
 def test_independent_causes_are_listed_the_first_first(compare: Callable[..., Difference]) -> None:
     def build(hand: Hand, run: int) -> None:
         first = hand.op("PyFunc", "PyFunc", kind="feed")
-        second = hand.op("Timestamp", "Timestamp", kind="state")
+        second = hand.op("Timestamp", "Timestamp", kind="stateful")
         both = hand.op("Add", "AddV2", (first, second))
         for key in (first, second, both):
             hand.record(key, (key, run))

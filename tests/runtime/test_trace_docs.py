@@ -93,7 +93,15 @@ def test_the_tutorial_of_the_readme(tf_python: Callable[[str], Path], tmp_path: 
     tf_python("tf2.21")
     (tmp_path / "tests").symlink_to(ROOT / "tests")
     assert command[0] == ".venv/bin/tfdet"
-    patient = [sys.executable, "-m", "tfdet", command[1], "--runs", "12", *command[2:]]  # a busy machine hides races
+    patient = [
+        sys.executable,
+        "-m",
+        "tfdet",
+        command[1],
+        "--max-runs",
+        "12",
+        *command[2:],
+    ]  # a busy machine hides races
     ran = subprocess.run(patient, cwd=tmp_path, env=environ(PYTHONPATH=os.pathsep.join(sys.path), TFDET_ROOT=str(ROOT)),
                          capture_output=True, text=True)  # fmt: skip
     assert ran.returncode == 1, ran.stderr

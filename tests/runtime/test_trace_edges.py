@@ -20,10 +20,12 @@ def last_step(
 ) -> str:
     """A gradient goes into one write, and nothing reads the variable but the tool. end: what it then holds."""
     hand = Hand(path)
-    state = hand.op("Variable@begin:w#0", "Variable", kind="read", variable="w", attrs={"edge": "begin"}, function="")
+    state = hand.op(
+        "Variable@begin:w#0", "Variable", kind="read", variable="w", attrs={"boundary": "begin"}, function=""
+    )
     gradient = hand.op("gradient", "Mul")
     write = hand.op("write", written, (gradient,), kind="write", variable="w", output=-1, line=7)
-    read = hand.op(f"Variable@{edge}:w#0", "Variable", kind="read", variable="w", attrs={"edge": edge}, function="")
+    read = hand.op(f"Variable@{edge}:w#0", "Variable", kind="read", variable="w", attrs={"boundary": edge}, function="")
     hand.record(state, begin, 3)
     hand.record(gradient, more.get("gradient", 0), 3)
     hand.write(write, 3)

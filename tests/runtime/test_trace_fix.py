@@ -14,8 +14,9 @@ import pytest
 from forks import Forks, Job
 from test_trace_locate import PROGRAMS, Scripted, environ, program, started
 
-from tfdeterminism.trace import remedies
+from tfdeterminism.trace import backends, remedies
 from tfdeterminism.trace.causes import advice
+from tfdeterminism.trace.faults import Fault
 from tfdeterminism.trace.report import text
 from tfdeterminism.trace.search import fixes
 from tfdeterminism.trace.search.fix_trial import Trial
@@ -37,8 +38,8 @@ def culprit(solution: str | None, **more: Any) -> dict[str, Any]:
         ([culprit("ED"), culprit("PYHASH"), culprit("ED")], ["PYHASH", "ED"], 0),
         ([culprit("ONEWORKER"), culprit("TDO")], ["TDO"], 1),
         ([culprit(None)], [], 1),
-        ([culprit(None, lines=advice.lines_of(advice.FEED))], ["SEED"], 0),
-        ([culprit(None, lines=advice.lines_of(advice.OPEN))], [], 1),
+        ([culprit(None, lines=backends.HOST_VALUE_LINES)], ["SEED"], 0),
+        ([culprit(None, lines=backends.find("tensorflow").advice_lines(Fault.UNORDERED, "Add", False))], [], 1),
         ([], [], 0),
     ],
 )
@@ -111,7 +112,7 @@ class Mended(Scripted):
     """Its runs end alike where the advice is applied."""
 
     def _run(self, level: str, steps: Any, more: Any = (), environment: Any = None, fixed: bool = False) -> str:
-        applied = fixed and "--apply" in list(more)
+        applied = fixed and "--apply-solutions" in list(more)
         self._script = program(lambda run, env: "mended" if applied else run, kind="random")
         folder = super()._run(level, steps, more, environment)
         if fixed:
@@ -135,7 +136,18 @@ def test_where_nothing_differs_there_is_nothing_to_try(tmp_path: Path) -> None:
 
 def test_names_of_no_solution_are_refused() -> None:
     for names in ("NOTHING", "ED,PYHASH", ""):
-        command = [sys.executable, "-m", "tfdeterminism.trace", "run", "--out", "x", "--apply", names, "--", "train.py"]
+        command = [
+            sys.executable,
+            "-m",
+            "tfdeterminism.trace",
+            "run",
+            "--out",
+            "x",
+            "--apply-solutions",
+            names,
+            "--",
+            "train.py",
+        ]
         ran = subprocess.run(command, env=environ(), capture_output=True, text=True)
         assert (ran.returncode, len(ran.stderr.splitlines())) == (2, 1)
         assert "no solution that can be applied by a call" in ran.stderr
@@ -160,7 +172,9 @@ def test_advice_in_real_runs(forks: Callable[[str], Forks], environment: str, tm
         digests = []
         for _ in range(3):
             out = tmp_path / str(next(numbers))
-            job = Job([*TFDET, "--out", str(out), "--apply", key, "--", str(PROGRAMS / name)], fresh=key == "SEED")
+            job = Job(
+                [*TFDET, "--out", str(out), "--apply-solutions", key, "--", str(PROGRAMS / name)], fresh=key == "SEED"
+            )
             (ran,) = forks(environment).run([job])
             assert ran.returncode == 0, (name, ran.stderr)
             digests.append(" ".join(_digests_of(str(out))) or None)
@@ -171,7 +185,7 @@ def test_advice_in_real_runs(forks: Callable[[str], Forks], environment: str, tm
 
 @pytest.mark.tensorflow
 def test_the_whole_command(tf_python: Callable[[str], Path]) -> None:
-    search = started(tf_python("tf2.0"), "--json", "--runs", "2", "--fix", "--", str(PROGRAMS / "unseeded.py"))
+    search = started(tf_python("tf2.0"), "--json", "--max-runs", "2", "--fix", "--", str(PROGRAMS / "unseeded.py"))
     said, progress = search.communicate()
     assert search.returncode == 5, progress
     found = json.loads(said)

@@ -63,8 +63,9 @@ def test_one_changed_byte_is_noticed(path: Path) -> None:
         (b"", "not a trace"),
         (b"PK\x03\x04" * 9, "not a trace"),
         (trace_format.MAGIC, "before its header"),
-        (trace_format.MAGIC + struct.pack("<II", 2, 0), "newer one"),
-        (trace_format.MAGIC + struct.pack("<II", 1, 0), "before its header"),
+        (trace_format.MAGIC + struct.pack("<II", trace_format.SCHEMA + 1, 0), "newer one"),
+        (trace_format.MAGIC + struct.pack("<II", 1, 0), "record it again"),
+        (trace_format.MAGIC + struct.pack("<II", trace_format.SCHEMA, 0), "before its header"),
     ],
 )
 def test_foreign_and_newer_files_are_refused_with_advice(tmp_path: Path, data: bytes, says: str) -> None:

@@ -159,7 +159,7 @@ def test_a_race_that_the_probes_hide_is_said(tmp_path: Path) -> None:
     def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
         hand.weights = f"{run if level == 'none' else 0:04x}"  # type: ignore[attr-defined]
         if level != "none":
-            hand.record(hand.op("draw", "RandomUniform", kind="random", attrs={"open": "in any order"}, line=7), 1)
+            hand.record(hand.op("draw", "RandomUniform", kind="random", attrs={"unordered": "in any order"}, line=7), 1)
 
     search = Scripted(tmp_path, script, runs=3)
     found = search.search()
@@ -167,8 +167,8 @@ def test_a_race_that_the_probes_hide_is_said(tmp_path: Path) -> None:
     assert found.verdict() == (
         "Your program differs, my probes hide it. What may run in any order: RandomUniform (train.py:7)."
     )
-    assert [(one["class"], one["why"]) for one in found.culprits] == [("open order", "in any order")]
-    asked = ["none", *["weights"] * 3, "none", *["ops"] * 3, *["open"] * 3, *["none", "ops"] * 5]
+    assert [(one["class"], one["why"]) for one in found.culprits] == [("unordered access", "in any order")]
+    asked = ["none", *["weights"] * 3, "none", *["ops"] * 3, *["unordered"] * 3, *["none", "ops"] * 5]
     assert [level for level, _ in search.asked] == asked
 
 
@@ -178,13 +178,15 @@ def test_a_race_that_shows_where_few_ops_are_recorded_is_named(tmp_path: Path) -
     def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
         hand.weights = f"{0 if level in ('weights', 'ops') else run:04x}"  # type: ignore[attr-defined]
         if level != "none":
-            value = run if level == "open" else 0
-            hand.record(hand.op("draw", "RandomUniform", kind="random", attrs={"open": "in any order"}, line=7), value)
+            value = run if level == "unordered" else 0
+            hand.record(
+                hand.op("draw", "RandomUniform", kind="random", attrs={"unordered": "in any order"}, line=7), value
+            )
 
     found = Scripted(tmp_path, script, runs=3).search()
     assert (found.code, found.hidden) == (1, False)
-    assert [(one["class"], one["why"]) for one in found.culprits] == [("open order", "in any order")]
-    assert found.verdict() == "RandomUniform at step 0: open order (train.py:7)."
+    assert [(one["class"], one["why"]) for one in found.culprits] == [("unordered access", "in any order")]
+    assert found.verdict() == "RandomUniform at step 0: unordered access (train.py:7)."
     assert any("with probes at every op none" in line for line in found.findings)
 
 
@@ -192,7 +194,7 @@ def test_weights_that_differ_where_every_op_agrees_are_hidden_too(tmp_path: Path
     """The coarse probes let the race strike, those at every op do not."""
 
     def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
-        fine = level in ("ops", "open")
+        fine = level in ("ops", "unordered")
         hand.weights = "00" if fine else f"{run:04x}"  # type: ignore[attr-defined]
         if level != "none":
             kind = level.rstrip("s")
@@ -225,7 +227,7 @@ def test_a_race_that_strikes_in_a_later_step_each_time_is_looked_for_in_all(tmp_
     """The step in which weights or layers differed first is but the step in which it struck that time."""
 
     def script(hand: Hand, level: str, run: int, environment: dict[str, str]) -> None:
-        if level == "open":
+        if level == "unordered":
             raise NothingRecorded("no graph", "")
         hand.weights = f"{run:04x}"  # type: ignore[attr-defined]
         key = hand.op(level, level, kind=level.rstrip("s")) if level in ("weights", "layers") else hand.op("race")
@@ -292,7 +294,7 @@ def started(python: Path, *arguments: str) -> subprocess.Popen[str]:
 @pytest.mark.tensorflow
 def test_a_race_is_found_replayed_and_explained(tf_python: Callable[[str], Path]) -> None:
     """In TensorFlow 2.0, where enable_op_determinism does not exist yet."""
-    search = started(tf_python("tf2.0"), "--json", "--runs", "12", "--", str(PROGRAMS / "crop_race.py"))
+    search = started(tf_python("tf2.0"), "--json", "--max-runs", "12", "--", str(PROGRAMS / "crop_race.py"))
     said, progress = search.communicate()
     assert search.returncode == 1, progress
     found = json.loads(said)
@@ -307,7 +309,7 @@ def test_a_race_is_found_replayed_and_explained(tf_python: Callable[[str], Path]
 
 @pytest.mark.tensorflow
 def test_a_clean_program_in_real_runs(tf_python: Callable[[str], Path]) -> None:
-    search = started(tf_python("tf1.14"), "--runs", "2", "--", str(PROGRAMS / "clean_session.py"))
+    search = started(tf_python("tf1.14"), "--max-runs", "2", "--", str(PROGRAMS / "clean_session.py"))
     said, progress = search.communicate()
     assert search.returncode == 0, progress
     assert said == ("Verdict: No difference in 2 runs.\n  final weights: bit-identical to those of an untraced run\n")
@@ -344,7 +346,7 @@ def test_a_search_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_wrong_usage_has_its_code() -> None:
-    for arguments in ([], ["--runs", "1", "--", "train.py"], ["--nonsense"]):
+    for arguments in ([], ["--max-runs", "1", "--", "train.py"], ["--nonsense"]):
         command = [sys.executable, "-m", "tfdeterminism.trace", "locate", *arguments]
         ran = subprocess.run(command, env=environ(), capture_output=True, text=True)
         assert (ran.returncode, ran.stdout, len(ran.stderr.splitlines())) == (2, "", 2)

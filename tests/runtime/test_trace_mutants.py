@@ -47,7 +47,7 @@ def _program(hand: Hand, run: int) -> None:
     """A loop, a call, a variable, a feed; the second run differs from step 1 on."""
     feed = hand.op("feed", "Placeholder", kind="feed")
     read = hand.op("read", "ReadVariableOp", kind="read", variable="w")
-    body = hand.op("body", "MatMul", (feed, read), function="body", attrs={"open": "in any order"})
+    body = hand.op("body", "MatMul", (feed, read), function="body", attrs={"unordered": "in any order"})
     call = hand.op("while", "While", (body,), kind="call", calls=[["body", 0]])
     write = hand.op("write", "AssignSubVariableOp", (call,), kind="write", variable="w", output=-1)
     eager = hand.eager("train.py:9#0", "AddV2", (call,), stack=[["train.py", 9, "train"]])

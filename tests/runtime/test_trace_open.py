@@ -24,7 +24,7 @@ def test_turns_of_a_loop_overlap_as_they_do_untraced(
     forks: Callable[[str], Forks], tmp_path: Path, key: str, name: str
 ) -> None:
     program = PROGRAMS / f"{name}.py"
-    first, *others = [traced(tmp_path / str(run), program, options=("--level", "open")) for run in range(RUNS)]
+    first, *others = [traced(tmp_path / str(run), program, options=("--level", "unordered")) for run in range(RUNS)]
     assert run(forks(key), first) == 0
     for number, job in enumerate(others, 1):
         assert run(forks(key), job) == 0
@@ -34,7 +34,7 @@ def test_turns_of_a_loop_overlap_as_they_do_untraced(
     lines = program.read_text("utf-8").splitlines()
     line = next(number for number, text in enumerate(lines, 1) if text.endswith("# <- culprit"))
     assert [(one["op_type"], one["class"], one["line"]) for one in found.culprits] == [
-        ("RandomStandardNormal", "open order", line)]  # fmt: skip
+        ("RandomStandardNormal", "unordered access", line)]  # fmt: skip
 
 
 def run(forks: Forks, job: Job) -> int:
@@ -59,7 +59,7 @@ def test_turns_that_overtake_each_other_with_values_of_their_own_are_no_differen
     )
     folders = [tmp_path / str(run) for run in range(3)]
     for folder in folders:
-        assert run(forks(key), traced(folder, program, options=("--level", "open"))) == 0
+        assert run(forks(key), traced(folder, program, options=("--level", "unordered"))) == 0
     found = trace_diff.compare([str(folder) for folder in folders])
     assert (found.result, found.culprits, found.compared) == ("same", [], found.compared)
     assert found.compared >= 16

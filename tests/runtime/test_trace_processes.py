@@ -160,7 +160,9 @@ def test_advice_is_applied_in_what_a_program_starts(forks: Callable[[str], Forks
     """Where nothing of its parent is inherited."""
     runs = Runs(forks("tf2.0"), tmp_path / "without", "pool.py", "subprocess", "global")
     assert [one["rank"] for one in runs.diff().culprits] == ["0.pool-2"]
-    runs = Runs(forks("tf2.0"), tmp_path / "with", "pool.py", "subprocess", "global", options=["--apply", "SEED"])
+    runs = Runs(
+        forks("tf2.0"), tmp_path / "with", "pool.py", "subprocess", "global", options=["--apply-solutions", "SEED"]
+    )
     assert runs.diff().result == "same"
     assert runs.names() == ["0.pool-1", "0.pool-2"]
 
@@ -220,7 +222,7 @@ def test_children_without_tensorflow_leave_nothing_and_load_nothing(
 @pytest.mark.tensorflow
 def test_the_search_finds_the_child(forks: Callable[[str], Forks], tmp_path: Path) -> None:
     """The untraced runs differ by the weights of a child alone."""
-    job = Job([*TRACE, "locate", "--json", "--runs", "3", "--keep", str(tmp_path / "kept"), "--",
+    job = Job([*TRACE, "locate", "--json", "--max-runs", "3", "--keep-traces", str(tmp_path / "kept"), "--",
                str(PROGRAMS / "pool.py"), "os.fork", "noise"], fresh=True, alone=True)  # fmt: skip
     (ran,) = forks("tf2.0").run([job])
     assert ran.returncode == 1, ran.stderr[-3000:]

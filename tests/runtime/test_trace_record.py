@@ -17,7 +17,7 @@ from tfdeterminism.trace.schema.reader import Trace, load
 PROGRAMS = Path(__file__).resolve().parent / "recorded"
 # how a program ends: (its exit code, what is said of it)
 ENDINGS = {
-    "nothing": (6, "no op of TensorFlow or PyTorch was seen"),
+    "nothing": (6, "ran no TensorFlow or PyTorch op"),
     "before": (1, "before TensorFlow"),
     "raise": (1, "the program's own"),
     "exit": (5, ""),
@@ -256,12 +256,14 @@ def test_however_a_program_ends_its_status_is_kept_and_its_trace_is_readable(ten
 def test_an_ops_inputs_are_kept_and_replayed(tensorflow: Environment) -> None:
     found = recorded(tensorflow.trace("session-0"), op="MatMul", forward=None)[0]
     wanted = json.dumps({name: found[name] for name in ("function", "trace", "node")} | {"occurrence": 1})
-    done = tensorflow.run(traced(tensorflow.folder / "capture", PROGRAMS / "session.py", options=("--capture", wanted)))
+    done = tensorflow.run(
+        traced(tensorflow.folder / "capture", PROGRAMS / "session.py", options=("--capture-inputs", wanted))
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     captured = tensorflow.trace("capture").captures
     assert [one["occurrence"] for one in captured] == [1]
     kept = str(tensorflow.folder / "capture" / captured[0]["file"])
-    replayed = tensorflow.run(Job([*TRACE, "replay", "--times", "3", kept]))
+    replayed = tensorflow.run(Job([*TRACE, "replay", "--repeats", "3", kept]))
     assert replayed.returncode == 0, replayed.stderr[-3000:]
     answer = json.loads(replayed.stdout)
     assert (answer["op"], answer["times"], answer["distinct"]) == ("MatMul", 3, [1])
@@ -296,7 +298,7 @@ def test_a_programs_traceback_shows_nothing_of_ours(tensorflow: Environment) -> 
     ("arguments", "says"),
     [
         (["--out", "X", "--", "no-such.py"], "name the program after --"),
-        (["--out", "X", "--capture", "{", "--", "train.py"], "give JSON"),
+        (["--out", "X", "--capture-inputs", "{", "--", "train.py"], "give JSON"),
         (["--out", "session-0", "--", "train.py"], "holds a trace already"),
         (["--out"], "--out"),
         (["--out", "X", "--level", "all", "--", "train.py"], "--level"),

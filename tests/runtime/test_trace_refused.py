@@ -138,7 +138,7 @@ def test_a_program_that_was_changed_between_its_runs_is_told(make: Callable[...,
 
 HEADERS = {
     "different programs": {"argv": ["eval.py"]},
-    "different TensorFlow versions": {"tensorflow": "2.20.0"},
+    "different TensorFlow versions": {"version": "2.20.0"},
     "different devices": {"devices": ["CPU:0", "GPU:0"]},
     "different levels": {"level": "layers"},
     "different steps": {"steps": [3, 4]},
@@ -217,7 +217,9 @@ def test_definitions_of_strangers(field: str, value: object, tmp_path_factory: p
         assert error.advice
 
 
-HEADER_FIELDS = ["argv", "cwd", "devices", "environment", "level", "numpy", "python", "steps", "tensorflow", "xla"]
+HEADER_FIELDS = [
+    "argv", "cwd", "devices", "environment", "framework", "level", "numpy", "python", "steps", "version", "xla"
+]  # fmt: skip
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
@@ -264,7 +266,7 @@ def test_no_file_of_this_machine_is_quoted(make: Callable[..., Path], tmp_path: 
 def test_a_complaint_about_a_file_steers_no_terminal(
     make: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    runs = [str(make(_one, 0)), str(make(_one, 1, tensorflow="2.\u202e0\x1b[2J"))]
+    runs = [str(make(_one, 0)), str(make(_one, 1, version="2.\u202e0\x1b[2J"))]
     _is_refused(diff.main(runs), capsys, "2.?0?[2J")
 
 

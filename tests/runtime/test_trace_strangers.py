@@ -18,7 +18,7 @@ def _kept(folder: Path, op: str, attrs: list[object], *inputs: str) -> Path:
     """A file of inputs by hand, and a trace that names it."""
     arrays = {f"input_{n}": numpy.frombuffer(one.encode(), numpy.uint8) for n, one in enumerate(inputs)}
     arrays.update({f"lengths_{n}": numpy.array([len(one)]) for n, one in enumerate(inputs)})
-    meta = {"op": op, "outputs": 0, "eager_attrs": attrs, "dtypes": ["string"] * len(inputs),
+    meta = {"framework": "tensorflow", "op": op, "outputs": 0, "eager_attrs": attrs, "dtypes": ["string"] * len(inputs),
             "shapes": [[]] * len(inputs), "device": ""}  # fmt: skip
     arrays["meta"] = numpy.frombuffer(json.dumps(meta).encode(), numpy.uint8)
     numpy.savez(folder / "capture-0.npz", **arrays)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tfdeterminism.trace import backends
 from tfdeterminism.trace.capture import pool_tasks
 from tfdeterminism.trace.capture.definitions import Definitions
 from tfdeterminism.trace.capture.eager_keys import EagerKeys
@@ -21,7 +22,9 @@ from tfdeterminism.trace.capture.eager_keys import EagerKeys
 def recorder() -> Iterator[Any]:
     """Of a recording that watches the pools."""
     lock = threading.RLock()
-    made = SimpleNamespace(active=True, eager=EagerKeys(lock, Definitions(lock)), steps=SimpleNamespace(number=0))
+    made = SimpleNamespace(
+        active=True, eager=EagerKeys(lock, Definitions(lock, backends.Backend())), steps=SimpleNamespace(number=0)
+    )
     watched = pool_tasks.Tasks(SimpleNamespace(recorder=made))
     modules = {"concurrent.futures.thread": concurrent.futures.thread, "multiprocessing.pool": multiprocessing.pool}
     for name, watch in watched.wanted().items():

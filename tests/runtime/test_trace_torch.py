@@ -136,7 +136,7 @@ def test_what_is_known_of_memory_that_is_gone_does_not_keep_it_in_pieces(torch_f
 def test_replay_runs_no_op_that_does_more_than_compute(torch_python: Path) -> None:
     asked = ["aten.index_put.default", "aten.from_file.default", "c10d.broadcast_.default", "aten.nothing.default",
              "prims.add.default", "aten.set_.source_Storage"]  # fmt: skip
-    words = f"from tfdeterminism.trace.capture.torch.again import is_harmless; print([is_harmless(x) for x in {asked}])"
+    words = f"from tfdeterminism.trace.capture.torch.replay import is_pure; print([is_pure(x) for x in {asked}])"
     done = subprocess.run([torch_python, "-c", words], env=environ(), capture_output=True, text=True, check=True)
     assert done.stdout.strip() == str([True, False, False, False, False, False])
 
@@ -148,7 +148,7 @@ def kept_file(torch_forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> P
     program = folder / "train.py"
     program.write_text("import torch\nx = torch.ones(3, 3)\ny = torch.mm(x, x.t())\n")
     node = {"node": f"aten.mm.default@{program}:3#0"}
-    (done,) = torch_forks.run([traced(folder / "A", program, options=["--capture", json.dumps(node)])])
+    (done,) = torch_forks.run([traced(folder / "A", program, options=["--capture-inputs", json.dumps(node)])])
     assert done.returncode == 0, done.stderr
     (kept,) = (folder / "A").glob("capture-*.npz")
     return kept
@@ -164,7 +164,7 @@ def replayed_on(device: str, kept: Path, python: Path) -> subprocess.CompletedPr
     changed = kept.parent.parent / device.partition(":")[0]
     shutil.copytree(kept.parent, changed)
     numpy.savez(changed / kept.name, **{**parts, "meta": numpy.frombuffer(said, numpy.uint8)})
-    return subprocess.run([python, "-m", "tfdeterminism.trace", "replay", str(changed / kept.name), "--times", "2"],
+    return subprocess.run([python, "-m", "tfdeterminism.trace", "replay", str(changed / kept.name), "--repeats", "2"],
                           env=environ(), capture_output=True, text=True, check=False)  # fmt: skip
 
 
@@ -214,7 +214,7 @@ def products(trace: Trace) -> set[int]:
 @pytest.mark.tensorflow
 def test_advice_is_applied_without_a_change_of_the_program(torch_forks: Forks, tmp_path: Path) -> None:
     program = program_of("seed_of_initial_weights").path
-    options = ["--level", "none", "--apply", "SEED,UDA"]
+    options = ["--level", "none", "--apply-solutions", "SEED,UDA"]
     outs = [tmp_path / run for run in "AB"]
     done = torch_forks.run([traced(out, program, options=options, fresh=True) for out in outs])
     assert [said.returncode for said in done] == [0, 0], done[0].stderr

@@ -92,7 +92,7 @@ def test_threads_make_steps_chance(compare: Callable[..., Difference]) -> None:
 
 def test_what_feeds_a_queue_has_no_step(compare: Callable[..., Difference]) -> None:
     def build(hand: Hand, run: int) -> None:
-        row = hand.op("row", "Square", function="session", attrs={"ahead": True})
+        row = hand.op("row", "Square", function="session", attrs={"prefetch": True})
         for number, step in enumerate(([0, 0, 1, 2, 2], [0, 1, 1, 1])[run]):
             hand.record(row, number, step)
         last = hand.op("Sum", "Sum", function="session")

@@ -241,7 +241,7 @@ def test_values_of_real_runs(forks: Callable[[str], Forks], environment: str, tm
         folders = [tmp_path / program / name for name in "ABCD"]
         wanted = tmp_path / f"{program}.json"
         for number in range(0, 4, 2):
-            options = ["--values", str(wanted)] if number else []
+            options = ["--record-values", str(wanted)] if number else []
             jobs = [traced(out, HERE / "programs" / program, options=options) for out in folders[number : number + 2]]
             for ran in forks(environment).run(jobs):
                 assert ran.returncode == 0, ran.stderr
@@ -268,7 +268,7 @@ def test_values_change_nothing(forks: Callable[[str], Forks], environment: str, 
     plain, kept = tmp_path / "plain", tmp_path / "kept"
     (ran,) = forks(environment).run([traced(plain, program, options=["--level", "none"])])
     assert ran.returncode == 0, ran.stderr
-    (ran,) = forks(environment).run([traced(kept, program, options=["--values", "[]"])])
+    (ran,) = forks(environment).run([traced(kept, program, options=["--record-values", "[]"])])
     assert ran.returncode == 0, ran.stderr
     ends = [
         next(one for kind, one in Reader(str(folder / "trace-0.tfdt")) if kind == "end") for folder in (plain, kept)

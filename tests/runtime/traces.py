@@ -10,6 +10,7 @@ from typing import Any
 import numpy
 import synthetic
 
+from tfdeterminism.trace import backends
 from tfdeterminism.trace.schema import format as trace_format
 from tfdeterminism.trace.schema import tensor_values
 from tfdeterminism.trace.schema.writer import Writer
@@ -34,6 +35,9 @@ class Hand:
         fields.setdefault("device", "/device:CPU:0")
         fields.setdefault("file", "train.py")
         fields.setdefault("line", 10 + self._next)
+        backend = backends.find("torch" if "." in op else "tensorflow")
+        fields["attrs"] = {**backend.attributes(op), **fields.get("attrs", {})}
+        fields.setdefault("traits", sorted(backend.traits(op)))
         made = trace_format.definition(self._next, op, node, inputs=list(inputs), **fields)
         self._writer.define([made])
         self._next += 1

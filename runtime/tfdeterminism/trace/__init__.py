@@ -15,7 +15,7 @@ __all__ = ["callback", "record", "step"]
 def record(out, level="ops", steps=None, capture=None, xla=None, values=None):
     """A context manager: what runs inside is recorded into a new file in the folder `out`.
 
-    level: "none" (digest of the final weights alone), "weights", "layers", "open" (the ops alone whose
+    level: "none" (digest of the final weights alone), "weights", "layers", "unordered" (the ops alone whose
     order the graphs leave open) or "ops"; steps: (first, end) or None; capture: an op whose inputs are
     kept, see capture/inputs.py; values: list of outputs whose values are kept, with those of losses and
     weights, see capture/values.py. Raises BadUsage.

@@ -8,7 +8,7 @@ from . import errors
 from .remedies import REMEDIES
 from .untrusted import sanitize_line
 
-LEVELS = ("none", "weights", "layers", "open", "ops")
+LEVELS = ("none", "weights", "layers", "unordered", "ops")
 
 
 def complain(cause, advice, code=errors.USAGE):
@@ -37,15 +37,17 @@ def run(argv):
                      usage="%(prog)s --out FOLDER [options] -- PROGRAM [ARGUMENTS...]")
     parser.add_argument("--out", required=True, help="a new folder for the trace")
     parser.add_argument("--level", choices=LEVELS, default="ops",
-                        help="none: only the digest of the final weights; open: the ops alone whose order the graphs "
-                             "leave open, running as they do without us; default ops")
+                        help="none: only the digest of the final weights; unordered: the ops alone that graphs leave "
+                             "unordered, which run as they do without the tool; default ops")
     parser.add_argument("--steps", type=_steps, help="FIRST:END, the steps to record; default all")
-    parser.add_argument("--capture", help="JSON of an op whose inputs are kept for replay")
-    parser.add_argument("--values", help="keep values too: of losses, weights, and of the tensors that this names, "
+    parser.add_argument("--capture-inputs", metavar="JSON", dest="capture",
+                        help="JSON of an op whose inputs are kept for replay")
+    parser.add_argument("--record-values", metavar="JSON", dest="values",
+                        help="keep values too: of losses, weights, and of the tensors that this names, "
                         "what `diff --json` printed or [] (at level weights they are kept anyway)")
     parser.add_argument("--no-xla", dest="xla", action="store_const", const=False,
                         help="switch XLA off at level none too, to compare with the other levels")
-    parser.add_argument("--apply", type=_remedies, default=[], metavar="NAME,NAME...",
+    parser.add_argument("--apply-solutions", dest="apply", type=_remedies, default=[], metavar="NAME,NAME...",
                         help="solutions to apply before the program's first op, such as ED, SEED")
     parser.add_argument("program", help="a Python file; or -m MODULE")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
@@ -92,11 +94,11 @@ def diff(argv):
 
 def locate(argv):
     parser = _TwoLines(prog="python -m tfdeterminism.trace locate", description="Name the culprit of a program.")
-    parser.add_argument("--runs", type=_several, default=5, help="runs at most at each level (default 5)")
-    parser.add_argument("--keep", metavar="FOLDER", help="keep the traces there")
+    parser.add_argument("--max-runs", type=_several, default=5, help="runs at most at each level (default 5)")
+    parser.add_argument("--keep-traces", metavar="FOLDER", help="keep the traces there")
     parser.add_argument("--fix", action="store_true",
                         help="then run it with the advice applied: does it repeat itself, and how long does it take?")
-    parser.add_argument("--vary", type=_varied, metavar="NAME=VALUE,VALUE...",
+    parser.add_argument("--vary-env", type=_varied, metavar="NAME=VALUE,VALUE...",
                         help="an environment variable that each run gets with the next of these values")
     parser.add_argument("--json", action="store_true", help="for machines")
     parser.add_argument("program", nargs=argparse.REMAINDER, help="-- train.py ARGS")
@@ -120,5 +122,5 @@ def _several(text):
 def replay(argv):
     parser = argparse.ArgumentParser(prog="python -m tfdeterminism.trace replay")
     parser.add_argument("file", help="a capture-*.npz beside a trace")
-    parser.add_argument("--times", type=int, default=30)
+    parser.add_argument("--repeats", type=int, default=30)
     return parser.parse_args(argv)

@@ -27,7 +27,7 @@ def locate(
         str | None, typer.Option(metavar="PATH", help="Python with your framework; default: ENV's, or `python` on PATH")
     ] = None,
     device: Annotated[Device, typer.Option(help="device that the program uses; vgpu is the virtual GPU")] = "cpu",
-    runs: Annotated[int, typer.Option(min=2, max=1000, help="maximum runs per level of detail")] = 5,
+    max_runs: Annotated[int, typer.Option(min=2, max=1000, help="maximum runs per level of detail")] = 5,
     fix: Annotated[
         bool,
         typer.Option(
@@ -54,7 +54,7 @@ def locate(
     else:
         project, matrix = load()
         found = search.locate(
-            project, matrix, search.parse_request(matrix, words, python, device, runs, fix, cpu_fallbacks)
+            project, matrix, search.parse_request(matrix, words, python, device, max_runs, fix, cpu_fallbacks)
         )
     if html:
         locate_page.write_html(found, html)

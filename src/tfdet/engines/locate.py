@@ -188,8 +188,8 @@ class Replay(_Model):
 
 class TraceHeader(_Model):
     argv: list[Words] | None
-    tensorflow: Words | None
-    torch: Words | None = None
+    framework: Words
+    version: Words | None
     python: Words | None
     devices: list[Words] | None
     xla: Words | None = None
@@ -270,11 +270,11 @@ def parse_request(
 def locate(project: Project, matrix: Matrix, ask: LocateRequest) -> LocateResult:
     """Run the debug tool; its progress goes to standard error."""
     command = [_interpreter(project, matrix, ask), "-m", "tfdeterminism.trace", "locate", "--json"]
-    command += ["--runs", str(ask.runs), *["--fix"] * ask.fix]
+    command += ["--max-runs", str(ask.runs), *["--fix"] * ask.fix]
     environ = dict(os.environ)
     if matrix.devices.find_by_cli_name(ask.device).virtual:
         environ = vgpu.environ(vgpu.library_folder(project), SCHEDULES[0], cpu_fallbacks=ask.cpu_fallbacks)
-        command += ["--vary", f"VGPU_SCHEDULE={','.join(SCHEDULES)}"]
+        command += ["--vary-env", f"VGPU_SCHEDULE={','.join(SCHEDULES)}"]
     command += ["--", *ask.program]
     path = os.pathsep.join(filter(None, [str(project.runtime), os.environ.get("PYTHONPATH", "")]))
     child = subprocess.Popen(

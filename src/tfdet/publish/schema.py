@@ -1,4 +1,4 @@
-"""Export the models of matrix/ as JSON Schema: python -m tfdet.publish.schema FOLDER."""
+"""Export the models of matrix/ and of the debug tool's report as JSON Schema: python -m tfdet.publish.schema FOLDER."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import json
 import sys
 from pathlib import Path
 
+from pydantic import BaseModel
+
+from tfdet.engines.locate import LocateResult
 from tfdet.matrix.alerts import Alerts, Meanings
 from tfdet.matrix.devices import DeviceKind
-from tfdet.matrix.field_types import StrictModel
 from tfdet.matrix.keys import PublicKey
 from tfdet.matrix.models import Environment, Framework, Solution, Source
 from tfdet.matrix.ops import KernelsFile, NameMappings, Ops
@@ -22,7 +24,7 @@ from tfdet.store.records import Record
 
 def schemas() -> dict[str, str]:
     """{file name: text} of matrix/schema."""
-    models: dict[str, type[StrictModel]] = {
+    models: dict[str, type[BaseModel]] = {
         "framework": Framework,
         "device": DeviceKind,
         "key": PublicKey,
@@ -40,6 +42,7 @@ def schemas() -> dict[str, str]:
         "audit": StoredAudit,
         "cost": Cost,
         "batch": BatchInvarianceRecord,
+        "trace-report": LocateResult,
     }
     return {
         f"{name}.json": json.dumps(model.model_json_schema(by_alias=True), indent=1, sort_keys=True) + "\n"

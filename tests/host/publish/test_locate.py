@@ -151,7 +151,7 @@ print(json.dumps({{"result": "same", "first_step": None, "culprits": [], "notes"
     wanted = locate.parse_request(matrix, ["program"], str(python), "vgpu", 5, cpu_fallbacks=True)
     folder, schedule, words = locate.locate(checkout, matrix, wanted).notes
     assert (folder, schedule, asked) == (str(tmp_path), "serial", [True])
-    assert "--vary VGPU_SCHEDULE=serial,reverse,random:1," in words
+    assert "--vary-env VGPU_SCHEDULE=serial,reverse,random:1," in words
     assert words.endswith("-- program")
     with pytest.raises(UsageError, match="--cpu-fallbacks requires --device vgpu"):
         locate.parse_request(matrix, ["program"], str(python), "cpu", 5, cpu_fallbacks=True)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable
+from pathlib import Path
 
 import jsonschema
+from synthetic import write_trace
 
 from tfdet.base.paths import Project
 from tfdet.publish.schema import schemas
+from tfdeterminism.trace.causes import trace_diff
 
 
 def test_the_exported_schemas_are_current(checkout: Project) -> None:
@@ -43,3 +46,16 @@ def test_a_record_fits_and_a_broken_one_does_not(line: Callable[..., bytes]) -> 
     validator = jsonschema.Draft202012Validator(json.loads(schemas()["record.json"]))
     assert not list(validator.iter_errors(json.loads(line())))
     assert list(validator.iter_errors(json.loads(line(schema=3))))
+
+
+def test_what_the_debug_tool_prints_fits_its_schema(tmp_path: Path) -> None:
+    """The schema lets a later version add fields; one that is of another type, or is not there, is refused."""
+    paths = [str(tmp_path / name) for name in ("a.tfdt", "b.tfdt")]
+    for seed, path in enumerate(paths):
+        write_trace(path, differs=[(7, 13)], seed=seed)
+    report = trace_diff.compare(paths).as_json()
+    validator = jsonschema.Draft202012Validator(json.loads(schemas()["trace-report.json"]))
+    plain = json.loads(json.dumps(report))
+    assert list(validator.iter_errors(plain)) == []
+    assert list(validator.iter_errors({**plain, "first_step": "7"}))
+    assert list(validator.iter_errors({name: value for name, value in plain.items() if name != "culprits"}))

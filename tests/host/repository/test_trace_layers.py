@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ LIBRARY = RUNTIME / "tfdeterminism"
 TRACE = LIBRARY / "trace"
 FRAMEWORKS = {"tensorflow", "tensorflow_core", "keras", "tf_keras", "torch", "jax"}
 FOLDERS = {"tensorflow": {"tensorflow", "tensorflow_core", "keras", "tf_keras"}, "torch": {"torch"}}  # in capture
-BASE = {"errors", "untrusted", "remedies", "command_line"}  # modules beside the layers
+BASE = {"errors", "untrusted", "faults", "remedies", "backends", "command_line"}  # modules beside the layers
 BELOW = {
     "schema": set(),
     "capture": {"schema"},
@@ -77,6 +78,32 @@ def test_only_the_folder_of_a_framework_imports_it() -> None:
     for path in every:
         theirs = FOLDERS.get(path.parent.name, set()) if path.parent.parent.name == "capture" else set()
         assert not (FRAMEWORKS - theirs) & {name.partition(".")[0] for name in imports(path)}, path
+
+
+def test_no_op_of_a_framework_is_named_outside_its_folder() -> None:
+    """What a rule asks of an op is a trait, which the folder of the framework gives it."""
+    from tfdeterminism.trace.capture.tensorflow import op_traits
+
+    advice = json.loads((TRACE / "advice.json").read_text("utf-8"))
+    ops = {op for source in advice["sources"].values() for op in source["ops"]}
+    ops |= op_traits.READS | op_traits.FEEDS | op_traits.CALLS | op_traits.STATES | op_traits.ALIASES
+    assert "MatMul" not in ops and {"CropAndResizeGradImage", "Timestamp", "ReadVariableOp"} <= ops
+    for layer in set(BELOW) - {"capture"}:
+        for path in files(layer):
+            words = {word for text in strings(path) for word in text.replace("(", " ").split()}
+            assert not words & (ops - {"Case", "If", "While", "Size", "Shape", "Rank"}), path
+            assert not [word for word in words if word.startswith(("aten.", "c10d"))], path
+
+
+def strings(path: Path) -> Iterator[str]:
+    """The string constants of a module, but for its docstrings."""
+    tree = ast.parse(path.read_text("utf-8"))
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    docs = {id(node.body[0].value) for node in ast.walk(tree)
+            if isinstance(node, documented) and node.body and isinstance(node.body[0], ast.Expr)}  # fmt: skip
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+            yield node.value
 
 
 def test_analysis_loads_where_no_framework_can_be_imported() -> None:

@@ -1,7 +1,7 @@
 """Threads of a pool compute what imap_unordered gives as it is ready, and that is added up.
 
 form: threads in Python
-expect: aten.add.Tensor/* | open order/Python feed
+expect: aten.add.Tensor/* | unordered access/Python feed
 """
 
 import multiprocessing.pool

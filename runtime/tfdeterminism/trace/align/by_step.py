@@ -17,7 +17,7 @@ def apart(pair):
         return numpy.empty(0, numpy.int64)
     unlike = (absent[0] != absent[1]) | both & (pair.value[0] != pair.value[1])
     found = numpy.intersect1d(*[pair.groups_of(numpy.flatnonzero(one)) for one in (moved, unlike)])
-    ahead = [group for group in found.tolist() if pair.definition(group)[1]["attrs"].get("ahead")]
+    ahead = [group for group in found.tolist() if pair.definition(group)[1]["attrs"].get("prefetch")]
     return numpy.setdiff1d(found, ahead)
 
 

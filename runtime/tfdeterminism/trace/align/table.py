@@ -53,7 +53,6 @@ class Run(object):
                     for call in one["calls"])
         frames = all(isinstance(frame, list) and [type(part) for part in frame] == [str, int, str]
                      for frame in one["stack"] + one["forward_stack"])
-        words = words and isinstance(one["attrs"].get("open", ""), str)
         if not (words and calls and frames and all(0 <= number < known for number in one["inputs"])):
             raise trace_format.BadTrace("{} has a definition that makes no sense: id {}".format(self.path, one["id"]),
                                         "record it again")

@@ -9,9 +9,9 @@ _GROWTH = 400  # steps of the picture
 def of(pair):
     """The dict that `diff --json` gives as "values", or None where the runs share none.
 
-    tensors: each that `--values` named, the culprit first, at the first step at which it differs. growth: of "loss" and
-    "weights" what differs at the end of each step that was kept. nonfinite: the first NaN or infinity of each run, or
-    None.
+    tensors: each that `--record-values` named, the culprit first, at the first step at which it differs. growth: of
+    "loss" and "weights" what differs at the end of each step that was kept. nonfinite: the first NaN or infinity of
+    each run, or None.
     """
     kept = [_named(pair, side) for side in (0, 1)]
     both = [(name, [one[name] for one in kept]) for name in kept[0] if name in kept[1]]

@@ -4,11 +4,12 @@ from ..schema import format as trace_format
 
 
 class Definitions(object):
-    """lock: the recorder's. Thread-safe."""
+    """lock: the recorder's; backend: the backends.Backend that says what an op's type means. Thread-safe."""
 
-    def __init__(self, lock):
+    def __init__(self, lock, backend):
         self.count = 0
-        self._lock = lock
+        self._lock, self._backend = lock, backend
+        self._types = {}  # type of op: (its traits, its attributes)
         self._unwritten = []
         self._traces, self._labels = {}, {}
 
@@ -19,14 +20,23 @@ class Definitions(object):
     def add(self, **fields):
         """The definition of a fresh id."""
         with self._lock:
-            made = trace_format.definition(self.count, **fields)
+            made = self._made(self.count, fields)
             self.count += 1
             self._unwritten.append(made)
             return made
 
     def redefine(self, number, **fields):
         """What is known of this id now."""
-        self.renew(trace_format.definition(number, **fields))
+        self.renew(self._made(number, fields))
+
+    def _made(self, number, fields):
+        """A definition with what its type says of it."""
+        op_type = fields["op"]
+        known = self._types.get(op_type)
+        if known is None:
+            known = self._types[op_type] = sorted(self._backend.traits(op_type)), self._backend.attributes(op_type)
+        attrs = dict(known[1], **fields.get("attrs", {})) if known[1] else fields.get("attrs", {})
+        return trace_format.definition(number, **dict(fields, traits=known[0], attrs=attrs))
 
     def renew(self, definition):
         """The same as a definition that may change again."""

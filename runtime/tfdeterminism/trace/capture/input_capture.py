@@ -24,7 +24,7 @@ def parse(text):
                 "node": str(wanted["node"]), "occurrence": int(wanted.get("occurrence", 0)),
                 "rank": wanted.get("rank")}
     except (ValueError, OverflowError, KeyError, TypeError, AttributeError):
-        raise errors.BadUsage("--capture {}: not an op".format(text),
+        raise errors.BadUsage("--capture-inputs {}: not an op".format(text),
                               'give JSON: {"function": "", "trace": 0, "node": "...", "occurrence": 0}')
 
 
@@ -39,22 +39,6 @@ class Capture(object):
 
     def wants(self, function, trace, node):
         return not self.done and [self._wanted[name] for name in _NAMES] == [function, trace, node]
-
-    def eager(self, key, name, op_type, inputs, attrs, outputs, values):
-        """An eager op has run. name: (function, trace, node); values: inputs as arrays, None for what has none."""
-        if self.wants(*name):
-            device = outputs[0].device if outputs else ""
-            self._of_tensorflow(key, {"op": op_type, "outputs": len(outputs), "device": device,
-                                      "eager_attrs": [_plain(one) for one in attrs or ()]}, inputs, values)
-
-    def graph(self, key, op, device, values):
-        """A graph op is about to run, or has. device: where, as far as is known; values: arrays of all its inputs."""
-        if not self.done:
-            self._of_tensorflow(key, {"op": op.type, "outputs": len(op.outputs), "device": device,
-                                      "node_def": op.node_def.SerializeToString().hex()}, list(op.inputs), values)
-
-    def _of_tensorflow(self, key, meta, tensors, values):
-        self.ran(key, dict(meta, dtypes=[tensor.dtype.base_dtype.name for tensor in tensors]), values)
 
     def ran(self, key, meta, values):
         """The wanted op has run once more. meta: what is kept of it as JSON, with dtypes and device of its inputs;
@@ -101,14 +85,3 @@ def lengths(value):
 
 def _items(value):
     return [one if isinstance(one, bytes) else str(one).encode("utf-8") for one in value.reshape(-1).tolist()]
-
-
-def _plain(value):
-    """An attribute as JSON: bytes become {"bytes": hex}."""
-    if isinstance(value, bytes):
-        return {"bytes": value.hex()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    return int(value) if hasattr(value, "__int__") else {"unknown": str(value)}

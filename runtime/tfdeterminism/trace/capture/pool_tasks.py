@@ -7,6 +7,7 @@ others have come meanwhile is chance.
 import threading
 
 from ...wrap import Wrappers
+from .. import backends
 
 
 class _Local(threading.local):
@@ -17,7 +18,7 @@ class _Local(threading.local):
 
 
 _local = _Local()
-_FRAMEWORKS = frozenset("tensorflow tensorflow_core keras tf_keras torch".split())
+_FRAMEWORKS = frozenset(backends.packages())
 
 
 class Task(object):

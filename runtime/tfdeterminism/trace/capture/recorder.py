@@ -20,11 +20,12 @@ _TICK = 0.02         # seconds; as exactly is known when something was recorded,
 
 
 class Recorder(object):
-    """writer: a Writer or LateWriter; folder: where files beside the trace go. level: one of usage.LEVELS. window:
+    """writer: a Writer or LateWriter; folder: where files beside the trace go; backend: the
+    framework's backends.Backend. level: one of usage.LEVELS. window:
     (first, end) of the steps to record, or None for all; values: what is to be kept of them, as values.parse() gives
     it, or None; loaded: digests of what was read from files. Thread-safe."""
 
-    def __init__(self, writer, folder, level="ops", window=None, values=None, loaded=()):
+    def __init__(self, writer, folder, backend, level="ops", window=None, values=None, loaded=()):
         self.level = level
         self.folder = folder
         self.active = True
@@ -33,7 +34,7 @@ class Recorder(object):
         self.local = threading.local()
         self._lock = threading.RLock()
         self.steps = Steps(self._lock, window, self._step_ended)
-        self.definitions = Definitions(self._lock)
+        self.definitions = Definitions(self._lock, backend)
         self.eager = EagerKeys(self._lock, self.definitions)
         self.values = None if values is None else Values(self, values, self._lock)
         self._pid = os.getpid()
@@ -54,6 +55,10 @@ class Recorder(object):
             yield
         finally:
             self.local.busy = before
+
+    def has_seen_ops(self):
+        """Has the program run any op, recorded or not?"""
+        return self.seen_ops or bool(self._buffer)
 
     def wants(self):
         """Is this step recorded?"""
@@ -92,7 +97,7 @@ class Recorder(object):
     def tell_loaded(self, key, value):
         """Say so where a value that no op has made is what was read from a file."""
         if value in self._loaded:
-            self.eager.mark(key, file=True)
+            self.eager.mark(key, from_file=True)
 
     @contextlib.contextmanager
     def held(self):

@@ -1,7 +1,6 @@
 """Recording in this process: where the file lies, when the probes come and go."""
 
 import contextlib
-import importlib
 import os
 import platform
 import sys
@@ -9,7 +8,7 @@ import time
 
 import numpy
 
-from .. import errors
+from .. import backends, errors
 from ..command_line import LEVELS
 from ..schema import format as trace_format
 from ..schema.writer import Writer
@@ -27,7 +26,6 @@ _ENVIRONMENT = ("TF_DETERMINISTIC_OPS", "TF_CUDNN_DETERMINISTIC", "TF_CUDNN_USE_
                 "TF_XLA_FLAGS", "XLA_FLAGS", "PYTHONHASHSEED", "OMP_NUM_THREADS", "TF_NUM_INTEROP_THREADS",
                 "TF_NUM_INTRAOP_THREADS", "CUDA_VISIBLE_DEVICES", "CUBLAS_WORKSPACE_CONFIG",
                 "HOROVOD_FUSION_THRESHOLD", "TF_USE_LEGACY_KERAS")
-FRAMEWORKS = {"tensorflow": "TensorFlow", "torch": "PyTorch"}  # by the module that a program imports
 _current = []
 
 
@@ -66,6 +64,7 @@ class Recording(object):
         self._pid = os.getpid()
         # None until a framework has been imported; labels stays so where its probes could not be put in.
         self.recorder = None  # type: Recorder | None
+        self._framework = None  # the name of its module
         self.labels = None
         self.identity = identity or Identity()
         self._is_child = identity is not None
@@ -91,7 +90,7 @@ class Recording(object):
         _current.append(self)
         for one in (self._tasks, self._files, self._loaded, self._imports):
             one.open()
-        self._imports.add({name: self._install for name in FRAMEWORKS})
+        self._imports.add({name: self._install for name in backends.entries()})
         self._imports.add(self._tasks.wanted())
         if self._children is not None:
             self._children.open()
@@ -177,17 +176,17 @@ class Recording(object):
             return None  # it ends as it would without us
         if self.recorder is not None and self.recorder.error:
             return errors.INCOMPLETE, None  # said when it happened
-        silent = self.recorder is None or not self.recorder.seen_ops
+        silent = self.recorder is None or not self.recorder.has_seen_ops()
         if self._level != "none" and silent and not self._others_tell():
-            return errors.NOTHING, ("the program ended, and no op of TensorFlow or PyTorch was seen: "
-                                    "there is nothing to compare")
+            return errors.NOTHING, "the program ran no {} op; there is nothing to compare".format(backends.labels())
         return None
 
     def _new_recorder(self):
         # type: () -> Recorder
         try:
             writer = LateWriter(self._new_writer) if self._is_child else self._new_writer()
-            return Recorder(writer, self._out, self._level, self._steps, self._values, self._loaded.known)
+            return Recorder(writer, self._out, backends.find(self._framework), self._level, self._steps, self._values,
+                            self._loaded.known)
         except (IOError, OSError) as error:
             raise errors.BadUsage("{}: {}".format(self._path(), error.strerror), "name another folder with --out")
 
@@ -208,7 +207,7 @@ class Recording(object):
         return os.path.join(self._out, "trace-{}{}".format(name, trace_format.EXTENSION))
 
     def _header(self):
-        return {"tensorflow": _version("tensorflow"), "torch": _version("torch"), "numpy": numpy.__version__,
+        return {"framework": self._framework, "version": _version(self._framework), "numpy": numpy.__version__,
                 "python": platform.python_version(), "argv": [str(one) for one in sys.argv],
                 "cwd": os.getcwd(), "level": self._level,
                 "steps": list(self._steps) if self._steps else None, "pid": os.getpid(), "rank": self.identity.name,
@@ -221,7 +220,7 @@ class Recording(object):
     def _install(self, framework):
         if self.recorder is not None:
             return  # it has two: what was there first is what trains
-        name = framework.__name__
+        self._framework = framework.__name__
         try:
             self.recorder = self._new_recorder()
         except errors.BadUsage as error:
@@ -229,10 +228,10 @@ class Recording(object):
             _current.remove(self)
             return
         try:
-            importlib.import_module("{}.{}.install".format(__package__, name)).install(self)
+            backends.find(self._framework).install(self)
         except Exception as error:  # a version that we do not know must not end the user's program
             self.recorder.fail("{} {} cannot be traced: {}: {}".format(
-                FRAMEWORKS[name], framework.__version__, type(error).__name__, error))
+                backends.find(self._framework).label, framework.__version__, type(error).__name__, error))
 
     def exit(self, original, status):
         """os._exit skips what Python does at its end: the trace is ended first."""
@@ -259,7 +258,7 @@ class Recording(object):
 
 def _version(module):
     """Of what the program has imported, or None."""
-    version = getattr(sys.modules.get(module), "__version__", None)
+    version = getattr(sys.modules.get(module), "__version__", None) if module else None
     return None if version is None else str(version)  # PyTorch's is a type of its own
 
 

@@ -4,14 +4,13 @@ Prints one line of JSON: {"op", "times", "distinct": [per output], "digests": [p
 code 0 if all runs of all outputs agree, 1 if not, 2 if the file or the op cannot be used.
 """
 
-import importlib
 import io
 import json
 import os
 
 import numpy
 
-from .. import command_line, errors, untrusted
+from .. import backends, command_line, errors, untrusted
 from ..schema import format as trace_format
 from ..schema import reader
 
@@ -19,7 +18,7 @@ from ..schema import reader
 def main(argv):
     arguments = command_line.replay(argv)
     try:
-        found = replay(arguments.file, arguments.times)
+        found = replay(arguments.file, arguments.repeats)
     except (errors.BadUsage, trace_format.BadTrace) as error:
         errors.say(str(error))
         return errors.USAGE
@@ -32,13 +31,13 @@ def replay(path, times):
     meta, arrays = load(path)
     if not _is_named(path, meta["op"]):
         raise errors.BadUsage("{}: no trace beside it names it with this op".format(path),
-                              "leave it in the folder in which --capture wrote it")
+                              "leave it in the folder in which --capture-inputs wrote it")
     try:
-        again = importlib.import_module("{}.{}.replay".format(__package__, _framework(meta)))
-        if not again.is_harmless(meta["op"]):
+        backend = backends.find(meta.get("framework", ""))
+        if not backend.is_pure(meta["op"]):
             raise errors.BadUsage("{} is not run alone: it may do more than compute numbers from numbers".format(
                 meta["op"]), "compare two traces instead")
-        results = again.run(meta, arrays, times)
+        results = backend.replay(meta, arrays, times)
     except errors.BadUsage:
         raise
     except Exception as error:  # whatever the framework raises for an op that it cannot run alone
@@ -53,16 +52,12 @@ def load(path):
     try:
         with untrusted.open_regular(path) as source, numpy.load(source, allow_pickle=False) as kept:
             meta = untrusted.parse_json(kept["meta"].tobytes())
-            if not isinstance(meta["op"], str):
-                raise ValueError("its op has no name")
+            if not isinstance(meta["op"], str) or meta.get("framework") not in backends.entries():
+                raise ValueError("it names no op of a framework that can be traced")
             arrays = [_array(kept, meta, number) for number in range(len(meta["dtypes"]))]
         return meta, arrays
     except Exception as error:  # of zipfile, zlib and NumPy each raises others for a damaged archive
-        raise errors.BadUsage("{} holds no inputs: {}".format(path, error), "record them with --capture")
-
-
-def _framework(meta):
-    return "torch" if meta.get("framework") == "torch" else "tensorflow"
+        raise errors.BadUsage("{} holds no inputs: {}".format(path, error), "record them with --capture-inputs")
 
 
 def _is_named(path, op):

@@ -5,14 +5,15 @@ import sys
 import sysconfig
 from typing import TYPE_CHECKING
 
+from .. import backends
+
 if TYPE_CHECKING:  # for type comments alone
     from types import FrameType  # noqa: F401
 
 DEPTH = 8  # frames kept of a stack
 
 _HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-_PACKAGES = ("tensorflow", "tensorflow_core", "keras", "tf_keras", "tensorflow_estimator", "numpy", "horovod", "torch",
-             "torchvision")
+_PACKAGES = backends.packages() + ("numpy", "horovod")
 _KNOWN_LIMIT = 1 << 16  # codes and stacks that are known
 _known = {}
 _folders = {}

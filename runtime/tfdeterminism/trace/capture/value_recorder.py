@@ -33,7 +33,7 @@ def parse(text):
             wanted = wanted["path"]
         return [_wanted(one, order) for order, one in enumerate(wanted)]
     except (IOError, OSError, ValueError, OverflowError, KeyError, TypeError, AttributeError):
-        raise errors.BadUsage("--values {}: no list of tensors".format(text[:80]),
+        raise errors.BadUsage("--record-values {}: no list of tensors".format(text[:80]),
                               "give what `diff --json` printed, or []: losses and weights alone")
 
 

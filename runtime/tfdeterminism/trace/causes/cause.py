@@ -2,14 +2,15 @@
 
 import re
 
+from ..faults import CauseKind
+
 _NUMBER = re.compile(r"#\d+$")
 _TASK = re.compile(r"task [\d.]+ of ")
 
 
 class Root(object):
     """A cause. group, slot: its record (slot None: it has none of its own, a write); side: the run
-    whose definition it is; kind: why it is one: "value", "structure", "order", "open" (the definition's attrs say by
-    what), "unexplained", "unseen" (what has written the variable was not recorded)."""
+    whose definition it is; kind: a CauseKind."""
 
     def __init__(self, kind, side, definition, step, order, group, slot=None):
         self.kind = kind
@@ -23,8 +24,8 @@ class Root(object):
     @property
     def is_state(self):
         """Is it only what something before it must have made, unseen?"""
-        return self.kind in ("value", "unexplained", "unseen") and (
-            self.definition["kind"] == "read" or bool(self.definition["attrs"].get("earlier")))
+        return self.kind in (CauseKind.VALUE, CauseKind.UNEXPLAINED, CauseKind.UNRECORDED_WRITE) and (
+            self.definition["kind"] == "read" or bool(self.definition["attrs"].get("preexisting")))
 
 
 def in_graph(definition):

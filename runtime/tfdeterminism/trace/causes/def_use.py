@@ -1,13 +1,11 @@
 """Where values go: the other direction of a trace's definitions, which say where values come from."""
 
-import re
-
-_COPIES = re.compile(r"aten\.(clone|_to_copy|copy_|contiguous|cat|stack|_foreach_copy_)\.|Tensor\.numpy|_?c10d")
+from ..schema import traits
 
 
 def copies(one):
     """Is what it gives but what it got, in another place or another process?"""
-    return bool(_COPIES.match(one["op"]))
+    return traits.COPIES in one["traits"]
 
 
 def hands_on(one):

@@ -59,7 +59,7 @@ class Unlike(object):
         before = self.before(root)
         line = tuple(root.definition["stack"][0][:2]) if root.definition["stack"] else None
         by_line = [one for one in before if line in [frame[:2] for frame in one.by]]
-        return (by_line or (before if root.definition["attrs"].get("file") else []) or [None])[-1]
+        return (by_line or (before if root.definition["attrs"].get("from_file") else []) or [None])[-1]
 
     def before(self, root):
         """What was read otherwise before this op was known."""

@@ -1,13 +1,8 @@
 """Whose gradient an op is: what the recorder was told, what its rows came from, or what its type says."""
 
 import collections
-import re
 
-_GRADIENT = re.compile(r"(\w+?)(?:Grad|Backprop)(?:Grad|Image|Boxes|Filter|Input|WithArgmax|V\d)*$")
-_VARIANT = re.compile(r"(WithArgmax)?(V\d+)?$")
-_SUMS_OF_ROWS = ("UnsortedSegmentSum",)
-# What lies between the gradient that gives the rows of a sparse one, and who adds them up.
-_ROWS = frozenset("ConcatV2 Concat Identity Reshape Unique UniqueV2 Cast ExpandDims Squeeze".split())
+from ..schema import traits
 
 
 class Forwards(object):
@@ -34,7 +29,7 @@ class Forwards(object):
         """The rows of a sparse gradient are added up by whoever needs it whole, in the gradient of an op before, in an
         optimizer: it is the gradient of who gave rows and their places, of several the first. A definition that names
         this one, or None."""
-        if definition["op"] not in _SUMS_OF_ROWS:
+        if traits.SUMS_ROWS not in definition["traits"]:
             return None
         given = [_givers(number, run) for number in definition["inputs"]]
         count = collections.Counter(name for names in given for name in names)
@@ -56,7 +51,7 @@ def _givers(number, run):
         seen.add(number)
         if one["forward"]:
             found[one["forward"]] = one
-        elif one["op"] in _ROWS:
+        elif traits.FORWARDS_ROWS in one["traits"]:
             walk.extend(one["inputs"])
     return found
 
@@ -66,17 +61,17 @@ def _unrecorded(told):
     if not told["forward"] or not told["forward_stack"]:
         return []
     stack = told["forward_stack"]
-    return [dict(told, op=str(told["attrs"].get("of") or "an op"), node=told["forward"], stack=stack, file=stack[0][0],
-                 line=stack[0][1])]
+    op_type = told["attrs"].get("forward_type") or "an op"
+    return [dict(told, op=op_type, node=told["forward"], stack=stack, file=stack[0][0], line=stack[0][1])]
 
 
 def _by_inputs(definition, run):
     """Of an eager gradient: the latest op before it that its own type names, with an input in common."""
-    base = _GRADIENT.match(definition["op"])
-    if not base:
+    family = definition["attrs"].get("gradient_of")
+    if family is None:
         return []
     mine = set(definition["inputs"])
     before = (run.definition(number) for number in range(definition["id"] - 1, -1, -1))
     return [one for one in before
-            if one["op"] != definition["op"] and base.group(1) == _VARIANT.sub("", one["op"])
+            if one["op"] != definition["op"] and family == one["attrs"].get("family", one["op"])
             and mine & set(one["inputs"])][:1]

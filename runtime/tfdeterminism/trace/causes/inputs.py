@@ -4,6 +4,7 @@ import collections
 
 import numpy
 
+from ..schema import traits
 from .cause import in_graph
 
 # What is behind a definition: ids (of the first run) of the nearest inputs that have records; function bodies that it
@@ -70,7 +71,7 @@ class Feeds(object):
             if one["recorded"] and one["kind"] != "write":
                 (before if earlier else found).append(number)
             else:
-                earlier = earlier or one["op"] in ("NextIteration", "RefNextIteration")
+                earlier = earlier or traits.NEXT_ITERATION in one["traits"]
                 walk.extend((number, earlier) for number in one["inputs"])
                 bodies += [tuple(body) for body in one["calls"]]
                 arguments += [one] if one["kind"] == "argument" and not one["inputs"] else []

@@ -10,6 +10,8 @@ import re
 import numpy
 
 from ..align.table import MISSING
+from ..faults import CauseKind
+from ..schema.format import PYTHON
 from .cause import Root
 
 _WINDOW = 256  # records that are looked at behind where they part
@@ -117,7 +119,8 @@ def _root(pair, side, step, slots, at):
     """The first op that is too many: not the value from Python that goes into it."""
     definitions = [pair.runs[side].definition(int(pair.ids[side][group]), int(pair.order[side][slot]))
                    for slot, group in zip(slots[at:at + 64].tolist(), pair.groups_of(slots[at:at + 64]).tolist())]
-    one = next((number for number, found in enumerate(definitions) if found["op"] != "Python"
+    one = next((number for number, found in enumerate(definitions) if found["op"] != PYTHON
                 and found["line"] == definitions[0]["line"]), 0)
     slot = int(slots[at + one])
-    return Root("structure", side, definitions[one], step, int(pair.order[side][slot]), int(pair.groups_of(slot)), slot)
+    order, group = int(pair.order[side][slot]), int(pair.groups_of(slot))
+    return Root(CauseKind.STRUCTURE, side, definitions[one], step, order, group, slot)

@@ -2,6 +2,7 @@
 
 import collections
 
+from ..faults import CauseKind
 from .def_use import Flow, hands_on
 
 _LONGEST = 48  # tensors of a way that are named; of a longer one the ends
@@ -14,7 +15,7 @@ def of(pair, root):
     Beyond a write into a variable the way leads through the next step. Where no loss is recorded, it ends at the
     variable.
     """
-    if root.kind == "structure" or root.definition["output"] < 0:
+    if root.kind is CauseKind.STRUCTURE or root.definition["output"] < 0:
         return []
     came_from, end = _walk(pair, root)
     way = []

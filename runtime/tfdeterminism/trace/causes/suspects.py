@@ -14,6 +14,9 @@ everything may be a consequence. Rules that keep consequences from looking like 
 import numpy
 
 from ..align.table import MISSING
+from ..faults import CauseKind
+from ..schema import traits
+from ..schema.format import PYTHON
 from .cause import Root, in_graph, is_of_task, place
 from .def_use import calls_python
 from .inputs import Feeds
@@ -21,16 +24,6 @@ from .reordered import Reordered
 from .variable_writes import Writes
 
 RECORDS_LOOKED_AT = 200000  # of the differing ones of a step
-_PASSES_ON = frozenset("""Identity IdentityN Merge RefMerge Switch RefSwitch Enter RefEnter Exit RefExit NextIteration
-    RefNextIteration LoopCond Reshape Squeeze ExpandDims Pack Unpack Shape ReadVariableOp StopGradient Snapshot
-    PreventGradient CheckNumerics Print PrintV2 EnsureShape TensorListGetItem TensorListSetItem TensorListStack
-    TensorListPopBack TensorListPushBack TensorListFromTensor TensorListGather TensorListConcat TensorListConcatV2
-    TensorArrayReadV3 TensorArrayWriteV3 TensorArrayGatherV3 TensorArrayConcatV3 StackPopV2 QueueDequeueV2
-    QueueDequeueManyV2 QueueDequeueUpToV2 OptionalGetValue Transpose Slice
-    StridedSlice ConcatV2 Split Cast While StatelessWhile If StatelessIf Case StatelessCase PartitionedCall
-    StatefulPartitionedCall""".split())
-
-
 _AS_THEY_END = "it takes what tasks of a pool give as they end, and which of them is first is chance"
 
 
@@ -57,13 +50,13 @@ class Suspects(object):
             if place(root) in seen:
                 continue
             seen.add(place(root))
-            (reordered if root.kind == "order" else found).append(root)
+            (reordered if root.kind is CauseKind.ORDER else found).append(root)
         if not found and not reordered:
             slot, group = int(self._slots[0]), int(self._groups[0])
-            found = [self._root("unexplained", slot, group)]
+            found = [self._root(CauseKind.UNEXPLAINED, slot, group)]
         if found and reordered and all(in_graph(root.definition) for root in reordered):
             reordered = []  # a loop's iterations overtook each other: no cause beside a real one
-        if any(root.kind == "open" for root in found):
+        if any(root.kind is CauseKind.UNORDERED for root in found):
             reordered = []  # it comes of that
         return sorted(found + reordered, key=lambda root: root.order)
 
@@ -72,7 +65,7 @@ class Suspects(object):
         if definition["kind"] == "write":
             return None
         if self._rewired(slot, group):
-            return self._root("structure", slot, group)
+            return self._root(CauseKind.STRUCTURE, slot, group)
         explained = self._explained(slot, group, definition)
         if explained == "values":
             return None
@@ -85,17 +78,17 @@ class Suspects(object):
                 if any(self._writes.tainted(one) for one in racing):
                     return None  # it came before or after what differs itself
                 if len(racing) == 1:
-                    return self._root("open", racing[0].slot, racing[0].group)
+                    return self._root(CauseKind.UNORDERED, racing[0].slot, racing[0].group)
                 if self._writes.only_gives(write, definition):
-                    return self._root("unseen", slot, group)
-                return self._root("value", write.slot, write.group)  # though all that went into it agrees
+                    return self._root(CauseKind.UNRECORDED_WRITE, slot, group)
+                return self._root(CauseKind.VALUE, write.slot, write.group)  # though all that went into it agrees
         if self._reordered(group, definition):
-            return None if explained else self._root("order", slot, group)
+            return None if explained else self._root(CauseKind.ORDER, slot, group)
         if explained == "order" and not in_graph(definition):
             return None
         if self._takes_as_they_end(group, definition):
-            return self._root("open", slot, group, _AS_THEY_END)
-        return self._seen_outside(definition) or self._root("value", slot, group)
+            return self._root(CauseKind.UNORDERED, slot, group, _AS_THEY_END)
+        return self._seen_outside(definition) or self._root(CauseKind.VALUE, slot, group)
 
     def _takes_as_they_end(self, group, definition):
         """Does it get what tasks of a pool give, here of the one and there of another? What Python gives an op is not
@@ -108,14 +101,14 @@ class Suspects(object):
 
     def _seen_outside(self, definition):
         """Of a value that Python makes in a function that a graph calls: that call, where it puts out what differs."""
-        if definition["op"] != "Python" or not definition["function"]:
+        if definition["op"] != PYTHON or not definition["function"]:
             return None
         for call in self._calls.get((definition["function"], definition["trace"]), ()):
             group = int(self._pair.group[0][call["id"]])
             first, end = self._feeds.range(group)
             differing = numpy.flatnonzero(self._differs[first:end])
             if len(differing):
-                return self._root("value", first + int(differing[0]), group)
+                return self._root(CauseKind.VALUE, first + int(differing[0]), group)
         return None
 
     def _explained(self, slot, group, definition):
@@ -132,8 +125,8 @@ class Suspects(object):
             how.add("values")
         if not in_graph(definition) and self._went_another_way(slot, group):
             how.add("values")  # of which a structural cause tells
-        if (definition["op"] in _PASSES_ON or definition["kind"] == "input") and (self._fed_by_difference(definition)
-                                               or self._passed_in_difference(slot, definition)):
+        forwards = traits.FORWARDS in definition["traits"] or definition["kind"] == "input"
+        if forwards and (self._fed_by_difference(definition) or self._passed_in_difference(slot, definition)):
             how.add("values")
         return "values" if "values" in how else "order" if how else ""
 
@@ -170,7 +163,7 @@ class Suspects(object):
             for call in self._calls.get(body, ()):
                 if self._fed_by_difference(call):
                     return True
-                if call["op"] in ("While", "StatelessWhile") and self._bodies.get(body, order) < order:
+                if traits.LOOPS in call["traits"] and self._bodies.get(body, order) < order:
                     return True
                 walk.extend((one["function"], one["trace"]) for one in self._feeds.sources(call).arguments)
         return False
@@ -201,7 +194,7 @@ class Suspects(object):
         """open_by: why its order is open, in words."""
         side, definition = self._feeds.definition(slot, group)
         if open_by:
-            definition = dict(definition, attrs=dict(definition["attrs"], open=open_by))
+            definition = dict(definition, attrs=dict(definition["attrs"], unordered=open_by))
         step = int(self._pair.step[0][slot])
         return Root(kind, side, definition, step, self._feeds.order(slot), group, slot)
 

@@ -3,21 +3,20 @@
 import itertools
 import json
 import os
-import re
 
-from .. import errors
+from .. import backends, errors
 from ..align import processes, value_report
 from ..align.table import Pair, Run
+from ..faults import CauseKind, Fault
 from ..schema import format as trace_format
-from . import advice, overview, path_to_loss
+from ..schema import traits
+from . import dismissals, overview, path_to_loss
 from .cause import Root, in_graph, place
 from .describe import Describer
-from .find_causes import Verdict
+from .find_causes import PairAnalysis
 
 CODES = {"same": errors.SAME, "diverged": errors.DIFFERS, "structure": errors.DIFFERS}
 _SUSPECTS = 8
-# What hands on what another process sent: no cause while another process has one.
-_RECEIVES = re.compile(r"^(_?Collective|_?Nccl|_?Horovod|_?(Host)?Recv|_?XlaRecv|RemoteCall|Barrier|_?c10d)")
 _TICK = 0.05  # seconds; what came from Python may have come from another process just before
 
 
@@ -44,7 +43,7 @@ class Difference(object):
         self.notes = _notes(runs)
         self.weights = [run.end.get("weights") if run.end else None for run in runs]
         pair = Pair(*runs)
-        verdict = Verdict(pair)
+        verdict = PairAnalysis(pair)
         describer = Describer(pair)
         self.result = verdict.result
         self.first_step = verdict.first_step
@@ -52,17 +51,18 @@ class Difference(object):
         self.reach = verdict.reach.words() if verdict.reach.uneven else None
         if self.reach and rank != "0":
             self.reach = "in process {} {}".format(rank, self.reach)
-        self.differing, self.missing, self.reordered = verdict.differing, verdict.missing, verdict.reordered
-        if verdict.strings:
-            self.notes.append("{} strings differ, and no number that comes from them: names of files, handles".format(
-                "{:,}".format(verdict.strings)))
-            self.differing -= verdict.strings
-        if verdict.unwritten:
-            self.notes.append("{} differ that are of memory which nobody had written, and nothing computed of it"
-                              .format("{:,}".format(verdict.unwritten)))
-            self.differing -= verdict.unwritten
+        strings, unused = (verdict.dismissed[one] for one in (dismissals.inert_string, dismissals.unused_memory))
+        self.differing, self.missing = verdict.differing - strings - unused, verdict.missing
+        self.reordered = verdict.dismissed[dismissals.overtaken]
+        if strings:
+            self.notes.append("{:,} strings differ, and no number that comes from them: names of files, handles".format(
+                strings))
+        if unused:
+            self.notes.append("{:,} values of uninitialized memory differ, and nothing computed from them".format(
+                unused))
+        self.is_received = bool(verdict.roots) and traits.RECEIVES in verdict.roots[0].definition["traits"]
         self._tell_of(verdict)
-        self.culprits = _lines_once([dict(describer.culprit(root), rank=rank, key=_key_of(root))
+        self.culprits = _lines_once([dict(describer.describe(root), rank=rank, key=_key_of(root))
                                      for root in verdict.roots])
         for culprit in self.culprits:
             culprit["snippet"] = runs["AB".index(culprit["run"])].snippet(culprit["file"], culprit["line"])
@@ -76,7 +76,8 @@ class Difference(object):
     def _tell_of(self, verdict):
         """What is no culprit and makes the runs differ nevertheless."""
         if verdict.before is not None:
-            words = "a state differs, and what writes it was not recorded: {}" if verdict.before.kind == "unseen" else \
+            unrecorded = verdict.before.kind is CauseKind.UNRECORDED_WRITE
+            words = "a state differs, and what writes it was not recorded: {}" if unrecorded else \
                 "a state differs already when recording begins: {}; record from an earlier step"
             self.notes.append(words.format(verdict.before.definition["variable"] or verdict.before.definition["node"]))
         elif self.reach and self.result == "structure" and not verdict.roots:
@@ -98,6 +99,7 @@ class Difference(object):
     def become_same(self, note):
         """What differs is chance."""
         self.result, self.reach, self.culprits, self.first_step = "same", None, [], None
+        self.is_received = False
         self.differing = self.missing = 0
         self.notes.append(note)
 
@@ -139,12 +141,8 @@ def compare(folders):
 def _when(difference):
     """Sorts the Differences of one run's processes: the first cause first."""
     first = (difference.culprits or [{}])[0]
-    waits = _TICK if first.get("class") in (advice.FEED, advice.FILE) else 0.0
-    return (_is_received(difference), difference.moment + waits, difference.first_step or 0)
-
-
-def _is_received(difference):
-    return bool(difference.culprits) and bool(_RECEIVES.match(difference.culprits[0]["op_type"]))
+    waits = _TICK if first.get("class") in (Fault.HOST_VALUE.value, Fault.FILE.value) else 0.0
+    return (difference.is_received, difference.moment + waits, difference.first_step or 0)
 
 
 def _of_others(found):
@@ -177,8 +175,8 @@ def _suspects_in(left, right, rank, step):
     pair = Pair(*runs)
     describer, found = Describer(pair), {}
     for one in itertools.chain(_left_open(runs[0]), _threads_apart(runs[0])):
-        root = Root("open", 0, one, step, 0, int(pair.group[0][one["id"]]))
-        found.setdefault(place(root), dict(describer.culprit(root), rank=rank, key=_key_of(root)))
+        root = Root(CauseKind.UNORDERED, 0, one, step, 0, int(pair.group[0][one["id"]]))
+        found.setdefault(place(root), dict(describer.describe(root), rank=rank, key=_key_of(root)))
     for culprit in found.values():
         culprit["snippet"] = runs[0].snippet(culprit["file"], culprit["line"])
     return list(found.values())
@@ -194,12 +192,12 @@ def _moment(verdict, starts):
 
 def _left_open(run):
     """What the recorder read off the graphs."""
-    return [one for one in map(run.definition, run.ids()) if one["attrs"].get("open")]
+    return [one for one in map(run.definition, run.ids()) if one["attrs"].get("unordered")]
 
 
 def _open_lines(run):
     """A line of the program once."""
-    found = {(one["op"], one["file"], one["line"]): one["attrs"]["open"] for one in _left_open(run)}
+    found = {(one["op"], one["file"], one["line"]): one["attrs"]["unordered"] for one in _left_open(run)}
     return [{"op": op, "file": path, "line": line, "why": why} for (op, path, line), why in found.items()][:_SUSPECTS]
 
 
@@ -211,7 +209,7 @@ def _threads_apart(run):
             writes.setdefault((one["variable"], one["replica"]), []).append(one)
     apart = [found for found in writes.values() if len({one["thread"] for one in found}) > 1]
     why = "several threads write this variable, and nothing says which is first"
-    return [dict(one, attrs={"open": why}) for found in apart for one in found]
+    return [dict(one, attrs={"unordered": why}) for found in apart for one in found]
 
 
 def _pairs(pairs):
@@ -252,7 +250,7 @@ def _lines_once(culprits):
     what Keras looks at first another op takes."""
     seen, found = set(), []
     for one in culprits:
-        op = None if one["class"] == advice.PIPELINE else one["op_type"]
+        op = None if one["class"] == Fault.PIPELINE.value else one["op_type"]
         place = (op, one["class"], one["file"], one["line"])
         if one["file"] is None or place not in seen:
             found.append(one)
@@ -261,13 +259,13 @@ def _lines_once(culprits):
 
 
 def _key_of(root):
-    """What `run --capture` needs to know the record again."""
+    """What `run --capture-inputs` needs to know the record again."""
     one = root.definition
     return {"function": one["function"], "trace": one["trace"], "node": one["node"], "output": one["output"]}
 
 
 def _path(pair, roots):
-    """What `run --values` takes: the outputs of the culprits, and those on the way from the first to the loss."""
+    """What `run --record-values` takes: outputs of the causes, and those on the path from the first to the loss."""
     culprits = [root.definition for root in roots[:_SUSPECTS] if root.definition["output"] >= 0]
     way = [one for one in path_to_loss.of(pair, roots[0]) if one not in culprits] if roots else []
     found = [dict(_named(one), role="culprit") for one in culprits]
@@ -276,7 +274,7 @@ def _path(pair, roots):
 
 
 def _named(one):
-    return dict(_key_of(Root("", 0, one, 0, 0, 0)), op=one["op"], file=one["file"], line=one["line"])
+    return dict(_key_of(Root(None, 0, one, 0, 0, 0)), op=one["op"], file=one["file"], line=one["line"])
 
 
 def _check(runs):
@@ -285,8 +283,9 @@ def _check(runs):
     program = [os.path.basename((header.get("argv") or [""])[0]) for header in (left, right)]
     for what, values, remedy in (
             ("programs", program, "trace the same program twice"),
-            ("TensorFlow versions", [h.get("tensorflow") for h in (left, right)], "other versions round differently"),
-            ("PyTorch versions", [h.get("torch") for h in (left, right)], "other versions round differently"),
+            ("frameworks", [h.get("framework") for h in (left, right)], "trace the same program twice"),
+            ((backends.of_header(left).label or "framework") + " versions", [h.get("version") for h in (left, right)],
+             "other versions round differently"),
             ("digests", [h.get("probe") for h in (left, right)], "record both with the same tfdeterminism"),
             ("devices", [h.get("devices") for h in (left, right)], "other devices round differently: use the same"),
             ("levels", [h.get("level") for h in (left, right)], "record both with the same --level"),
@@ -303,7 +302,8 @@ def _short(value):
 def _why_empty(run):
     if not run.end:
         return "the program was killed before the first one"
-    return run.end.get("error") or "the program ran no op that was probed; is it a program of TensorFlow or PyTorch?"
+    return run.end.get("error") or "the program ran no op that was probed; is it a program of {}?".format(
+        backends.labels())
 
 
 def _notes(runs):
@@ -337,5 +337,5 @@ def _merged(notes):
 
 
 def _about(header):
-    names = ("argv", "tensorflow", "torch", "python", "level", "steps", "devices", "xla")
-    return {name: header.get(name) for name in names}
+    names = ("argv", "version", "python", "level", "steps", "devices", "xla")
+    return dict({name: header.get(name) for name in names}, framework=backends.of_header(header).label)

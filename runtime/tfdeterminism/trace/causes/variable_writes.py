@@ -2,22 +2,22 @@
 
 import collections
 
+from ..schema import traits
 from .cause import in_graph
-
-OVERWRITES = frozenset("Assign AssignVariableOp".split())
 
 Write = collections.namedtuple("Write", "order group slot")
 
 
 def leaves_open(definition):
     """Does a graph put this write, whose result is no chance, before other uses of its variable or after them?"""
-    return definition["op"].startswith("Assign") and bool(definition["attrs"].get("open")) and in_graph(definition)
+    return traits.ORDER_DEPENDENT in definition["traits"] and bool(definition["attrs"].get("unordered")) \
+        and in_graph(definition)
 
 
 def written_in_any_order(run):
     """The variables of which a graph leaves open whether a write comes before other uses, or after."""
     return {one["variable"] for one in map(run.definition, run.ids())
-            if one["kind"] == "write" and one["attrs"].get("open")}
+            if one["kind"] == "write" and one["attrs"].get("unordered")}
 
 
 def gets_one_of(definition, run, variables):
@@ -39,7 +39,7 @@ class Writes(object):
             if one["kind"] == "write" and one["variable"]:
                 for replica in (one["replica"], None):
                     self._groups.setdefault((one["variable"], replica), []).append(int(pair.group[0][number]))
-            elif one["attrs"].get("edge") == "begin":
+            elif one["attrs"].get("boundary") == "begin":
                 self._states[one["variable"]] = int(pair.group[0][number])
 
     def last(self, definition, order):
@@ -76,7 +76,7 @@ class Writes(object):
     def only_gives(self, write, definition):
         """Does this write but give the variable that is read its value, eagerly, and is no other one recorded?"""
         _, one = self._feeds.definition(write.slot, write.group)
-        return one["op"] in OVERWRITES and not in_graph(one) and len(self._writing(definition)) == 1 \
+        return traits.OVERWRITES in one["traits"] and not in_graph(one) and len(self._writing(definition)) == 1 \
             and bool(self._feeds.sources(one).recorded)
 
     def _behind(self, definition, write):
@@ -93,7 +93,7 @@ class Writes(object):
 
     def _writing(self, definition):
         """The groups that write what is read or written here; at the edges of what is recorded whoever wrote it."""
-        replica = None if definition["attrs"].get("edge") else definition["replica"]
+        replica = None if definition["attrs"].get("boundary") else definition["replica"]
         return self._groups.get((definition["variable"], replica), ())
 
     def tainted(self, write):
@@ -115,4 +115,4 @@ class Writes(object):
     def _state_before(self, definition):
         """The slots of the state that a write changes, if it was there when recording began."""
         group = self._states.get(definition["variable"])
-        return () if group is None or definition["op"] in OVERWRITES else range(*self._feeds.range(group))
+        return () if group is None or traits.OVERWRITES in definition["traits"] else range(*self._feeds.range(group))

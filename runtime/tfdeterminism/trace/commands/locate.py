@@ -1,4 +1,4 @@
-"""Find the culprit of a program: ``python -m tfdeterminism.trace locate [--runs N] -- train.py ARGS``.
+"""Find the culprit of a program: ``python -m tfdeterminism.trace locate [--max-runs N] -- train.py ARGS``.
 
 Runs the program again and again, each time looking closer: digests of weights and losses until two
 runs differ, of layers, of every op at the step that differs; then the culprit alone, on the inputs
@@ -30,16 +30,16 @@ def main(arguments=None, out=None):
     program = options.program[1:] if options.program[:1] == ["--"] else options.program
     if not program:
         return command_line.complain("no program is named", "locate -- train.py ARGS")
-    folder, made = os.path.abspath(options.keep or os.curdir), None
+    folder, made = os.path.abspath(options.keep_traces or os.curdir), None
     try:
-        if options.keep:
+        if options.keep_traces:
             os.makedirs(folder)
         else:
             folder = tempfile.mkdtemp(prefix="tfdet-locate-")
             made = folder
         previous = signal.signal(signal.SIGTERM, _stop)
         try:
-            found = Search(program, folder, options.runs, schedules=Schedules(*options.vary or ()),
+            found = Search(program, folder, options.max_runs, schedules=Schedules(*options.vary_env or ()),
                            fix=options.fix).search()
         finally:
             signal.signal(signal.SIGTERM, previous)

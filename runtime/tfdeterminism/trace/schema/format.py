@@ -10,9 +10,10 @@ there. Nothing in it is executable: JSON, fixed-size records, zlib.
 
 Blocks by tag:
 
-    HEAD  JSON, once, first: the run. Keys: schema, tensorflow, torch (versions, or null), numpy, python, argv, cwd,
-          level ("none" | "weights" | "layers" | "open" | "ops"), steps ([first, end] or null), pid, rank (the
-          process's name), parent (the name of the process that started it, or null), started
+    HEAD  JSON, once, first: the run. Keys: schema, framework (the module that the program imports, such as
+          "torch", or null), version (of the framework, or null), numpy, python, argv, cwd,
+          level ("none" | "weights" | "layers" | "unordered" | "ops"), steps ([first, end] or null), pid,
+          rank (the process's name), parent (the name of the process that started it, or null), started
           (seconds since 1970), devices (list of names), xla (what was done about it, in words),
           environment (determinism-related variables that are set), probe (how digests are made).
     DEFS  zlib of a JSON list of definitions (below). A later definition of an id replaces an
@@ -48,13 +49,11 @@ A definition says what a key id means; one output of one op in one place of the 
     variable   label of the variable that is read or written, or null
     kind       "op", "argument" (of a function body), "read", "write", "call" (calls function
                bodies; their records precede its own), "input" (input pipeline), "feed" (from
-               Python: placeholders, arrays, numpy_function), "random", "state" (clock, counters),
+               Python: placeholders, arrays, numpy_function), "random", "stateful" (clock, counters),
                "weight", "loss", "layer", "step"
     calls      list of [function, trace] that a "call" runs, or the Python function that a numpy_function runs
-    attrs      {"seed": .., "seed2": ..} and the like, where they explain a difference; else {}.
-               "deterministic": False, "draws": True of a pipeline whose order is open, that draws without a seed;
-               "ahead": True of what feeds a queue in a thread of its own, chance how often;
-               "by": "keras" of a value from Python that Keras made; "loss": True of what a gradient is taken of
+    traits     list of words: what holds of every op of this type; see the traits module
+    attrs      what holds of this one, by the names of the traits module; {} where nothing explains a difference
     layer      Keras layer or name scope, or null
     replica    replica number in a distribution strategy, or 0
     thread     name of the thread, "" for the main one
@@ -70,7 +69,8 @@ import struct
 import numpy
 
 MAGIC = b"\x89TFDT\r\n\x1a"
-SCHEMA = 1
+SCHEMA = 2
+PYTHON = "Python"  # the op of a value that no op has made: Python did
 EXTENSION = ".tfdt"
 EVENT = numpy.dtype([("digest", "<u8"),      # of the value's bytes and their number
                      ("key", "<u4"),         # id of its definition
@@ -101,7 +101,7 @@ def definition(id, op, node, **fields):
     """A definition with its defaults filled in."""
     made = dict(id=id, op=op, node=node, function="", trace=0, output=0, dtype="", shape=None, device="", file=None,
                 line=0, stack=[], forward=None, forward_stack=[], inputs=[], variable=None, kind="op", calls=[],
-                attrs={}, layer=None, replica=0, thread="", recorded=True)
+                traits=[], attrs={}, layer=None, replica=0, thread="", recorded=True)
     unknown = set(fields) - set(made)
     if unknown:
         raise TypeError("no such field: {}".format(", ".join(sorted(unknown))))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy
 
 from .. import untrusted
-from . import tensor_values
+from . import tensor_values, traits
 from .format import BLOCK, EVENT, MAGIC, PREFIX, SCHEMA, BadTrace
 
 if TYPE_CHECKING:  # for type comments alone
@@ -19,9 +19,9 @@ _NAMES = {b"HEAD": "header", b"DEFS": "definitions", b"RECS": "records", b"NOTE"
           b"SRCS": "source", b"VALS": "value", b"TIME": "time", b"DONE": "end"}
 _FIELDS = {"id": int, "function": str, "trace": int, "node": str, "op": str, "output": int, "dtype": str,
            "device": str, "line": int, "stack": list, "forward_stack": list, "inputs": list, "kind": str,
-           "calls": list, "attrs": dict, "replica": int, "thread": str, "recorded": bool}
+           "calls": list, "traits": list, "attrs": dict, "replica": int, "thread": str, "recorded": bool}
 _WORD, _WHOLE, _NUMBER = (str, type(None)), (int, type(None)), (int, float, type(None))
-_SAYS = {b"HEAD": {"tensorflow": _WORD, "torch": _WORD, "numpy": _WORD, "python": _WORD, "argv": [str],
+_SAYS = {b"HEAD": {"framework": _WORD, "version": _WORD, "numpy": _WORD, "python": _WORD, "argv": [str],
                    "probe": _WORD, "cwd": _WORD, "level": _WORD,
                    "steps": [int], "devices": [str], "xla": _WORD, "environment": {}, "rank": _WORD, "pid": _WHOLE,
                    "parent": _WORD, "started": _NUMBER},
@@ -201,7 +201,8 @@ def _sound(definition, limit):
     """Is it a definition whose id follows those before? limit: the highest id that it may have."""
     return (isinstance(definition, dict) and isinstance(definition.get("id"), int) and 0 <= definition["id"] <= limit
             and all(isinstance(definition.get(name), kind) for name, kind in _FIELDS.items())
-            and all(isinstance(one, int) for one in definition["inputs"]))
+            and all(isinstance(one, int) for one in definition["inputs"])
+            and traits.are_valid(definition["traits"], definition["attrs"]))
 
 
 class Trace(object):

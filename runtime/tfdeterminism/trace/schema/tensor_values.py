@@ -5,7 +5,7 @@ The payload of a VALS block: u32 length of a head, the head as JSON, then the ke
     kind        "op", "loss" or "weight"
     name        of the loss or the variable; of an op its node
     key         id of an op's definition, else null
-    order, role place in the list that `--values` named, and what it is there: "culprit", "path" or "loss"
+    order, role place in the list that `--record-values` named, and what it is there: "culprit", "path" or "loss"
     step, occurrence    occurrence: how many values of this name came before
     dtype, shape        of the whole tensor
     stride      every stride-th element is kept, in the order of memory, from the first on

@@ -8,6 +8,7 @@ import os
 from ..align import value_report
 from ..causes import advice, trace_diff
 from ..causes.cause import without_count
+from ..faults import Fault
 from ..schema.format import BadTrace
 from . import hash_seeds
 from .launcher import Failed
@@ -29,9 +30,10 @@ class Confirmation(object):
         """record(level, steps, options, environment): runs it once more, and gives the folder; until_different: the
         same until two runs differ, and gives their Difference or None; say(line)."""
         self._record, self._say = record, say
-        if self._culprit["class"] in (advice.FEED, advice.ORDER) and not os.environ.get(hash_seeds.VARIABLE):
+        hashed = self._culprit["class"] in (Fault.HOST_VALUE.value, Fault.ORDER.value)
+        if hashed and not os.environ.get(hash_seeds.VARIABLE):
             self._try_hash_seed()
-        if self._culprit["class"] == advice.UNEXPLAINED:
+        if self._culprit["class"] == Fault.UNEXPLAINED.value:
             self._replay()
         self._measure(until_different)
 
@@ -49,8 +51,8 @@ class Confirmation(object):
         if rest.result != "same":
             self._say("with one seed of hashes something else still differs" + "".join(
                 ": {}{}".format(one["op_type"], at_line(one)) for one in rest.culprits[:1]))
-        book = advice.Book(dict(self._difference.headers[0], environment={}))
-        found = book.advise(culprit["class"], "python-set-order", culprit["device"])
+        table = advice.AdviceTable(dict(self._difference.headers[0], environment={}))
+        found = table.advise(Fault(culprit["class"]), "python-set-order", culprit["device"])
         culprit.update(source=found.source, solution=found.solution, lines=found.lines,
                        advice="; ".join([found.text] + found.lines))
 
@@ -58,7 +60,7 @@ class Confirmation(object):
         """Run the one op again and again on the inputs that it had."""
         culprit = self._culprit
         op = dict(culprit["key"], occurrence=culprit["occurrence"], rank=culprit["rank"])
-        folder = self._record("ops", self._steps, ["--capture", json.dumps(op)])
+        folder = self._record("ops", self._steps, ["--capture-inputs", json.dumps(op)])
         kept = sorted(name for name in os.listdir(folder) if name.startswith("capture-"))
         if not kept:
             self._say("it could not be replayed: its inputs were not kept")
@@ -91,7 +93,7 @@ class Confirmation(object):
             target.write(json.dumps(self._difference.path))
         steps = self._steps
         try:  # what a gradient spoils, the next step's loss tells
-            seen = until_different("ops", steps and (steps[0], steps[1] + 1), ["--values", wanted])
+            seen = until_different("ops", steps and (steps[0], steps[1] + 1), ["--record-values", wanted])
         except (Failed, BadTrace) as error:
             self._say("by how much it differs is not known: {}".format(error.cause))
             return

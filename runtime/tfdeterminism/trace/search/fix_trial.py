@@ -100,7 +100,7 @@ class Trial(object):
             for one in fix.applied:
                 environment.update(one.environment)
             try:
-                self._try(fix, ["--apply", ",".join(calls)] if calls else [], environment)
+                self._try(fix, ["--apply-solutions", ",".join(calls)] if calls else [], environment)
             except Failed as error:
                 fix.result, fix.error = FAILS, error.cause
         return fix

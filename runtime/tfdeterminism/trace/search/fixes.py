@@ -1,6 +1,6 @@
 """Which advice can be taken without a change of the program: by its environment, or by calls before its first op."""
 
-from ..causes import advice
+from .. import backends
 from ..remedies import EVERY, REMEDIES
 
 
@@ -15,8 +15,7 @@ def _key(culprit):
     if culprit["solution"] is not None:
         return culprit["solution"] if culprit["solution"] in REMEDIES else None
     lines = culprit["lines"]
-    if advice.seeds_help(lines):
+    if backends.SEED_PYTHON in lines:
         return "SEED"  # generators of the program's own it does not reach: the runs will tell
-    if lines and lines[-1:] == advice.lines_of(advice.UNEXPLAINED, torch=True):
-        return "UDA"
-    return None
+    known = [backends.find(name).solution_of(lines) for name in backends.entries()]
+    return next((key for key in known if key), None)

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-from .. import errors
+from .. import backends, errors
 
 _TAIL = 12  # lines of a failed program that are shown
 _STOOD_IN = re.compile(r"vgpu: (\w+) is stood in for on the CPU")
@@ -54,7 +54,7 @@ class Launcher(object):
 
     def replay(self, path, times, environment=None):
         """What `trace replay` says of kept inputs, as a dict. Raises Failed."""
-        command = [sys.executable, "-m", errors.MODULE, "replay", path, "--times", str(times)]
+        command = [sys.executable, "-m", errors.MODULE, "replay", path, "--repeats", str(times)]
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_with(environment))
         with _ended(child):
             said, complaint = child.communicate()
@@ -71,7 +71,8 @@ class Launcher(object):
         with io.open(self._log, "r", encoding="utf-8", errors="replace") as output:
             lines = [line for line in output.read().splitlines() if line.strip()][-_TAIL:]
         if code == errors.NOTHING and lines and lines[-1].startswith(errors.SAID):
-            return NothingRecorded(lines[-1][len(errors.SAID):], "is it a program of TensorFlow or PyTorch? See --help")
+            advice = "is it a program of {}? See --help".format(backends.labels())
+            return NothingRecorded(lines[-1][len(errors.SAID):], advice)
         said = "".join("\n  | " + line[:200] for line in lines)
         return Failed("the program ended with {} in run {}{}".format(_ending(code), number, said),
                       "make it run without the tool first: {} {}".format(sys.executable, " ".join(self._program)))

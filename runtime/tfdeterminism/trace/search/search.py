@@ -2,7 +2,8 @@
 
 import os
 
-from ..causes import advice, describe, files_read, trace_diff
+from ..causes import describe, files_read, trace_diff
+from ..faults import Fault
 from ..schema.format import BadTrace, trace_files
 from ..schema.reader import Reader
 from ..untrusted import sanitize_line
@@ -123,7 +124,7 @@ class Search(object):
     def _where_order_is_open(self):
         """The Difference of the ops alone whose order the graphs leave open; they run as they do without us."""
         try:
-            return self._until_different("open", self._steps)
+            return self._until_different("unordered", self._steps)
         except (NothingRecorded, BadTrace):
             return None  # there are none
 
@@ -275,7 +276,7 @@ def _names_cause(difference):
 
 
 def _is_unexplained(difference):
-    return difference.culprits[0]["class"] == advice.UNEXPLAINED
+    return difference.culprits[0]["class"] == Fault.UNEXPLAINED.value
 
 
 def _is_coarse(difference):
@@ -283,13 +284,13 @@ def _is_coarse(difference):
     if difference.reach:
         return False
     if difference.culprits:
-        return difference.headers[0].get("level") not in ("open", "ops")
+        return difference.headers[0].get("level") not in ("unordered", "ops")
     return difference.first_step is None
 
 
 def _is_cause(culprit):
     """Not what began before the steps that were recorded."""
-    return culprit["why"] not in (describe.UNEXPLAINED, describe.BEFORE)
+    return culprit["why"] not in (describe.UNEXPLAINED_TEXT, describe.PREEXISTING_TEXT)
 
 
 def _digest_of(folder):

@@ -14,12 +14,18 @@ class _Waits(object):
     """A finder that begins to record once either is asked for."""
 
     def find_spec(self, name, path=None, target=None):
-        if name not in ("tensorflow", "torch") or self not in sys.meta_path:
+        if name not in _frameworks() or self not in sys.meta_path:
             return None
         sys.meta_path.remove(self)
         _begin()
         import importlib.util
         return importlib.util.find_spec(name)
+
+
+def _frameworks():
+    """As backends.entries(), without loading it."""
+    added = os.environ.get("TFDET_TRACE_BACKENDS", "").split(";")
+    return ["tensorflow", "torch"] + [one.partition("=")[0] for one in added]
 
 
 def _begin():

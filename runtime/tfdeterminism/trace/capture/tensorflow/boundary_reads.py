@@ -34,5 +34,5 @@ class Edges(object):
         if (edge, label) not in self._keys:
             node = "Variable@{}:{}#0".format(edge, label.replace("/", "."))
             self._keys[edge, label] = self._recorder.definitions.new_key(
-                op="Variable", node=node, kind="read", variable=label, attrs={"edge": edge})
+                op="Variable", node=node, kind="read", variable=label, attrs={"boundary": edge})
         return self._keys[edge, label]

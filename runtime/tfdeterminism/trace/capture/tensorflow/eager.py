@@ -60,7 +60,7 @@ class Eager(object):
 
     def _argument(self, body, index, value):
         key = self._recorder.eager.key("_Arg", body.stack, index, _who(body), [], 0, kind="argument",
-                                       attrs={"index": index}, dtype=value.dtype.name)
+                                       attrs={"argument_index": index}, dtype=value.dtype.name)
         body.got(key)
         if tf.is_eager(value):
             value._tfdet_key = (self._recorder, key)
@@ -193,9 +193,9 @@ class Eager(object):
             node, made_by = self._recorder.eager.described(tensor._tfdet_key[1])  # before this process was forked
             made = node.partition("@")[0], made_by
         if made is not None and made[0] != "Python":
-            return made[0], made[1], {"kind": "op", "attrs": {"earlier": True}}
+            return made[0], made[1], {"kind": "op", "attrs": {"preexisting": True}}
         stack = getattr(tensor, "_tfdet_given", None) or (made[1] if made is not None else stack)
-        return "Python", stack, {"kind": "feed", "attrs": {"by": "keras"} if user_frames.in_keras() else {}}
+        return "Python", stack, {"kind": "feed", "attrs": {"created_by": "keras"} if user_frames.in_keras() else {}}
 
     def _remember(self, op_type, inputs, outputs):
         """Who has made these before recording begins; of what comes from Python, which line first used it."""

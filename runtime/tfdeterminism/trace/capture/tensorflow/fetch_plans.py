@@ -46,7 +46,7 @@ class Plans(object):
         with Additions(graph):
             builder = Builder(self._keys)
             pack = Pack(self._keys, tf.use_sum())
-            if self._recorder.level in ("open", "ops"):
+            if self._recorder.level in ("unordered", "ops"):
                 unordered_ops.mark_session(ops, self._labels)
                 pack = builder.pack(None, unordered_ops.probed(ops, self._recorder.level), fed)
             for key, tensor in getattr(graph, "_tfdet_extras", []):
@@ -60,7 +60,7 @@ class Plans(object):
 
     def _prepare(self, graph):
         """What must be done to the ops that came since last time, before any session sees them."""
-        if self._recorder.level not in ("open", "ops"):
+        if self._recorder.level not in ("unordered", "ops"):
             return
         first = getattr(graph, "_tfdet_looked_at", 0)
         ops = graph.get_operations()
@@ -90,7 +90,7 @@ class Plans(object):
             return
         needed = ancestors(nexts)
         turn = self._mark_open(context, inside) if context.parallel_iterations > 1 else None
-        overlap = self._recorder.level == "open"
+        overlap = self._recorder.level == "unordered"
         waiting = [op for op in nexts if not (overlap and _counts(op))]
         if overlap and (turn is None or not waiting):
             return  # nobody could tell its turns apart, or they do nothing but count

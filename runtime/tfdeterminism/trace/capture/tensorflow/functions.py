@@ -109,7 +109,7 @@ class Functions(object):
 
     def _overlaps(self, graph):
         """Is it the body of a loop whose turns shall run as they do without us?"""
-        return self._recorder.level == "open" and is_loop(graph)
+        return self._recorder.level == "unordered" and is_loop(graph)
 
     def _loop(self, original, *args, **kwargs):
         """At ops its iterations do not overlap: its records come in order. At open they do, and the turn is told."""
@@ -142,7 +142,7 @@ class Functions(object):
             op_traits.trains(op.type) or any(one in self._ending for one in self._calls(op)) for op in ops) \
             or _updates(graph, ops)
         extras, graph._tfdet_extras = getattr(graph, "_tfdet_extras", []), []
-        if self._recorder.level in ("open", "ops"):
+        if self._recorder.level in ("unordered", "ops"):
             self._mark_open(graph, ops, outputs)
         sinks = self._taps.of(graph, ops)
         with Additions(graph):

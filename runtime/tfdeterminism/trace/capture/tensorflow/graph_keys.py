@@ -143,20 +143,20 @@ class Keys(object):
         kind, variable = op_traits.kind(op.type), None
         attrs = dict(_attributes(op), **pipelines.of_graph(op, self._graph_of))
         if getattr(op, "_tfdet_ahead", False):
-            attrs["ahead"] = True
+            attrs["prefetch"] = True
         if getattr(op, "_tfdet_loss", False):
             attrs["loss"] = True
         if getattr(op, "_tfdet_open", None):
-            attrs["open"] = op._tfdet_open
+            attrs["unordered"] = op._tfdet_open
         forward = _forward(op)
         if forward is not None:
-            attrs["of"] = forward.type
+            attrs["forward_type"] = forward.type
         inputs = self._ids(_inputs(op))
         if op.type == "Placeholder" and isinstance(op.graph, tf.func_graph.FuncGraph):
             kind = "argument"
             external = outside(op)
             inputs = [] if external is None else self._ids([external])
-            attrs["index"] = _position(op)
+            attrs["argument_index"] = _position(op)
         if op_traits.of_variable(op.type):
             variable = self._labels.of(op.inputs[0]) if len(op.inputs) else of_node(op)
         elif op.type in op_traits.HANDLES:

@@ -3,7 +3,6 @@
 import os
 
 from ....wrap import Wrappers
-from ..input_capture import Capture
 from . import exports, xla
 from .boundary_reads import Edges
 from .eager import Eager
@@ -11,6 +10,7 @@ from .functions import Functions
 from .gradients import Gradients
 from .graph_keys import Keys
 from .graphs import hide_additions
+from .input_capture import TensorFlowInputCapture
 from .levels import Levels
 from .python_calls import PythonCalls
 from .session_weights import SessionWeights
@@ -25,7 +25,7 @@ def install(recording):
     labels = Labels(recorder, weights, wrappers)
     labels.know_living()
     keys = Keys(recorder, labels)
-    capture = Capture(recorder, recording.capture) if recording.captures() else None
+    capture = TensorFlowInputCapture(recorder, recording.capture) if recording.captures() else None
     Sessions(recorder, keys, labels, weights, capture, wrappers)
     closers, wanted = [], {}
     hide_additions(wrappers)

@@ -2,6 +2,8 @@
 
 import re
 
+from ...schema import traits
+
 # They hand on the bytes that they get: nothing to observe.
 ALIASES = frozenset("""Identity IdentityN Reshape ExpandDims Squeeze StopGradient PreventGradient Snapshot CheckNumerics
     EnsureShape RefIdentity Enter Exit NextIteration Switch Merge RefEnter RefExit RefNextIteration RefSwitch RefMerge
@@ -54,7 +56,7 @@ def kind(op_type):
     if op_type in FEEDS:
         return "feed"
     if op_type in STATES:
-        return "state"
+        return "stateful"
     if _INPUT.match(op_type):
         return "input"
     if _RANDOM.search(op_type) and not op_type.startswith("Stateless"):
@@ -72,3 +74,57 @@ def without_uid(name):
         if text.startswith(prefix):
             text = text[len(prefix):]
     return _UID.sub("", text)
+
+
+_FORWARDS = frozenset("""Identity IdentityN Merge RefMerge Switch RefSwitch Enter RefEnter Exit RefExit NextIteration
+    RefNextIteration LoopCond Reshape Squeeze ExpandDims Pack Unpack Shape ReadVariableOp StopGradient Snapshot
+    PreventGradient CheckNumerics Print PrintV2 EnsureShape TensorListGetItem TensorListSetItem TensorListStack
+    TensorListPopBack TensorListPushBack TensorListFromTensor TensorListGather TensorListConcat TensorListConcatV2
+    TensorArrayReadV3 TensorArrayWriteV3 TensorArrayGatherV3 TensorArrayConcatV3 StackPopV2 QueueDequeueV2
+    QueueDequeueManyV2 QueueDequeueUpToV2 OptionalGetValue Transpose Slice
+    StridedSlice ConcatV2 Split Cast While StatelessWhile If StatelessIf Case StatelessCase PartitionedCall
+    StatefulPartitionedCall""".split())
+_BY_NAME = (
+    (traits.FORWARDS, _FORWARDS),
+    (traits.READS_HOST, frozenset("""Const Placeholder PlaceholderWithDefault PlaceholderV2 PyFunc EagerPyFunc
+        PyFuncStateless _Arg _Recv""".split())),
+    (traits.LOOPS, frozenset(("While", "StatelessWhile"))),
+    (traits.NEXT_ITERATION, frozenset(("NextIteration", "RefNextIteration"))),
+    (traits.READS_ALL, frozenset(("ReadVariableOp", "Variable"))),
+    (traits.OVERWRITES, frozenset(("Assign", "AssignVariableOp"))),
+    (traits.SEED_ARITHMETIC, frozenset("""Cast FloorMod Mod AddV2 Add Mul Pack ConcatV2 Reshape Identity
+        BitwiseXor""".split())),
+    (traits.SUMS_ROWS, frozenset(("UnsortedSegmentSum",))),
+    (traits.FORWARDS_ROWS, frozenset("""ConcatV2 Concat Identity Reshape Unique UniqueV2 Cast ExpandDims
+        Squeeze""".split())),
+)
+_BY_PATTERN = tuple((trait, re.compile(pattern)) for trait, pattern in (
+    (traits.RANDOM, r".*Random|StatefulUniform|StatefulStandardNormal|StatefulTruncatedNormal|RngSkip|RngReadAndSkip"),
+    (traits.READS_FILE, r"Restore|ReadFile|WholeFileRead|ReaderRead|MatchingFiles"),
+    (traits.ORDER_DEPENDENT, r"Assign"),
+    (traits.RECEIVES, r"(_?Collective|_?Nccl|_?Horovod|_?(Host)?Recv|_?XlaRecv|RemoteCall|Barrier)"),
+    (traits.PIPELINE, r".*Dataset"),
+    (traits.SEED_GENERATOR, r".*SeedGenerator"),
+    (traits.PARALLEL, r"ParallelMap|ParallelInterleave|ParallelBatch|MapAndBatch|LegacyParallelInterleave"
+                      r"|ExperimentalParallelInterleave|NumaMapAndBatch|ExperimentalNumaMapAndBatch"),
+))
+_GRADIENT = re.compile(r"(\w+?)(?:Grad|Backprop)(?:Grad|Image|Boxes|Filter|Input|WithArgmax|V\d)*$")
+_VARIANT = re.compile(r"(WithArgmax)?(V\d+)?$")
+
+
+def of(op_type):
+    """The traits of an op type."""
+    found = {trait for trait, names in _BY_NAME if op_type in names}
+    found.update(trait for trait, pattern in _BY_PATTERN if pattern.match(op_type))
+    return found
+
+
+def families(op_type):
+    """{"gradient_of": .., "family": ..}, as far as they hold: MaxPoolGrad is a gradient of the family of MaxPoolV2."""
+    found = {}
+    gradient, family = _GRADIENT.match(op_type), _VARIANT.sub("", op_type)
+    if gradient:
+        found["gradient_of"] = gradient.group(1)
+    if family != op_type:
+        found["family"] = family
+    return found

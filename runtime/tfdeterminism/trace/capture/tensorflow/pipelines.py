@@ -10,7 +10,7 @@ _UNORDERED = b"\x08\x00"  # how serialized tf.data.Options begin where determini
 
 
 def of_eager(op_type, attrs, inputs):
-    """{"deterministic": False, "draws": True}, as far as they hold of an eager op."""
+    """{"deterministic": False, "unseeded": True}, as far as they hold of an eager op."""
     if "Dataset" not in op_type and op_type not in _SEEDS:
         return {}
     attrs = list(attrs or ())
@@ -38,7 +38,7 @@ def _found(named, graphs, unordered=False, unseeded=False):
             or (named.get("serialized_options") or b"").startswith(_UNORDERED):
         found["deterministic"] = False
     if unseeded or any(_draws(op) for graph in graphs for op in graph.get_operations()):
-        found["draws"] = True
+        found["unseeded"] = True
     return found
 
 

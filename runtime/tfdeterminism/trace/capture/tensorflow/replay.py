@@ -11,7 +11,7 @@ _MODULES = ("array", "bitwise", "image", "linalg", "math", "nn", "sparse", "spec
 _NUMBERS_ONLY = ("string", "resource", "variant")
 
 
-def is_harmless(op):
+def is_pure(op):
     """Is it one of TensorFlow's ops that make numbers from numbers, and do nothing else?"""
     modules = [tf.optional("tensorflow.python.ops.gen_{}_ops".format(name)) for name in _MODULES]
     known = any(hasattr(module, op) for module in modules) and not op.startswith(("_", "Debug", "Copy"))

@@ -43,8 +43,8 @@ def mark_session(ops, labels):
 
 
 def probed(ops, level):
-    """Which of these ops are recorded: all, at "open" those that were marked, at the coarse levels none."""
-    if level == "open":
+    """Which of these ops are recorded: all, at "unordered" those that were marked, at the coarse levels none."""
+    if level == "unordered":
         return [op for op in ops if getattr(op, "_tfdet_open", None)]
     return ops if level == "ops" else []
 

@@ -72,7 +72,7 @@ class Call(object):
         """The key of a value that no op that was recorded has made."""
         if memory.origin is not None:
             return self._key(memory.origin[0], 0, [], tensor, stack=memory.origin[1], kind="op",
-                             attrs={"earlier": True})
+                             attrs={"preexisting": True})
         source, kind, stack, attrs = getattr(tensor, "_tfdet_from", None) or \
             ("Python", "feed", user_frames.of_caller(), {})
         return self._key(source, 0, [], tensor, stack=stack, kind=kind, attrs=attrs)
@@ -106,14 +106,14 @@ class Call(object):
             memory = self._probe.memories.of(tensor)
             nobodys = self._op.is_empty or len(made) > 1 and self._is_workspace(tensor)
             key = self._key(self._op.name, number, self._inputs, tensor,
-                            attrs={"unwritten": True} if nobodys else None)
+                            attrs={"uninitialized": True} if nobodys else None)
             keys.append(key)
             if memory is None:
                 tensor._tfdet_key = tensor_provenance.Mark((self._recorder, key))
             else:
                 memory.written(key, is_whole(tensor), self._op)
                 if memory.unwritten is not None and self._op.is_later:  # what is read here may be nobody's
-                    self._recorder.eager.mark(key, unwritten=True)
+                    self._recorder.eager.mark(key, uninitialized=True)
             if memory is None or not self._op.is_later:
                 self._emit(key, tensor, digests.of(tensor), number)
         if not made and isinstance(result, (bool, int, float, complex)):

@@ -6,7 +6,7 @@ from ... import errors
 from . import digests, input_capture, ops
 
 
-def is_harmless(name):
+def is_pure(name):
     """Is it one of ATen's ops that make numbers from numbers, and do nothing else?"""
     return ops.found(name) is not None
 

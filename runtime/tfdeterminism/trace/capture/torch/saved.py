@@ -20,7 +20,7 @@ class Saved(object):
             found = original(*args, **kwargs)
         stack = user_frames.of_caller()
         for tensor in pt.tensors_in(found) if _is_file(args[0] if args else kwargs.get("f")) else ():
-            tensor._tfdet_from = "torch.load", "feed", stack, {"file": True}
+            tensor._tfdet_from = "torch.load", "feed", stack, {"from_file": True}
         return found
 
 

@@ -1,0 +1,83 @@
+"""What TensorFlow's users are told of a cause, and which row of the matrix it belongs to."""
+
+from ...backends import FILE_LINES, HOST_VALUE_LINES, ORDER_LINES, STRUCTURE_LINES
+from ...faults import Fault
+from ...schema import traits
+
+SEED_LINE = "tf.random.set_seed(1)  # TensorFlow 1: tf.set_random_seed(1) in each graph"
+_LINES = {
+    Fault.HOST_VALUE: HOST_VALUE_LINES,
+    Fault.SEED: [SEED_LINE],
+    Fault.PIPELINE: [
+        "dataset = dataset.map(function)  # no num_parallel_calls where the function draws random numbers",
+        "dataset = dataset.shuffle(size, seed=1)",
+        "generator = numpy.random.default_rng(1)  # in what from_generator or numpy_function draws from"],
+    Fault.STRUCTURE: STRUCTURE_LINES,
+    Fault.UNORDERED: [
+        "# give it an order: parallel_iterations=1 for a loop, tf.control_dependencies for two updates,",
+        "# a lock or one thread in Python, what a pool gives in the order of its tasks (pool.map, say);",
+        "# or draw by tf.random.stateless_* with a seed of each turn's own"],
+    Fault.FILE: FILE_LINES,
+    Fault.ORDER: ORDER_LINES,
+    Fault.UNINITIALIZED: ["# write all of it before it is read: zeros instead of empty"],
+}
+_OP_LINES = {
+    "Timestamp": ["# no seed helps: train on no value of the clock, or pass one in that is the same in each run"],
+    "UniqueId": ["# no seed helps: name it yourself"],
+}
+_OF_REFERENCES = ("Assign", "AssignAdd", "AssignSub")  # of reference variables, in a session
+
+
+def lines(fault, op_type):
+    """The lines of code for a fault, where nothing better is known of the op."""
+    return _OP_LINES.get(op_type) or _LINES.get(fault, [])
+
+
+def matrix_source(fault, question):
+    """The row of the matrix, or None. question: a causes.advice.Question."""
+    one = question.definition
+    if fault is Fault.SEED:
+        return _seed_source(question)
+    if fault is Fault.PIPELINE:
+        return _pipeline_source(one, question.upstream)
+    if fault is Fault.ORDER:
+        return "tf1-unordered-assign" if one["kind"] == "write" and one["op"] in _OF_REFERENCES else None
+    return _kernel_source(question) if fault is Fault.UNEXPLAINED else None
+
+
+def _kernel_source(question):
+    one, forward = question.definition, question.forward["op"] if question.forward else ""
+    if one["op"] == "UnsortedSegmentSum" and forward.startswith(("Gather", "ResourceGather")):
+        return "gather-backprop"
+    on_gpu = "GPU" in one["device"].upper()
+    return question.row_of(one["op"], forward) or (None if on_gpu else "cpu-threads")
+
+
+def _seed_source(question):
+    one = question.definition
+    if one["kind"] == "random":
+        return _random_source(one["op"])
+    if one["kind"] == "stateful":
+        return question.row_of(one["op"])
+    if question.seeded is None:
+        return None
+    return "keras3-initializers" if one["attrs"].get("created_by") == "keras" else _random_source(question.seeded["op"])
+
+
+def _random_source(op_type):
+    if op_type == "NonDeterministicInts":
+        return "generator-without-seed"
+    return "stateful-random-ops" if op_type.startswith(("Stateful", "Rng")) else "random-op-without-seed"
+
+
+def _pipeline_source(one, upstream):
+    ops = [up["op"] for up in upstream]
+    if any(up["attrs"].get("unseeded") for up in upstream):
+        return "random-op-without-seed"
+    if one["op"].startswith("Queue"):
+        return None
+    if any(up["attrs"].get("deterministic") is False for up in upstream):
+        return "tf-data-unordered"
+    if not ops or any(traits.PARALLEL in up["traits"] for up in upstream):
+        return "tf-data-parallel-map"
+    return "random-op-without-seed" if any("Shuffle" in op for op in ops) else None

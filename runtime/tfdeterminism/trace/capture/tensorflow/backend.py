@@ -1,0 +1,53 @@
+"""TensorFlow 1.14 to 2.21. This module imports none: the methods that need one do."""
+
+import importlib
+
+from ...backends import Backend
+from . import advice, op_traits
+
+
+class TensorFlowBackend(Backend):
+    name, label = "tensorflow", "TensorFlow"
+    packages = ("tensorflow", "tensorflow_core", "keras", "tf_keras", "tensorflow_estimator")
+    uses_matrix = True
+
+    def install(self, recording):
+        _module("install").install(recording)
+
+    def traits(self, op_type):
+        return op_traits.of(op_type)
+
+    def attributes(self, op_type):
+        return op_traits.families(op_type)
+
+    def is_pure(self, op_type):
+        return _module("replay").is_pure(op_type)
+
+    def replay(self, meta, arrays, times):
+        return _module("replay").run(meta, arrays, times)
+
+    def apply_solutions(self, module, names):
+        from .... import enable_determinism, patch
+        if "TDP" in names:
+            patch()
+        if "TEOD" in names:
+            module.config.experimental.enable_op_determinism()
+        if "ED" in names:
+            enable_determinism()
+        if {"SEED", "KSEED", "TEOD", "ED"} & set(names):
+            _module("seeding").seed(1)
+        if "KSEED" in names:
+            module.keras.utils.set_random_seed(1)
+
+    def advice_lines(self, fault, op_type, on_gpu):
+        return advice.lines(fault, op_type)
+
+    def matrix_source(self, fault, question):
+        return advice.matrix_source(fault, question)
+
+    def solution_of(self, lines):
+        return "SEED" if advice.SEED_LINE in lines else None
+
+
+def _module(name):
+    return importlib.import_module(__package__ + "." + name)

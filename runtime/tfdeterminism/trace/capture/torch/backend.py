@@ -1,0 +1,41 @@
+"""PyTorch 2.0 and later. This module imports none: the methods that need one do."""
+
+import importlib
+
+from ...backends import Backend
+from . import advice, op_traits
+
+
+class TorchBackend(Backend):
+    name, label = "torch", "PyTorch"
+    packages = ("torch", "torchvision")
+
+    def install(self, recording):
+        _module("install").install(recording)
+
+    def traits(self, op_type):
+        return op_traits.of(op_type)
+
+    def is_pure(self, op_type):
+        return _module("replay").is_pure(op_type)
+
+    def replay(self, meta, arrays, times):
+        return _module("replay").run(meta, arrays, times)
+
+    def apply_solutions(self, module, names):
+        if "UDA" in names:
+            module.use_deterministic_algorithms(True)
+        if "SEED" in names:
+            module.manual_seed(1)
+
+    def advice_lines(self, fault, op_type, on_gpu):
+        return advice.lines(fault, on_gpu)
+
+    def solution_of(self, lines):
+        if lines[-1:] == [advice.DETERMINISTIC_LINE]:
+            return "UDA"
+        return "SEED" if advice.SEED_LINE in lines else None
+
+
+def _module(name):
+    return importlib.import_module(__package__ + "." + name)

@@ -1,0 +1,12 @@
+"""Finds: an op that draws random numbers.
+Why: its inputs are the same, so its seed, or the state of its generator, is not.
+Example: `tf.random.normal([8])` without a seed.
+"""
+
+from ...faults import Fault
+
+FAULT = Fault.SEED
+
+
+def matches(facts):
+    return facts.definition["kind"] == "random"

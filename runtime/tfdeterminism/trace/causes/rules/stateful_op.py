@@ -1,0 +1,12 @@
+"""Finds: an op whose result comes from a state of its own: a clock, a counter.
+Why: no input holds that state.
+Example: `tf.timestamp()`.
+"""
+
+from ...faults import Fault
+
+FAULT = Fault.SEED
+
+
+def matches(facts):
+    return facts.definition["kind"] == "stateful"

@@ -1,0 +1,201 @@
+"""Each rule of the debug tool, alone: what it finds is of its class, and what it dismisses is no cause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from traces import Hand
+
+from tfdeterminism.trace.align.table import Pair, Run
+from tfdeterminism.trace.causes import dismissals, rules
+from tfdeterminism.trace.causes.cause_facts import CauseFacts, PairFacts
+from tfdeterminism.trace.causes.find_causes import PairAnalysis
+from tfdeterminism.trace.causes.rules import RULES
+from tfdeterminism.trace.faults import Fault
+
+Build = Callable[[Hand, int], dict[str, Any] | None]
+CHANGED = {"path": "/w/data.npy", "changed": 0.0, "by": [["/w/train.py", 9, "f"]], "writes": None, "own": False,
+           "defined": 0, "temporary": False}  # fmt: skip
+
+
+def files(run: int) -> dict[str, Any]:
+    """A file that was read by line 9, and is not the same in both runs."""
+    return {"files": [{**CHANGED, "reads": str(run)}]}
+
+
+def structure(hand: Hand, run: int) -> None:
+    hand.record(hand.op("a"), 0)
+    if run:
+        hand.record(hand.op("b"), 0)
+
+
+def order(hand: Hand, run: int) -> None:
+    word = hand.eager("train.py:3#0", "Mul")
+    for value in (1, 2) if run else (2, 1):
+        hand.record(word, value)
+
+
+def unordered(hand: Hand, run: int) -> None:
+    handle = hand.op("w", "VarHandleOp", variable="w", recorded=False)
+    attrs = {"unordered": "in any order"}
+    up = hand.op("up", "AssignAddVariableOp", (handle,), kind="write", variable="w", attrs=attrs, output=-1)
+    read = hand.op("read", "ReadVariableOp", (handle,), kind="read", variable="w")
+    hand.write(up)
+    hand.record(read, run)
+    hand.record(hand.op("loss", "Mul", (read,)), run)
+
+
+def one_op(op: str = "MatMul", kind: str = "op", **fields: Any) -> Build:
+    def build(hand: Hand, run: int) -> None:
+        hand.record(hand.op("x", op, kind=kind, **fields), run)
+
+    return build
+
+
+def from_file(op: str, kind: str) -> Build:
+    def build(hand: Hand, run: int) -> dict[str, Any]:
+        stack = [["/w/train.py", 9, "f"]]
+        hand.record(hand.eager("train.py:9#0", op, kind=kind, stack=stack, line=9), run)
+        return files(run)
+
+    return build
+
+
+def uninitialized(hand: Hand, run: int) -> None:
+    empty = hand.eager("train.py:3#0", "aten.empty.memory_format", attrs={"uninitialized": True})
+    hand.record(empty, run)
+    hand.record(hand.eager("train.py:4#0", "aten.add.Tensor", (empty,)), run)
+
+
+def seed(hand: Hand, run: int) -> None:
+    value = hand.eager("train.py:3#0", "Python", kind="feed")
+    hand.record(value, run)
+    hand.record(hand.eager("train.py:3#0", "RandomUniform", (value,), kind="random"), run)
+
+
+def variable_order(hand: Hand, run: int) -> None:
+    handle = hand.op("w", "VarHandleOp", variable="w", recorded=False)
+    up = hand.op("up", "AssignAdd", (handle,), kind="write", variable="w", output=-1)
+    read = hand.op("read", "ReadVariableOp", (handle,), kind="read", variable="w")
+    hand.write(up)
+    hand.record(read, run)
+
+
+def variable_race(hand: Hand, run: int) -> None:
+    state = hand.op("state", "Variable", kind="read", variable="w", function="session", recorded=False)
+    attrs = {"unordered": "in any order"}
+    hand.write(hand.op("up", "AssignAdd", kind="write", variable="w", function="session", attrs=attrs, output=-1))
+    hand.record(hand.op("double", "Mul", (state,), function="session"), run)
+
+
+FOUND: dict[str, Build] = {
+    "structure": structure, "order": order, "unordered": unordered,
+    "coarse_level": one_op("weight", "weight", variable="w"),
+    "file_op": one_op("ReadFile", "op"),
+    "uninitialized": uninitialized,
+    "pipeline_file": from_file("IteratorGetNext", "input"),
+    "pipeline": one_op("IteratorGetNext", "input"),
+    "random_op": one_op("RandomUniform", "random"),
+    "stateful_op": one_op("Timestamp", "stateful"),
+    "seed_from_python": seed,
+    "file_value": from_file("Python", "feed"),
+    "host_value": one_op("Python", "feed"),
+    "variable_order": variable_order, "variable_race": variable_race,
+    "unexplained": one_op(),
+}  # fmt: skip
+
+
+def pair_of(folder: Path, build: Build) -> Pair:
+    runs = []
+    for run in (0, 1):
+        hand = Hand(folder / f"{run}.tfdt", cwd="/w")
+        end = build(hand, run) or {}
+        runs.append(Run(str(hand.end(**end))))
+    return Pair(*runs)
+
+
+def name_of(rule: Any) -> str:
+    return rule.__name__.rpartition(".")[2]
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_rule_finds_its_fault(tmp_path: Path, name: str) -> None:
+    pair = pair_of(tmp_path, FOUND[name])
+    cause, *_ = PairAnalysis(pair).roots
+    facts = CauseFacts(PairFacts(pair), cause)
+    first = next(rule for rule in RULES if rule.matches(facts))
+    assert name_of(first) == name
+    assert rules.classify(facts) is first.FAULT
+
+
+def test_a_state_is_classified_where_it_is_suspected(tmp_path: Path) -> None:
+    """What was there before recording is no cause beside others, and has a class of its own."""
+    pair = pair_of(tmp_path, one_op("ReadVariableOp", "read", variable="w"))
+    analysis = PairAnalysis(pair)
+    assert (analysis.roots, rules.classify(CauseFacts(PairFacts(pair), analysis.before))) == ([], Fault.SEED)
+
+
+@pytest.mark.parametrize("rule", [*RULES, *dismissals.DISMISSALS, dismissals.report_only], ids=name_of)
+def test_a_rule_says_what_it_finds_why_and_an_example(rule: Any) -> None:
+    text = rule.__doc__ or ""
+    assert [word for word in ("Finds: ", "Why: ", "Example: ") if word not in text] == []
+
+
+def test_every_rule_has_its_test() -> None:
+    assert {name_of(rule) for rule in RULES} - {"state"} == set(FOUND)
+    folder = Path(rules.__file__).parent
+    assert {path.stem for path in folder.glob("*.py")} - {"__init__"} == {name_of(rule) for rule in RULES}
+    assert {path.stem for path in Path(dismissals.__file__).parent.glob("*.py")} - {"__init__"} == set(DISMISSED)
+
+
+def inert_string(hand: Hand, run: int) -> None:
+    hand.record(hand.op("path", "MktempOp", dtype="string"), run)
+    hand.record(hand.op("a"), 0)
+
+
+def unused_memory(hand: Hand, run: int) -> None:
+    empty = hand.eager("train.py:3#0", "aten.empty.memory_format", attrs={"uninitialized": True})
+    hand.record(empty, run)
+    hand.record(hand.eager("train.py:4#0", "aten.zero_.default", (empty,)), 0)
+
+
+def masked(hand: Hand, run: int) -> None:
+    clock = hand.op("clock", "Timestamp", kind="stateful")
+    hand.record(clock, run)
+    hand.record(hand.op("later", "Greater", (clock,)), True)
+    hand.record(hand.op("loss"), run)
+
+
+def overtaken(hand: Hand, run: int) -> None:
+    row = hand.op("row", "Mul")
+    for value in (1, 2) if run else (2, 1):
+        hand.record(row, value)
+
+
+def report_only(hand: Hand, run: int) -> None:
+    state = hand.op("state", "Variable", kind="read", variable="w", function="session", recorded=False)
+    attrs = {"unordered": "in any order"}
+    hand.write(hand.op("up", "AssignAdd", kind="write", variable="w", function="session", attrs=attrs, output=-1))
+    hand.record(hand.op("told", "Mul", (state,), function="session"), run)
+    noise = hand.op("noise", "RandomUniform", kind="random", function="session")
+    hand.record(noise, run)
+    train = hand.op("train", "ApplyAdam", (noise,), kind="write", variable="v", function="session", output=-1)
+    hand.write(train)
+
+
+DISMISSED: dict[str, tuple[Build, list[str]]] = {
+    "inert_string": (inert_string, []), "unused_memory": (unused_memory, []), "overtaken": (overtaken, []),
+    "masked": (masked, ["loss"]), "report_only": (report_only, ["noise"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DISMISSED)
+def test_what_is_dismissed_is_no_cause(tmp_path: Path, name: str) -> None:
+    build, causes = DISMISSED[name]
+    analysis = PairAnalysis(pair_of(tmp_path, build))
+    assert [root.definition["node"] for root in analysis.roots] == causes
+    if name != "report_only":
+        assert analysis.dismissed[getattr(dismissals, name)] > 0

@@ -1,0 +1,61 @@
+"""A third framework is one folder and one entry: its ops are recorded, compared, and explained by its own advice."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+RUNTIME = HERE.parents[1] / "runtime"
+ENTRY = "toyframe=toy_backend.backend:ToyBackend"
+
+
+def trace(folder: Path, *arguments: str, entry: str = ENTRY) -> subprocess.CompletedProcess[str]:
+    paths = os.pathsep.join([str(RUNTIME), str(HERE / "toy")])
+    environ = {**os.environ, "PYTHONPATH": paths, "TFDET_TRACE_BACKENDS": entry}
+    command = [sys.executable, "-m", "tfdeterminism.trace", *arguments]
+    return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, timeout=120)
+
+
+def located(folder: Path, program: str) -> dict[str, Any]:
+    (folder / "train.py").write_text(program)
+    ran = trace(folder, "locate", "--json", "--", "train.py")
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    return json.loads(ran.stdout)
+
+
+def test_its_cause_is_located(tmp_path: Path) -> None:
+    found = located(tmp_path, "import toyframe\n\nx = toyframe.Tensor([1, 2, 3])\nx = toyframe.scale(x)\n"
+                    "x = toyframe.racy_sum(x)\ntoyframe.scale(x)\n")  # fmt: skip
+    (cause,) = found["culprits"]
+    assert (cause["op_type"], cause["class"], cause["line"]) == ("RacySum", "unexplained", 5)
+    assert cause["file"].endswith("train.py")
+    assert cause["lines"] == ["toyframe.sum(x)  # instead of racy_sum"]
+    assert (found["traces"][0]["framework"], found["traces"][0]["version"]) == ("Toyframe", "1.0")
+
+
+def test_what_it_writes_of_an_op_explains_a_difference(tmp_path: Path) -> None:
+    """An attribute: no rule knows its ops by name."""
+    found = located(tmp_path, "import toyframe\n\nx = toyframe.empty(toyframe.Tensor([1, 2, 3]))\ntoyframe.scale(x)\n")
+    assert [(one["op_type"], one["class"]) for one in found["culprits"]] == [("Empty", "uninitialized memory")]
+
+
+def test_without_its_entry_nothing_is_recorded(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import toyframe\n\ntoyframe.racy_sum(toyframe.Tensor([1, 2, 3]))\n")
+    ran = trace(tmp_path, "run", "--out", "A", "--", "train.py", entry="")
+    assert (ran.returncode, "no TensorFlow or PyTorch op" in ran.stderr) == (4, True), ran.stderr
+    ran = trace(tmp_path, "run", "--out", "B", "--", "train.py")
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("label", ["Toyframe"])
+def test_its_users_are_told_about_it(tmp_path: Path, label: str) -> None:
+    (tmp_path / "train.py").write_text("print('no framework')\n")
+    ran = trace(tmp_path, "run", "--out", "A", "--", "train.py")
+    assert label in ran.stderr, ran.stderr

@@ -1,0 +1,43 @@
+"""Puts the probe into toyframe."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tfdeterminism.trace.capture import digest, user_frames
+from tfdeterminism.trace.capture.eager_keys import Who
+from tfdeterminism.wrap import Wrappers
+
+
+def install(recording: Any) -> None:
+    wrappers = Wrappers()
+    if recording.recorder.level == "ops":
+        wrappers.wrap(sys.modules["toyframe"], "run_op", _Probe(recording.recorder))
+    recording.installed(None, wrappers, [], {})
+
+
+class _Probe:
+    def __init__(self, recorder: Any) -> None:
+        self._recorder = recorder
+
+    def __call__(self, original: Callable[..., Any], name: str, *inputs: Any) -> Any:
+        made, stack = original(name, *inputs), user_frames.of_caller()
+        fed = [self._key_of(one, stack) for one in inputs]
+        attributes = {"uninitialized": True} if name == "Empty" else {}
+        self._record(made, name, stack, fed, "op", attributes)
+        return made
+
+    def _key_of(self, tensor: Any, stack: list[Any]) -> int:
+        if not hasattr(tensor, "key"):
+            self._record(tensor, "Python", stack, [], "feed", {})
+        return tensor.key
+
+    def _record(
+        self, tensor: Any, op: str, stack: list[Any], fed: list[int], kind: str, attributes: dict[str, Any]
+    ) -> None:
+        eager, who = self._recorder.eager, Who("", 0, "", 0)
+        nth = eager.nth(op, tuple(stack[0][:2]) if stack else ())
+        tensor.key = eager.key(op, stack, 0, who, fed, nth, kind=kind, dtype="float32", attrs=attributes)
+        self._recorder.emit_one(tensor.key, digest.of_array(tensor.value), digest.of_shape(tensor.value.shape))
