@@ -142,7 +142,7 @@ told = [os.environ["LD_LIBRARY_PATH"].split(":")[0], os.environ["VGPU_SCHEDULE"]
 print(json.dumps({{"result": "same", "first_step": None, "culprits": [], "notes": told}}))
 """)
     python.chmod(0o755)
-    monkeypatch.setattr(locate.vgpu, "library", lambda project: tmp_path)
+    monkeypatch.setattr(locate.vgpu, "library_folder", lambda project: tmp_path)
     seen = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
     asked = []
     monkeypatch.setattr(locate.vgpu, "environ", lambda library, schedule, cpu_fallbacks: (
