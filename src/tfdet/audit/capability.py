@@ -25,7 +25,7 @@ GPUS: dict[tuple[int, int], str] = {
     (12, 0): "RTX 5090, RTX PRO 6000 Blackwell",
 }
 
-How = Literal["native", "jit", "no"]
+RunMode = Literal["native", "jit", "no"]
 _ARCH = re.compile(r"(?:sm|compute)_(\d+)(\d)([af]?)$")
 
 
@@ -35,7 +35,7 @@ class Capability:
 
     compute: tuple[int, int]
     gpus: str
-    how: How
+    how: RunMode
     by: str  # the embedded architecture that they run, "" where none
 
     def as_json(self) -> dict[str, str]:
@@ -77,15 +77,15 @@ def _best(archs: Iterable[str]) -> str:
 def _parts(arch: str) -> tuple[int, int, str]:
     match = _ARCH.match(arch)
     if match is None:
-        raise ValueError(f"{arch!r} is no architecture")
+        raise ValueError(f"{arch!r} is not a GPU architecture")
     return int(match[1]), int(match[2]), match[3]
 
 
-def by_number(archs: Iterable[str]) -> list[str]:
+def sort_archs(archs: Iterable[str]) -> list[str]:
     """sm_35 before sm_100."""
     return sorted(set(archs), key=_parts)
 
 
-def natively(found: Iterable[Capability]) -> str:
+def native_capabilities(found: Iterable[Capability]) -> str:
     """3.5 3.7 5.0 ...: the capabilities that run natively."""
     return " ".join("{}.{}".format(*c.compute) for c in found if c.how == "native")

@@ -20,7 +20,7 @@ from typing import Literal
 import lz4.block
 import zstandard
 
-from tfdet.audit.model import Fault
+from tfdet.audit.model import ReadFault
 
 SECTION = b".nv_fatbin"
 """What the driver loads.  `__nv_relfatbin` is not read: it is the device linker's input, whose result is in here."""
@@ -37,7 +37,7 @@ _KINDS: dict[int, _Kind] = {1: "ptx", 2: "elf"}
 _ARCHS = range(10, 1000)  # the last digit is the minor version
 _FLAG_LZ4 = 0x2000
 _FLAG_ZSTD = 0x8000
-_LZ4_MOST = 255  # no LZ4 block grows more than so many times
+_LZ4_MAX = 255  # no LZ4 block grows more than so many times
 _ZSTD_WINDOW = 128 << 20
 _CHUNK = 1 << 20
 
@@ -77,7 +77,7 @@ class Element:
         return "unknown" if self.compressed_size else "none"
 
 
-def iter_elements(data: memoryview, start: int, size: int, report: Callable[[Fault], None]) -> Iterator[Element]:
+def iter_elements(data: memoryview, start: int, size: int, report: Callable[[ReadFault], None]) -> Iterator[Element]:
     """The elements of the fatbins in `data[start : start + size]`, in file order; what is damaged goes to `report`.
 
     After damage, reading goes on at the next container.
@@ -86,15 +86,15 @@ def iter_elements(data: memoryview, start: int, size: int, report: Callable[[Fau
     position = start
     while position < end:
         if end - position < _CONTAINER.size:
-            _report_rest(data, position, end, report)
+            _report_trailing(data, position, end, report)
             return
         magic, _, header, length = _CONTAINER.unpack_from(data, position)
         if magic != MAGIC:
             following = _next_container(data, position + 1, end)
-            _report_rest(data, position, following, report)
+            _report_trailing(data, position, following, report)
             position = following
         elif header < _CONTAINER.size or position + header + length > end:
-            report(Fault(position, f"fatbin of {header} + {length} bytes does not fit its section"))
+            report(ReadFault(position, f"fatbin of {header} + {length} bytes does not fit its section"))
             yield from _elements(data, position + _CONTAINER.size, end, report)
             position = _next_container(data, position + 4, end)
         else:
@@ -115,10 +115,10 @@ def read_payload(data: memoryview, element: Element) -> memoryview:
     return _unzstd(stored, element.uncompressed_size)
 
 
-def _elements(data: memoryview, position: int, end: int, report: Callable[[Fault], None]) -> Iterator[Element]:
+def _elements(data: memoryview, position: int, end: int, report: Callable[[ReadFault], None]) -> Iterator[Element]:
     while position < end:
         if end - position < _ELEMENT.size:
-            _report_rest(data, position, end, report)
+            _report_trailing(data, position, end, report)
             return
         kind, _, header, size, compressed, _, _, _, arch, _, _, flags, _, uncompressed = _ELEMENT.unpack_from(
             data, position
@@ -126,12 +126,12 @@ def _elements(data: memoryview, position: int, end: int, report: Callable[[Fault
         if data[position : position + 4] == MAGIC_BYTES:
             return  # the container before it was damaged, and here begins the next
         if header < _ELEMENT.size or compressed > size or position + header + size > end:
-            report(Fault(position, f"fatbin element of {header} + {size} bytes does not fit its container"))
+            report(ReadFault(position, f"fatbin element of {header} + {size} bytes does not fit its container"))
             return
         if kind not in _KINDS:
-            report(Fault(position, f"fatbin element of unknown kind {kind}"))
+            report(ReadFault(position, f"fatbin element of unknown kind {kind}"))
         if arch not in _ARCHS:
-            report(Fault(position, f"fatbin element for architecture {arch}, which there is not"))
+            report(ReadFault(position, f"fatbin element for architecture {arch}, which there is not"))
         known: _Kind = _KINDS.get(kind, "other") if arch in _ARCHS else "other"
         yield Element(position, header, size, compressed, uncompressed, arch, known, flags)
         position += header + size
@@ -152,10 +152,10 @@ def _chunks(data: memoryview, start: int, end: int, overlap: int = 0) -> Iterato
         yield position, data[position : min(end, position + _CHUNK + overlap)]
 
 
-def _report_rest(data: memoryview, start: int, end: int, report: Callable[[Fault], None]) -> None:
+def _report_trailing(data: memoryview, start: int, end: int, report: Callable[[ReadFault], None]) -> None:
     """Zeros between containers are padding, all else is damage."""
     if any(bytes(chunk).strip(b"\0") for _, chunk in _chunks(data, start, end)):
-        report(Fault(start, f"{end - start} bytes that are no fatbin"))
+        report(ReadFault(start, f"{end - start} bytes that are no fatbin"))
 
 
 def _check_declared(element: Element) -> None:
@@ -163,7 +163,7 @@ def _check_declared(element: Element) -> None:
     declared = element.uncompressed_size
     if declared > MAX_PAYLOAD:
         raise PayloadError(f"declares {declared} bytes, more than the {MAX_PAYLOAD} allowed")
-    if element.compression == "lz4" and declared > _LZ4_MOST * (element.stored_size + 1):
+    if element.compression == "lz4" and declared > _LZ4_MAX * (element.stored_size + 1):
         raise PayloadError(f"declares {declared} bytes from {element.stored_size} of LZ4, which cannot be")
 
 
@@ -172,7 +172,7 @@ def _unlz4(stored: memoryview, declared: int) -> memoryview:
         payload = lz4.block.decompress(stored, uncompressed_size=declared)
     except (lz4.block.LZ4BlockError, ValueError) as error:
         raise PayloadError(f"damaged LZ4 data: {error}") from error
-    return _exact(payload, declared)
+    return _check_size(payload, declared)
 
 
 def _unzstd(stored: memoryview, declared: int) -> memoryview:
@@ -183,10 +183,10 @@ def _unzstd(stored: memoryview, declared: int) -> memoryview:
             payload = reader.read(declared + 1)
     except zstandard.ZstdError as error:
         raise PayloadError(f"damaged zstd data: {error}") from error
-    return _exact(payload, declared)
+    return _check_size(payload, declared)
 
 
-def _exact(payload: bytes, declared: int) -> memoryview:
+def _check_size(payload: bytes, declared: int) -> memoryview:
     if len(payload) != declared:
         raise PayloadError(f"declares {declared} bytes, holds {len(payload)}{' or more' * (len(payload) > declared)}")
     return memoryview(payload)

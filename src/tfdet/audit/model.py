@@ -26,7 +26,7 @@ KINDS = tuple(kind + space for kind in BASE_KINDS for space in ("", "_shared"))
 
 
 @dataclass(frozen=True, order=True)
-class Fault:
+class ReadFault:
     """A place of a file that could not be read."""
 
     offset: int  # bytes from the file's start
@@ -55,4 +55,4 @@ class LibraryAudit:
     kernels: tuple[Kernel, ...]  # sorted; only those with an atomic
     kernel_counts: dict[str, int]  # architecture -> kernels in all, with or without atomics
     names: tuple[str, ...]  # of every kernel, with or without atomics; mangled, sorted
-    faults: tuple[Fault, ...]
+    faults: tuple[ReadFault, ...]

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from tfdet.audit.paths import Blocks
+from tfdet.audit.basic_blocks import ControlFlowGraph
 
 _NAME = rb"[A-Za-z_$%][\w$]*"
 _HEADER = re.compile(rb"\.(entry|func)\b\s*(?:\([^)]{0,4096}\)\s*)?(" + _NAME + rb")[^;{]{0,65536}([;{])")
@@ -132,7 +132,7 @@ def kind_of(instruction: str) -> str | None:
     return base + shared
 
 
-class PtxFlow:
+class PtxDataflow:
     """Data flow of one function: every virtual register is written in one place, or in a few that join.
 
     Statements are known by their number; only those that are asked about are taken apart.
@@ -170,11 +170,11 @@ class PtxFlow:
         found = [(match.start(), self._labels.get(match[1], -1)) for match in _BRANCH.finditer(self.body)]
         return [(branch, label) for branch, label in found if label >= 0]
 
-    def blocks(self) -> Blocks:
+    def blocks(self) -> ControlFlowGraph:
         return self._blocks
 
     @cached_property
-    def _blocks(self) -> Blocks:
+    def _blocks(self) -> ControlFlowGraph:
         size = len(self.offsets)
         targets = {
             bisect_left(self.offsets, branch): bisect_left(self.offsets, label) for branch, label in self._branches
@@ -189,9 +189,9 @@ class PtxFlow:
             for following in [*follows, *([targets[end - 1]] if end - 1 in targets else [])]:
                 if following in number:
                     before[number[following]].append(block)
-        return Blocks(starts, [*starts[1:], size], before)
+        return ControlFlowGraph(starts, [*starts[1:], size], before)
 
-    def place(self, at: int) -> int:
+    def position(self, at: int) -> int:
         return at
 
     def _operands(self, at: int) -> list[bytes]:
@@ -261,7 +261,7 @@ class PtxFlow:
         guard = _GUARD.search(self.body, max(0, self.offsets[at] - _GUARD_LENGTH), self.offsets[at])
         return guard[1] if guard else None
 
-    def combined(self, at: int) -> list[bytes]:
+    def combined_predicates(self, at: int) -> list[bytes]:
         return self.sources(at) if self.opcodes[at].endswith(b".pred") else []
 
     def loop_head(self, at: int) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from tfdet.audit.capability import Capability, by_number, capabilities
+from tfdet.audit.capability import Capability, capabilities, sort_archs
 from tfdet.audit.demangle import demangle
 from tfdet.audit.model import Kernel, LibraryAudit
 from tfdet.audit.registrations import Registrations
@@ -35,11 +35,11 @@ class Audit:
 
     @property
     def sass(self) -> list[str]:
-        return by_number(arch for library in self.libraries for arch in library.sass)
+        return sort_archs(arch for library in self.libraries for arch in library.sass)
 
     @property
     def ptx(self) -> list[str]:
-        return by_number(arch for library in self.libraries for arch in library.ptx)
+        return sort_archs(arch for library in self.libraries for arch in library.ptx)
 
     @property
     def capabilities(self) -> list[Capability]:
@@ -55,11 +55,11 @@ class Audit:
         """What could not be read, with file and offset; and what was named although it holds no GPU code."""
         found = list(self.target.faults)
         for library in self.libraries:
-            where = self.target.shown(library.library)
+            where = self.target.display_name(library.library)
             found += [f"{where}: at offset {fault.offset}: {fault.message}" for fault in library.faults]
-            if self.target.explicit and not (library.sass or library.ptx or library.faults):
+            if self.target.was_named and not (library.sass or library.ptx or library.faults):
                 found.append(f"{where}: at offset 0: a library without GPU code")
-        if not self.target.explicit and not self.gpu_libraries and not found:
+        if not self.target.was_named and not self.gpu_libraries and not found:
             found.append(f"{self.target.name}: no GPU code in any of its {len(self.libraries)} libraries: a CPU build")
         return found
 
@@ -99,7 +99,9 @@ def _kernel(kernel: Kernel, demangled: str) -> dict[str, Any]:
 def check_archs(archs: Iterable[str]) -> None:
     for arch in archs:
         if not _ARCH.match(arch):
-            raise UsageError(f"--arch {arch}: no architecture", "Machine code is sm_70, PTX is compute_70.")
+            raise UsageError(
+                f"--arch {arch}: not a GPU architecture", "Machine code is named like sm_70, PTX like compute_70."
+            )
 
 
 def audit(target: Target, archs: Container[str] | None, variables: Iterable[str]) -> Audit:

@@ -71,12 +71,12 @@ def kind(low: int, high: int, arch: int) -> str:
     return _named(operation, floating) + _space(opcode in (_ATOMS, _REDAS))
 
 
-def type_is_elsewhere(low: int) -> bool:
+def has_indirect_type(low: int) -> bool:
     """Is it a reduction of a tensor, whose element type the driver keeps in memory?  `kind` calls its sums integer."""
     return low & OPCODE == _UTMAREDG
 
 
-def old_is_used(low: int) -> bool:
+def returns_old_value(low: int) -> bool:
     """Does the instruction give the value that was there before?"""
     return low & OPCODE != _RED and low >> 16 & 0xFF != _NO_REGISTER
 

@@ -13,7 +13,7 @@ CALLS = frozenset({0x143, 0x144})
 _RELATIVE_CALL = 0x144
 _BRANCH, _RETURN = 0x147, 0x150
 _ENDS = frozenset({0x14D, _RETURN, 0x149, 0x14A, 0x14C, 0x15A})
-_MOST_COPIED = 20_000  # instructions of called functions
+_MAX_INLINED = 20_000  # instructions of called functions
 
 
 @dataclass
@@ -36,7 +36,7 @@ class SassCode:
         """The predicate that decides whether the instruction runs."""
         return self.low[at] >> 12 & 7
 
-    def place(self, at: int) -> int:
+    def position(self, at: int) -> int:
         """Where the instruction stands in the code; a copied one stands where it is called."""
         return self._sites.get(at, at)
 
@@ -61,13 +61,13 @@ class SassCode:
         if not body or min(body) < entry:
             return
         start, length = len(self.low), max(body) + 1 - entry
-        if start + length > self.size + _MOST_COPIED:
+        if start + length > self.size + _MAX_INLINED:
             return
         for lines in (self.low, self.high, self.opcode):
             lines += lines[entry : entry + length]
         self.copies[call] = range(start, start + length)
         self._moved |= dict.fromkeys(self.copies[call], start - entry)
-        self._sites |= dict.fromkeys(self.copies[call], self.place(call))
+        self._sites |= dict.fromkeys(self.copies[call], self.position(call))
 
     def _reached(self, entry: int) -> set[int]:
         """The instructions of the function that starts at `entry`; none where that is outside."""
@@ -80,11 +80,11 @@ class SassCode:
             seen.add(at)
             if self.opcode[at] == _BRANCH:
                 pending.append(self._target(at))
-            if not self._leaves(at):
+            if not self._is_unconditional_exit(at):
                 pending.append(at + 1)
         return seen
 
-    def _leaves(self, at: int) -> bool:
+    def _is_unconditional_exit(self, at: int) -> bool:
         """Is the next instruction never the one behind it?"""
         if self.opcode[at] == _BRANCH and not self._always_taken(at):
             return False
@@ -107,13 +107,13 @@ class SassCode:
         self.number = {start: block for block, start in enumerate(self.starts)}
         self.before: list[list[int]] = [[] for _ in self.starts]
         for block, end in enumerate(self.ends):
-            for following in self._after(end - 1):
+            for following in self._successors(end - 1):
                 if following in self.number:
                     self.before[self.number[following]].append(block)
 
-    def _after(self, at: int) -> list[int]:
+    def _successors(self, at: int) -> list[int]:
         """The instructions that may follow the last one of a block."""
-        found = [] if self._leaves(at) or at in self.copies else [at + 1]
+        found = [] if self._is_unconditional_exit(at) or at in self.copies else [at + 1]
         if at in self.targets:
             found.append(self.targets[at])
         if at in self.copies:

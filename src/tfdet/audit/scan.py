@@ -16,20 +16,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfdet.audit import classify, fatbin, loose, sass
+from tfdet.audit import classify, fatbin, sass, standalone_code
+from tfdet.audit.cas_analysis import Dataflow, classify_atomics
 from tfdet.audit.cubin import Cubin, read_cubin
 from tfdet.audit.elf import MACHINE_X86_64, ElfError, read_elf
 from tfdet.audit.fatbin import Element, PayloadError, iter_elements, read_payload
-from tfdet.audit.model import Fault, Kernel, LibraryAudit
-from tfdet.audit.ptx import Ptx, PtxFlow, PtxFunction
-from tfdet.audit.sass_flow import SassFlow
-from tfdet.audit.swap import Flow, explain
+from tfdet.audit.model import Kernel, LibraryAudit, ReadFault
+from tfdet.audit.ptx import Ptx, PtxDataflow, PtxFunction
+from tfdet.audit.sass_dataflow import SassDataflow
 from tfdet.base.untrusted import open_file
 from tfdet.store.audits import Verdict
 
-_ALONE = 32 << 20
+_MIN_PARALLEL_BYTES = 32 << 20
 """Bytes of code below which starting processes takes longer than it saves."""
-_PIECES = 32  # some are finished sooner than others
+_CHUNK_COUNT = 32  # some are finished sooner than others
 _TYPE_ELSEWHERE: tuple[Verdict, str] = ("unresolved", "reduction of a tensor, whose element type is not in the code")
 
 
@@ -48,14 +48,14 @@ class _Function:
         self.slots |= other.slots
         self.started += other.started
 
-    def explain(self, flow: Flow[Any], swaps: Iterable[int], exchanges: Mapping[int, str]) -> None:
-        loops, started = explain(flow, list(swaps), list(exchanges))
+    def explain(self, flow: Dataflow[Any], swaps: Iterable[int], exchanges: Mapping[int, str]) -> None:
+        loops, started = classify_atomics(flow, list(swaps), list(exchanges))
         self.loops += loops
         self.started.update(exchanges[exchange] for exchange in started)
 
 
 @dataclass
-class _Places:
+class _AtomicSites:
     """Where one copy of a function has what takes its data flow to judge."""
 
     swaps: list[int] = field(default_factory=list)
@@ -69,13 +69,13 @@ class _Places:
 
 
 @dataclass
-class _Findings:
+class _ScanState:
     functions: dict[tuple[str, str], _Function] = field(default_factory=partial(defaultdict, _Function))
     kernels: dict[str, set[str]] = field(default_factory=partial(defaultdict, set))
     archs: dict[str, set[int]] = field(default_factory=lambda: {"elf": set(), "ptx": set()})
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[ReadFault] = field(default_factory=list)
 
-    def add(self, other: _Findings) -> None:
+    def add(self, other: _ScanState) -> None:
         """Take over what another process found in other elements of the same library."""
         for key, function in other.functions.items():
             self.functions[key].add(function)
@@ -90,15 +90,15 @@ def scan_library(path: Path, shown: str, archs: Container[str] | None = None) ->
     What cannot be read becomes a fault, and the rest is still read; a file without GPU code gives an empty audit.
     DataError where the file cannot be read.
     """
-    findings = _Findings()
+    findings = _ScanState()
     wanted: list[Element] = []
     with _mapped(path) as data:
         for element in _elements(data, findings):
             if element.kind != "other":
                 findings.archs[element.kind].add(element.arch)
-                if archs is None or _shown(element) in archs:
+                if archs is None or _display_arch(element) in archs:
                     wanted.append(element)
-        if sum(element.stored_size for element in wanted) < _ALONE:
+        if sum(element.stored_size for element in wanted) < _MIN_PARALLEL_BYTES:
             _scan_elements(data, wanted, findings)
             return _audit(shown, findings)
     _scan_together(path, wanted, findings)
@@ -118,23 +118,23 @@ def _mapped(path: Path) -> Iterator[memoryview]:
     yield memoryview(mapped)
 
 
-def _scan_together(path: Path, elements: list[Element], findings: _Findings) -> None:
+def _scan_together(path: Path, elements: list[Element], findings: _ScanState) -> None:
     """Share the elements among processes; each maps the file by itself."""
     workers = len(os.sched_getaffinity(0))
-    pieces = [elements[first::_PIECES] for first in range(_PIECES)]
+    pieces = [elements[first::_CHUNK_COUNT] for first in range(_CHUNK_COUNT)]
     with ProcessPoolExecutor(workers, multiprocessing.get_context("fork")) as pool:
-        for found in pool.map(_scan_piece, [path] * _PIECES, pieces):
+        for found in pool.map(_scan_piece, [path] * _CHUNK_COUNT, pieces):
             findings.add(found)
 
 
-def _scan_piece(path: Path, elements: list[Element]) -> _Findings:
-    findings = _Findings()
+def _scan_piece(path: Path, elements: list[Element]) -> _ScanState:
+    findings = _ScanState()
     with _mapped(path) as data:
         _scan_elements(data, elements, findings)
     return findings
 
 
-def _audit(shown: str, findings: _Findings) -> LibraryAudit:
+def _audit(shown: str, findings: _ScanState) -> LibraryAudit:
     kernels = []
     for (arch, name), function in findings.functions.items():
         answer, reason = classify.verdict(function.atomics, function.loops, function.slots, function.started)
@@ -151,73 +151,73 @@ def _audit(shown: str, findings: _Findings) -> LibraryAudit:
     )
 
 
-def _elements(data: memoryview, findings: _Findings) -> Iterator[Element]:
+def _elements(data: memoryview, findings: _ScanState) -> Iterator[Element]:
     """All elements of the library's fatbins, or of what is GPU code by itself."""
     bare = False
-    for element in loose.elements_without_elf(data, findings.faults.append):
+    for element in standalone_code.elements_without_elf(data, findings.faults.append):
         bare = True
         yield element
     if bare:
         return
     try:
         elf = read_elf(data)
-        if cubin := loose.elements_of_cubin(elf):
+        if cubin := standalone_code.elements_of_cubin(elf):
             yield from cubin
             return
         if elf.machine != MACHINE_X86_64:
             raise ElfError(18, f"an ELF file for machine {elf.machine}, not x86-64 ({MACHINE_X86_64})")
     except ElfError as error:
-        findings.faults.append(Fault(error.offset, str(error)))
+        findings.faults.append(ReadFault(error.offset, str(error)))
         return
     for row in elf.find(fatbin.SECTION):
         section = elf.sections[row]
         offset, size = int(section["offset"]), int(section["size"])
         if not elf.fits(row):
-            findings.faults.append(Fault(offset, f"{size} bytes of .nv_fatbin do not fit the file: truncated?"))
+            findings.faults.append(ReadFault(offset, f"{size} bytes of .nv_fatbin do not fit the file: truncated?"))
             size = max(0, len(data) - offset)
         yield from iter_elements(data, offset, size, findings.faults.append)
 
 
-def _shown(element: Element) -> str:
+def _display_arch(element: Element) -> str:
     return f"{'sm' if element.kind == 'elf' else 'compute'}_{element.arch}"
 
 
-def _scan_elements(data: memoryview, elements: list[Element], findings: _Findings) -> None:
+def _scan_elements(data: memoryview, elements: list[Element], findings: _ScanState) -> None:
     for element in elements:
         try:
             payload = read_payload(data, element)
             if element.kind == "elf":
                 _scan_cubin(read_cubin(payload), element.arch, findings)
             else:
-                _scan_ptx(Ptx(bytes(payload)), _shown(element), findings)
+                _scan_ptx(Ptx(bytes(payload)), _display_arch(element), findings)
         except (PayloadError, ElfError) as error:
-            findings.faults.append(Fault(element.payload_offset, f"{_shown(element)}: {error}"))
+            findings.faults.append(ReadFault(element.payload_offset, f"{_display_arch(element)}: {error}"))
 
 
-def _scan_cubin(cubin: Cubin, arch: int, findings: _Findings) -> None:
+def _scan_cubin(cubin: Cubin, arch: int, findings: _ScanState) -> None:
     shown = f"sm_{arch}"
     findings.kernels[shown] |= cubin.kernels()
     if arch < sass.FIRST_ARCH:
         return
-    places: dict[int, _Places] = defaultdict(_Places)
+    places: dict[int, _AtomicSites] = defaultdict(_AtomicSites)
     for atomic in atomics(cubin, arch):
         function = findings.functions[shown, cubin.name(atomic.function)]
         kind = sass.kind(atomic.low, atomic.high, arch)
         function.atomics[kind] += 1
         places[atomic.function].add(kind, atomic.number)
-        if sass.type_is_elsewhere(atomic.low):
+        if sass.has_indirect_type(atomic.low):
             function.loops.append(_TYPE_ELSEWHERE)
-        elif kind.startswith("int_add") and sass.old_is_used(atomic.low):
+        elif kind.startswith("int_add") and sass.returns_old_value(atomic.low):
             function.slots = True
     for index, some in places.items():
         if some.swaps:
-            flow = SassFlow(cubin.code(index), arch)
+            flow = SassDataflow(cubin.code(index), arch)
             findings.functions[shown, cubin.name(index)].explain(flow, some.swaps, some.exchanges)
 
 
-def _scan_ptx(ptx: Ptx, arch: str, findings: _Findings) -> None:
+def _scan_ptx(ptx: Ptx, arch: str, findings: _ScanState) -> None:
     findings.kernels[arch] |= {function.name for function in ptx.functions if function.is_kernel}
-    places: dict[PtxFunction, _Places] = defaultdict(_Places)
+    places: dict[PtxFunction, _AtomicSites] = defaultdict(_AtomicSites)
     for atomic in ptx.atomics():
         function = findings.functions[arch, atomic.function.name]
         function.atomics[atomic.kind] += 1
@@ -228,7 +228,7 @@ def _scan_ptx(ptx: Ptx, arch: str, findings: _Findings) -> None:
             function.slots = True
     for body, some in places.items():
         if some.swaps:
-            flow = PtxFlow(ptx.text, body)
+            flow = PtxDataflow(ptx.text, body)
             exchanges = {flow.number(offset): kind for offset, kind in some.exchanges.items()}
             findings.functions[arch, body.name].explain(flow, map(flow.number, some.swaps), exchanges)
 

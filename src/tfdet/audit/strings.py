@@ -24,14 +24,14 @@ _LONGEST = 1000  # bytes of a message; longer texts about determinism are help, 
 # A variable is a whole string; a name inside a sentence is not read.  Numbers may stand before it without a zero
 # between them: then up to seven of their bytes can look like letters.
 _VARIABLE = re.compile(rb"(?:\A|[^\x20-\x7e][^ \"'=]{0,7}?)((?:TF|XLA)_[A-Z0-9_]+)\Z", re.S)
-_ABOUT = (b"DETERMINI", b"CUDNN", b"AUTOTUNE")
+_KEYWORDS = (b"DETERMINI", b"CUDNN", b"AUTOTUNE")
 _NO_TEXT = re.compile(rb"[^\x20-\x7e\n\t]+")  # numbers that stand before a text without a zero between them
 _MORE_VARIABLES = (b"TF_ENABLE_TENSOR_FLOAT_32_EXECUTION", b"TF_XLA_FLAGS", b"XLA_FLAGS")
 
 _CHUNK = 8  # bytes of the immediate of a movabs
 _MOVABS = re.compile(rb"[\x48\x49][\xb8-\xbf]\Z")
-_NEAR = 64  # bytes of code around, in which the rest of the name stands
-_SURE = 2  # bytes of a name behind its first chunk that need not be seen: they are compared elsewhere
+_MAX_DISTANCE = 64  # bytes of code around, in which the rest of the name stands
+_MAX_UNSEEN_BYTES = 2  # bytes of a name behind its first chunk that need not be seen: they are compared elsewhere
 
 # How TensorFlow words a refusal, in every version looked at (1.13 to 2.21).
 _REFUSAL = re.compile(
@@ -95,18 +95,18 @@ def _inlined(data: mmap.mmap, start: int, end: int, name: bytes) -> bool:
         return False
     at = data.find(head, start, end)
     while at >= 0:
-        near = data[max(start, at - _NEAR) : at] + data[at + _CHUNK : min(end, at + _NEAR)]
-        if _MOVABS.search(data[max(start, at - 2) : at]) and (len(rest) <= _SURE or name[-4:] in near):
+        near = data[max(start, at - _MAX_DISTANCE) : at] + data[at + _CHUNK : min(end, at + _MAX_DISTANCE)]
+        if _MOVABS.search(data[max(start, at - 2) : at]) and (len(rest) <= _MAX_UNSEEN_BYTES or name[-4:] in near):
             return True
         at = data.find(head, at + 1, end)
     return False
 
 
 def _search_section(data: mmap.mmap, start: int, end: int, wanted: list[bytes], found: Strings) -> None:
-    for needle in (*_ABOUT, *wanted):
+    for needle in (*_KEYWORDS, *wanted):
         for text in _around(data, start, end, needle):
             name = _VARIABLE.search(text)
-            if name and (needle in _ABOUT or name[1] == needle):
+            if name and (needle in _KEYWORDS or name[1] == needle):
                 found.variables.add(name[1].decode())
     for needle in (b"eterminis", *_MORE_MESSAGES):
         for text in _around(data, start, end, needle):

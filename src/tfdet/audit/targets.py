@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfdet.audit import index, wheels
-from tfdet.audit.loose import worth_reading
+from tfdet.audit import package_index, wheels
+from tfdet.audit.standalone_code import without_redundant_ptx
 from tfdet.audit.wheels import Wheel
 from tfdet.base.errors import DataError, TfdetError, UsageError, from_os_error, unknown_name_error
 from tfdet.base.nearest import nearest
@@ -24,21 +24,21 @@ from tfdet.matrix.load import Matrix
 class Target:
     """One thing to audit.
 
-    libraries: {name as shown: file}.  explicit: somebody named each of them, so that one without GPU code is a fault.
+    libraries: {display name: file}.  was_named: the user named each library, so that one without GPU code is a fault.
     """
 
     name: str
     libraries: dict[str, Path]
     environment: str | None = None
     wheel: Wheel | None = None
-    explicit: bool = False
+    was_named: bool = False
     faults: tuple[str, ...] = ()
 
-    def shown(self, library: str) -> str:
+    def display_name(self, library: str) -> str:
         """A library's name with that of what it came from."""
         return (
             library
-            if self.explicit
+            if self.was_named
             else f"{escape_hidden(self.wheel.path.name) if self.wheel else self.name}: {library}"
         )
 
@@ -63,7 +63,7 @@ def resolve(project: Project, matrix: Matrix, arguments: Iterable[str]) -> tuple
                 failed.append(error)
     if loose:
         targets.append(
-            Target(escape_hidden(" ".join(loose)), {escape_hidden(name): Path(name) for name in loose}, explicit=True)
+            Target(escape_hidden(" ".join(loose)), {escape_hidden(name): Path(name) for name in loose}, was_named=True)
         )
     return targets, failed
 
@@ -72,7 +72,7 @@ def _check(matrix: Matrix, argument: str) -> None:
     if argument in matrix.environments or Path(argument).exists():
         return
     if _is_requirement(argument):
-        index.requirement(argument)
+        package_index.requirement(argument)
         return
     if "/" in argument or ".so" in argument or argument.endswith(".whl"):
         folder = Path(argument).parent
@@ -85,11 +85,11 @@ def _check(matrix: Matrix, argument: str) -> None:
 
 def _resolve(project: Project, matrix: Matrix, argument: str) -> Target:
     if argument in matrix.environments:
-        wheel = index.environment_wheel(project, argument, matrix.environment(argument))
+        wheel = package_index.environment_wheel(project, argument, matrix.environment(argument))
         return _from_wheel(argument, wheel, argument)
     path = Path(argument)
     if not path.exists() and _is_requirement(argument):
-        return _from_wheel(argument, index.any_wheel(index.requirement(argument)), None)
+        return _from_wheel(argument, package_index.any_wheel(package_index.requirement(argument)), None)
     if path.is_dir():
         return _from_folder(path)
     return _from_wheel(argument, Wheel(path, wheels.sha256(path)), None)
@@ -117,7 +117,7 @@ def _from_folder(folder: Path) -> Target:
     """Every shared library and file of GPU code below a folder, each once, however many links lead to it."""
     there, faults = _below(folder)
     found: dict[Path, str] = {}
-    for name in worth_reading(there):
+    for name in without_redundant_ptx(there):
         found.setdefault(resolve_links(folder / name), name)
     if not found and faults:
         raise DataError("\n".join(faults), "Change the permissions, or name what can be read.")

@@ -23,7 +23,7 @@ from pathlib import Path, PurePosixPath
 from filelock import FileLock
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from tfdet.audit.loose import SUFFIXES, worth_reading
+from tfdet.audit.standalone_code import SUFFIXES, without_redundant_ptx
 from tfdet.base import console
 from tfdet.base.errors import DataError, RunFailedError
 from tfdet.base.files import add_path_to_errors
@@ -32,9 +32,9 @@ from tfdet.base.untrusted import open_file, unreadable
 
 _LIBRARY = re.compile(r"\.so(\.\d+)*$")
 _DATA = re.compile(r"^[^/]+\.data/(purelib|platlib)/")  # where old wheels keep what is installed
-_MOST_MEMBERS = 200_000
-_MOST_BYTES = 16 << 30  # of all libraries of a wheel; TensorFlow's are 1 to 2 GiB
-_MOST_RATIO = 100  # of unpacked to packed; TensorFlow's libraries have 2 to 8
+_MAX_MEMBERS = 200_000
+_MAX_BYTES = 16 << 30  # of all libraries of a wheel; TensorFlow's are 1 to 2 GiB
+_MAX_RATIO = 100  # of unpacked to packed; TensorFlow's libraries have 2 to 8
 _CHUNK = 1 << 20
 # What zipfile and its decompressors raise for an archive that is none, or not whole.
 _DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, NotImplementedError, RuntimeError,
@@ -65,21 +65,21 @@ def unpack(wheel: Wheel) -> Unpacked:
 
     A member that is damaged is a fault, and the others are taken; DataError: the file is no whole zip.
     """
-    with _opened(wheel.path) as archive:
+    with _open_zip(wheel.path) as archive:
         members = {
             installed(member.filename): member
             for member in archive.infolist()
             if not member.is_dir() and is_library(member.filename)
         }
-        members = {name: members[name] for name in worth_reading(members)}
+        members = {name: members[name] for name in without_redundant_ptx(members)}
         _refuse_bomb(wheel.path, members)
         folder = cache_dir() / "libraries" / f"{wheel.path.stem}-{wheel.sha256[:12]}"
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.with_name(f".{folder.name}.lock")):
-            return _take_out(archive, wheel.path, members, folder)
+            return _extract(archive, wheel.path, members, folder)
 
 
-def _opened(path: Path) -> zipfile.ZipFile:
+def _open_zip(path: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
     except _DAMAGE as error:
@@ -104,25 +104,27 @@ def installed(name: str) -> str:
 def _refuse_bomb(path: Path, members: dict[str, zipfile.ZipInfo]) -> None:
     """DataError before a byte is unpacked: sizes that no build of anything has, or names that lead elsewhere."""
     advice = "This is no wheel that anybody built; nothing was unpacked."
-    if len(members) > _MOST_MEMBERS:
+    if len(members) > _MAX_MEMBERS:
         raise DataError(f"{path}: {len(members)} libraries in it", advice)
     for name, member in members.items():
         where = f"{path}: {member.filename} at offset {member.header_offset}"
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
             raise DataError(f"{where}: its name leads out of the archive", advice)
-        if member.file_size > _MOST_RATIO * max(member.compress_size, _CHUNK):
+        if member.file_size > _MAX_RATIO * max(member.compress_size, _CHUNK):
             raise DataError(f"{where}: {member.compress_size} bytes that unpack to {member.file_size}", advice)
     total = sum(member.file_size for member in members.values())
-    if total > _MOST_BYTES:
+    if total > _MAX_BYTES:
         raise DataError(f"{path}: its libraries unpack to {total >> 30} GiB", advice)
 
 
-def _take_out(archive: zipfile.ZipFile, path: Path, members: dict[str, zipfile.ZipInfo], folder: Path) -> Unpacked:
+def _extract(archive: zipfile.ZipFile, path: Path, members: dict[str, zipfile.ZipInfo], folder: Path) -> Unpacked:
     found = Unpacked()
-    missing = {n: m for n, m in members.items() if not _there(folder / n, m)}
+    missing = {n: m for n, m in members.items() if not _is_extracted(folder / n, m)}
     needed = sum(member.file_size for member in missing.values())
     if needed > shutil.disk_usage(folder).free:
-        raise RunFailedError(f"{folder}: no room for {needed >> 20} MiB of libraries", "Free some space and run again.")
+        raise RunFailedError(
+            f"{folder}: not enough disk space for {needed >> 20} MiB of libraries", "Free some space and run again."
+        )
     with _progress(path.name, needed) as advance:
         for name, member in missing.items():
             try:
@@ -135,7 +137,7 @@ def _take_out(archive: zipfile.ZipFile, path: Path, members: dict[str, zipfile.Z
     return found
 
 
-def _there(file: Path, member: zipfile.ZipInfo) -> bool:
+def _is_extracted(file: Path, member: zipfile.ZipInfo) -> bool:
     return file.is_file() and file.stat().st_size == member.file_size
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from tfdet.audit.elf import TYPE_SYMTAB, Elf, ElfError, read_elf
 from tfdet.audit.fatbin import SECTION, Element, iter_elements
-from tfdet.audit.model import Fault
+from tfdet.audit.model import ReadFault
 from tfdet.base.errors import DataError
 
 _KERNEL_STORE = b".cask_resource"
@@ -58,7 +58,7 @@ def _blanks(data: memoryview, path: Path, capability: tuple[int, int] | None) ->
 
 def _foreign_code(elf: Elf, path: Path, capability: tuple[int, int]) -> Iterator[Span]:
     for row in elf.find(SECTION, _KERNEL_STORE):
-        faults: list[Fault] = []
+        faults: list[ReadFault] = []
         section = elf.sections[row]
         start, size = int(section["offset"]), int(section["size"])
         for fatbin in _fatbins(list(iter_elements(elf.data, start, size, faults.append))):

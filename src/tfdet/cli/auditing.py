@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tfdet.audit import keep
+from tfdet.audit import serialize
 from tfdet.audit.registrations import FRAMEWORK, Registrations, registrations
 from tfdet.audit.report import Audit, audit, check_archs
 from tfdet.audit.targets import Target, resolve
@@ -59,7 +59,7 @@ def run(project: Project, matrix: Matrix, asked: Asked) -> ExitCode:
 
 def _show(project: Project, matrix: Matrix, found: Audit, asked: Asked, old: AuditIndex | None) -> list[dict[str, Any]]:
     """For people, or kept; for machines it is returned, to be shown together with the others."""
-    kept = keep.to_stored(found)
+    kept = serialize.to_stored(found)
     new = index_audit(kept)
     changed = diff_builds(old, new, matrix.sources) if old else None
     if asked.as_json:
@@ -96,7 +96,7 @@ def _audit(project: Project, matrix: Matrix, target: Target, asked: Asked) -> Au
 
 def _registrations(project: Project, matrix: Matrix, target: Target) -> Registrations | None:
     assert target.environment is not None and target.wheel is not None
-    known = keep.registrations_of(project, target.environment, target.wheel)
+    known = serialize.registrations_of(project, target.environment, target.wheel)
     if known is not None:
         return known
     environment = matrix.environment(target.environment)
@@ -123,7 +123,7 @@ def _side(project: Project, matrix: Matrix, name: str) -> AuditIndex:
     found = _audit(project, matrix, targets[0], Asked([name]))
     if found.faults:
         raise DataError("\n".join(found.faults), "What is not read whole is not compared.")
-    return index_audit(keep.to_stored(found))
+    return index_audit(serialize.to_stored(found))
 
 
 def _stored(project: Project, matrix: Matrix, key: str) -> AuditIndex:

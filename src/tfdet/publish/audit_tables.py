@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from tfdet.audit.capability import Capability, capabilities, natively
+from tfdet.audit.capability import Capability, capabilities, native_capabilities
 from tfdet.matrix.models import Environment
 from tfdet.publish.tables import span
 from tfdet.store.audits import StoredLibrary
@@ -83,7 +83,7 @@ class Tables:
             key,
             " ".join(arch.removeprefix("sm_") for arch in sass),
             " ".join(arch.removeprefix("compute_") for arch in ptx),
-            natively(found),
+            native_capabilities(found),
             " ".join(_short(one) for one in found if one.compute in _SHOWN_GPUS),
             max((sum(counts) for counts in _by_arch(stored.libraries.values())), default=0),
             sum(verdict == "yes" for verdict in verdicts.values()),

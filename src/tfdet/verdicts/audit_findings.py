@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Final, Literal, NamedTuple
 
-from tfdet.audit.capability import by_number
-from tfdet.audit.names import family, signatures
+from tfdet.audit.capability import sort_archs
+from tfdet.audit.kernel_names import family, signatures
 from tfdet.matrix import ranges
 from tfdet.matrix.models import Source, SourceAudit
 from tfdet.store.audits import StoredAudit, StoredKernel
@@ -93,7 +93,7 @@ class AuditFinding:
             if f.order_dependent == "yes"
             for a in f.archs.split()
         }
-        return by_number(a for a in found if a.startswith("sm")) + by_number(a for a in found if a.startswith("co"))
+        return sort_archs(a for a in found if a.startswith("sm")) + sort_archs(a for a in found if a.startswith("co"))
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tfdet.audit.capability import capabilities
-from tfdet.audit.names import family, signature
+from tfdet.audit.kernel_names import family, signature
 from tfdet.base.paths import Project
 from tfdet.store import audits as stored
 

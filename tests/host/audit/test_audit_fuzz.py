@@ -87,7 +87,7 @@ sys.path.insert(0, sys.argv[1])
 import audit_builds as make
 from audit_files import ELF, LZ4, PTX, ZSTD, element, fatbin, library
 from tfdet.publish import audit_views as show
-from tfdet.audit import keep
+from tfdet.audit import serialize
 from tfdet.verdicts.audit_findings import prepare
 from tfdet.audit.report import audit
 from tfdet.audit.targets import Target
@@ -140,12 +140,12 @@ def values(old, bits, size):
     return sorted(value for value in found if 0 <= value < 1 << bits and value != old)
 
 def judged(path):
-    target = Target("lib.so", {"lib.so": path}, explicit=True)
+    target = Target("lib.so", {"lib.so": path}, was_named=True)
     found = audit(target, None, [])
     if (*found.sass, "", *found.ptx) not in shown:  # what else is told depends on nothing else
         shown.add((*found.sass, "", *found.ptx))
         json.dumps(found.as_json())
-        show.audit(found, prepare(keep.to_stored(found)), {})
+        show.audit(found, prepare(serialize.to_stored(found)), {})
     return bool(found.faults)
 
 shown = set()

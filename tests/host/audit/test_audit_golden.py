@@ -33,7 +33,7 @@ def test_what_is_said_of_real_kernels_changes_with_the_scanners_version_only(nam
     if os.environ.get("TFDET_WRITE_GOLDEN"):
         path.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", "utf-8")
     assert found == json.loads(path.read_text("utf-8")), (
-        "the scanner says something else than its version did: raise SCANNER in src/tfdet/audit/stored.py, write these "
+        "the scanner says something else than its version did: raise SCANNER in src/tfdet/store/audits.py, write these "
         "files anew (TFDET_WRITE_GOLDEN=1), and make the audits again: tfdet audit ENV --write"
     )
     answers = {answer for kernels in found["kernels"].values() for answer, *_ in kernels.values()}

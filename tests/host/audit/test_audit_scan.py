@@ -9,9 +9,9 @@ import pytest
 from audit_files import ARCHS, ELF, LZ4, PTX, ZSTD, cubin, element, fatbin, library, ptx, usual
 
 from tfdet.audit import fatbin as fatbins
-from tfdet.audit import sass_flow, scan
+from tfdet.audit import sass_dataflow, scan
 from tfdet.audit.model import KINDS, LibraryAudit
-from tfdet.audit.sass_flow import SassFlow
+from tfdet.audit.sass_dataflow import SassDataflow
 from tfdet.audit.scan import scan_library
 
 EVERYWHERE = ("compute_70", "sm_70", "sm_80", "sm_90")
@@ -34,11 +34,11 @@ def messages(found: LibraryAudit) -> list[str]:
 def test_code_that_is_too_long_to_follow_is_unresolved(audit, monkeypatch: pytest.MonkeyPatch) -> None:
     """At whichever of its questions the visits are used up."""
     for visits in (0, 1, 2, 4, 8):
-        monkeypatch.setattr(sass_flow, "_BUDGET", visits)
+        monkeypatch.setattr(sass_dataflow, "_MAX_STEPS", visits)
         found = audit(usual(), ("sm_70",))
         assert not found.faults
         assert found.kernel_counts == {"sm_70": 16}
-    monkeypatch.setattr(sass_flow, "_BUDGET", 0)
+    monkeypatch.setattr(sass_dataflow, "_MAX_STEPS", 0)
     reasons = {kernel.reason for kernel in audit(usual(), ("sm_70",)).kernels}
     assert "CAS: too much code to follow" in reasons
 
@@ -63,7 +63,7 @@ def test_every_kernel_is_judged_as_its_name_says_in_all_forms_of_code(audit) -> 
 def test_what_a_called_function_writes_is_found_where_it_is_called() -> None:
     always, add, call, leave, back = 7 << 12, 0x021, 0x144, 0x14D, 0x150
     code = [call | 2 * 4 << 34, 0x009, leave, add | 4 << 16, back]  # calls what stands at 3, which writes R4
-    found = SassFlow(b"".join(struct.pack("<2Q", low | always, 7 << 23) for low in code), 70)
+    found = SassDataflow(b"".join(struct.pack("<2Q", low | always, 7 << 23) for low in code), 70)
     (writer,) = found.definitions(4, at=1)
     assert writer > 4 and found.opcode[writer] == add, "a copy, behind the code"
     assert found.place(writer) == 0
@@ -101,7 +101,7 @@ def test_older_machine_code_is_listed_and_its_kernels_counted_but_not_decoded(au
 
 def test_processes_find_the_same_as_one_alone(audit, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = audit(usual())
-    monkeypatch.setattr(scan, "_ALONE", 0)
+    monkeypatch.setattr(scan, "_MIN_PARALLEL_BYTES", 0)
     assert audit(usual()) == alone
 
 

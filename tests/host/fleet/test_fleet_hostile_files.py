@@ -194,7 +194,7 @@ def test_who_cancels_is_told_that_the_controller_is_silent(
 ) -> None:
     monkeypatch.setattr("tfdet.fleet.clusters.shutil.which", lambda _: "there")
     monkeypatch.setattr("tfdet.fleet.clusters._run_command", lambda *_: None)
-    with pytest.raises(RunFailedError, match="does not answer"):
+    with pytest.raises(RunFailedError, match="does not respond"):
         Slurm(folder).cancel()
 
 

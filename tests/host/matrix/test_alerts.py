@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tfdet.audit.calls import calls
+from tfdet.audit.call_arguments import find_calls
 from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
 from tfdet.matrix import alerts
@@ -52,19 +52,19 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_texts_of_calls_are_read_out_of_machine_code(library: Path) -> None:
     """Lengths that are given and that are counted; what is no constant is counted as unread, and nothing is guessed."""
-    found = calls(library, FUNCTION.encode())
+    found = find_calls(library, FUNCTION.encode())
     assert found.texts == {"index_reduce_cuda": 2, "_histc_cu": 1, "kthvalue CUDA": 1}
-    assert found.unread == 1
-    assert calls(library, b"Context5other").texts == {"nobody_calls": 1}
+    assert found.unresolved == 1
+    assert find_calls(library, b"Context5other").texts == {"nobody_calls": 1}
 
 
 def test_what_does_not_call_it_has_no_texts(library: Path, tmp_path: Path) -> None:
-    assert not calls(library, b"alertSomethingElse").texts
+    assert not find_calls(library, b"alertSomethingElse").texts
     (tmp_path / "some.so").write_bytes(b"no library" * 20)
-    assert not calls(tmp_path / "some.so", FUNCTION.encode()).texts
+    assert not find_calls(tmp_path / "some.so", FUNCTION.encode()).texts
     whole = library.read_bytes()
     (tmp_path / "cut.so").write_bytes(whole[: len(whole) // 2])
-    assert not calls(tmp_path / "cut.so", FUNCTION.encode()).texts
+    assert not find_calls(tmp_path / "cut.so", FUNCTION.encode()).texts
 
 
 def test_every_build_of_which_lists_are_known_was_read_whole(checkout: Project) -> None:

@@ -31,8 +31,8 @@ _CALL_SIZE = 5
 _ADDRESS = re.compile(
     rb"[\x48\x4c]\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d](....)", re.S
 )  # lea offset(%rip), any register
-_NEAR = 256  # bytes before a call in which its text is named
-_COUNTED = re.compile(  # a length that is counted: add $1; test or compare with zero; jne
+_MAX_DISTANCE = 256  # bytes before a call in which its text is named
+_LENGTH_PREFIXED = re.compile(  # a length that is counted: add $1; test or compare with zero; jne
     rb"[\x48\x49]\x83[\xc0-\xc7]\x01(?:[\x40-\x47]?\x84.|[\x41]?\x80.\x00)\x75", re.S
 )
 _END = re.compile(
@@ -44,19 +44,19 @@ _CHUNK = 1 << 24
 
 @dataclass
 class Calls:
-    """texts: how many calls with each.  unread: calls whose text was not found."""
+    """texts: how many calls with each.  unresolved: calls whose text was not found."""
 
     texts: Counter[str] = field(default_factory=Counter)
-    unread: int = 0
+    unresolved: int = 0
 
 
-def calls(path: Path, function: bytes) -> Calls:
+def find_calls(path: Path, function: bytes) -> Calls:
     """Of the function whose mangled name holds `function`; none where the library does not know it."""
     found = Calls()
     with open_file(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         for text in _texts(data, function):
             if text is None:
-                found.unread += 1
+                found.unresolved += 1
             else:
                 found.texts[text] += 1
     return found
@@ -130,7 +130,7 @@ class _Library:
 
     def text_before(self, at: int) -> str | None:
         code, constants = self._sections[b".text"], self._sections.get(b".rodata", _Section(0, 0, 0))
-        first = max(0, at - _NEAR)
+        first = max(0, at - _MAX_DISTANCE)
         near = self._data[code.offset + first : code.offset + at]
         for end in _END.finditer(near):  # what stands before it is another function's: blotted out
             near = bytes(end.start() + 1) + near[end.start() + 1 :]
@@ -139,14 +139,14 @@ class _Library:
             if 0 <= place < constants.size:
                 start = constants.offset + place
                 text = self._data[start : self._data.find(b"\0", start)]
-                if _TEXT.match(text) and _measured(text, near, named.end()):
+                if _TEXT.match(text) and _has_length(text, near, named.end()):
                     return text.decode("ascii")
         return None
 
 
-def _measured(text: bytes, near: bytes, behind: int) -> bool:
+def _has_length(text: bytes, near: bytes, behind: int) -> bool:
     """Does the code hold its length, or count it behind the address?"""
-    return struct.pack("<I", len(text)) in near or _COUNTED.search(near, behind) is not None
+    return struct.pack("<I", len(text)) in near or _LENGTH_PREFIXED.search(near, behind) is not None
 
 
 def _named(names: bytes, function: bytes) -> list[int]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
+from tfdet.audit.kernel_names import family, signatures
 from tfdet.audit.model import Kernel, LibraryAudit
-from tfdet.audit.names import family, signatures
 from tfdet.audit.registrations import Registrations
 from tfdet.audit.report import Audit
 from tfdet.audit.wheels import Wheel
@@ -37,12 +37,12 @@ def to_stored(audit: Audit) -> StoredAudit:
         environment_variables=sorted(audit.strings.variables),
         messages=sorted(audit.strings.messages),
         faults=audit.faults,
-        registrations=_folded(audit),
+        registrations=_merge_equal_devices(audit),
         libraries={library.library: _library(library) for library in audit.gpu_libraries},
     )
 
 
-def _folded(audit: Audit) -> dict[str, dict[str, str]] | None:
+def _merge_equal_devices(audit: Audit) -> dict[str, dict[str, str]] | None:
     """Devices with the same dtypes share an entry: {"CPU GPU": "float16 float32"}."""
     if audit.registrations is None:
         return None
@@ -76,13 +76,13 @@ def _library(library: LibraryAudit) -> StoredLibrary:
     orderless = Counter(family(short[name]) for name in by_name.keys() - telling)
     return StoredLibrary(
         kernel_counts=library.kernel_counts,
-        kernels=[StoredKernel(name=name, found=_found(by_name[name])) for name in sorted(telling)],
+        kernels=[StoredKernel(name=name, found=_merge_kernels(by_name[name])) for name in sorted(telling)],
         orderless=dict(sorted(orderless.items())),
         plain=sorted({family(text) for name, text in short.items() if name not in by_name}),
     )
 
 
-def _found(kernels: Iterable[Kernel]) -> list[StoredFinding]:
+def _merge_kernels(kernels: Iterable[Kernel]) -> list[StoredFinding]:
     """Architectures that hold the same are told together."""
     by_content: dict[tuple[Verdict, str, tuple[tuple[str, int], ...]], list[str]] = defaultdict(list)
     for kernel in kernels:

@@ -31,10 +31,10 @@ _HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 _PYTHONS = (_HERE, *(python for python in ("3.13", "3.12", "3.11", "3.10", "3.9", "3.8", "3.7", "3.6", "3.14")
                      if python != _HERE))  # fmt: skip
 """Whose wheels are looked for: the GPU code is the same in all, and any that there is will do."""
-_TOLD = 6  # versions that an error names
+_MAX_NAMED_VERSIONS = 6  # versions that an error names
 
 
-class _NoSuchWheel(TfdetError):
+class _NoSuchWheelError(TfdetError):
     """The index has none for this Python; `versions` are those that it has one of."""
 
     def __init__(self, versions: list[str]) -> None:
@@ -81,17 +81,17 @@ def any_wheel(asked: Requirement) -> Wheel:
     folder = _folder()
     pinned = f"{asked.name}{asked.specifier}"
     with FileLock(folder / f".{canonicalize_name(asked.name)}{asked.specifier}.lock"):
-        if found := _kept(folder, asked):
-            console.print_note(f"taking {found.path.name} from {folder}")
+        if found := _cached_download(folder, asked):
+            console.print_note(f"using {found.path.name} from {folder}")
             return found
-        console.print_note(f"bringing {pinned} (once; nothing is installed)")
+        console.print_note(f"downloading {pinned} (once; nothing is installed)")
         versions: dict[str, None] = {}
         for python in _PYTHONS:
             try:
                 return _download(folder, pinned, [pinned], python)
-            except _NoSuchWheel as error:
+            except _NoSuchWheelError as error:
                 versions.update(dict.fromkeys(error.versions))
-    raise _not_there(asked, list(versions))
+    raise _no_wheel_error(asked, list(versions))
 
 
 def _folder() -> Path:
@@ -100,13 +100,13 @@ def _folder() -> Path:
     return folder
 
 
-def _kept(folder: Path, asked: Requirement) -> Wheel | None:
-    """What was brought before.  It was moved here whole; a local version (+cu126) has to be asked for as such."""
+def _cached_download(folder: Path, asked: Requirement) -> Wheel | None:
+    """Return a wheel of the cache. A local version (such as +cu126) must be requested explicitly."""
     (pin,) = asked.specifier
-    return next((Wheel(path, sha256(path)) for path, _ in _of(folder, asked.name, pin.version)), None)
+    return next((Wheel(path, sha256(path)) for path, _ in _matching_wheels(folder, asked.name, pin.version)), None)
 
 
-def _of(folder: Path, name: str, version: str) -> Iterator[tuple[Path, set[str]]]:
+def _matching_wheels(folder: Path, name: str, version: str) -> Iterator[tuple[Path, set[str]]]:
     """The wheels there whose names say so, each with the interpreters that it is for: cp311, py3."""
     wanted = canonicalize_name(name), Version(version)
     for path in sorted(folder.glob("*.whl")):
@@ -118,15 +118,15 @@ def _of(folder: Path, name: str, version: str) -> Iterator[tuple[Path, set[str]]
             yield path, {tag.interpreter for tag in tags}
 
 
-def _not_there(asked: Requirement, versions: list[str]) -> RunFailedError:
+def _no_wheel_error(asked: Requirement, versions: list[str]) -> RunFailedError:
     pinned = f"{asked.name}{asked.specifier}"
     if versions:
         newest = sorted(versions, key=Version, reverse=True)
-        more = " ..." if len(newest) > _TOLD else ""
+        more = " ..." if len(newest) > _MAX_NAMED_VERSIONS else ""
         return RunFailedError(
             f"{pinned}: no such version has a wheel for x86-64 Linux where pip looks",
-            f"There are {', '.join(newest[:_TOLD])}{more}. A build from another index is found where pip's settings "
-            "name it: PIP_EXTRA_INDEX_URL, PIP_FIND_LINKS.",
+            f"Available: {', '.join(newest[:_MAX_NAMED_VERSIONS])}{more}. For a build from another index set "
+            "PIP_EXTRA_INDEX_URL or PIP_FIND_LINKS.",
         )
     return RunFailedError(
         f"{pinned}: no wheel of {asked.name} for x86-64 Linux where pip looks",
@@ -150,19 +150,19 @@ def _locked_hashes(lock: Path, name: str, pin: str) -> list[str]:
 def _cached(folder: Path, requirement: Requirement, python: str, hashes: list[str]) -> Wheel | None:
     (pin,) = requirement.specifier
     served = {f"cp{python.replace('.', '')}", "py3"}
-    for path, interpreters in _of(folder, requirement.name, pin.version):
+    for path, interpreters in _matching_wheels(folder, requirement.name, pin.version):
         if served.isdisjoint(interpreters):
             continue
         digest = sha256(path)
         if digest in hashes:
             return Wheel(path, digest)
-        path.unlink()  # it was brought whole: since then somebody changed it
+        path.unlink()  # its download was complete: it was changed since
     return None
 
 
 def _locked(folder: Path, requirement: Requirement, python: str, hashes: list[str]) -> Wheel:
     pinned = f"{requirement.name}{requirement.specifier}"
-    console.print_note(f"bringing {pinned} for CPython {python} (once, 0.3 to 0.9 GiB)")
+    console.print_note(f"downloading {pinned} for CPython {python} (once, 0.3 to 0.9 GiB)")
     with tempfile.TemporaryDirectory(prefix=".part-", dir=folder) as part:
         wanted = Path(part, "requirement.txt")
         wanted.write_text(" ".join([pinned, *(f"--hash=sha256:{digest}" for digest in hashes)]) + "\n", "utf-8")
@@ -170,8 +170,8 @@ def _locked(folder: Path, requirement: Requirement, python: str, hashes: list[st
         unbound = {"PIP_CONSTRAINT": os.devnull}
         try:
             return _download(folder, pinned, ["--require-hashes", "--requirement", str(wanted)], python, unbound)
-        except _NoSuchWheel as error:
-            advice = "Give a wheel's path instead: tfdet audit WHEEL."
+        except _NoSuchWheelError as error:
+            advice = "Pass the path of a wheel instead: tfdet audit WHEEL."
             raise RunFailedError(f"{pinned}: the package index has no such wheel", advice) from error
 
 
@@ -206,28 +206,28 @@ def _pip_download(pinned: str, wanted: Sequence[str], python: str, into: Path, e
     for line in process.stderr:
         said.append(line)
     if process.wait():
-        raise _why("".join(said), pinned)
+        raise _explain_pip_error("".join(said), pinned)
 
 
-def _why(said: str, pinned: str) -> TfdetError:
-    """What pip's messages mean."""
+def _explain_pip_error(said: str, pinned: str) -> TfdetError:
+    """Return the error that pip's output describes."""
     if "No space left" in said:
         return RunFailedError("the disk is full", f"Free a gigabyte or two for {cache_dir()}.")
     if "HASHES" in said:
-        return DataError(f"{pinned}: what was brought is not what the lock file names", "Nothing was kept. Try again.")
+        return DataError(f"{pinned}: downloaded file does not match the lock file's hash", "It is deleted; try again.")
     if re.search(r"connection|timed out|name resolution|network|proxy", said, re.I):
         return RunFailedError(
-            f"{pinned} cannot be brought: no connection to the package index",
-            "Carry the wheel here and give its path: tfdet audit WHEEL.",
+            f"cannot download {pinned}: package index unreachable",
+            "Copy the wheel to this machine and pass its path: tfdet audit WHEEL.",
         )
     if "conflicting dependencies" in said:  # of one package without what it depends on
         return RunFailedError(
-            f"{pinned}: a constraint of pip's settings forbids it",
-            "See pip config list; with PIP_CONSTRAINT=/dev/null in the environment none holds.",
+            f"{pinned}: forbidden by a constraint of pip's settings",
+            "See pip config list; PIP_CONSTRAINT=/dev/null disables constraints.",
         )
     if found := re.search(r"\(from versions: ([^)]*)\)", said):
-        return _NoSuchWheel([version for version in found[1].split(", ") if version != "none"])
+        return _NoSuchWheelError([version for version in found[1].split(", ") if version != "none"])
     cause = next((line for line in said.splitlines() if line.startswith("ERROR")), "pip failed")
     return RunFailedError(
-        f"{pinned}: {cause.removeprefix('ERROR: ')}", "Give a wheel's path instead: tfdet audit WHEEL."
+        f"{pinned}: {cause.removeprefix('ERROR: ')}", "Pass the path of a wheel instead: tfdet audit WHEEL."
     )

@@ -11,14 +11,14 @@ from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
 from tfdet.audit import sass
-from tfdet.audit.paths import Blocks
+from tfdet.audit.basic_blocks import ControlFlowGraph
+from tfdet.audit.cas_analysis import TooLongError
 from tfdet.audit.sass_code import CALLS, PT, SassCode
-from tfdet.audit.swap import TooLongError
 
 _RZ = 255  # the register that is always zero
 _PREDICATE = 256  # predicates are numbered behind the registers
 _CALL = -1  # stands for all that a called function may write
-_BUDGET = 1_000_000  # basic blocks visited for one function, over all its compare-and-swaps
+_MAX_STEPS = 1_000_000  # basic blocks visited for one function, over all its compare-and-swaps
 _PLOP3, _IMAD = 0x01C, 0x024
 _PACKED_FMA, _IMMEDIATE_ADDEND = frozenset({0x031, 0x035}), 2
 
@@ -99,32 +99,32 @@ _WIDE_LOADS = {5: 2, 6: 4}  # bits 73 to 75 of a load: 64 bits, 128 bits
 # The uniform datapath has registers of its own, which are numbered from 0 too.
 _UNIFORM = frozenset({*range(0x080, 0x0C0), 0x0CA, 0x1C2, 0x1C3, 0x1C4})
 # No destination among the registers: stores, barriers, control flow.
-_SILENT = frozenset({*_UNIFORM, 0x118, 0x11A, 0x11B, 0x11D, *range(0x140, 0x160), 0x185, 0x186, 0x187, 0x188, 0x18E,
+_NO_RESULT = frozenset({*_UNIFORM, 0x118, 0x11A, 0x11B, 0x11D, *range(0x140, 0x160), 0x185, 0x186, 0x187, 0x188, 0x18E,
                      0x18F, 0x192, 0x1A6, 0x1AB})  # fmt: skip
 
 
-class SassFlow(SassCode):
+class SassDataflow(SassCode):
     """One function's code, taken apart once for all its compare-and-swaps."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.budget = _BUDGET
+        self.budget = _MAX_STEPS
         self._find_writers()
 
     def _find_writers(self) -> None:
         """`writers[register]`: the instructions that may write it, in order."""
         self.writers: dict[int, list[int]] = defaultdict(list)
         for at, opcode in enumerate(self.opcode):
-            if opcode in _SILENT:
+            if opcode in _NO_RESULT:
                 if opcode in CALLS and at not in self.copies:
                     self.writers[_CALL].append(at)
                 continue
-            if self._never(at):
+            if self._is_never_executed(at):
                 continue
             for register in self._written(at):
                 self.writers[register].append(at)
 
-    def _never(self, at: int) -> bool:
+    def _is_never_executed(self, at: int) -> bool:
         """Is it guarded by @!PT?"""
         return self.guard(at) == PT and self.low[at] >> 15 & 1 == 1
 
@@ -172,7 +172,9 @@ class SassFlow(SassCode):
         later: list[int] = []
         while index >= 0 and writers[index] >= start:
             found.add(writers[index])
-            if self.guard(writers[index]) == PT or any(self._otherwise(writers[index], other) for other in later):
+            if self.guard(writers[index]) == PT or any(
+                self._is_complementary(writers[index], other) for other in later
+            ):
                 break
             later.append(writers[index])
             index -= 1
@@ -183,7 +185,7 @@ class SassFlow(SassCode):
             found.add(-1 - calls[between])
         return certain
 
-    def _otherwise(self, at: int, later: int) -> bool:
+    def _is_complementary(self, at: int, later: int) -> bool:
         """Does one of these two instructions of a block run exactly where the other does not?"""
         writers = self.writers.get(_PREDICATE + self.guard(at), [])
         same = self.guard(at) == self.guard(later) and bisect_left(writers, at) == bisect_left(writers, later)
@@ -222,7 +224,7 @@ class SassFlow(SassCode):
             return _PREDICATE + number
         return _PREDICATE + number if number != PT else None
 
-    def combined(self, at: int) -> list[int]:
+    def combined_predicates(self, at: int) -> list[int]:
         """The predicates that a PLOP3 combines; none for other instructions."""
         if self.opcode[at] != _PLOP3:
             return []
@@ -273,12 +275,13 @@ class SassFlow(SassCode):
         data, size = self.low[at] >> 32 & 0xFF, self.high[at] >> 9 & 7
         if self.opcode[at] in sass.CAS:
             return tuple(
-                self._held(_registers(first, _WIDE_SWAPS.get(size, 1)), at) for first in (data, self.high[at] & 0xFF)
+                self._register_constant(_registers(first, _WIDE_SWAPS.get(size, 1)), at)
+                for first in (data, self.high[at] & 0xFF)
             )
         width = _WIDE_LOADS.get(size, 1) if self.opcode[at] in _STORES else _WIDE_ATOMS.get(size, 1)
-        return (self._held(_registers(data, width), at),)
+        return (self._register_constant(_registers(data, width), at),)
 
-    def _held(self, registers: range, at: int) -> Hashable:
+    def _register_constant(self, registers: range, at: int) -> Hashable:
         """What registers hold, if that is the same in all threads; the zero register has no number here."""
         values = [self._constant(register, at) for register in registers]
         return None if None in values else values[0] if len(values) == 1 else tuple(values) or 0
@@ -294,7 +297,7 @@ class SassFlow(SassCode):
 
     def memory(self, at: int) -> str:
         opcode = self.opcode[at]
-        if self._never(at):
+        if self._is_never_executed(at):
             return ""
         if opcode in sass.CAS:
             return "swap"
@@ -304,13 +307,13 @@ class SassFlow(SassCode):
             return "load"
         if sass.is_atomic(opcode, self.arch):
             kind = sass.kind(self.low[at], self.high[at], self.arch)
-            if kind.startswith("exch") and not sass.old_is_used(self.low[at]):
+            if kind.startswith("exch") and not sass.returns_old_value(self.low[at]):
                 return "exchange"
             return "count" if kind.startswith("incdec") else "other"
         return "other" if opcode in CALLS and at not in self.copies else ""
 
-    def blocks(self) -> Blocks:
-        return Blocks(self.starts, self.ends, self.before)
+    def blocks(self) -> ControlFlowGraph:
+        return ControlFlowGraph(self.starts, self.ends, self.before)
 
 
 def _registers(first: int, width: int) -> range:
