@@ -6,21 +6,21 @@
 Imports nothing of TensorFlow until one of its functions is called.
 """
 
+from .enable import disable, enable_determinism, patch
 from .report import Report
 from .seeds import set_seeds
-from .switch import disable, enable_determinism, patch
 from .version import __version__
-from .warned import (
+from .warning_categories import (
     AutotuneWarning,
     CostWarning,
     DeterminismWarning,
+    EnabledTooLateWarning,
     SavedGradientWarning,
-    TooLateWarning,
     UnknownBuildWarning,
     XlaWarning,
 )
 
 __all__ = [
-    "AutotuneWarning", "CostWarning", "DeterminismWarning", "Report", "SavedGradientWarning", "TooLateWarning",
+    "AutotuneWarning", "CostWarning", "DeterminismWarning", "Report", "SavedGradientWarning", "EnabledTooLateWarning",
     "UnknownBuildWarning", "XlaWarning", "__version__", "disable", "enable_determinism", "patch", "set_seeds",
 ]

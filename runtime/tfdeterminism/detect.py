@@ -1,12 +1,12 @@
-"""Which TensorFlow this is: its version, NVIDIA's or stock, and what makes us doubt it is a known release."""
+"""Detect which TensorFlow is installed: its version, NVIDIA's or stock, and why it may not be a known release."""
 
 import glob
 import os
 import re
 
-from .recipes import FIRST, LAST, as_text
+from .recipes import NEWEST_TENSORFLOW, OLDEST_TENSORFLOW, as_text
 
-# Distributions that bring a package `tensorflow` of their own making; NVIDIA's are told apart below.
+# Distributions that are other builds of the package `tensorflow`; for NVIDIA's see _NVIDIA.
 _FORK = re.compile(r"(tf[_-]nightly\w*|tensorflow[_-](rocm|macos|directml\w*|cpu[_-]aws|aarch64|neuron\w*)"
                    r"|intel[_-]tensorflow\w*)-", re.I)
 _NVIDIA = re.compile(r"nvidia[_-]tensorflow-", re.I)
@@ -15,49 +15,57 @@ NO_TENSORFLOW = ("TensorFlow is not installed here, and tfdeterminism brings non
 
 
 class Build(object):
-    """text: TensorFlow's version as it says it.  version: (major, minor).  kind: 'stock' or 'ngc'.
+    """One build of TensorFlow.
 
-    image: the version of the NGC image, None outside one.  doubts: sentences, none for a known release.
+    Attributes:
+        text: its version as TensorFlow reports it.
+        version: (major, minor).
+        kind: 'stock', or 'ngc' for NVIDIA's images and wheels.
+        image: the version of the NGC image; None outside one.
+        unrecognized_reasons: why it is not a known release, as sentences; empty for a known release.
     """
 
-    def __init__(self, text, version, kind, image, doubts):
+    def __init__(self, text, version, kind, image, unrecognized_reasons):
         self.text = text
         self.version = version
         self.kind = kind
         self.image = image
-        self.doubts = doubts
+        self.unrecognized_reasons = unrecognized_reasons
 
 
-def tensorflow():
-    """TensorFlow itself; ImportError with advice where there is none."""
+def import_tensorflow():
+    """Import TensorFlow; ImportError with advice if it is not installed."""
     try:
         import tensorflow
     except ImportError as error:
-        if getattr(error, "name", None) != "tensorflow":  # it is there, and broken: its own words say more
+        if getattr(error, "name", None) != "tensorflow":  # it is installed but broken: its own message says more
             raise
         raise ImportError(NO_TENSORFLOW)
     return tensorflow
 
 
-def here():
-    """The Build that this process would use (it is imported for that)."""
-    tf = tensorflow()
+def detect_build():
+    """The Build of the installed TensorFlow, which is imported for that."""
+    tf = import_tensorflow()
     folder = os.path.dirname(os.path.dirname(os.path.abspath(tf.__file__)))
     beside = [os.path.basename(path) for path in glob.glob(os.path.join(folder, "*-info"))]
     return describe(tf.__version__, getattr(tf.version, "GIT_VERSION", ""), os.environ, beside)
 
 
 def describe(text, git, environ, distributions):
-    """A Build from what was found.
+    """Build a Build from its properties.
 
-    git: tf.version.GIT_VERSION, bytes in some versions.  distributions: names of the folders with
-    the metadata of what is installed beside TensorFlow.
+    Args:
+        text: tf.__version__.
+        git: tf.version.GIT_VERSION, bytes in some versions.
+        environ: the environment variables.
+        distributions: names of the *-info folders in the same site-packages.
     """
     numbers = re.match(r"(\d+)\.(\d+)(\.\d+)?(.*)$", text)
-    version = (int(numbers.group(1)), int(numbers.group(2))) if numbers else LAST
+    version = (int(numbers.group(1)), int(numbers.group(2))) if numbers else NEWEST_TENSORFLOW
     kind = "ngc" if _is_nvidia(text, environ, distributions) else "stock"
     return Build(text, version, kind, environ.get("NVIDIA_TENSORFLOW_VERSION"),
-                 list(_doubts(text, numbers, git, kind, distributions)))
+                 list(_unrecognized_reasons(text, numbers, git, kind, distributions)))
 
 
 def _is_nvidia(text, environ, distributions):
@@ -65,17 +73,17 @@ def _is_nvidia(text, environ, distributions):
             or "+nv" in text or any(_NVIDIA.match(name) for name in distributions))
 
 
-def _doubts(text, numbers, git, kind, distributions):
+def _unrecognized_reasons(text, numbers, git, kind, distributions):
     if not numbers:
-        yield "its version, {!r}, is no number".format(text)
+        yield "its version, {!r}, is not a number".format(text)
         return
     version, rest = (int(numbers.group(1)), int(numbers.group(2))), numbers.group(4)
-    if version > LAST:
-        yield "{} is newer than the newest one known here, {}".format(text, as_text(LAST))
-    if version < FIRST:
-        yield "{} is older than the oldest one known here, {}".format(text, as_text(FIRST))
+    if version > NEWEST_TENSORFLOW:
+        yield "{} is newer than the newest one known here, {}".format(text, as_text(NEWEST_TENSORFLOW))
+    if version < OLDEST_TENSORFLOW:
+        yield "{} is older than the oldest one known here, {}".format(text, as_text(OLDEST_TENSORFLOW))
     if rest and not (kind == "ngc" and rest.startswith("+nv")):
-        yield "{} is no release".format(text)
+        yield "{} is not a release".format(text)
     for name in sorted(distributions):
         if _FORK.match(name):
             yield "it comes from {}, not from the TensorFlow project's releases".format(name.rsplit(".", 1)[0])

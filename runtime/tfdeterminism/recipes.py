@@ -1,23 +1,26 @@
-"""The one table: what makes each TensorFlow deterministic, by version, for stock builds and NVIDIA's.
+"""The table of what makes each TensorFlow deterministic, by version, for stock builds and NVIDIA's.
 
-`enable_determinism` follows it; so do `tfdet recipe` and the README of the project that measures it.
-What it adds by replacing ops is in `patches.PATCHES`, where each patch tells its own versions.
+enable_determinism(), `tfdet recipe` and the project's README use it.  Replaced ops are in `patches.PATCHES`, each with
+its versions.
 """
 
-from .known import newest
 from .patches import PATCHES
+from .remaining import newest
 
-LAST = newest()
+NEWEST_TENSORFLOW = newest()
 
 
 class Recipe(object):
-    """One row.
+    """One row of the table.
 
-    kind: 'stock' or 'ngc' (NVIDIA's images and wheels).  first, last: (major, minor), both included; last is None where
-    nothing is known to end it.
-    solution: its key in the project's matrix, None where nothing is known to help.
-    environment: variables to set.  call: the name of a function under tf.config.experimental.
-    covers_xla: whether its promise holds for what XLA compiles too.  caveats: sentences.
+    Attributes:
+        kind: 'stock' or 'ngc' (NVIDIA's images and wheels).
+        first, last: (major, minor), both included; last is None for an open end.
+        solution: its key in the project's matrix; None if no solution is known.
+        environment: variables to set, ((name, value), ...).
+        call: the name of a function in tf.config.experimental, or None.
+        covers_xla: whether it makes ops compiled by XLA deterministic, too.
+        caveats: sentences.
     """
 
     def __init__(self, kind, first, last, solution, environment=(), call=None, covers_xla=False, caveats=()):
@@ -33,11 +36,11 @@ class Recipe(object):
     @property
     def name(self):
         """e.g. 'stock TensorFlow 1.14 to 2.0'."""
-        return self.named(LAST)
+        return self.name_for(NEWEST_TENSORFLOW)
 
-    def named(self, newest):
+    def name_for(self, newest):
         # type: (tuple[int, int]) -> str
-        """newest: the newest (major, minor) that is looked at."""
+        """The name of the row; newest: the (major, minor) that an open end stands for."""
         last = self.last or newest
         versions = [as_text(self.first)] + ([as_text(last)] if last != self.first else [])
         return "{} TensorFlow {}".format("NVIDIA's" if self.kind == "ngc" else "stock", " to ".join(versions))
@@ -47,7 +50,7 @@ class Recipe(object):
 
     def lines(self):
         # type: () -> list[str]
-        """The same by hand, as lines of Python: without the patches, which no line of code can replace."""
+        """The row as lines of a Python program, without the patches."""
         lines = ["import os"] if self.environment else []
         lines += ["os.environ[{!r}] = {!r}".format(name, value) for name, value in self.environment]
         lines += ["import tensorflow as tf"]
@@ -90,21 +93,21 @@ RECIPES = (
     Recipe("ngc", (2, 8), None, "TEOD", call="enable_op_determinism", covers_xla=True,
            caveats=[_RAISES, _UNSEEDED, _NO_PROMISE]),
 )
-FIRST = RECIPES[0].first
+OLDEST_TENSORFLOW = RECIPES[0].first
 
-# tfdeterminism.patch() is for these alone.
+# The versions that tfdeterminism.patch() supports.
 PATCHED = ((1, 14), (1, 15), (2, 0))
 
 
 def recipe_for(kind, version):
     # type: (str, tuple[int, int]) -> Recipe
-    """The row for a (major, minor); for one outside the table the nearest row."""
-    rows = [row for row in RECIPES if row.kind == kind and row.first <= max(version, FIRST)]
+    """The row for a version (major, minor); for a version outside of the table the nearest row."""
+    rows = [row for row in RECIPES if row.kind == kind and row.first <= max(version, OLDEST_TENSORFLOW)]
     return max(rows, key=lambda row: row.first)
 
 
 def patches_for(kind, version):
-    """The patches for a (major, minor), in the order of PATCHES; for a newer one those of the newest known."""
-    if version < FIRST:  # nothing was ever tried there
+    """The patches for a version (major, minor), in the order of PATCHES; a newer one gets those of the newest known."""
+    if version < OLDEST_TENSORFLOW:  # untested
         return []
-    return [patch for patch in PATCHES.values() if patch.applies(min(version, LAST), kind == "ngc")]
+    return [patch for patch in PATCHES.values() if patch.applies(min(version, NEWEST_TENSORFLOW), kind == "ngc")]

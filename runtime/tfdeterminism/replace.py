@@ -1,85 +1,93 @@
-"""Put functions of TensorFlow's own modules aside and back again.
+"""Replace functions in TensorFlow's modules, and restore them.
 
-TensorFlow exports one function under many names: `tf.math.segment_sum`, `tf.compat.v1.segment_sum`,
-`math_ops.segment_sum`.  All of them are one object, so it is looked for by identity.
+TensorFlow exports one function object under many names: `tf.math.segment_sum`, `tf.compat.v1.segment_sum`,
+`math_ops.segment_sum`.  So references to it are found by identity.
 """
 
 import functools
 import inspect
 import sys
 
-_FAMILY = ("tensorflow", "keras", "tf_keras")
-_WRAPPED = ("_tfmw_wrapped_module", "_dw_wrapped_module")
+_FRAMEWORK_PACKAGES = ("tensorflow", "keras", "tf_keras")
+_WRAPPED_MODULE_ATTRIBUTES = ("_tfmw_wrapped_module", "_dw_wrapped_module")
 
 
-class NotCovered(Exception):
-    """A replacement's way to say: this call is the original's (it raises, or needs no care)."""
+class UseOriginalError(Exception):
+    """Raised by a replacement to leave this call to the original: it is invalid, or deterministic anyway."""
 
 
 class Replacements(object):
-    """Everything that was replaced, so that all of it can be put back."""
+    """A set of replaced functions that restore() restores together."""
 
     def __init__(self):
-        self._places = []  # (module, name, old, new)
-        self._new = {}  # id(old) -> (old, new)
-        self._reached = []
+        self._replaced = []  # (module, name, old, new)
+        self._replacements = {}  # id(old) -> (old, new)
+        self._wrappers = []
 
     @property
-    def places(self):
+    def replaced_attributes(self):
         """Every replaced attribute: (module name, attribute, old, new)."""
-        return [(module.__name__, name, old, new) for module, name, old, new in self._places]
+        return [(module.__name__, name, old, new) for module, name, old, new in self._replaced]
 
     def install(self, patch):
-        """Put the ops of a patch in place, under every name they have.  One look at all modules, which takes long."""
-        before = set(self._new)
+        """Install the replacements of a patch under every name of each op; searches all loaded modules once."""
+        before = set(self._replacements)
         patch.install(self)
-        functions = [old for number, (old, _) in self._new.items() if number not in before]
-        for holder, attribute, function in _holders(functions, _is_family):
-            new = self._new[id(function)][1]
+        functions = [old for number, (old, _) in self._replacements.items() if number not in before]
+        for holder, attribute, function in _holders(functions, _is_framework_module):
+            new = self._replacements[id(function)][1]
             setattr(holder, attribute, new)
-            self._places.append((holder, attribute, function, new))
+            self._replaced.append((holder, attribute, function, new))
 
     def replace(self, module, name, compute):
-        """Let `compute` do what the generated function `module.name` did: a patch's `install` says this of each op.
+        """Replace the generated function `module.name` by `compute`; a patch's `install` calls this for each op.
 
-        compute(**arguments) gets the original's arguments, defaults filled in; NotCovered leaves the call to the
-        original, and so does an error about them, whose message is then the original's: it must come before anything
-        is changed.  Replacing twice, or what this version does not have, changes nothing.
+        Replacing a function twice, or one that this version does not have, has no effect.
+
+        Args:
+            module: one of TensorFlow's gen_* modules.
+            name: of the function.
+            compute: called with all arguments of the original by name, defaults included.  If it raises
+                UseOriginalError, or an error about its arguments before it has changed anything, the original is
+                called, and its error message is raised.
         """
         old = getattr(module, name, None)
-        if old is None or id(old) in self._new or hasattr(old, "tfdeterminism_original"):
+        if old is None or id(old) in self._replacements or hasattr(old, "tfdeterminism_original"):
             return
         functions = [old]
-        raw = getattr(module, _camel(name), None)
+        raw = getattr(module, _to_camel_case(name), None)
         if inspect.isfunction(raw):
             functions.append(raw)
         for function in functions:
-            self._new[id(function)] = (function, _standing_in(function, compute))
+            self._replacements[id(function)] = (function, _make_replacement(function, compute))
 
-    def reaches(self, function):
-        """Say that a public function is repaired below its own name: references to it need not be replaced."""
+    def note_wrapper(self, function):
+        """Note a public function that calls a replaced op: references to it become deterministic, too."""
         if function is not None:
-            self._reached.append(function)
+            self._wrappers.append(function)
 
     def user_references(self):
-        """What other people's modules hold, as "module.name": (taken before the patch and still the original op,
-        held but repaired all the same because the repair is below the name)."""
-        stale = _holders([old for old, _ in self._new.values()], _is_theirs)
-        reached = _holders(self._reached, _is_theirs)
+        """References in modules outside of TensorFlow and this package, as "module.name".
+
+        Returns:
+            Those that still refer to an original op, and those to a public function that calls a replaced one.
+        """
+        stale = _holders([old for old, _ in self._replacements.values()], _is_user_module)
+        reached = _holders(self._wrappers, _is_user_module)
         return sorted(_names(stale)), sorted(_names(reached))
 
     def restore(self):
-        """Put every original back, also where a module loaded since then took the replacement."""
-        for module, name, old, _ in reversed(self._places):
+        """Restore every original, also in modules that were loaded since and refer to a replacement."""
+        for module, name, old, _ in reversed(self._replaced):
             setattr(module, name, old)
-        originals = dict((id(new), old) for old, new in self._new.values())
-        news = [new for _, new in self._new.values()]
+        originals = dict((id(new), old) for old, new in self._replacements.values())
+        news = [new for _, new in self._replacements.values()]
         for module, name, value in _holders(news, lambda _: True):
             setattr(module, name, originals[id(value)])
-        self._places, self._new, self._reached = [], {}, []
+        self._replaced, self._replacements, self._wrappers = [], {}, []
 
 
-def _standing_in(original, compute):
+def _make_replacement(original, compute):
     signature = inspect.signature(original)
 
     @functools.wraps(original)
@@ -92,11 +100,11 @@ def _standing_in(original, compute):
         arguments.update(bound.arguments)
         try:
             return compute(**arguments)
-        except NotCovered:
+        except UseOriginalError:
             return original(*args, **kwargs)
         except Exception as error:
             if _is_bad_input(error):
-                original(*args, **kwargs)  # the original's own words
+                original(*args, **kwargs)  # raises the original's message
             raise
 
     call.tfdeterminism_original = original  # type: ignore[attr-defined]
@@ -104,35 +112,35 @@ def _standing_in(original, compute):
 
 
 def _is_bad_input(error):
-    """Told by a function while it runs: in graphs only what is seen as they are built."""
+    """Whether an error is about arguments; in graphs only errors raised while building are."""
     from tensorflow.python.framework import errors
     return isinstance(error, (TypeError, ValueError, errors.InvalidArgumentError))
 
 
-def _camel(name):
-    """unsorted_segment_sum -> UnsortedSegmentSum: what tf.raw_ops calls it."""
+def _to_camel_case(name):
+    """The name of an op in tf.raw_ops: UnsortedSegmentSum for unsorted_segment_sum."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
 
 def _holders(functions, belongs):
-    """(module, attribute, function) for every module-level reference to one of the functions."""
+    """All module-level references to the functions, [(module, attribute, function)]; belongs(module name): where."""
     wanted = set(id(function) for function in functions)
     return [(module, name, value)
-            for module in _modules() if belongs(module.__name__) and _holds(module, wanted)
+            for module in _modules() if belongs(module.__name__) and _references_any(module, wanted)
             for name, value in list(_contents(module).items())
             if id(value) in wanted and inspect.isfunction(value)]
 
 
-def _holds(module, wanted):
-    """Whether an attribute has one of these ids.  Hardly any module does, and it is asked of 100,000 attributes.
+def _references_any(module, wanted):
+    """Whether a module has an attribute with one of these ids.
 
-    In one call of C, during which no other thread changes the module.
+    One call in C, because there are 100,000 attributes, and so that no other thread changes the module meanwhile.
     """
     return not wanted.isdisjoint(map(id, _contents(module).values()))
 
 
 def _modules():
-    """Every loaded module, and behind TensorFlow's wrapping modules the wrapped ones."""
+    """Yields every loaded module, and the modules that TensorFlow's wrapper modules wrap."""
     seen = set()
     for loaded in list(sys.modules.values()):
         module = loaded  # type: object
@@ -140,7 +148,7 @@ def _modules():
             seen.add(id(module))
             yield module
             inner = _contents(module)
-            module = inner.get(_WRAPPED[0]) or inner.get(_WRAPPED[1])
+            module = inner.get(_WRAPPED_MODULE_ATTRIBUTES[0]) or inner.get(_WRAPPED_MODULE_ATTRIBUTES[1])
 
 
 def _contents(module):
@@ -148,12 +156,12 @@ def _contents(module):
     return object.__getattribute__(module, "__dict__")
 
 
-def _is_family(name):
-    return name.startswith(_FAMILY)
+def _is_framework_module(name):
+    return name.startswith(_FRAMEWORK_PACKAGES)
 
 
-def _is_theirs(name):
-    return not _is_family(name) and name.split(".")[0] != "tfdeterminism"
+def _is_user_module(name):
+    return not _is_framework_module(name) and name.split(".")[0] != "tfdeterminism"
 
 
 def _names(holders):

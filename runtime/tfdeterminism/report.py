@@ -1,8 +1,8 @@
-"""What was done, what stays nondeterministic here, and what is left for the user to do."""
+"""The report of enable_determinism: what was done, what remains nondeterministic, what is left to the user."""
 
 import os
 
-from . import checks, known
+from . import preconditions, remaining
 from .version import __version__
 
 _CACHED = ("disable() puts the variables back, but TensorFlow reads each once: only a new process is free of what it "
@@ -10,10 +10,16 @@ _CACHED = ("disable() puts the variables back, but TensorFlow reads each once: o
 
 
 class Report(object):
-    """Print it; or read its parts, each a list of sentences:
+    """A printable report.
 
-    done, patches (Patch objects in force), covered (keys of sources that the patches serve),
-    remaining (known.Remaining), todo, warnings, old_references.  `disable()` takes all back.
+    Attributes:
+        done, todo, warnings: sentences.
+        patches: the patches.Patch objects that are installed.
+        patched_sources: the keys of the sources that the patches make deterministic, sorted.
+        remaining: list of remaining.Remaining.
+        old_references: "module.name" of references that still call an original op.
+        seed: or None.
+        active: whether determinism is enabled.
     """
 
     def __init__(self, build, recipe, disable):
@@ -28,46 +34,47 @@ class Report(object):
         self.active = True
 
     @property
-    def covered(self):
+    def patched_sources(self):
         return sorted({source for patch in self.patches for source in patch.sources})
 
     @property
     def remaining(self):
-        return known.remaining(self.build, self.covered)
+        return remaining.remaining_of(self.build, self.patched_sources)
 
     @property
     def todo(self):
         return list(_todo(self))
 
     def seeded(self, seed, names):
-        """Note that the generators `names` were seeded (again)."""
+        """Note that the generators `names` were seeded; replaces an earlier note."""
         self.seed = seed
         self.done = [line for line in self.done if not line.startswith("seeded ")]
         self.done.append("seeded {} with {}".format(", ".join(names), seed))
 
     def disable(self):
-        """Put back everything that was replaced: the same as tfdeterminism.disable()."""
+        """The same as tfdeterminism.disable()."""
         self._disable()
 
     def __str__(self):
         head = "tfdeterminism {}: TensorFlow {} ({})".format(__version__, self.build.text, self.recipe.name)
         parts = [head] + ([] if self.active else ["switched off again by disable()"])
-        parts += section("done", self.done)
-        parts += section("replaced by a deterministic form", [_patch_line(patch) for patch in self.patches])
-        parts += section("warnings", self.warnings)
-        parts += section("taken before the patch, so they keep the original", self.old_references)
-        parts += section("in this version", self.recipe.caveats)
-        parts += section("still nondeterministic, or an error, on a GPU unless said otherwise",
+        parts += report_section("done", self.done)
+        parts += report_section("replaced by a deterministic form", [_patch_line(patch) for patch in self.patches])
+        parts += report_section("warnings", self.warnings)
+        parts += report_section("taken before the patch, so they keep the original", self.old_references)
+        parts += report_section("in this version", self.recipe.caveats)
+        parts += report_section("still nondeterministic, or an error, on a GPU unless said otherwise",
                           [entry.line() for entry in self.remaining])
-        parts += section("left for you to do", self.todo)
+        parts += report_section("left for you to do", self.todo)
         if self.recipe.environment:
             parts.append(_CACHED)
-        return "\n".join(parts).encode("ascii", "replace").decode("ascii")  # old terminals take no more
+        return "\n".join(parts).encode("ascii", "replace").decode("ascii")  # for terminals without UTF-8
 
     __repr__ = __str__
 
 
-def section(title, lines):
+def report_section(title, lines):
+    """The lines of one section of a report; none if there are no entries."""
     return ["{}:".format(title)] + ["  - {}".format(line) for line in lines] if lines else []
 
 
@@ -77,7 +84,7 @@ def _patch_line(patch):
 
 
 def _todo(report):
-    if checks.hash_seed() is None:
+    if preconditions.hash_seed() is None:
         yield ("Start Python with PYTHONHASHSEED=0 in its environment: set inside the program it is too late. The "
                "order of sets of strings depends on it.")
     if report.seed is None:

@@ -1,4 +1,4 @@
-"""The seeds of every generator that a training program uses: Python, NumPy, TensorFlow, Keras."""
+"""Seed the random generators of a training program: Python, NumPy, TensorFlow, Keras."""
 
 import operator
 import random
@@ -8,7 +8,18 @@ from . import detect
 
 
 def check_seed(seed):
-    """The seed as an int, NumPy's too: TypeError for what is none, ValueError for one that NumPy does not take."""
+    """Check a seed.
+
+    Args:
+        seed: an int from 0 to 2**32 - 1 (NumPy's range), also a NumPy integer.
+
+    Returns:
+        The seed as an int.
+
+    Raises:
+        TypeError: it is not an integer.
+        ValueError: it is out of range.
+    """
     given = seed
     try:
         seed = operator.index(given)
@@ -23,12 +34,18 @@ def check_seed(seed):
 
 def set_seeds(seed):
     # type: (int) -> list[str]
-    """Seed Python, NumPy, TensorFlow and Keras; the names of what was seeded.
+    """Seed Python, NumPy, TensorFlow and Keras.
 
-    In TensorFlow 1 graphs the seed holds for the current default graph: call it again in each new one.
+    In TensorFlow 1 the graph-level seed belongs to the default graph: call this again in each new graph.
+
+    Args:
+        seed: an int from 0 to 2**32 - 1.
+
+    Returns:
+        The names of what was seeded.
     """
     seed = check_seed(seed)
-    tf = detect.tensorflow()
+    tf = detect.import_tensorflow()
     random.seed(seed)
     import numpy  # TensorFlow brings it
     numpy.random.seed(seed)
@@ -38,7 +55,7 @@ def set_seeds(seed):
 
 
 def _seed_keras(tf, seed):
-    """Keras 3 and tf.keras since 2.7 have generators of their own; was there one?"""
+    """Seed the generators of Keras 3 and of tf.keras since 2.7; returns whether there were any."""
     seeded = False
     for utils in _keras_utilities(tf):
         if hasattr(utils, "set_random_seed"):
@@ -48,7 +65,7 @@ def _seed_keras(tf, seed):
 
 
 def _keras_utilities(tf):
-    """tf.keras, and a Keras that the program imported by itself."""
+    """The utils of tf.keras, and of a Keras that the program has imported separately."""
     try:
         found = [tf.keras.utils]
     except (ImportError, AttributeError):  # TensorFlow 2.16 and later run without Keras installed

@@ -1,6 +1,6 @@
-"""Put a function of ours around one of TensorFlow's, at the one place where TensorFlow looks for it: a method, a hook.
+"""Wrap a function of TensorFlow that is looked up under one name only: a method, a hook.
 
-Ops are another matter: they have many names, and what stands in for them may refuse a call (the replace module).
+For ops, which are exported under many names, see the module replace.
 """
 
 import functools
@@ -9,7 +9,7 @@ _MARK = "tfdeterminism_around"
 
 
 class Wrappers(object):
-    """Functions that were put around others, all taken away together."""
+    """A set of wrapped functions that undo() restores together."""
 
     def __init__(self):
         self._undo = []
@@ -19,11 +19,13 @@ class Wrappers(object):
         self.set(holder, name, _wrapped(getattr(holder, name), around))
 
     def set(self, holder, name, value):
+        """Set holder.name until undo()."""
         before = vars(holder).get(name)
         setattr(holder, name, value)
         self._undo.append((holder, name, before))
 
     def undo(self):
+        """Restore all attributes, the last one first."""
         while self._undo:
             holder, name, before = self._undo.pop()
             if before is None:
@@ -32,8 +34,8 @@ class Wrappers(object):
                 setattr(holder, name, before)
 
 
-def wrap_for_good(holder, name, around):
-    """The same for the rest of the process, where this TensorFlow has the function; harmless to repeat."""
+def wrap_permanently(holder, name, around):
+    """Wrap holder.name until the process ends, if this TensorFlow has it; repeating it has no effect."""
     original = getattr(holder, name, None)
     if original is not None and around not in getattr(original, _MARK, ()):
         wrapped = _wrapped(original, around)

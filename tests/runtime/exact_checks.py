@@ -18,7 +18,7 @@ import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 from tensorflow.python.ops import gen_math_ops  # noqa: E402
 
-from tfdeterminism.patches import PATCHES, Replacements, exact, pieces  # noqa: E402
+from tfdeterminism.patches import PATCHES, Replacements, chunked, exact_sum  # noqa: E402
 
 tf1 = getattr(tf.compat, "v1", tf)
 VERSION = tuple(int(part) for part in tf.__version__.split(".")[:2])
@@ -174,7 +174,7 @@ def check(patch, call, rows, ids):
 def main():
     found = [check_all(ops(), lambda name: True)]
     for narrow in (4, 1):  # in pieces; and these in place
-        pieces.ELEMENTS, exact.NARROW = 512, narrow
+        chunked.CHUNK_ELEMENTS, exact_sum.MIN_WIDTH_IN_PLACE = 512, narrow
         found.append(check_all(ops(), ("vanishing", "special").__contains__))
     faults, compared, control = [fault for one in found for fault in one[0]], sum(one[1] for one in found), found[0][2]
     rows = RANDOM.uniform(0.5, 1, (MANY, 1)).astype("float32")

@@ -56,9 +56,9 @@ def putting_back():
         again = Replacements()
         for patch in APPLY:
             again.install(patch)
-        if again.places:
-            faults.append("installing twice replaces again: %s" % again.places[:3])
-        if not all(one.places for one in replaced):
+        if again.replaced_attributes:
+            faults.append("installing twice replaces again: %s" % again.replaced_attributes[:3])
+        if not all(one.replaced_attributes for one in replaced):
             faults.append("a patch that replaces nothing")
         references = [one.user_references() for one in replaced]
         stale = sorted(set(name for one in references for name in one[0]))

@@ -9,7 +9,7 @@ import warnings
 import tensorflow as tf
 
 import tfdeterminism
-from tfdeterminism import checks, recipes
+from tfdeterminism import preconditions, recipes
 
 EXPECTED = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
 VARIABLES = ("TF_CUDNN_DETERMINISTIC", "TF_DETERMINISTIC_OPS", "TF_CUDNN_USE_FRONTEND", "TF_CUDNN_USE_AUTOTUNE")
@@ -80,7 +80,7 @@ def main():
     for name in VARIABLES:
         os.environ.pop(name, None)
     assert tf.keras.layers.Dense  # loads what is loaded lazily, once for all checks
-    assert not checks.started()
+    assert not preconditions.runtime_started()
     for function in ALL:
         passed, said = in_child(function)
         print("{} {}\n{}".format("ok" if passed else "FAILED", function.__name__, said), end="")

@@ -26,7 +26,7 @@ from switch_base_checks import (
 )
 
 import tfdeterminism
-from tfdeterminism import checks, switch
+from tfdeterminism import enable, preconditions
 
 
 def run_an_op():
@@ -52,7 +52,7 @@ def nothing_is_warned_of_a_fresh_start():
     report, warned = enabled(1)
     assert warned == [], warned
     assert report.warnings == []
-    assert not checks.started(), "the switch itself started TensorFlow"
+    assert not preconditions.runtime_started(), "the switch itself started TensorFlow"
 
 
 @check
@@ -114,7 +114,7 @@ def twice_is_once():
 def too_late_is_told():
     keep = run_an_op()
     report, warned = enabled()
-    assert warned and set(warned) == {"TooLateWarning"}, warned
+    assert warned and set(warned) == {"EnabledTooLateWarning"}, warned
     assert any("may have run" in text for text in report.warnings), report.warnings
     del keep
 
@@ -124,7 +124,7 @@ def a_graph_that_was_built_is_told():
     with V1.get_default_graph().as_default() if TF1 else tf.Graph().as_default():
         tf.constant(1.0)
         _, warned = enabled()
-    assert warned == (["TooLateWarning"] if TF1 else []), warned
+    assert warned == (["EnabledTooLateWarning"] if TF1 else []), warned
 
 
 @check
@@ -193,7 +193,7 @@ def the_report_says_what_is_left():
     for words in ("PYTHONHASHSEED", "one worker", "HOROVOD_FUSION_THRESHOLD", "seed", tf.__version__):
         assert words in text, words
     assert ("XLA" in " ".join(report.todo)) == (not EXPECTED["teod"])
-    assert not {entry.source for entry in report.remaining if not entry.measured} & set(report.covered)
+    assert not {entry.source for entry in report.remaining if not entry.measured} & set(report.patched_sources)
     assert "max_pool_with_argmax" in text or tf.__version__.startswith("1.13")
     text.encode("ascii")
 
@@ -227,7 +227,7 @@ def an_unknown_build_keeps_the_patches_that_fit():
     wanted = keys_of_patches()
     if not wanted:
         return
-    switch.PATCHES[wanted[0]] = switch.PATCHES[wanted[0]]._replace(install=refuse)
+    enable.PATCHES[wanted[0]] = enable.PATCHES[wanted[0]]._replace(install=refuse)
     report, warned = enabled()
     assert set(warned) == {"UnknownBuildWarning"}
     assert [patch.key for patch in report.patches] == wanted[1:]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tfdet.base.paths import Project
-from tfdeterminism import detect, known
+from tfdeterminism import detect, remaining
 
 RELEASE = "v2.0.0-rc2-26-g64c3d38"
 
@@ -32,11 +32,11 @@ RELEASE = "v2.0.0-rc2-26-g64c3d38"
             "stock",
             "tf_nightly",
         ),
-        ("2.0.0-rc1", RELEASE, {}, [], (2, 0), "stock", "no release"),
+        ("2.0.0-rc1", RELEASE, {}, [], (2, 0), "stock", "not a release"),
         ("2.4.0", "unknown", {}, [], (2, 4), "stock", "commit"),
         ("2.4.0", RELEASE, {}, ["intel_tensorflow-2.4.0.dist-info"], (2, 4), "stock", "intel_tensorflow"),
         ("2.4.0", RELEASE, {}, ["tensorflow_rocm-2.4.0.dist-info"], (2, 4), "stock", "tensorflow_rocm"),
-        ("mine", RELEASE, {}, [], (2, 21), "stock", "no number"),
+        ("mine", RELEASE, {}, [], (2, 21), "stock", "not a number"),
         ("1.13.1", "unknown", {"NVIDIA_TENSORFLOW_VERSION": "19.06"}, [], (1, 13), "ngc", None),
         ("2.17.0", "unknown", {"NVIDIA_PRODUCT_NAME": "TensorFlow"}, [], (2, 17), "ngc", None),
         ("1.15.5+nv22.12", "unknown", {}, [], (1, 15), "ngc", None),
@@ -55,8 +55,8 @@ def test_a_build_is_told(
     build = detect.describe(text, git, environ, beside)
     assert (build.text, build.version, build.kind) == (text, version, kind)
     assert build.image == environ.get("NVIDIA_TENSORFLOW_VERSION")
-    assert bool(build.doubts) == (doubt is not None)
-    assert doubt is None or doubt in " ".join(build.doubts)
+    assert bool(build.unrecognized_reasons) == (doubt is not None)
+    assert doubt is None or doubt in " ".join(build.unrecognized_reasons)
 
 
 def fake(folder: Path, version: str) -> None:
@@ -111,27 +111,27 @@ def test_patch_is_refused_in_an_ngc_image(checkout: Project, tmp_path: Path, ver
 
 
 def test_each_place_of_the_matrix_finds_its_own_list() -> None:
-    content = known.load()
+    content = remaining.load()
     for place, first in content["places"].items():
         kind, version, *major = place.split(" ")
         environ = {"NVIDIA_TENSORFLOW_VERSION": version} if kind == "ngc" else {}
         text = f"{version}.0" if kind == "stock" else f"{major[0][-1]}.99.0"
-        found = known.remaining(detect.describe(text, RELEASE, environ, []), covered=())
+        found = remaining.remaining_of(detect.describe(text, RELEASE, environ, []), patched_sources=())
         assert [entry.source for entry in found] == [entry["source"] for entry in content["lists"][first]], place
 
 
 def test_what_a_patch_covers_does_not_remain_unless_it_was_measured() -> None:
     build = detect.describe("2.0.0", RELEASE, {}, [])
-    everything = known.remaining(build, covered=())
+    everything = remaining.remaining_of(build, patched_sources=())
     documented = [entry.source for entry in everything if not entry.measured]
     assert "segment-sum" in documented
-    left = known.remaining(build, covered=[entry.source for entry in everything])
+    left = remaining.remaining_of(build, patched_sources=[entry.source for entry in everything])
     assert [entry.source for entry in left] == [entry.source for entry in everything if entry.measured]
 
 
 def test_a_version_that_the_matrix_lacks_takes_the_nearest_list() -> None:
     sources = {
-        text: [entry.source for entry in known.remaining(detect.describe(text, RELEASE, {}, []), covered=())]
+        text: [entry.source for entry in remaining.remaining_of(detect.describe(text, RELEASE, {}, []), ())]
         for text in ("1.12.0", "1.13.1", "2.21.0", "2.99.0")
     }
     assert sources["1.12.0"] == sources["1.13.1"]

@@ -25,23 +25,23 @@ def test_each_version_has_one_row(matrix: Matrix, kind: str) -> None:
 
 
 def test_outside_the_table_the_nearest_row() -> None:
-    assert recipes.recipe_for("stock", (3, 0)) is recipes.recipe_for("stock", recipes.LAST)
-    assert recipes.recipe_for("stock", (1, 4)) is recipes.recipe_for("stock", recipes.FIRST)
+    assert recipes.recipe_for("stock", (3, 0)) is recipes.recipe_for("stock", recipes.NEWEST_TENSORFLOW)
+    assert recipes.recipe_for("stock", (1, 4)) is recipes.recipe_for("stock", recipes.OLDEST_TENSORFLOW)
     assert recipes.patches_for("stock", (1, 12)) == []
-    assert recipes.patches_for("stock", (2, 99)) == recipes.patches_for("stock", recipes.LAST)
+    assert recipes.patches_for("stock", (2, 99)) == recipes.patches_for("stock", recipes.NEWEST_TENSORFLOW)
 
 
 def test_the_newest_version_is_that_of_the_matrix(matrix: Matrix) -> None:
     versions = {remaining_sources.build_of(e)[1] for key, e in matrix.environments.items() if e.line == "stock"}
-    assert (min(versions), max(versions)) == (recipes.FIRST, recipes.LAST)
-    assert remaining_sources.newest(matrix) == recipes.LAST
+    assert (min(versions), max(versions)) == (recipes.OLDEST_TENSORFLOW, recipes.NEWEST_TENSORFLOW)
+    assert remaining_sources.newest(matrix) == recipes.NEWEST_TENSORFLOW
 
 
 def test_a_newer_version_has_the_newest_row() -> None:
     """No line of the table has to change for it."""
-    newer = (recipes.LAST[0], recipes.LAST[1] + 1)
+    newer = (recipes.NEWEST_TENSORFLOW[0], recipes.NEWEST_TENSORFLOW[1] + 1)
     assert recipes.recipe_for("stock", newer).covers("stock", newer)
-    assert recipes.recipe_for("stock", newer).named(newer).endswith(f" to {recipes.as_text(newer)}")
+    assert recipes.recipe_for("stock", newer).name_for(newer).endswith(f" to {recipes.as_text(newer)}")
 
 
 @pytest.mark.parametrize("row", recipes.RECIPES, ids=lambda row: row.name)
@@ -56,7 +56,7 @@ def test_a_row_does_what_its_solution_says(matrix: Matrix, row: recipes.Recipe) 
         assert dict(row.environment) == {k: v for part in parts if part for k, v in part.env.items()}
     else:
         assert (dict(row.environment), row.call) == (own.env, own.call)
-    for version in (row.first, row.last or recipes.LAST):
+    for version in (row.first, row.last or recipes.NEWEST_TENSORFLOW):
         somewhere = [
             e for key, e in matrix.environments.items() if remaining_sources.build_of(e) == (row.kind, version)
         ]

@@ -1,7 +1,7 @@
-"""The ops that TensorFlow has no deterministic version of, made of ops that are deterministic.
+"""Deterministic replacements for nondeterministic ops, composed of deterministic ops.
 
-Each is put below the public API, at the generated function of the op (`gen_math_ops.unsorted_segment_sum`), so that
-the checks, formats and names above it stay TensorFlow's own.
+A patch replaces the generated function of an op (`gen_math_ops.unsorted_segment_sum`), below the public API, whose
+checks, formats and names stay TensorFlow's own.
 """
 
 import collections
@@ -24,15 +24,20 @@ from tfdeterminism.replace import Replacements  # noqa: F401 (part of this packa
 
 
 class Patch(collections.namedtuple("Patch", "key sources since before install note on_ngc")):
-    """One family of ops.
+    """The replacements of one family of ops.
 
-    sources: the matrix's sources that it serves.  since, before: the TensorFlow versions that need it; later ones have
-    a deterministic version of their own (before=None: none has).  on_ngc: whether NVIDIA's builds need it too.
-    install(replacements): say what replaces each op (`Replacements.replace`); note: what the user should know.
+    Attributes:
+        key: its name.
+        sources: the matrix's sources that it makes deterministic.
+        since, before: the TensorFlow versions that need it, the second excluded: later versions have a deterministic
+            op of their own.  before=None: no version has.
+        install: a function that calls Replacements.replace for each op.
+        note: what the user should know.
+        on_ngc: whether NVIDIA's builds need it, too.
     """
 
     def applies(self, version, is_ngc=False):
-        """Whether this TensorFlow (version as a tuple of ints) needs the patch."""
+        """Whether a TensorFlow needs the patch; version: a tuple of ints."""
         if is_ngc and not self.on_ngc:
             return False
         return version >= self.since and (self.before is None or version < self.before)
@@ -68,7 +73,7 @@ PATCHES = collections.OrderedDict([
            note="sums of floating-point and complex numbers; those of integers have no order"),
     _patch("tensor-scatter-nd", ["tensor-scatter-nd-add", "tensor-scatter-nd-sub", "tensor-scatter-nd-update"],
            scatter.install_tensor_scatter, before=(2, 7),
-           note="of several updates of one place the last wins; minima and maxima have no order"),
+           note="of several updates of one element the last wins; minima and maxima have no order"),
     _patch("resource-scatter", ["resource-scatter-ops"], variables.install_resource, before=(2, 8),
            note="repeated indices are made one first, for sparse optimizers too; of several values the last wins"),
     _patch("ref-scatter", ["scatter-ref-ops"], variables.install_ref, before=(2, 8),

@@ -3,15 +3,15 @@
 With is_training=True it is cuDNN's, or TensorFlow's own, and stays so.
 """
 
-from tfdeterminism.patches.common import Scope, cast, need, reshape, tensor
+from tfdeterminism.patches.common import Scope, cast, require, reshape, tensor
 
 
-def install(session):
+def install(replacements):
     from tensorflow.python.ops import gen_nn_ops, nn_impl
-    session.replace(gen_nn_ops, "fused_batch_norm_grad", _replacement(gen_nn_ops, "FusedBatchNormGrad"))
-    session.replace(gen_nn_ops, "fused_batch_norm_grad_v2", _replacement(gen_nn_ops, "FusedBatchNormGradV2"))
-    session.replace(gen_nn_ops, "fused_batch_norm_grad_v3", _replacement(gen_nn_ops, "FusedBatchNormGradV3"))
-    session.reaches(getattr(nn_impl, "fused_batch_norm", None))
+    replacements.replace(gen_nn_ops, "fused_batch_norm_grad", _replacement(gen_nn_ops, "FusedBatchNormGrad"))
+    replacements.replace(gen_nn_ops, "fused_batch_norm_grad_v2", _replacement(gen_nn_ops, "FusedBatchNormGradV2"))
+    replacements.replace(gen_nn_ops, "fused_batch_norm_grad_v3", _replacement(gen_nn_ops, "FusedBatchNormGradV3"))
+    replacements.note_wrapper(getattr(nn_impl, "fused_batch_norm", None))
 
 
 def _replacement(module, op_type):
@@ -21,14 +21,14 @@ def _replacement(module, op_type):
 
     def fused_batch_norm_grad(y_backprop, x, scale, reserve_space_1, reserve_space_2, reserve_space_3=None,
                               epsilon=0.0001, data_format="NHWC", is_training=True, name=None):
-        need(is_training is not None and not is_training)
+        require(is_training is not None and not is_training)
         with Scope(name, op_type) as scope:
             grad, x, scale, mean, variance = [
                 tensor(value) for value in (y_backprop, x, scale, reserve_space_1, reserve_space_2)]
-            need(grad.dtype == x.dtype and x.shape.ndims in (4, 5) and grad.shape.ndims == x.shape.ndims)
-            need(grad.shape.is_compatible_with(x.shape) and scale.dtype == mean.dtype == variance.dtype)
+            require(grad.dtype == x.dtype and x.shape.ndims in (4, 5) and grad.shape.ndims == x.shape.ndims)
+            require(grad.shape.is_compatible_with(x.shape) and scale.dtype == mean.dtype == variance.dtype)
             for vector in (scale, mean, variance):
-                need(vector.shape.ndims in (None, 1))
+                require(vector.shape.ndims in (None, 1))
             return make(scope.named(_gradients(grad, x, scale, mean, variance, epsilon, data_format)))
     return fused_batch_norm_grad
 
@@ -41,7 +41,7 @@ def _gradients(grad, x, scale, mean, variance, epsilon, data_format):
     from tensorflow.python.ops import array_ops, math_ops
     data_format = data_format.decode() if isinstance(data_format, bytes) else data_format
     rank, channel = x.shape.ndims, 1 if data_format.startswith("NC") else x.shape.ndims - 1
-    need(data_format in ("NHWC", "NCHW", "NDHWC", "NCDHW"))
+    require(data_format in ("NHWC", "NCHW", "NDHWC", "NCDHW"))
     axes = [axis for axis in range(rank) if axis != channel]
     along = [-1 if axis == channel else 1 for axis in range(rank)]
     inverse = math_ops.rsqrt(variance + epsilon)

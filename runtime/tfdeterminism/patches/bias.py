@@ -3,14 +3,14 @@
 bias_add itself stays TensorFlow's own op, with its checks, names, shapes and formats.
 """
 
-from tfdeterminism.patches.common import Scope, need, select, tensor
+from tfdeterminism.patches.common import Scope, require, select, tensor
 
 
-def install(session):
+def install(replacements):
     from tensorflow.python.ops import gen_nn_ops, nn_ops
-    session.replace(gen_nn_ops, "bias_add_grad", _bias_add_grad)
+    replacements.replace(gen_nn_ops, "bias_add_grad", _bias_add_grad)
     for name in ("bias_add", "bias_add_v1"):
-        session.reaches(getattr(nn_ops, name, None))
+        replacements.note_wrapper(getattr(nn_ops, name, None))
 
 
 def _bias_add_grad(out_backprop, data_format="NHWC", name=None):
@@ -19,9 +19,9 @@ def _bias_add_grad(out_backprop, data_format="NHWC", name=None):
         grad = tensor(out_backprop)
         data_format = data_format.decode() if isinstance(data_format, bytes) else data_format
         first = data_format == "NCHW"
-        need(data_format in ("NHWC", "NCHW", None) and (grad.dtype.is_floating or grad.dtype.is_complex))
+        require(data_format in ("NHWC", "NCHW", None) and (grad.dtype.is_floating or grad.dtype.is_complex))
         rank = grad.shape.ndims
-        need(rank is None or rank >= (3 if first else 2))
+        require(rank is None or rank >= (3 if first else 2))
         if rank is None:
             axes = math_ops.range(array_ops.rank(grad) - 1)
             axes = select(axes > 0, axes + 1, axes) if first else axes

@@ -1,32 +1,35 @@
-"""What every patch needs: tensors from arguments, shapes, names, and TensorFlow's own gradients."""
+"""Helpers of all patches: tensors from arguments, shapes, names, and TensorFlow's own gradients."""
 
 import weakref
 
 from tfdeterminism.patches import differentiable, exports, markers
-from tfdeterminism.replace import NotCovered
+from tfdeterminism.replace import UseOriginalError
 
-_at_once = []  # type: list[bool]  # not empty while what is written without loops is made
+_without_loops_stack = []  # type: list[bool]  # not empty while a form without loops is built
 
 
 def tensor(value, dtype=None):
-    """value as a tensor; what only the original can take (a RaggedTensor, a KerasTensor) is left to it."""
+    """Convert a value to a tensor; UseOriginalError for what only the original accepts (RaggedTensor, KerasTensor)."""
     from tensorflow.python.framework import ops
     try:
         return ops.convert_to_tensor(value, dtype)
     except (TypeError, ValueError):
-        raise NotCovered()
+        raise UseOriginalError()
 
 
-def need(condition):
-    """Leave the call to the original unless condition holds: it has the message for what is wrong."""
+def require(condition):
+    """Leave the call to the original unless the condition holds: its error message is the right one."""
     if not condition:
-        raise NotCovered()
+        raise UseOriginalError()
 
 
 def checked(value, holds, *words):
-    """value; where holds (a scalar of bool) does not, an InvalidArgumentError with these words and tensors.
+    """The value, after checking a condition at run time, as the originals check shapes before they compute.
 
-    For faults of shapes: the originals find them on any device, before they compute.
+    Args:
+        value: a tensor.
+        holds: a scalar bool tensor.
+        words: text and tensors for the InvalidArgumentError if it is false.
     """
     from tensorflow.python.framework import ops
     from tensorflow.python.ops import array_ops, control_flow_ops
@@ -35,7 +38,7 @@ def checked(value, holds, *words):
 
 
 def is_real_or_complex(dtype):
-    """Sums of these depend on their order; sums of integers do not."""
+    """Whether sums in this dtype depend on their order; sums of integers do not."""
     return dtype.is_floating or dtype.is_complex
 
 
@@ -64,10 +67,10 @@ def reshape(value, sizes):
 
 
 def constant(value):
-    """The value as a NumPy array if it is known now, else None."""
+    """The value as a NumPy array if it is constant, otherwise None."""
     import numpy as np
     from tensorflow.python.framework import tensor_util
-    if isinstance(value, (int, np.integer, np.ndarray)):  # 1.13 takes tensors alone
+    if isinstance(value, (int, np.integer, np.ndarray)):  # in 1.13 constant_value() accepts tensors only
         return value
     return tensor_util.constant_value(value)
 
@@ -78,13 +81,13 @@ def cast(value, dtype):
 
 
 def select(condition, yes, no):
-    """Rows of yes where condition (a vector) holds, else of no.  Not tf.where: its meaning changed with 2.0."""
+    """Rows of `yes` where the condition (a vector) is true, otherwise of `no`.  tf.where differs in 2.x."""
     from tensorflow.python.ops import gen_math_ops
     return gen_math_ops.select(condition, yes, no)
 
 
-def all_of(value, like):
-    """A scalar in the dtype and the shape of `like`.
+def fill_like(value, like):
+    """A tensor of the dtype and shape of `like`, filled with a scalar.
 
     Not zeros_like(like) + value: of a function's graph TensorFlow makes BroadcastTo of that, and before 2.3 a GPU has
     no such kernel for 64-bit integers.
@@ -94,7 +97,7 @@ def all_of(value, like):
 
 
 def original(module, name):
-    """TensorFlow's own generated function, whether a patch stands in for it or not."""
+    """TensorFlow's own generated function, even if a patch has replaced it."""
     function = getattr(module, name)
     return getattr(function, "tfdeterminism_original", function)
 
@@ -107,8 +110,8 @@ def while_loop(condition, body, values, shapes, **options):
     return module.while_loop(condition, body, values, shape_invariants=shapes, **options)
 
 
-def unrecorded():
-    """with unrecorded(): what is computed here is no part of what a gradient tape differentiates."""
+def without_tape():
+    """A context in which gradient tapes record nothing."""
     return _tape().stop_recording()
 
 
@@ -121,7 +124,10 @@ def _tape():
 
 
 class Scope(object):
-    """with Scope(name, "SegmentSum") as scope: return scope.named(result)  # as the original op would be called."""
+    """The name scope of a replaced op; its result gets the name that the original op would have.
+
+    Usage: with Scope(name, "SegmentSum") as scope: return scope.named(result)
+    """
 
     def __init__(self, name, op_type):
         from tensorflow.python.framework import ops
@@ -136,12 +142,12 @@ class Scope(object):
         return self
 
     def __exit__(self, kind, error, trace):
-        if isinstance(error, (NotCovered, TypeError, ValueError)):
+        if isinstance(error, (UseOriginalError, TypeError, ValueError)):
             self._release()
         return self._scope.__exit__(kind, error, trace)
 
     def _release(self):
-        """Leave the name to the original, which is called next."""
+        """Free the name for the original, which is called next."""
         key, count = self._before
         if self._wanted.endswith("/"):
             return
@@ -162,14 +168,14 @@ class Scope(object):
 
 
 def _names_in_use():
-    """The graph's own table of names; an empty one outside of graphs, where nothing has a name."""
+    """The graph's table of names in use; empty outside of graphs, where ops have no names."""
     from tensorflow.python.eager import context
     from tensorflow.python.framework import ops
     return {} if context.executing_eagerly() else getattr(ops.get_default_graph(), "_names_in_use", {})
 
 
 def _full_name(name):
-    """As the table has it: with the scope, in small letters."""
+    """A name as the table has it: with its scope, in lower case."""
     from tensorflow.python.eager import context
     from tensorflow.python.framework import ops
     scope = "" if context.executing_eagerly() else ops.get_default_graph().get_name_scope()
@@ -177,7 +183,7 @@ def _full_name(name):
 
 
 class _Op(object):
-    """An op as a gradient function sees it."""
+    """What a registered gradient function reads of an op."""
 
     def __init__(self, op_type, inputs, attributes, outputs):
         self.type, self.name, self.device = op_type, op_type, ""
@@ -188,10 +194,17 @@ class _Op(object):
 
 
 def like_op(op_type, forward, inputs, attributes=None):
-    """forward(*inputs), differentiated as TensorFlow differentiates op_type.
+    """Compute forward(*inputs), with the gradient that TensorFlow registers for an op.
 
-    TensorFlow's registered gradient function is applied to the inputs and outputs: first and higher derivatives are
-    those of the op that forward stands in for.
+    Args:
+        op_type: the replaced op; its gradient function is applied to the inputs and outputs, so first and higher
+            derivatives are its own.
+        forward: computes the outputs.
+        inputs: tensors.
+        attributes: of the op, for the gradient function.
+
+    Returns:
+        The outputs of forward.
     """
     from tensorflow.python.framework import ops
     registry = getattr(ops, "gradient_registry", None) or ops._gradient_registry
@@ -203,19 +216,27 @@ def like_op(op_type, forward, inputs, attributes=None):
 
 
 def with_gradient(op_type, forward, inputs, gradient, by_its_ops=False, in_graphs=True):
-    """forward(*inputs), whose gradients to the inputs are gradient(inputs, outputs, *grads).
+    """Compute forward(*inputs), with a gradient function.
 
-    in_graphs: False where op_type has no gradient, which graphs have to say in its name: savers trace all others.
-    by_its_ops: in a saved graph they are those of the ops that forward is made of, else those of op_type.  See
-    `portable`.
+    Not tf.custom_gradient: its gradient functions hold tensors of the graph that called them, but loops and functions
+    are differentiated in copies of their graphs, which have the gradient function's arguments only.
 
-    Not tf.custom_gradient: its gradient functions hold tensors of the graph that called them.  Loops and functions are
-    differentiated in copies of their graphs, where only what is handed to the gradient exists.
+    Args:
+        op_type: the replaced op.
+        forward: computes the outputs.
+        inputs: tensors.
+        gradient: gradient(inputs, outputs, *grads) -> the gradients to the inputs.
+        by_its_ops: whether a saved graph is differentiated op by op; otherwise by the gradient function of op_type.
+            See the module portable.
+        in_graphs: False if op_type has no gradient; then graphs name it as such, because savers trace all others.
+
+    Returns:
+        The outputs of forward.
     """
     from tensorflow.python.eager import context
     from tensorflow.python.framework import ops
     from tensorflow.python.ops import array_ops
-    with unrecorded():
+    with without_tape():
         first = len(ops.get_default_graph().get_operations()) if by_its_ops and not context.executing_eagerly() else 0
         outputs = forward(*inputs)
         flat = _as_list(outputs)
@@ -237,24 +258,27 @@ def with_gradient(op_type, forward, inputs, gradient, by_its_ops=False, in_graph
 
 
 def _without_loops(forward, inputs, first):
-    """What is written instead of forward(*inputs), which made the ops from the first on, if these have loops."""
+    """Attributes that name a form of forward(*inputs) without loops, for saved graphs, if forward made loops.
+
+    first: the index of the first op that forward added to the graph.
+    """
     from tensorflow.python.framework import ops
     if not any(differentiable.is_unportable_loop(op.type) for op in ops.get_default_graph().get_operations()[first:]):
         return {}
-    _at_once.append(True)
+    _without_loops_stack.append(True)
     try:
-        return markers.instead(_as_list(forward(*inputs)))  # nobody runs these
+        return markers.replacement_attrs(_as_list(forward(*inputs)))  # only saved, never run
     finally:
-        _at_once.pop()
+        _without_loops_stack.pop()
 
 
-def at_once():
-    """Whether what comes in pieces has to be made without a loop."""
-    return bool(_at_once)
+def without_loops():
+    """Whether loops are not allowed, because a form without loops is being built."""
+    return bool(_without_loops_stack)
 
 
 def _marked(tensors, many, gradient, name, attributes):
-    """The tensors (`many` results, then the inputs) out of one op, where tf.gradients finds the gradient."""
+    """Pass the tensors (`many` results, then the inputs) through one IdentityN, whose gradient tf.gradients uses."""
     from tensorflow.python.framework import ops
     from tensorflow.python.ops import array_ops
     exports.make_portable()
@@ -270,7 +294,7 @@ def _marked(tensors, many, gradient, name, attributes):
     graph = ops.get_default_graph()
     with graph.gradient_override_map({"IdentityN": name}), graph._attr_scope(attributes):
         results = list(array_ops.identity_n(tensors))
-    marked.append(weakref.ref(results[0].op))  # the registry keeps the function for ever: no graph with it
+    marked.append(weakref.ref(results[0].op))  # weak: the registry keeps the function, but not the graph, alive
     return results
 
 

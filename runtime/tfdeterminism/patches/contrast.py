@@ -1,13 +1,13 @@
 """adjust_contrast: distances from each image's mean, scaled."""
 
-from tfdeterminism.patches.common import Scope, cast, need, tensor
+from tfdeterminism.patches.common import Scope, cast, require, tensor
 
 
-def install(session):
+def install(replacements):
     from tensorflow.python.ops import gen_image_ops, image_ops
-    session.replace(gen_image_ops, "adjust_contrastv2", _adjust_contrast)
+    replacements.replace(gen_image_ops, "adjust_contrastv2", _adjust_contrast)
     for name in ("adjust_contrast", "random_contrast"):
-        session.reaches(getattr(image_ops, name, None))
+        replacements.note_wrapper(getattr(image_ops, name, None))
 
 
 def _adjust_contrast(images, contrast_factor, name=None):
@@ -15,8 +15,8 @@ def _adjust_contrast(images, contrast_factor, name=None):
     from tensorflow.python.ops import math_ops
     with Scope(name, "AdjustContrastv2") as scope:
         images, factor = tensor(images), tensor(contrast_factor, dtypes.float32)
-        need(images.dtype in (dtypes.float16, dtypes.float32) and factor.shape.is_compatible_with([]))
-        need(images.shape.ndims is None or images.shape.ndims >= 3)
+        require(images.dtype in (dtypes.float16, dtypes.float32) and factor.shape.is_compatible_with([]))
+        require(images.shape.ndims is None or images.shape.ndims >= 3)
         mean = math_ops.reduce_mean(images, [-3, -2], keepdims=True)
         result = (images - mean) * cast(factor, images.dtype) + mean
         result.set_shape(images.shape)

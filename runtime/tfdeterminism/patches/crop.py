@@ -1,20 +1,31 @@
 """crop_and_resize's gradients to the image and to the boxes.
 
-To the image: every pixel of every crop gives its share to at most four pixels; the shares are summed exactly.
-(TensorFlow's kernel for the CPU loses some of them: its threads race.)  To the boxes: plain sums over each crop.
+To the image: every pixel of every crop contributes to at most four pixels; the contributions are summed exactly.
+(TensorFlow's CPU kernel loses some of them: its threads race.)  To the boxes: plain sums over each crop.
 """
 
-from tfdeterminism.patches import exact, pieces
-from tfdeterminism.patches.common import Scope, all_of, cast, constant, dims, need, product, reshape, select, tensor
+from tfdeterminism.patches import chunked, exact_sum
+from tfdeterminism.patches.common import (
+    Scope,
+    cast,
+    constant,
+    dims,
+    fill_like,
+    product,
+    require,
+    reshape,
+    select,
+    tensor,
+)
 
 
-def install(session):
+def install(replacements):
     from tensorflow.python.ops import gen_image_ops, image_ops
-    session.replace(gen_image_ops, "crop_and_resize_grad_image", _grad_image)
-    session.replace(gen_image_ops, "crop_and_resize_grad_boxes", _grad_boxes)
-    session.reaches(getattr(gen_image_ops, "crop_and_resize", None))
+    replacements.replace(gen_image_ops, "crop_and_resize_grad_image", _grad_image)
+    replacements.replace(gen_image_ops, "crop_and_resize_grad_boxes", _grad_boxes)
+    replacements.note_wrapper(getattr(gen_image_ops, "crop_and_resize", None))
     for name in ("crop_and_resize", "crop_and_resize_v1", "crop_and_resize_v2"):
-        session.reaches(getattr(image_ops, name, None))
+        replacements.note_wrapper(getattr(image_ops, name, None))
 
 
 def _grad_image(grads, boxes, box_ind, image_size, T, method="bilinear", name=None):
@@ -24,9 +35,9 @@ def _grad_image(grads, boxes, box_ind, image_size, T, method="bilinear", name=No
         kind, method = dtypes.as_dtype(T), _text(method)
         grads, boxes = tensor(grads, dtypes.float32), tensor(boxes, dtypes.float32)
         box_ind, image_size = tensor(box_ind, dtypes.int32), tensor(image_size, dtypes.int32)
-        need(kind in (dtypes.float16, dtypes.float32, dtypes.float64) and method in ("bilinear", "nearest"))
-        _need_crops(grads, boxes, box_ind)
-        need(image_size.shape.is_compatible_with([4]))
+        require(kind in (dtypes.float16, dtypes.float32, dtypes.float64) and method in ("bilinear", "nearest"))
+        _require_crops(grads, boxes, box_ind)
+        require(image_size.shape.is_compatible_with([4]))
         known = constant(image_size)
         batch, height, width, _ = [image_size[i] if known is None else int(known[i]) for i in range(4)]
         crops = _Crops(boxes, box_ind, dims(grads)[1:3], batch, height, width)
@@ -34,10 +45,10 @@ def _grad_image(grads, boxes, box_ind, image_size, T, method="bilinear", name=No
         grads = cast(grads, kind) if kind == dtypes.float64 else grads
         points = reshape(grads, [product(dims(grads)[:3]), dims(grads)[3]])
         if method == "nearest":
-            addends = exact.Addends.of(points, crops.closest())
+            addends = exact_sum.Addends.from_rows(points, crops.closest())
         else:
-            addends = exact.Addends.weighted(points, crops.shares())
-        result = cast(array_ops.reshape(exact.by_key(addends, crops.pixels), image_size), kind)
+            addends = exact_sum.Addends.weighted(points, crops.shares())
+        result = cast(array_ops.reshape(exact_sum.by_key(addends, crops.pixels), image_size), kind)
         result.set_shape(tensor_util.constant_value_as_shape(image_size))
         return scope.named(result)
 
@@ -47,25 +58,26 @@ def _grad_boxes(grads, image, boxes, box_ind, method="bilinear", name=None):
     with Scope(name, "CropAndResizeGradBoxes") as scope:
         grads, image = tensor(grads, dtypes.float32), tensor(image)
         boxes, box_ind = tensor(boxes, dtypes.float32), tensor(box_ind, dtypes.int32)
-        need(_text(method) == "bilinear" and image.shape.ndims == 4)
-        _need_crops(grads, boxes, box_ind)
-        result = _of_boxes(grads, image, boxes, box_ind)
+        require(_text(method) == "bilinear" and image.shape.ndims == 4)
+        _require_crops(grads, boxes, box_ind)
+        result = _gradients_to_boxes(grads, image, boxes, box_ind)
         result.set_shape([boxes.shape.as_list()[0], 4])
         return scope.named(result)
 
 
-def _of_boxes(grads, image, boxes, box_ind):
+def _gradients_to_boxes(grads, image, boxes, box_ind):
     """The gradients to the boxes [boxes, 4], some boxes at a time."""
     from tensorflow.python.framework import dtypes, tensor_shape
     from tensorflow.python.ops import array_ops
     pixels = cast(reshape(image, [product(dims(image)[:3]), dims(image)[3]]), dtypes.float32)
 
-    def more(found, *piece):
-        some = [pieces.of(value)(*piece) for value in (grads, boxes, box_ind)]
-        edges = _edges(some[0], pixels, _Crops(some[1], some[2], dims(grads)[1:3], *dims(image)[:3]))
+    def more(found, *chunk):
+        some_grads, some_boxes, some_ind = [chunked.chunk_of(value)(*chunk) for value in (grads, boxes, box_ind)]
+        crops = _Crops(some_boxes, some_ind, dims(grads)[1:3], *dims(image)[:3])
+        edges = _edges(some_grads, pixels, crops)
         return [edges if found is None else array_ops.concat(found + [edges], 0)]
-    boxes_in_all, size = dims(grads)[0], product(dims(grads)[1:])
-    return pieces.over(boxes_in_all, size, more, lambda: [array_ops.zeros([0, 4])],
+    box_count, size = dims(grads)[0], product(dims(grads)[1:])
+    return chunked.map_chunks(box_count, size, more, lambda: [array_ops.zeros([0, 4])],
                        shapes=[tensor_shape.TensorShape([None, 4])])[0]
 
 
@@ -94,20 +106,20 @@ def _masked(valid, values):
 
 
 def _edge_shares(slopes, axis, crop, size):
-    """What of the slopes [boxes, CH, CW] goes to a box's first and to its last edge along the axis."""
+    """The parts of the slopes [boxes, CH, CW] that belong to a box's first and last edge along an axis."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, math_ops
     extent = cast(size, dtypes.float32) - 1
     steps = cast(crop, dtypes.float32) - 1
-    place = cast(math_ops.range(crop), dtypes.float32) * (extent / math_ops.maximum(steps, 1))
-    last = array_ops.reshape(place, [1, -1, 1] if axis == 1 else [1, 1, -1])
-    # One row or column lies in the middle of the box: half for either edge.
+    position = cast(math_ops.range(crop), dtypes.float32) * (extent / math_ops.maximum(steps, 1))
+    last = array_ops.reshape(position, [1, -1, 1] if axis == 1 else [1, 1, -1])
+    # A crop of one row or column is in the middle of the box: half for either edge.
     last = last + (0.5 * extent) * cast(math_ops.equal(steps, 0), dtypes.float32)
     return slopes * (extent - last), slopes * last
 
 
 class _Axis(object):
-    """Where the crops' rows (or columns) lie in the image: all are [boxes, crop size]."""
+    """The positions of the crops' rows (or columns) in the image; all attributes are [boxes, crop size]."""
 
     def __init__(self, first, last, crop, size):
         from tensorflow.python.framework import dtypes
@@ -119,16 +131,16 @@ class _Axis(object):
         middle = 0.5 * (first + last) * extent
         spread = first * extent + array_ops.expand_dims(cast(math_ops.range(crop), dtypes.float32), 0) * scale
         one = array_ops.zeros_like(spread) + steps < 0.5
-        place = select(one, array_ops.zeros_like(spread) + middle, spread)
-        self.valid = math_ops.logical_and(place >= 0, place <= extent)
-        self.place = select(self.valid, place, array_ops.zeros_like(place))
-        self.low = cast(math_ops.floor(self.place), dtypes.int64)
-        self.high = cast(math_ops.ceil(self.place), dtypes.int64)
-        self.closest = cast(math_ops.floor(self.place + 0.5), dtypes.int64)
-        self.share = self.place - math_ops.floor(self.place)
+        position = select(one, array_ops.zeros_like(spread) + middle, spread)
+        self.valid = math_ops.logical_and(position >= 0, position <= extent)
+        self.position = select(self.valid, position, array_ops.zeros_like(position))
+        self.low = cast(math_ops.floor(self.position), dtypes.int64)
+        self.high = cast(math_ops.ceil(self.position), dtypes.int64)
+        self.closest = cast(math_ops.floor(self.position + 0.5), dtypes.int64)
+        self.share = self.position - math_ops.floor(self.position)
 
     def across(self, axis):
-        """The upper neighbour's share, as [boxes, 1, crop] or [boxes, crop, 1]."""
+        """The weight of the upper neighbor, as [boxes, 1, crop] or [boxes, crop, 1]."""
         from tensorflow.python.ops import array_ops
         return array_ops.expand_dims(self.share, axis)
 
@@ -143,24 +155,24 @@ class _Crops(object):
         self.x = _Axis(boxes[:, 1], boxes[:, 3], crop[1], width)
         self._height, self._width = cast(height, dtypes.int64), cast(width, dtypes.int64)
         self.size, self.pixels = [batch, height, width], cast(product([batch, height, width]), dtypes.int64)
-        self._image = array_ops.reshape(cast(_refused(box_ind, batch), dtypes.int64), [-1, 1, 1])
+        self._image = array_ops.reshape(cast(_check_box_indices(box_ind, batch), dtypes.int64), [-1, 1, 1])
         self._known = math_ops.logical_and(self._image >= 0, self._image < cast(batch, dtypes.int64))
         self.valid = math_ops.logical_and(
             array_ops.expand_dims(self.y.valid, 2), array_ops.expand_dims(self.x.valid, 1))
 
     def inside(self, y, x):
-        """The pixel numbers [boxes, CH, CW] of rows y and columns x; past the last one where there is no such image."""
+        """The pixel numbers [boxes, CH, CW] of rows y and columns x; out of range if there is no such image."""
         from tensorflow.python.ops import array_ops, math_ops
         pixel = (self._image * self._height + array_ops.expand_dims(y, 2)) * self._width + array_ops.expand_dims(x, 1)
         known = math_ops.logical_and(self._known, math_ops.equal(pixel, pixel))  # in the shape of pixel
-        return select(known, pixel, all_of(self.pixels, pixel))
+        return select(known, pixel, fill_like(self.pixels, pixel))
 
     def closest(self):
         """The number of the pixel closest to each pixel of a crop: int64 vector."""
         return self._counted(self.y.closest, self.x.closest)
 
     def shares(self):
-        """(numbers, shares [N, 1]) of the four pixels around each pixel of a crop."""
+        """[(pixel numbers, weights [N, 1])] of the four pixels around each pixel of a crop."""
         from tensorflow.python.ops import array_ops
         y, x = self.y.across(2), self.x.across(1)
         return [(self._counted(rows, columns), array_ops.reshape(y_share * x_share, [-1, 1]))
@@ -168,17 +180,17 @@ class _Crops(object):
                 for columns, x_share in ((self.x.low, 1 - x), (self.x.high, x))]
 
     def _counted(self, y, x):
-        """As inside, but -1 for pixels that take nothing from an image: extrapolated ones, too."""
+        """As inside, but -1 for pixels that contribute nothing, such as extrapolated ones."""
         from tensorflow.python.ops import array_ops, math_ops
         pixel = self.inside(y, x)
         counted = math_ops.logical_and(self.valid, pixel < self.pixels)
         return array_ops.reshape(select(counted, pixel, array_ops.zeros_like(pixel) - 1), [-1])
 
 
-def _refused(box_ind, batch):
-    """box_ind; an image that is not there is an OutOfRangeError on a CPU, as the op for crops raises it.
+def _check_box_indices(box_ind, batch):
+    """box_ind; an image that does not exist raises OutOfRangeError on a CPU, as crop_and_resize does.
 
-    It crops a black pixel out of each, and the sum keeps optimizers from leaving that out.
+    A black pixel is cropped from each image; adding it keeps optimizers from dropping the check.
     """
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, gen_image_ops
@@ -187,10 +199,10 @@ def _refused(box_ind, batch):
     return box_ind + cast(array_ops.reshape(black, [-1]), dtypes.int32)
 
 
-def _need_crops(grads, boxes, box_ind):
-    need(grads.shape.ndims == 4 and boxes.shape.is_compatible_with([None, 4]) and boxes.shape.ndims == 2)
-    need(box_ind.shape.ndims == 1 and boxes.shape[:1].is_compatible_with(box_ind.shape))
-    need(grads.shape[:1].is_compatible_with(box_ind.shape))
+def _require_crops(grads, boxes, box_ind):
+    require(grads.shape.ndims == 4 and boxes.shape.is_compatible_with([None, 4]) and boxes.shape.ndims == 2)
+    require(box_ind.shape.ndims == 1 and boxes.shape[:1].is_compatible_with(box_ind.shape))
+    require(grads.shape[:1].is_compatible_with(box_ind.shape))
 
 
 def _text(value):

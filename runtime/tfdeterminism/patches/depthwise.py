@@ -1,15 +1,15 @@
-"""depthwise_conv2d's gradient to the filter: for each place in the filter, the sum of input times gradient."""
+"""depthwise_conv2d's gradient to the filter: for each tap of the filter, the sum of input times gradient."""
 
-from tfdeterminism.patches import pieces
-from tfdeterminism.patches.common import Scope, dims, like_op, need, product, reshape, tensor
+from tfdeterminism.patches import chunked
+from tfdeterminism.patches.common import Scope, dims, like_op, product, require, reshape, tensor
 
 
-def install(session):
+def install(replacements):
     from tensorflow.python.ops import gen_nn_ops, nn_impl, nn_ops
-    session.replace(gen_nn_ops, "depthwise_conv2d_native_backprop_filter", _backprop_filter)
-    session.reaches(getattr(nn_ops, "depthwise_conv2d_native", None))
+    replacements.replace(gen_nn_ops, "depthwise_conv2d_native_backprop_filter", _backprop_filter)
+    replacements.note_wrapper(getattr(nn_ops, "depthwise_conv2d_native", None))
     for name in ("depthwise_conv2d", "depthwise_conv2d_v2", "separable_conv2d", "separable_conv2d_v2"):
-        session.reaches(getattr(nn_impl, name, None))
+        replacements.note_wrapper(getattr(nn_impl, name, None))
 
 
 def _backprop_filter(input, filter_sizes, out_backprop, strides, padding, explicit_paddings=(), data_format="NHWC",
@@ -20,11 +20,11 @@ def _backprop_filter(input, filter_sizes, out_backprop, strides, padding, explic
         image, grad, sizes = tensor(input), tensor(out_backprop), tensor(filter_sizes, dtypes.int32)
         data_format, padding = _text(data_format or "NHWC"), _text(padding)
         dilations = [1, 1, 1, 1] if dilations is None else list(dilations)
-        need(image.dtype.is_floating and image.dtype == grad.dtype and image.shape.ndims == grad.shape.ndims == 4)
-        need(data_format in ("NHWC", "NCHW") and padding in ("SAME", "VALID", "EXPLICIT"))
-        need(len(strides) == len(dilations) == 4 and all(n >= 1 for n in list(strides) + dilations))
+        require(image.dtype.is_floating and image.dtype == grad.dtype and image.shape.ndims == grad.shape.ndims == 4)
+        require(data_format in ("NHWC", "NCHW") and padding in ("SAME", "VALID", "EXPLICIT"))
+        require(len(strides) == len(dilations) == 4 and all(n >= 1 for n in list(strides) + dilations))
         shape = tensor_util.constant_value_as_shape(sizes)
-        need(shape.ndims in (None, 4))
+        require(shape.ndims in (None, 4))
         layout = _Layout(data_format, strides, dilations, padding, explicit_paddings)
 
         def forward(image, sizes, grad):
@@ -46,7 +46,7 @@ class _Layout(object):
         self.strides = [int(strides[axis]) for axis in axes]
         self.dilations = [int(dilations[axis]) for axis in axes]
         self.padding = padding
-        need(padding != "EXPLICIT" or len(explicit_paddings) == 8)
+        require(padding != "EXPLICIT" or len(explicit_paddings) == 8)
         self.before = [int(explicit_paddings[2 * axis]) for axis in axes] if padding == "EXPLICIT" else [0, 0]
 
     def channels_last(self, value):
@@ -54,7 +54,7 @@ class _Layout(object):
         return array_ops.transpose(value, [0, 2, 3, 1]) if self.first else value
 
     def padded(self, image, taps, out):
-        """image with what the filter sees beyond its borders."""
+        """The image, padded by what the filter reads beyond its borders."""
         from tensorflow.python.ops import array_ops, math_ops
         borders = [[0, 0]]
         for axis in (0, 1):
@@ -68,25 +68,26 @@ class _Layout(object):
 
 
 def _filter_gradient(layout, image, sizes, grad):
-    """The sum over the batch, some images at a time, of what each gives to the filter."""
+    """The gradient to the filter: the sum over the batch, some images at a time."""
     from tensorflow.python.framework import tensor_util
     from tensorflow.python.ops import array_ops
     image, grad = layout.channels_last(image), layout.channels_last(grad)
     known = tensor_util.constant_value_as_shape(sizes).with_rank(4).as_list()
     height, width, multiplier = [sizes[i] if known[i] is None else known[i] for i in (0, 1, 3)]
 
-    def more(found, *piece):
-        some = _given(layout, [height, width, multiplier], *[pieces.of(value)(*piece) for value in (image, grad)])
-        return [some if found is None else found[0] + some]
+    def more(found, *chunk):
+        images, grads = [chunked.chunk_of(value)(*chunk) for value in (image, grad)]
+        part = _gradient_of_images(layout, [height, width, multiplier], images, grads)
+        return [part if found is None else found[0] + part]
 
     def start():
         return [array_ops.zeros(array_ops.stack([height * width, dims(image)[3], multiplier]), grad.dtype)]
-    result = pieces.over(dims(grad)[0], product(dims(image)[1:]), more, start)[0]
+    result = chunked.map_chunks(dims(grad)[0], product(dims(image)[1:]), more, start)[0]
     return array_ops.reshape(result, sizes)
 
 
-def _given(layout, sizes, image, grad):
-    """What some images give to the filter [height * width, depth, multiplier]."""
+def _gradient_of_images(layout, sizes, image, grad):
+    """The gradient of some images to the filter, [height * width, depth, multiplier]."""
     from tensorflow.python.ops import array_ops, math_ops
     height, width, multiplier = sizes
     out, depth, points = dims(grad)[1:3], dims(image)[3], product(dims(grad)[:3])
@@ -94,7 +95,7 @@ def _given(layout, sizes, image, grad):
     grad = reshape(grad, [points, depth, multiplier])
 
     def tap(row, column):
-        """The sum over all points of (input under this place of the filter) * gradient: [depth, multiplier]."""
+        """The sum over all points of (input under this tap of the filter) * gradient: [depth, multiplier]."""
         starts = [row * layout.dilations[0], column * layout.dilations[1]]
         stops = [starts[i] + (out[i] - 1) * layout.strides[i] + 1 for i in (0, 1)]
         seen = padded[:, starts[0]:stops[0]:layout.strides[0], starts[1]:stops[1]:layout.strides[1], :]
@@ -103,8 +104,8 @@ def _given(layout, sizes, image, grad):
     if isinstance(height, int) and isinstance(width, int):
         parts = [array_ops.expand_dims(tap(row, column), 0) for row in range(height) for column in range(width)]
         return array_ops.concat(parts, 0) if parts else array_ops.zeros([0, depth, multiplier], grad.dtype)
-    places = math_ops.range(height * width)
-    return _map(lambda place: tap(place // width, place % width), places, grad.dtype)
+    taps = math_ops.range(height * width)
+    return _map(lambda index: tap(index // width, index % width), taps, grad.dtype)
 
 
 def _map(function, values, dtype):

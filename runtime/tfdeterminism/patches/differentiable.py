@@ -1,14 +1,14 @@
-"""What other processes can differentiate once it is written."""
+"""Which ops of a saved graph other processes can differentiate."""
 
-from tfdeterminism.patches.graphdef import Unknown, data
+from tfdeterminism.patches.graphdef import NotExportableError, data
 from tfdeterminism.patches.release import version
 
-# No gradient passes these, and no error says so.
-_FLAT = frozenset(("Ceil", "Floor", "FloorDiv", "FloorMod", "Rint", "Round", "Sign"))
+# Ops whose gradient is zero, without an error.
+_ZERO_GRADIENT_OPS = frozenset(("Ceil", "Floor", "FloorDiv", "FloorMod", "Rint", "Round", "Sign"))
 
 
 def has_gradient(op_type):
-    """Whether TensorFlow has a function for it."""
+    """Whether TensorFlow has a gradient function for an op."""
     from tensorflow.python.framework import ops
     registry = getattr(ops, "gradient_registry", None) or ops._gradient_registry
     try:
@@ -18,33 +18,37 @@ def has_gradient(op_type):
 
 
 def is_unportable_loop(op_type):
-    """Whether it is of a loop that another process may not differentiate.
+    """Whether an op belongs to a loop that another process may be unable to differentiate.
 
-    TensorFlow 1's cannot be: no GraphDef tells what belongs to them.  Until 2.3 the gradient of a While is registered
-    only where one was made.
+    Loops of TensorFlow 1 are such: a GraphDef does not say which ops belong to them.  Until 2.3 the gradient of a While
+    is registered only in the process that built one.
     """
     return op_type == "NextIteration" or (op_type in ("StatelessWhile", "While") and version() < (2, 4))
 
 
-def need_differentiable(view, inside, sources, types, results):
-    """Unknown where gradients end between an op's results and its inputs.
+def require_differentiable(view, inside, sources, types, results):
+    """Raise NotExportableError if gradients do not reach an op's inputs from its results.
 
-    inside: the nodes between them; sources, results: the names of the tensors at either end; types: of the sources.
+    Args:
+        view: a graphdef.View.
+        inside: the nodes between inputs and results.
+        sources, results: names of the tensors at either end.
+        types: of the sources.
     """
     borders = [view.split(source) for source in sources]
     for loop in [inner.name for inner in inside if is_unportable_loop(inner.op)]:
-        raise Unknown("where no loop was made, there is no gradient for %s" % loop)
+        raise NotExportableError("where no loop was made, there is no gradient for %s" % loop)
     ends = set(view.split(result) for result in results)
     for source, kind in zip(borders, types):
         if _is_real_or_complex(kind):
             found = _flow(view, source, inside, lambda inner: inner.op == "StopGradient")
             if ends.intersection(_flow(view, source, inside, lambda inner: False)) - found:
-                raise Unknown("only gradients that are stopped come to an input")
-            _need_no_flat(view, source, found)
+                raise NotExportableError("only gradients that are stopped come to an input")
+            _require_no_zero_gradient(view, source, found)
 
 
 def _flow(view, source, inside, ends_at):
-    """The tensors inside that depend on source, but not those only by nodes for which ends_at(node)."""
+    """The tensors that depend on source, by nodes of `inside` for which ends_at(node) is false."""
     found, before = set([source]), 0
     while before < len(found):
         before = len(found)
@@ -59,11 +63,11 @@ def _reached(view, node):
     return [one for one, kind in zip(view.tensors(node), kinds) if _is_real_or_complex(kind)]
 
 
-def _need_no_flat(view, source, found):
-    """StopGradient is meant, where gradients come by another way; what is flat is not."""
+def _require_no_zero_gradient(view, source, found):
+    """Reject ops with a zero gradient; StopGradient is intended if gradients have another path."""
     for name in sorted(set(name for name, _ in found - set([source]))):
-        if view.by_name[name].op in _FLAT:
-            raise Unknown("no gradient passes %s" % name)
+        if view.by_name[name].op in _ZERO_GRADIENT_OPS:
+            raise NotExportableError("no gradient passes %s" % name)
 
 
 def _is_real_or_complex(kind):

@@ -1,4 +1,4 @@
-"""A function made of the ops that a replaced op consists of."""
+"""Builds a function from the ops that a replaced op consists of."""
 
 import hashlib
 
@@ -8,17 +8,23 @@ _START = "tfdeterminism_start"
 
 
 def function_of(view, node, op_type, inside, results, borders, many):
-    """The FunctionDef of the nodes `inside`, for a marked node.
+    """Build the FunctionDef of a marked node.
 
-    results: names of its tensors; borders: {tensor (as split gives it): the argument in_0, in_1, ... that it becomes};
-    many: how many arguments it has.
+    Args:
+        view: a graphdef.View.
+        node: the marked node.
+        op_type: the replaced op.
+        inside: the names of the nodes that become the function's.
+        results: the names of its result tensors.
+        borders: {tensor as view.split returns it: the argument that it becomes, in_0, in_1, ...}.
+        many: the number of arguments.
     """
     from tensorflow.core.framework import function_pb2
     types = node.attr["T"].list.type
     made = function_pb2.FunctionDef()
     for number in range(many):
         made.signature.input_arg.add(name="in_%d" % number, type=types[len(results) + number])
-    # Constants, too, need something of the call before them: else old versions lose the loop around it.
+    # Constants need a control input in the function, too: otherwise old versions lose the loop around the call.
     start = made.node_def.add(name=_START, op="Identity", input=["in_0"])
     start.attr["T"].type = types[len(results)]
     for name in inside:
@@ -39,7 +45,7 @@ def _copy(view, node, inside, borders, copy):
 
 
 def _result(function, number, kind, reference):
-    """Whoever inlines the function loses its gradient: better an error than that of its ops."""
+    """Add a result behind a PreventGradient: if the function is inlined, differentiating it raises an error."""
     node = function.node_def.add(name="out_%d" % number, op="PreventGradient", input=[reference])
     node.attr["T"].type = kind
     node.attr["message"].s = b"The function was inlined that stood for an op with a gradient."
@@ -48,7 +54,7 @@ def _result(function, number, kind, reference):
 
 
 def _inner(view, reference, borders):
-    """The tensor's name inside of a function."""
+    """The name of a tensor inside the function."""
     name, output = view.split(reference)
     if (name, output) in borders:
         return borders[name, output]

@@ -1,24 +1,30 @@
-"""The nodes of a GraphDef, or of a function in it: what they put out, and what that is called there."""
+"""The nodes of a GraphDef, or of a function in it: their outputs, and how tensors are named there."""
 
 
-class Unknown(Exception):
-    """Why others cannot differentiate an op once it is written."""
+class NotExportableError(Exception):
+    """Other processes cannot differentiate an op of a saved graph; the message says why."""
 
 
 def in_graph(reference):
-    """(node, what of it) of a tensor's name: of "name:1" the output 1."""
+    """Split a tensor's name in a graph: ("name", 1) for "name:1"."""
     name, _, output = reference.partition(":")
     return name, int(output or 0)
 
 
 def in_function(reference):
-    """Of "name:output:1" the output "output:1"; of a function's argument the empty one."""
+    """Split a tensor's name in a function: ("name", "output:1") for "name:output:1"; an argument has no output."""
     name, _, output = reference.partition(":")
     return name, output
 
 
 class View(object):
-    """signatures: of functions, by name; split: in_graph or in_function, how tensors are named there."""
+    """The nodes of a graph or function.
+
+    Args:
+        nodes: NodeDefs.
+        signatures: of functions, by name.
+        split: in_graph or in_function: how tensors are named there.
+    """
 
     def __init__(self, nodes, signatures, split):
         self.split = split
@@ -28,14 +34,14 @@ class View(object):
     def signature(self, op_type):
         found = self._signatures.get(op_type) or _definition(op_type)
         if found is None:
-            raise Unknown("TensorFlow has no op %s" % op_type)
+            raise NotExportableError("TensorFlow has no op %s" % op_type)
         return found
 
     def add_function(self, function):
         self._signatures[function.signature.name] = function.signature
 
     def outputs(self, node):
-        """(name as functions have it, type) of each of a node's outputs."""
+        """(name in functions, type) of each output of a node."""
         found = []
         for argument in self.signature(node.op).output_arg:
             if argument.type_list_attr:
@@ -47,32 +53,33 @@ class View(object):
         return found
 
     def tensors(self, node):
-        """What split makes of the names of a node's outputs."""
+        """A node's outputs, each as split() returns it."""
         return [(node.name, name if self.split is in_function else number)
                 for number, (name, _) in enumerate(self.outputs(node))]
 
     def named(self, name, number):
-        """How the output of a node is named here."""
+        """The name of a node's output here."""
         if self.split is in_graph:
             return "%s:%d" % (name, number)
         return "%s:%s" % (name, self.outputs(self.by_name[name])[number][0])
 
     def result_of(self, call, number):
-        """How a result of a call of ours is named here."""
+        """The name of a result of a call to a function that this package made."""
         return "%s:out_%d:0" % (call.name, number) if self.split is in_function else "%s:%d" % (call.name, number)
 
 
 def data(node):
+    """The data inputs of a node, without control inputs."""
     return [one for one in node.input if not one.startswith("^")]
 
 
 def scope(node):
-    """Of "scope/IdentityN" the "scope/": all that a replaced op is made of is in it."""
+    """The name scope of a node with its slash; it holds all ops that a replaced op consists of."""
     return node.name[:node.name.rfind("/") + 1]
 
 
 def _definition(op_type):
-    """What TensorFlow knows of an op of its own, or None."""
+    """The OpDef of one of TensorFlow's ops, or None."""
     from tensorflow.python.framework import op_def_registry
     if hasattr(op_def_registry, "get"):
         return op_def_registry.get(op_type)

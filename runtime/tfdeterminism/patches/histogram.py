@@ -1,21 +1,32 @@
-"""bincount with weights.  Without weights it counts, which has no order, and stays TensorFlow's."""
+"""bincount with weights; without weights, counting is independent of the order and stays TensorFlow's."""
 
-from tfdeterminism.patches import exact, pieces
-from tfdeterminism.patches.common import Scope, cast, constant, dims, like_op, need, original, reshape, select, tensor
+from tfdeterminism.patches import chunked, exact_sum
+from tfdeterminism.patches.common import (
+    Scope,
+    cast,
+    constant,
+    dims,
+    like_op,
+    original,
+    require,
+    reshape,
+    select,
+    tensor,
+)
 
 
-def install(session):
+def install(replacements):
     from tensorflow.python.ops import gen_math_ops, math_ops
-    session.replace(gen_math_ops, "bincount", _bincount)
-    session.replace(gen_math_ops, "dense_bincount", _dense_bincount)
-    session.reaches(getattr(math_ops, "bincount", None))
+    replacements.replace(gen_math_ops, "bincount", _bincount)
+    replacements.replace(gen_math_ops, "dense_bincount", _dense_bincount)
+    replacements.note_wrapper(getattr(math_ops, "bincount", None))
 
 
 def _bincount(arr, size, weights, name=None):
     from tensorflow.python.framework import dtypes
     with Scope(name, "Bincount") as scope:
         values, size, weights = tensor(arr, dtypes.int32), tensor(size, dtypes.int32), tensor(weights)
-        _need_weighted(values, size, weights)
+        _require_weighted(values, size, weights)
         bins = _as_op("Bincount", values, weights, size, 1)
         bins.set_shape([_known(size)])
         return scope.named(bins)
@@ -26,8 +37,8 @@ def _dense_bincount(input, size, weights, binary_output=False, name=None):
     with Scope(name, "DenseBincount") as scope:
         values, weights = tensor(input), tensor(weights)
         size = tensor(size, values.dtype)
-        need(not binary_output and values.dtype.is_integer and values.shape.ndims in (1, 2))
-        _need_weighted(values, size, weights)
+        require(not binary_output and values.dtype.is_integer and values.shape.ndims in (1, 2))
+        _require_weighted(values, size, weights)
         if values.shape.ndims == 1:
             bins = _as_op("DenseBincount", values, weights, size, 1, "dense_bincount")
             bins.set_shape([_known(size)])
@@ -44,38 +55,38 @@ def _known(size):
     return None if known is None else int(known)
 
 
-def _need_weighted(values, size, weights):
-    """Floating-point weights, one for each value; that there are none may turn out only when it runs."""
-    need(weights.dtype.is_floating and size.shape.is_compatible_with([]))
-    need(_known(size) is None or _known(size) >= 0)
-    need(weights.shape.num_elements() != 0 or values.shape.num_elements() == 0)
+def _require_weighted(values, size, weights):
+    """Require floating-point weights, one for each value; whether there are any may be known at run time only."""
+    require(weights.dtype.is_floating and size.shape.is_compatible_with([]))
+    require(_known(size) is None or _known(size) >= 0)
+    require(weights.shape.num_elements() != 0 or values.shape.num_elements() == 0)
     if weights.shape.is_fully_defined():
-        need(values.shape.is_compatible_with(weights.shape))
+        require(values.shape.is_compatible_with(weights.shape))
 
 
 def _as_op(op_type, values, weights, size, batch, function="bincount"):
-    """The bins, out of what has no gradient and says so, as the op."""
+    """The bins, without a gradient, as the op has none."""
     def forward(values, weights):
-        many = _counts(function, values, size) if exact.needed() else None
+        many = _counts(function, values, size) if exact_sum.needed() else None
         return _bins(values, weights, size, batch, many)
     return like_op(op_type, forward, [values, weights])
 
 
 def _counts(function, values, size):
-    """Without weights the original counts (float64), which has no order, and has the words for negative values."""
+    """The counts without weights (float64), by the original, whose error reports negative values."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, gen_math_ops
-    with exact.scope():
+    with exact_sum.scope():
         counts = original(gen_math_ops, function)(values, size, array_ops.zeros([0], dtypes.int32))
     return cast(array_ops.reshape(counts, [-1]), dtypes.float64)
 
 
 def _bins(values, weights, size, batch, many):
-    """The sums of the weights in batch * size bins.  Values from size on are dropped, negative ones refused."""
+    """The sums of the weights in batch * size bins.  Values from size on are ignored, negative ones raise."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops
     size = cast(size, dtypes.int64)
-    bins = size + 1  # what is dropped has a bin of its own
+    bins = size + 1  # with a bin for ignored values
     if many is not None:
         many = array_ops.concat([array_ops.reshape(many, [batch, size]), array_ops.zeros([batch, 1], many.dtype)], 1)
         many = array_ops.reshape(many, [-1])
@@ -83,30 +94,30 @@ def _bins(values, weights, size, batch, many):
     flat = values if values.shape.ndims == 1 else array_ops.reshape(values, [-1])
 
     def keys(start, stop):
-        return _keys(pieces.of(flat)(start, stop), start, size, width, refused=many is None)
+        return _keys(chunked.chunk_of(flat)(start, stop), start, size, width, reject_negative=many is None)
     rows = array_ops.expand_dims(_one_for_each(flat, weights), 1)
-    addends = exact.Addends(exact.size(flat), 1, rows.dtype, pieces.of(rows), keys)
-    sums = exact.by_key(addends, batch * bins, many)
+    addends = exact_sum.Addends(exact_sum.size(flat), 1, rows.dtype, chunked.chunk_of(rows), keys)
+    sums = exact_sum.by_key(addends, batch * bins, many)
     return array_ops.reshape(array_ops.reshape(sums, [batch, bins])[:, :-1], [-1])
 
 
-def _keys(values, start, size, width, refused):
-    """The bin of each of the values, which stand from start on in rows of `width` (None: all in one)."""
+def _keys(values, start, size, width, reject_negative):
+    """The bin of each value; the values begin at index `start`, in rows of `width` (None: one row)."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, math_ops
     values = cast(values, dtypes.int64)
     keys = math_ops.minimum(values, size)
     if width is not None:
-        before = cast(0 if start is None else start, dtypes.int64)
-        places = math_ops.range(array_ops.size(keys, out_type=dtypes.int64)) + before
-        keys = keys + places // width * (size + 1)
-    if refused:  # nothing has refused negative values: what is out of range is an error on a CPU
+        offset = cast(0 if start is None else start, dtypes.int64)
+        indices = math_ops.range(array_ops.size(keys, out_type=dtypes.int64)) + offset
+        keys = keys + indices // width * (size + 1)
+    if reject_negative:  # nothing has checked them: a key out of range raises on a CPU
         keys = select(values < 0, array_ops.zeros_like(keys) + dtypes.int64.max, keys)
     return keys
 
 
 def _one_for_each(keys, weights):
-    """The weights as a vector; that there are none, which may turn out only when it runs, means ones."""
+    """The weights as a vector; ones if there are none, which may be known at run time only."""
     from tensorflow.python.framework import ops
     from tensorflow.python.ops import array_ops, check_ops
     flat = array_ops.reshape(weights, [-1])

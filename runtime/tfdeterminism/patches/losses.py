@@ -6,36 +6,36 @@ fused op: the gradient to the logits is softmax - labels also where the labels d
 
 import collections
 
-from tfdeterminism.patches.common import Scope, cast, checked, like_op, need, select, tensor
+from tfdeterminism.patches.common import Scope, cast, checked, like_op, require, select, tensor
 
 _Output = collections.namedtuple("SoftmaxCrossEntropyWithLogits", ["loss", "backprop"])  # type: ignore[name-match]  # TensorFlow's name
 
 
-def install_dense(session):
+def install_dense(replacements):
     from tensorflow.python.ops import gen_nn_ops
-    session.replace(gen_nn_ops, "softmax_cross_entropy_with_logits", _dense)
-    _reach(session, "softmax_cross_entropy_with_logits", "softmax_cross_entropy_with_logits_v2",
+    replacements.replace(gen_nn_ops, "softmax_cross_entropy_with_logits", _dense)
+    _reach(replacements, "softmax_cross_entropy_with_logits", "softmax_cross_entropy_with_logits_v2",
            "softmax_cross_entropy_with_logits_v2_helper")
 
 
-def install_sparse(session):
+def install_sparse(replacements):
     from tensorflow.python.ops import gen_nn_ops
-    session.replace(gen_nn_ops, "sparse_softmax_cross_entropy_with_logits", _sparse)
-    _reach(session, "sparse_softmax_cross_entropy_with_logits", "sparse_softmax_cross_entropy_with_logits_v2")
+    replacements.replace(gen_nn_ops, "sparse_softmax_cross_entropy_with_logits", _sparse)
+    _reach(replacements, "sparse_softmax_cross_entropy_with_logits", "sparse_softmax_cross_entropy_with_logits_v2")
 
 
-def _reach(session, *names):
+def _reach(replacements, *names):
     from tensorflow.python.ops import nn_ops
     for name in names:
-        session.reaches(getattr(nn_ops, name, None))
+        replacements.note_wrapper(getattr(nn_ops, name, None))
 
 
 def _dense(features, labels, name=None):
     op_type = "SoftmaxCrossEntropyWithLogits"
     with Scope(name, op_type) as scope:
         features, labels = tensor(features), tensor(labels)
-        need(features.dtype.is_floating and features.dtype == labels.dtype)
-        need(features.shape.ndims in (None, 2) and labels.shape.ndims in (None, 2))
+        require(features.dtype.is_floating and features.dtype == labels.dtype)
+        require(features.shape.ndims in (None, 2) and labels.shape.ndims in (None, 2))
         shape = _broadcast(features.shape, labels.shape)
         loss, backprop = like_op(op_type, _dense_outputs, [features, labels])
         loss.set_shape(shape[:1])
@@ -56,7 +56,7 @@ def _dense_outputs(features, labels):
 
 
 def _broadcastable(first, second):
-    """Whether they are matrices, each side of which is that of the other or 1."""
+    """Whether both are matrices whose sizes can be broadcast."""
     from tensorflow.python.ops import array_ops, math_ops
     pairs = [array_ops.concat([array_ops.shape(value), [0, 0]], 0)[:2] for value in (first, second)]
     matrices = math_ops.logical_and(*[math_ops.equal(array_ops.rank(value), 2) for value in (first, second)])
@@ -71,18 +71,18 @@ def _broadcast(first, second):
     try:
         return common_shapes.broadcast_shape(first, second)
     except ValueError:
-        need(False)
+        require(False)
 
 
 def _sparse(features, labels, name=None):
     op_type = "SparseSoftmaxCrossEntropyWithLogits"
     with Scope(name, op_type) as scope:
         features, labels = tensor(features), tensor(labels)
-        need(features.dtype.is_floating and labels.dtype.is_integer)
-        need(features.shape.ndims in (None, 2) and labels.shape.ndims in (None, 1))
+        require(features.dtype.is_floating and labels.dtype.is_integer)
+        require(features.shape.ndims in (None, 2) and labels.shape.ndims in (None, 1))
         if features.shape.ndims is not None and labels.shape.ndims is not None:
-            need(features.shape[:1].is_compatible_with(labels.shape))
-        need(features.shape.ndims is None or features.shape.as_list()[1] != 0)
+            require(features.shape[:1].is_compatible_with(labels.shape))
+        require(features.shape.ndims is None or features.shape.as_list()[1] != 0)
         loss, backprop = like_op(op_type, _sparse_outputs, [features, labels])
         loss.set_shape(labels.shape)
         backprop.set_shape(features.shape)
@@ -90,7 +90,7 @@ def _sparse(features, labels, name=None):
 
 
 def _sparse_outputs(features, labels):
-    """A label out of range: a CPU raises in gather_nd, a GPU gives NaN, as the fused op."""
+    """For a label out of range a CPU raises in gather_nd and a GPU gives NaN, as the fused op does."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, math_ops, nn_ops
     features, labels = _fitting(features, cast(labels, dtypes.int64))
@@ -107,7 +107,7 @@ def _sparse_outputs(features, labels):
 
 
 def _fitting(features, labels):
-    """Both; an error where they turn out to have the wrong ranks or not one label for each row."""
+    """Both, after checks at run time of their ranks and of one label for each row."""
     from tensorflow.python.ops import array_ops, math_ops
     if features.shape.is_fully_defined() and labels.shape.is_fully_defined():
         return features, labels

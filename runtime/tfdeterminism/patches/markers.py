@@ -1,28 +1,31 @@
-"""How a graph says what a replaced op becomes where it is written: by the name of its gradient function."""
+"""Marks in a graph of what a replaced op becomes when the graph is saved: the name of its gradient function."""
 
 import os
 
-KEY = "_gradient_op_type"
-OURS = b"tfdeterminism/"
-INSTEAD = "_tfdeterminism_instead"
-# Drawn for each process, and not from Python's generator: what still has such a name is known to no other process.
+GRADIENT_ATTR = "_gradient_op_type"
+MARKER_PREFIX = b"tfdeterminism/"
+REPLACEMENT_ATTR = "_tfdeterminism_instead"
+# Random for each process, not by Python's generator: no other process has gradient functions of these names.
 _PROCESS = "".join("%02x" % byte for byte in bytearray(os.urandom(8)))
 
 
 def marker(op_type, by_its_ops, number):
-    """A name for a gradient function, which says what the op becomes where it is written.
+    """The name of a gradient function; it marks what the op becomes in a saved graph.
 
-    by_its_ops: what it is made of is differentiated, op by op; else it is what asks for op_type's function.
+    Args:
+        op_type: the replaced op.
+        by_its_ops: whether the saved graph is differentiated op by op; otherwise by op_type's gradient function.
+        number: unique in the process.
     """
-    return "%s%s/%s/%s-%d" % (OURS.decode(), "ops" if by_its_ops else "call", op_type, _PROCESS, number)
+    return "%s%s/%s/%s-%d" % (MARKER_PREFIX.decode(), "ops" if by_its_ops else "call", op_type, _PROCESS, number)
 
 
 def is_marker(name):
-    return name.startswith(OURS.decode())
+    return name.startswith(MARKER_PREFIX.decode())
 
 
-def instead(tensors):
-    """Attributes of a marked node: where it is written, its results are these instead."""
+def replacement_attrs(tensors):
+    """Attributes of a marked node: the tensors that replace its results in a saved graph."""
     from tensorflow.core.framework import attr_value_pb2
     names = [tensor.name.encode() for tensor in tensors]
-    return {INSTEAD: attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(s=names))}
+    return {REPLACEMENT_ATTR: attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(s=names))}

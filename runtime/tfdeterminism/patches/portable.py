@@ -1,26 +1,31 @@
-"""Replaced ops in a GraphDef, in a form that any process can differentiate.
+"""Rewrite a GraphDef so that any process can differentiate its replaced ops.
 
-In a graph a replaced op is many ops, and behind them an IdentityN of their results and of the op's inputs, whose
-gradient function is registered in this process alone.  What is written has a function instead of the many ops, in the
-library that is written too.  The node that calls it has the inputs and the outputs of the op that they stand for, and
-asks for that op's own gradient function, which every TensorFlow has.
+In a graph a replaced op is many ops, followed by an IdentityN of their results and of the op's inputs, whose gradient
+function only this process has registered.  In the rewritten GraphDef a function, in its library, holds the many ops.
+The node that calls it has the inputs and outputs of the replaced op, and names that op's own gradient function, which
+every TensorFlow has registered.
 """
 
 import warnings
 
-from tfdeterminism.patches.differentiable import has_gradient, need_differentiable
+from tfdeterminism.patches.differentiable import has_gradient, require_differentiable
 from tfdeterminism.patches.functiondef import function_of
-from tfdeterminism.patches.graphdef import Unknown, View, data, in_function, in_graph, scope
-from tfdeterminism.patches.markers import INSTEAD, KEY, OURS
-from tfdeterminism.warned import SavedGradientWarning
+from tfdeterminism.patches.graphdef import NotExportableError, View, data, in_function, in_graph, scope
+from tfdeterminism.patches.markers import GRADIENT_ATTR, MARKER_PREFIX, REPLACEMENT_ATTR
+from tfdeterminism.warning_categories import SavedGradientWarning
 
-_FROM_OUTSIDE = frozenset(("Placeholder", "PlaceholderWithDefault", "VarHandleOp", "Variable", "VariableV2"))
+_EXTERNAL_OPS = frozenset(("Placeholder", "PlaceholderWithDefault", "VarHandleOp", "Variable", "VariableV2"))
 
 
 def rewrite(graph_def, shapes):
-    """The new calls in the graph, as {what they stand in front of: [their tensors]}; names of functions changed.
+    """Rewrite a GraphDef in place.
 
-    shapes(name): those of a node's outputs, as messages.  Nothing else knows the shapes of what a call returns.
+    Args:
+        graph_def: the GraphDef.
+        shapes: shapes(node name) -> the shapes of its outputs, as protocol buffers.
+
+    Returns:
+        The new calls, as {marked node: [tensors of its call]}, and the names of the functions that changed.
     """
     functions = graph_def.library.function
     signatures = dict((function.signature.name, function.signature) for function in functions)
@@ -39,18 +44,25 @@ def rewrite(graph_def, shapes):
 
 
 class _Nodes(object):
-    """The nodes of a graph or of a function, whose results are `returned`; split: how tensors are named there."""
+    """The nodes of a graph or function.
+
+    Args:
+        nodes: NodeDefs.
+        returned: names of the tensors that a function returns.
+        signatures, split: see graphdef.View.
+        shapes: see rewrite().
+    """
 
     def __init__(self, nodes, returned, signatures, split, shapes):
         self._nodes, self._shapes = nodes, shapes
         self._view = View(nodes, signatures, split)
-        self._used = set(split(one) for one in returned)  # what there are consumers of
-        self.made = {}  # functions by name; that of two equal ones is one
-        self.inside = {}  # node that is in a function now -> the call
-        self.calls = {}  # marked node -> tensors of its call
+        self._used = set(split(one) for one in returned)  # tensors with consumers
+        self.made = {}  # new functions by name; equal functions have one name
+        self.inside = {}  # {node that is now in a function: its call}
+        self.calls = {}  # {marked node: tensors of its call}
 
     def rewrite(self):
-        """Whether there was anything to do."""
+        """Rewrite all marked nodes; returns whether there were any."""
         marked = [node for node in self._nodes if self._is_marked(node)]
         if marked:
             self._used.update(self._view.split(one) for node in self._nodes for one in data(node))
@@ -59,31 +71,31 @@ class _Nodes(object):
         return bool(marked)
 
     def _is_marked(self, node):
-        return KEY in node.attr and node.attr[KEY].s.startswith(OURS)
+        return GRADIENT_ATTR in node.attr and node.attr[GRADIENT_ATTR].s.startswith(MARKER_PREFIX)
 
     def _unmark(self, node):
         if not self._is_marked(node):
-            return  # done already, as a part of another
-        way, op_type = node.attr[KEY].s[len(OURS):].decode().split("/")[:2]
+            return  # already done, as a part of another node
+        way, op_type = node.attr[GRADIENT_ATTR].s[len(MARKER_PREFIX):].decode().split("/")[:2]
         try:
             if way == "ops":
                 self._take_loopless(node)
-                self._need_differentiable(node, op_type)
+                self._require_differentiable(node, op_type)
                 self._make_plain(node, op_type)
             elif self._view.signature(op_type) and has_gradient(op_type):
                 self._call(node, op_type)
                 self._make_plain(node, op_type)
             else:
-                node.attr[KEY].s = op_type.encode()  # it has no gradient anywhere, which is an error as well
-        except Unknown as reason:
+                node.attr[GRADIENT_ATTR].s = op_type.encode()  # it has no gradient in any process: asking for it raises
+        except NotExportableError as reason:
             warnings.warn("The gradient of %s (%s) is not saved: %s. Where this is loaded, asking for it raises "
                           "LookupError." % (node.name, op_type, reason), SavedGradientWarning, stacklevel=2)
 
     def _take_loopless(self, node):
-        """What was made instead of loops, if anything; what has the loops is left out of functions."""
-        names = [name.decode() for name in node.attr[INSTEAD].list.s] if INSTEAD in node.attr else []
+        """Use the form without loops, if there is one, and leave the nodes with loops out of functions."""
+        names = [name.decode() for name in node.attr[REPLACEMENT_ATTR].list.s] if REPLACEMENT_ATTR in node.attr else []
         if not set(in_graph(name)[0] for name in names) <= set(self._view.by_name):
-            raise Unknown("of what it is made of %s is lost" % " and ".join(names))
+            raise NotExportableError("of what it is made of %s is lost" % " and ".join(names))
         results, others = list(node.input)[:len(names)], list(node.input)[len(names):]
         if names:
             borders = dict.fromkeys(self._view.split(one) for one in data(node)[len(names):])
@@ -92,8 +104,8 @@ class _Nodes(object):
         node.input[:] = [self._view.named(*in_graph(name)) for name in names] + others
 
     def _make_plain(self, node, op_type):
-        """An IdentityN of the results alone: gradients of inputs that nobody asks for confuse old versions."""
-        for key in (KEY, INSTEAD):
+        """Make the node an IdentityN of the results alone: unused gradients of inputs confuse old versions."""
+        for key in (GRADIENT_ATTR, REPLACEMENT_ATTR):
             node.attr.pop(key, None)
         given, kept = data(node), len(self._parts(node, op_type)[0])
         kept = max([kept] + [number + 1 for number, one in enumerate(self._view.tensors(node)) if one in self._used])
@@ -103,10 +115,10 @@ class _Nodes(object):
             del node.attr["_output_shapes"].list.shape[kept:]
 
     def _call(self, node, op_type):
-        """Its results are those of a call with its inputs."""
+        """Replace the nodes behind a marked node by a call of a function."""
         results, sources = self._parts(node, op_type)
         if len(sources) != len(self._view.signature(op_type).input_arg):
-            raise Unknown("it has other inputs than the op")
+            raise NotExportableError("it has other inputs than the op")
         borders = dict((self._view.split(source), "in_%d" % number)
                        for number, source in reversed(list(enumerate(sources))))
         inside, before = self._between(node, results, borders)
@@ -119,14 +131,14 @@ class _Nodes(object):
         self.inside.update((name, call.name) for name in inside)
         self.calls[node.name] = ["%s:%d" % (call.name, number) for number in range(len(results))]
 
-    def _need_differentiable(self, node, op_type):
+    def _require_differentiable(self, node, op_type):
         results, sources = self._parts(node, op_type)
         types = node.attr["T"].list.type[len(results):]
         inside, _ = self._between(node, results, dict.fromkeys(self._view.split(source) for source in sources))
-        need_differentiable(self._view, [self._view.by_name[name] for name in inside], sources, types, results)
+        require_differentiable(self._view, [self._view.by_name[name] for name in inside], sources, types, results)
 
     def _between(self, node, results, borders):
-        """Names of the nodes between the borders and the results; what of the outside they are to run after."""
+        """The names of the nodes between borders and results, and the control inputs that they have from outside."""
         within, inside, before, left = scope(node), [], [], list(results)
         seen = set()
         while left:
@@ -137,10 +149,10 @@ class _Nodes(object):
             name = self._view.split(reference.lstrip("^"))[0]
             if not (within and name.startswith(within) and name in self._view.by_name):
                 if not reference.startswith("^"):
-                    raise Unknown("it uses %s, which is no input of the op" % reference)
+                    raise NotExportableError("it uses %s, which is no input of the op" % reference)
                 before.append(reference)
-            elif self._view.by_name[name].op in _FROM_OUTSIDE:
-                raise Unknown("it uses %s, which is no input of the op" % name)
+            elif self._view.by_name[name].op in _EXTERNAL_OPS:
+                raise NotExportableError("it uses %s, which is no input of the op" % name)
             elif name not in inside:
                 inside.append(name)
                 self._unmark(self._view.by_name[name])
@@ -148,13 +160,13 @@ class _Nodes(object):
         return inside, before
 
     def _parts(self, node, op_type):
-        """Tensors in front of a marked node: the results and the inputs of the op that it stands for."""
+        """The inputs of a marked node: the results and the inputs of the replaced op."""
         outputs = len(self._view.signature(op_type).output_arg)
         return data(node)[:outputs], data(node)[outputs:]
 
     def _add_call(self, node, function, op_type, inputs):
         call = self._nodes.add(name=node.name + "/call", op=function.signature.name, input=inputs, device=node.device)
-        call.attr[KEY].s = op_type.encode()
+        call.attr[GRADIENT_ATTR].s = op_type.encode()
         known = "_output_shapes" in node.attr
         shapes = node.attr["_output_shapes"].list.shape if known else self._shapes(node.name)
         if shapes:
@@ -164,7 +176,7 @@ class _Nodes(object):
 
 
 def _drop(function, inside):
-    """Out of a function what is in others now: what has effects would have them twice."""
+    """Remove the nodes from a function that other functions hold now; otherwise their side effects happen twice."""
     nodes = dict((node.name, node) for node in function.node_def)
     for name in set(nodes) - set(inside):
         node = nodes[name]

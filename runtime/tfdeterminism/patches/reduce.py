@@ -1,47 +1,54 @@
 """Reduce rows that share a key, in an order that depends on nothing but the input.
 
-Equal keys are brought together by a stable sort.  Then every run of equal keys is halved, its first row combined with
-its second, its third with its fourth, and so on, until each run is one row: about 2 N elementwise combinations in all,
-in pairs (so the rounding error grows with log N, not with N).  Nothing is scattered, nothing is added atomically.
+A stable sort brings equal keys together.  Then each run of equal keys is reduced in a tree: its first row is combined
+with its second, its third with its fourth, and so on, until one row is left: about 2 N combinations in all, and the
+rounding error grows with log N.  Nothing is scattered or added atomically.
 Index arithmetic is 64-bit because TensorFlow keeps 32-bit integers of a GPU's graph on the host.
 """
 
-from tfdeterminism.patches import exact
-from tfdeterminism.patches.common import all_of, cast, constant, select, while_loop
+from tfdeterminism.patches import exact_sum
+from tfdeterminism.patches.common import cast, constant, fill_like, select, while_loop
 
-_UNROLL = 64  # rows up to which a graph gets the halvings one by one instead of a loop
+_MAX_UNROLLED_ROWS = 64  # up to which a graph gets the tree's steps unrolled instead of a loop
 
 
 def by_key(rows, keys, count, combine):
-    """rows [N, D] reduced to [count, D]; keys: int64 [N], in any order; only those in [0, count) take part."""
+    """Reduce rows [N, D] to [count, D] by keys (int64 [N], in any order); keys outside of [0, count) are ignored."""
     keys, order = sort(keys, count)
-    return sorted_runs(_gather(rows, order), keys, count, combine)
+    return reduce_sorted(_gather(rows, order), keys, count, combine)
 
 
 def sort(keys, count):
-    """Keys in ascending order, those that take no part last, as count; and where each row came from (int64)."""
+    """The keys ascending, with `count` for invalid ones, and the index that each came from (int64)."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import math_ops
     count = cast(count, dtypes.int64)
     outside = math_ops.logical_or(keys < 0, keys >= count)
-    keys = select(outside, all_of(count, keys), keys)
+    keys = select(outside, fill_like(count, keys), keys)
     known = constant(count)
     return _ascending(keys, known is not None and known < 2 ** 31)
 
 
 def _ascending(keys, narrow):
-    """Keys in ascending order and where each came from, both int64.  narrow: they fit into 32 bits."""
+    """The keys ascending and the index that each came from, both int64.  narrow: the keys fit into 32 bits."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, nn_ops
-    # Of equal elements top_k takes the earlier first: a stable sort.
+    # top_k is stable: of equal elements it returns the earlier first.
     descending, order = nn_ops.top_k(cast(-keys, dtypes.int32) if narrow else -keys, k=array_ops.size(keys))
     return -cast(descending, dtypes.int64), cast(order, dtypes.int64)
 
 
-def once_each(rows, keys, combine, narrow):
-    """rows [N, ...] reduced to one row for each key that occurs, and where in the input that key last stood.
+def reduce_unique(rows, keys, combine, narrow):
+    """Reduce rows [N, ...] to one row for each distinct key.
 
-    keys: int64 [N], in any order, any of them.  combine=None: of each key the last row.  narrow: see above.
+    Args:
+        rows: the rows.
+        keys: int64 [N], in any order, of any value.
+        combine: a function of two rows; None keeps the last row of each key.
+        narrow: whether the keys fit into 32 bits.
+
+    Returns:
+        The reduced rows, and the index of the last row of each key.
     """
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, gen_array_ops, math_ops
@@ -57,21 +64,25 @@ def once_each(rows, keys, combine, narrow):
 
 
 def _sums(rows, keys, different, ends):
-    """The sums of the rows of each key.  different: the keys that occur, ascending; ends: where they end if sorted."""
+    """The sums of the rows of each key.  different: the distinct keys, ascending; ends: their last sorted index."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, gen_array_ops, math_ops
     numbers = gen_array_ops.lower_bound([different], [keys], dtypes.int64)[0]
     many = ends - array_ops.concat([array_ops.zeros_like(ends[:1]) - 1, ends[:-1]], 0)
     inner = array_ops.shape(rows)[1:]
     flat = array_ops.reshape(rows, array_ops.stack([array_ops.size(keys), math_ops.reduce_prod(inner)]))
-    sums = exact.by_key(exact.Addends.of(flat, numbers), array_ops.size(ends), cast(many, dtypes.float64))
+    addends = exact_sum.Addends.from_rows(flat, numbers)
+    sums = exact_sum.by_key(addends, array_ops.size(ends), cast(many, dtypes.float64))
     return array_ops.reshape(sums, array_ops.concat([array_ops.shape(ends), inner], 0))
 
 
-def sorted_runs(rows, keys, count, combine, longest=None, weights=None):
-    """As by_key, of rows [N, ...] whose keys ascend; keys without rows get 0.
+def reduce_sorted(rows, keys, count, combine, longest=None, weights=None):
+    """As by_key, for rows [N, ...] whose keys ascend; a key without rows gets 0.
 
-    longest: a bound on the rows of one key, where one is known.  weights: [N, 1, ...], to multiply the rows with.
+    Args:
+        rows, keys, count, combine: see by_key.
+        longest: a bound on the number of rows of one key, if known.
+        weights: [N, 1, ...], factors of the rows.
     """
     from tensorflow.python.ops import array_ops
     rows, keys = _one_row_each(rows, keys, combine, longest, weights)
@@ -80,40 +91,40 @@ def sorted_runs(rows, keys, count, combine, longest=None, weights=None):
 
 
 def _one_row_each(rows, keys, combine, longest=None, weights=None):
-    """One row for each key that occurs, and these keys; as many halvings as the longest run needs."""
+    """One row for each distinct key, and these keys; as many tree steps as the longest run needs."""
     from tensorflow.python.eager import context
     from tensorflow.python.framework import tensor_shape
     from tensorflow.python.ops import array_ops, gen_array_ops, math_ops
-    keys = array_ops.reshape(keys, [-1])  # a vector also where nothing is known of its shape
+    keys = array_ops.reshape(keys, [-1])  # a vector, even if its shape is unknown
     ranks = positions(keys) - gen_array_ops.lower_bound([keys], [keys], keys.dtype)[0]  # of each row in its run
     size = keys.shape.num_elements()
-    if longest is None and size is not None and size <= _UNROLL:
+    if longest is None and size is not None and size <= _MAX_UNROLLED_ROWS:
         longest = size
-    if weights is not None:  # half of the weighted rows at a time
-        rows, keys, ranks = _halved(lambda at: _gather(rows, at) * _gather(weights, at), keys, ranks, combine)
+    if weights is not None:  # the first step multiplies by the weights
+        rows, keys, ranks = _tree_step(lambda at: _gather(rows, at) * _gather(weights, at), keys, ranks, combine)
         longest = None if longest is None else (longest + 1) // 2
 
     def left(ranks):
         return math_ops.reduce_any(ranks > 0)
 
-    def halved(rows, keys, ranks):
-        return _halved(lambda at: _gather(rows, at), keys, ranks, combine)
+    def tree_step(rows, keys, ranks):
+        return _tree_step(lambda at: _gather(rows, at), keys, ranks, combine)
 
     if context.executing_eagerly():
         while left(ranks).numpy():
-            rows, keys, ranks = halved(rows, keys, ranks)
+            rows, keys, ranks = tree_step(rows, keys, ranks)
         return rows, keys
     if longest is not None:
         for _ in range(max(longest - 1, 0).bit_length()):
-            rows, keys, ranks = halved(rows, keys, ranks)
+            rows, keys, ranks = tree_step(rows, keys, ranks)
         return rows, keys
     vector = tensor_shape.TensorShape([None])
-    return while_loop(lambda rows, keys, ranks: left(ranks), halved, [rows, keys, ranks],
+    return while_loop(lambda rows, keys, ranks: left(ranks), tree_step, [rows, keys, ranks],
                        [vector.concatenate(rows.shape[1:]), vector, vector])[:2]
 
 
-def _halved(take, keys, ranks, combine):
-    """Each row of even rank combined with the one after it, if that is of its run.  take(places): rows."""
+def _tree_step(take, keys, ranks, combine):
+    """Combine each row of even rank with the next row, if it has the same key.  take(indices): rows."""
     from tensorflow.python.ops import gen_array_ops, math_ops
     half = ranks // 2
     kept = gen_array_ops.where(math_ops.equal(ranks, 2 * half))[:, 0]
@@ -124,13 +135,13 @@ def _halved(take, keys, ranks, combine):
 
 
 def last_rows(keys, count):
-    """For each key in range(count), the number of its last row; N if it has none."""
+    """The index of the last row of each key in range(count); N for a key without rows."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import gen_array_ops, math_ops
     wanted = [math_ops.range(cast(count, dtypes.int64))]
     upper = gen_array_ops.upper_bound([keys], wanted, dtypes.int64)[0]
     lower = gen_array_ops.lower_bound([keys], wanted, dtypes.int64)[0]
-    return select(upper > lower, upper - 1, all_of(_count(keys), upper))
+    return select(upper > lower, upper - 1, fill_like(_count(keys), upper))
 
 
 def positions(vector):

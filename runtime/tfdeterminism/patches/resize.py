@@ -6,46 +6,46 @@ applied along each axis.  The matrix has one or two entries a row: its transpose
 TensorFloat-32 on newer GPUs.)
 """
 
-from tfdeterminism.patches import exact, reduce
+from tfdeterminism.patches import exact_sum, reduce
 from tfdeterminism.patches.common import (
     Scope,
-    at_once,
     cast,
     constant,
     dims,
-    need,
     product,
+    require,
     reshape,
     tensor,
     with_gradient,
+    without_loops,
 )
 
 
-def install_bilinear(session):
+def install_bilinear(replacements):
     from tensorflow.python.ops import gen_image_ops
-    session.replace(gen_image_ops, "resize_bilinear_grad", _bilinear_grad)
-    _reach(session, "resize_bilinear")
+    replacements.replace(gen_image_ops, "resize_bilinear_grad", _bilinear_grad)
+    _reach(replacements, "resize_bilinear")
 
 
-def install_nearest(session):
+def install_nearest(replacements):
     from tensorflow.python.ops import gen_image_ops
-    session.replace(gen_image_ops, "resize_nearest_neighbor_grad", _nearest_grad)
-    _reach(session, "resize_nearest_neighbor")
+    replacements.replace(gen_image_ops, "resize_nearest_neighbor_grad", _nearest_grad)
+    _reach(replacements, "resize_nearest_neighbor")
 
 
-def _reach(session, name):
+def _reach(replacements, name):
     from tensorflow.python.ops import gen_image_ops, image_ops
-    session.reaches(getattr(gen_image_ops, name, None))
+    replacements.note_wrapper(getattr(gen_image_ops, name, None))
     for function in ("resize_images", "resize_images_v2", name):
-        session.reaches(getattr(image_ops, function, None))
+        replacements.note_wrapper(getattr(image_ops, function, None))
 
 
 def _bilinear_grad(grads, original_image, align_corners=False, half_pixel_centers=False, name=None):
     from tensorflow.python.framework import dtypes
     with Scope(name, "ResizeBilinearGrad") as scope:
         grads, image = tensor(grads), tensor(original_image)
-        need(grads.dtype == dtypes.float32 and image.dtype.is_floating)
-        need(grads.shape.ndims == 4 and image.shape.ndims == 4)
+        require(grads.dtype == dtypes.float32 and image.dtype.is_floating)
+        require(grads.shape.ndims == 4 and image.shape.ndims == 4)
         size, options = dims(image)[1:3], _options(align_corners, half_pixel_centers)
         # Summed in the type of the result if that is the wider one, else in the gradients' own float32.
         kind = image.dtype if image.dtype == dtypes.float64 else dtypes.float32
@@ -61,10 +61,10 @@ def _nearest_grad(grads, size, align_corners=False, half_pixel_centers=False, na
     from tensorflow.python.framework import dtypes
     with Scope(name, "ResizeNearestNeighborGrad") as scope:
         grads, size = tensor(grads), tensor(size, dtypes.int32)
-        need(grads.dtype.is_floating and grads.shape.ndims == 4 and size.shape.is_compatible_with([2]))
+        require(grads.dtype.is_floating and grads.shape.ndims == 4 and size.shape.is_compatible_with([2]))
         known = constant(size)
         height, width = [size[0], size[1]] if known is None else [int(n) for n in known]
-        need(known is None or (height > 0 and width > 0))
+        require(known is None or (height > 0 and width > 0))
         options = _options(align_corners, half_pixel_centers)
 
         def forward(grads):
@@ -83,7 +83,7 @@ def _options(align_corners, half_pixel_centers):
 
 
 def _linear(forward, op_type, resize, grads, options):
-    """forward(grads), whose own gradient is the resizing itself."""
+    """forward(grads); its gradient is the resizing itself."""
     from tensorflow.python.ops import array_ops, gen_image_ops
 
     def gradient(inputs, outputs, image):
@@ -107,7 +107,8 @@ def _along_first(grads, size, weights, options):
     many, total = dims(grads)[0], None
     for keys, weight in weights(many, size, options):
         weight = None if weight is None else reshape(cast(weight, grads.dtype), [many, 1, 1, 1])
-        with ops.control_dependencies([] if total is None else [total]):  # not at once: that takes twice the memory
+        # One after another: computed together they need twice the memory.
+        with ops.control_dependencies([] if total is None else [total]):
             part = _sums(grads, keys, size, weight, _longest(many, size, **options))
         total = part if total is None else total + part
     return total
@@ -115,23 +116,23 @@ def _along_first(grads, size, weights, options):
 
 def _sums(rows, keys, size, weights, longest):
     from tensorflow.python.ops import math_ops
-    if longest is not None or not at_once():
-        return reduce.sorted_runs(rows, keys, size, math_ops.add, longest, weights)
+    if longest is not None or not without_loops():
+        return reduce.reduce_sorted(rows, keys, size, math_ops.add, longest, weights)
     sizes = dims(rows)
     flat = reshape(rows if weights is None else rows * weights, [sizes[0], product(sizes[1:])])
-    addends = exact.Addends.of(flat, keys)
-    return reshape(exact.by_key(addends, size), [size] + sizes[1:])
+    addends = exact_sum.Addends.from_rows(flat, keys)
+    return reshape(exact_sum.by_key(addends, size), [size] + sizes[1:])
 
 
 def _longest(many, size, align_corners, half_pixel_centers=False):
-    """A bound on how many outputs take one input, where sizes are known: as many as lie in an interval of 1."""
+    """A bound on the number of outputs that use one input, if the sizes are known: those in an interval of 1."""
     import numpy as np
     if not (isinstance(many, int) and isinstance(size, int)):
         return None
     scale = (size - 1) / max(many - 1.0, 1) if align_corners else size / float(max(many, 1))
-    places = np.arange(many) * scale + (0.5 * scale - 0.5 if half_pixel_centers else 0)
-    places = np.clip(places, 0, size - 1)
-    following = np.searchsorted(places, places + 1.001, "right") - np.arange(many)  # rounding may move the ends
+    positions = np.arange(many) * scale + (0.5 * scale - 0.5 if half_pixel_centers else 0)
+    positions = np.clip(positions, 0, size - 1)
+    following = np.searchsorted(positions, positions + 1.001, "right") - np.arange(many)  # with a margin for rounding
     return int(following.max()) if many else 0
 
 
@@ -139,9 +140,9 @@ def _bilinear_weights(many, size, options):
     """For each output, the two inputs it mixes: (int64 [O], weights [O]) twice."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import math_ops
-    place = _source("resize_bilinear", many, size, options)
-    share = place - math_ops.floor(place)
-    lower = cast(math_ops.floor(place), dtypes.int64)
+    position = _source("resize_bilinear", many, size, options)
+    share = position - math_ops.floor(position)
+    lower = cast(math_ops.floor(position), dtypes.int64)
     return [(lower, 1 - share), (math_ops.minimum(lower + 1, cast(size, dtypes.int64) - 1), share)]
 
 
@@ -151,10 +152,9 @@ def _nearest_weights(many, size, options):
 
 
 def _source(resize, many, size, options):
-    """Where in the input each output lies (float32 [O]): the resizing of a ramp.
+    """The position of each output in the input (float32 [O]), by resizing a ramp.
 
-    The op's own kernel says it, since the last bit decides which pixel is nearest, and graph optimizers rewrite
-    divisions.
+    By the op's own kernel: the last bit decides which pixel is nearest, and graph optimizers rewrite divisions.
     """
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, gen_image_ops, math_ops

@@ -1,11 +1,11 @@
 """scatter_nd and tensor_scatter_nd_add, _sub, _update, where indices repeat.
 
-Index tuples become row numbers, and rows are reduced as in `reduce`.  Of several updates of one place the last in the
-order of the input wins (TensorFlow leaves it open which does; its CPU kernels do the same).  Scattered minima and
-maxima do not depend on the order and stay TensorFlow's.
+Index tuples become row numbers, and rows are reduced as in `reduce`.  Of several updates of one element the last in the
+order of the input wins (TensorFlow does not specify it; its CPU kernels do the same).  Scattered minima and maxima do
+not depend on the order and stay TensorFlow's.
 """
 
-from tfdeterminism.patches import exact, reduce
+from tfdeterminism.patches import exact_sum, reduce
 from tfdeterminism.patches.common import (
     Scope,
     cast,
@@ -14,62 +14,62 @@ from tfdeterminism.patches.common import (
     dims,
     is_real_or_complex,
     like_op,
-    need,
     original,
     product,
+    require,
     reshape,
     select,
     tensor,
 )
 
 
-def install_scatter_nd(session):
+def install_scatter_nd(replacements):
     from tensorflow.python.ops import gen_array_ops
-    session.replace(gen_array_ops, "scatter_nd", _scatter_nd)
+    replacements.replace(gen_array_ops, "scatter_nd", _scatter_nd)
 
 
-def install_tensor_scatter(session):
+def install_tensor_scatter(replacements):
     from tensorflow.python.ops import array_ops, gen_array_ops, math_ops
     for name, op_type, combine in (("tensor_scatter_add", "TensorScatterAdd", math_ops.add),
                                    ("tensor_scatter_sub", "TensorScatterSub", math_ops.subtract),
                                    ("tensor_scatter_update", "TensorScatterUpdate", None)):
-        session.replace(gen_array_ops, name, _tensor_scatter(op_type, combine))
-    session.reaches(getattr(array_ops, "tensor_scatter_nd_update", None))
+        replacements.replace(gen_array_ops, name, _tensor_scatter(op_type, combine))
+    replacements.note_wrapper(getattr(array_ops, "tensor_scatter_nd_update", None))
 
 
 def _scatter_nd(indices, updates, shape, bad_indices_policy="", name=None):
     with Scope(name, "ScatterNd") as scope:
         indices, updates = tensor(indices), tensor(updates)
-        need(indices.dtype.is_integer)
+        require(indices.dtype.is_integer)
         shape = tensor(shape, indices.dtype)
-        need(is_real_or_complex(updates.dtype) and not bad_indices_policy)
+        require(is_real_or_complex(updates.dtype) and not bad_indices_policy)
         output = constant_shape(shape)
-        need_fitting(indices.shape, updates.shape, output)
+        require_compatible_shapes(indices.shape, updates.shape, output)
 
         def forward(indices, updates, shape):
-            return _sums(Places(indices, shape), updates)[0]
+            return _sums(FlatIndices(indices, shape), updates)[0]
         result = like_op("ScatterNd", forward, [indices, updates, shape])
         result.set_shape(output)
         return scope.named(result)
 
 
 def _tensor_scatter(op_type, combine):
-    """combine(tensor, sums of updates); None: the last update takes the place of what was there."""
+    """The replacement of a tensor_scatter op: combine(tensor, sums of updates), or the last update if None."""
 
     def scatter(tensor, indices, updates, bad_indices_policy="", name=None):
         with Scope(name, op_type) as scope:
             target, indices, updates = _tensors(tensor, indices, updates)
-            need(indices.dtype.is_integer and (combine is None or is_real_or_complex(target.dtype)))
-            need(target.dtype == updates.dtype and not bad_indices_policy and target.shape.ndims != 0)
-            need_fitting(indices.shape, updates.shape, target.shape)
+            require(indices.dtype.is_integer and (combine is None or is_real_or_complex(target.dtype)))
+            require(target.dtype == updates.dtype and not bad_indices_policy and target.shape.ndims != 0)
+            require_compatible_shapes(indices.shape, updates.shape, target.shape)
 
             def forward(target, indices, updates):
                 from tensorflow.python.ops import array_ops
-                places = Places(indices, array_ops.shape(target))
+                flat = FlatIndices(indices, array_ops.shape(target))
                 if combine is None:
-                    return _last(places, target, updates)
-                sums, present = _sums(places, updates)
-                return _where_present(places, present, combine(target, sums), target)
+                    return _last(flat, target, updates)
+                sums, present = _sums(flat, updates)
+                return _where_present(flat, present, combine(target, sums), target)
             result = like_op(op_type, forward, [target, indices, updates])
             result.set_shape(target.shape)
             return scope.named(result)
@@ -80,8 +80,13 @@ def _tensors(*values):
     return [tensor(value) for value in values]
 
 
-class Places(object):
-    """Index tuples [..., K] into a shape, as row numbers of that shape flattened to [rows, size of a row]."""
+class FlatIndices(object):
+    """Index tuples [..., K] as row numbers (`keys`) of the indexed shape, flattened to [rows, width].
+
+    Args:
+        indices: the index tuples.
+        shape: the indexed shape.
+    """
 
     def __init__(self, indices, shape):
         from tensorflow.python.framework import dtypes
@@ -115,58 +120,59 @@ class Places(object):
         return math_ops.reduce_prod(self.outer), math_ops.reduce_prod(self.inner)
 
     def count(self):
-        """How many tuples there are of each row (float64), by TensorFlow's own op, which checks them."""
+        """The number of tuples of each row (float64), counted by TensorFlow's own op, which checks the indices."""
         from tensorflow.python.framework import dtypes
         from tensorflow.python.ops import array_ops, gen_array_ops
         ones = array_ops.ones(array_ops.shape(self.given)[:-1], dtypes.int32)
-        with exact.scope():
+        with exact_sum.scope():
             counts = original(gen_array_ops, "scatter_nd")(self.given, ones, cast(self.outer, self.given.dtype))
         return cast(array_ops.reshape(counts, [-1]), dtypes.float64)
 
     def updates(self, updates):
-        """updates as [number of tuples, size of a row]; an error where they do not have the shape of the places."""
+        """The updates as [number of tuples, width]; an error at run time if their shape does not match."""
         from tensorflow.python.framework import dtypes
         from tensorflow.python.ops import array_ops
         if not (updates.shape.is_fully_defined() and self.indices.shape.is_fully_defined()):
             given, outer = array_ops.shape(updates, out_type=dtypes.int64), array_ops.shape(self.indices)[:-1]
             wanted = array_ops.concat([cast(outer, dtypes.int64), self.inner], 0)
-            updates = checked(updates, same(given, wanted), "updates.shape must be indices.shape[:-1] +",
+            updates = checked(updates, vectors_equal(given, wanted), "updates.shape must be indices.shape[:-1] +",
                               "shape[indices.shape[-1]:], which is", wanted, "but got updates.shape", given)
         return _grid(updates, array_ops.size(self.keys), self.width)
 
     def shaped(self, rows):
+        """Rows in the indexed shape."""
         from tensorflow.python.ops import array_ops
         known = constant_shape(self.shape)
-        # Ints where they are known: until 2.4 vectorized_map takes no 64-bit shapes.
+        # Ints if known: until 2.4 vectorized_map does not accept 64-bit shapes.
         return reshape(rows, known.as_list()) if known.is_fully_defined() else array_ops.reshape(rows, self.shape)
 
 
-def _sums(places, updates):
-    """The sum of each place's updates, in the whole shape; and which rows got any."""
-    many = places.count()
-    sums = exact.by_key(exact.Addends.of(places.updates(updates), places.keys), places.rows, many)
-    return places.shaped(sums), many > 0
+def _sums(flat, updates):
+    """The sum of the updates of each row, in the indexed shape; and which rows have updates."""
+    many = flat.count()
+    sums = exact_sum.by_key(exact_sum.Addends.from_rows(flat.updates(updates), flat.keys), flat.rows, many)
+    return flat.shaped(sums), many > 0
 
 
-def _last(places, target, updates):
-    """target with the last update of each place."""
+def _last(flat, target, updates):
+    """The target with the last update of each row."""
     from tensorflow.python.ops import array_ops
-    keys, order = reduce.sort(places.keys, places.rows)
-    last, present = reduce.last_rows(keys, places.rows), places.count() > 0
-    rows = array_ops.gather(places.updates(updates), order)
-    old = _grid(target, places.rows, places.width)
+    keys, order = reduce.sort(flat.keys, flat.rows)
+    last, present = reduce.last_rows(keys, flat.rows), flat.count() > 0
+    rows = array_ops.gather(flat.updates(updates), order)
+    old = _grid(target, flat.rows, flat.width)
     # One gather out of the updates followed by the old rows.
     kept = array_ops.size(keys, out_type=last.dtype) + reduce.positions(last)
-    return places.shaped(array_ops.gather(array_ops.concat([rows, old], 0), select(present, last, kept)))
+    return flat.shaped(array_ops.gather(array_ops.concat([rows, old], 0), select(present, last, kept)))
 
 
-def _where_present(places, present, new, old):
-    """new where there was an update: adding a zero elsewhere would turn -0.0 into 0.0."""
+def _where_present(flat, present, new, old):
+    """New rows if they have updates, otherwise the old ones: adding a zero would turn -0.0 into 0.0."""
     from tensorflow.python.ops import array_ops
-    both = array_ops.concat([_grid(value, places.rows, places.width) for value in (new, old)], 0)
-    # Not a select: optimizers leave out a branch that is never taken, and with it what refuses bad indices.
+    both = array_ops.concat([_grid(value, flat.rows, flat.width) for value in (new, old)], 0)
+    # Not a select: optimizers drop a branch that is never taken, and with it the check of the indices.
     row = reduce.positions(present)
-    return places.shaped(array_ops.gather(both, select(present, row, row + array_ops.size(row, out_type=row.dtype))))
+    return flat.shaped(array_ops.gather(both, select(present, row, row + array_ops.size(row, out_type=row.dtype))))
 
 
 def _grid(value, rows, width):
@@ -176,7 +182,7 @@ def _grid(value, rows, width):
                            for size, known in zip((rows, width), sizes)])
 
 
-def same(first, second):
+def vectors_equal(first, second):
     """Whether two vectors are equal, in size too."""
     from tensorflow.python.ops import array_ops, math_ops
     size = math_ops.minimum(array_ops.size(first), array_ops.size(second))
@@ -189,19 +195,19 @@ def constant_shape(shape):
     return tensor_util.constant_value_as_shape(shape)
 
 
-def need_fitting(indices, updates, output):
-    """Whatever shapes are known have to go together: updates are indices[:-1] + output[K:]."""
+def require_compatible_shapes(indices, updates, output):
+    """Check the static shapes, as far as known: updates.shape == indices.shape[:-1] + output.shape[K:]."""
     if indices.ndims is None:
         return
-    need(indices.ndims >= 1)
+    require(indices.ndims >= 1)
     depth = indices.as_list()[-1]
     if updates.ndims is not None:
-        need(updates.ndims >= indices.ndims - 1)
-        need(updates[:indices.ndims - 1].is_compatible_with(indices[:-1]))
-    need(depth != 0)
+        require(updates.ndims >= indices.ndims - 1)
+        require(updates[:indices.ndims - 1].is_compatible_with(indices[:-1]))
+    require(depth != 0)
     if depth is None or output.ndims is None:
         return
-    need(depth <= output.ndims)
+    require(depth <= output.ndims)
     if updates.ndims is not None:
-        need(updates[indices.ndims - 1:].is_compatible_with(output[depth:]))
-    need(0 not in output.as_list() or 0 in indices.as_list()[:-1])
+        require(updates[indices.ndims - 1:].is_compatible_with(output[depth:]))
+    require(0 not in output.as_list() or 0 in indices.as_list()[:-1])

@@ -1,16 +1,16 @@
 """segment_sum, segment_prod, unsorted_segment_sum, unsorted_segment_prod; and what TensorFlow builds on them:
 unsorted_segment_mean and sqrt_n, the gradients of gather, IndexedSlices made dense."""
 
-from tfdeterminism.patches import exact, reduce
+from tfdeterminism.patches import exact_sum, reduce
 from tfdeterminism.patches.common import (
     Scope,
     cast,
     constant,
     is_real_or_complex,
     like_op,
-    need,
     original,
     product,
+    require,
     reshape,
     select,
     tensor,
@@ -18,36 +18,40 @@ from tfdeterminism.patches.common import (
 from tfdeterminism.patches.release import version
 
 
-def install_sorted(session):
+def install_sorted(replacements):
     from tensorflow.python.ops import gen_math_ops, math_ops
-    session.replace(gen_math_ops, "segment_sum", _sorted("SegmentSum", math_ops.add, 0))
-    session.replace(gen_math_ops, "segment_prod", _sorted("SegmentProd", math_ops.multiply, 1))
+    replacements.replace(gen_math_ops, "segment_sum", _sorted("SegmentSum", math_ops.add, 0))
+    replacements.replace(gen_math_ops, "segment_prod", _sorted("SegmentProd", math_ops.multiply, 1))
 
 
-def install_unsorted(session):
+def install_unsorted(replacements):
     from tensorflow.python.ops import gen_math_ops, math_ops
-    session.replace(gen_math_ops, "unsorted_segment_sum",
+    replacements.replace(gen_math_ops, "unsorted_segment_sum",
                     unsorted("UnsortedSegmentSum", math_ops.add, 0, fewest=2))
-    session.replace(gen_math_ops, "unsorted_segment_prod",
+    replacements.replace(gen_math_ops, "unsorted_segment_prod",
                     unsorted("UnsortedSegmentProd", math_ops.multiply, 1, fewest=2))
 
 
 def unsorted(op_type, combine, empty, fewest=0):
-    """The function that takes the place of unsorted_segment_sum or _prod.
+    """The replacement of unsorted_segment_sum or _prod.
 
-    fewest: of fewer ids than that the original may take care.  One id has no order.
+    Args:
+        op_type: the op.
+        combine: a function of two rows.
+        empty: the result for an id without rows.
+        fewest: with fewer ids the call is left to the original; one id has no order.
     """
 
     def unsorted_segment(data, segment_ids, num_segments, name=None):
         with Scope(name, op_type) as scope:
             data, ids, count = tensor(data), tensor(segment_ids), tensor(num_segments)
-            need(is_real_or_complex(data.dtype) and ids.dtype.is_integer and count.dtype.is_integer)
-            need(count.shape.is_compatible_with([]))
-            _need_prefix(ids.shape, data.shape)
+            require(is_real_or_complex(data.dtype) and ids.dtype.is_integer and count.dtype.is_integer)
+            require(count.shape.is_compatible_with([]))
+            _require_prefix(ids.shape, data.shape)
             known = constant(count)
-            need(known is None or known >= 0)
+            require(known is None or known >= 0)
             many = ids.shape.num_elements()
-            need(many is None or many >= fewest)
+            require(many is None or many >= fewest)
 
             def forward(data, ids, count):
                 return _reduce_unsorted(data, ids, count, combine, empty)
@@ -60,14 +64,14 @@ def unsorted(op_type, combine, empty, fewest=0):
 def _reduce_unsorted(data, ids, count, combine, empty):
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, math_ops
-    # The original counts, and has the words for ids out of range and for shapes that do not fit.
+    # Counted by the original, whose errors report ids out of range and shapes that do not match.
     outer = ids.shape if ids.shape.is_fully_defined() else array_ops.shape(data)[:array_ops.rank(ids)]
-    many = exact.count(array_ops.ones(outer, dtypes.int32), ids, count)
+    many = exact_sum.count(array_ops.ones(outer, dtypes.int32), ids, count)
     keys = _vector(ids)
     rows, inner = _rows(data, ids, keys)
     count = array_ops.size(many)
     if combine is math_ops.add:
-        result = exact.by_key(exact.Addends.of(rows, keys), count, many)
+        result = exact_sum.by_key(exact_sum.Addends.from_rows(rows, keys), count, many)
     else:
         result = _filled(reduce.by_key(rows, keys, count, combine), many, empty)
     return _shaped(result, many, inner)
@@ -80,7 +84,7 @@ def _vector(ids):
 
 
 def _shaped(result, many, inner):
-    """The rows of a result in their inner shape."""
+    """A result with its rows in their inner shape."""
     from tensorflow.python.ops import array_ops
     if isinstance(inner, list) and len(inner) == 1:
         return result
@@ -88,13 +92,13 @@ def _shaped(result, many, inner):
 
 
 def _filled(result, many, empty):
-    """Ids without rows get what is empty.  By `many`: optimizers leave out what nobody asks for, and its checks."""
+    """Set the result of ids without rows to `empty`.  It depends on `many`, so that optimizers keep its checks."""
     from tensorflow.python.ops import array_ops
     return select(many > 0, result, array_ops.zeros_like(result) + cast(empty, result.dtype))
 
 
 def _rows(data, ids, keys):
-    """data as [number of ids, rest], and the shape of the rest."""
+    """The data as [number of ids, elements of a row], and the shape of a row."""
     from tensorflow.python.ops import array_ops, math_ops
     if data.shape.is_fully_defined() and ids.shape.is_fully_defined():
         rest = data.shape.as_list()[ids.shape.ndims:]
@@ -104,9 +108,9 @@ def _rows(data, ids, keys):
     return reshape(data, [array_ops.size(keys), math_ops.reduce_prod(rest)]), rest
 
 
-def _need_prefix(ids, data):
+def _require_prefix(ids, data):
     if ids.ndims is not None and data.ndims is not None:
-        need(ids.ndims <= data.ndims and data[:ids.ndims].is_compatible_with(ids))
+        require(ids.ndims <= data.ndims and data[:ids.ndims].is_compatible_with(ids))
 
 
 def _output_shape(count, data, ids):
@@ -117,15 +121,15 @@ def _output_shape(count, data, ids):
 
 
 def _sorted(op_type, combine, empty):
-    """The function that takes the place of segment_sum or segment_prod."""
+    """The replacement of segment_sum or segment_prod; arguments as for unsorted()."""
 
     def segment(data, segment_ids, name=None):
         with Scope(name, op_type) as scope:
             data, ids = tensor(data), tensor(segment_ids)
-            need(is_real_or_complex(data.dtype) and ids.dtype.is_integer)
-            need(ids.shape.ndims in (None, 1) and data.shape.ndims != 0)
+            require(is_real_or_complex(data.dtype) and ids.dtype.is_integer)
+            require(ids.shape.ndims in (None, 1) and data.shape.ndims != 0)
             if ids.shape.ndims is not None:
-                _need_prefix(ids.shape, data.shape)
+                _require_prefix(ids.shape, data.shape)
 
             def forward(data, ids):
                 return _reduce_sorted(data, ids, combine, empty)
@@ -142,18 +146,19 @@ def _reduce_sorted(data, ids, combine, empty):
     keys = _vector(ids)
     if combine is math_ops.add:
         rows, inner = _rows(data, ids, keys)
-        return _shaped(exact.by_key(exact.Addends.of(rows, keys), array_ops.size(many), many), many, inner)
-    return _filled(reduce.sorted_runs(data, keys, array_ops.size(many), combine), many, empty)
+        sums = exact_sum.by_key(exact_sum.Addends.from_rows(rows, keys), array_ops.size(many), many)
+        return _shaped(sums, many, inner)
+    return _filled(reduce.reduce_sorted(data, keys, array_ops.size(many), combine), many, empty)
 
 
 def _count_sorted(outer, ids):
-    """How many of each id there are (float64), by the original, which has the words for ids that do not ascend."""
+    """The number of each id (float64), counted by the original, whose error reports ids that do not ascend."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, gen_math_ops
     ones = array_ops.ones(outer, dtypes.float64)
     if version() < (2, 5):
-        with exact.scope():
+        with exact_sum.scope():
             return original(gen_math_ops, "segment_sum")(ones, ids)
-    # 2.5 and 2.6 refuse the sum on GPUs once determinism is asked for; they never refuse a maximum.
+    # 2.5 and 2.6 raise for the sum on GPUs once determinism is enabled, but not for a maximum.
     occurs = gen_math_ops.segment_max(ones, ids)
-    return exact.count(cast(ones, dtypes.int32), ids, array_ops.size(occurs))
+    return exact_sum.count(cast(ones, dtypes.int32), ids, array_ops.size(occurs))

@@ -1,33 +1,33 @@
-"""sparse_dense_matmul: every non-zero's row of the product, summed exactly instead of atomically."""
+"""sparse_dense_matmul: the row of the product that each non-zero gives, summed exactly instead of atomically."""
 
-from tfdeterminism.patches import exact, pieces
+from tfdeterminism.patches import chunked, exact_sum
 from tfdeterminism.patches.common import (
     Scope,
-    all_of,
     cast,
     constant,
     dims,
+    fill_like,
     is_real_or_complex,
     like_op,
-    need,
+    require,
     select,
     tensor,
 )
 from tfdeterminism.patches.release import version
 
 
-def install(session):
+def install(replacements):
     from tensorflow.python.ops import gen_sparse_ops, sparse_ops
-    session.replace(gen_sparse_ops, "sparse_tensor_dense_mat_mul", _matmul)
-    session.reaches(getattr(sparse_ops, "sparse_tensor_dense_matmul", None))
+    replacements.replace(gen_sparse_ops, "sparse_tensor_dense_mat_mul", _matmul)
+    replacements.note_wrapper(getattr(sparse_ops, "sparse_tensor_dense_matmul", None))
 
 
 def _matmul(a_indices, a_values, a_shape, b, adjoint_a=False, adjoint_b=False, name=None):
     from tensorflow.python.framework import dtypes
     with Scope(name, "SparseTensorDenseMatMul") as scope:
         indices, values, shape, b = tensor(a_indices), tensor(a_values), tensor(a_shape, dtypes.int64), tensor(b)
-        need(is_real_or_complex(values.dtype) and values.dtype == b.dtype and indices.dtype.is_integer)
-        _need_shapes(indices.shape, values.shape, shape.shape, b.shape)
+        require(is_real_or_complex(values.dtype) and values.dtype == b.dtype and indices.dtype.is_integer)
+        _require_shapes(indices.shape, values.shape, shape.shape, b.shape)
 
         def forward(indices, values, shape, b):
             return _product(indices, values, shape, b, adjoint_a, adjoint_b)
@@ -47,48 +47,49 @@ def _product(indices, values, shape, b, adjoint_a, adjoint_b):
         values = math_ops.conj(values)
     if adjoint_b:
         b = math_ops.conj(array_ops.transpose(b))
-    # A negative row is an error here, not dropped: count is refused just as well.
-    row = select(row < 0, all_of(count, row), row)
+    # A negative row is an error, not ignored: `count` is an invalid key.
+    row = select(row < 0, fill_like(count, row), row)
     values = _nan_outside(values, column, array_ops.shape(b, out_type=dtypes.int64)[0])
-    columns, factors = pieces.of(column), pieces.of(array_ops.expand_dims(values, 1))
+    columns, factors = chunked.chunk_of(column), chunked.chunk_of(array_ops.expand_dims(values, 1))
 
     def products(start, stop):
         rows = array_ops.gather(b, columns(start, stop))
-        return exact.wide(rows) * exact.wide(factors(start, stop))
-    addends = exact.Addends(exact.size(row), dims(b)[1], exact.wide(values).dtype, products, pieces.of(row))
-    return cast(exact.by_key(addends, count), values.dtype)
+        return exact_sum.to_float32(rows) * exact_sum.to_float32(factors(start, stop))
+    dtype = exact_sum.to_float32(values).dtype
+    addends = exact_sum.Addends(exact_sum.size(row), dims(b)[1], dtype, products, chunked.chunk_of(row))
+    return cast(exact_sum.by_key(addends, count), values.dtype)
 
 
 def _rows(shape, axis):
-    """shape[axis]; a constant where it is known."""
+    """shape[axis], a constant if known."""
     from tensorflow.python.framework import constant_op
     known = constant(shape)
     return shape[axis] if known is None else constant_op.constant(known[axis])
 
 
 def _nan_outside(values, column, size):
-    """On a GPU, where nothing raises, gather gives zeros for a column out of range; the original gives NaN."""
+    """NaN for a column out of range, as the original on a GPU; a gather there would give zeros."""
     from tensorflow.python.ops import array_ops, math_ops
     inside = math_ops.logical_and(column >= 0, column < size)
     return select(inside, values, array_ops.zeros_like(values) + cast(float("nan"), values.dtype))
 
 
 def _conjugates():
-    """Until 2.4 the op only transposed a complex a, against its documentation; 2.5 brought new kernels."""
+    """Whether adjoint_a conjugates: until 2.4 the op only transposed, contrary to its documentation."""
     return version() >= (2, 5)
 
 
-def _need_shapes(indices, values, shape, b):
-    need(indices.is_compatible_with([None, 2]) and values.ndims in (None, 1) and b.ndims in (None, 2))
-    need(shape.is_compatible_with([2]))
+def _require_shapes(indices, values, shape, b):
+    require(indices.is_compatible_with([None, 2]) and values.ndims in (None, 1) and b.ndims in (None, 2))
+    require(shape.is_compatible_with([2]))
     if indices.ndims is not None and values.ndims is not None:
-        need(indices[:1].is_compatible_with(values))
+        require(indices[:1].is_compatible_with(values))
 
 
 def _output_shape(shape, b, adjoint_a, adjoint_b):
     from tensorflow.python.framework import tensor_shape, tensor_util
     a = tensor_util.constant_value_as_shape(shape).with_rank(2).as_list()
     b = b.with_rank(2).as_list()
-    need(None in (a[0 if adjoint_a else 1], b[1 if adjoint_b else 0])
+    require(None in (a[0 if adjoint_a else 1], b[1 if adjoint_b else 0])
          or a[0 if adjoint_a else 1] == b[1 if adjoint_b else 0])
     return tensor_shape.TensorShape([a[1 if adjoint_a else 0], b[0 if adjoint_b else 1]])

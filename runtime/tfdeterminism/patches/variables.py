@@ -12,97 +12,97 @@ from tfdeterminism.patches.common import (
     checked,
     dims,
     is_real_or_complex,
-    need,
+    require,
     reshape,
     select,
     tensor,
-    unrecorded,
+    without_tape,
 )
-from tfdeterminism.patches.scatter import Places, constant_shape, need_fitting, same
+from tfdeterminism.patches.scatter import FlatIndices, constant_shape, require_compatible_shapes, vectors_equal
 
 _LIMIT = 20  # 2 ** 20 elements are enough to ask whether an index is in range, however large the variable
 
 
-def install_resource(session):
+def install_resource(replacements):
     from tensorflow.python.ops import gen_resource_variable_ops
     for name, combine in _combinations():
-        _replace(session, gen_resource_variable_ops, "resource_scatter_" + name, combine, _by_row)
+        _replace(replacements, gen_resource_variable_ops, "resource_scatter_" + name, combine, _by_row)
 
 
-def install_ref(session):
+def install_ref(replacements):
     from tensorflow.python.ops import gen_state_ops
     for name, combine in _combinations():
-        _replace(session, gen_state_ops, "scatter_" + name, combine, _by_row)
-        _reach(session, "scatter_" + name)
+        _replace(replacements, gen_state_ops, "scatter_" + name, combine, _by_row)
+        _reach(replacements, "scatter_" + name)
 
 
-def install_nd(session):
+def install_nd(replacements):
     from tensorflow.python.ops import gen_state_ops
     for name, combine in _combinations():
         if name in ("add", "sub", "update"):
-            _replace(session, gen_state_ops, "resource_scatter_nd_" + name, combine, _by_tuple)
-            _replace(session, gen_state_ops, "scatter_nd_" + name, combine, _by_tuple)
-            _reach(session, "scatter_nd_" + name)
+            _replace(replacements, gen_state_ops, "resource_scatter_nd_" + name, combine, _by_tuple)
+            _replace(replacements, gen_state_ops, "scatter_nd_" + name, combine, _by_tuple)
+            _reach(replacements, "scatter_nd_" + name)
 
 
 def _combinations():
-    """What makes several updates of one place one: what is subtracted is added up first, divisors are multiplied."""
+    """How each op combines several updates of one element: subtrahends are added, divisors multiplied first."""
     from tensorflow.python.ops import math_ops
     return (("add", math_ops.add), ("sub", math_ops.add), ("mul", math_ops.multiply), ("div", math_ops.multiply),
             ("update", None))
 
 
-def _reach(session, name):
+def _reach(replacements, name):
     from tensorflow.python.ops import state_ops
-    session.reaches(getattr(state_ops, name, None))
+    replacements.note_wrapper(getattr(state_ops, name, None))
 
 
-def _replace(session, module, name, combine, once):
+def _replace(replacements, module, name, combine, once):
     original = getattr(module, name, None)
 
     def scatter(indices, updates, **others):
-        # The other arguments go through as they are: the variable, the name, whether to lock.
+        # The other arguments are passed on: the variable, the name, whether to lock.
         variable = others["resource"] if "resource" in others else others["ref"]
-        need(hasattr(variable, "dtype"))
+        require(hasattr(variable, "dtype"))
         indices, updates = tensor(indices), tensor(updates, _dtype(variable))
-        need(indices.dtype.is_integer and (combine is None or is_real_or_complex(updates.dtype)))
-        with Scope(None, "EachPlaceOnce"), unrecorded():
+        require(indices.dtype.is_integer and (combine is None or is_real_or_complex(updates.dtype)))
+        with Scope(None, "EachPlaceOnce"), without_tape():
             indices, updates = once(variable, indices, updates, combine)
         return original(indices=indices, updates=updates, **others)  # type: ignore[misc]  # else it was not replaced
-    session.replace(module, name, scatter)
+    replacements.replace(module, name, scatter)
 
 
 def _by_row(variable, indices, updates, combine):
-    """Indices [...] of rows, updates [..., rest of the variable's shape]: the same with each index once."""
+    """Combine updates [..., rest of the variable's shape] of rows [...], so that each index occurs once."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops
-    need(indices.shape.num_elements() not in (0, 1))
+    require(indices.shape.num_elements() not in (0, 1))
     rows = _rows(variable, indices, updates)
     keys = array_ops.reshape(cast(indices, dtypes.int64), [-1])
     keys = _within(keys, _shape(variable)[0])
-    rows, places = reduce.once_each(rows, keys, combine, narrow=indices.dtype == dtypes.int32)
-    return array_ops.gather(keys, places), rows
+    rows, flat = reduce.reduce_unique(rows, keys, combine, narrow=indices.dtype == dtypes.int32)
+    return array_ops.gather(keys, flat), rows
 
 
 def _rows(variable, indices, updates):
-    """updates as [number of indices, ...]; an error where they do not have the indices' shape and are no scalar."""
+    """The updates as [number of indices, ...]; an error if their shape does not match and they are not a scalar."""
     from tensorflow.python.ops import array_ops
     known = indices.shape.ndims is not None and updates.shape.ndims is not None
     if updates.shape.ndims == 0 or not known:
-        updates = _for_all(variable, indices, updates)
+        updates = _broadcast_scalar(variable, indices, updates)
     if known and updates.shape.ndims:
-        need(updates.shape[:indices.shape.ndims].is_compatible_with(indices.shape))
+        require(updates.shape[:indices.shape.ndims].is_compatible_with(indices.shape))
     if not (known and updates.shape.is_fully_defined() and indices.shape.is_fully_defined()):
         start, given = array_ops.shape(updates)[:array_ops.rank(indices)], array_ops.shape(indices)
-        updates = checked(updates, same(start, given),
+        updates = checked(updates, vectors_equal(start, given),
                           "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], got",
                           "updates.shape", array_ops.shape(updates), "indices.shape", given)
     rest = array_ops.shape(updates)[array_ops.rank(indices):]
     return array_ops.reshape(updates, array_ops.concat([[array_ops.size(indices)], rest], 0))
 
 
-def _for_all(variable, indices, updates):
-    """A scalar is the update of every element; what is none, or may be none, stays as it is."""
+def _broadcast_scalar(variable, indices, updates):
+    """Broadcast updates that are, or may be at run time, a scalar, which updates every element."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, math_ops
     full = array_ops.concat([array_ops.shape(indices), cast(_shape(variable)[1:], dtypes.int32)], 0)
@@ -115,27 +115,27 @@ def _for_all(variable, indices, updates):
 
 
 def _by_tuple(variable, indices, updates, combine):
-    """Indices [..., K], updates [..., rest of the variable's shape]: the same with each tuple once."""
+    """Combine updates [..., rest of the variable's shape] of tuples [..., K], so that each tuple occurs once."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops
-    need(indices.shape.ndims is None or indices.shape[:-1].num_elements() not in (0, 1))
+    require(indices.shape.ndims is None or indices.shape[:-1].num_elements() not in (0, 1))
     shape = _shape(variable)
-    need_fitting(indices.shape, updates.shape, constant_shape(shape))
-    places = Places(indices, shape)
+    require_compatible_shapes(indices.shape, updates.shape, constant_shape(shape))
+    flat = FlatIndices(indices, shape)
     depth = dims(indices)[-1] if indices.shape.ndims else array_ops.shape(indices)[-1]
-    tuples = reshape(cast(indices, dtypes.int64), [array_ops.size(places.keys), depth])
-    # All that is out of range is one place out of range: a CPU raises for it, a GPU ignores it.
-    keys = _tuples_within(places, tuples)
-    rows, last = reduce.once_each(places.updates(updates), keys, combine, narrow=False)
-    inner = cast(places.inner, dtypes.int32)
+    tuples = reshape(cast(indices, dtypes.int64), [array_ops.size(flat.keys), depth])
+    # All tuples out of range have one key: a CPU raises for it, a GPU ignores it.
+    keys = _tuples_within(flat, tuples)
+    rows, last = reduce.reduce_unique(flat.updates(updates), keys, combine, narrow=False)
+    inner = cast(flat.inner, dtypes.int32)
     rows = array_ops.reshape(rows, array_ops.concat([[array_ops.size(last)], inner], 0))
     return array_ops.gather(tuples, last), rows
 
 
 def _within(keys, rows):
-    """keys; one that is out of range is an error on a CPU, which tells where in the input it stands.
+    """The keys; one out of range raises on a CPU, with its position in the input.
 
-    Before the variable is touched: what raises in the middle of it is asked again for the original's words.
+    Before the variable changes: if the op itself raised, the original would be called on a changed variable.
     """
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, math_ops
@@ -146,25 +146,25 @@ def _within(keys, rows):
     return keys + cast(nothing, dtypes.int64)
 
 
-def _tuples_within(places, tuples):
-    """The keys of the tuples, as `_within`; it is the tuple that the error shows."""
+def _tuples_within(flat, tuples):
+    """The keys of the tuples, as `_within`; the error shows the tuple."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, math_ops
     depth = tuples.shape.as_list()[1]
     most = 2 ** (_LIMIT // max(_LIMIT if depth is None else depth, 1))
-    elements = array_ops.zeros(math_ops.minimum(places.outer, most))
-    nothing = array_ops.gather_nd(elements, select(places.keys < 0, tuples, array_ops.zeros_like(tuples)))
-    return places.keys + cast(nothing, dtypes.int64)
+    elements = array_ops.zeros(math_ops.minimum(flat.outer, most))
+    nothing = array_ops.gather_nd(elements, select(flat.keys < 0, tuples, array_ops.zeros_like(tuples)))
+    return flat.keys + cast(nothing, dtypes.int64)
 
 
 def _dtype(variable):
-    """The type that updates of a reference variable are converted to; a resource does not tell."""
+    """The dtype of a reference variable, for its updates; None for a resource, which does not have it."""
     from tensorflow.python.framework import dtypes
     return None if variable.dtype == dtypes.resource else variable.dtype.base_dtype
 
 
 def _shape(variable):
-    """The variable's shape (int64), a constant where it is known: without a look at its value."""
+    """The variable's shape (int64), a constant if known, without reading its value."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, resource_variable_ops
     if variable.dtype == dtypes.resource:

@@ -6,7 +6,7 @@
 Imports nothing of PyTorch until one of its functions is called.
 """
 
+from .enable import disable, enable_determinism, set_seeds
 from .loader import generator, seed_worker
-from .switch import disable, enable_determinism, set_seeds
 
 __all__ = ["disable", "enable_determinism", "generator", "seed_worker", "set_seeds"]

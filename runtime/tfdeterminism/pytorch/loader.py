@@ -1,10 +1,10 @@
-"""For DataLoader: DataLoader(data, worker_init_fn=seed_worker, generator=generator(seed))."""
+"""Seeds for a DataLoader: DataLoader(data, worker_init_fn=seed_worker, generator=generator(seed))."""
 
 import random
 
 
 def generator(seed):
-    """A seeded generator: it decides the order of the examples, and what each worker's seed is."""
+    """A seeded torch.Generator; it determines the order of the examples and each worker's seed."""
     import torch
     made = torch.Generator()
     made.manual_seed(seed)
@@ -12,7 +12,7 @@ def generator(seed):
 
 
 def seed_worker(_):
-    """Seed NumPy and Python in a worker from the seed that PyTorch gave it."""
+    """Seed NumPy and Python in a worker from PyTorch's seed of that worker."""
     import numpy
     import torch
     seed = torch.initial_seed() % 2 ** 32

@@ -1,15 +1,15 @@
-"""What was done, what stays nondeterministic or raises in this PyTorch, and what is left for the user to do."""
+"""The report of enable_determinism: what was done, what remains nondeterministic or raises, what is left to do."""
 
 import json
 import pkgutil
 
-from ..checks import hash_seed
-from ..report import section
+from ..preconditions import hash_seed
+from ..report import report_section
 from ..version import __version__
 
 
 class Report(object):
-    """Print it; or read its parts, each a list of sentences: done, warnings, remaining, todo."""
+    """A printable report; its attributes done, warnings, remaining and todo are lists of sentences."""
 
     def __init__(self, version, seed):
         self.version = version.split("+")[0]
@@ -27,9 +27,9 @@ class Report(object):
 
     def __str__(self):
         parts = ["tfdeterminism {}: PyTorch {}".format(__version__, self.version)]
-        parts += section("done", self.done) + section("warnings", self.warnings)
-        parts += section("still nondeterministic, or an error", self.remaining)
-        parts += section("left for you to do", self.todo)
+        parts += report_section("done", self.done) + report_section("warnings", self.warnings)
+        parts += report_section("still nondeterministic, or an error", self.remaining)
+        parts += report_section("left for you to do", self.todo)
         return "\n".join(parts).encode("ascii", "replace").decode("ascii")
 
     __repr__ = __str__
@@ -50,7 +50,7 @@ def _todo(report):
 
 
 def _entries(version):
-    """What the matrix knows of this version, or the nearest before it, or the first."""
+    """The entries of known.json for this version, otherwise the nearest older one, otherwise the oldest."""
     content = pkgutil.get_data(__package__, "known.json")
     assert content is not None, "it lies beside this file"
     known = json.loads(content.decode("ascii"))

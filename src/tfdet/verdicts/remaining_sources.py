@@ -39,7 +39,7 @@ def build_of(environment: Environment) -> tuple[str, tuple[int, int]]:
     """
     text = leading_version(environment.framework_version)
     if text is None:
-        return environment.line, recipes.LAST
+        return environment.line, recipes.NEWEST_TENSORFLOW
     major, minor = text.split(".")[:2]
     return environment.line, (int(major), int(minor))
 

@@ -48,7 +48,7 @@ def _patch():
 def _enable_determinism():
     """Without the seed: before_repeat() sets it; in 1.x, eager execution cannot be enabled after a seed is set."""
     import tfdeterminism
-    return tfdeterminism.enable_determinism().covered
+    return tfdeterminism.enable_determinism().patched_sources
 
 
 def _set_all_seeds(seed):

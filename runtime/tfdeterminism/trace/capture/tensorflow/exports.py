@@ -4,7 +4,7 @@ SavedModels, meta graphs, frozen graphs and TensorBoard's all begin with Graph._
 where the probes are left out. It stays so after the trace has ended, as functions keep their probes.
 """
 
-from ....wrap import wrap_for_good
+from ....wrap import wrap_permanently
 from . import internals as tf
 
 SCOPE = "tfdet_probe/"  # of all ops that are ours
@@ -17,9 +17,9 @@ _SAVERS = (("tensorflow.python.training.saver", "Saver"),
 
 def leave_probes_out():
     """For the rest of the process; harmless to repeat."""
-    wrap_for_good(tf.ops.Graph, "_as_graph_def", _as_graph_def)
-    wrap_for_good(tf.control_flow_ops.ControlFlowContext, "_to_values_def", _to_values_def)
-    wrap_for_good(tf.context.Context, "add_function_def", _add_function_def)
+    wrap_permanently(tf.ops.Graph, "_as_graph_def", _as_graph_def)
+    wrap_permanently(tf.control_flow_ops.ControlFlowContext, "_to_values_def", _to_values_def)
+    wrap_permanently(tf.context.Context, "add_function_def", _add_function_def)
 
 
 def hide_saving(recorder, wrappers):

@@ -1,6 +1,6 @@
 """A seed for a program that sets none: for each graph that it makes from now on, and for the eager runtime."""
 
-from ....wrap import wrap_for_good
+from ....wrap import wrap_permanently
 from . import internals as tf
 
 
@@ -15,8 +15,8 @@ def seed(value):
         original(context, *args, **kwargs)
         context._set_global_seed(value)
 
-    wrap_for_good(tf.ops.Graph, "__init__", graph_made)
+    wrap_permanently(tf.ops.Graph, "__init__", graph_made)
     if tf.VERSION < (2, 0):
-        wrap_for_good(tf.context.Context, "__init__", context_made)
+        wrap_permanently(tf.context.Context, "__init__", context_made)
     else:
         tf.context.set_global_seed(value)

@@ -1,29 +1,34 @@
-"""Sums of floating-point rows by key whose additions are exact: their order cannot matter.
+"""Reproducible sums of floating-point rows by key: their additions are exact, so the order does not matter.
 
-Every addend is rounded to a multiple of a power of two that suits its own sum: so coarse that float64 holds every
-partial sum, given the largest magnitude and the number of addends (J. Demmel, H. D. Nguyen: Fast Reproducible
-Floating-Point Summation, 2013).  TensorFlow's own float64 op then adds, atomically or not, and gives the same bits in
-any order.  What rounding loses is less than float32 additions would; float64 is split in two and summed twice.
-Infinities and NaN are added as they are; every NaN comes out as the same one.
+Every addend is rounded to a multiple of a power of two, chosen for its sum from the largest magnitude and the number of
+addends, so coarse that float64 represents every partial sum exactly (J. Demmel, H. D. Nguyen: Fast Reproducible
+Floating-Point Summation, 2013).  Then TensorFlow's own float64 op, atomic or not, gives the same bits in any order.
+The rounding error is smaller than that of float32 additions; float64 is split into two parts, summed separately.
+Infinities and NaN are added unrounded; every NaN result has the same bits.
 """
 
-from tfdeterminism.patches import pieces
-from tfdeterminism.patches.common import all_of, cast, constant, dims, original, select
+from tfdeterminism.patches import chunked
+from tfdeterminism.patches.common import cast, constant, dims, fill_like, original, select
 from tfdeterminism.patches.release import version
-from tfdeterminism.warned import of_cost
+from tfdeterminism.warning_categories import warn_cost
 
-NARROW = 8  # below that many columns adding in place is several times slower than a segment sum
+MIN_WIDTH_IN_PLACE = 8  # columns; below, adding in place is several times slower than a segment sum
 _HUGE, _TINY, _SHIFT = 2.0 ** 900, 2.0 ** -700, 2.0 ** 200  # float64 beyond these is shifted before it is split
 _LEAST, _MOST = 2.0 ** -880, 2.0 ** 901  # between these lie all magnitudes of float64 after that shift
 
 
 class Addends(object):
-    """Addends and their keys, made piece by piece, never all at once where there are many.
+    """Addends and their keys, computed in chunks.
 
-    many: how many.  width: of a row.  dtype: floating-point or complex.  rows(start, stop): [n, width].
-    keys(start, stop): int64 [n]; -1 takes no part, others are in [0, count).  Without start and stop: all of them.
-    taken: (keys, weights) instead of keys, where each row times its weight is an addend of several sums: weights(start,
-    stop): [n, 1].  whole: the rows where they are there anyway.
+    Args:
+        many: the number of addends.
+        width: the number of elements of a row.
+        dtype: floating-point or complex.
+        rows: rows(start, stop) -> [n, width]; start=None: all rows.
+        keys: keys(start, stop) -> int64 [n], in [0, count); -1 for a row that is in no sum.
+        taken: [(keys, weights)] instead of keys, if each row is in several sums, multiplied by weights(start, stop),
+            [n, 1].
+        whole: all rows, if they exist as one tensor.
     """
 
     def __init__(self, many, width, dtype, rows, keys=None, taken=None, whole=None):
@@ -31,29 +36,29 @@ class Addends(object):
         self.taken = taken or [(keys, None)]
 
     @classmethod
-    def of(cls, rows, keys):
-        """Of rows and keys that are there."""
-        return cls(size(keys), dims(rows)[1], rows.dtype, pieces.of(rows), pieces.of(keys), whole=rows)
+    def from_rows(cls, rows, keys):
+        """Build from tensors: rows [n, width] and keys [n]."""
+        return cls(size(keys), dims(rows)[1], rows.dtype, chunked.chunk_of(rows), chunked.chunk_of(keys), whole=rows)
 
     @classmethod
     def weighted(cls, rows, taken):
-        """Of rows, keys and weights that are there."""
+        """Build from tensors: rows [n, width] and [(keys [n], weights [n, 1])]."""
         many = size(taken[0][0])
-        taken = [(pieces.of(keys), pieces.of(weights)) for keys, weights in taken]
-        return cls(many, dims(rows)[1], rows.dtype, pieces.of(rows), taken=taken)
+        taken = [(chunked.chunk_of(keys), chunked.chunk_of(weights)) for keys, weights in taken]
+        return cls(many, dims(rows)[1], rows.dtype, chunked.chunk_of(rows), taken=taken)
 
-    def take(self, start=None, stop=None, dtype=None):
-        """(addends, keys) of a piece or of all, for each sum that they go to; converted to dtype."""
+    def slice(self, start=None, stop=None, dtype=None):
+        """The (addends, keys) of a chunk or of all, for each sum that a row is in; converted to dtype."""
         rows = self.rows(start, stop)
         rows = rows if dtype in (None, rows.dtype) else cast(rows, dtype)
         return [(rows if weights is None else rows * cast(weights(start, stop), rows.dtype), keys(start, stop))
                 for keys, weights in self.taken]
 
-    def is_one_piece(self):
-        return pieces.is_one(self.many, self.width)
+    def fits_one_chunk(self):
+        return chunked.fits_one_chunk(self.many, self.width)
 
     def if_any(self, count):
-        """Without rows where there are no sums: nothing could be looked up for them."""
+        """These addends, or none if there are no sums: gathers from empty tensors would fail."""
         from tensorflow.python.framework import dtypes
         from tensorflow.python.ops import math_ops
         known = constant(count)
@@ -67,7 +72,7 @@ class Addends(object):
         return Addends(many, self.width, self.dtype, bounded(self.rows), taken=taken)
 
     def mapped(self, dtype, function):
-        """function(rows) instead of the rows."""
+        """The addends function(rows) in place of the rows."""
         if dtype == self.dtype:
             return self
         return Addends(self.many, self.width, dtype, lambda start, stop: function(self.rows(start, stop)),
@@ -75,16 +80,22 @@ class Addends(object):
 
 
 def size(keys):
-    """The number of keys, an int where it is known."""
+    """The number of keys, an int if known."""
     from tensorflow.python.ops import array_ops
     many = keys.shape.num_elements()
     return array_ops.size(keys) if many is None else many
 
 
 def by_key(addends, count, many=None):
-    """[count, D]: the sum for each key.
+    """Sum the addends of each key.
 
-    many: float64 [count], how many addends a key has (or more), where somebody has counted already.
+    Args:
+        addends: the Addends.
+        count: the number of keys.
+        many: float64 [count], the number of addends of each key, or more; None: it is counted.
+
+    Returns:
+        The sums, [count, width].
     """
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import math_ops
@@ -96,18 +107,18 @@ def by_key(addends, count, many=None):
                            for take in (math_ops.real, math_ops.imag)]
         return math_ops.complex(real, imaginary)
     if kind.size == 2:
-        return cast(by_key(addends.mapped(dtypes.float32, wide), count, many), kind)
+        return cast(by_key(addends.mapped(dtypes.float32, to_float32), count, many), kind)
     return _exact(addends.if_any(count), count, many) if needed() else _plain(addends, count)
 
 
-def wide(rows):
-    """16-bit numbers as float32, in which they are summed."""
+def to_float32(rows):
+    """Convert 16-bit numbers to float32, in which they are summed; others are unchanged."""
     from tensorflow.python.framework import dtypes
     return cast(rows, dtypes.float32) if rows.dtype.size == 2 else rows
 
 
 def needed():
-    """From 2.7 on TensorFlow's switch makes unsorted_segment_sum itself deterministic."""
+    """Whether this module is needed: from 2.7 on enable_op_determinism makes unsorted_segment_sum deterministic."""
     return version() < (2, 7)
 
 
@@ -118,9 +129,15 @@ def segment(name, data, keys, count):
 
 
 def count(ones, keys, size):
-    """How many of each key there are (float64), by TensorFlow's own op: counting has no order, and it checks the keys.
+    """Count each key, by TensorFlow's own op: integer sums have no order, and it checks the keys.
 
-    ones: int32, in the shape of the keys or in that which they should have.
+    Args:
+        ones: int32, in the shape that the keys must have.
+        keys: the keys.
+        size: the number of keys.
+
+    Returns:
+        float64 [size].
     """
     from tensorflow.python.framework import dtypes
     with scope():
@@ -128,7 +145,7 @@ def count(ones, keys, size):
 
 
 def _counts(addends, count_of_keys):
-    """How many addends of each key there are."""
+    """The number of addends of each key."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops
     return sum(count(array_ops.ones_like(keys, dtypes.int32), keys, count_of_keys)
@@ -136,7 +153,7 @@ def _counts(addends, count_of_keys):
 
 
 def scope():
-    """The name of every addition here: what bears it, in float64 or integers, does not depend on order."""
+    """The name scope of all additions here; in float64 or integers, they give the same bits in any order."""
     from tensorflow.python.framework import ops
     return ops.name_scope("ExactSum")
 
@@ -146,8 +163,8 @@ def _plain(addends, count):
         sums = segment("sum", rows, keys, count)
         return [sums if so_far is None else so_far[0] + sums]
     if addends.whole is not None:
-        return segment("sum", addends.whole, addends.take()[0][1], count)
-    return _over(addends, more, lambda: [_zeros(count, addends.width, addends.dtype)], count)[0]
+        return segment("sum", addends.whole, addends.slice()[0][1], count)
+    return _fold(addends, more, lambda: [_zeros(count, addends.width, addends.dtype)], count)[0]
 
 
 def _zeros(count, width, dtype):
@@ -159,32 +176,32 @@ def _zeros(count, width, dtype):
 def _exact(addends, count, many):
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, gen_math_ops
-    # The sums are differentiated as sums, also where a graph that was saved is differentiated op by op.
+    # Gradients are those of plain sums, also if a saved graph is differentiated op by op.
     peak, room = [array_ops.stop_gradient(value) for value in
                   (_peaks(addends, count), array_ops.expand_dims(12 * many, 1))]
     if addends.dtype != dtypes.float64:
-        total = cast(_sums(addends, count, _once(peak, room, _are_many(addends, count)))[0], addends.dtype)
+        total = cast(_sums(addends, count, _round_once(peak, room, _are_many(addends, count)))[0], addends.dtype)
     else:
-        of_cost("float64 is added in two parts for GPU-determinism: it takes about twice as long as float32")
+        warn_cost("float64 is added in two parts for GPU-determinism: it takes about twice as long as float32")
         one = array_ops.ones_like(peak)
         shift = select(peak > _HUGE, one / _SHIFT, select(peak < _TINY, one * _SHIFT, one))
-        high, low = _sums(addends, count, _twice(peak, room, shift))
+        high, low = _sums(addends, count, _round_twice(peak, room, shift))
         total = select(gen_math_ops.is_finite(high), high + low, high) / shift
     return select(gen_math_ops.is_nan(total), array_ops.zeros_like(total) + float("nan"), total)
 
 
 def _are_many(addends, count):
-    """Whether there are clearly more addends than sums, or may be."""
+    """Whether there are, or may be, at least twice as many addends as sums."""
     count = constant(count)
     return count is None or not isinstance(addends.many, int) or 2 * int(count) <= addends.many
 
 
-def _once(peak, room, at_once):
-    """(rows, their places) -> what each keeps, for float32; in float64.
+def _round_once(peak, room, at_once):
+    """The rounding function of float32: (rows, keys) -> [rounded rows], in float64.
 
-    What is added to an addend and taken off again, to round it, is at most `room` times the largest finite magnitude:
-    an infinite addend must not make others NaN.  Never 0: optimizers leave out what is multiplied by 0, the counting
-    among it, and with that what refuses bad keys.  at_once: they are all made now, one for each sum.
+    To round an addend, an anchor is added and subtracted: at most `room` times the largest finite magnitude, so that an
+    infinite addend does not make others NaN.  It is never 0: optimizers drop a multiplication by 0, and with it the
+    counting, which rejects invalid keys.  at_once: compute the anchors of all sums first, instead of for each row.
     """
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, math_ops
@@ -200,8 +217,8 @@ def _once(peak, room, at_once):
     return rounded
 
 
-def _twice(peak, room, shift):
-    """As _once, for float64: what each keeps of the whole addend, and of what the first leaves."""
+def _round_twice(peak, room, shift):
+    """The rounding function of float64: (rows, keys) -> [high parts, rounded low parts]."""
     from tensorflow.python.ops import array_ops, math_ops
     coarse = math_ops.maximum(math_ops.minimum(peak * shift, _MOST), _LEAST) * room
     fine = coarse * 2.0 ** -52 * room
@@ -215,24 +232,24 @@ def _twice(peak, room, shift):
 
 
 def _peaks(addends, count):
-    """[count, D]: the largest magnitude among the addends of each sum; where there is none, 0 or less."""
+    """The largest magnitude among the addends of each sum, [count, width]; 0 or less for a sum without addends."""
     from tensorflow.python.ops import math_ops
 
     def more(rows, keys, so_far):
         largest = segment("max", math_ops.abs(rows), keys, count)
         return [largest if so_far is None else math_ops.maximum(so_far[0], largest)]
-    if addends.whole is None or addends.is_one_piece():
-        return _over(addends, more, lambda: [_zeros(count, addends.width, addends.dtype)], count)[0]
-    [(rows, keys)] = addends.take()  # without as many magnitudes beside them
+    if addends.whole is None or addends.fits_one_chunk():
+        return _fold(addends, more, lambda: [_zeros(count, addends.width, addends.dtype)], count)[0]
+    [(rows, keys)] = addends.slice()  # without a tensor of all magnitudes
     return math_ops.maximum(segment("max", rows, keys, count), -segment("min", rows, keys, count))
 
 
 def _sums(addends, count, rounded):
-    """The sums [count, D] of what the rows keep by rounded(rows, places), of each of the things that it gives."""
+    """The sums, [count, width] each, of the parts that rounded(rows, keys) returns."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import math_ops
     add = _in_place if _can_add_in_place(addends) else _scattered if version() >= (2, 5) else _segmented
-    further = 0 if add is _segmented else 1  # a row for what takes no part
+    extra_rows = 0 if add is _segmented else 1  # for addends that are in no sum
 
     def more(rows, keys, so_far):
         kept = rounded(rows, math_ops.maximum(keys, 0))
@@ -240,20 +257,20 @@ def _sums(addends, count, rounded):
             return [add(old, some, keys, count) for old, some in zip(so_far or [None] * len(kept), kept)]
 
     def start():
-        zeros = _zeros(cast(count, dtypes.int32) + further, addends.width, dtypes.float64)
+        zeros = _zeros(cast(count, dtypes.int32) + extra_rows, addends.width, dtypes.float64)
         return [zeros] * (2 if addends.dtype == dtypes.float64 else 1)
-    found = _over(addends, more, start, 0 if add is _in_place else count, dtypes.float64)
-    return [some[:-1] for some in found] if further else found
+    found = _fold(addends, more, start, 0 if add is _in_place else count, dtypes.float64)
+    return [some[:-1] for some in found] if extra_rows else found
 
 
 def _can_add_in_place(addends):
-    """Whether pieces can be added to the sums so far: new sums of each piece cost much where there are many sums.
+    """Whether chunks can be added to the sums in place; new sums for each chunk are expensive if there are many sums.
 
-    From 2.4 on TensorFlow copies what it is to add to, in loops too.
+    From 2.4 on TensorFlow copies the tensor that it adds to, in loops, too.
     """
     from tensorflow.python.eager import context
-    return (version() < (2, 4) and not addends.is_one_piece() and not context.executing_eagerly()
-            and isinstance(addends.width, int) and addends.width >= NARROW)
+    return (version() < (2, 4) and not addends.fits_one_chunk() and not context.executing_eagerly()
+            and isinstance(addends.width, int) and addends.width >= MIN_WIDTH_IN_PLACE)
 
 
 def _segmented(so_far, rows, keys, count):
@@ -262,7 +279,7 @@ def _segmented(so_far, rows, keys, count):
 
 
 def _scattered(so_far, rows, keys, count):
-    """As _segmented, for 2.5 and 2.6, which refuse segment sums on GPUs once determinism is asked for."""
+    """As _segmented, for 2.5 and 2.6, whose segment sums raise on GPUs once determinism is enabled."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, gen_array_ops
     places, rows = _places(keys, rows, count)
@@ -277,22 +294,27 @@ def _in_place(so_far, rows, keys, count):
 
 
 def _places(keys, rows, count):
-    """Keys as index tuples, what takes no part behind the last; and the rows: none where nothing can be written."""
+    """Keys as index tuples, with an extra index for rows in no sum; and the rows, none if their width is 0."""
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, math_ops
     shape = array_ops.shape(rows, out_type=dtypes.int64)
     many = shape[0] * math_ops.minimum(shape[1], 1)
-    places = select(keys < 0, all_of(count, keys), keys)
+    places = select(keys < 0, fill_like(count, keys), keys)
     return array_ops.expand_dims(places[:many], 1), rows[:many]
 
 
-def _over(addends, more, start, least, dtype=None):
-    """more(rows, keys, what came before), a list, over all addends: their order and the pieces' sizes do not matter.
+def _fold(addends, more, start, least, dtype=None):
+    """Fold more(rows, keys, result so far) over all addends; order and sizes of the chunks do not matter.
 
-    start(): what comes before the first.  least: rows of a piece.  dtype: what addends are converted to.
+    Args:
+        addends: the Addends.
+        more: returns the next result, a list of tensors.
+        start: start() -> the result before the first chunk.
+        least: the least number of rows in a chunk.
+        dtype: that addends are converted to.
     """
     def after(found, first, stop):
-        for rows, keys in addends.take(first, stop, dtype):
+        for rows, keys in addends.slice(first, stop, dtype):
             found = more(rows, keys, found)
         return found
-    return pieces.over(addends.many, addends.width, after, start, least)
+    return chunked.map_chunks(addends.many, addends.width, after, start, least)

@@ -1,4 +1,4 @@
-"""The switch itself: one for the process, since PyTorch's flags are the process's."""
+"""enable_determinism, disable and set_seeds for PyTorch; their state is the process's, as are PyTorch's flags."""
 
 import os
 import random
@@ -6,29 +6,41 @@ import warnings
 from collections import OrderedDict
 
 from ..seeds import check_seed
-from ..warned import TooLateWarning
+from ..warning_categories import EnabledTooLateWarning
 from .report import Report
 
 _WORKSPACE, _VALUES = "CUBLAS_WORKSPACE_CONFIG", (":4096:8", ":16:8")
-_former = OrderedDict()  # {what is set: how it was before, for what sets it}
+_saved_flags = OrderedDict()  # {name: (setter, value before)}
 
 
 def enable_determinism(seed=None):
     # type: (int | None) -> Report
-    """Do what makes this PyTorch deterministic; a printable Report of what was done and what stays.
+    """Make the installed PyTorch as deterministic as its version allows.
 
-    seed: also seed Python, NumPy and PyTorch with it.  Call it once, before the first op; calling it again changes
-    nothing but the seeds.  ImportError where there is no PyTorch, ValueError or TypeError for a seed that is none.
+    Call it once, before the first op; a further call changes the seeds only.
+
+    Args:
+        seed: if given, also seed Python, NumPy and PyTorch with it.
+
+    Returns:
+        A Report, printable: what was done and what remains nondeterministic.
+
+    Raises:
+        ImportError: PyTorch is not installed.
+        TypeError, ValueError: the seed is not an int from 0 to 2**32 - 1.
+
+    Warns:
+        EnabledTooLateWarning: CUDA has started already.
     """
     if seed is not None:
         seed = check_seed(seed)
     import torch
     report = Report(torch.__version__, seed)
     report.done.append(_set_workspace(torch, report))
-    for name, put, wanted, before in _flags(torch):
-        _former.setdefault(name, (put, before))
-        put(wanted)
-        report.done.append("{} = {}".format(name, wanted) + (" (it was so already)" if before == wanted else ""))
+    for name, setter, value, before in _flags(torch):
+        _saved_flags.setdefault(name, (setter, before))
+        setter(value)
+        report.done.append("{} = {}".format(name, value) + (" (was set already)" if before == value else ""))
     if seed is not None:
         report.done.append("seeded {} with {}".format(", ".join(set_seeds(seed)), seed))
     return report
@@ -36,15 +48,15 @@ def enable_determinism(seed=None):
 
 def disable():
     # type: () -> None
-    """Put back PyTorch's flags and the variable; nothing where nothing is on.  Seeds stay."""
-    while _former:
-        _, (put, before) = _former.popitem()
-        put(before)
+    """Restore PyTorch's flags and the environment variable; without effect if nothing is enabled.  Seeds stay."""
+    while _saved_flags:
+        _, (setter, before) = _saved_flags.popitem()
+        setter(before)
 
 
 def set_seeds(seed):
     # type: (int) -> list[str]
-    """Seed Python, NumPy and PyTorch (all its devices); the names of what was seeded."""
+    """Seed Python, NumPy and PyTorch on all devices; returns the names of what was seeded."""
     seed = check_seed(seed)
     import numpy
     import torch
@@ -55,20 +67,21 @@ def set_seeds(seed):
 
 
 def _flags(torch):
-    """(what it is called, what sets it, the value that it gets, the value that it has)."""
+    """Yields (name, setter, new value, current value) of each flag."""
     yield ("torch.use_deterministic_algorithms", torch.use_deterministic_algorithms, True,
            torch.are_deterministic_algorithms_enabled())
     # Not by torch.backends.cudnn: once torch.testing is imported, its flags refuse to be set.
     yield ("torch.backends.cudnn.deterministic", torch._C._set_cudnn_deterministic, True,
            torch._C._get_cudnn_deterministic())
     yield "torch.backends.cudnn.benchmark", torch._C._set_cudnn_benchmark, False, torch._C._get_cudnn_benchmark()
-    own = getattr(torch.utils, "deterministic", None)  # since 2.2
-    if own is not None:
-        yield ("torch.utils.deterministic.fill_uninitialized_memory", lambda on: setattr(own, _FILL, on), True,
-               getattr(own, _FILL))
+    deterministic = getattr(torch.utils, "deterministic", None)  # since 2.2
+    if deterministic is not None:
+        yield ("torch.utils.deterministic." + _FILL_UNINITIALIZED,
+               lambda on: setattr(deterministic, _FILL_UNINITIALIZED, on), True,
+               getattr(deterministic, _FILL_UNINITIALIZED))
 
 
-_FILL = "fill_uninitialized_memory"
+_FILL_UNINITIALIZED = "fill_uninitialized_memory"
 
 
 def _set_workspace(torch, report):
@@ -78,8 +91,8 @@ def _set_workspace(torch, report):
     if torch.cuda.is_initialized():
         text = "CUDA has started: cuBLAS does not see {} any more. Call enable_determinism() before.".format(_WORKSPACE)
         report.warnings.append(text)
-        warnings.warn(text, TooLateWarning, stacklevel=3)
-    _former.setdefault(_WORKSPACE, (_put_variable, before))
+        warnings.warn(text, EnabledTooLateWarning, stacklevel=3)
+    _saved_flags.setdefault(_WORKSPACE, (_put_variable, before))
     _put_variable(_VALUES[0])
     return "set environment variable {}={}{}".format(
         _WORKSPACE, _VALUES[0], "" if before is None else " (it was {!r})".format(before))

@@ -1,4 +1,7 @@
-"""The switch itself: one for the process, since variables, TensorFlow's flags and its modules are the process's."""
+"""enable_determinism, disable and patch.
+
+Their state is the process's, as are the environment variables and TensorFlow's flags and modules that they change.
+"""
 
 import importlib
 import os
@@ -6,7 +9,7 @@ import sys
 import warnings
 from collections import OrderedDict
 
-from . import checks, detect, recipes, seeds, warned
+from . import detect, preconditions, recipes, seeds, warning_categories
 from .patches import PATCHES, Replacements
 from .report import Report
 from .version import __version__
@@ -16,12 +19,12 @@ _BIAS_ADD = "bias-add"
 
 
 class _State(object):
-    """What is in force, and how it was before."""
+    """What is enabled, and what disable() restores."""
 
     def __init__(self):
-        self.former = OrderedDict()  # environment variables; None: it was unset
+        self.saved_variables = OrderedDict()  # environment variables; None: it was unset
         self.installed = OrderedDict()  # patch key -> Replacements
-        self.turned_on = False  # did we switch TensorFlow's own switch?
+        self.op_determinism_enabled = False  # whether enable_determinism() called enable_op_determinism()
         self.report = None  # of enable_determinism
 
 
@@ -30,14 +33,16 @@ _state = _State()
 
 def patch():
     # type: () -> None
-    """Make stock TensorFlow 1.14, 1.15 or 2.0 deterministic on a GPU, as far as cuDNN and bias_add go.
+    """Make cuDNN and bias_add deterministic in stock TensorFlow 1.14, 1.15 or 2.0 on a GPU.
 
-    Call it before a graph is built.  TypeError on other versions and inside NVIDIA's NGC images.
-    `enable_determinism()` does more, and in every version.
+    Call it before a graph is built.  `enable_determinism()` does more, and supports every version.
+
+    Raises:
+        TypeError: for other versions, and in NVIDIA's NGC images.
     """
-    build = detect.here()
-    _refuse(build)
-    _warn_of_doubts(build, None)
+    build = detect.detect_build()
+    _reject_unsupported(build)
+    _warn_of_unrecognized_build(build, None)
     _set_variables(recipes.recipe_for(build.kind, build.version).environment)
     _install([PATCHES[_BIAS_ADD]], build, None)
     print("TensorFlow version {} has been patched by tfdeterminism version {}".format(build.text, __version__))
@@ -46,16 +51,28 @@ def patch():
 
 def enable_determinism(seed=None):
     # type: (int | None) -> Report
-    """Do what makes this TensorFlow deterministic; a printable Report of what was done and what is left.
+    """Make the installed TensorFlow as deterministic as its version allows.
 
-    seed: also seed Python, NumPy, TensorFlow and Keras with it.  Call it once, near the start of the
-    program, before or after `import tensorflow`; calling it again changes nothing but the seeds.
-    Warns (DeterminismWarning) of what defeats it.  ImportError where there is no TensorFlow.
+    Call it once, near the start of the program, before or after `import tensorflow`; a further call changes the seeds
+    only.
+
+    Args:
+        seed: if given, also seed Python, NumPy, TensorFlow and Keras with it, see set_seeds.
+
+    Returns:
+        A Report, printable: what was done, what remains nondeterministic, and what is left to the user.
+
+    Raises:
+        ImportError: TensorFlow is not installed.
+        TypeError, ValueError: the seed is not an int from 0 to 2**32 - 1.
+
+    Warns:
+        DeterminismWarning: something defeats determinism.
     """
     if seed is not None:
         seed = seeds.check_seed(seed)
     report = _state.report or _enable()
-    _warn_of_what_defeats(report)
+    _warn_of_overrides(report)
     if seed is not None:
         report.seeded(seed, seeds.set_seeds(seed))
     return report
@@ -63,16 +80,16 @@ def enable_determinism(seed=None):
 
 def disable():
     # type: () -> None
-    """Put back every function, TensorFlow's own switch and the environment variables; nothing where nothing is on.
+    """Restore the replaced functions, TensorFlow's own switch and the environment variables.
 
-    What TensorFlow has read from the variables, and choices that it has cached, stay until the process
-    ends.  So do seeds.
+    Without effect if nothing is enabled.  Values that TensorFlow has read or cached stay until the process ends, and so
+    do the seeds.
     """
     for replacements in reversed(list(_state.installed.values())):
         replacements.restore()
-    if _state.turned_on:
+    if _state.op_determinism_enabled:
         _config().disable_op_determinism()
-    for name, value in _state.former.items():
+    for name, value in _state.saved_variables.items():
         if value is None:
             os.environ.pop(name, None)
         else:
@@ -83,13 +100,13 @@ def disable():
 
 
 def _enable():
-    build = detect.here()
+    build = detect.detect_build()
     recipe = recipes.recipe_for(build.kind, build.version)
     report = Report(build, recipe, disable)
-    _warn_of_doubts(build, report)
-    for sentence in checks.started():
+    _warn_of_unrecognized_build(build, report)
+    for sentence in preconditions.runtime_started():
         _warn(sentence + ". Call enable_determinism() before: what is built, read or chosen by now stays as it is.",
-              warned.TooLateWarning, report)
+              warning_categories.EnabledTooLateWarning, report)
     report.done += _set_variables(recipe.environment)
     if recipe.call:
         report.done.append(_switch_on(recipe.call))
@@ -100,7 +117,7 @@ def _enable():
     return report
 
 
-def _refuse(build):
+def _reject_unsupported(build):
     if build.kind == "ngc":
         raise TypeError("tfdeterminism.patch() is not for NVIDIA's TensorFlow: it is deterministic with the "
                         "environment variable TF_DETERMINISTIC_OPS=1. tfdeterminism.enable_determinism() sets it.")
@@ -111,14 +128,14 @@ def _refuse(build):
 
 
 def _set_variables(wanted):
-    """Set what is not set so already; what was done, in sentences."""
+    """Set the variables that are not set yet; returns what was done, as sentences."""
     done = []
     for name, value in wanted:
         before = os.environ.get(name)
         if before in _TRUE:
             done.append("environment variable {}={} was set already".format(name, before))
             continue
-        _state.former.setdefault(name, before)
+        _state.saved_variables.setdefault(name, before)
         os.environ[name] = value
         done.append("set environment variable {}={}{}".format(
             name, value, "" if before is None else " (it was {!r})".format(before)))
@@ -128,13 +145,13 @@ def _set_variables(wanted):
 def _switch_on(call):
     if _config().is_op_determinism_enabled():
         return "tf.config.experimental.{}() was in force already".format(call)
-    getattr(detect.tensorflow().config.experimental, call)()
-    _state.turned_on = True
+    getattr(detect.import_tensorflow().config.experimental, call)()
+    _state.op_determinism_enabled = True
     return "called tf.config.experimental.{}()".format(call)
 
 
 def _config():
-    """TensorFlow's module that can switch off again what its public function switches on."""
+    """TensorFlow's module whose disable_op_determinism() undoes the public enable_op_determinism()."""
     return importlib.import_module("tensorflow.python.framework.config")
 
 
@@ -147,34 +164,34 @@ def _install(patches, build, report):
             replacements.install(patch_)
         except Exception as error:
             replacements.restore()
-            if not build.doubts:
+            if not build.unrecognized_reasons:
                 raise
             _warn("the patch {} does not fit this TensorFlow and was left out: {}: {}".format(
-                patch_.key, type(error).__name__, error), warned.UnknownBuildWarning, report)
+                patch_.key, type(error).__name__, error), warning_categories.UnknownBuildWarning, report)
         else:
             _state.installed[patch_.key] = replacements
 
 
-def _warn_of_doubts(build, report):
-    if build.doubts:
+def _warn_of_unrecognized_build(build, report):
+    if build.unrecognized_reasons:
         _warn("tfdeterminism does not know this TensorFlow ({}); it does what is best for {} and proves nothing "
-              "here".format("; ".join(build.doubts), recipes.recipe_for(build.kind, build.version).name),
-              warned.UnknownBuildWarning, report)
+              "here".format("; ".join(build.unrecognized_reasons), recipes.recipe_for(build.kind, build.version).name),
+              warning_categories.UnknownBuildWarning, report)
 
 
-def _warn_of_what_defeats(report):
-    how = checks.xla()
+def _warn_of_overrides(report):
+    how = preconditions.xla_enabled_by()
     if how and not report.recipe.covers_xla:
         _warn("{}: what XLA compiles is not deterministic in TensorFlow {}. Leave XLA's JIT off.".format(
-            how, report.build.text), warned.XlaWarning, report)
-    value = checks.autotune()
+            how, report.build.text), warning_categories.XlaWarning, report)
+    value = preconditions.autotune_override()
     if value is not None:
         _warn("TF_CUDNN_USE_AUTOTUNE is set (to {!r}): leave it unset. With 0 or false cuDNN's algorithms are not "
-              "selected at all, deterministic or not.".format(value), warned.AutotuneWarning, report)
+              "selected at all, deterministic or not.".format(value), warning_categories.AutotuneWarning, report)
 
 
 def _warn(text, category, report):
-    """Warn where the user's own line called us, and keep it in the report."""
+    """Warn at the user's line that called this package, and add the text to the report."""
     if report is not None and text not in report.warnings:
         report.warnings.append(text)
     depth, frame = 1, sys._getframe()

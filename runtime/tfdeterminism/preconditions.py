@@ -1,4 +1,4 @@
-"""What would defeat determinism although every switch is on: starting too late, XLA, auto-tuning turned off."""
+"""Conditions that defeat determinism although it is enabled: a runtime already started, XLA, auto-tuning turned off."""
 
 import gc
 import importlib
@@ -6,11 +6,14 @@ import os
 import re
 
 
-def started():
-    """What TensorFlow has done already that no switch can change any more: sentences.
+def runtime_started():
+    """What TensorFlow has done already, so that enabling determinism comes too late for it.
 
-    Seen are the eager runtime, sessions that still exist, and ops in the default graph.  A session
-    that was closed and thrown away leaves no trace.  Starts nothing, and creates no graph.
+    Detects the eager runtime, existing sessions, and ops in the default graph, but no session that was closed and
+    deleted.  Starts nothing and creates no graph.
+
+    Returns:
+        A list of sentences; empty if nothing has started.
     """
     found = []
     if getattr(_eager_context(), "_context_handle", None) is not None:
@@ -24,28 +27,28 @@ def started():
     return found
 
 
-def xla():
-    """How XLA's JIT compilation was switched on, or None.  What tf.function(jit_compile=True) asks is not seen."""
+def xla_enabled_by():
+    """What enabled XLA's JIT compilation, as text, or None.  Does not detect tf.function(jit_compile=True)."""
     flags = re.findall(r"--tf_xla_auto_jit=([\w-]+)", os.environ.get("TF_XLA_FLAGS", ""))
     if flags and flags[-1] not in ("0", "-1"):
         return "TF_XLA_FLAGS holds --tf_xla_auto_jit={}".format(flags[-1])
-    # tf.config.optimizer.get_jit() would look for devices, after which CUDA_VISIBLE_DEVICES is read no more.
+    # Not tf.config.optimizer.get_jit(): it lists the devices, after which CUDA_VISIBLE_DEVICES has no effect.
     if getattr(_eager_context(), "_optimizer_jit", None):
         return "tf.config.optimizer.set_jit() has switched it on"
     return None
 
 
-def autotune():
-    """The value of TF_CUDNN_USE_AUTOTUNE, or None where it is unset, as it should be."""
+def autotune_override():
+    """The value of TF_CUDNN_USE_AUTOTUNE, or None if it is unset, as it should be."""
     return os.environ.get("TF_CUDNN_USE_AUTOTUNE")
 
 
 def hash_seed():
-    """PYTHONHASHSEED as it was when Python started, or None: set later it changes nothing here."""
+    """PYTHONHASHSEED at the start of Python, or None; a later change has no effect in this process."""
     try:
         with open("/proc/self/environ", "rb") as source:
             entries = source.read().split(b"\0")
-    except (IOError, OSError):  # not Linux: what the program itself has set looks the same there
+    except (IOError, OSError):  # not Linux: it may have been set later
         value = os.environ.get("PYTHONHASHSEED")
     else:
         found = [entry.split(b"=", 1)[1] for entry in entries if entry.startswith(b"PYTHONHASHSEED=")]
@@ -54,7 +57,7 @@ def hash_seed():
 
 
 def _eager_context():
-    """TensorFlow's context of eager execution, or None where nothing has asked for it yet."""
+    """TensorFlow's context of eager execution, or None if nothing has used it yet."""
     return getattr(importlib.import_module("tensorflow.python.eager.context"), "_context", None)
 
 
