@@ -54,11 +54,14 @@ void Initialised::touch(const Lanes& w, const Instruction& i, const Touch& t) {
 void Initialised::end(const Launch& launch, const Outcome&) {
   const uint64_t threads = launch.threads();
   for (const auto& [line, read] : reads_) {
-    std::string where = read.at.space == Location::Shared ? "shared memory" : "allocation " + std::to_string(read.at.allocation);
-    std::fprintf(stderr, "vgpu: never written in %s: the read of line %u by thread %llu of block %llu, at byte %llu of %s (%llu times)\n",
-                 launch.program->name.c_str(), line, static_cast<unsigned long long>(read.thread % threads),
-                 static_cast<unsigned long long>(read.thread / threads), static_cast<unsigned long long>(read.at.offset),
-                 where.c_str(), static_cast<unsigned long long>(read.times));
+    std::string where =
+        read.at.space == Location::Shared ? "shared memory" : "allocation " + std::to_string(read.at.allocation);
+    std::fprintf(
+        stderr,
+        "vgpu: never written in %s: the read of line %u by thread %llu of block %llu, at byte %llu of %s (%llu times)\n",
+        launch.program->name.c_str(), line, static_cast<unsigned long long>(read.thread % threads),
+        static_cast<unsigned long long>(read.thread / threads), static_cast<unsigned long long>(read.at.offset), where.c_str(),
+        static_cast<unsigned long long>(read.times));
   }
 }
 

@@ -14,9 +14,19 @@ class Initialised : public Observer {
   void end(const Launch&, const Outcome&) override;
 
  private:
-  struct Shared { uint32_t block; std::vector<uint8_t> written; };  // the memory is one block's after the other
-  struct Known { uint64_t begin = 0, end = 0; uint8_t* written = nullptr; };
-  struct Read { uint64_t thread; Location at; uint64_t times; };
+  struct Shared {
+    uint32_t block;
+    std::vector<uint8_t> written;
+  };  // the memory is one block's after the other
+  struct Known {
+    uint64_t begin = 0, end = 0;
+    uint8_t* written = nullptr;
+  };
+  struct Read {
+    uint64_t thread;
+    Location at;
+    uint64_t times;
+  };
 
   uint8_t* written(const Lanes& w, const uint8_t* at, uint32_t bytes);
   Shared& shared(const Lanes& w);

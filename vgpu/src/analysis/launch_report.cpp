@@ -16,11 +16,10 @@ constexpr uint64_t kNobody = ~0ull;
 
 std::string pair(const char* name, uint64_t value) { return "\"" + std::string(name) + "\": " + std::to_string(value); }
 std::string three(const char* name, const uint32_t v[3]) {
-  return "\"" + std::string(name) + "\": [" + std::to_string(v[0]) + ", " + std::to_string(v[1]) + ", " + std::to_string(v[2]) + "]";
+  return "\"" + std::string(name) + "\": [" + std::to_string(v[0]) + ", " + std::to_string(v[1]) + ", " + std::to_string(v[2]) +
+         "]";
 }
-const char* word(Touch::Shows shows) {
-  return shows == Touch::Rounding ? "rounding" : shows == Touch::Last ? "last" : "old";
-}
+const char* word(Touch::Shows shows) { return shows == Touch::Rounding ? "rounding" : shows == Touch::Last ? "last" : "old"; }
 
 }  // namespace
 
@@ -29,11 +28,15 @@ void Report::touch(const Lanes& w, const Instruction& i, const Touch& t) {
   for (uint32_t k = 0; k < t.count; k++) {
     const uint8_t* at = t.at[t.lanes[k]];
     bool shared = is_shared(w, at);
-    Key key{shared ? static_cast<uint64_t>(at - w.shared) : reinterpret_cast<uint64_t>(at), shared ? w.block + 1ull : 0, i.line};
+    Key key{shared ? static_cast<uint64_t>(at - w.shared) : reinterpret_cast<uint64_t>(at), shared ? w.block + 1ull : 0,
+            i.line};
     uint64_t thread = thread_of(w, t.lanes[k]);
     auto known = places_.find(key);
     if (known == places_.end()) {
-      if (places_.size() == kMostPlaces) { left_out_++; continue; }
+      if (places_.size() == kMostPlaces) {
+        left_out_++;
+        continue;
+      }
       known = places_.emplace(key, Place{locate(w, at), t.shows, 0, thread, kNobody}).first;
     }
     known->second.atomics++;
@@ -43,7 +46,10 @@ void Report::touch(const Lanes& w, const Instruction& i, const Touch& t) {
 
 // The lines of PTX with an address that several threads came to, and of each the addresses with the most atomics.
 std::string Report::of_lines() const {
-  struct Line { uint64_t atomics = 0; std::vector<const Place*> places; };
+  struct Line {
+    uint64_t atomics = 0;
+    std::vector<const Place*> places;
+  };
   std::map<uint32_t, Line> lines;
   for (const auto& [key, place] : places_) {
     if (place.second == kNobody) continue;
@@ -67,7 +73,8 @@ std::string Report::of_lines() const {
       bool shared = p.at.space == Location::Shared;
       text += std::string(k ? ", " : "") + "{\"space\": \"" + (shared ? "shared" : "global") + "\", " +
               pair(shared ? "of_block" : "allocation", p.at.allocation) + ", " + pair("offset", p.at.offset) + ", " +
-              pair("atomics", p.atomics) + ", \"threads\": [" + std::to_string(p.first) + ", " + std::to_string(p.second) + "]}";
+              pair("atomics", p.atomics) + ", \"threads\": [" + std::to_string(p.first) + ", " + std::to_string(p.second) +
+              "]}";
     }
     text += "]}";
   }
@@ -75,11 +82,10 @@ std::string Report::of_lines() const {
 }
 
 void Report::end(const Launch& launch, const Outcome& outcome) {
-  write("{" + pair("launch", launch.number) + ", \"kernel\": \"" + launch.program->name + "\", " +
-        three("grid", launch.grid) + ", " + three("block", launch.block) + ", " +
-        pair("instructions", outcome.instructions) + ", " + pair("atomics", outcome.atomics) + ", " +
-        pair("choices", outcome.choices) + ", \"order_dependent\": [" + of_lines() + "]" +
-        (left_out_ ? ", " + pair("atomics_left_out", left_out_) : "") + "}\n");
+  write("{" + pair("launch", launch.number) + ", \"kernel\": \"" + launch.program->name + "\", " + three("grid", launch.grid) +
+        ", " + three("block", launch.block) + ", " + pair("instructions", outcome.instructions) + ", " +
+        pair("atomics", outcome.atomics) + ", " + pair("choices", outcome.choices) + ", \"order_dependent\": [" + of_lines() +
+        "]" + (left_out_ ? ", " + pair("atomics_left_out", left_out_) : "") + "}\n");
 }
 
 void Report::stood_in(const char* call, uint64_t launch) {

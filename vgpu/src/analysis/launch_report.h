@@ -25,7 +25,9 @@ class Report : public Observer {
     bool operator==(const Key& o) const { return address == o.address && line == o.line && block == o.block; }
   };
   struct Hash {
-    size_t operator()(const Key& k) const { return (k.address * 0x9e3779b97f4a7c15ull) ^ (k.block << 17) ^ (uint64_t(k.line) << 40); }
+    size_t operator()(const Key& k) const {
+      return (k.address * 0x9e3779b97f4a7c15ull) ^ (k.block << 17) ^ (uint64_t(k.line) << 40);
+    }
   };
   struct Place {
     Location at;

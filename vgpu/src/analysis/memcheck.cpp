@@ -45,10 +45,12 @@ void Memcheck::end(const Launch& launch, const Outcome&) {
   const uint64_t threads = launch.threads();
   for (const auto& [line, one] : found_) {
     const char* what = one.what == Touch::Read ? "read" : one.what == Touch::Write ? "write" : "atomic";
-    std::fprintf(stderr, "vgpu: memcheck: out of bounds in %s: the %s of line %u by thread %llu of block %llu, in shared memory "
-                         "%s (%llu times)\n", launch.program->name.c_str(), what, line,
-                 static_cast<unsigned long long>(one.thread % threads), static_cast<unsigned long long>(one.thread / threads),
-                 behind(*launch.program, one.offset).c_str(), static_cast<unsigned long long>(one.times));
+    std::fprintf(stderr,
+                 "vgpu: memcheck: out of bounds in %s: the %s of line %u by thread %llu of block %llu, in shared memory "
+                 "%s (%llu times)\n",
+                 launch.program->name.c_str(), what, line, static_cast<unsigned long long>(one.thread % threads),
+                 static_cast<unsigned long long>(one.thread / threads), behind(*launch.program, one.offset).c_str(),
+                 static_cast<unsigned long long>(one.times));
   }
 }
 

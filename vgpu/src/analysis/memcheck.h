@@ -14,7 +14,12 @@ class Memcheck : public Observer {
   void end(const Launch&, const Outcome&) override;
 
  private:
-  struct Access { uint64_t thread; uint32_t offset; Touch::What what; uint64_t times; };
+  struct Access {
+    uint64_t thread;
+    uint32_t offset;
+    Touch::What what;
+    uint64_t times;
+  };
 
   bool declared(uint32_t offset, uint32_t bytes) const;
 

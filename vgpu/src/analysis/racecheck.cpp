@@ -71,9 +71,8 @@ void Races::word(const Lanes& w, const uint8_t* at, Stamp now) {
     place.write = now;
     return;
   }
-  auto same = std::find_if(place.reads.begin(), place.reads.end(), [&](const Stamp& one) {
-    return one.thread == now.thread && one.bytes == now.bytes;
-  });
+  auto same = std::find_if(place.reads.begin(), place.reads.end(),
+                           [&](const Stamp& one) { return one.thread == now.thread && one.bytes == now.bytes; });
   if (same != place.reads.end()) *same = now;
   else if (place.reads.size() < kMostReads) place.reads.push_back(now);
 }
@@ -161,7 +160,8 @@ void Races::end(const Launch& launch, const Outcome&) {
            std::to_string(one.thread % threads) + " of block " + std::to_string(one.block);
   };
   for (const auto& [lines, race] : races_) {
-    std::string where = race.at.space == Location::Shared ? "shared memory" : "allocation " + std::to_string(race.at.allocation);
+    std::string where =
+        race.at.space == Location::Shared ? "shared memory" : "allocation " + std::to_string(race.at.allocation);
     std::fprintf(stderr, "vgpu: race in %s: %s and %s, at byte %llu of %s (%llu times)\n", launch.program->name.c_str(),
                  place(race.first).c_str(), place(race.second).c_str(), static_cast<unsigned long long>(race.at.offset),
                  where.c_str(), static_cast<unsigned long long>(race.times));

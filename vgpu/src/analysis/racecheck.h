@@ -26,8 +26,16 @@ class Races : public Observer {
     std::map<uint64_t, uint64_t> blocks, threads;
     void join(const Known& other);
   };
-  struct Thread { Known known, read, published; uint64_t releases = 0; bool fenced = false; };  // since its last barrier
-  struct Block { Known known, published; uint64_t barriers = 0; std::vector<uint64_t> threads; };
+  struct Thread {
+    Known known, read, published;
+    uint64_t releases = 0;
+    bool fenced = false;
+  };  // since its last barrier
+  struct Block {
+    Known known, published;
+    uint64_t barriers = 0;
+    std::vector<uint64_t> threads;
+  };
   struct Stamp {
     uint64_t thread = 0, block = 0, barriers = 0, releases = 0, instance = 0;  // instance 0: none
     uint32_t line = 0;
@@ -35,8 +43,15 @@ class Races : public Observer {
     bool strong = false;
     uint8_t bytes = 0;  // of the four, a bit each
   };
-  struct Place { Stamp write; std::vector<Stamp> reads; };
-  struct Race { Stamp first, second; Location at; uint64_t times = 0; };
+  struct Place {
+    Stamp write;
+    std::vector<Stamp> reads;
+  };
+  struct Race {
+    Stamp first, second;
+    Location at;
+    uint64_t times = 0;
+  };
 
   Thread& thread(const Lanes& w, uint64_t number);
   bool before(const Stamp& one, const Stamp& now) const;

@@ -21,8 +21,9 @@ template <int n> double polynomial(const double (&c)[n], double x) {
 inline double exp2_of(double x) {
   if (!(x > -1100)) return x != x ? x : 0;
   if (x > 1100) return std::numeric_limits<double>::infinity();
-  static constexpr double kTaylor[] = {1, 1, 1 / 2., 1 / 6., 1 / 24., 1 / 120., 1 / 720., 1 / 5040., 1 / 40320., 1 / 362880.,
-                                   1 / 3628800., 1 / 39916800., 1 / 479001600., 1 / 6227020800.};
+  static constexpr double kTaylor[] = {
+      1,         1,          1 / 2.,      1 / 6.,       1 / 24.,       1 / 120.,       1 / 720.,
+      1 / 5040., 1 / 40320., 1 / 362880., 1 / 3628800., 1 / 39916800., 1 / 479001600., 1 / 6227020800.};
   double whole = std::floor(x + 0.5);
   return std::ldexp(polynomial(kTaylor, (x - whole) * 0.693147180559945309), int(whole));
 }
@@ -43,10 +44,10 @@ template <class T> T log_of(T x) { return static_cast<T>(log2_of(x) / kLog2OfE);
 
 // sin(x + quarters * pi/2).  Beyond 2^20 the angle is that of a period of 2 * pi rounded to double.
 inline double sine(double x, int quarters) {
-  static constexpr double kSin[] = {1, -1 / 6., 1 / 120., -1 / 5040., 1 / 362880., -1 / 39916800., 1 / 6227020800.,
-                                -1 / 1307674368000.};
-  static constexpr double kCos[] = {1, -1 / 2., 1 / 24., -1 / 720., 1 / 40320., -1 / 3628800., 1 / 479001600., -1 / 87178291200.,
-                                1 / 20922789888000.};
+  static constexpr double kSin[] = {1,           -1 / 6.,        1 / 120.,        -1 / 5040.,
+                                    1 / 362880., -1 / 39916800., 1 / 6227020800., -1 / 1307674368000.};
+  static constexpr double kCos[] = {
+      1, -1 / 2., 1 / 24., -1 / 720., 1 / 40320., -1 / 3628800., 1 / 479001600., -1 / 87178291200., 1 / 20922789888000.};
   constexpr double kHalfPi = 1.57079632679489656, kRest = 6.12323399573676604e-17;  // of which their sum is pi/2
   if (!(std::fabs(x) <= std::numeric_limits<double>::max())) return std::numeric_limits<double>::quiet_NaN();
   if (std::fabs(x) > 0x1p20) x = std::remainder(x, 4 * kHalfPi);

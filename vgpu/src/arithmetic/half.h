@@ -27,8 +27,10 @@ inline uint32_t round_magnitude(double x, int fraction_bits, int least, int grea
   int unit = std::max(exponent - 1, least) - fraction_bits;  // of the last place
   double scaled = std::ldexp(x, -unit), whole = std::floor(scaled), rest = scaled - whole;
   uint64_t steps = static_cast<uint64_t>(whole);
-  bool away = to == Round::Up ? !negative && rest > 0 : to == Round::Down ? negative && rest > 0
-              : to == Round::Zero ? false : rest > 0.5 || (rest == 0.5 && (steps & 1));
+  bool away = to == Round::Up     ? !negative && rest > 0
+              : to == Round::Down ? negative && rest > 0
+              : to == Round::Zero ? false
+                                  : rest > 0.5 || (rest == 0.5 && (steps & 1));
   steps += away;
   int64_t biased = int64_t(unit) + fraction_bits - least;  // 0: of the subnormals, and of the first normal ones
   uint64_t bits = (uint64_t(biased) << fraction_bits) + steps;

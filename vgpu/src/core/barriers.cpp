@@ -42,7 +42,8 @@ void Block::check_barriers() {
 void Block::release(uint32_t which) {
   Barrier b = barriers_[which];
   barriers_[which] = Barrier();
-  if (lanes_.holding) for (PutOff& own : put_off_) lanes_.holding->settle(own, kAll);
+  if (lanes_.holding)
+    for (PutOff& own : put_off_) lanes_.holding->settle(own, kAll);
   if (lanes_.observer) lanes_.observer->barrier(lanes_.block);
   for (Warp& warp : warps_) {
     for (Group& g : warp.groups) {
@@ -95,7 +96,8 @@ Block::Step Block::meeting(Warp& warp, uint32_t group, const Instruction& i, uin
     meet(same);
   }
   warp.groups[group].pc = at + 1;
-  for (Group& other : warp.groups) if (other.state == State::Meeting) other.state = State::Ready;
+  for (Group& other : warp.groups)
+    if (other.state == State::Meeting) other.state = State::Ready;
   return warp.groups.size() > 1 ? Step::Stop : Step::Next;
 }
 
@@ -112,12 +114,14 @@ bool Block::meet_apart(Warp& warp) {
     auto takes_part = [&](const Group& g) {
       return g.state == State::Meeting && !g.frame->program->code[g.pc].run && named(g) == wanted;
     };
-    for (const Group& g : warp.groups) if (takes_part(g)) here |= g.mask;
+    for (const Group& g : warp.groups)
+      if (takes_part(g)) here |= g.mask;
     if ((here & wanted & warp.alive) != (wanted & warp.alive)) continue;
     look_at(warp);
     meet(here);
     std::vector<Group*> all;
-    for (Group& g : warp.groups) if (takes_part(g)) all.push_back(&g);
+    for (Group& g : warp.groups)
+      if (takes_part(g)) all.push_back(&g);
     for (Group* g : all) g->state = State::Ready, g->pc++;
     return true;
   }

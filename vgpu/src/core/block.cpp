@@ -21,8 +21,7 @@ bool goes_on(const Instruction& i) { return i.count == 0 && i.mode == kStrong; }
 
 }  // namespace
 
-Block::Block(const Launch& launch, Schedule& schedule, const Memory& memory, uint64_t& writes,
-             Holding* holding)
+Block::Block(const Launch& launch, Schedule& schedule, const Memory& memory, uint64_t& writes, Holding* holding)
     : launch_(launch), schedule_(schedule), parameters_(launch.parameters.size() + 64) {
   threads_ = launch.threads();
   warps_.resize((threads_ + kLanes - 1) / kLanes);
@@ -105,8 +104,8 @@ void Block::bind(Frame* frame) {
   lanes_.frame = frame->aligned();
   lanes_.own_parameters = frame->caller != nullptr;
   lanes_.parameters = lanes_.own_parameters ? frame->parameters.data() : aligned_in(parameters_, 64);
-  lanes_.parameter_bytes = lanes_.own_parameters ? frame->program->parameter_bytes
-                                                 : static_cast<uint32_t>(launch_.parameters.size());
+  lanes_.parameter_bytes =
+      lanes_.own_parameters ? frame->program->parameter_bytes : static_cast<uint32_t>(launch_.parameters.size());
   lanes_.local = frame->local_variables(), lanes_.local_bytes = frame->program->local_bytes;
   lanes_.scratch = frame->scratch.data(), lanes_.scratch_bytes = frame->program->scratch_bytes;
   lanes_.shares.clear();
@@ -131,7 +130,8 @@ void Block::turn() {
   if (lanes_.holding && lanes_.holding->next()) return go_on(*lanes_.holding);
   uint32_t left = able();
   if (!left) {
-    for (Warp& warp : warps_) if (!warp.groups.empty() && meet_apart(warp)) return note(warp);
+    for (Warp& warp : warps_)
+      if (!warp.groups.empty() && meet_apart(warp)) return note(warp);
     if (held_up()) return;
     return fail(Fault::Deadlock, nullptr, launch_.program);
   }
@@ -145,7 +145,8 @@ void Block::turn() {
 void Block::look_at(const Warp& warp) { lanes_.warp = warp.number, lanes_.put_off = &put_off_[warp.number]; }
 
 void Block::settle_shared() {
-  if (lanes_.holding) for (PutOff& own : put_off_) lanes_.holding->settle_shared(own, lanes_);
+  if (lanes_.holding)
+    for (PutOff& own : put_off_) lanes_.holding->settle_shared(own, lanes_);
 }
 
 void Block::note(const Warp& warp) {
@@ -165,8 +166,9 @@ uint32_t Block::leader(Warp& warp) {
       if (pass) one.tired = false;
       if (one.state != State::Ready || one.tired) continue;
       const Group& best = warp.groups[first];
-      const bool sooner = one.frame == best.frame ? one.pc < best.pc
-                          : one.frame->depth != best.frame->depth ? one.frame->depth > best.frame->depth : one.pc < best.pc;
+      const bool sooner = one.frame == best.frame                 ? one.pc < best.pc
+                          : one.frame->depth != best.frame->depth ? one.frame->depth > best.frame->depth
+                                                                  : one.pc < best.pc;
       if (!count || sooner) first = k;
       able[count++] = static_cast<uint8_t>(k);
     }
@@ -215,7 +217,8 @@ void Block::give_way(Warp& warp, Group& group) {
 // It has looked for long at what others have not changed: until somebody writes, looking again is of no use.
 void Block::fall_asleep(Warp& warp, Group& group) {
   group.tired = true;
-  for (const Group& other : warp.groups) if (other.state == State::Ready && !other.tired) return;
+  for (const Group& other : warp.groups)
+    if (other.state == State::Ready && !other.tired) return;
   if (slept_at_ != *lanes_.writes) asleep_ = 0, slept_at_ = *lanes_.writes;
   asleep_ |= 1u << warp.number;
 }
@@ -343,9 +346,15 @@ Block::Step Block::step(Warp& warp, uint32_t& group, const Instruction& i, uint3
 }
 
 void Block::fail(Fault fault, const Instruction* i, const Program* program) {
-  static const char* const words[] = {"", "an access outside of what was allocated", "an access that is not aligned", "a trap",
-                                      "every thread waits", "no end within the instructions allowed", "calls too deep",
-                                      "a write to memory that kernels may only read", "a failed assertion",
+  static const char* const words[] = {"",
+                                      "an access outside of what was allocated",
+                                      "an access that is not aligned",
+                                      "a trap",
+                                      "every thread waits",
+                                      "no end within the instructions allowed",
+                                      "calls too deep",
+                                      "a write to memory that kernels may only read",
+                                      "a failed assertion",
                                       "an operand that the instruction does not have",
                                       "a texture or surface object that is none, or is over memory that is freed"};
   outcome_.fault = fault;

@@ -31,7 +31,10 @@ class Block {
  private:
   struct Barrier { uint32_t arrived = 0, wanted = 0, holding = 0, values = 0; };
   enum class Step : uint8_t { Next, Stop };
-  struct Around { uint32_t stop = kNever; bool behind = false; };
+  struct Around {
+    uint32_t stop = kNever;
+    bool behind = false;
+  };
 
   void special_registers(const Warp& warp, uint8_t* registers) const;
   void bind(Frame* frame);

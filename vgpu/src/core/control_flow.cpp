@@ -109,7 +109,8 @@ Block::Step Block::leave(Warp& warp, uint32_t group, uint32_t mask) {
   bool gone = warp.groups[group].mask == 0;
   if (gone) drop(warp, group);
   if (mask) {
-    for (Group& other : warp.groups) if (other.state == State::Meeting) other.state = State::Ready;
+    for (Group& other : warp.groups)
+      if (other.state == State::Meeting) other.state = State::Ready;
     check_barriers();
   }
   return gone || mask ? Step::Stop : Step::Next;

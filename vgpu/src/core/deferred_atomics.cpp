@@ -75,9 +75,7 @@ void Holding::come_or_put_off(Lanes& w, const Instruction& i, uint8_t* const* at
   }
 }
 
-uint32_t& Holding::bucket(const uint8_t* at) {
-  return buckets_[granule(at) * 0x9e3779b97f4a7c15ull >> (64 - kBucketBits)];
-}
+uint32_t& Holding::bucket(const uint8_t* at) { return buckets_[granule(at) * 0x9e3779b97f4a7c15ull >> (64 - kBucketBits)]; }
 
 // The rest of it is the caller's to set.
 Holding::Late& Holding::put_off(Lanes& w, uint32_t lane, uint8_t* at) {
@@ -99,7 +97,8 @@ Holding::Late& Holding::put_off(Lanes& w, uint32_t lane, uint8_t* at) {
     own.erase(std::remove_if(own.begin(), own.end(), [this](const PutOff::One& old) { return !alive(old); }), own.end());
   own.push_back({came_, slot, lane});
   Late& one = late_[slot];
-  one.at = at, one.came = came_++, one.shared = w.shared, one.block = w.block, one.warp = w.warp, one.lane = lane, one.next = kNone;
+  one.at = at, one.came = came_++, one.shared = w.shared, one.block = w.block, one.warp = w.warp, one.lane = lane,
+  one.next = kNone;
   return one;
 }
 
@@ -151,9 +150,8 @@ void Holding::settle(PutOff& own, uint32_t lanes) {
 
 void Holding::settle_at(const Lanes& w, uint8_t* const* at, uint32_t bytes) {
   if (!late_count_) return;
-  each(w.mask, [&](uint32_t l) {
-    settle_if(at[l], [=](const Late& one) { return one.at + 8 > at[l] && at[l] + bytes > one.at; });
-  });
+  each(w.mask,
+       [&](uint32_t l) { settle_if(at[l], [=](const Late& one) { return one.at + 8 > at[l] && at[l] + bytes > one.at; }); });
 }
 
 void Holding::settle_passed() {
@@ -164,7 +162,8 @@ void Holding::settle_passed() {
 void Holding::settle_all() {
   if (!late_count_) return;
   std::vector<std::pair<uint64_t, uint32_t>> all;
-  for (uint32_t slot = 0; slot < late_.size(); slot++) if (late_[slot].at) all.emplace_back(late_[slot].came, slot);
+  for (uint32_t slot = 0; slot < late_.size(); slot++)
+    if (late_[slot].at) all.emplace_back(late_[slot].came, slot);
   std::sort(all.begin(), all.end());
   std::fill(buckets_.begin(), buckets_.end(), kNone);
   for (const auto& [came, slot] : all) perform(slot);

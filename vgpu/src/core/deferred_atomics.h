@@ -18,7 +18,10 @@ class Schedule;
 
 class Holding {
  public:
-  struct One { uint64_t came; uint32_t block, warp, lane; };
+  struct One {
+    uint64_t came;
+    uint32_t block, warp, lane;
+  };
   // Does a lane's atomic on these values, where it is due.
   using Perform = void (*)(Lanes& w, const Instruction& i, uint8_t* at, uint32_t lane, uint64_t b, uint64_t c);
 

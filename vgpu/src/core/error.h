@@ -6,13 +6,9 @@
 namespace vgpu {
 
 // The code, or the image that should hold it, is not what this device reads.
-struct Unsupported : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+struct Unsupported : std::runtime_error { using std::runtime_error::runtime_error; };
 
 // What a launch needs is more than the device has.
-struct OutOfResources : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+struct OutOfResources : std::runtime_error { using std::runtime_error::runtime_error; };
 
 }  // namespace vgpu

@@ -73,7 +73,10 @@ struct Program {
   std::vector<uint8_t> constants;  // what the frame holds behind the registers, the same for every warp
   uint32_t parameter_bytes = 0, local_bytes = 0, scratch_bytes = 0, shared_bytes = 0;
   uint32_t shared_guards = 0;  // of the shared bytes those that lie between variables and are nobody's (VGPU_CHECK=memcheck)
-  struct Variable { std::string name; uint32_t begin, end; };
+  struct Variable {
+    std::string name;
+    uint32_t begin, end;
+  };
   std::vector<Variable> shared_variables;
   uint32_t declared_shared() const { return shared_bytes - shared_guards; }
   uint32_t local_align = 16, shared_align = 16;  // of each lane's local variables; of the block's shared ones

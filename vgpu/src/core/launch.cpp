@@ -17,8 +17,12 @@ constexpr uint32_t kPatience = 1024;  // turns of each warp in flight without an
 class Run {
  public:
   Run(const Launch& launch, Schedule& schedule, const Memory& memory)
-      : launch_(launch), schedule_(schedule), memory_(memory),
-        order_(schedule.block_order(launch.grid[0] * launch.grid[1] * launch.grid[2])), window_(schedule.window()), holding_(schedule) {}
+      : launch_(launch),
+        schedule_(schedule),
+        memory_(memory),
+        order_(schedule.block_order(launch.grid[0] * launch.grid[1] * launch.grid[2])),
+        window_(schedule.window()),
+        holding_(schedule) {}
 
   Outcome all() {
     while (total_.fault == Fault::None && (waiting() || !flying_.empty())) {
@@ -34,7 +38,8 @@ class Run {
 
   void admit(size_t at) {
     std::unique_ptr<Block> block;
-    if (spare_.empty()) block = std::make_unique<Block>(launch_, schedule_, memory_, writes_, schedule_.holds() ? &holding_ : nullptr);
+    if (spare_.empty())
+      block = std::make_unique<Block>(launch_, schedule_, memory_, writes_, schedule_.holds() ? &holding_ : nullptr);
     else block = std::move(spare_.back()), spare_.pop_back();
     block->begin(order_[at]);
     order_[at] = kBegun, begun_++;
@@ -51,7 +56,8 @@ class Run {
   size_t lowest() {
     if (places_.empty()) {
       places_.resize(order_.size());
-      for (uint32_t k = 0; k < order_.size(); k++) if (order_[k] != kBegun) places_[order_[k]] = k;
+      for (uint32_t k = 0; k < order_.size(); k++)
+        if (order_[k] != kBegun) places_[order_[k]] = k;
     }
     while (order_[places_[lowest_]] != lowest_) lowest_++;
     return places_[lowest_];

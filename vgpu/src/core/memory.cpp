@@ -28,14 +28,16 @@ void* pointer(uint64_t at) { return reinterpret_cast<void*>(at); }
 }  // namespace
 
 Memory::~Memory() {
-  for (auto& [at, block] : blocks_) if (block.written) munmap(block.written, block.span);
+  for (auto& [at, block] : blocks_)
+    if (block.written) munmap(block.written, block.span);
   if (range_) munmap(pointer(range_), range_bytes_);
 }
 
 // The range, as large as the system lets it be.
 bool Memory::open() {
   if (places_) return true;
-  for (uint64_t bytes = std::min(std::max(total_, uint64_t(1) << 30) * kRangePerByte, kMostRange); bytes >= total_; bytes /= 2) {
+  for (uint64_t bytes = std::min(std::max(total_, uint64_t(1) << 30) * kRangePerByte, kMostRange); bytes >= total_;
+       bytes /= 2) {
     void* at = pages(bytes);
     if (!at) continue;
     madvise(at, bytes, MADV_NOHUGEPAGE);  // allocations lie apart: a large page each would be mostly for nothing

@@ -7,8 +7,7 @@ namespace vgpu {
 bool is_shared(const Lanes& w, const uint8_t* at) { return at >= w.shared && at < w.shared + w.shared_bytes; }
 
 Location locate(const Lanes& w, const uint8_t* at) {
-  if (is_shared(w, at))
-    return {Location::Shared, w.block, static_cast<uint64_t>(at - w.shared)};
+  if (is_shared(w, at)) return {Location::Shared, w.block, static_cast<uint64_t>(at - w.shared)};
   uint64_t address = reinterpret_cast<uint64_t>(at);
   Extent found = w.memory->find(address);
   return found.end ? Location{Location::Global, found.number, address - found.origin} : Location();

@@ -47,13 +47,27 @@ class Observers : public Observer {
  public:
   void add(std::unique_ptr<Observer> one) { all_.push_back(std::move(one)); }
   bool none() const { return all_.empty(); }
-  void begin(const Launch& launch) override { for (auto& one : all_) one->begin(launch); }
-  void touch(const Lanes& w, const Instruction& i, const Touch& t) override { for (auto& one : all_) one->touch(w, i, t); }
-  void fence(const Lanes& w) override { for (auto& one : all_) one->fence(w); }
-  void barrier(uint32_t block) override { for (auto& one : all_) one->barrier(block); }
-  void meeting(const Lanes& w, uint32_t mask) override { for (auto& one : all_) one->meeting(w, mask); }
-  void end(const Launch& launch, const Outcome& outcome) override { for (auto& one : all_) one->end(launch, outcome); }
-  void stood_in(const char* call, uint64_t launch) override { for (auto& one : all_) one->stood_in(call, launch); }
+  void begin(const Launch& launch) override {
+    for (auto& one : all_) one->begin(launch);
+  }
+  void touch(const Lanes& w, const Instruction& i, const Touch& t) override {
+    for (auto& one : all_) one->touch(w, i, t);
+  }
+  void fence(const Lanes& w) override {
+    for (auto& one : all_) one->fence(w);
+  }
+  void barrier(uint32_t block) override {
+    for (auto& one : all_) one->barrier(block);
+  }
+  void meeting(const Lanes& w, uint32_t mask) override {
+    for (auto& one : all_) one->meeting(w, mask);
+  }
+  void end(const Launch& launch, const Outcome& outcome) override {
+    for (auto& one : all_) one->end(launch, outcome);
+  }
+  void stood_in(const char* call, uint64_t launch) override {
+    for (auto& one : all_) one->stood_in(call, launch);
+  }
 
  private:
   std::vector<std::unique_ptr<Observer>> all_;

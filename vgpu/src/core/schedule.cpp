@@ -17,13 +17,16 @@ Schedule Schedule::parse(const std::string& whole) {
   std::string kind = text.substr(0, colon), seed = colon == std::string::npos ? "" : text.substr(colon + 1);
   bool digits = !seed.empty() && seed.size() < 20 && seed.find_first_not_of("0123456789") == std::string::npos;
   bool exchanges = text == "exchange" || text == "lanes";
-  static const std::map<std::string, Kind> kinds = {{"exchange", Kind::Exchange}, {"lanes", Kind::Lanes},
-                                                    {"random", Kind::Random}, {"adversary", Kind::Adversary},
+  static const std::map<std::string, Kind> kinds = {{"exchange", Kind::Exchange},
+                                                    {"lanes", Kind::Lanes},
+                                                    {"random", Kind::Random},
+                                                    {"adversary", Kind::Adversary},
                                                     {"atomics", Kind::Atomics}};
   auto which = kinds.find(kind);
   if (which == kinds.end() || !(exchanges || (digits && kind != "exchange" && kind != "lanes")))
-    throw std::invalid_argument(whole + " is no schedule: serial, reverse, random:SEED, adversary:SEED, atomics:SEED, "
-                                        "exchange or lanes");
+    throw std::invalid_argument(whole +
+                                " is no schedule: serial, reverse, random:SEED, adversary:SEED, atomics:SEED, "
+                                "exchange or lanes");
   Schedule made(which->second, exchanges ? 0 : std::stoull(seed));
   if (mark != std::string::npos) made.keep(whole.substr(mark + 1));
   return made;
@@ -53,7 +56,8 @@ void Schedule::keep(const std::string& text) {
     to = from;
     if (sound && take(left, '-')) sound = take_number(left, to);
     if (sound && !left.empty()) sound = take(left, ',') && !left.empty();
-    if (!sound || to < from) throw std::invalid_argument("@" + text + " names no choices: LAUNCH:FROM-TO or LAUNCH:ONE, with commas");
+    if (!sound || to < from)
+      throw std::invalid_argument("@" + text + " names no choices: LAUNCH:FROM-TO or LAUNCH:ONE, with commas");
     uint64_t& last = kept_[launch][from];
     last = std::max(last, to);
     all_ = false;
@@ -85,7 +89,8 @@ template <class T> void Schedule::shuffle(T* order, uint32_t count) {
     // Neighbours only, so often that all of it turns each group around.
     for (uint32_t from = 0; from < count; from += kLanes)
       for (uint32_t end = std::min(from + kLanes, count); end > from + 1; end--)
-        for (uint32_t k = from + 1; k < end; k++) if (kept()) std::swap(order[k - 1], order[k]);
+        for (uint32_t k = from + 1; k < end; k++)
+          if (kept()) std::swap(order[k - 1], order[k]);
   } else if (!in_turn()) {
     for (uint32_t k = count; k > 1; k--) std::swap(order[k - 1], order[choose(k, k - 1)]);
   }
@@ -125,8 +130,6 @@ uint32_t Schedule::lane_order(uint32_t mask, uint8_t order[32]) {
   return n;
 }
 
-float Schedule::event_milliseconds() {
-  return !drawn() ? 1.0f : 0.5f + static_cast<float>(choose(1000, 500)) / 1000.0f;
-}
+float Schedule::event_milliseconds() { return !drawn() ? 1.0f : 0.5f + static_cast<float>(choose(1000, 500)) / 1000.0f; }
 
 }  // namespace vgpu

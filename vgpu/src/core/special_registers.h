@@ -8,12 +8,35 @@ namespace vgpu {
 
 // 32-bit registers, in this order; 32 lanes of 4 bytes each.
 enum Special : uint32_t {
-  kTidX, kTidY, kTidZ, kNtidX, kNtidY, kNtidZ, kCtaidX, kCtaidY, kCtaidZ, kNctaidX, kNctaidY, kNctaidZ,
-  kLaneid, kWarpid, kNwarpid, kSmid, kNsmid, kGridid, kMaskEq, kMaskLt, kMaskLe, kMaskGt, kMaskGe,
+  kTidX,
+  kTidY,
+  kTidZ,
+  kNtidX,
+  kNtidY,
+  kNtidZ,
+  kCtaidX,
+  kCtaidY,
+  kCtaidZ,
+  kNctaidX,
+  kNctaidY,
+  kNctaidZ,
+  kLaneid,
+  kWarpid,
+  kNwarpid,
+  kSmid,
+  kNsmid,
+  kGridid,
+  kMaskEq,
+  kMaskLt,
+  kMaskLe,
+  kMaskGt,
+  kMaskGe,
   kDynamicShared,  // where the launch's own shared memory begins
-  kDynamicSharedBytes, kTotalSharedBytes,
+  kDynamicSharedBytes,
+  kTotalSharedBytes,
   kZero,                   // what drivers keep in PTX's %envreg, but for the next two
-  kEnvreg1, kEnvreg2,      // where a cooperative launch keeps how its blocks meet: the address's upper half, and the lower
+  kEnvreg1,
+  kEnvreg2,      // where a cooperative launch keeps how its blocks meet: the address's upper half, and the lower
   kSpecials
 };
 

@@ -41,9 +41,7 @@ struct Texture {
   float border[4] = {0, 0, 0, 0};
 };
 
-struct Surface {
-  Texels texels;
-};
+struct Surface { Texels texels; };
 
 // All that are alive.  A handle is no other object's later.
 class TextureObjects {

@@ -11,7 +11,8 @@ uint8_t* Frame::local_variables() { return aligned_in(local, program->local_alig
 void Frame::prepare(const Program& p) {
   if (program != &p) {
     program = &p;
-    charge.set(p.register_bytes + p.constants.size() + uint64_t(kLanes) * (p.local_bytes + p.scratch_bytes + p.parameter_bytes));
+    charge.set(p.register_bytes + p.constants.size() +
+               uint64_t(kLanes) * (p.local_bytes + p.scratch_bytes + p.parameter_bytes));
     registers.assign(p.register_bytes + p.constants.size() + 64, 0);
     std::copy(p.constants.begin(), p.constants.end(), aligned() + p.register_bytes);
     local.assign(size_t(p.local_bytes) * kLanes + p.local_align, 0);

@@ -16,7 +16,16 @@ class TextureObjects;
 
 // How a launch ends that does not end well.
 enum class Fault : uint8_t {
-  None, OutOfBounds, Misaligned, Trap, Deadlock, NoProgress, CallDepth, ReadOnly, Assertion, IllegalInstruction,
+  None,
+  OutOfBounds,
+  Misaligned,
+  Trap,
+  Deadlock,
+  NoProgress,
+  CallDepth,
+  ReadOnly,
+  Assertion,
+  IllegalInstruction,
   NoObject
 };
 
@@ -28,7 +37,10 @@ struct Shares {
 
 // A warp's atomics that come late (see deferred_atomics.h), in the order in which they were put off.
 struct PutOff {
-  struct One { uint64_t came; uint32_t slot, lane; };
+  struct One {
+    uint64_t came;
+    uint32_t slot, lane;
+  };
   std::vector<One> all;
 };
 
@@ -51,13 +63,13 @@ struct Lanes {
   Schedule* schedule = nullptr;
   Holding* holding = nullptr;                // in most runs none
   PutOff* put_off = nullptr;                 // this warp's
-  uint32_t held = 0, later = 0;              // of the last instruction's lanes: those that did not come (see deferred_atomics.h)
-  bool released = false;                     // this one waited already
-  Observer* observer = nullptr;              // in most runs none
+  uint32_t held = 0, later = 0;  // of the last instruction's lanes: those that did not come (see deferred_atomics.h)
+  bool released = false;  // this one waited already
+  Observer* observer = nullptr;  // in most runs none
   uint32_t block = 0, warp = 0, threads = 0;  // whose lanes these are; threads of a block
   uint64_t clock = 0;
   uint64_t atomics = 0;
-  bool news = false;           // a register got another value from memory that others write
+  bool news = false;  // a register got another value from memory that others write
   uint64_t* writes = nullptr;  // of the launch: how often memory that others see was written
   Fault fault = Fault::None;
   uint64_t fault_address = 0;

@@ -33,12 +33,8 @@ struct Vector {
 
   int64_t index(int64_t k) const { return step < 0 ? (k - count + 1) * step : k * step; }
   uint64_t spread() const { return step < 0 ? -step : step; }
-  void reads(const void* at) const {
-    reads_columns(at, size_of(type), spread() * size_of(type), count > 0 ? count : 0);
-  }
-  void writes(void* at) const {
-    writes_columns(at, size_of(type), spread() * size_of(type), count > 0 ? count : 0);
-  }
+  void reads(const void* at) const { reads_columns(at, size_of(type), spread() * size_of(type), count > 0 ? count : 0); }
+  void writes(void* at) const { writes_columns(at, size_of(type), spread() * size_of(type), count > 0 ? count : 0); }
 };
 
 bool scalars_on_device(void* handle);  // cublasSetPointerMode

@@ -10,10 +10,17 @@ namespace {
 Number sums_of(int compute, Number result) {
   bool complex = result == Number::Complex || result == Number::DoubleComplex;
   switch (compute) {
-    case 64: case 65: return Number::Half;
-    case 68: case 69: case 74: case 75: case 77: return complex ? Number::Complex : Number::Float;
-    case 70: case 71: return complex ? Number::DoubleComplex : Number::Double;
-    case 72: case 73: return Number::Int32;
+    case 64:
+    case 65: return Number::Half;
+    case 68:
+    case 69:
+    case 74:
+    case 75:
+    case 77: return complex ? Number::Complex : Number::Float;
+    case 70:
+    case 71: return complex ? Number::DoubleComplex : Number::Double;
+    case 72:
+    case 73: return Number::Int32;
     default: return static_cast<Number>(compute);
   }
 }
@@ -28,9 +35,18 @@ struct Product3 {
 
   Product3(void* handle, int ta, int tb, int64_t m, int64_t n, int64_t k, const void* alpha, const void* beta, Number sums,
            Number a, int64_t lda, Number b, int64_t ldb, Number c, int64_t ldc)
-      : handle(handle), op_a(Op(ta)), op_b(Op(tb)), rows(m), columns(n), addends(k), alpha(alpha), beta(beta), sums(sums),
+      : handle(handle),
+        op_a(Op(ta)),
+        op_b(Op(tb)),
+        rows(m),
+        columns(n),
+        addends(k),
+        alpha(alpha),
+        beta(beta),
+        sums(sums),
         a(op_a == Op::AsIs ? Matrix{a, m, k, lda} : Matrix{a, k, m, lda}),
-        b(op_b == Op::AsIs ? Matrix{b, k, n, ldb} : Matrix{b, n, k, ldb}), c{c, m, n, ldc} {}
+        b(op_b == Op::AsIs ? Matrix{b, k, n, ldb} : Matrix{b, n, k, ldb}),
+        c{c, m, n, ldc} {}
 
   void check() const {
     if (ta_bad(op_a) || ta_bad(op_b)) throw BadArguments();
@@ -91,27 +107,27 @@ Off trial(int algorithm) {
 
 }  // namespace
 
-#define PRODUCTS(letter, name, type)                                                                                        \
+#define PRODUCTS(letter, name, type)                                                                                          \
   API int cublas##letter##name(void* h, int ta, int tb, int m, int n, int k, void* alpha, void* a, int lda, void* b, int ldb, \
-                               void* beta, void* c, int ldc) {                                                              \
-    return stand_in("cublas" #letter #name, [&] {                                                                           \
+                               void* beta, void* c, int ldc) {                                                                \
+    return stand_in("cublas" #letter #name, [&] {                                                                             \
       one({h, ta, tb, m, n, k, alpha, beta, Number::type, Number::type, lda, Number::type, ldb, Number::type, ldc}, a, b, c); \
-    });                                                                                                                     \
-  }                                                                                                                         \
+    });                                                                                                                       \
+  }                                                                                                                           \
   API int cublas##letter##gemmBatched(void* h, int ta, int tb, int m, int n, int k, void* alpha, void** a, int lda, void** b, \
-                                      int ldb, void* beta, void** c, int ldc, int count) {                                  \
-    return stand_in("cublas" #letter "gemmBatched", [&] {                                                                   \
+                                      int ldb, void* beta, void** c, int ldc, int count) {                                    \
+    return stand_in("cublas" #letter "gemmBatched", [&] {                                                                     \
       batched({h, ta, tb, m, n, k, alpha, beta, Number::type, Number::type, lda, Number::type, ldb, Number::type, ldc}, a, b, \
-              c, count);                                                                                                    \
-    });                                                                                                                     \
-  }                                                                                                                         \
-  API int cublas##letter##gemmStridedBatched(void* h, int ta, int tb, int m, int n, int k, void* alpha, void* a, int lda,   \
-                                             int64_t by_a, void* b, int ldb, int64_t by_b, void* beta, void* c, int ldc,    \
-                                             int64_t by_c, int count) {                                                     \
-    return stand_in("cublas" #letter "gemmStridedBatched", [&] {                                                            \
-      strided({h, ta, tb, m, n, k, alpha, beta, Number::type, Number::type, lda, Number::type, ldb, Number::type, ldc}, a,  \
-              by_a, b, by_b, c, by_c, count);                                                                               \
-    });                                                                                                                     \
+              c, count);                                                                                                      \
+    });                                                                                                                       \
+  }                                                                                                                           \
+  API int cublas##letter##gemmStridedBatched(void* h, int ta, int tb, int m, int n, int k, void* alpha, void* a, int lda,     \
+                                             int64_t by_a, void* b, int ldb, int64_t by_b, void* beta, void* c, int ldc,      \
+                                             int64_t by_c, int count) {                                                       \
+    return stand_in("cublas" #letter "gemmStridedBatched", [&] {                                                              \
+      strided({h, ta, tb, m, n, k, alpha, beta, Number::type, Number::type, lda, Number::type, ldb, Number::type, ldc}, a,    \
+              by_a, b, by_b, c, by_c, count);                                                                                 \
+    });                                                                                                                       \
   }
 
 PRODUCTS(S, gemm_v2, Float)

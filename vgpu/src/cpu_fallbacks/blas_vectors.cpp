@@ -10,7 +10,10 @@ using namespace vgpu;
 namespace {
 
 std::mutex modes_lock;
-std::unordered_map<void*, int>& modes() { static auto* all = new std::unordered_map<void*, int>; return *all; }
+std::unordered_map<void*, int>& modes() {
+  static auto* all = new std::unordered_map<void*, int>;
+  return *all;
+}
 
 template <class T> T dot(Number type, int n, const void* x, int by_x, const void* y, int by_y, bool conjugate) {
   Vector vx{type, n, by_x}, vy{type, n, by_y};
@@ -18,7 +21,8 @@ template <class T> T dot(Number type, int n, const void* x, int by_x, const void
   T sum = 0;
   for (int64_t k = 0; k < n; k++) {
     T one = read_number<T>(x, type, vx.index(k));
-    if constexpr (kIsComplex<T>) if (conjugate) one = std::conj(one);
+    if constexpr (kIsComplex<T>)
+      if (conjugate) one = std::conj(one);
     sum += one * read_number<T>(y, type, vy.index(k));
   }
   return sum;
@@ -119,45 +123,44 @@ API int cublasSetPointerMode_v2(void* handle, int mode) {
 }
 API int cublasGetPointerMode_v2(void* handle, int* mode) { return *mode = scalars_on_device(handle), kSuccess; }
 
-#define VECTORS(letter, T, number)                                                                                         \
-  API int cublas##letter##axpy_v2(void* h, int n, void* a, void* x, int by_x, void* y, int by_y) {                         \
-    return stand_in("cublas" #letter "axpy_v2",                                                                            \
-                    [&] { add<T>(Number::number, n, scalar<T>(h, a, Number::number), x, by_x, y, by_y); });                \
-  }                                                                                                                        \
-  API int cublas##letter##scal_v2(void* h, int n, void* a, void* x, int by) {                                              \
+#define VECTORS(letter, T, number)                                                                                             \
+  API int cublas##letter##axpy_v2(void* h, int n, void* a, void* x, int by_x, void* y, int by_y) {                             \
+    return stand_in("cublas" #letter "axpy_v2",                                                                                \
+                    [&] { add<T>(Number::number, n, scalar<T>(h, a, Number::number), x, by_x, y, by_y); });                    \
+  }                                                                                                                            \
+  API int cublas##letter##scal_v2(void* h, int n, void* a, void* x, int by) {                                                  \
     return stand_in("cublas" #letter "scal_v2", [&] { scale<T>(Number::number, n, scalar<T>(h, a, Number::number), x, by); }); \
-  }                                                                                                                        \
-  API int cublas##letter##copy_v2(void*, int n, void* x, int by_x, void* y, int by_y) {                                    \
-    return stand_in("cublas" #letter "copy_v2", [&] { copy(Number::number, n, x, by_x, y, by_y); });                       \
-  }                                                                                                                        \
-  API int cublas##letter##gemv_v2(void* h, int op, int m, int n, void* alpha, void* a, int step, void* x, int by_x,        \
-                                  void* beta, void* y, int by_y) {                                                         \
-    return stand_in("cublas" #letter "gemv_v2", [&] {                                                                      \
-      matrix_vector<T>(Number::number, op, m, n, scalar<T>(h, alpha, Number::number), a, step, x, by_x,                    \
-                       scalar<T>(h, beta, Number::number), y, by_y);                                                       \
-    });                                                                                                                    \
-  }                                                                                                                        \
-  API int cublas##letter##trsm_v2(void* h, int side, int fill, int op, int unit, int m, int n, void* alpha, void* a,       \
-                                  int step_a, void* b, int step_b) {                                                       \
-    return stand_in("cublas" #letter "trsm_v2", [&] {                                                                      \
-      Triangle one{Number::number, side == 1, fill == 1, unit == 1, Op(op), m, n, step_a, step_b};                         \
-      one.solve<T>(scalar<T>(h, alpha, Number::number), a, b);                                                             \
-    });                                                                                                                    \
-  }                                                                                                                        \
-  API int cublas##letter##trsmBatched(void* h, int side, int fill, int op, int unit, int m, int n, void* alpha, void** a,  \
-                                      int step_a, void** b, int step_b, int count) {                                       \
-    return stand_in("cublas" #letter "trsmBatched", [&] {                                                                  \
-      Triangle one{Number::number, side == 1, fill == 1, unit == 1, Op(op), m, n, step_a, step_b};                         \
-      reads(a, count * sizeof *a), reads(b, count * sizeof *b);                                                            \
-      for (int k = 0; k < count; k++) one.solve<T>(scalar<T>(h, alpha, Number::number), a[k], b[k]);                       \
-    });                                                                                                                    \
+  }                                                                                                                            \
+  API int cublas##letter##copy_v2(void*, int n, void* x, int by_x, void* y, int by_y) {                                        \
+    return stand_in("cublas" #letter "copy_v2", [&] { copy(Number::number, n, x, by_x, y, by_y); });                           \
+  }                                                                                                                            \
+  API int cublas##letter##gemv_v2(void* h, int op, int m, int n, void* alpha, void* a, int step, void* x, int by_x,            \
+                                  void* beta, void* y, int by_y) {                                                             \
+    return stand_in("cublas" #letter "gemv_v2", [&] {                                                                          \
+      matrix_vector<T>(Number::number, op, m, n, scalar<T>(h, alpha, Number::number), a, step, x, by_x,                        \
+                       scalar<T>(h, beta, Number::number), y, by_y);                                                           \
+    });                                                                                                                        \
+  }                                                                                                                            \
+  API int cublas##letter##trsm_v2(void* h, int side, int fill, int op, int unit, int m, int n, void* alpha, void* a,           \
+                                  int step_a, void* b, int step_b) {                                                           \
+    return stand_in("cublas" #letter "trsm_v2", [&] {                                                                          \
+      Triangle one{Number::number, side == 1, fill == 1, unit == 1, Op(op), m, n, step_a, step_b};                             \
+      one.solve<T>(scalar<T>(h, alpha, Number::number), a, b);                                                                 \
+    });                                                                                                                        \
+  }                                                                                                                            \
+  API int cublas##letter##trsmBatched(void* h, int side, int fill, int op, int unit, int m, int n, void* alpha, void** a,      \
+                                      int step_a, void** b, int step_b, int count) {                                           \
+    return stand_in("cublas" #letter "trsmBatched", [&] {                                                                      \
+      Triangle one{Number::number, side == 1, fill == 1, unit == 1, Op(op), m, n, step_a, step_b};                             \
+      reads(a, count * sizeof *a), reads(b, count * sizeof *b);                                                                \
+      for (int k = 0; k < count; k++) one.solve<T>(scalar<T>(h, alpha, Number::number), a[k], b[k]);                           \
+    });                                                                                                                        \
   }
 
-#define DOT(name, T, number, conjugate)                                                                                  \
-  API int cublas##name##_v2(void* h, int n, void* x, int by_x, void* y, int by_y, void* to) {                            \
-    return stand_in("cublas" #name "_v2", [&] {                                                                          \
-      put_scalar<T>(h, to, Number::number, dot<T>(Number::number, n, x, by_x, y, by_y, conjugate));                      \
-    });                                                                                                                  \
+#define DOT(name, T, number, conjugate)                                                                                     \
+  API int cublas##name##_v2(void* h, int n, void* x, int by_x, void* y, int by_y, void* to) {                               \
+    return stand_in("cublas" #name "_v2",                                                                                   \
+                    [&] { put_scalar<T>(h, to, Number::number, dot<T>(Number::number, n, x, by_x, y, by_y, conjugate)); }); \
   }
 
 VECTORS(S, float, Float)

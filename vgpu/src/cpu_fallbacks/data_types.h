@@ -11,7 +11,15 @@ namespace vgpu {
 
 // library_types.h: cudaDataType_t.
 enum class Number : int {
-  Float = 0, Double = 1, Half = 2, Int8 = 3, Complex = 4, DoubleComplex = 5, Uint8 = 8, Int32 = 10, Bfloat = 14
+  Float = 0,
+  Double = 1,
+  Half = 2,
+  Int8 = 3,
+  Complex = 4,
+  DoubleComplex = 5,
+  Uint8 = 8,
+  Int32 = 10,
+  Bfloat = 14
 };
 
 template <class T> constexpr bool kIsComplex = false;
@@ -19,10 +27,14 @@ template <class T> constexpr bool kIsComplex<std::complex<T>> = true;
 
 inline uint32_t size_of(Number type) {
   switch (type) {
-    case Number::Float: case Number::Int32: return 4;
-    case Number::Double: case Number::Complex: return 8;
-    case Number::Half: case Number::Bfloat: return 2;
-    case Number::Int8: case Number::Uint8: return 1;
+    case Number::Float:
+    case Number::Int32: return 4;
+    case Number::Double:
+    case Number::Complex: return 8;
+    case Number::Half:
+    case Number::Bfloat: return 2;
+    case Number::Int8:
+    case Number::Uint8: return 1;
     case Number::DoubleComplex: return 16;
   }
   throw NotStoodIn();
@@ -69,7 +81,9 @@ template <class T> struct Tag { using type = T; };
 // f(Tag<T>()) with the T in which sums of such numbers are made.
 template <class F> void in_sums_of(Number type, F f) {
   switch (type) {
-    case Number::Half: case Number::Bfloat: case Number::Float: return f(Tag<float>());
+    case Number::Half:
+    case Number::Bfloat:
+    case Number::Float: return f(Tag<float>());
     case Number::Double: return f(Tag<double>());
     case Number::Complex: return f(Tag<std::complex<float>>());
     case Number::DoubleComplex: return f(Tag<std::complex<double>>());

@@ -28,7 +28,8 @@ void Tensor::lay_out(bool channels_last) {
 
 void Tensor::check() const {
   if (sizes.size() < 2 || steps.size() != sizes.size()) throw BadArguments();
-  for (size_t k = 0; k < sizes.size(); k++) if (sizes[k] <= 0 || steps[k] < 0) throw BadArguments();
+  for (size_t k = 0; k < sizes.size(); k++)
+    if (sizes[k] <= 0 || steps[k] < 0) throw BadArguments();
 }
 
 uint64_t Tensor::bytes() const {

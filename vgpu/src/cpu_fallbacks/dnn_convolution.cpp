@@ -13,7 +13,11 @@ struct Plan {
   Windows windows;
 
   Plan(const Tensor& x, const Filter& filter, const Convolution& how, const Tensor& y)
-      : x(checked(x)), w(checked(filter.tensor)), y(checked(y)), groups(how.groups), in(w.channels()),
+      : x(checked(x)),
+        w(checked(filter.tensor)),
+        y(checked(y)),
+        groups(how.groups),
+        in(w.channels()),
         out(y.channels() / how.groups),
         windows(space_of(x), space_of(y), space_of(w), how.pads, how.strides, how.dilations, how.flipped) {
     if (x.channels() != in * groups || w.samples() != out * groups || y.channels() != out * groups ||
@@ -32,7 +36,8 @@ struct Plan {
     return input < 0 ? -1 : (n * x.channels() + group * in + term / windows.places()) * x.space() + input;
   }
   template <class F> void each(F f) const {  // of sample and group
-    for (int64_t n = 0; n < x.samples(); n++) for (int64_t group = 0; group < groups; group++) f(n, group);
+    for (int64_t n = 0; n < x.samples(); n++)
+      for (int64_t group = 0; group < groups; group++) f(n, group);
   }
 };
 

@@ -25,8 +25,8 @@ int readable(int kind, int format) { return format > 1 ? -1 : kind; }
 
 }  // namespace
 
-#define DESCRIPTOR(name, type)                                                                          \
-  API int cudnnCreate##name##Descriptor(type** to) { return *to = new type, kSuccess; }                 \
+#define DESCRIPTOR(name, type)                                                          \
+  API int cudnnCreate##name##Descriptor(type** to) { return *to = new type, kSuccess; } \
   API int cudnnDestroy##name##Descriptor(type* of) { return delete of, kSuccess; }
 
 DESCRIPTOR(Tensor, Tensor)
@@ -50,7 +50,8 @@ API int cudnnSetTensorNdDescriptorEx(Tensor* to, int format, int kind, int rank,
 API int cudnnDeriveBNTensorDescriptor(Tensor* to, const Tensor* from, int mode) {
   if (!to || !from) return kBadParameter;
   Sizes sizes = from->sizes;
-  for (size_t k = 0; k < sizes.size(); k++) if (k == 0 || (k > 1 && mode != 0)) sizes[k] = 1;
+  for (size_t k = 0; k < sizes.size(); k++)
+    if (k == 0 || (k > 1 && mode != 0)) sizes[k] = 1;
   return shape(to, from->kind == 1 ? 1 : 0, sizes, false);
 }
 
@@ -77,7 +78,9 @@ API int cudnnSetConvolutionNdDescriptor(Convolution* to, int rank, const int* pa
 API int cudnnSetConvolutionGroupCount(Convolution* to, int groups) {
   return set(to, [&](Convolution& one) { one.groups = groups; });
 }
-API int cudnnSetConvolutionMathType(Convolution* to, int type) { return set(to, [&](Convolution& one) { one.math = type; }); }
+API int cudnnSetConvolutionMathType(Convolution* to, int type) {
+  return set(to, [&](Convolution& one) { one.math = type; });
+}
 API int cudnnGetConvolutionGroupCount(const Convolution* of, int* groups) { return *groups = of ? of->groups : 1, kSuccess; }
 API int cudnnGetConvolutionMathType(const Convolution* of, int* type) { return *type = of ? of->math : 0, kSuccess; }
 
@@ -86,7 +89,8 @@ API int cudnnSetPooling2dDescriptor(Pooling* to, int mode, int nan, int h, int w
 }
 API int cudnnSetPoolingNdDescriptor(Pooling* to, int mode, int nan, int rank, const int* window, const int* pads,
                                     const int* strides) {
-  return set(to, [&](Pooling& one) { one = {mode, nan == 1, listed(rank, window), listed(rank, pads), listed(rank, strides)}; });
+  return set(to,
+             [&](Pooling& one) { one = {mode, nan == 1, listed(rank, window), listed(rank, pads), listed(rank, strides)}; });
 }
 
 API int cudnnSetActivationDescriptor(Activation* to, int mode, int nan, double coefficient) {

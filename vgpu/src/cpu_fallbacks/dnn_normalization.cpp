@@ -68,7 +68,7 @@ void follow(const Tensor& to, void* at, double factor, const Doubles& made) {
 struct Given {  // what the calls have in common
   int mode;
   const void *alpha, *beta;
-  Tensor *of_x;
+  Tensor* of_x;
   const void* x;
   Tensor* of_parameters;
 };
@@ -98,7 +98,8 @@ void train(const Given& g, int ops, Tensor* of_z, void* z, Tensor* of_y, void* y
     const Doubles other = values_of<double>(*of_z, z);
     for (size_t k = 0; k < made.size(); k++) made[k] += other.at(k);
   }
-  if (ops != kAlone) for (double& one : made) one = activation->of(one);
+  if (ops != kAlone)
+    for (double& one : made) one = activation->of(one);
   put(*g.of_x, g.alpha, g.beta, *of_y, y, made);
   put(p, saved_mean, mean), put(p, saved_inverse, by);
   follow(p, running_mean, factor, mean);
@@ -152,8 +153,8 @@ API int cudnnBatchNormalizationForwardInference(void*, int mode, void* alpha, vo
   return stand_in("cudnnBatchNormalizationForwardInference", [&] {
     const Sets sets(*of_x, mode);
     auto given = [&](void* at) { return parameters(sets, *of_p, at); };
-    put(*of_x, alpha, beta, *of_y, y, scaled(sets, values_of<double>(*of_x, x), given(mean), inverse(given(variance), epsilon),
-                                             given(scale), given(bias)));
+    put(*of_x, alpha, beta, *of_y, y,
+        scaled(sets, values_of<double>(*of_x, x), given(mean), inverse(given(variance), epsilon), given(scale), given(bias)));
   });
 }
 API int cudnnBatchNormalizationBackward(void*, int mode, void* alpha, void* beta, void* alpha_p, void* beta_p, Tensor* of_x,

@@ -16,7 +16,8 @@ template <class F> void each_distribution(const Tensor& tensor, int mode, F f) {
   const int64_t space = tensor.space(), sample = tensor.channels() * space;
   for (int64_t n = 0; n < tensor.samples(); n++) {
     if (mode != kOfChannels) f(n * sample, int64_t(1), sample);
-    else for (int64_t at = 0; at < space; at++) f(n * sample + at, space, tensor.channels());
+    else
+      for (int64_t at = 0; at < space; at++) f(n * sample + at, space, tensor.channels());
   }
 }
 
@@ -35,7 +36,8 @@ template <class T> std::vector<T> softmax(const Tensor& of_x, const void* x, int
 }
 
 template <class T>
-std::vector<T> softmax_gradient(const Tensor& of_y, const void* y, const Tensor& of_dy, const void* dy, int algorithm, int mode) {
+std::vector<T> softmax_gradient(const Tensor& of_y, const void* y, const Tensor& of_dy, const void* dy, int algorithm,
+                                int mode) {
   const std::vector<T> made = values_of<T>(of_y, y);
   std::vector<T> values = values_of<T>(of_dy, dy);
   if (made.size() != values.size()) throw BadArguments();

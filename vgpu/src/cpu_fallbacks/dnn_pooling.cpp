@@ -15,7 +15,8 @@ struct Plan {
   Windows windows;
 
   Plan(const Pooling& how, const Tensor& x, const Tensor& y)
-      : how(how), inputs((x.check(), y.check(), x.space())),
+      : how(how),
+        inputs((x.check(), y.check(), x.space())),
         windows(space_of(x), space_of(y), how.window, how.pads, how.strides, Sizes(how.window.size(), 1), false) {
     if (x.samples() != y.samples() || x.channels() != y.channels()) throw BadArguments();
   }

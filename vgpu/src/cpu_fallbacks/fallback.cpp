@@ -11,7 +11,10 @@
 namespace vgpu {
 namespace {
 
-struct Library { std::string_view name; int failed, bad; };
+struct Library {
+  std::string_view name;
+  int failed, bad;
+};
 constexpr Library kLibraries[] = {{"cublas", 13, 7}, {"cudnn", 8, 3}};
 
 // An access outside of what was allocated.
@@ -77,16 +80,12 @@ int run_stand_in(const char* call, Off off, void (*f)(void*), void* with) {
   } catch (const NotStoodIn&) {
     hold.unlock();
     return refused();
-  } catch (const BadArguments&) {
-    return library.bad;
-  } catch (const Outside& error) {
+  } catch (const BadArguments&) { return library.bad; } catch (const Outside& error) {
     char text[200];
     std::snprintf(text, sizeof text, "an access outside of what was allocated in %s, address 0x%llx", call,
                   static_cast<unsigned long long>(error.address));
     device.fail(kIllegalAddress, text);
-  } catch (const std::exception& error) {
-    device.refuse(std::string(call) + ": " + error.what());
-  }
+  } catch (const std::exception& error) { device.refuse(std::string(call) + ": " + error.what()); }
   return library.failed;
 }
 

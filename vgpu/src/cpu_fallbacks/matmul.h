@@ -10,7 +10,10 @@ namespace vgpu {
 template <class T> class Product {
  public:
   Product(int64_t rows, int64_t columns, int64_t addends)
-      : rows_(rows), columns_(columns), addends_(addends), left_((rows + kTile - 1) / kTile * kTile * addends),
+      : rows_(rows),
+        columns_(columns),
+        addends_(addends),
+        left_((rows + kTile - 1) / kTile * kTile * addends),
         right_(columns * addends) {}
 
   T& left(int64_t row, int64_t addend) { return left_[(row / kTile * addends_ + addend) * kTile + row % kTile]; }

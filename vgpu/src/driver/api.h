@@ -16,9 +16,7 @@ inline uint64_t address(const void* at) { return reinterpret_cast<uint64_t>(at);
 constexpr const char* kName = "tfdet virtual GPU (CPU emulation)";
 
 // What a call hands out; without a place for it the caller is wrong.
-template <class T, class V> Result give(T* to, V value) {
-  return to ? (*to = static_cast<T>(value), kSuccess) : kInvalidValue;
-}
+template <class T, class V> Result give(T* to, V value) { return to ? (*to = static_cast<T>(value), kSuccess) : kInvalidValue; }
 
 // There is one device, whose number is 0.
 template <class F> int of_device(int device, F f) { return device == 0 ? static_cast<int>(f()) : kInvalidDevice; }
@@ -59,7 +57,10 @@ struct BoxSide {
   void *array, *reserved;
   size_t pitch, rows;
 };
-struct Box { BoxSide from, to; size_t width, height, depth; };
+struct Box {
+  BoxSide from, to;
+  size_t width, height, depth;
+};
 int copy_box_now(const Box& what);
 int copy_box_on(void* stream, const Box& what);
 bool pinned(const void* at);  // memory of the host that the device knows
@@ -71,7 +72,10 @@ Result load(Module*& module, const void* image);
 int launch(Kernel& kernel, const Configuration& how, const Arguments& given, void* stream);
 
 // CUlaunchAttribute (the runtime's is the same), and what of them concerns a launch here.
-struct LaunchAttribute { int id, padding; unsigned value[16]; };
+struct LaunchAttribute {
+  int id, padding;
+  unsigned value[16];
+};
 Result read(Configuration& how, const LaunchAttribute* attributes, unsigned count);
 
 // The kernel of that name; kNotFound.  The same one each time, until the module goes.

@@ -73,7 +73,8 @@ int create(Array** to, const ArrayDescriptor* of) {
   });
 }
 void free_array(const void* handle) {
-  if (std::unique_ptr<Array> gone = Handles<Array>::all().take(handle)) Device::get().memory().release(pointer(gone->texels.at));
+  if (std::unique_ptr<Array> gone = Handles<Array>::all().take(handle))
+    Device::get().memory().release(pointer(gone->texels.at));
 }
 
 // Where `bytes` of an array of one row begin, or of rows one after the other; 0: they are not all of it.

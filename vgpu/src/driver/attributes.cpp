@@ -15,7 +15,7 @@ struct Architecture {
   int shared, opt_in, reserved;  // bytes: of a multiprocessor; of a block that asks for more than 48 KiB; lost by each block
 };
 constexpr Architecture kArchitectures[] = {
-    {0, 2048, 32, 98304, 49152, 0},       {70, 2048, 32, 98304, 98304, 0},       {75, 1024, 16, 65536, 65536, 0},
+    {0, 2048, 32, 98304, 49152, 0},       {70, 2048, 32, 98304, 98304, 0},      {75, 1024, 16, 65536, 65536, 0},
     {80, 2048, 32, 167936, 166912, 1024}, {86, 1536, 16, 102400, 101376, 1024}, {87, 1536, 16, 167936, 166912, 1024},
     {89, 1536, 24, 102400, 101376, 1024}, {90, 2048, 32, 233472, 232448, 1024}, {120, 1536, 24, 102400, 101376, 1024}};
 
@@ -23,11 +23,11 @@ constexpr Architecture kArchitectures[] = {
 // Guide, as above).
 struct Largest { int which, size; };
 constexpr Largest kLargest[] = {
-    {21, 131072}, {22, 131072}, {23, 65536}, {24, 16384}, {25, 16384}, {26, 16384},         // 1D, 2D and 3D
-    {27, 32768}, {28, 32768}, {29, 2048}, {42, 32768}, {43, 2048}, {45, 32768}, {46, 32768},  // layered, gathers
-    {47, 8192}, {48, 8192}, {49, 32768}, {52, 32768}, {53, 32768}, {54, 2046},              // 3D otherwise, cubemaps
-    {55, 32768}, {56, 131072}, {57, 65536}, {58, 16384}, {59, 16384}, {60, 16384},          // surfaces
-    {61, 32768}, {62, 2048}, {63, 32768}, {64, 32768}, {65, 2048}, {66, 32768}, {67, 32768}, {68, 2046},
+    {21, 131072},  {22, 131072}, {23, 65536}, {24, 16384},   {25, 16384}, {26, 16384},         // 1D, 2D and 3D
+    {27, 32768},   {28, 32768},  {29, 2048},  {42, 32768},   {43, 2048},  {45, 32768}, {46, 32768},  // layered, gathers
+    {47, 8192},    {48, 8192},   {49, 32768}, {52, 32768},   {53, 32768}, {54, 2046},              // 3D otherwise, cubemaps
+    {55, 32768},   {56, 131072}, {57, 65536}, {58, 16384},   {59, 16384}, {60, 16384},          // surfaces
+    {61, 32768},   {62, 2048},   {63, 32768}, {64, 32768},   {65, 2048},  {66, 32768}, {67, 32768}, {68, 2046},
     {69, 1 << 28}, {70, 131072}, {71, 65000}, {72, 2097120}, {73, 32768}, {74, 32768}, {77, 32768}};  // linear, mipmapped
 
 int largest(int which) {
@@ -48,17 +48,22 @@ bool known_attribute(int which) { return which >= 1 && which < 200; }
 
 int attribute(int which) {
   switch (which) {
-    case 1: case 2: case 3: return 1024;      // threads of a block, and in x and y
+    case 1:
+    case 2:
+    case 3: return 1024;      // threads of a block, and in x and y
     case 4: return 64;                        // in z
     case 5: return 2147483647;                // blocks in x
-    case 6: case 7: return 65535;             // in y and z
+    case 6:
+    case 7: return 65535;             // in y and z
     case kSharedOfBlock: return 49152;
     case kConstantBytes: return 65536;
     case kLanesOfWarp: return 32;
     case kPitch: return 2147483647;
-    case kRegistersOfBlock: case 82: return 65536;
+    case kRegistersOfBlock:
+    case 82: return 65536;
     case kClock: return 1380000;              // kHz
-    case kTextureAlignment: case kSurfaceAlignment: return 512;
+    case kTextureAlignment:
+    case kSurfaceAlignment: return 512;
     case kTexturePitchAlignment: return 32;
     case 44: return 1;                        // gathers from textures
     case kMultiprocessors: return 2;          // few, so that grids stay small
@@ -73,8 +78,19 @@ int attribute(int which) {
     case kSharedOptIn: return architecture().opt_in;
     case kBlocksOfMultiprocessor: return architecture().blocks;
     case kSharedReserved: return architecture().reserved;
-    case 15: case 19: case 31: case 33: case 41: case 78: case 79: case 83: case 86: case 89: case 90: case 95: case 102:
-      return 1;                               // it can do that
+    case 15:
+    case 19:
+    case 31:
+    case 33:
+    case 41:
+    case 78:
+    case 79:
+    case 83:
+    case 86:
+    case 89:
+    case 90:
+    case 95:
+    case 102: return 1;                               // it can do that
     default: return largest(which);
   }
 }

@@ -4,11 +4,29 @@
 namespace vgpu {
 
 enum Attribute : int {
-  kMostThreads = 1, kMostThreadsX = 2, kMostBlocksX = 5, kSharedOfBlock = 8, kConstantBytes = 9, kLanesOfWarp = 10,
-  kPitch = 11, kRegistersOfBlock = 12, kClock = 13, kMultiprocessors = 16, kMemoryClock = 36, kBusWidth = 37, kL2Bytes = 38,
-  kThreadsOfMultiprocessor = 39, kMajor = 75, kMinor = 76, kSharedOfMultiprocessor = 81, kSharedOptIn = 97,
-  kTextureAlignment = 14, kSurfaceAlignment = 30, kTexturePitchAlignment = 51,
-  kBlocksOfMultiprocessor = 106, kSharedReserved = 111
+  kMostThreads = 1,
+  kMostThreadsX = 2,
+  kMostBlocksX = 5,
+  kSharedOfBlock = 8,
+  kConstantBytes = 9,
+  kLanesOfWarp = 10,
+  kPitch = 11,
+  kRegistersOfBlock = 12,
+  kClock = 13,
+  kMultiprocessors = 16,
+  kMemoryClock = 36,
+  kBusWidth = 37,
+  kL2Bytes = 38,
+  kThreadsOfMultiprocessor = 39,
+  kMajor = 75,
+  kMinor = 76,
+  kSharedOfMultiprocessor = 81,
+  kSharedOptIn = 97,
+  kTextureAlignment = 14,
+  kSurfaceAlignment = 30,
+  kTexturePitchAlignment = 51,
+  kBlocksOfMultiprocessor = 106,
+  kSharedReserved = 111
 };
 
 int attribute(int which);

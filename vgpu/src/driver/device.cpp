@@ -43,11 +43,14 @@ void observe(Observers& all, Memory& memory, bool& guards_shared) {
 Result result_of(Fault fault) {
   switch (fault) {
     case Fault::None: return kSuccess;
-    case Fault::OutOfBounds: case Fault::ReadOnly: case Fault::NoObject: return kIllegalAddress;
+    case Fault::OutOfBounds:
+    case Fault::ReadOnly:
+    case Fault::NoObject: return kIllegalAddress;
     case Fault::Misaligned: return kMisalignedAddress;
     case Fault::Assertion: return kAssert;
     case Fault::IllegalInstruction: return kIllegalInstruction;
-    case Fault::Deadlock: case Fault::NoProgress: return kLaunchTimeout;
+    case Fault::Deadlock:
+    case Fault::NoProgress: return kLaunchTimeout;
     default: return kLaunchFailed;
   }
 }
@@ -87,9 +90,12 @@ Device& Device::get() {
 }
 
 Device::Device()
-    : memory_(settings().memory_mib << 20), schedule_(settings().schedule),
-      capability_(settings().capability ? static_cast<int>(settings().capability) : 70), asked_(settings().capability),
-      log_(static_cast<int>(settings().log)), limit_(settings().limit) {
+    : memory_(settings().memory_mib << 20),
+      schedule_(settings().schedule),
+      capability_(settings().capability ? static_cast<int>(settings().capability) : 70),
+      asked_(settings().capability),
+      log_(static_cast<int>(settings().log)),
+      limit_(settings().limit) {
   observe(observers_, memory_, guards_shared_);
 }
 
@@ -109,9 +115,7 @@ const Program* Device::program(Kernel& kernel) {
   if (!kernel.program && kernel.refused.empty()) {
     try {
       kernel.program = kernel.module->image->program(kernel.name);
-    } catch (const std::exception& error) {
-      kernel.refused = error.what();
-    }
+    } catch (const std::exception& error) { kernel.refused = error.what(); }
   }
   if (!kernel.program) {
     last_fault_ = kernel.name + ": " + kernel.refused;
@@ -140,7 +144,8 @@ Result Device::check(Kernel& kernel, const Configuration& how) {
   };
   if (!fits(how)) return refused(kInvalidConfiguration, "the device has no such grid or block");
   if (!program(kernel)) return kNoBinaryForGpu;
-  if (!allowed(*kernel.function, how.block)) return refused(kInvalidValue, "the kernel allows no such block (.maxntid, .reqntid)");
+  if (!allowed(*kernel.function, how.block))
+    return refused(kInvalidValue, "the kernel allows no such block (.maxntid, .reqntid)");
   if (how.shared > static_cast<uint64_t>(most_dynamic_shared(kernel)))
     return refused(kInvalidValue, "more than the kernel may have (cuFuncSetAttribute asks for more)");
   const uint64_t room = uint64_t(attribute(kMultiprocessors)) *

@@ -18,12 +18,34 @@ namespace vgpu {
 
 // CUDA's result codes, as far as they are given here (cuda.h: CUresult; the runtime's are the same numbers).
 enum Result : int {
-  kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNotInitialized = 3, kInvalidConfiguration = 9, kInvalidDevice = 101,
-  kInvalidImage = 200, kInvalidContext = 201, kNoBinaryForGpu = 209, kUnsupportedLimit = 215, kInvalidPtx = 218,
-  kFileNotFound = 301, kInvalidHandle = 400, kNotFound = 500, kNotReady = 600, kIllegalAddress = 700,
-  kLaunchOutOfResources = 701, kLaunchTimeout = 702, kAssert = 710, kAlreadyRegistered = 712, kNotRegistered = 713,
-  kIllegalInstruction = 715, kMisalignedAddress = 716, kLaunchFailed = 719,
-  kCooperativeLaunchTooLarge = 720, kNotPermitted = 800, kNotSupported = 801, kUnknown = 999
+  kSuccess = 0,
+  kInvalidValue = 1,
+  kOutOfMemory = 2,
+  kNotInitialized = 3,
+  kInvalidConfiguration = 9,
+  kInvalidDevice = 101,
+  kInvalidImage = 200,
+  kInvalidContext = 201,
+  kNoBinaryForGpu = 209,
+  kUnsupportedLimit = 215,
+  kInvalidPtx = 218,
+  kFileNotFound = 301,
+  kInvalidHandle = 400,
+  kNotFound = 500,
+  kNotReady = 600,
+  kIllegalAddress = 700,
+  kLaunchOutOfResources = 701,
+  kLaunchTimeout = 702,
+  kAssert = 710,
+  kAlreadyRegistered = 712,
+  kNotRegistered = 713,
+  kIllegalInstruction = 715,
+  kMisalignedAddress = 716,
+  kLaunchFailed = 719,
+  kCooperativeLaunchTooLarge = 720,
+  kNotPermitted = 800,
+  kNotSupported = 801,
+  kUnknown = 999
 };
 
 struct Kernel;

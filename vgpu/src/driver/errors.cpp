@@ -7,7 +7,10 @@ using namespace vgpu;
 
 namespace {
 
-struct Name { int error; const char *driver, *runtime; };
+struct Name {
+  int error;
+  const char *driver, *runtime;
+};
 constexpr Name kNames[] = {
     {0, "CUDA_SUCCESS", "cudaSuccess"},
 #define ERROR(number, driver, runtime) {number, driver, runtime},

@@ -35,7 +35,10 @@ void get_second_buffer(void** at, size_t* bytes) { *at = second_buffer, *bytes =
 struct Storage {
   std::mutex lock;
   std::map<std::pair<void*, void*>, void*> values;
-  static Storage& get() { static Storage* one = new Storage; return *one; }
+  static Storage& get() {
+    static Storage* one = new Storage;
+    return *one;
+  }
 };
 int put(void* of, void* key, void* value, void (*)(void*, void*, void*)) {
   Storage& s = Storage::get();
@@ -62,15 +65,36 @@ void* bytes(size_t entries) { return pointer(entries * sizeof(void*)); }  // a t
 
 API int cuGetExportTable(const void** table, const unsigned char* id) {
   if (!table || !id) return kInvalidValue;
-  static void* runtime[] = {bytes(16), entry(module_of), entry(primary_context), entry(unknown_runtime<3>),
-      entry(unknown_runtime<4>), entry(unknown_runtime<5>), entry(module_of_extended), entry(nothing),
-      entry(module_of_header), entry(unknown_runtime<9>), entry(unknown_runtime<10>), entry(unknown_runtime<11>),
-      entry(unknown_runtime<12>), entry(unknown_runtime<13>), entry(unknown_runtime<14>), entry(unknown_runtime<15>)};
-  static void* hooks[] = {bytes(8), entry(unknown_hooks<1>), entry(get_first_buffer), entry(unknown_hooks<3>),
-      entry(unknown_hooks<4>), entry(unknown_hooks<5>), entry(get_second_buffer), entry(unknown_hooks<7>)};
+  static void* runtime[] = {bytes(16),
+                            entry(module_of),
+                            entry(primary_context),
+                            entry(unknown_runtime<3>),
+                            entry(unknown_runtime<4>),
+                            entry(unknown_runtime<5>),
+                            entry(module_of_extended),
+                            entry(nothing),
+                            entry(module_of_header),
+                            entry(unknown_runtime<9>),
+                            entry(unknown_runtime<10>),
+                            entry(unknown_runtime<11>),
+                            entry(unknown_runtime<12>),
+                            entry(unknown_runtime<13>),
+                            entry(unknown_runtime<14>),
+                            entry(unknown_runtime<15>)};
+  static void* hooks[] = {bytes(8),
+                          entry(unknown_hooks<1>),
+                          entry(get_first_buffer),
+                          entry(unknown_hooks<3>),
+                          entry(unknown_hooks<4>),
+                          entry(unknown_hooks<5>),
+                          entry(get_second_buffer),
+                          entry(unknown_hooks<7>)};
   static void* thread_storage[] = {bytes(4), entry(unknown_tls<1>), entry(unknown_tls<2>), entry(unknown_tls<3>)};
   static void* storage[] = {entry(put), entry(take), entry(look), entry(unknown_storage<3>)};
-  static const struct { unsigned char id[16]; void** table; } known[] = {
+  static const struct {
+    unsigned char id[16];
+    void** table;
+  } known[] = {
       {{0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a, 0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9}, runtime},
       {{0xa0, 0x94, 0x79, 0x8c, 0x2e, 0x74, 0x2e, 0x74, 0x93, 0xf2, 0x08, 0x00, 0x20, 0x0c, 0x0a, 0x66}, hooks},
       {{0x42, 0xd8, 0x5a, 0x81, 0x23, 0xf6, 0xcb, 0x47, 0x82, 0x98, 0xf6, 0xe7, 0x8a, 0x3a, 0xec, 0xdc}, thread_storage},

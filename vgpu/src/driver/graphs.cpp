@@ -18,16 +18,23 @@ using Step = std::function<int(void* stream)>;
 struct Node { Step step; };
 struct Graph {
   std::vector<Node*> nodes;
-  ~Graph() { for (Node* node : nodes) Handles<Node>::all().take(node); }
+  ~Graph() {
+    for (Node* node : nodes) Handles<Node>::all().take(node);
+  }
 };
 
 // What was instantiated: steps of its own, which may be exchanged without a change of the graph.
 struct Executable {
-  struct Entry { const void* of; Step step; bool enabled = true; };
+  struct Entry {
+    const void* of;
+    Step step;
+    bool enabled = true;
+  };
   std::vector<Entry> entries;
 
   Entry* find(const void* node) {
-    for (Entry& one : entries) if (one.of == node) return &one;
+    for (Entry& one : entries)
+      if (one.of == node) return &one;
     return nullptr;
   }
   void take(const Graph& graph) {
@@ -97,7 +104,8 @@ Result check(const KernelParameters& p) {
   const Kernel* kernel = alive<Kernel>(p.kernel);
   if (!kernel || p.extra) return kernel ? kNotSupported : kInvalidValue;
   const size_t wanted = kernel->function ? kernel->function->parameters.size() : 0;
-  const bool missing = wanted && (!p.arguments || std::find(p.arguments, p.arguments + wanted, nullptr) != p.arguments + wanted);
+  const bool missing =
+      wanted && (!p.arguments || std::find(p.arguments, p.arguments + wanted, nullptr) != p.arguments + wanted);
   return missing ? kInvalidValue : kSuccess;
 }
 Result check(const FillParameters& p) { return p.element == 1 || p.element == 2 || p.element == 4 ? kSuccess : kInvalidValue; }
@@ -150,7 +158,9 @@ API int cuGraphAddKernelNode(void** made, void* graph, void* const*, size_t, con
 API int cuGraphAddMemsetNode(void** made, void* graph, void* const*, size_t, const FillParameters* p, void*) {
   return add(made, graph, p);
 }
-API int cuGraphAddMemcpyNode(void** made, void* graph, void* const*, size_t, const Box* p, void*) { return add(made, graph, p); }
+API int cuGraphAddMemcpyNode(void** made, void* graph, void* const*, size_t, const Box* p, void*) {
+  return add(made, graph, p);
+}
 API int cuGraphAddHostNode(void** made, void* graph, void* const*, size_t, const HostParameters* p) {
   return add(made, graph, p);
 }

@@ -8,7 +8,10 @@ namespace vgpu {
 
 template <class T> class Handles {
  public:
-  static Handles& all() { static Handles* one = new Handles; return *one; }  // never destroyed: libraries call late
+  static Handles& all() {
+    static Handles* one = new Handles;
+    return *one;
+  }  // never destroyed: libraries call late
 
   T* add(std::unique_ptr<T> made) {
     std::lock_guard<std::mutex> hold(lock_);

@@ -58,7 +58,8 @@ API int cuMemGetInfo(unsigned* free, unsigned* total) {
   return *free = static_cast<unsigned>(std::min<size_t>(left, UINT32_MAX)), give(total, std::min<size_t>(all, UINT32_MAX));
 }
 
-#define ADDRESSES_OF_32_BITS(name) API int name() { return kInvalidContext; }
+#define ADDRESSES_OF_32_BITS(name) \
+  API int name() { return kInvalidContext; }
 ADDRESSES_OF_32_BITS(cuMemAlloc)
 ADDRESSES_OF_32_BITS(cuMemAllocPitch)
 ADDRESSES_OF_32_BITS(cuMemFree)
@@ -84,7 +85,8 @@ ADDRESSES_OF_32_BITS(cuMemsetD2D16)
 ADDRESSES_OF_32_BITS(cuMemsetD2D32)
 
 // Memory and semaphores of graphics libraries: there are none here.
-#define NO_GRAPHICS(name) API int name() { return note_refused(#name), kNotSupported; }
+#define NO_GRAPHICS(name) \
+  API int name() { return note_refused(#name), kNotSupported; }
 NO_GRAPHICS(cuImportExternalMemory)
 NO_GRAPHICS(cuExternalMemoryGetMappedBuffer)
 NO_GRAPHICS(cuExternalMemoryGetMappedMipmappedArray)

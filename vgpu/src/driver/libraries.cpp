@@ -29,7 +29,9 @@ API int cuLibraryUnload(void* library) { return cuModuleUnload(library); }
 API int cuLibraryGetModule(void** module, void* library) {
   return alive<Module>(library) ? give(module, library) : kInvalidHandle;
 }
-API int cuLibraryGetKernel(void** kernel, void* library, const char* name) { return cuModuleGetFunction(kernel, library, name); }
+API int cuLibraryGetKernel(void** kernel, void* library, const char* name) {
+  return cuModuleGetFunction(kernel, library, name);
+}
 API int cuLibraryGetKernelCount(unsigned* count, void* library) { return cuModuleGetFunctionCount(count, library); }
 API int cuLibraryEnumerateKernels(void** kernels, unsigned most, void* library) {
   return cuModuleEnumerateFunctions(kernels, most, library);

@@ -19,7 +19,10 @@ struct Side {
   void* array;
   size_t pitch;
 };
-struct Rectangle { Side from, to; size_t width, height; };
+struct Rectangle {
+  Side from, to;
+  size_t width, height;
+};
 
 BoxSide flat(const Side& of) { return {of.x, of.y, 0, 0, of.kind, of.host, of.device, of.array, nullptr, of.pitch, 0}; }
 Box flat(const Rectangle& of) { return {flat(of.from), flat(of.to), of.width, of.height, 1}; }

@@ -34,7 +34,10 @@ bool begins_allocation(uint64_t at) {
 struct HostMemory {
   std::mutex lock;
   std::set<void*> made;
-  static HostMemory& get() { static HostMemory* one = new HostMemory; return *one; }
+  static HostMemory& get() {
+    static HostMemory* one = new HostMemory;
+    return *one;
+  }
 };
 int allocate_host(void** to, size_t bytes) {
   if (!to || !bytes) return kInvalidValue;
@@ -59,7 +62,8 @@ bool known(uint64_t at, size_t bytes, bool device) {
   return !device && !memory().find(at).end ? true : memory().covers(at, bytes);
 }
 Result check(const Copy& what) {
-  const bool fine = !what.bytes || (known(what.to, what.bytes, what.to_device) && known(what.from, what.bytes, what.from_device));
+  const bool fine =
+      !what.bytes || (known(what.to, what.bytes, what.to_device) && known(what.from, what.bytes, what.from_device));
   return fine ? kSuccess : kInvalidValue;
 }
 size_t bytes_of_rows(const Fill& what) { return (what.rows - 1) * what.pitch + what.count * what.size; }
@@ -74,7 +78,8 @@ Result fill(const Fill& what) {
   for (size_t row = 0; row < what.rows; row++) {
     char* at = static_cast<char*>(pointer(what.at + row * what.pitch));
     if (what.size == 1) std::memset(at, static_cast<int>(what.value), what.count);
-    else for (size_t k = 0; k < what.count; k++) std::memcpy(at + k * what.size, &what.value, what.size);
+    else
+      for (size_t k = 0; k < what.count; k++) std::memcpy(at + k * what.size, &what.value, what.size);
     memory().wrote(address(at), what.count * what.size);
   }
   return kSuccess;
@@ -212,7 +217,16 @@ PER_THREAD(cuMemsetD32Async, _ptsz);
 namespace {
 
 // CUpointer_attribute.  What an address may lie in the midst of is told of the whole allocation.
-enum : int { kContextOf = 1, kKind = 2, kOnDevice = 3, kOnHost = 4, kNumber = 7, kRangeBegin = 11, kRangeBytes = 12, kMapped = 13 };
+enum : int {
+  kContextOf = 1,
+  kKind = 2,
+  kOnDevice = 3,
+  kOnHost = 4,
+  kNumber = 7,
+  kRangeBegin = 11,
+  kRangeBytes = 12,
+  kMapped = 13
+};
 
 template <class T> Result put(void* out, T value) { return std::memcpy(out, &value, sizeof value), kSuccess; }
 
@@ -227,7 +241,10 @@ Result tell(void* out, int which, uint64_t at, const Extent& of) {
     case kRangeBegin: return put(out, of.begin);
     case kRangeBytes: return put(out, of.end - of.begin);
     case kMapped: return put(out, of.end ? 1 : 0);
-    case 14: case 17: case 20: case 21: return put(out, uint64_t(0));
+    case 14:
+    case 17:
+    case 20:
+    case 21: return put(out, uint64_t(0));
     default: return put(out, 0);
   }
 }

@@ -119,8 +119,16 @@ namespace {
 
 // CUfunction_attribute.
 enum : int {
-  kThreads = 0, kShared = 1, kConstant = 2, kLocal = 3, kRegisters = 4, kPtxVersion = 5, kBinaryVersion = 6,
-  kDynamicSharedLimit = 8, kCarveout = 9, kAttributes = 17
+  kThreads = 0,
+  kShared = 1,
+  kConstant = 2,
+  kLocal = 3,
+  kRegisters = 4,
+  kPtxVersion = 5,
+  kBinaryVersion = 6,
+  kDynamicSharedLimit = 8,
+  kCarveout = 9,
+  kAttributes = 17
 };
 
 int threads_of(const Kernel& kernel) {
@@ -134,7 +142,8 @@ int value_of(int which, const Kernel& kernel) {
     case kConstant: return static_cast<int>(kernel.module->image->constant_bytes());
     case kLocal: return static_cast<int>(kernel.program->local_bytes);
     case kRegisters: return 32;
-    case kPtxVersion: case kBinaryVersion: return Device::get().capability();
+    case kPtxVersion:
+    case kBinaryVersion: return Device::get().capability();
     case kDynamicSharedLimit: return Device::get().most_dynamic_shared(kernel);
     default: return 0;
   }
@@ -157,7 +166,8 @@ API int cuFuncGetAttribute(int* value, int which, void* function) {
 API int cuFuncSetAttribute(void* function, int which, int value) {
   if (which == kDynamicSharedLimit) {
     return with_program(function, [=](Kernel& kernel) {
-      if (value < 0 || value > attribute(kSharedOptIn) - static_cast<int>(kernel.program->declared_shared())) return kInvalidValue;
+      if (value < 0 || value > attribute(kSharedOptIn) - static_cast<int>(kernel.program->declared_shared()))
+        return kInvalidValue;
       return kernel.dynamic_shared = value, kSuccess;
     });
   }
@@ -184,12 +194,14 @@ API int cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, void* function, i
   if (blocks <= 0 || threads <= 0) return kInvalidValue;
   return with_program(function, [=](Kernel& kernel) {
     const int each = attribute(kSharedOfMultiprocessor) / blocks - attribute(kSharedReserved);
-    return give(bytes, std::max(0, std::min(each, attribute(kSharedOptIn)) - static_cast<int>(kernel.program->declared_shared())));
+    return give(bytes,
+                std::max(0, std::min(each, attribute(kSharedOptIn)) - static_cast<int>(kernel.program->declared_shared())));
   });
 }
 
 // The fewest blocks of the most threads that keep the device busy.
-API int cuOccupancyMaxPotentialBlockSize(int* blocks, int* threads, void* function, size_t (*shared)(int), size_t bytes, int most) {
+API int cuOccupancyMaxPotentialBlockSize(int* blocks, int* threads, void* function, size_t (*shared)(int), size_t bytes,
+                                         int most) {
   if (!blocks || !threads) return kInvalidValue;
   return with_program(function, [=](Kernel& kernel) {
     *threads = most > 0 ? std::min(most, threads_of(kernel)) : threads_of(kernel);
@@ -244,7 +256,12 @@ int launch_by_driver(void* function, const Configuration& how, const Arguments& 
 }
 
 // CUlaunchConfig.
-struct LaunchConfig { unsigned grid[3], block[3], shared; void* stream; const LaunchAttribute* attributes; unsigned count; };
+struct LaunchConfig {
+  unsigned grid[3], block[3], shared;
+  void* stream;
+  const LaunchAttribute* attributes;
+  unsigned count;
+};
 
 }  // namespace
 

@@ -12,7 +12,10 @@ namespace {
 
 // The CUDA that brought a call's newer form, where that is later than 6.5 (cudaTypedefs.h): any other one is older than all
 // who ask.
-struct Form { const char* name; int since; };
+struct Form {
+  const char* name;
+  int since;
+};
 constexpr Form kForms[] = {
     {"cuCtxCreate_v3", 11040},
     {"cuCtxCreate_v4", 12050},

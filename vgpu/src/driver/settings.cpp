@@ -55,7 +55,9 @@ const Variable kVariables[] = {
      [](Settings& to, const std::string& v) { to.limit = number(v, 0, UINT64_MAX); }},
     {"VGPU_LOG", "0 or 1", [](Settings& to, const std::string& v) { to.log = number(v, 0, 1); }},
     {"VGPU_CHECK", "races, initialised, memcheck, or several, with commas",
-     [](Settings& to, const std::string& v) { to.checks = words(v, {"races", "initialised", "memcheck"}, "nothing is called"); }},
+     [](Settings& to, const std::string& v) {
+       to.checks = words(v, {"races", "initialised", "memcheck"}, "nothing is called");
+     }},
     {"VGPU_STAND_INS", "cublas, cudnn, both with a comma, or all", read_stand_ins},
     {"VGPU_TRACE", "LAUNCH:FILE, LAUNCH a number from 0", read_trace},
     {"VGPU_REPORT", "a file", [](Settings& to, const std::string& v) { to.report = v; }},

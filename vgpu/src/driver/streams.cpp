@@ -16,7 +16,10 @@ namespace {
 // Never destroyed: host functions may still run while libraries are unloaded.
 class Deferred {
  public:
-  static Deferred& get() { static Deferred* one = new Deferred; return *one; }
+  static Deferred& get() {
+    static Deferred* one = new Deferred;
+    return *one;
+  }
 
   bool done(uint64_t number) const { return number <= completed_; }
   bool own_thread() const { return std::this_thread::get_id() == worker_.get_id(); }
@@ -61,8 +64,14 @@ class Deferred {
 std::atomic<bool> any_deferred{false};
 bool done(uint64_t number) { return !any_deferred || Deferred::get().done(number); }
 
-Stream& legacy() { static Stream* one = new Stream; return *one; }
-Stream& per_thread() { static Stream* one = new Stream; return *one; }
+Stream& legacy() {
+  static Stream* one = new Stream;
+  return *one;
+}
+Stream& per_thread() {
+  static Stream* one = new Stream;
+  return *one;
+}
 
 void raise(std::atomic<uint64_t>& number, uint64_t to) {
   uint64_t now = number;
@@ -148,9 +157,8 @@ API int cuStreamGetFlags(void* stream, unsigned* flags) {
 }
 API int cuStreamAddCallback(void* stream, void (*f)(void*, int, void*), void* data, unsigned flags) {
   if (!f || flags) return kInvalidValue;
-  return with_stream(stream, [=](Stream& on) {
-    return defer(on, [=] { return f(stream, Device::get().sticky(), data), kSuccess; });
-  });
+  return with_stream(stream,
+                     [=](Stream& on) { return defer(on, [=] { return f(stream, Device::get().sticky(), data), kSuccess; }); });
 }
 API int cuLaunchHostFunc(void* stream, void (*f)(void*), void* data) {
   if (!f) return kInvalidValue;
@@ -169,14 +177,17 @@ API int cuEventCreate(void** event, unsigned flags) {
 API int cuEventDestroy_v2(void* event) { return Handles<Event>::all().take(event) ? kSuccess : kInvalidHandle; }
 API int cuEventRecord(void* event, void* stream) {
   return with_event(event, [=](Event& what) {
-    return with_stream(stream, [&](Stream& on) {
-      return what.after = before(on), what.recorded = true, Device::get().sticky();
-    });
+    return with_stream(stream,
+                       [&](Stream& on) { return what.after = before(on), what.recorded = true, Device::get().sticky(); });
   });
 }
 API int cuEventRecordWithFlags(void* event, void* stream, unsigned) { return cuEventRecord(event, stream); }
-API int cuEventQuery(void* event) { return with_event(event, [](Event& of) { return state_at(of.after); }); }
-API int cuEventSynchronize(void* event) { return with_event(event, [](Event& of) { return wait_until(of.after); }); }
+API int cuEventQuery(void* event) {
+  return with_event(event, [](Event& of) { return state_at(of.after); });
+}
+API int cuEventSynchronize(void* event) {
+  return with_event(event, [](Event& of) { return wait_until(of.after); });
+}
 API int cuEventElapsedTime(float* milliseconds, void* from, void* to) {
   if (!milliseconds) return kInvalidValue;
   const Event *first = alive<Event>(from), *last = alive<Event>(to);

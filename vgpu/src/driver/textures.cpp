@@ -13,11 +13,17 @@ using namespace vgpu;
 namespace {
 
 // What each object was made of, for who asks.
-struct Described { ResourceDescriptor resource; TextureDescriptor texture; };
+struct Described {
+  ResourceDescriptor resource;
+  TextureDescriptor texture;
+};
 struct Descriptions {
   std::mutex lock;
   std::map<uint64_t, Described> all;
-  static Descriptions& get() { static Descriptions* one = new Descriptions; return *one; }
+  static Descriptions& get() {
+    static Descriptions* one = new Descriptions;
+    return *one;
+  }
   void add(uint64_t handle, const Described& one) {
     std::lock_guard<std::mutex> hold(lock);
     all[handle] = one;
@@ -62,7 +68,8 @@ Result of_linear(Texels& made, const LinearResource& of) {
   return fine ? kSuccess : kInvalidValue;
 }
 Result of_pitched(Texels& made, const PitchedResource& of) {
-  if (!known(of.format, of.channels) || !most(of.width, 70) || !most(of.height, 71) || !most(of.pitch, 72)) return kInvalidValue;
+  if (!known(of.format, of.channels) || !most(of.width, 70) || !most(of.height, 71) || !most(of.pitch, 72))
+    return kInvalidValue;
   made.at = of.at, made.format = of.format, made.channels = of.channels;
   made.width = of.width, made.height = of.height, made.pitch = of.pitch;
   made.bytes = (of.height - 1) * of.pitch + of.width * made.texel_bytes();

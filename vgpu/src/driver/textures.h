@@ -30,7 +30,11 @@ struct ResourceDescriptor {
 };
 
 enum TextureFlags : unsigned {
-  kReadAsInteger = 1, kNormalizedCoordinates = 2, kSrgb = 0x10, kNoTrilinear = 0x20, kSeamless = 0x40
+  kReadAsInteger = 1,
+  kNormalizedCoordinates = 2,
+  kSrgb = 0x10,
+  kNoTrilinear = 0x20,
+  kSeamless = 0x40
 };
 
 struct TextureDescriptor {

@@ -33,8 +33,14 @@ class Names {  // each once, in the order in which they first came
   std::vector<std::string> all_;
 };
 
-Names& refused() { static Names* one = new Names; return *one; }
-Names& stood_in() { static Names* one = new Names; return *one; }
+Names& refused() {
+  static Names* one = new Names;
+  return *one;
+}
+Names& stood_in() {
+  static Names* one = new Names;
+  return *one;
+}
 
 }  // namespace
 

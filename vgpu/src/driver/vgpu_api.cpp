@@ -14,9 +14,7 @@ API int vgpu_set_schedule(const char* text) {
   std::lock_guard<std::mutex> hold(device.lock());
   try {
     device.set_schedule(Schedule::parse(text));
-  } catch (const std::invalid_argument&) {
-    return 1;
-  }
+  } catch (const std::invalid_argument&) { return 1; }
   return 0;
 }
 API uint64_t vgpu_launches() { return Device::get().launches(); }

@@ -25,7 +25,10 @@ struct Properties {                                         // CUmemAllocationPr
   void* metadata;
   unsigned char flags[8];
 };
-struct Description { Place place; int flags; };             // CUmemAccessDesc
+struct Description {
+  Place place;
+  int flags;
+};             // CUmemAccessDesc
 
 // Memory without an address, for as long as a handle or a mapping is there: a file that lies nowhere but in memory.
 struct Physical {
@@ -37,13 +40,20 @@ struct Physical {
   ~Physical() { close(file), Device::get().memory().discharge(bytes); }
 };
 using Shared = std::shared_ptr<Physical>;
-struct Mapping { size_t bytes; Shared memory; int flags = kNoAccess; };
+struct Mapping {
+  size_t bytes;
+  Shared memory;
+  int flags = kNoAccess;
+};
 
 struct Space {
   std::mutex lock;
   std::map<uint64_t, size_t> reserved;
   std::map<uint64_t, Mapping> mapped;
-  static Space& get() { static Space* one = new Space; return *one; }
+  static Space& get() {
+    static Space* one = new Space;
+    return *one;
+  }
 
   bool holds(uint64_t at, size_t bytes) const {  // within one reservation
     auto next = reserved.upper_bound(at);
@@ -59,7 +69,8 @@ struct Space {
   template <class F> Result each(uint64_t at, size_t bytes, F f) {
     if (!bytes || bytes > UINT64_MAX - at) return kInvalidValue;
     uint64_t next = at;
-    for (auto one = mapped.find(at); one != mapped.end() && one->first == next && next < at + bytes; ++one) next += one->second.bytes;
+    for (auto one = mapped.find(at); one != mapped.end() && one->first == next && next < at + bytes; ++one)
+      next += one->second.bytes;
     if (next != at + bytes) return kInvalidValue;
     for (next = at; next < at + bytes;) {
       auto one = mapped.find(next);
@@ -77,9 +88,7 @@ struct Space {
 };
 
 bool whole(uint64_t number) { return number && number % kGranularity == 0; }
-bool known(const Properties* p) {
-  return p && p->type == kPinned && p->place.kind == kDeviceLocation && p->place.id == 0;
-}
+bool known(const Properties* p) { return p && p->type == kPinned && p->place.kind == kDeviceLocation && p->place.id == 0; }
 Shared* physical(uint64_t handle) { return alive<Shared>(pointer(handle)); }
 int hand_out(uint64_t* handle, Shared memory) {
   return give(handle, address(Handles<Shared>::all().add(std::make_unique<Shared>(std::move(memory)))));
@@ -155,7 +164,8 @@ API int cuMemSetAccess(uint64_t at, size_t bytes, const Description* wanted, siz
   int flags = -1;
   for (size_t k = 0; k < count; k++) {
     const Description& one = wanted[k];
-    if (one.place.kind != kDeviceLocation || one.place.id || (one.flags != kNoAccess && one.flags != kReads && one.flags != kWrites))
+    if (one.place.kind != kDeviceLocation || one.place.id ||
+        (one.flags != kNoAccess && one.flags != kReads && one.flags != kWrites))
       return kInvalidValue;
     flags = one.flags;
   }

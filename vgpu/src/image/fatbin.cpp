@@ -91,7 +91,8 @@ std::string lz4(const uint8_t* from, uint64_t packed, uint64_t size) {
   while (from < end) {
     uint8_t token = *from++;
     uint64_t literals = length(token >> 4);
-    if (literals > uint64_t(end - from) || out.size() + literals > size) throw Unsupported("a damaged container: too many literals");
+    if (literals > uint64_t(end - from) || out.size() + literals > size)
+      throw Unsupported("a damaged container: too many literals");
     out.append(reinterpret_cast<const char*>(from), literals);
     from += literals;
     if (from >= end) break;
@@ -99,7 +100,8 @@ std::string lz4(const uint8_t* from, uint64_t packed, uint64_t size) {
     uint64_t back = read<uint16_t>(from);
     from += 2;
     uint64_t copies = length(token & 15) + 4;
-    if (back == 0 || back > out.size() || out.size() + copies > size) throw Unsupported("a damaged container: a copy of nothing");
+    if (back == 0 || back > out.size() || out.size() + copies > size)
+      throw Unsupported("a damaged container: a copy of nothing");
     for (uint64_t k = 0; k < copies; k++) out.push_back(out[out.size() - back]);
   }
   return out;
@@ -124,14 +126,16 @@ Ptx element(const Foreign& image, uint64_t at, uint64_t end, int arch) {
     if (is_ptx && of <= arch && (!chosen || of > best.arch)) chosen = one, best.arch = of;
     machine_code |= !is_ptx;
   });
-  if (!chosen) throw NoPtx(machine_code ? "machine code without PTX for this device" : "a container without PTX for this device");
+  if (!chosen)
+    throw NoPtx(machine_code ? "machine code without PTX for this device" : "a container without PTX for this device");
   uint32_t header = image.read<uint32_t>(chosen + 4), packed = image.read<uint32_t>(chosen + 16);
   uint64_t size = image.read<uint64_t>(chosen + 8), unpacked = image.read<uint64_t>(chosen + 56);
   if (packed > size || unpacked > kMostBytes) throw Unsupported("a damaged container");
   std::string code = image.bytes(chosen + header, packed ? packed : size);
   if (packed && code.size() >= 4 && read<uint32_t>(reinterpret_cast<const uint8_t*>(code.data())) == kZstd)
-    throw Unsupported("a container that is compressed with zstd, which this device does not unpack: build it with "
-                      "nvcc -compress-mode=speed or =none");
+    throw Unsupported(
+        "a container that is compressed with zstd, which this device does not unpack: build it with "
+        "nvcc -compress-mode=speed or =none");
   best.text = packed ? lz4(reinterpret_cast<const uint8_t*>(code.data()), packed, unpacked) : std::move(code);
   return best;
 }
@@ -200,8 +204,11 @@ Ptx ptx_of(const void* at, int arch) {
     uint64_t size = image.read<uint64_t>(begin + 8);
     if (header < 16 || size > kMostBytes) throw Unsupported("a damaged container");
     found = element(image, begin + header, begin + header + size, arch);
-  } else if (start == "\x7f" "ELF") {
-    throw NoPtx("machine code without PTX (if it was assembled at run time: put this device's folder, with its ptxas, first in PATH)");
+  } else if (start ==
+             "\x7f"
+             "ELF") {
+    throw NoPtx(
+        "machine code without PTX (if it was assembled at run time: put this device's folder, with its ptxas, first in PATH)");
   } else {
     found.text = image.text(begin, kMostBytes);
   }

@@ -7,9 +7,7 @@
 namespace vgpu {
 
 // There is code, but none that this device reads: what it holds may be named, and is refused when it is to run.
-struct NoPtx : Unsupported {
-  using Unsupported::Unsupported;
-};
+struct NoPtx : Unsupported { using Unsupported::Unsupported; };
 
 struct Ptx {
   std::string text;

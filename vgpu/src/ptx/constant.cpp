@@ -62,10 +62,13 @@ Constant number(const Token& token) {
 }
 
 // Two-sided operators, by how tightly they bind; longer ones before those that they begin with.
-struct Operator { std::string_view text; int binds; };
-constexpr Operator kOperators[] = {{"||", 1}, {"&&", 2}, {"==", 6}, {"!=", 6}, {"<=", 7}, {">=", 7}, {"<<", 8}, {">>", 8},
-                                   {"|", 3},  {"^", 4},  {"&", 5},  {"<", 7},  {">", 7},  {"+", 9},  {"-", 9},
-                                   {"*", 10}, {"/", 10}, {"%", 10}};
+struct Operator {
+  std::string_view text;
+  int binds;
+};
+constexpr Operator kOperators[] = {{"||", 1}, {"&&", 2}, {"==", 6}, {"!=", 6}, {"<=", 7}, {">=", 7},
+                                   {"<<", 8}, {">>", 8}, {"|", 3},  {"^", 4},  {"&", 5},  {"<", 7},
+                                   {">", 7},  {"+", 9},  {"-", 9},  {"*", 10}, {"/", 10}, {"%", 10}};
 
 class Expression {
  public:
@@ -156,7 +159,9 @@ class Expression {
     return made;
   }
 
-  static bool is_sign(const Token& token) { return token.text == "-" || token.text == "+" || token.text == "!" || token.text == "~"; }
+  static bool is_sign(const Token& token) {
+    return token.text == "-" || token.text == "+" || token.text == "!" || token.text == "~";
+  }
 
   Constant number_here() {
     const Token& token = tokens_[at_++];

@@ -27,11 +27,11 @@ const std::vector<Family>& families(std::string_view op) {
       for (std::string_view one : ops) table[one].push_back(family);
     };
     add(decode_carry, {"add", "sub", "addc", "subc", "mad", "madc"});
-    add(decode_integer, {"add", "sub", "mul", "mad", "mul24", "mad24", "div", "rem", "min", "max", "neg", "abs", "sad",
-                         "and", "or", "xor", "not", "cnot", "shl", "shr", "dp4a", "dp2a"});
+    add(decode_integer, {"add", "sub", "mul", "mad", "mul24", "mad24", "div",  "rem", "min", "max",  "neg",
+                         "abs", "sad", "and", "or",  "xor",   "not",   "cnot", "shl", "shr", "dp4a", "dp2a"});
     add(decode_bits, {"popc", "clz", "brev", "bfe", "bfi", "bfind", "prmt", "lop3", "shf"});
-    add(decode_float, {"add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt", "rsqrt", "neg", "abs", "min", "max", "ex2",
-                       "lg2", "sin", "cos", "tanh", "copysign", "testp"});
+    add(decode_float, {"add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt", "rsqrt",    "neg",
+                       "abs", "min", "max", "ex2", "lg2", "sin", "cos", "tanh", "copysign", "testp"});
     add(decode_half, {"add", "sub", "mul", "fma", "neg", "abs", "min", "max", "ex2", "tanh"});
     add(decode_compare, {"setp", "set", "selp", "slct"});
     add(decode_convert, {"cvt"});
@@ -39,10 +39,11 @@ const std::vector<Family>& families(std::string_view op) {
     add(decode_memory, {"ld", "ldu", "st", "prefetch", "prefetchu", "discard", "applypriority"});
     add(decode_atomic, {"atom", "red"});
     add(decode_call, {"call"});
-    add(decode_control, {"bra", "brx", "ret", "exit", "trap", "brkpt", "bar", "barrier", "membar", "fence",
-                         "nanosleep", "pmevent", "griddepcontrol"});
-    add(decode_video, {"vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vset", "vmad", "vadd2", "vsub2", "vavrg2",
-                       "vabsdiff2", "vmin2", "vmax2", "vset2", "vadd4", "vsub4", "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vset4"});
+    add(decode_control, {"bra", "brx", "ret", "exit", "trap", "brkpt", "bar", "barrier", "membar", "fence", "nanosleep",
+                         "pmevent", "griddepcontrol"});
+    add(decode_video, {"vadd",  "vsub",  "vabsdiff", "vmin",      "vmax",      "vshl",  "vshr",  "vset",
+                       "vmad",  "vadd2", "vsub2",    "vavrg2",    "vabsdiff2", "vmin2", "vmax2", "vset2",
+                       "vadd4", "vsub4", "vavrg4",   "vabsdiff4", "vmin4",     "vmax4", "vset4"});
     add(decode_stack, {"alloca", "stacksave", "stackrestore"});
     add(decode_texture, {"tex", "tld4", "txq", "suq"});
     add(decode_surface, {"suld", "sust", "sured"});
@@ -58,7 +59,9 @@ void invert(Lanes& w, const Instruction& i) { put_predicate(w, i.d, ~predicate(w
 
 Sort sort_of(std::string_view type) {
   if (type == "pred") return Sort::Predicate;
-  return type[0] == 'u' || type[0] == 's' ? Sort::Integer : type[0] == 'f' || type.substr(0, 2) == "bf" ? Sort::Real : Sort::Bits;
+  return type[0] == 'u' || type[0] == 's'              ? Sort::Integer
+         : type[0] == 'f' || type.substr(0, 2) == "bf" ? Sort::Real
+                                                       : Sort::Bits;
 }
 
 // Are registers of this sort an instruction's of this type?  PTX ISA, "Operand Type Information".
@@ -70,14 +73,14 @@ bool agree(Sort sort, std::string_view type) {
 }  // namespace
 
 Decoder::Decoder(const ptx::Function& function, const Symbols& symbols)
-    : function_(function), symbols_(symbols),
+    : function_(function),
+      symbols_(symbols),
       tokens_(ptx::tokens(function.body.text.substr(1, function.body.text.size() - 2), false, function.body.line)),
-      scopes_(1), registers_end_(kSpecialBytes) {
+      scopes_(1),
+      registers_end_(kSpecialBytes) {
   program_.name = function.name;
   program_.parameter_bytes = function.parameter_bytes;
-  auto add = [this](const ptx::Parameter& one) {
-    scopes_[0].variables[one.name] = {ptx::Space::Param, one.offset, one.size};
-  };
+  auto add = [this](const ptx::Parameter& one) { scopes_[0].variables[one.name] = {ptx::Space::Param, one.offset, one.size}; };
   std::for_each(function.parameters.begin(), function.parameters.end(), add);
   std::for_each(function.results.begin(), function.results.end(), add);
 }
@@ -97,8 +100,10 @@ void Decoder::body() {
   while (at < tokens_.size()) {
     std::string_view text = tokens_[at].text;
     if (text == "{") enter(), at++;
-    else if (text == "}") { if (scopes_.size() > 1) scopes_.pop_back(); at++; }
-    else if (text == ";") at++;
+    else if (text == "}") {
+      if (scopes_.size() > 1) scopes_.pop_back();
+      at++;
+    } else if (text == ";") at++;
     else if (label(at)) continue;
     else {
       size_t end = at;
@@ -163,7 +168,10 @@ bool Decoder::label(size_t& at) {
 void Decoder::declare(size_t from, size_t to) {
   if (tokens_[from].text == ".pragma") return pragma(from + 1, to);
   for (const ptx::Declaration& one : ptx::declarations(tokens_, from, to)) {
-    if (one.space != ptx::Space::Register) { variable(one); continue; }
+    if (one.space != ptx::Space::Register) {
+      variable(one);
+      continue;
+    }
     uint32_t width = one.type == "pred" ? 0 : std::max(one.element, 2u);
     auto add = [&](const std::string& name) {
       take_name(name);
@@ -432,8 +440,7 @@ void Decoder::resolve() {
   for (const auto& [name, number] : table_numbers_) {
     const std::vector<Label>* found = visible(table_labels_, name);
     if (!found) throw Unsupported("no table " + name.second);
-    for (const Label& label : *found)
-      program_.tables[number].push_back(static_cast<uint32_t>(place_of(label, 0)));
+    for (const Label& label : *found) program_.tables[number].push_back(static_cast<uint32_t>(place_of(label, 0)));
   }
   program_.register_bytes = align_up(registers_end_, 64);
   program_.local_bytes = align_up(program_.local_bytes, program_.local_align);  // one lane's lie behind another's

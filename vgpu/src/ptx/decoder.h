@@ -113,7 +113,11 @@ class Decoder {
     std::unordered_map<std::string, Symbol> variables;
   };
   using Label = std::pair<size_t, std::string>;  // the scope that it stands in, or is asked for in; its name
-  struct Pending { size_t at; Label label; uint32_t line; };
+  struct Pending {
+    size_t at;
+    Label label;
+    uint32_t line;
+  };
 
   void body();
   void enter();

@@ -216,7 +216,9 @@ constexpr const char* kForms[] = {
     "exit trap brkpt; ; ; 0",
 };
 
-constexpr struct { const char *name, *is; } kGroups[] = {
+constexpr struct {
+  const char *name, *is;
+} kGroups[] = {
     {"INTEGER", "u16/u32/u64/s16/s32/s64"},
     {"WORD", "u32/u64/s32/s64"},
     {"BITS", "b16/b32/b64"},
@@ -233,8 +235,9 @@ constexpr struct { const char *name, *is; } kGroups[] = {
     {"NEAR", "global/shared/shared::cta"},
     {"SCOPE", "cta/cluster/gpu/sys"},
     {"ORDER", "relaxed/acquire/release/acq_rel? cta/cluster/gpu/sys? global/shared/shared::cta? L2::cache_hint?"},
-    {"EVICT", "L1::evict_normal/L1::evict_unchanged/L1::evict_first/L1::evict_last/L1::no_allocate? "
-              "L2::evict_normal/L2::evict_first/L2::evict_last? L2::cache_hint? L2::64B/L2::128B/L2::256B? unified? v2/v4?"},
+    {"EVICT",
+     "L1::evict_normal/L1::evict_unchanged/L1::evict_first/L1::evict_last/L1::no_allocate? "
+     "L2::evict_normal/L2::evict_first/L2::evict_last? L2::cache_hint? L2::64B/L2::128B/L2::256B? unified? v2/v4?"},
 };
 
 using Words = std::vector<std::string>;
@@ -299,14 +302,16 @@ bool fits_modifiers(const Form& form, const Statement& s, size_t count) {
     if (at == used.size()) return false;
     used[at] = true;
   }
-  for (size_t at = 0; at < used.size(); at++) if (!used[at] && !form.modifiers[at].optional) return false;
+  for (size_t at = 0; at < used.size(); at++)
+    if (!used[at] && !form.modifiers[at].optional) return false;
   return true;
 }
 
 bool fits(const Form& form, const Statement& s) {
   if (s.words.size() < form.types.size()) return false;
   size_t count = s.words.size() - form.types.size();
-  for (size_t k = 0; k < form.types.size(); k++) if (!holds(form.types[k], s.words[count + k])) return false;
+  for (size_t k = 0; k < form.types.size(); k++)
+    if (!holds(form.types[k], s.words[count + k])) return false;
   size_t operands = form.operands + (form.more && !s.one_of("and|or|xor").empty()) + (form.hinted && s.has("L2::cache_hint"));
   return s.operands.size() == operands && fits_modifiers(form, s, count);
 }

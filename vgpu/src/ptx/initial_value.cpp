@@ -9,7 +9,8 @@ namespace vgpu {
 
 void Initial::refuse(const char* why) const {
   const ptx::Token& token = tokens_[at_ < tokens_.size() ? at_ : tokens_.size() - 1];
-  throw Unsupported("line " + std::to_string(token.line) + ": " + one_.name + ": " + why + " at '" + std::string(token.text) + "'");
+  throw Unsupported("line " + std::to_string(token.line) + ": " + one_.name + ": " + why + " at '" + std::string(token.text) +
+                    "'");
 }
 
 void Initial::need(std::string_view text) {

@@ -12,7 +12,8 @@ class Initial {
  public:
   using AddressOf = std::function<uint64_t(const std::string& name, bool with_offset)>;  // 0: nothing has it
 
-  Initial(const ptx::Declaration& one, AddressOf address_of) : one_(one), tokens_(one.initial), address_of_(std::move(address_of)) {}
+  Initial(const ptx::Declaration& one, AddressOf address_of)
+      : one_(one), tokens_(one.initial), address_of_(std::move(address_of)) {}
 
   // Into one.size bytes that are zero.  Unsupported, with the line: what is not understood.
   void write(uint8_t* at);

@@ -84,10 +84,10 @@ class Lexer {
 
 }  // namespace
 
-bool is_word(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.';
-}
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$' || c == '%' || c == '.'; }
 
-std::vector<Token> tokens(std::string_view text, bool whole_blocks, uint32_t line) { return Lexer(text, line).all(whole_blocks); }
+std::vector<Token> tokens(std::string_view text, bool whole_blocks, uint32_t line) {
+  return Lexer(text, line).all(whole_blocks);
+}
 
 }  // namespace vgpu::ptx

@@ -15,8 +15,10 @@ Image::Image(std::string text, Memory& memory, bool guards_shared) : variables_(
   for (const ptx::Declaration& one : module_.variables) place(one);
   // After all have their places: a variable may hold another's address.
   for (const ptx::Declaration& one : module_.variables)
-    if (!one.initial.empty()) Initial(one, [this](const std::string& name, bool moved) { return address_of(name, moved); })
-          .write(reinterpret_cast<uint8_t*>(symbols_.at(one.name).address));
+    if (!one.initial.empty())
+      Initial(one, [this](const std::string& name, bool moved) {
+        return address_of(name, moved);
+      }).write(reinterpret_cast<uint8_t*>(symbols_.at(one.name).address));
   for (const auto& [name, symbol] : symbols_)
     if (symbol.space == ptx::Space::Const) memory.protect(reinterpret_cast<void*>(symbol.address));
 }
@@ -32,7 +34,8 @@ void Image::place(const ptx::Declaration& one) {
     symbols_[one.name] = {one.space, 0, one.size, one.align, one.unsized};
     return;
   }
-  if (one.space != ptx::Space::Global && one.space != ptx::Space::Const) throw Unsupported("a variable of no module: " + one.name);
+  if (one.space != ptx::Space::Global && one.space != ptx::Space::Const)
+    throw Unsupported("a variable of no module: " + one.name);
   auto declared = symbols_.find(one.name);
   if (declared != symbols_.end()) {  // before it is defined, with another size perhaps
     if (declared->second.space == ptx::Space::Shared) throw Unsupported("two variables of one name: " + one.name);

@@ -22,7 +22,8 @@ uint32_t align_up(uint32_t value, uint32_t to) { return (value + to - 1) / to * 
 
 Space space_of(std::string_view word, bool& is_space) {
   static const std::map<std::string_view, Space> known = {{".reg", Space::Register}, {".global", Space::Global},
-      {".const", Space::Const}, {".shared", Space::Shared}, {".local", Space::Local}, {".param", Space::Param}};
+                                                          {".const", Space::Const},  {".shared", Space::Shared},
+                                                          {".local", Space::Local},  {".param", Space::Param}};
   auto found = known.find(word);
   is_space = found != known.end();
   return is_space ? found->second : Space::Register;
@@ -66,7 +67,10 @@ class Parser {
  private:
   void top() {
     const Token& first = tokens_[at_];
-    if (first.text == ";") { at_++; return; }
+    if (first.text == ";") {
+      at_++;
+      return;
+    }
     if (first.text == ".version" || first.text == ".target") made_for(first.text == ".version");
     if (first.text == ".version" || first.text == ".target" || first.text == ".address_size" || first.text == ".file") {
       skip_line();
@@ -169,7 +173,10 @@ class Parser {
     refuse(tokens_[at_], "no '" + std::string(text) + "' follows");
   }
 
-  struct Definition { Linkage linkage; bool function; };
+  struct Definition {
+    Linkage linkage;
+    bool function;
+  };
 
   const std::vector<Token>& tokens_;
   Module& module_;
@@ -253,10 +260,11 @@ void parse(std::string text, Module& module) {
 }
 
 uint32_t size_of(std::string_view type) {
-  static const std::map<std::string_view, uint32_t> known = {{"pred", 1}, {"b8", 1}, {"u8", 1}, {"s8", 1}, {"b16", 2},
-      {"u16", 2}, {"s16", 2}, {"f16", 2}, {"bf16", 2}, {"b32", 4}, {"u32", 4}, {"s32", 4}, {"f32", 4}, {"tf32", 4},
-      {"f16x2", 4}, {"bf16x2", 4}, {"e4m3x2", 2}, {"e5m2x2", 2}, {"u16x2", 4}, {"s16x2", 4}, {"b64", 8}, {"u64", 8}, {"s64", 8}, {"f64", 8},
-      {"f32x2", 8}, {"b128", 16}};
+  static const std::map<std::string_view, uint32_t> known = {
+      {"pred", 1},  {"b8", 1},     {"u8", 1},     {"s8", 1},     {"b16", 2},   {"u16", 2},   {"s16", 2},
+      {"f16", 2},   {"bf16", 2},   {"b32", 4},    {"u32", 4},    {"s32", 4},   {"f32", 4},   {"tf32", 4},
+      {"f16x2", 4}, {"bf16x2", 4}, {"e4m3x2", 2}, {"e5m2x2", 2}, {"u16x2", 4}, {"s16x2", 4}, {"b64", 8},
+      {"u64", 8},   {"s64", 8},    {"f64", 8},    {"f32x2", 8},  {"b128", 16}};
   auto found = known.find(type);
   return found == known.end() ? 0 : found->second;
 }
@@ -290,8 +298,7 @@ std::vector<Declaration> declarations(const std::vector<Token>& tokens, size_t a
     else if (word == ".align") {
       common.align = k + 1 < end ? number(tokens[++k]) : 1;
       if (!common.align || (common.align & (common.align - 1))) refuse(tokens[k], "an alignment that is no power of two");
-    }
-    else if (word == ".attribute") k = managed(tokens, k, end);
+    } else if (word == ".attribute") k = managed(tokens, k, end);
     else if (word == ".v2") vector = 2;
     else if (word == ".v4") vector = 4;
     else if (uint32_t size = size_of(word.substr(1))) common.type = word.substr(1), common.element = size;

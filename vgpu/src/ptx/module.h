@@ -52,7 +52,8 @@ struct Function {
 
 struct Module {
   std::string text;  // owns what the tokens point into
-  uint32_t version = UINT32_MAX, target = UINT32_MAX;  // 70 and 75 of .version 7.0 and .target sm_75; the least, of joined texts
+  uint32_t version = UINT32_MAX,
+           target = UINT32_MAX;  // 70 and 75 of .version 7.0 and .target sm_75; the least, of joined texts
   std::unordered_map<std::string, Function> functions;
   std::vector<Declaration> variables;
 };

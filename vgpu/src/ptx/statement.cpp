@@ -23,7 +23,10 @@ bool Statement::only(std::initializer_list<std::string_view> groups, size_t type
   uint64_t used = 0;
   size_t found = 0;
   for (std::string_view word : words) {
-    if (ptx::size_of(word)) { found++; continue; }
+    if (ptx::size_of(word)) {
+      found++;
+      continue;
+    }
     size_t k = 0;
     while (k < groups.size() && !is_among(groups.begin()[k], word)) k++;
     if (k == groups.size() || used >> k & 1) return false;

@@ -10,7 +10,10 @@ namespace {
 constexpr int kInvalidDirection = 21;
 
 struct Extents { size_t width, height, depth; };                // cudaExtent
-struct Pitched { void* at; size_t pitch, width, height; };      // cudaPitchedPtr
+struct Pitched {
+  void* at;
+  size_t pitch, width, height;
+};      // cudaPitchedPtr
 struct Position { size_t x, y, z; };                            // cudaPos
 struct Parameters {                                             // cudaMemcpy3DParms
   void* from_array;
@@ -85,11 +88,12 @@ namespace vgpu {
 int format_of(const Channels& of, Format& format, unsigned& channels) {
   channels = 0;
   while (channels < 4 && of.bits[channels]) channels++;
-  for (unsigned k = 1; k < 4; k++) if (of.bits[k] && of.bits[k] != of.bits[0]) return kInvalidChannels;
-  for (unsigned k = channels; k < 4; k++) if (of.bits[k]) return kInvalidChannels;
-  const Format formats[3][3] = {{Format::S8, Format::S16, Format::S32},
-                                {Format::U8, Format::U16, Format::U32},
-                                {Format(0), Format::Half, Format::Float}};
+  for (unsigned k = 1; k < 4; k++)
+    if (of.bits[k] && of.bits[k] != of.bits[0]) return kInvalidChannels;
+  for (unsigned k = channels; k < 4; k++)
+    if (of.bits[k]) return kInvalidChannels;
+  const Format formats[3][3] = {
+      {Format::S8, Format::S16, Format::S32}, {Format::U8, Format::U16, Format::U32}, {Format(0), Format::Half, Format::Float}};
   const int size = of.bits[0] == 8 ? 0 : of.bits[0] == 16 ? 1 : of.bits[0] == 32 ? 2 : -1;
   if (of.kind > kRealChannels && of.kind < 32) return format = Format(0xc0), kSuccess;  // the driver refuses it
   if (size < 0 || of.kind < 0 || of.kind >= 32 || channels == 3) return kInvalidChannels;
@@ -158,8 +162,9 @@ namespace {
 // Slices lie `height` rows apart, of which fewer may be filled.
 int fill_box(const Pitched& of, int value, const Extents& size, int (*fill_rows)(const Fill&, void*), void* stream) {
   for (size_t z = 0; z < size.depth; z++)
-    if (int error = fill_rows({address(of.at) + z * of.height * of.pitch, of.pitch, static_cast<uint8_t>(value), 1, size.width,
-                               size.height}, stream))
+    if (int error = fill_rows(
+            {address(of.at) + z * of.height * of.pitch, of.pitch, static_cast<uint8_t>(value), 1, size.width, size.height},
+            stream))
       return remember(error);
   return kSuccess;
 }
@@ -180,7 +185,8 @@ API int cudaMemcpy3DPeer(const PeerParameters* p) {
   return copy(&plain, true, nullptr);
 }
 
-API int cudaMemcpy2DToArray(void* to, size_t x, size_t y, const void* from, size_t pitch, size_t width, size_t height, int kind) {
+API int cudaMemcpy2DToArray(void* to, size_t x, size_t y, const void* from, size_t pitch, size_t width, size_t height,
+                            int kind) {
   return copy({side(memory(from, pitch)), side(to, {x, y, 0}), width, height, 1}, kind, true, nullptr);
 }
 API int cudaMemcpy2DToArrayAsync(void* to, size_t x, size_t y, const void* from, size_t pitch, size_t width, size_t height,
@@ -190,12 +196,12 @@ API int cudaMemcpy2DToArrayAsync(void* to, size_t x, size_t y, const void* from,
 API int cudaMemcpy2DFromArray(void* to, size_t pitch, void* from, size_t x, size_t y, size_t width, size_t height, int kind) {
   return copy({side(from, {x, y, 0}), side(memory(to, pitch)), width, height, 1}, kind, true, nullptr);
 }
-API int cudaMemcpy2DFromArrayAsync(void* to, size_t pitch, void* from, size_t x, size_t y, size_t width, size_t height, int kind,
-                                   void* stream) {
+API int cudaMemcpy2DFromArrayAsync(void* to, size_t pitch, void* from, size_t x, size_t y, size_t width, size_t height,
+                                   int kind, void* stream) {
   return copy({side(from, {x, y, 0}), side(memory(to, pitch)), width, height, 1}, kind, false, stream);
 }
-API int cudaMemcpy2DArrayToArray(void* to, size_t to_x, size_t to_y, void* from, size_t x, size_t y, size_t width, size_t height,
-                                 int kind) {
+API int cudaMemcpy2DArrayToArray(void* to, size_t to_x, size_t to_y, void* from, size_t x, size_t y, size_t width,
+                                 size_t height, int kind) {
   return copy({side(from, {x, y, 0}), side(to, {to_x, to_y, 0}), width, height, 1}, kind, true, nullptr);
 }
 API int cudaMemcpyToArray(void* to, size_t x, size_t y, const void* from, size_t n, int kind) {

@@ -28,7 +28,8 @@ Properties properties() {
   std::snprintf(p.name, sizeof p.name, "%s", kName);
   std::memcpy(p.uuid, "tfdet-virtualgpu", 16);
   p.memory = Device::get().memory().total(), p.shared = static_cast<size_t>(attribute(kSharedOfBlock));
-  p.registers = attribute(kRegistersOfBlock), p.lanes = attribute(kLanesOfWarp), p.pitch = static_cast<size_t>(attribute(kPitch));
+  p.registers = attribute(kRegistersOfBlock), p.lanes = attribute(kLanesOfWarp),
+  p.pitch = static_cast<size_t>(attribute(kPitch));
   p.threads = attribute(kMostThreads), p.clock = attribute(kClock), p.constant = static_cast<size_t>(attribute(kConstantBytes));
   for (int k = 0; k < 3; k++) p.block[k] = attribute(kMostThreadsX + k), p.grid[k] = attribute(kMostBlocksX + k);
   p.major = attribute(kMajor), p.minor = attribute(kMinor), p.texture = 512, p.texture_pitch = 32, p.overlap = 1;
@@ -51,8 +52,20 @@ constexpr Layout kLayouts[] = {{11000, 712, 388, 576, 600, 604, 612, 616, 620, 6
 
 // The largest textures and surfaces, in the order in which all versions have them; 13 left out the one of linear memory.
 constexpr int kLinearTexture = 69;
-constexpr int kTextures[] = {21, 77, kLinearTexture, 22, 23, 73, 74, 70, 71, 72, 45, 46, 24, 25, 26, 47, 48, 49, 52, 42,
-                             43, 27, 28, 29, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64, 65, 66, 67, 68};
+constexpr int kTextures[] = {21, 77, kLinearTexture,
+                             22, 23, 73,
+                             74, 70, 71,
+                             72, 45, 46,
+                             24, 25, 26,
+                             47, 48, 49,
+                             52, 42, 43,
+                             27, 28, 29,
+                             53, 54, 55,
+                             56, 57, 58,
+                             59, 60, 61,
+                             62, 63, 64,
+                             65, 66, 67,
+                             68};
 
 // For the little libraries of each version.
 API int vgpu_device_properties(char* at, int version) {
@@ -83,8 +96,12 @@ API int cudaSetDeviceFlags(unsigned) { return kSuccess; }
 API int cudaGetDeviceFlags(unsigned* flags) { return remember(give(flags, 0)); }
 API int cudaDeviceSynchronize() { return remember(cuCtxSynchronize()); }
 API int cudaDeviceReset() { return kSuccess; }
-API int cudaDeviceGetAttribute(int* value, int which, int device) { return remember(cuDeviceGetAttribute(value, which, device)); }
-API int cudaDeviceGetPCIBusId(char* text, int length, int device) { return remember(cuDeviceGetPCIBusId(text, length, device)); }
+API int cudaDeviceGetAttribute(int* value, int which, int device) {
+  return remember(cuDeviceGetAttribute(value, which, device));
+}
+API int cudaDeviceGetPCIBusId(char* text, int length, int device) {
+  return remember(cuDeviceGetPCIBusId(text, length, device));
+}
 API int cudaDeviceCanAccessPeer(int* can, int, int) { return remember(give(can, 0)); }
 API int cudaDeviceGetStreamPriorityRange(int* least, int* greatest) { return cuCtxGetStreamPriorityRange(least, greatest); }
 API int cudaDeviceGetByPCIBusId(int* device, const char* name) { return remember(cuDeviceGetByPCIBusId(device, name)); }

@@ -9,7 +9,11 @@ using namespace vgpu;
 namespace {
 
 struct Dim { uint32_t x, y, z; };
-struct Pushed { Dim grid, block; size_t shared; void* stream; };
+struct Pushed {
+  Dim grid, block;
+  size_t shared;
+  void* stream;
+};
 thread_local std::vector<Pushed> configurations;  // of `kernel<<<...>>>`: pushed, and taken by its stub
 constexpr int kInvalidFunction = 98;
 
@@ -44,7 +48,13 @@ API int __cudaLaunchKernel(void* f, Dim grid, Dim block, void** arguments, size_
 API int cudaLaunchCooperativeKernel(const void* f, Dim grid, Dim block, void** arguments, size_t shared, void* stream) {
   return launch_by_address(f, configuration(grid, block, shared, true), arguments, stream);
 }
-struct RuntimeConfig { Dim grid, block; size_t shared; void* stream; const LaunchAttribute* attributes; unsigned count; };
+struct RuntimeConfig {
+  Dim grid, block;
+  size_t shared;
+  void* stream;
+  const LaunchAttribute* attributes;
+  unsigned count;
+};
 API int cudaLaunchKernelExC(const RuntimeConfig* config, const void* f, void** arguments) {
   if (!config || (config->count && !config->attributes)) return remember(kInvalidValue);
   Configuration how = configuration(config->grid, config->block, config->shared);
@@ -81,6 +91,7 @@ API int cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* h
   Kernel* kernel = kernel_of(host);
   return remember(kernel ? cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, threads, shared) : kInvalidFunction);
 }
-API int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* host, int threads, size_t shared, unsigned) {
+API int cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void* host, int threads, size_t shared,
+                                                               unsigned) {
   return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, host, threads, shared);
 }

@@ -20,7 +20,9 @@ int copy_in(void* stream, void* to, const void* from, size_t bytes, int kind = k
   return remember(known(kind) ? copy_on(stream, described(to, from, bytes, kind)) : kInvalidDirection);
 }
 Box box(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height) {
-  auto side = [](const void* at, size_t pitch) { return BoxSide{0, 0, 0, 0, 4, nullptr, address(at), nullptr, nullptr, pitch, 0}; };
+  auto side = [](const void* at, size_t pitch) {
+    return BoxSide{0, 0, 0, 0, 4, nullptr, address(at), nullptr, nullptr, pitch, 0};
+  };
   return {side(from, from_pitch), side(to, to_pitch), width, height, 1};
 }
 int allocate(void** to, size_t bytes, int (*how)(uint64_t*, size_t)) {
@@ -44,15 +46,15 @@ API int cudaHostAlloc(void** to, size_t bytes, unsigned) { return remember(cuMem
 API int cudaFreeHost(void* at) { return remember(at ? cuMemFreeHost(at) : kSuccess); }
 API int cudaHostRegister(void* at, size_t bytes, unsigned) { return remember(cuMemHostRegister_v2(at, bytes, 0)); }
 API int cudaHostUnregister(void* at) { return remember(cuMemHostUnregister(at)); }
-API int cudaHostGetDevicePointer(void** to, void* at, unsigned) {
-  return remember(pinned(at) ? give(to, at) : kInvalidValue);
-}
+API int cudaHostGetDevicePointer(void** to, void* at, unsigned) { return remember(pinned(at) ? give(to, at) : kInvalidValue); }
 API int cudaMemGetInfo(size_t* free, size_t* total) { return remember(cuMemGetInfo_v2(free, total)); }
 API int cudaMemcpy(void* to, const void* from, size_t n, int kind) { return copy(to, from, n, kind); }
 API int cudaMemcpyAsync(void* to, const void* from, size_t n, int kind, void* stream) {
   return copy_in(stream, to, from, n, kind);
 }
-API int cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t n, void* stream) { return copy_in(stream, to, from, n); }
+API int cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t n, void* stream) {
+  return copy_in(stream, to, from, n);
+}
 API int cudaMemcpyPeer(void* to, int, const void* from, int, size_t n) { return copy(to, from, n); }
 API int cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height, int kind) {
   if (!known(kind)) return remember(kInvalidDirection);
@@ -86,9 +88,7 @@ int place(const void* host, size_t n, size_t offset, void** at) {
 
 }  // namespace
 
-API int cudaGetSymbolAddress(void** to, const void* host) {
-  return remember(to ? place(host, 0, 0, to) : kInvalidValue);
-}
+API int cudaGetSymbolAddress(void** to, const void* host) { return remember(to ? place(host, 0, 0, to) : kInvalidValue); }
 API int cudaMemcpyToSymbol(const void* host, const void* from, size_t n, size_t offset, int) {
   void* at = nullptr;
   if (int error = place(host, n, offset, &at)) return remember(error);
@@ -113,12 +113,18 @@ API int cudaGetSymbolSize(size_t* bytes, const void* host) {
   const Symbol* found = variable_of(host);
   return remember(found ? static_cast<int>(give(bytes, found->size)) : kInvalidSymbol);
 }
-struct PointerAttributes { int kind, device; void *on_device, *on_host; };
+struct PointerAttributes {
+  int kind, device;
+  void *on_device, *on_host;
+};
 API int cudaPointerGetAttributes(PointerAttributes* to, const void* at) {
   if (!to) return remember(kInvalidValue);
   const Extent found = Device::get().memory().find(address(at));
   void* own = const_cast<void*>(at);  // kind: 0 unregistered, 1 the host's, 2 the device's
-  return *to = {found.device ? 2 : found.end ? 1 : 0, 0, found.end ? own : nullptr, found.end && !found.device ? own : nullptr},
+  return *to = {found.device ? 2
+                : found.end  ? 1
+                             : 0,
+                0, found.end ? own : nullptr, found.end && !found.device ? own : nullptr},
          kSuccess;
 }
 
@@ -130,7 +136,9 @@ API int cudaStreamCreateWithFlags(void** stream, unsigned flags) { return cudaSt
 API int cudaStreamDestroy(void* stream) { return remember(cuStreamDestroy_v2(stream)); }
 API int cudaStreamSynchronize(void* stream) { return remember(cuStreamSynchronize(stream)); }
 API int cudaStreamQuery(void* stream) { return remember(cuStreamQuery(stream)); }
-API int cudaStreamWaitEvent(void* stream, void* event, unsigned flags) { return remember(cuStreamWaitEvent(stream, event, flags)); }
+API int cudaStreamWaitEvent(void* stream, void* event, unsigned flags) {
+  return remember(cuStreamWaitEvent(stream, event, flags));
+}
 API int cudaStreamGetPriority(void* stream, int* priority) { return remember(cuStreamGetPriority(stream, priority)); }
 API int cudaStreamGetFlags(void* stream, unsigned* flags) { return remember(cuStreamGetFlags(stream, flags)); }
 API int cudaStreamIsCapturing(void* stream, int* state) { return remember(cuStreamIsCapturing(stream, state)); }

@@ -21,7 +21,10 @@ struct Name {
 struct Registry {
   std::mutex lock;
   std::map<const void*, Name> kernels, variables;
-  static Registry& get() { static Registry* one = new Registry; return *one; }
+  static Registry& get() {
+    static Registry* one = new Registry;
+    return *one;
+  }
 };
 
 Module* module_of(Unit& unit) {

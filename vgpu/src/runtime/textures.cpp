@@ -12,8 +12,16 @@ namespace {
 
 constexpr int kInvalidFilter = 26;
 
-struct RuntimeLinear { uint64_t at; Channels channels; size_t bytes; };
-struct RuntimePitched { uint64_t at; Channels channels; size_t width, height, pitch; };
+struct RuntimeLinear {
+  uint64_t at;
+  Channels channels;
+  size_t bytes;
+};
+struct RuntimePitched {
+  uint64_t at;
+  Channels channels;
+  size_t width, height, pitch;
+};
 struct RuntimeResource {  // cudaResourceDesc; before CUDA 13 it ends behind the union
   int kind, padding;
   union {
@@ -34,7 +42,8 @@ struct RuntimeTexture {  // cudaTextureDesc, as far as all versions have it
 int read(const RuntimeResource& of, ResourceDescriptor& made) {
   made.kind = of.kind;
   switch (of.kind) {
-    case kArrayResource: case kMipmappedResource: return made.array = of.array, kSuccess;
+    case kArrayResource:
+    case kMipmappedResource: return made.array = of.array, kSuccess;
     case kLinearResource:
       made.linear.at = of.linear.at, made.linear.bytes = of.linear.bytes;
       return format_of(of.linear.channels, made.linear.format, made.linear.channels);

@@ -16,7 +16,9 @@ const char* operation(int type) {  // cudnn.h: cudnnBackendDescriptorType_t
     case 10: return "cudnnBackendFinalize(CONVOLUTION_FORWARD)";
     case 11: return "cudnnBackendFinalize(CONVOLUTION_BACKWARD_FILTER)";
     case 12: return "cudnnBackendFinalize(CONVOLUTION_BACKWARD_DATA)";
-    case 0: case 1: case 17: return nullptr;  // a pointwise mode, a convolution, a tensor
+    case 0:
+    case 1:
+    case 17: return nullptr;  // a pointwise mode, a convolution, a tensor
     default: return "cudnnBackendFinalize";
   }
 }
@@ -60,8 +62,7 @@ API int cudnnGetConvolutionBackwardFilterAlgorithm(void*, void*, void*, void*, v
 API int cudnnGetConvolutionForwardAlgorithm_v7(void*, void*, void*, void*, void*, int, int* returned, void* performance) {
   return one_algorithm(returned, performance);
 }
-API int cudnnGetConvolutionBackwardDataAlgorithm_v7(void*, void*, void*, void*, void*, int, int* returned,
-                                                      void* performance) {
+API int cudnnGetConvolutionBackwardDataAlgorithm_v7(void*, void*, void*, void*, void*, int, int* returned, void* performance) {
   return one_algorithm(returned, performance);
 }
 API int cudnnGetConvolutionBackwardFilterAlgorithm_v7(void*, void*, void*, void*, void*, int, int* returned,

@@ -4,10 +4,14 @@
 #include "unsupported_call.h"
 
 // `first` is the call's first argument: where the handle goes.
-#define CREATE(name) API int name(void** first) { return *first = vgpu::handle(), vgpu::kSuccess; }
-#define ACCEPT(name) API int name() { return vgpu::kSuccess; }
-#define UNSUPPORTED(name) API int name() { return vgpu::refuse(#name); }
-#define UNSUPPORTED_ON_STREAM(name) API int name() { return vgpu::refuse_on_stream(#name); }
+#define CREATE(name) \
+  API int name(void** first) { return *first = vgpu::handle(), vgpu::kSuccess; }
+#define ACCEPT(name) \
+  API int name() { return vgpu::kSuccess; }
+#define UNSUPPORTED(name) \
+  API int name() { return vgpu::refuse(#name); }
+#define UNSUPPORTED_ON_STREAM(name) \
+  API int name() { return vgpu::refuse_on_stream(#name); }
 #include "cublas.def"
 #include "cudnn.def"
 #include "cufft.def"

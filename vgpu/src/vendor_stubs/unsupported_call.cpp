@@ -8,8 +8,11 @@
 namespace vgpu {
 namespace {
 
-struct Library { std::string_view name; int not_supported; };
-constexpr Library kLibraries[] = {{"cublas", 15}, {"cudnn", 9}, {"cufft", 16}, {"curand", 999},
+struct Library {
+  std::string_view name;
+  int not_supported;
+};
+constexpr Library kLibraries[] = {{"cublas", 15},  {"cudnn", 9},     {"cufft", 16}, {"curand", 999},
                                   {"cusolver", 9}, {"cusparse", 10}, {"nccl", 5}};
 
 int not_supported(std::string_view call) {

@@ -36,7 +36,13 @@ void decode_address(Decoder& d, const Statement& s, const Operand& o, Where& whe
   if (o.kind != Operand::Address || !o.parts.empty() || ptx::begins_constant(o.text)) d.refuse(s, "an address that is none");
   const Symbol* symbol = d.symbol(std::string(o.text));
   if (!symbol) {
-    Slot slot = d.use([&] { Operand base = o; base.kind = Operand::Register, base.offset = 0; return base; }(), "u64");
+    Slot slot = d.use(
+        [&] {
+          Operand base = o;
+          base.kind = Operand::Register, base.offset = 0;
+          return base;
+        }(),
+        "u64");
     i.a = slot.offset, i.e = slot.width;
     if (where == Where::Local) where = Where::Generic;  // a register holds a local address as a generic one, see move.cpp
     if (where == Where::Generic && i.e != 8) throw Unsupported("line " + std::to_string(i.line) + ": a 32-bit address");

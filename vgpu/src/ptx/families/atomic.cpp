@@ -60,7 +60,8 @@ void each_by_itself(Lanes& w, const Instruction& i, uint8_t* const* at, const vo
                     Holding::Perform perform) {
   uint8_t order[kLanes];
   const uint32_t n = w.schedule->lane_order(w.mask, order);
-  w.holding->come_or_put_off(w, i, at, order, n, static_cast<const uint8_t*>(b), static_cast<const uint8_t*>(c), bytes, perform);
+  w.holding->come_or_put_off(w, i, at, order, n, static_cast<const uint8_t*>(b), static_cast<const uint8_t*>(c), bytes,
+                             perform);
   w.atomics += n;
 }
 
@@ -71,7 +72,8 @@ uint32_t coming(Lanes& w, uint8_t* const* at, uint8_t order[kLanes]) {
 }
 
 // A lane's atomic whose old value nobody wants.
-template <class T, Op kOp, Where kWhere> void one(Lanes& w, const Instruction& i, uint8_t* at, uint32_t lane, uint64_t b, uint64_t c) {
+template <class T, Op kOp, Where kWhere> void one(Lanes& w, const Instruction& i, uint8_t* at, uint32_t lane, uint64_t b,
+                                                  uint64_t c) {
   tell(w, i, shows<T, kOp>(false), sizeof(T), at, lane);
   T old, given[2];
   std::memcpy(&old, at, sizeof old);
@@ -178,9 +180,7 @@ Execute of_type(std::string_view o, std::string_view t, Where where) {
   return for_integer(t, [=](auto tag) -> Execute { return of_op<typename decltype(tag)::type>(o, where); });
 }
 
-std::string_view op_of(const Statement& s) {
-  return s.one_of("add|min|max|and|or|xor|exch|cas|inc|dec");
-}
+std::string_view op_of(const Statement& s) { return s.one_of("add|min|max|and|or|xor|exch|cas|inc|dec"); }
 
 bool known_words(const Statement& s) {
   return s.only({"relaxed|acquire|release|acq_rel", "cta|cluster|gpu|sys", "global|shared|shared::cta",

@@ -7,7 +7,9 @@
 namespace vgpu {
 namespace {
 
-struct Popc { template <class T> static uint32_t of(T a) { return uint32_t(__builtin_popcountll(Unsigned<T>(a))); } };
+struct Popc {
+  template <class T> static uint32_t of(T a) { return uint32_t(__builtin_popcountll(Unsigned<T>(a))); }
+};
 struct Clz {
   template <class T> static uint32_t of(T a) {
     constexpr uint32_t bits = 8 * sizeof(T);
@@ -179,7 +181,8 @@ bool decode_four(Decoder& d, const Statement& s, Instruction& i) {
   if (s.op == "prmt") {
     if (!s.only({"f4e|b4e|rc8|ecl|ecr|rc16"})) return false;
     static const std::string_view modes[] = {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"};
-    for (uint8_t k = 0; k < 6; k++) if (s.has(modes[k])) i.mode = k + 1;
+    for (uint8_t k = 0; k < 6; k++)
+      if (s.has(modes[k])) i.mode = k + 1;
     i.run = prmt;
   } else if (s.op == "lop3") {
     if (!s.only({}) || s.operands.size() != 5 || s.operands[4].kind != Operand::Literal) return false;

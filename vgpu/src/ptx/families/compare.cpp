@@ -14,9 +14,9 @@ enum Combine : uint8_t { kAlone, kAnd, kOr, kXor };
 
 int relation_of(std::string_view word) {
   static const std::map<std::string_view, Relation> known = {
-      {"eq", kEq}, {"ne", kNe}, {"lt", kLt}, {"le", kLe}, {"gt", kGt}, {"ge", kGe}, {"lo", kLt}, {"ls", kLe},
-      {"hi", kGt}, {"hs", kGe}, {"num", kNum}, {"nan", kNan}, {"equ", kEqu}, {"neu", kNeu}, {"ltu", kLtu},
-      {"leu", kLeu}, {"gtu", kGtu}, {"geu", kGeu}};
+      {"eq", kEq},   {"ne", kNe},   {"lt", kLt},   {"le", kLe},   {"gt", kGt},   {"ge", kGe},
+      {"lo", kLt},   {"ls", kLe},   {"hi", kGt},   {"hs", kGe},   {"num", kNum}, {"nan", kNan},
+      {"equ", kEqu}, {"neu", kNeu}, {"ltu", kLtu}, {"leu", kLeu}, {"gtu", kGtu}, {"geu", kGeu}};
   auto found = known.find(word);
   return found == known.end() ? -1 : found->second;
 }
@@ -44,15 +44,31 @@ template <class T> inline bool holds(Relation how, T a, T b) {
 }
 
 // How a register's lane becomes what is compared.
-template <class T> struct Value { using Lane = T; using Number = T; static T of(T x) { return x; } };
-struct FlushedFloat { using Lane = float; using Number = float; static float of(float x) { return flush(x); } };
-struct Half { using Lane = uint16_t; using Number = float; static float of(uint16_t x) { return half_to_float(x); } };
+template <class T> struct Value {
+  using Lane = T;
+  using Number = T;
+  static T of(T x) { return x; }
+};
+struct FlushedFloat {
+  using Lane = float;
+  using Number = float;
+  static float of(float x) { return flush(x); }
+};
+struct Half {
+  using Lane = uint16_t;
+  using Number = float;
+  static float of(uint16_t x) { return half_to_float(x); }
+};
 struct FlushedHalf {
   using Lane = uint16_t;
   using Number = float;
   static float of(uint16_t x) { return half_to_float(x & 0x7c00 ? x : 0); }
 };
-struct Bfloat { using Lane = uint16_t; using Number = float; static float of(uint16_t x) { return bfloat_to_float(x); } };
+struct Bfloat {
+  using Lane = uint16_t;
+  using Number = float;
+  static float of(uint16_t x) { return bfloat_to_float(x); }
+};
 
 template <class V, Relation kHow> uint32_t compared(Lanes& w, const Instruction& i) {
   using Lane = typename V::Lane;
@@ -118,9 +134,8 @@ template <class V, bool kToHalves> void pairs(Lanes& w, const Instruction& i) {
   const uint32_t *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b);
   Relation how = static_cast<Relation>(i.v[1]);
   auto half = [&](int shift) {
-    return lanes_where([&](uint32_t l) {
-      return holds<float>(how, V::of(uint16_t(a[l] >> shift)), V::of(uint16_t(b[l] >> shift)));
-    });
+    return lanes_where(
+        [&](uint32_t l) { return holds<float>(how, V::of(uint16_t(a[l] >> shift)), V::of(uint16_t(b[l] >> shift))); });
   };
   uint32_t low = half(0), up = half(16);
   low = combined(w, i, low), up = combined(w, i, up);
@@ -147,12 +162,14 @@ bool decode_relation(Decoder& d, const Statement& s, Instruction& i) {
   std::string_view t = s.type(), into = s.op == "set" ? s.type(1) : "";
   if (how < 0 || s.operands.size() < 3 || !with_other(d, s, i)) return false;
   bool paired = t == "f16x2" || t == "bf16x2", halved = s.op == "set" && ptx::size_of(into) == 2;
-  uint32_t yes = into == "f32" ? 0x3f800000u : into == "f16" || into == "f16x2" ? 0x3c00u
-           : into == "bf16" || into == "bf16x2" ? 0x3f80u : paired ? 0xffffu : 0xffffffffu;
+  uint32_t yes = into == "f32"                        ? 0x3f800000u
+                 : into == "f16" || into == "f16x2"   ? 0x3c00u
+                 : into == "bf16" || into == "bf16x2" ? 0x3f80u
+                 : paired                             ? 0xffffu
+                                                      : 0xffffffffu;
   i.imm |= yes;
   i.v[1] = static_cast<uint32_t>(how);
-  if (paired) i.run = t == "bf16x2" ? paired_of<Bfloat>(s)
-                        : s.has("ftz") ? paired_of<FlushedHalf>(s) : paired_of<Half>(s);
+  if (paired) i.run = t == "bf16x2" ? paired_of<Bfloat>(s) : s.has("ftz") ? paired_of<FlushedHalf>(s) : paired_of<Half>(s);
   else i.run = typed(t, s.has("ftz"), static_cast<Relation>(how), s.op == "setp" ? 0 : halved ? 2 : 1);
   if (!i.run) return false;
   if (s.op == "set") {

@@ -53,7 +53,8 @@ bool only_orders(const Statement& s) {
   if (s.op == "griddepcontrol") return s.only({"launch_dependents|wait"}, 0);
   if (s.op == "pmevent") return s.only({"mask"}, 0);
   return s.only({"gl|cta|gpu|sys|cluster", "sc|acq_rel|acquire|release|mbarrier_init", "proxy",
-                 "alias|async|async::generic|async.global|tensormap::generic", "global|shared::cta|shared::cluster"}, 0);
+                 "alias|async|async::generic|async.global|tensormap::generic", "global|shared::cta|shared::cluster"},
+                0);
 }
 
 }  // namespace

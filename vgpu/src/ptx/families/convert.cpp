@@ -74,7 +74,8 @@ template <class D, class S> struct Convert {
   }
 
   static D from_real(S s, uint8_t how, Round to) {
-    if constexpr (std::is_same_v<S, float>) if (how & kFlush) s = flush(s);
+    if constexpr (std::is_same_v<S, float>)
+      if (how & kFlush) s = flush(s);
     if constexpr (std::is_same_v<S, Bfloat> && std::is_same_v<D, float>)
       if (!how) return bfloat_to_float(s.bits);  // a shift: NaNs stay what they are
     double x = value(s);
@@ -118,7 +119,8 @@ template <class D, class S> struct Convert {
     }
   }
   static D real(double x, uint8_t how, Round to) {
-    if constexpr (std::is_same_v<S, double> && !std::is_same_v<D, double>) if (x != x) return quiet(x);
+    if constexpr (std::is_same_v<S, double> && !std::is_same_v<D, double>)
+      if (x != x) return quiet(x);
     if constexpr (std::is_same_v<D, Half>) return {to_half(x, to)};
     else if constexpr (std::is_same_v<D, Bfloat>) return {to_bfloat(x, to)};
     else if constexpr (std::is_same_v<D, double>) return canonical(x);

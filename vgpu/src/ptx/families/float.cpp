@@ -14,34 +14,70 @@
 namespace vgpu {
 namespace {
 
-struct Add { template <class T> static T of(T a, T b) { return canonical(a + b); } };
-struct Sub { template <class T> static T of(T a, T b) { return canonical(a - b); } };
-struct Mul { template <class T> static T of(T a, T b) { return canonical(a * b); } };
-struct Div { template <class T> static T of(T a, T b) { return canonical(a / b); } };
+struct Add {
+  template <class T> static T of(T a, T b) { return canonical(a + b); }
+};
+struct Sub {
+  template <class T> static T of(T a, T b) { return canonical(a - b); }
+};
+struct Mul {
+  template <class T> static T of(T a, T b) { return canonical(a * b); }
+};
+struct Div {
+  template <class T> static T of(T a, T b) { return canonical(a / b); }
+};
 // As a * (1 / b): beyond 2^126 that reciprocal is subnormal, and a card takes it as zero.
 struct DivApproximate {
-  static float of(float a, float b) {
-    return std::fabs(b) > 0x1p126f ? canonical(a * std::copysign(0.0f, b)) : Div::of(a, b);
-  }
+  static float of(float a, float b) { return std::fabs(b) > 0x1p126f ? canonical(a * std::copysign(0.0f, b)) : Div::of(a, b); }
 };
-struct Fma { template <class T> static T of(T a, T b, T c) { return canonical(std::fma(a, b, c)); } };
-struct Sqrt { template <class T> static T of(T a) { return canonical(std::sqrt(a)); } };
-struct Rcp { template <class T> static T of(T a) { return canonical(T(1) / a); } };
-struct Rsqrt { template <class T> static T of(T a) { return canonical(static_cast<T>(1.0 / std::sqrt(double(a)))); } };
-struct Ex2 { template <class T> static T of(T a) { return canonical(static_cast<T>(exp2_of(double(a)))); } };
-struct Lg2 { template <class T> static T of(T a) { return canonical(static_cast<T>(log2_of(double(a)))); } };
-struct Sin { template <class T> static T of(T a) { return canonical(static_cast<T>(sin_of(double(a)))); } };
-struct Cos { template <class T> static T of(T a) { return canonical(static_cast<T>(cos_of(double(a)))); } };
-struct Tanh { template <class T> static T of(T a) { return canonical(static_cast<T>(tanh_of(double(a)))); } };
-struct Neg { template <class T> static T of(T a) { return -a; } };
+struct Fma {
+  template <class T> static T of(T a, T b, T c) { return canonical(std::fma(a, b, c)); }
+};
+struct Sqrt {
+  template <class T> static T of(T a) { return canonical(std::sqrt(a)); }
+};
+struct Rcp {
+  template <class T> static T of(T a) { return canonical(T(1) / a); }
+};
+struct Rsqrt {
+  template <class T> static T of(T a) { return canonical(static_cast<T>(1.0 / std::sqrt(double(a)))); }
+};
+struct Ex2 {
+  template <class T> static T of(T a) { return canonical(static_cast<T>(exp2_of(double(a)))); }
+};
+struct Lg2 {
+  template <class T> static T of(T a) { return canonical(static_cast<T>(log2_of(double(a)))); }
+};
+struct Sin {
+  template <class T> static T of(T a) { return canonical(static_cast<T>(sin_of(double(a)))); }
+};
+struct Cos {
+  template <class T> static T of(T a) { return canonical(static_cast<T>(cos_of(double(a)))); }
+};
+struct Tanh {
+  template <class T> static T of(T a) { return canonical(static_cast<T>(tanh_of(double(a)))); }
+};
+struct Neg {
+  template <class T> static T of(T a) { return -a; }
+};
 struct Abs {  // a NaN of double precision becomes quiet, and keeps its sign
   template <class T> static T of(T a) { return sizeof(T) == 8 && a != a ? a + a : std::fabs(a); }
 };
-struct CopySign { template <class T> static T of(T a, T b) { return std::copysign(b, a); } };  // a's sign, b's value
-struct Min { template <class T> static T of(T a, T b) { return least(a, b); } };
-struct Max { template <class T> static T of(T a, T b) { return greatest(a, b); } };
-struct MinNan { template <class T> static T of(T a, T b) { return a != a || b != b ? canonical(a + b) : least(a, b); } };
-struct MaxNan { template <class T> static T of(T a, T b) { return a != a || b != b ? canonical(a + b) : greatest(a, b); } };
+struct CopySign {
+  template <class T> static T of(T a, T b) { return std::copysign(b, a); }
+};  // a's sign, b's value
+struct Min {
+  template <class T> static T of(T a, T b) { return least(a, b); }
+};
+struct Max {
+  template <class T> static T of(T a, T b) { return greatest(a, b); }
+};
+struct MinNan {
+  template <class T> static T of(T a, T b) { return a != a || b != b ? canonical(a + b) : least(a, b); }
+};
+struct MaxNan {
+  template <class T> static T of(T a, T b) { return a != a || b != b ? canonical(a + b) : greatest(a, b); }
+};
 
 // rcp.approx.ftz.f64 and its like read and write the upper 32 bits alone, and flush what is subnormal.
 template <class Op> struct Gross {
@@ -97,7 +133,8 @@ template <class T, class Op, int kOperands> constexpr Execute applied() {
   else return ternary<T, T, Op>;
 }
 template <class T, class Op, int kOperands> Execute chosen(bool sat, Round to) {
-  if (sat) return to == Round::Nearest ? applied<T, Saturated<Op>, kOperands>() : rounded<applied<T, Saturated<Op>, kOperands>()>;
+  if (sat)
+    return to == Round::Nearest ? applied<T, Saturated<Op>, kOperands>() : rounded<applied<T, Saturated<Op>, kOperands>()>;
   return to == Round::Nearest ? applied<T, Op, kOperands>() : rounded<applied<T, Op, kOperands>()>;
 }
 template <class Op, int kOperands> Execute of(const Statement& s, Round to) {
@@ -114,8 +151,7 @@ template <class Op, int kOperands> Execute single(const Statement& s) {
 
 Execute pick(const Statement& s) {
   if (s.type() == "f64" && s.has("approx") && s.has("ftz"))
-    return s.op == "rcp" ? unary<double, double, Gross<Rcp>>
-           : s.op == "rsqrt" ? unary<double, double, Gross<Rsqrt>> : nullptr;
+    return s.op == "rcp" ? unary<double, double, Gross<Rcp>> : s.op == "rsqrt" ? unary<double, double, Gross<Rsqrt>> : nullptr;
   Round to = round_of(s), nearest = Round::Nearest;
   if (s.op == "add") return of<Add, 2>(s, to);
   if (s.op == "sub") return of<Sub, 2>(s, to);
@@ -157,7 +193,8 @@ template <class T> void testp(Lanes& w, const Instruction& i) {
 bool decode_test(Decoder& d, const Statement& s, Instruction& i) {
   static const std::string_view words[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
   if (!s.only({"finite|infinite|number|notanumber|normal|subnormal"}) || s.words.size() != 2) return false;
-  for (uint8_t k = 0; k < 6; k++) if (s.has(words[k])) i.mode = k;
+  for (uint8_t k = 0; k < 6; k++)
+    if (s.has(words[k])) i.mode = k;
   i.run = for_float(s.type(), [](auto tag) -> Execute { return testp<typename decltype(tag)::type>; });
   if (!i.run || s.operands.size() != 2) return false;
   i.d = d.predicate_result(s.operands[0]);
@@ -168,8 +205,7 @@ bool decode_test(Decoder& d, const Statement& s, Instruction& i) {
 
 // Some must say how they round; double precision has neither ftz nor sat, and of approximations two alone.
 bool known_words(const Statement& s) {
-  static const std::string_view rounding = "rn|rz|rm|rp", divides = "rn|rz|rm|rp|approx|full",
-                                inverts = "rn|rz|rm|rp|approx";
+  static const std::string_view rounding = "rn|rz|rm|rp", divides = "rn|rz|rm|rp|approx|full", inverts = "rn|rz|rm|rp|approx";
   const bool twice = s.type() == "f64";
   if (is_among("ex2|lg2|sin|cos|tanh", s.op)) return !twice && s.has("approx") && s.only({"approx", "ftz"});
   if (s.op == "rsqrt" || (s.op == "rcp" && twice && s.has("approx")))
@@ -198,7 +234,8 @@ bool decode_float(Decoder& d, const Statement& s, Instruction& i) {
   if (!i.run || s.operands.size() != operands_of(s)) return false;
   i.mode = static_cast<uint8_t>(round_of(s));
   uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
-  for (size_t k = 0; k < s.operands.size(); k++) *places[k] = k ? d.exact(s.operands[k], s.type()) : d.result(s.operands[k], s.type());
+  for (size_t k = 0; k < s.operands.size(); k++)
+    *places[k] = k ? d.exact(s.operands[k], s.type()) : d.result(s.operands[k], s.type());
   d.emit(i);
   return true;
 }

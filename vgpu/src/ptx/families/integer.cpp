@@ -19,17 +19,39 @@ template <class T>
 using Wide = typename Wider<T>::type;
 
 // The arithmetic of unsigned numbers: signed overflow would be the compiler's to do as it likes.
-struct Add { template <class T> static T of(T a, T b) { return static_cast<T>(Unsigned<T>(a) + Unsigned<T>(b)); } };
-struct Sub { template <class T> static T of(T a, T b) { return static_cast<T>(Unsigned<T>(a) - Unsigned<T>(b)); } };
-struct And { template <class T> static T of(T a, T b) { return static_cast<T>(a & b); } };
-struct Or { template <class T> static T of(T a, T b) { return static_cast<T>(a | b); } };
-struct Xor { template <class T> static T of(T a, T b) { return static_cast<T>(a ^ b); } };
-struct Not { template <class T> static T of(T a) { return static_cast<T>(~a); } };
-struct Cnot { template <class T> static T of(T a) { return a == 0; } };
-struct Neg { template <class T> static T of(T a) { return static_cast<T>(0 - Unsigned<T>(a)); } };
-struct Abs { template <class T> static T of(T a) { return a < 0 ? Neg::of(a) : a; } };
-struct Min { template <class T> static T of(T a, T b) { return std::min(a, b); } };
-struct Max { template <class T> static T of(T a, T b) { return std::max(a, b); } };
+struct Add {
+  template <class T> static T of(T a, T b) { return static_cast<T>(Unsigned<T>(a) + Unsigned<T>(b)); }
+};
+struct Sub {
+  template <class T> static T of(T a, T b) { return static_cast<T>(Unsigned<T>(a) - Unsigned<T>(b)); }
+};
+struct And {
+  template <class T> static T of(T a, T b) { return static_cast<T>(a & b); }
+};
+struct Or {
+  template <class T> static T of(T a, T b) { return static_cast<T>(a | b); }
+};
+struct Xor {
+  template <class T> static T of(T a, T b) { return static_cast<T>(a ^ b); }
+};
+struct Not {
+  template <class T> static T of(T a) { return static_cast<T>(~a); }
+};
+struct Cnot {
+  template <class T> static T of(T a) { return a == 0; }
+};
+struct Neg {
+  template <class T> static T of(T a) { return static_cast<T>(0 - Unsigned<T>(a)); }
+};
+struct Abs {
+  template <class T> static T of(T a) { return a < 0 ? Neg::of(a) : a; }
+};
+struct Min {
+  template <class T> static T of(T a, T b) { return std::min(a, b); }
+};
+struct Max {
+  template <class T> static T of(T a, T b) { return std::max(a, b); }
+};
 struct AddSaturated {
   static int32_t of(int32_t a, int32_t b) {
     return static_cast<int32_t>(std::clamp<int64_t>(int64_t(a) + b, INT32_MIN, INT32_MAX));
@@ -68,10 +90,18 @@ struct MadWide {
 template <class T> int64_t low24(T a) {
   return std::is_signed_v<T> ? int64_t(int32_t(uint32_t(a) << 8) >> 8) : int64_t(uint32_t(a) & 0xffffff);
 }
-struct Mul24Low { template <class T> static T of(T a, T b) { return static_cast<T>(low24(a) * low24(b)); } };
-struct Mul24High { template <class T> static T of(T a, T b) { return static_cast<T>((low24(a) * low24(b)) >> 16); } };
-struct Mad24Low { template <class T> static T of(T a, T b, T c) { return Add::of(Mul24Low::of(a, b), c); } };
-struct Mad24High { template <class T> static T of(T a, T b, T c) { return Add::of(Mul24High::of(a, b), c); } };
+struct Mul24Low {
+  template <class T> static T of(T a, T b) { return static_cast<T>(low24(a) * low24(b)); }
+};
+struct Mul24High {
+  template <class T> static T of(T a, T b) { return static_cast<T>((low24(a) * low24(b)) >> 16); }
+};
+struct Mad24Low {
+  template <class T> static T of(T a, T b, T c) { return Add::of(Mul24Low::of(a, b), c); }
+};
+struct Mad24High {
+  template <class T> static T of(T a, T b, T c) { return Add::of(Mul24High::of(a, b), c); }
+};
 struct Mad24HighSaturated {
   static int32_t of(int32_t a, int32_t b, int32_t c) { return AddSaturated::of(Mul24High::of(a, b), c); }
 };
@@ -103,9 +133,7 @@ struct Sad {
 };
 
 struct Shl {
-  template <class T> static T of(T a, uint32_t by) {
-    return by >= 8 * sizeof(T) ? T(0) : static_cast<T>(Unsigned<T>(a) << by);
-  }
+  template <class T> static T of(T a, uint32_t by) { return by >= 8 * sizeof(T) ? T(0) : static_cast<T>(Unsigned<T>(a) << by); }
 };
 struct Shr {
   template <class T> static T of(T a, uint32_t by) {
@@ -125,7 +153,9 @@ template <class Op> void predicates(Lanes& w, const Instruction& i) {
   uint32_t a = predicate(w, i.a), b = i.mode ? predicate(w, i.b) : 0;
   put_predicate(w, i.d, Op::of(a, b));
 }
-struct NotFirst { static uint32_t of(uint32_t a, uint32_t) { return ~a; } };
+struct NotFirst {
+  static uint32_t of(uint32_t a, uint32_t) { return ~a; }
+};
 
 // Dot products of bytes, and of 16-bit halves with bytes; imm: which bytes.
 template <class A, class B> void dot4(Lanes& w, const Instruction& i) {
@@ -184,9 +214,7 @@ template <class Op> Execute shifted(std::string_view t) {
   return for_integer(t, [](auto tag) -> Execute { return shift<typename decltype(tag)::type, Op>; });
 }
 
-std::string_view twice(std::string_view t) {
-  return t == "s16" ? "s32" : t == "u16" ? "u32" : t == "s32" ? "s64" : "u64";
-}
+std::string_view twice(std::string_view t) { return t == "s16" ? "s32" : t == "u16" ? "u32" : t == "s32" ? "s64" : "u64"; }
 
 Execute product(const Statement& s, std::string_view t) {
   bool adds = s.op == "mad";
@@ -201,8 +229,7 @@ Execute product(const Statement& s, std::string_view t) {
 Execute product24(const Statement& s, std::string_view t) {
   if (t != "s32" && t != "u32") return nullptr;
   bool high = s.has("hi");
-  if (s.has("sat"))
-    return high && s.op == "mad24" && t == "s32" ? ternary<int32_t, int32_t, Mad24HighSaturated> : nullptr;
+  if (s.has("sat")) return high && s.op == "mad24" && t == "s32" ? ternary<int32_t, int32_t, Mad24HighSaturated> : nullptr;
   if (s.op == "mul24") return high ? two<Mul24High>(t) : two<Mul24Low>(t);
   return high ? three<Mad24High>(t) : three<Mad24Low>(t);
 }
@@ -228,8 +255,11 @@ Execute plain(const Statement& s, std::string_view t) {
 }
 
 bool decode_predicates(Decoder& d, const Statement& s, Instruction& i) {
-  i.run = s.op == "and" ? predicates<And> : s.op == "or" ? predicates<Or> : s.op == "xor" ? predicates<Xor>
-          : s.op == "not" ? predicates<NotFirst> : nullptr;
+  i.run = s.op == "and"   ? predicates<And>
+          : s.op == "or"  ? predicates<Or>
+          : s.op == "xor" ? predicates<Xor>
+          : s.op == "not" ? predicates<NotFirst>
+                          : nullptr;
   size_t wanted = s.op == "not" ? 2 : 3;
   if (!i.run || s.operands.size() != wanted) return false;
   i.d = d.predicate_result(s.operands[0]);
@@ -258,9 +288,7 @@ Execute packed(const Statement& s, std::string_view t) {
   return nullptr;
 }
 
-template <class A, class B> Execute dot2_from(const Statement& s) {
-  return s.has("lo") ? dot2<A, B, 0> : dot2<A, B, 2>;
-}
+template <class A, class B> Execute dot2_from(const Statement& s) { return s.has("lo") ? dot2<A, B, 0> : dot2<A, B, 2>; }
 Execute dot(const Statement& s) {
   if ((s.op != "dp4a" && s.op != "dp2a") || s.words.size() < 2) return nullptr;
   bool first = s.type(1) == "s32", second = s.type() == "s32";
@@ -294,7 +322,8 @@ bool decode_integer(Decoder& d, const Statement& s, Instruction& i) {
   std::string_view result = s.has("wide") ? twice(t) : t;
   uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
   size_t most = std::min<size_t>(s.operands.size(), 4);
-  for (size_t k = 0; k < most; k++) *places[k] = k ? d.exact(s.operands[k], k == 3 ? result : t) : d.result(s.operands[k], result);
+  for (size_t k = 0; k < most; k++)
+    *places[k] = k ? d.exact(s.operands[k], k == 3 ? result : t) : d.result(s.operands[k], result);
   d.emit(i);
   return true;
 }

@@ -36,11 +36,12 @@ template <class T, class W, Where kWhere> void load(Lanes& w, const Instruction&
     W before[kLanes];
     if (i.kind != Kind::Plain) std::memcpy(before, d, sizeof before);
     if (row) std::memcpy(d, at[0], kLanes * sizeof(T));
-    else each(w.mask, [=, &at](uint32_t l) {
-      T x;
-      std::memcpy(&x, at[l] + k * sizeof(T), sizeof x);
-      d[l] = static_cast<W>(x);
-    });
+    else
+      each(w.mask, [=, &at](uint32_t l) {
+        T x;
+        std::memcpy(&x, at[l] + k * sizeof(T), sizeof x);
+        d[l] = static_cast<W>(x);
+      });
     if (i.kind != Kind::Plain) w.news |= std::memcmp(before, d, sizeof before) != 0;
   }
 }
@@ -54,22 +55,23 @@ template <class T, class W, Where kWhere> void store(Lanes& w, const Instruction
   for (uint32_t k = 0; k < i.count; k++) {
     const W* a = lanes_of<W>(w, i.v[k]);
     if (row) std::memcpy(at[0], a, kLanes * sizeof(T));
-    else each(w.mask, [=, &at](uint32_t l) {
-      T x = static_cast<T>(a[l]);
-      std::memcpy(at[l] + k * sizeof(T), &x, sizeof x);
-    });
+    else
+      each(w.mask, [=, &at](uint32_t l) {
+        T x = static_cast<T>(a[l]);
+        std::memcpy(at[l] + k * sizeof(T), &x, sizeof x);
+      });
   }
 }
 
 template <bool kLoads, class T, class W> Execute in_space(Where where) {
   if constexpr (sizeof(W) < sizeof(T)) return nullptr;
   else switch (where) {
-    case Where::Generic: return kLoads ? load<T, W, Where::Generic> : store<T, W, Where::Generic>;
-    case Where::Shared: return kLoads ? load<T, W, Where::Shared> : store<T, W, Where::Shared>;
-    case Where::Local: return kLoads ? load<T, W, Where::Local> : store<T, W, Where::Local>;
-    case Where::Param: return kLoads ? load<T, W, Where::Param> : store<T, W, Where::Param>;
-    case Where::Scratch: return kLoads ? load<T, W, Where::Scratch> : store<T, W, Where::Scratch>;
-  }
+      case Where::Generic: return kLoads ? load<T, W, Where::Generic> : store<T, W, Where::Generic>;
+      case Where::Shared: return kLoads ? load<T, W, Where::Shared> : store<T, W, Where::Shared>;
+      case Where::Local: return kLoads ? load<T, W, Where::Local> : store<T, W, Where::Local>;
+      case Where::Param: return kLoads ? load<T, W, Where::Param> : store<T, W, Where::Param>;
+      case Where::Scratch: return kLoads ? load<T, W, Where::Scratch> : store<T, W, Where::Scratch>;
+    }
   return nullptr;
 }
 // Into a wider register a signed type goes with its sign.
@@ -82,9 +84,8 @@ template <bool kLoads> Execute of_type(std::string_view t, uint32_t width, Where
   if (t == "s8") return in_register<kLoads, int8_t>(width, where);
   if (t == "s16") return in_register<kLoads, int16_t>(width, where);
   if (t == "s32") return in_register<kLoads, int32_t>(width, where);
-  return for_size(ptx::size_of(t), [=](auto tag) -> Execute {
-    return in_register<kLoads, typename decltype(tag)::type>(width, where);
-  });
+  return for_size(ptx::size_of(t),
+                  [=](auto tag) -> Execute { return in_register<kLoads, typename decltype(tag)::type>(width, where); });
 }
 
 // The bytes of each register that is loaded or stored; 0: they differ, or there are none.  What is stored may be a constant.

@@ -21,9 +21,7 @@ void narrow(Lanes& w, const Instruction& i) {
   const uint32_t* a = lanes_of<uint32_t>(w, i.a);
   each(w.mask, [=](uint32_t l) { d[l] = static_cast<uint16_t>(a[l]); });
 }
-void copy_predicate(Lanes& w, const Instruction& i) {
-  put_predicate(w, i.d, predicate(w, i.a));
-}
+void copy_predicate(Lanes& w, const Instruction& i) { put_predicate(w, i.d, predicate(w, i.a)); }
 
 // Parts of a register: {a, b} of W make a D, the first the lowest.
 template <class D, class W> void pack(Lanes& w, const Instruction& i) {
@@ -152,8 +150,10 @@ bool decode_variable(Decoder& d, const Operand& o, Instruction& i, bool as_gener
     if (device || !as_generic) return d.emit(i), true;
   }
   if (!as_generic) return true;
-  i.mode = symbol->space == ptx::Space::Shared ? kShared : symbol->space == ptx::Space::Local ? kLocal
-           : symbol->dynamic ? kScratch : kParam;
+  i.mode = symbol->space == ptx::Space::Shared  ? kShared
+           : symbol->space == ptx::Space::Local ? kLocal
+           : symbol->dynamic                    ? kScratch
+                                                : kParam;
   i.run = generic<false>;
   d.emit(i);
   return true;
@@ -194,8 +194,8 @@ bool decode_move(Decoder& d, const Statement& s, Instruction& i) {
     if (width == 8) return decode_variable(d, from, i, false);
     const Symbol* symbol = d.symbol(std::string(from.text));  // a shared variable's 32-bit address
     if (!symbol || width != 4) return false;
-    i.a = symbol->dynamic ? special_offset(kDynamicShared)
-                          : d.constant(symbol->address + static_cast<uint64_t>(from.offset), 4);
+    i.a =
+        symbol->dynamic ? special_offset(kDynamicShared) : d.constant(symbol->address + static_cast<uint64_t>(from.offset), 4);
     i.run = copy<uint32_t>;
     d.emit(i);
     return true;

@@ -53,9 +53,8 @@ template <class H> void pack(Lanes& w, const Instruction& i) {
   const uint8_t how = i.mode >> 2;
   Pair<H>* d = lanes_of<Pair<H>>(w, i.d);
   const float *a = lanes_of<float>(w, i.a), *b = lanes_of<float>(w, i.b);
-  each(w.mask, [=](uint32_t l) {
-    d[l] = static_cast<Pair<H>>(narrowed<H>(b[l], to, how) | narrowed<H>(a[l], to, how) << H::bits);
-  });
+  each(w.mask,
+       [=](uint32_t l) { d[l] = static_cast<Pair<H>>(narrowed<H>(b[l], to, how) | narrowed<H>(a[l], to, how) << H::bits); });
 }
 // Two f16 of one register.
 template <class H> void repack(Lanes& w, const Instruction& i) {

@@ -16,7 +16,8 @@ void allocate(Lanes& w, const Instruction& i) {
     const uint32_t l = static_cast<uint32_t>(__builtin_ctz(left));
     const uint64_t from = (full[l] + align - 1) / align * align;
     const uint8_t* stack = w.local + uint64_t(l) * w.local_bytes + i.v[0];
-    if (from > kStackBytes || kStackBytes - from < bytes[l]) return w.fail(Fault::OutOfBounds, reinterpret_cast<uint64_t>(stack + from));
+    if (from > kStackBytes || kStackBytes - from < bytes[l])
+      return w.fail(Fault::OutOfBounds, reinterpret_cast<uint64_t>(stack + from));
     full[l] = from + bytes[l];
     d[l] = reinterpret_cast<uint64_t>(stack + from);
   }

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <cstring>
 
-#include "texture.h"
 #include "arithmetic/half.h"
 #include "core/instruction_set.h"
 #include "families.h"
+#include "texture.h"
 
 namespace vgpu {
 namespace {
@@ -46,7 +46,10 @@ double position(const Axis& axis, float x) {
 }
 
 // The two texels of an axis, and the second one's share.
-struct Between { int64_t first, second; double share; };
+struct Between {
+  int64_t first, second;
+  double share;
+};
 
 Between between(const Axis& axis, float x, bool linear) {
   const double at = position(axis, x) - (linear ? 0.5 : 0), whole = std::floor(at);

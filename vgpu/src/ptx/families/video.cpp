@@ -92,7 +92,7 @@ void scalar(Lanes& w, const Instruction& i) {
   const uint32_t written = static_cast<uint32_t>(((1ull << bits) - 1) << from);
   each(w.mask, [=](uint32_t l) {
     Wide made = made_of(extended(a[l], begin_of_part(form.a), bits_of_part(form.a), form.flags & kSignedA),
-                           extended(b[l], begin_of_part(form.b), bits_of_part(form.b), form.flags & kSignedB), form);
+                        extended(b[l], begin_of_part(form.b), bits_of_part(form.b), form.flags & kSignedB), form);
     if (form.flags & kSaturates) made = clamped(made, bits, is_signed);
     const uint32_t low = static_cast<uint32_t>(made);
     d[l] = i.count == 2 ? (c[l] & ~written) | (low << from & written) : second(i.mode, low, c[l], is_signed);
@@ -113,7 +113,7 @@ template <int kParts> void simd(Lanes& w, const Instruction& i) {
     for (int k = 0; k < kParts; k++) {
       if (!(form.d >> k & 1)) continue;
       Wide made = made_of(part(form.a >> (4 * k) & 15, form.flags & kSignedA),
-                             part(form.b >> (4 * k) & 15, form.flags & kSignedB), form);
+                          part(form.b >> (4 * k) & 15, form.flags & kSignedB), form);
       if (form.flags & kSaturates) made = clamped(made, bits, form.flags & kSignedD);
       const uint32_t mask = ((1u << bits) - 1) << (k * bits);
       sum += static_cast<uint32_t>(made);
@@ -189,9 +189,12 @@ bool simd_mask(Operand& o, int parts, uint8_t& mask) {
   return true;
 }
 
-struct Name { std::string_view text; Op op; };
-constexpr Name kNames[] = {{"vadd", kAdd}, {"vsub", kSub}, {"vabsdiff", kAbsDiff}, {"vmin", kMin}, {"vmax", kMax},
-                           {"vavrg", kAverage}, {"vshl", kShl}, {"vshr", kShr}, {"vset", kSet}, {"vmad", kMad}};
+struct Name {
+  std::string_view text;
+  Op op;
+};
+constexpr Name kNames[] = {{"vadd", kAdd},      {"vsub", kSub}, {"vabsdiff", kAbsDiff}, {"vmin", kMin}, {"vmax", kMax},
+                           {"vavrg", kAverage}, {"vshl", kShl}, {"vshr", kShr},         {"vset", kSet}, {"vmad", kMad}};
 constexpr std::string_view kRelations[] = {"eq", "ne", "lt", "le", "gt", "ge"};
 
 bool is_word(std::string_view type) { return type == "u32" || type == "s32"; }
@@ -200,7 +203,8 @@ bool is_word(std::string_view type) { return type == "u32" || type == "s32"; }
 bool read_types(const Statement& s, Form& form, size_t& behind) {
   const size_t types = form.op == kSet ? 2 : 3;
   if (s.words.size() < types) return false;
-  for (size_t k = 0; k < types; k++) if (!is_word(s.words[k])) return false;
+  for (size_t k = 0; k < types; k++)
+    if (!is_word(s.words[k])) return false;
   form.flags = (s.words[types - 2] == "s32" ? kSignedA : 0) | (s.words[types - 1] == "s32" ? kSignedB : 0);
   if (types == 3 && s.words[0] == "s32") form.flags |= kSignedD;
   behind = types;

@@ -73,12 +73,24 @@ void elect(Lanes& w, const Instruction& i) {
   put_predicate(w, i.v[0], 1u << first);
 }
 
-struct Add { static uint32_t of(uint32_t a, uint32_t b) { return a + b; } };
-struct And { static uint32_t of(uint32_t a, uint32_t b) { return a & b; } };
-struct Or { static uint32_t of(uint32_t a, uint32_t b) { return a | b; } };
-struct Xor { static uint32_t of(uint32_t a, uint32_t b) { return a ^ b; } };
-struct Min { template <class T> static T of(T a, T b) { return std::min(a, b); } };
-struct Max { template <class T> static T of(T a, T b) { return std::max(a, b); } };
+struct Add {
+  static uint32_t of(uint32_t a, uint32_t b) { return a + b; }
+};
+struct And {
+  static uint32_t of(uint32_t a, uint32_t b) { return a & b; }
+};
+struct Or {
+  static uint32_t of(uint32_t a, uint32_t b) { return a | b; }
+};
+struct Xor {
+  static uint32_t of(uint32_t a, uint32_t b) { return a ^ b; }
+};
+struct Min {
+  template <class T> static T of(T a, T b) { return std::min(a, b); }
+};
+struct Max {
+  template <class T> static T of(T a, T b) { return std::max(a, b); }
+};
 template <class T, class Op> void redux(Lanes& w, const Instruction& i) {
   T *d = lanes_of<T>(w, i.d), *a = lanes_of<T>(w, i.a);
   T made = a[__builtin_ctz(w.mask)];
