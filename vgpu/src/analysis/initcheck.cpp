@@ -8,50 +8,50 @@
 namespace vgpu {
 namespace {
 
-constexpr size_t kMostLines = 32;
+constexpr size_t kMaxLines = 32;
 
-uint64_t number(const uint8_t* at) { return reinterpret_cast<uint64_t>(at); }
+uint64_t address_of(const uint8_t* at) { return reinterpret_cast<uint64_t>(at); }
 
 }  // namespace
 
-void Initialised::begin(const Launch&) { shared_.clear(), reads_.clear(), recent_ = Known(); }
+void UninitializedReads::on_launch_begin(const Launch&) { shared_.clear(), reads_.clear(), recent_ = CachedRange(); }
 
-Initialised::Shared& Initialised::shared(const Lanes& w) {
-  Shared& found = shared_[w.shared];
+UninitializedReads::SharedShadow& UninitializedReads::shared(const WarpContext& w) {
+  SharedShadow& found = shared_[w.shared];
   if (found.written.empty() || found.block != w.block) found = {w.block, std::vector<uint8_t>(w.shared_bytes)};
   return found;
 }
 
 // What is known of these bytes; nullptr: nothing.  No allocation goes while a launch runs.
-uint8_t* Initialised::written(const Lanes& w, const uint8_t* at, uint32_t bytes) {
+uint8_t* UninitializedReads::written(const WarpContext& w, const uint8_t* at, uint32_t bytes) {
   if (is_shared(w, at)) return &shared(w).written[static_cast<size_t>(at - w.shared)];
-  if (number(at) < recent_.begin || number(at) + bytes > recent_.end) {
-    const Extent found = w.memory->find(number(at));
-    if (!found.holds(number(at), number(at) + bytes)) return nullptr;  // the lane's own
+  if (address_of(at) < recent_.begin || address_of(at) + bytes > recent_.end) {
+    const Extent found = w.memory->find(address_of(at));
+    if (!found.holds(address_of(at), address_of(at) + bytes)) return nullptr;  // the lane's own
     recent_ = {found.begin, found.end, w.memory->written(found)};
   }
-  return recent_.written ? recent_.written + (number(at) - recent_.begin) : nullptr;
+  return recent_.written ? recent_.written + (address_of(at) - recent_.begin) : nullptr;
 }
 
-void Initialised::touch(const Lanes& w, const Instruction& i, const Touch& t) {
+void UninitializedReads::on_access(const WarpContext& w, const Instruction& i, const MemoryAccess& t) {
   for (uint32_t k = 0; k < t.count; k++) {
-    const uint8_t* at = t.at[t.lanes[k]];
+    const uint8_t* at = t.addresses[t.lane_order[k]];
     uint8_t* known = written(w, at, t.bytes);
     if (!known) continue;
-    if (t.what != Touch::Write) {
+    if (t.kind != AccessKind::Write) {
       const void* first = std::memchr(known, 0, t.bytes);
-      if (first && (reads_.size() < kMostLines || reads_.count(i.line))) {
+      if (first && (reads_.size() < kMaxLines || reads_.count(i.line))) {
         const uint8_t* where = at + (static_cast<const uint8_t*>(first) - known);
         auto [read, fresh] = reads_.try_emplace(i.line);
-        if (fresh) read->second = {thread_of(w, t.lanes[k]), locate(w, where), 0};
+        if (fresh) read->second = {global_thread_index(w, t.lane_order[k]), location_of(w, where), 0};
         read->second.times++;
       }
     }
-    if (t.what != Touch::Read) std::memset(known, 1, t.bytes);
+    if (t.kind != AccessKind::Read) std::memset(known, 1, t.bytes);
   }
 }
 
-void Initialised::end(const Launch& launch, const Outcome&) {
+void UninitializedReads::on_launch_end(const Launch& launch, const LaunchResult&) {
   const uint64_t threads = launch.threads();
   for (const auto& [line, read] : reads_) {
     std::string where =

@@ -7,33 +7,33 @@
 
 namespace vgpu {
 
-class Initialised : public Observer {
+class UninitializedReads : public Observer {
  public:
-  void begin(const Launch&) override;
-  void touch(const Lanes&, const Instruction&, const Touch&) override;
-  void end(const Launch&, const Outcome&) override;
+  void on_launch_begin(const Launch&) override;
+  void on_access(const WarpContext&, const Instruction&, const MemoryAccess&) override;
+  void on_launch_end(const Launch&, const LaunchResult&) override;
 
  private:
-  struct Shared {
+  struct SharedShadow {
     uint32_t block;
     std::vector<uint8_t> written;
   };  // the memory is one block's after the other
-  struct Known {
+  struct CachedRange {
     uint64_t begin = 0, end = 0;
     uint8_t* written = nullptr;
   };
-  struct Read {
+  struct UninitializedRead {
     uint64_t thread;
     Location at;
     uint64_t times;
   };
 
-  uint8_t* written(const Lanes& w, const uint8_t* at, uint32_t bytes);
-  Shared& shared(const Lanes& w);
+  uint8_t* written(const WarpContext& w, const uint8_t* at, uint32_t bytes);
+  SharedShadow& shared(const WarpContext& w);
 
-  std::map<const uint8_t*, Shared> shared_;
-  Known recent_;
-  std::map<uint32_t, Read> reads_;  // the first of each line
+  std::map<const uint8_t*, SharedShadow> shared_;
+  CachedRange recent_;
+  std::map<uint32_t, UninitializedRead> reads_;  // the first of each line
 };
 
 }  // namespace vgpu

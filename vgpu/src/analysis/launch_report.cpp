@@ -9,71 +9,74 @@
 namespace vgpu {
 namespace {
 
-constexpr size_t kMostPlaces = 1 << 18;        // of a launch, in memory
-constexpr uint64_t kMostBytes = 256ull << 20;  // of the file
-constexpr size_t kMostLines = 16, kMostShown = 4;
-constexpr uint64_t kNobody = ~0ull;
+constexpr size_t kMaxAtomicSites = 1 << 18;        // of a launch, in memory
+constexpr uint64_t kMaxReportBytes = 256ull << 20;  // of the file
+constexpr size_t kMaxReportedLines = 16, kMaxAddressesPerLine = 4;
+constexpr uint64_t kNoThread = ~0ull;
 
-std::string pair(const char* name, uint64_t value) { return "\"" + std::string(name) + "\": " + std::to_string(value); }
-std::string three(const char* name, const uint32_t v[3]) {
+std::string json_pair(const char* name, uint64_t value) { return "\"" + std::string(name) + "\": " + std::to_string(value); }
+std::string json_triple(const char* name, const uint32_t v[3]) {
   return "\"" + std::string(name) + "\": [" + std::to_string(v[0]) + ", " + std::to_string(v[1]) + ", " + std::to_string(v[2]) +
          "]";
 }
-const char* word(Touch::Shows shows) { return shows == Touch::Rounding ? "rounding" : shows == Touch::Last ? "last" : "old"; }
+const char* order_sensitivity_name(OrderSensitivity shows) {
+  return shows == OrderSensitivity::Rounding ? "rounding" : shows == OrderSensitivity::LastWriterWins ? "last" : "old";
+}
 
 }  // namespace
 
-void Report::touch(const Lanes& w, const Instruction& i, const Touch& t) {
-  if (t.what != Touch::Atomic || t.shows == Touch::Nothing) return;
+void LaunchReport::on_access(const WarpContext& w, const Instruction& i, const MemoryAccess& t) {
+  if (t.kind != AccessKind::Atomic || t.sensitivity == OrderSensitivity::Nothing) return;
   for (uint32_t k = 0; k < t.count; k++) {
-    const uint8_t* at = t.at[t.lanes[k]];
+    const uint8_t* at = t.addresses[t.lane_order[k]];
     bool shared = is_shared(w, at);
-    Key key{shared ? static_cast<uint64_t>(at - w.shared) : reinterpret_cast<uint64_t>(at), shared ? w.block + 1ull : 0,
-            i.line};
-    uint64_t thread = thread_of(w, t.lanes[k]);
-    auto known = places_.find(key);
-    if (known == places_.end()) {
-      if (places_.size() == kMostPlaces) {
-        left_out_++;
+    SiteKey key{shared ? static_cast<uint64_t>(at - w.shared) : reinterpret_cast<uint64_t>(at), shared ? w.block + 1ull : 0,
+                i.line};
+    uint64_t thread = global_thread_index(w, t.lane_order[k]);
+    auto known = atomic_sites_.find(key);
+    if (known == atomic_sites_.end()) {
+      if (atomic_sites_.size() == kMaxAtomicSites) {
+        omitted_++;
         continue;
       }
-      known = places_.emplace(key, Place{locate(w, at), t.shows, 0, thread, kNobody}).first;
+      known = atomic_sites_.emplace(key, AtomicSite{location_of(w, at), t.sensitivity, 0, thread, kNoThread}).first;
     }
     known->second.atomics++;
-    if (known->second.second == kNobody && thread != known->second.first) known->second.second = thread;
+    if (known->second.second == kNoThread && thread != known->second.first) known->second.second = thread;
   }
 }
 
 // The lines of PTX with an address that several threads came to, and of each the addresses with the most atomics.
-std::string Report::of_lines() const {
+std::string LaunchReport::order_dependent_lines() const {
   struct Line {
     uint64_t atomics = 0;
-    std::vector<const Place*> places;
+    std::vector<const AtomicSite*> places;
   };
   std::map<uint32_t, Line> lines;
-  for (const auto& [key, place] : places_) {
-    if (place.second == kNobody) continue;
+  for (const auto& [key, place] : atomic_sites_) {
+    if (place.second == kNoThread) continue;
     lines[key.line].atomics += place.atomics;
     lines[key.line].places.push_back(&place);
   }
   std::string text;
   size_t shown = 0;
   for (auto& [number, line] : lines) {
-    if (shown++ == kMostLines) break;
-    size_t some = std::min(line.places.size(), kMostShown);
-    std::partial_sort(line.places.begin(), line.places.begin() + some, line.places.end(), [](const Place* a, const Place* b) {
-      if (a->atomics != b->atomics) return a->atomics > b->atomics;
-      return std::make_pair(a->at.allocation, a->at.offset) < std::make_pair(b->at.allocation, b->at.offset);
-    });
-    text += std::string(text.empty() ? "" : ", ") + "{" + pair("line", number) + ", \"shows\": \"" +
-            word(line.places[0]->shows) + "\", " + pair("atomics", line.atomics) + ", " +
-            pair("addresses", line.places.size()) + ", \"most\": [";
+    if (shown++ == kMaxReportedLines) break;
+    size_t some = std::min(line.places.size(), kMaxAddressesPerLine);
+    std::partial_sort(line.places.begin(), line.places.begin() + some, line.places.end(),
+                      [](const AtomicSite* a, const AtomicSite* b) {
+                        if (a->atomics != b->atomics) return a->atomics > b->atomics;
+                        return std::make_pair(a->at.allocation, a->at.offset) < std::make_pair(b->at.allocation, b->at.offset);
+                      });
+    text += std::string(text.empty() ? "" : ", ") + "{" + json_pair("line", number) + ", \"shows\": \"" +
+            order_sensitivity_name(line.places[0]->shows) + "\", " + json_pair("atomics", line.atomics) + ", " +
+            json_pair("addresses", line.places.size()) + ", \"most\": [";
     for (size_t k = 0; k < some; k++) {
-      const Place& p = *line.places[k];
+      const AtomicSite& p = *line.places[k];
       bool shared = p.at.space == Location::Shared;
       text += std::string(k ? ", " : "") + "{\"space\": \"" + (shared ? "shared" : "global") + "\", " +
-              pair(shared ? "of_block" : "allocation", p.at.allocation) + ", " + pair("offset", p.at.offset) + ", " +
-              pair("atomics", p.atomics) + ", \"threads\": [" + std::to_string(p.first) + ", " + std::to_string(p.second) +
+              json_pair(shared ? "of_block" : "allocation", p.at.allocation) + ", " + json_pair("offset", p.at.offset) + ", " +
+              json_pair("atomics", p.atomics) + ", \"threads\": [" + std::to_string(p.first) + ", " + std::to_string(p.second) +
               "]}";
     }
     text += "]}";
@@ -81,21 +84,22 @@ std::string Report::of_lines() const {
   return text;
 }
 
-void Report::end(const Launch& launch, const Outcome& outcome) {
-  write("{" + pair("launch", launch.number) + ", \"kernel\": \"" + launch.program->name + "\", " + three("grid", launch.grid) +
-        ", " + three("block", launch.block) + ", " + pair("instructions", outcome.instructions) + ", " +
-        pair("atomics", outcome.atomics) + ", " + pair("choices", outcome.choices) + ", \"order_dependent\": [" + of_lines() +
-        "]" + (left_out_ ? ", " + pair("atomics_left_out", left_out_) : "") + "}\n");
+void LaunchReport::on_launch_end(const Launch& launch, const LaunchResult& outcome) {
+  write("{" + json_pair("launch", launch.index) + ", \"kernel\": \"" + launch.program->name + "\", " +
+        json_triple("grid", launch.grid) + ", " + json_triple("block", launch.block) + ", " +
+        json_pair("instructions", outcome.instructions) + ", " + json_pair("atomics", outcome.atomics) + ", " +
+        json_pair("choices", outcome.schedule_choices) + ", \"order_dependent\": [" + order_dependent_lines() + "]" +
+        (omitted_ ? ", " + json_pair("atomics_left_out", omitted_) : "") + "}\n");
 }
 
-void Report::stood_in(const char* call, uint64_t launch) {
-  write("{" + pair("before_launch", launch) + ", \"stood_in\": \"" + call + "\"}\n");
+void LaunchReport::on_fallback(const char* call, uint64_t launch) {
+  write("{" + json_pair("before_launch", launch) + ", \"stood_in\": \"" + call + "\"}\n");
 }
 
-void Report::write(std::string text) {
-  if (written_ > kMostBytes) return;
+void LaunchReport::write(std::string text) {
+  if (written_ > kMaxReportBytes) return;
   written_ += text.size();
-  if (written_ > kMostBytes) text = "{\"left_out\": \"all launches from here on: the report is full\"}\n";
+  if (written_ > kMaxReportBytes) text = "{\"left_out\": \"all launches from here on: the report is full\"}\n";
   std::fwrite(text.data(), 1, text.size(), to_);
   std::fflush(to_);
 }

@@ -8,38 +8,38 @@
 
 namespace vgpu {
 
-class Report : public Observer {
+class LaunchReport : public Observer {
  public:
-  explicit Report(std::FILE* to) : to_(to) {}
-  ~Report() override { std::fclose(to_); }
-  void begin(const Launch&) override { places_.clear(), left_out_ = 0; }
-  void touch(const Lanes&, const Instruction&, const Touch&) override;
-  void end(const Launch&, const Outcome&) override;
-  void stood_in(const char* call, uint64_t launch) override;
+  explicit LaunchReport(std::FILE* to) : to_(to) {}
+  ~LaunchReport() override { std::fclose(to_); }
+  void on_launch_begin(const Launch&) override { atomic_sites_.clear(), omitted_ = 0; }
+  void on_access(const WarpContext&, const Instruction&, const MemoryAccess&) override;
+  void on_launch_end(const Launch&, const LaunchResult&) override;
+  void on_fallback(const char* call, uint64_t launch) override;
 
  private:
-  struct Key {
+  struct SiteKey {
     uint64_t address;
     uint64_t block;  // of shared memory, which all blocks have at the same place or not
     uint32_t line;
-    bool operator==(const Key& o) const { return address == o.address && line == o.line && block == o.block; }
+    bool operator==(const SiteKey& o) const { return address == o.address && line == o.line && block == o.block; }
   };
-  struct Hash {
-    size_t operator()(const Key& k) const {
+  struct SiteHash {
+    size_t operator()(const SiteKey& k) const {
       return (k.address * 0x9e3779b97f4a7c15ull) ^ (k.block << 17) ^ (uint64_t(k.line) << 40);
     }
   };
-  struct Place {
+  struct AtomicSite {
     Location at;
-    Touch::Shows shows;
+    OrderSensitivity shows;
     uint64_t atomics, first, second;  // the first two threads that differ
   };
-  std::string of_lines() const;
+  std::string order_dependent_lines() const;
   void write(std::string text);
 
   std::FILE* to_;
-  uint64_t written_ = 0, left_out_ = 0;
-  std::unordered_map<Key, Place, Hash> places_;
+  uint64_t written_ = 0, omitted_ = 0;
+  std::unordered_map<SiteKey, AtomicSite, SiteHash> atomic_sites_;
 };
 
 }  // namespace vgpu

@@ -9,12 +9,12 @@
 namespace vgpu {
 namespace {
 
-constexpr size_t kMostLines = 32;
+constexpr size_t kMaxLines = 32;
 
 // The variable that ends before this place, and how far before.
-std::string behind(const Program& program, uint32_t offset) {
-  const Program::Variable* last = nullptr;
-  for (const Program::Variable& one : program.shared_variables)
+std::string behind(const DecodedFunction& program, uint32_t offset) {
+  const DecodedFunction::Variable* last = nullptr;
+  for (const DecodedFunction::Variable& one : program.shared_variables)
     if (one.end <= offset && (!last || one.end > last->end)) last = &one;
   return last ? std::to_string(offset - last->end) + " bytes behind the end of " + last->name : "before all variables";
 }
@@ -23,28 +23,28 @@ std::string behind(const Program& program, uint32_t offset) {
 
 // What the launch brings lies behind the variables, and to its end.
 bool Memcheck::declared(uint32_t offset, uint32_t bytes) const {
-  const Program& program = *launch_->program;
+  const DecodedFunction& program = *launch_->program;
   if (offset >= program.shared_bytes) return true;
   return std::any_of(program.shared_variables.begin(), program.shared_variables.end(),
-                     [=](const Program::Variable& one) { return offset >= one.begin && offset + bytes <= one.end; });
+                     [=](const DecodedFunction::Variable& one) { return offset >= one.begin && offset + bytes <= one.end; });
 }
 
-void Memcheck::touch(const Lanes& w, const Instruction& i, const Touch& t) {
+void Memcheck::on_access(const WarpContext& w, const Instruction& i, const MemoryAccess& t) {
   for (uint32_t k = 0; k < t.count; k++) {
-    const uint8_t* at = t.at[t.lanes[k]];
+    const uint8_t* at = t.addresses[t.lane_order[k]];
     if (!is_shared(w, at)) continue;
     const uint32_t offset = static_cast<uint32_t>(at - w.shared);
-    if (declared(offset, t.bytes) || (found_.size() == kMostLines && !found_.count(i.line))) continue;
+    if (declared(offset, t.bytes) || (found_.size() == kMaxLines && !found_.count(i.line))) continue;
     auto [access, fresh] = found_.try_emplace(i.line);
-    if (fresh) access->second = {thread_of(w, t.lanes[k]), offset, t.what, 0};
+    if (fresh) access->second = {global_thread_index(w, t.lane_order[k]), offset, t.kind, 0};
     access->second.times++;
   }
 }
 
-void Memcheck::end(const Launch& launch, const Outcome&) {
+void Memcheck::on_launch_end(const Launch& launch, const LaunchResult&) {
   const uint64_t threads = launch.threads();
   for (const auto& [line, one] : found_) {
-    const char* what = one.what == Touch::Read ? "read" : one.what == Touch::Write ? "write" : "atomic";
+    const char* what = one.what == AccessKind::Read ? "read" : one.what == AccessKind::Write ? "write" : "atomic";
     std::fprintf(stderr,
                  "vgpu: memcheck: out of bounds in %s: the %s of line %u by thread %llu of block %llu, in shared memory "
                  "%s (%llu times)\n",

@@ -9,15 +9,15 @@ namespace vgpu {
 
 class Memcheck : public Observer {
  public:
-  void begin(const Launch& launch) override { launch_ = &launch, found_.clear(); }
-  void touch(const Lanes&, const Instruction&, const Touch&) override;
-  void end(const Launch&, const Outcome&) override;
+  void on_launch_begin(const Launch& launch) override { launch_ = &launch, found_.clear(); }
+  void on_access(const WarpContext&, const Instruction&, const MemoryAccess&) override;
+  void on_launch_end(const Launch&, const LaunchResult&) override;
 
  private:
   struct Access {
     uint64_t thread;
     uint32_t offset;
-    Touch::What what;
+    AccessKind what;
     uint64_t times;
   };
 

@@ -7,13 +7,13 @@
 
 namespace vgpu {
 
-class Trace : public Observer {
+class MemoryTrace : public Observer {
  public:
-  Trace(uint64_t launch, std::FILE* to) : launch_(launch), to_(to) {}
-  ~Trace() override { std::fclose(to_); }
-  void begin(const Launch&) override;
-  void touch(const Lanes&, const Instruction&, const Touch&) override;
-  void end(const Launch&, const Outcome&) override { std::fflush(to_); }
+  MemoryTrace(uint64_t launch, std::FILE* to) : launch_(launch), to_(to) {}
+  ~MemoryTrace() override { std::fclose(to_); }
+  void on_launch_begin(const Launch&) override;
+  void on_access(const WarpContext&, const Instruction&, const MemoryAccess&) override;
+  void on_launch_end(const Launch&, const LaunchResult&) override { std::fflush(to_); }
 
  private:
   uint64_t launch_, written_ = 0;

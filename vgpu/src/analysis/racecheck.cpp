@@ -9,154 +9,159 @@
 namespace vgpu {
 namespace {
 
-constexpr size_t kMostReads = 8, kMostRaces = 32;
-constexpr size_t kMostPlaces = 1 << 22;
+constexpr size_t kMaxReadersPerCell = 8, kMaxRaces = 32;
+constexpr size_t kMaxShadowCells = 1 << 22;
 
-uint64_t known_until(const std::map<uint64_t, uint64_t>& of, uint64_t who) {
+uint64_t clock_value(const std::map<uint64_t, uint64_t>& of, uint64_t who) {
   auto found = of.find(who);
   return found == of.end() ? 0 : found->second;
 }
 
 // Of shared memory each block has its own, perhaps where another block's was.
-uint64_t key(const Lanes& w, const uint8_t* at) {
+uint64_t shadow_key(const WarpContext& w, const uint8_t* at) {
   bool shared = is_shared(w, at);
   uint64_t offset = static_cast<uint64_t>(at - w.shared);
   return shared ? (1ull << 63) | (uint64_t(w.block) << 20) | offset >> 2 : reinterpret_cast<uint64_t>(at) >> 2;
 }
 
-const char* name(Touch::What what) { return what == Touch::Read ? "read" : what == Touch::Write ? "write" : "atomic"; }
+const char* access_kind_name(AccessKind what) {
+  return what == AccessKind::Read ? "read" : what == AccessKind::Write ? "write" : "atomic";
+}
 
 }  // namespace
 
-void Races::Known::join(const Known& other) {
+void RaceDetector::VectorClock::join(const VectorClock& other) {
   for (auto [who, until] : other.blocks) blocks[who] = std::max(blocks[who], until);
   for (auto [who, until] : other.threads) threads[who] = std::max(threads[who], until);
 }
 
-void Races::begin(const Launch&) {
-  threads_.clear(), blocks_.clear(), places_.clear(), published_.clear(), races_.clear();
-  instance_ = 0;
+void RaceDetector::on_launch_begin(const Launch&) {
+  threads_.clear(), blocks_.clear(), shadow_memory_.clear(), release_clocks_.clear(), races_.clear();
+  access_index_ = 0;
 }
 
-Races::Thread& Races::thread(const Lanes& w, uint64_t number) {
+RaceDetector::ThreadState& RaceDetector::thread(const WarpContext& w, uint64_t number) {
   auto [found, fresh] = threads_.try_emplace(number);
   if (fresh) blocks_[w.block].threads.push_back(number);
   return found->second;
 }
 
-bool Races::before(const Stamp& one, const Stamp& now) const {
-  const Block& block = blocks_.at(now.block);
+bool RaceDetector::happens_before(const AccessEpoch& one, const AccessEpoch& now) const {
+  const BlockState& block = blocks_.at(now.block);
   if (one.thread == now.thread || (one.block == now.block && block.barriers > one.barriers)) return true;
-  const Known& own = threads_.at(now.thread).known;
-  return std::max(known_until(own.blocks, one.block), known_until(block.known.blocks, one.block)) > one.barriers ||
-         std::max(known_until(own.threads, one.thread), known_until(block.known.threads, one.thread)) > one.releases;
+  const VectorClock& own = threads_.at(now.thread).clock;
+  return std::max(clock_value(own.blocks, one.block), clock_value(block.clock.blocks, one.block)) > one.barriers ||
+         std::max(clock_value(own.threads, one.thread), clock_value(block.clock.threads, one.thread)) > one.epoch;
 }
 
-void Races::compare(const Lanes& w, const Stamp& one, const Stamp& now, const uint8_t* at) {
-  if (!one.instance || one.instance == now.instance || !(one.bytes & now.bytes) || (one.strong && now.strong)) return;
-  if (before(one, now)) return;
+void RaceDetector::check_pair(const WarpContext& w, const AccessEpoch& one, const AccessEpoch& now, const uint8_t* at) {
+  if (!one.access_index || one.access_index == now.access_index || !(one.bytes & now.bytes) || (one.strong && now.strong))
+    return;
+  if (happens_before(one, now)) return;
   auto lines = std::make_tuple(one.line, now.line);
-  if (races_.size() == kMostRaces && !races_.count(lines)) return;
+  if (races_.size() == kMaxRaces && !races_.count(lines)) return;
   Race& race = races_[lines];
-  if (!race.times++) race.first = one, race.second = now, race.at = locate(w, at);
+  if (!race.times++) race.first = one, race.second = now, race.at = location_of(w, at);
 }
 
-void Races::word(const Lanes& w, const uint8_t* at, Stamp now) {
-  if (places_.size() == kMostPlaces && !places_.count(key(w, at))) return;
-  Place& place = places_[key(w, at)];
-  compare(w, place.write, now, at);
-  if (now.what != Touch::Read) {
-    for (const Stamp& one : place.reads) compare(w, one, now, at);
+void RaceDetector::check_word(const WarpContext& w, const uint8_t* at, AccessEpoch now) {
+  if (shadow_memory_.size() == kMaxShadowCells && !shadow_memory_.count(shadow_key(w, at))) return;
+  ShadowCell& place = shadow_memory_[shadow_key(w, at)];
+  check_pair(w, place.write, now, at);
+  if (now.what != AccessKind::Read) {
+    for (const AccessEpoch& one : place.reads) check_pair(w, one, now, at);
     place.reads.clear();
     place.write = now;
     return;
   }
   auto same = std::find_if(place.reads.begin(), place.reads.end(),
-                           [&](const Stamp& one) { return one.thread == now.thread && one.bytes == now.bytes; });
+                           [&](const AccessEpoch& one) { return one.thread == now.thread && one.bytes == now.bytes; });
   if (same != place.reads.end()) *same = now;
-  else if (place.reads.size() < kMostReads) place.reads.push_back(now);
+  else if (place.reads.size() < kMaxReadersPerCell) place.reads.push_back(now);
 }
 
 // What a strong access hands on: what was before the last fence, or is before it where it releases; what is read counts from
 // the next fence on, or at once where it acquires.
-void Races::order(const Lanes& w, uint64_t number, const Touch& t, const uint8_t* at) {
-  Thread& own = thread(w, number);
-  Known& here = published_[key(w, at)];
-  if (t.order & kReleases) publish(w, number, own);
-  if (t.what != Touch::Write) (t.order & kAcquires ? own.known : own.read).join(here);
-  if (t.what == Touch::Read) return;
-  here.join(own.published);
-  here.join(blocks_[w.block].published);
+void RaceDetector::synchronize(const WarpContext& w, uint64_t number, const MemoryAccess& t, const uint8_t* at) {
+  ThreadState& own = thread(w, number);
+  VectorClock& here = release_clocks_[shadow_key(w, at)];
+  if (t.order & kRelease) release(w, number, own);
+  if (t.kind != AccessKind::Write) (t.order & kAcquire ? own.clock : own.pending_acquire).join(here);
+  if (t.kind == AccessKind::Read) return;
+  here.join(own.release_clock);
+  here.join(blocks_[w.block].release_clock);
 }
 
-void Races::touch(const Lanes& w, const Instruction& i, const Touch& t) {
-  instance_++;
+void RaceDetector::on_access(const WarpContext& w, const Instruction& i, const MemoryAccess& t) {
+  access_index_++;
   for (uint32_t k = 0; k < t.count; k++) {
-    const uint8_t* at = t.at[t.lanes[k]];
-    if (locate(w, at).space == Location::None) continue;
-    uint64_t number = thread_of(w, t.lanes[k]);
-    Stamp now{number, w.block, 0, thread(w, number).releases, instance_, i.line, t.what, t.strong(), 0xf};
+    const uint8_t* at = t.addresses[t.lane_order[k]];
+    if (location_of(w, at).space == Location::None) continue;
+    uint64_t number = global_thread_index(w, t.lane_order[k]);
+    AccessEpoch now{number, w.block, 0, thread(w, number).epoch, access_index_, i.line, t.kind, t.strong(), 0xf};
     now.barriers = blocks_[w.block].barriers;
-    if (t.strong()) order(w, number, t, at);
+    if (t.strong()) synchronize(w, number, t, at);
     if (t.bytes < 4) now.bytes = static_cast<uint8_t>(((1u << t.bytes) - 1) << (reinterpret_cast<uint64_t>(at) & 3));
-    for (uint32_t from = 0; from < t.bytes; from += 4) word(w, at + from, now);
+    for (uint32_t from = 0; from < t.bytes; from += 4) check_word(w, at + from, now);
   }
 }
 
-void Races::publish(const Lanes& w, uint64_t number, Thread& own) {
-  const Block& block = blocks_[w.block];
-  own.published = own.known;
-  own.published.join(block.known);
-  own.published.blocks[w.block] = block.barriers;
-  own.published.threads[number] = ++own.releases;
+void RaceDetector::release(const WarpContext& w, uint64_t number, ThreadState& own) {
+  const BlockState& block = blocks_[w.block];
+  own.release_clock = own.clock;
+  own.release_clock.join(block.clock);
+  own.release_clock.blocks[w.block] = block.barriers;
+  own.release_clock.threads[number] = ++own.epoch;
   own.fenced = true;
 }
 
-void Races::fence(const Lanes& w) {
-  for (uint32_t left = w.mask; left; left &= left - 1) {
-    uint64_t number = thread_of(w, static_cast<uint32_t>(__builtin_ctz(left)));
-    Thread& own = thread(w, number);
-    own.known.join(own.read);
-    own.read = Known();
-    publish(w, number, own);
+void RaceDetector::on_fence(const WarpContext& w) {
+  for (uint32_t left = w.active_mask; left; left &= left - 1) {
+    uint64_t number = global_thread_index(w, static_cast<uint32_t>(__builtin_ctz(left)));
+    ThreadState& own = thread(w, number);
+    own.clock.join(own.pending_acquire);
+    own.pending_acquire = VectorClock();
+    release(w, number, own);
   }
 }
 
-void Races::barrier(uint32_t number) {
-  Block& block = blocks_[number];
+void RaceDetector::on_block_barrier(uint32_t number) {
+  BlockState& block = blocks_[number];
   for (uint64_t one : block.threads) {
-    Thread& own = threads_.at(one);
-    block.known.join(own.known);
-    block.known.join(own.read);
-    own.known = own.read = Known();
+    ThreadState& own = threads_.at(one);
+    block.clock.join(own.clock);
+    block.clock.join(own.pending_acquire);
+    own.clock = own.pending_acquire = VectorClock();
     // What one thread has put a fence behind, another one of the block hands on after the barrier.
-    if (std::exchange(own.fenced, false)) block.published.join(own.published);
+    if (std::exchange(own.fenced, false)) block.release_clock.join(own.release_clock);
   }
   block.barriers++;
 }
 
-void Races::meeting(const Lanes& w, uint32_t mask) {
-  Known all;
+void RaceDetector::on_warp_sync(const WarpContext& w, uint32_t mask) {
+  VectorClock all;
   auto each_of = [&](auto f) {
     for (uint32_t left = mask; left; left &= left - 1) {
-      uint64_t number = thread_of(w, static_cast<uint32_t>(__builtin_ctz(left)));
+      uint64_t number = global_thread_index(w, static_cast<uint32_t>(__builtin_ctz(left)));
       f(number, thread(w, number));
     }
   };
-  Known published, read;
-  each_of([&](uint64_t number, Thread& own) {
-    all.join(own.known);
-    published.join(own.published);
-    read.join(own.read);
-    all.threads[number] = ++own.releases;
+  VectorClock release_clock, read;
+  each_of([&](uint64_t number, ThreadState& own) {
+    all.join(own.clock);
+    release_clock.join(own.release_clock);
+    read.join(own.pending_acquire);
+    all.threads[number] = ++own.epoch;
   });
-  each_of([&](uint64_t, Thread& own) { own.known.join(all), own.published.join(published), own.read.join(read); });
+  each_of([&](uint64_t, ThreadState& own) {
+    own.clock.join(all), own.release_clock.join(release_clock), own.pending_acquire.join(read);
+  });
 }
 
-void Races::end(const Launch& launch, const Outcome&) {
+void RaceDetector::on_launch_end(const Launch& launch, const LaunchResult&) {
   const uint64_t threads = launch.threads();
-  auto place = [&](const Stamp& one) {
-    return std::string("the ") + name(one.what) + " of line " + std::to_string(one.line) + " by thread " +
+  auto place = [&](const AccessEpoch& one) {
+    return std::string("the ") + access_kind_name(one.what) + " of line " + std::to_string(one.line) + " by thread " +
            std::to_string(one.thread % threads) + " of block " + std::to_string(one.block);
   };
   for (const auto& [lines, race] : races_) {

@@ -11,61 +11,61 @@
 
 namespace vgpu {
 
-class Races : public Observer {
+class RaceDetector : public Observer {
  public:
-  void begin(const Launch&) override;
-  void touch(const Lanes&, const Instruction&, const Touch&) override;
-  void fence(const Lanes&) override;
-  void barrier(uint32_t block) override;
-  void meeting(const Lanes&, uint32_t mask) override;
-  void end(const Launch&, const Outcome&) override;
+  void on_launch_begin(const Launch&) override;
+  void on_access(const WarpContext&, const Instruction&, const MemoryAccess&) override;
+  void on_fence(const WarpContext&) override;
+  void on_block_barrier(uint32_t block) override;
+  void on_warp_sync(const WarpContext&, uint32_t mask) override;
+  void on_launch_end(const Launch&, const LaunchResult&) override;
 
  private:
   // What a thread knows to be over: a block's time before this barrier, a thread's before this release.
-  struct Known {
+  struct VectorClock {
     std::map<uint64_t, uint64_t> blocks, threads;
-    void join(const Known& other);
+    void join(const VectorClock& other);
   };
-  struct Thread {
-    Known known, read, published;
-    uint64_t releases = 0;
+  struct ThreadState {
+    VectorClock clock, pending_acquire, release_clock;
+    uint64_t epoch = 0;
     bool fenced = false;
   };  // since its last barrier
-  struct Block {
-    Known known, published;
+  struct BlockState {
+    VectorClock clock, release_clock;
     uint64_t barriers = 0;
     std::vector<uint64_t> threads;
   };
-  struct Stamp {
-    uint64_t thread = 0, block = 0, barriers = 0, releases = 0, instance = 0;  // instance 0: none
+  struct AccessEpoch {
+    uint64_t thread = 0, block = 0, barriers = 0, epoch = 0, access_index = 0;  // instance 0: none
     uint32_t line = 0;
-    Touch::What what = Touch::Read;
+    AccessKind what = AccessKind::Read;
     bool strong = false;
     uint8_t bytes = 0;  // of the four, a bit each
   };
-  struct Place {
-    Stamp write;
-    std::vector<Stamp> reads;
+  struct ShadowCell {
+    AccessEpoch write;
+    std::vector<AccessEpoch> reads;
   };
   struct Race {
-    Stamp first, second;
+    AccessEpoch first, second;
     Location at;
     uint64_t times = 0;
   };
 
-  Thread& thread(const Lanes& w, uint64_t number);
-  bool before(const Stamp& one, const Stamp& now) const;
-  void compare(const Lanes& w, const Stamp& one, const Stamp& now, const uint8_t* at);
-  void word(const Lanes& w, const uint8_t* at, Stamp now);
-  void order(const Lanes& w, uint64_t number, const Touch& t, const uint8_t* at);
-  void publish(const Lanes& w, uint64_t number, Thread& own);
+  ThreadState& thread(const WarpContext& w, uint64_t number);
+  bool happens_before(const AccessEpoch& one, const AccessEpoch& now) const;
+  void check_pair(const WarpContext& w, const AccessEpoch& one, const AccessEpoch& now, const uint8_t* at);
+  void check_word(const WarpContext& w, const uint8_t* at, AccessEpoch now);
+  void synchronize(const WarpContext& w, uint64_t number, const MemoryAccess& t, const uint8_t* at);
+  void release(const WarpContext& w, uint64_t number, ThreadState& own);
 
-  std::unordered_map<uint64_t, Thread> threads_;
-  std::unordered_map<uint64_t, Block> blocks_;
-  std::unordered_map<uint64_t, Place> places_;
-  std::unordered_map<uint64_t, Known> published_;  // at the places of strong accesses
+  std::unordered_map<uint64_t, ThreadState> threads_;
+  std::unordered_map<uint64_t, BlockState> blocks_;
+  std::unordered_map<uint64_t, ShadowCell> shadow_memory_;
+  std::unordered_map<uint64_t, VectorClock> release_clocks_;  // at the places of strong accesses
   std::map<std::tuple<uint32_t, uint32_t>, Race> races_;
-  uint64_t instance_ = 0;
+  uint64_t access_index_ = 0;
 };
 
 }  // namespace vgpu

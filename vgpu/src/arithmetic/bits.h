@@ -5,7 +5,7 @@
 namespace vgpu {
 
 template <class To, class From>
-inline To bits_of(From from) {
+inline To bit_cast(From from) {
   static_assert(sizeof(To) == sizeof(From), "the same bits");
   To to;
   std::memcpy(&to, &from, sizeof to);

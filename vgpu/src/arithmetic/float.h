@@ -8,27 +8,27 @@
 namespace vgpu {
 
 // Hardware gives one NaN, whatever the operands' payloads were.
-inline float canonical(float x) { return x != x ? bits_of<float>(0x7fffffffu) : x; }
-inline double canonical(double x) { return x != x ? bits_of<double>(0x7ff8000000000000ull) : x; }
+inline float canonicalize_nan(float x) { return x != x ? bit_cast<float>(0x7fffffffu) : x; }
+inline double canonicalize_nan(double x) { return x != x ? bit_cast<double>(0x7ff8000000000000ull) : x; }
 
 constexpr float kLeastNormal = 0x1p-126f;
 
 // A subnormal becomes a zero of its sign.
-inline float flush(float x) {
-  uint32_t bits = bits_of<uint32_t>(x);
-  return bits & 0x7f800000u ? x : bits_of<float>(bits & 0x80000000u);
+inline float flush_subnormal(float x) {
+  uint32_t bits = bit_cast<uint32_t>(x);
+  return bits & 0x7f800000u ? x : bit_cast<float>(bits & 0x80000000u);
 }
 
 // Of two, the one that is a number; of two zeros the negative, or the positive, one.
 template <class T>
-inline T least(T a, T b) {
-  if (a != a) return b != b ? canonical(a) : b;
+inline T minimum(T a, T b) {
+  if (a != a) return b != b ? canonicalize_nan(a) : b;
   if (b != b) return a;
   return a < b || (a == b && std::signbit(a)) ? a : b;
 }
 template <class T>
-inline T greatest(T a, T b) {
-  if (a != a) return b != b ? canonical(a) : b;
+inline T maximum(T a, T b) {
+  if (a != a) return b != b ? canonicalize_nan(a) : b;
   if (b != b) return a;
   return a > b || (a == b && !std::signbit(a)) ? a : b;
 }

@@ -9,40 +9,40 @@
 
 namespace vgpu {
 
-inline float bfloat_to_float(uint16_t bits) { return bits_of<float>(uint32_t(bits) << 16); }
+inline float bfloat16_to_float(uint16_t bits) { return bit_cast<float>(uint32_t(bits) << 16); }
 
 inline float half_to_float(uint16_t bits) {
   uint32_t sign = uint32_t(bits & 0x8000u) << 16, exponent = bits >> 10 & 31, fraction = bits & 0x3ffu;
-  if (exponent == 31) return bits_of<float>(sign | 0x7f800000u | fraction << 13);
-  if (exponent) return bits_of<float>(sign | (exponent + 112) << 23 | fraction << 13);
+  if (exponent == 31) return bit_cast<float>(sign | 0x7f800000u | fraction << 13);
+  if (exponent) return bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
   float small = static_cast<float>(fraction) * 0x1p-24f;  // exact
   return sign ? -small : small;
 }
 
 // A double rounded once into `fraction_bits` of fraction and exponents down to 2^`least`; as bits, without the sign.
 // Values beyond the largest become infinite, or the largest where the rounding does not go there.
-inline uint32_t round_magnitude(double x, int fraction_bits, int least, int greatest, Round to, bool negative) {
+inline uint32_t round_magnitude(double x, int fraction_bits, int least, int greatest, RoundingMode to, bool negative) {
   int exponent;
   std::frexp(x, &exponent);  // x = m * 2^exponent with m in [0.5, 1)
   int unit = std::max(exponent - 1, least) - fraction_bits;  // of the last place
   double scaled = std::ldexp(x, -unit), whole = std::floor(scaled), rest = scaled - whole;
   uint64_t steps = static_cast<uint64_t>(whole);
-  bool away = to == Round::Up     ? !negative && rest > 0
-              : to == Round::Down ? negative && rest > 0
-              : to == Round::Zero ? false
-                                  : rest > 0.5 || (rest == 0.5 && (steps & 1));
+  bool away = to == RoundingMode::Up     ? !negative && rest > 0
+              : to == RoundingMode::Down ? negative && rest > 0
+              : to == RoundingMode::Zero ? false
+                                         : rest > 0.5 || (rest == 0.5 && (steps & 1));
   steps += away;
   int64_t biased = int64_t(unit) + fraction_bits - least;  // 0: of the subnormals, and of the first normal ones
   uint64_t bits = (uint64_t(biased) << fraction_bits) + steps;
   uint64_t infinite = uint64_t(greatest - least + 2) << fraction_bits;
   if (bits >= infinite) {
-    bool stays = to == Round::Zero || (to == Round::Up && negative) || (to == Round::Down && !negative);
+    bool stays = to == RoundingMode::Zero || (to == RoundingMode::Up && negative) || (to == RoundingMode::Down && !negative);
     return static_cast<uint32_t>(stays ? infinite - 1 : infinite);
   }
   return static_cast<uint32_t>(bits);
 }
 
-inline uint16_t to_half(double x, Round to = Round::Nearest) {
+inline uint16_t to_half(double x, RoundingMode to = RoundingMode::Nearest) {
   if (x != x) return 0x7fff;
   bool negative = std::signbit(x);
   if (std::isinf(x)) return negative ? 0xfc00 : 0x7c00;
@@ -50,7 +50,7 @@ inline uint16_t to_half(double x, Round to = Round::Nearest) {
   return static_cast<uint16_t>(bits | (negative ? 0x8000u : 0));
 }
 
-inline uint16_t to_bfloat(double x, Round to = Round::Nearest) {
+inline uint16_t to_bfloat16(double x, RoundingMode to = RoundingMode::Nearest) {
   if (x != x) return 0x7fff;
   bool negative = std::signbit(x);
   if (std::isinf(x)) return negative ? 0xff80 : 0x7f80;
@@ -69,8 +69,8 @@ struct HalfFormat {
   static constexpr double kLeastNormal = 0x1p-14;
 };
 struct BfloatFormat {
-  static double in(uint16_t x) { return bfloat_to_float(x); }
-  static uint16_t out(double x) { return to_bfloat(x); }
+  static double in(uint16_t x) { return bfloat16_to_float(x); }
+  static uint16_t out(double x) { return to_bfloat16(x); }
   static uint16_t flushed(uint16_t x) { return x & 0x7f80 ? x : x & 0x8000; }
   static constexpr double kLeastNormal = 0x1p-126;
 };

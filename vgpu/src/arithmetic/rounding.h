@@ -5,17 +5,17 @@
 
 namespace vgpu {
 
-enum class Round : uint8_t { Nearest, Zero, Down, Up };
+enum class RoundingMode : uint8_t { Nearest, Zero, Down, Up };
 
-class Rounding {
+class ScopedRoundingMode {
  public:
-  explicit Rounding(Round to) : before_(std::fegetround()) {
+  explicit ScopedRoundingMode(RoundingMode to) : before_(std::fegetround()) {
     static const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
     std::fesetround(modes[static_cast<int>(to)]);
   }
-  ~Rounding() { std::fesetround(before_); }
-  Rounding(const Rounding&) = delete;
-  Rounding& operator=(const Rounding&) = delete;
+  ~ScopedRoundingMode() { std::fesetround(before_); }
+  ScopedRoundingMode(const ScopedRoundingMode&) = delete;
+  ScopedRoundingMode& operator=(const ScopedRoundingMode&) = delete;
 
  private:
   int before_;

@@ -9,14 +9,15 @@ namespace {
 
 bool permits(const Extent& extent, bool writes) { return !writes || extent.access == Access::All; }
 
-bool known_extent(Lanes& w, uint64_t low, uint64_t behind, bool writes) {
-  if (w.generation != w.memory->generation()) w.recent[0] = w.recent[1] = {}, w.generation = w.memory->generation();
-  if (w.recent[0].holds(low, behind)) return permits(w.recent[0], writes);
-  std::swap(w.recent[0], w.recent[1]);
-  if (w.recent[0].holds(low, behind)) return permits(w.recent[0], writes);
+bool known_extent(WarpContext& w, uint64_t low, uint64_t behind, bool writes) {
+  if (w.generation != w.memory->generation())
+    w.recent_extents[0] = w.recent_extents[1] = {}, w.generation = w.memory->generation();
+  if (w.recent_extents[0].holds(low, behind)) return permits(w.recent_extents[0], writes);
+  std::swap(w.recent_extents[0], w.recent_extents[1]);
+  if (w.recent_extents[0].holds(low, behind)) return permits(w.recent_extents[0], writes);
   Extent found = w.memory->find(low);
   if (!found.holds(low, behind)) return false;
-  w.recent[0] = found;
+  w.recent_extents[0] = found;
   return permits(found, writes);
 }
 
@@ -24,14 +25,15 @@ uint64_t number(const uint8_t* at) { return reinterpret_cast<uint64_t>(at); }
 
 }  // namespace
 
-bool reachable(Lanes& w, uint32_t lane, uint64_t address, uint32_t bytes, bool writes) {
+bool is_accessible(WarpContext& w, uint32_t lane, uint64_t address, uint32_t bytes, bool writes) {
   uint64_t behind = address + bytes;
   if (Extent{number(w.shared), number(w.shared) + w.shared_bytes, false}.holds(address, behind)) return true;
-  for (const Shares& one : w.shares) {
-    uint64_t own = number(one.at) + uint64_t(lane) * one.bytes;
-    if (Extent{own, own + one.bytes, false}.holds(address, behind)) return true;
+  for (const PerLaneMemory& one : w.per_lane_memory) {
+    uint64_t own = number(one.base) + uint64_t(lane) * one.bytes_per_lane;
+    if (Extent{own, own + one.bytes_per_lane, false}.holds(address, behind)) return true;
   }
-  if (!w.own_parameters && Extent{number(w.parameters), number(w.parameters) + w.parameter_bytes, false}.holds(address, behind))
+  if (!w.has_lane_parameters &&
+      Extent{number(w.parameters), number(w.parameters) + w.parameter_bytes, false}.holds(address, behind))
     return true;
   return known_extent(w, address, behind, writes);
 }
@@ -39,66 +41,69 @@ bool reachable(Lanes& w, uint32_t lane, uint64_t address, uint32_t bytes, bool w
 namespace {
 
 // As signed numbers: those beyond any process's are negative, and lie in no allocation.
-bool generic(Lanes& w, const Instruction& i, uint32_t bytes, uint8_t* at[kLanes], bool writes) {
-  const int64_t* base = lanes_of<int64_t>(w, i.a);
+bool generic(WarpContext& w, const Instruction& i, uint32_t bytes, uint8_t* at[kWarpSize], bool writes) {
+  const int64_t* base = lane_values<int64_t>(w, i.a);
   int64_t low = INT64_MAX, high = INT64_MIN, odd = 0, offset = i.imm;
-  each(w.mask, [&](uint32_t l) {
+  for_each_lane(w.active_mask, [&](uint32_t l) {
     int64_t address = static_cast<int64_t>(static_cast<uint64_t>(base[l]) + static_cast<uint64_t>(offset));
     low = std::min(low, address), high = std::max(high, address), odd |= address;
     at[l] = reinterpret_cast<uint8_t*>(address);
   });
   if (odd & (bytes - 1)) {
-    w.fail(Fault::Misaligned, static_cast<uint64_t>(odd));
+    w.set_fault(Fault::Misaligned, static_cast<uint64_t>(odd));
     return false;
   }
   if (low > 0 && known_extent(w, static_cast<uint64_t>(low), static_cast<uint64_t>(high) + bytes, writes)) return true;
   bool fine = true;
-  each(w.mask, [&](uint32_t l) {
-    if (reachable(w, l, number(at[l]), bytes, writes)) return;
-    w.fail(writes && reachable(w, l, number(at[l]), bytes) ? Fault::ReadOnly : Fault::OutOfBounds, number(at[l])), fine = false;
+  for_each_lane(w.active_mask, [&](uint32_t l) {
+    if (is_accessible(w, l, number(at[l]), bytes, writes)) return;
+    w.set_fault(writes && is_accessible(w, l, number(at[l]), bytes) ? Fault::ReadOnly : Fault::OutOfBounds, number(at[l])),
+        fine = false;
   });
   return fine;
 }
 
 // The offsets of a space of `size` bytes: the first lane's fault is told.
-bool refused(Lanes& w, const uint32_t offset[kLanes], uint32_t bytes, uint32_t size) {
-  each(w.mask, [&](uint32_t l) {
-    if (offset[l] > size || size - offset[l] < bytes) w.fail(Fault::OutOfBounds, offset[l]);
-    else if (offset[l] & (bytes - 1)) w.fail(Fault::Misaligned, offset[l]);
+bool refused(WarpContext& w, const uint32_t offset[kWarpSize], uint32_t bytes, uint32_t size) {
+  for_each_lane(w.active_mask, [&](uint32_t l) {
+    if (offset[l] > size || size - offset[l] < bytes) w.set_fault(Fault::OutOfBounds, offset[l]);
+    else if (offset[l] & (bytes - 1)) w.set_fault(Fault::Misaligned, offset[l]);
   });
   return false;
 }
 
 template <class B>
-void offsets(Lanes& w, const Instruction& i, uint32_t offset[kLanes], uint32_t& most, uint32_t& odd) {
-  const B* base = lanes_of<B>(w, i.a);
+void offsets(WarpContext& w, const Instruction& i, uint32_t offset[kWarpSize], uint32_t& most, uint32_t& odd) {
+  const B* base = lane_values<B>(w, i.a);
   uint32_t by = static_cast<uint32_t>(i.imm);
-  each(w.mask, [&](uint32_t l) {
+  for_each_lane(w.active_mask, [&](uint32_t l) {
     offset[l] = static_cast<uint32_t>(base[l]) + by;
     most = std::max(most, offset[l]), odd |= offset[l];
   });
 }
 
-bool within(Lanes& w, const Instruction& i, uint32_t bytes, uint8_t* begin, uint32_t size, bool own, uint8_t* at[kLanes]) {
-  uint32_t offset[kLanes], most = 0, odd = 0;
+bool within(WarpContext& w, const Instruction& i, uint32_t bytes, uint8_t* begin, uint32_t size, bool own,
+            uint8_t* at[kWarpSize]) {
+  uint32_t offset[kWarpSize], most = 0, odd = 0;
   if (i.e == 8) offsets<uint64_t>(w, i, offset, most, odd);
   else if (i.e == 4) offsets<uint32_t>(w, i, offset, most, odd);
-  else std::fill_n(offset, kLanes, most = odd = static_cast<uint32_t>(i.imm));
+  else std::fill_n(offset, kWarpSize, most = odd = static_cast<uint32_t>(i.imm));
   if (odd & (bytes - 1) || most > size || size - most < bytes) return refused(w, offset, bytes, size);
   const uint64_t step = own ? size : 0;
-  each(w.mask, [=](uint32_t l) { at[l] = begin + offset[l] + l * step; });
+  for_each_lane(w.active_mask, [=](uint32_t l) { at[l] = begin + offset[l] + l * step; });
   return true;
 }
 
 }  // namespace
 
-bool addresses(Lanes& w, const Instruction& i, Where where, uint32_t bytes, uint8_t* at[kLanes], bool writes) {
+bool resolve_addresses(WarpContext& w, const Instruction& i, AccessSpace where, uint32_t bytes, uint8_t* at[kWarpSize],
+                       bool writes) {
   switch (where) {
-    case Where::Generic: return generic(w, i, bytes, at, writes);
-    case Where::Shared: return within(w, i, bytes, w.shared, w.shared_bytes, false, at);
-    case Where::Local: return within(w, i, bytes, w.local, w.local_bytes, true, at);
-    case Where::Param: return within(w, i, bytes, w.parameters, w.parameter_bytes, w.own_parameters, at);
-    case Where::Scratch: return within(w, i, bytes, w.scratch, w.scratch_bytes, true, at);
+    case AccessSpace::Generic: return generic(w, i, bytes, at, writes);
+    case AccessSpace::Shared: return within(w, i, bytes, w.shared, w.shared_bytes, false, at);
+    case AccessSpace::Local: return within(w, i, bytes, w.local, w.local_bytes, true, at);
+    case AccessSpace::Param: return within(w, i, bytes, w.parameters, w.parameter_bytes, w.has_lane_parameters, at);
+    case AccessSpace::Scratch: return within(w, i, bytes, w.scratch, w.scratch_bytes, true, at);
   }
   return false;
 }

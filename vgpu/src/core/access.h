@@ -7,16 +7,17 @@
 namespace vgpu {
 
 struct Instruction;
-struct Lanes;
+struct WarpContext;
 
 // What an instruction's address counts in.  Param: the function's parameters; Scratch: arguments and results of its calls.
-enum class Where : uint8_t { Generic, Shared, Local, Param, Scratch };
+enum class AccessSpace : uint8_t { Generic, Shared, Local, Param, Scratch };
 
 // Host addresses of the active lanes for an access of `bytes` at imm, or at the register a of e bytes (0: none) and imm
 // behind; false, with the fault set, where one may not be touched.
-bool addresses(Lanes& w, const Instruction& i, Where where, uint32_t bytes, uint8_t* at[kLanes], bool writes = false);
+bool resolve_addresses(WarpContext& w, const Instruction& i, AccessSpace where, uint32_t bytes, uint8_t* at[kWarpSize],
+                       bool writes = false);
 
 // May the lane touch this generic address: the device's, in the block's shared memory or in the lane's own?
-bool reachable(Lanes& w, uint32_t lane, uint64_t address, uint32_t bytes, bool writes = false);
+bool is_accessible(WarpContext& w, uint32_t lane, uint64_t address, uint32_t bytes, bool writes = false);
 
 }  // namespace vgpu

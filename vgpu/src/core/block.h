@@ -1,88 +1,76 @@
-// A block that is under way: its warps, its shared memory, its barriers.
+// A block that is under way: whose turn it is among its warps, and what ends a turn.
 #pragma once
-#include <memory>
 #include <vector>
 
+#include "barriers.h"
+#include "block_memory.h"
+#include "control_flow.h"
 #include "launch.h"
 #include "warp.h"
+#include "warp_scheduler.h"
 
 namespace vgpu {
 
-constexpr uint32_t kBarriers = 16;
-constexpr uint32_t kNever = ~0u;  // no place
-
 class Block {
  public:
-  Block(const Launch& launch, Schedule& schedule, const Memory& memory, uint64_t& writes, Holding* holding);
+  Block(const Launch& launch, Schedule& schedule, const DeviceMemory& memory, uint64_t& writes,
+        DeferredAtomics* deferred_atomics);
 
-  void begin(uint32_t number);  // anew, as block `number` of the grid
+  void reset(uint32_t number);  // begins anew, as block `number` of the grid
 
   // Runs one group until it yields, waits, ends or has run for long.
-  void turn();
+  void run_slice();
 
   uint64_t warps() const { return warps_.size(); }
-  bool done() const { return live_ == 0; }
-  uint32_t number() const { return lanes_.block; }
-  bool asleep() const { return held_up() || (asleep_ && !(ready_ & ~asleep_) && slept_at_ == *lanes_.writes); }
-  bool spinning() const { return spinning_; }  // the last turn ended because it was long
-  Outcome& outcome() { return outcome_; }
+  bool done() const { return live_threads_ == 0; }
+  uint32_t number() const { return context_.block; }
+  bool is_parked() const { return waits_for_deferred() || scheduler_.all_parked(*context_.visible_writes); }
+  bool quantum_expired() const { return quantum_expired_; }  // the last slice ended because it was long
+  LaunchResult& result() { return result_; }
   void settle_shared();  // what comes late to its shared memory, before that is another's
 
  private:
-  struct Barrier { uint32_t arrived = 0, wanted = 0, holding = 0, values = 0; };
-  enum class Step : uint8_t { Next, Stop };
-  struct Around {
-    uint32_t stop = kNever;
-    bool behind = false;
-  };
+  enum class Visible : uint8_t { Done, StopBefore, StopBehind };
 
-  void special_registers(const Warp& warp, uint8_t* registers) const;
-  void bind(Frame* frame);
-  bool held_up() const;  // nobody goes on before one that is held
-  void go_on(Holding& holding);
-  void set_apart(Warp& warp, uint32_t group);
-  uint32_t able();
-  uint32_t leader(Warp& warp);
-  Around around(const Warp& warp, uint32_t group) const;
-  void merge(Warp& warp, uint32_t& group);
+  // block.cpp: slices.
+  void select_warp(const Warp& warp);
+  void end_slice(const Warp& warp);
   void run_group(Warp& warp, uint32_t group);
-  Step straight(Warp& warp, Group& group, uint32_t stop, uint32_t& left);
-  void give_way(Warp& warp, Group& group);
-  void fall_asleep(Warp& warp, Group& group);
-  void note(const Warp& warp);
-  void look_at(const Warp& warp);
-  Step step(Warp& warp, uint32_t& group, const Instruction& i, uint32_t mask);
-  Step jump(Warp& warp, uint32_t group, uint32_t taken, uint32_t target);
-  Step indexed(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
-  Step call(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
-  const Program* pointed(Warp& warp, uint32_t group, const Instruction& i, uint32_t& mask);
-  Step back(Warp& warp, uint32_t group, uint32_t mask);
-  Step leave(Warp& warp, uint32_t group, uint32_t mask);
-  Step barrier(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
-  Step meeting(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
-  void split(Warp& warp, uint32_t group, uint32_t mask, uint32_t pc);
-  void drop(Warp& warp, uint32_t group);
-  void release(uint32_t barrier);
-  void check_barriers();
-  void meet(uint32_t lanes);
-  bool meet_apart(Warp& warp);
-  void fail(Fault fault, const Instruction* i, const Program* program);
+  Step run_until_control_flow(Warp& warp, uint32_t group, uint32_t stop, uint32_t& left);
+  Visible run_visible(Warp& warp, ConvergenceGroup& group, const Instruction& i, uint32_t mask);
+  uint32_t guarded(const Instruction& i, uint32_t mask);
+  Step execute_control(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
+  Step exit_lanes(Warp& warp, uint32_t group, uint32_t mask);
+  void preempt(Warp& warp, ConvergenceGroup& group);
+  void park(Warp& warp, ConvergenceGroup& group);
+  void set_fault(Fault fault, const Instruction* i, const DecodedFunction* program);
+
+  // synchronization.cpp: lanes that wait for each other.
+  Step arrive(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
+  void release_complete_barriers();
+  void release_barrier(uint32_t which);
+  Step warp_sync(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
+  bool warp_sync_diverged(Warp& warp);
+  void on_warp_sync(uint32_t lanes);
+
+  // deferral.cpp: atomics that let others go first.
+  bool waits_for_deferred() const { return deferred_lanes_ && !scheduler_.any_ready(); }
+  void resume_deferred(DeferredAtomics& deferred_atomics);
+  void split_deferred_lanes(Warp& warp, uint32_t group);
 
   const Launch& launch_;
   Schedule& schedule_;
-  Outcome outcome_;
-  Lanes lanes_;
+  LaunchResult result_;
+  WarpContext context_;
+  BlockMemory memory_;
+  ControlFlow control_;
+  WarpScheduler scheduler_;
+  Barriers barriers_;
   std::vector<Warp> warps_;
-  std::vector<PutOff> put_off_;  // of each warp
-  std::vector<uint8_t> shared_, parameters_;
-  uint32_t threads_, live_ = 0, dynamic_at_ = 0;
-  uint32_t held_ = 0;  // lanes that wait with their atomics
-  Barrier barriers_[kBarriers];
-  // A bit for each warp: it can go on; it ran for long; it waits for somebody to write, and nobody did since.
-  uint32_t ready_ = 0, tired_ = 0, asleep_ = 0;
-  uint64_t slept_at_ = 0;
-  bool spinning_ = false;
-  Charge charge_;
+  std::vector<DeferralList> deferrals_;  // of each warp
+  uint32_t live_threads_ = 0;
+  uint32_t deferred_lanes_ = 0;  // lanes that wait with their atomics
+  bool quantum_expired_ = false;
 };
 
 }  // namespace vgpu

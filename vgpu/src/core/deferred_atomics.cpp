@@ -22,26 +22,26 @@ uint64_t value_of(const uint8_t* from, uint32_t lane, uint32_t bytes) {
 
 }  // namespace
 
-uint32_t Holding::come(Lanes& w, uint8_t* const* at, uint8_t* order, uint32_t count) {
+uint32_t DeferredAtomics::select_arriving(WarpContext& w, uint8_t* const* at, uint8_t* order, uint32_t count) {
   uint32_t now = 0;
   bool stopped = false;
   for (uint32_t k = 0; k < count; k++) {
     uint32_t lane = order[k];
     if (stopped) {
-      w.later |= 1u << lane;
-    } else if (!w.released && schedule_.waits()) {
-      w.held |= 1u << lane;
-      waiting_[at[lane]].push_back({came_++, w.block, w.warp, lane});
+      w.blocked_mask |= 1u << lane;
+    } else if (!w.deferral_done && schedule_.should_defer_atomic()) {
+      w.deferred_mask |= 1u << lane;
+      waiting_[at[lane]].push_back({arrivals_++, w.block, w.warp, lane});
     } else {
       order[now++] = static_cast<uint8_t>(lane);
-      stopped = done(at[lane]);
+      stopped = on_atomic_done(at[lane]);
     }
   }
   return now;
 }
 
 // One was done at this address, for which others waited; is somebody next?
-bool Holding::done(uint8_t* at) {
+bool DeferredAtomics::on_atomic_done(uint8_t* at) {
   auto found = waiting_.find(at);
   if (found != waiting_.end()) {
     next_.insert(next_.end(), found->second.begin(), found->second.end());
@@ -54,13 +54,13 @@ bool Holding::done(uint8_t* at) {
   return late || !next_.empty();
 }
 
-void Holding::come_or_put_off(Lanes& w, const Instruction& i, uint8_t* const* at, const uint8_t* order, uint32_t count,
-                              const uint8_t* b, const uint8_t* c, uint32_t bytes, Perform perform) {
+void DeferredAtomics::arrive_or_defer(WarpContext& w, const Instruction& i, uint8_t* const* at, const uint8_t* order,
+                                      uint32_t count, const uint8_t* b, const uint8_t* c, uint32_t bytes, Perform perform) {
   for (uint32_t k = 0; k < count; k++) {
     const uint32_t lane = order[k];
     const uint64_t first = value_of(b, lane, bytes), second = value_of(c, lane, bytes);
-    if (schedule_.waits()) {
-      Late& one = put_off(w, lane, at[lane]);
+    if (schedule_.should_defer_atomic()) {
+      Late& one = defer(w, lane, at[lane]);
       one.i = &i, one.perform = perform, one.b = first, one.c = second;
       continue;
     }
@@ -71,17 +71,20 @@ void Holding::come_or_put_off(Lanes& w, const Instruction& i, uint8_t* const* at
     } else {
       perform(w, i, at[lane], lane, first, second);
     }
-    if (!waiting_.empty()) done(at[lane]);
+    if (!waiting_.empty()) on_atomic_done(at[lane]);
   }
 }
 
-uint32_t& Holding::bucket(const uint8_t* at) { return buckets_[granule(at) * 0x9e3779b97f4a7c15ull >> (64 - kBucketBits)]; }
+uint32_t& DeferredAtomics::bucket(const uint8_t* at) {
+  return buckets_[granule(at) * 0x9e3779b97f4a7c15ull >> (64 - kBucketBits)];
+}
 
 // The rest of it is the caller's to set.
-Holding::Late& Holding::put_off(Lanes& w, uint32_t lane, uint8_t* at) {
+DeferredAtomics::Late& DeferredAtomics::defer(WarpContext& w, uint32_t lane, uint8_t* at) {
   if (buckets_.empty()) {
     buckets_.assign(kMostLate, kNone);
-    proxy_.memory = w.memory, proxy_.schedule = w.schedule, proxy_.observer = w.observer, proxy_.writes = w.writes;
+    proxy_.memory = w.memory, proxy_.schedule = w.schedule, proxy_.observer = w.observer,
+    proxy_.visible_writes = w.visible_writes;
     proxy_.shared_bytes = w.shared_bytes, proxy_.threads = w.threads;
   }
   if (late_count_ == kMostLate) settle_all();
@@ -92,28 +95,29 @@ Holding::Late& Holding::put_off(Lanes& w, uint32_t lane, uint8_t* at) {
   while (*last != kNone) last = &late_[*last].next;
   *last = slot;
   late_count_++;
-  std::vector<PutOff::One>& own = w.put_off->all;
-  if (own.size() >= kLanes && own.size() == own.capacity())
-    own.erase(std::remove_if(own.begin(), own.end(), [this](const PutOff::One& old) { return !alive(old); }), own.end());
-  own.push_back({came_, slot, lane});
+  std::vector<DeferralList::Entry>& own = w.deferrals->all;
+  if (own.size() >= kWarpSize && own.size() == own.capacity())
+    own.erase(std::remove_if(own.begin(), own.end(), [this](const DeferralList::Entry& old) { return !alive(old); }),
+              own.end());
+  own.push_back({arrivals_, slot, lane});
   Late& one = late_[slot];
-  one.at = at, one.came = came_++, one.shared = w.shared, one.block = w.block, one.warp = w.warp, one.lane = lane,
+  one.at = at, one.arrival = arrivals_++, one.shared = w.shared, one.block = w.block, one.warp = w.warp, one.lane = lane,
   one.next = kNone;
   return one;
 }
 
 // It is of no bucket any more.
-void Holding::perform(uint32_t slot) {
+void DeferredAtomics::perform(uint32_t slot) {
   Late& one = late_[slot];
   uint8_t* const at = std::exchange(one.at, nullptr);
   free_.push_back(slot);
   late_count_--;
-  proxy_.block = one.block, proxy_.warp = one.warp, proxy_.shared = one.shared, proxy_.mask = 1u << one.lane;
+  proxy_.block = one.block, proxy_.warp = one.warp, proxy_.shared = one.shared, proxy_.active_mask = 1u << one.lane;
   one.perform(proxy_, *one.i, at, one.lane, one.b, one.c);
 }
 
 // Those in the bucket of this address that are wanted, in the order in which they came.
-template <class F> void Holding::settle_if(const uint8_t* at, F wanted) {
+template <class F> void DeferredAtomics::settle_if(const uint8_t* at, F wanted) {
   for (uint32_t* link = &bucket(at); *link != kNone;) {
     const uint32_t slot = *link;
     if (!wanted(late_[slot])) {
@@ -126,15 +130,15 @@ template <class F> void Holding::settle_if(const uint8_t* at, F wanted) {
 }
 
 // All, or one lane's own.
-void Holding::settle_address(uint8_t* at, const Lanes* of, uint32_t lane) {
+void DeferredAtomics::settle_address(uint8_t* at, const WarpContext* of, uint32_t lane) {
   settle_if(at, [=](const Late& one) {
     return one.at == at && (!of || (one.block == of->block && one.warp == of->warp && one.lane == lane));
   });
 }
 
-void Holding::settle(PutOff& own, uint32_t lanes) {
+void DeferredAtomics::settle(DeferralList& own, uint32_t lanes) {
   size_t left = 0;
-  for (const PutOff::One& one : own.all) {
+  for (const DeferralList::Entry& one : own.all) {
     if (!alive(one)) continue;
     if (!(lanes >> one.lane & 1)) {
       own.all[left++] = one;
@@ -148,29 +152,30 @@ void Holding::settle(PutOff& own, uint32_t lanes) {
   own.all.resize(left);
 }
 
-void Holding::settle_at(const Lanes& w, uint8_t* const* at, uint32_t bytes) {
+void DeferredAtomics::settle_at(const WarpContext& w, uint8_t* const* at, uint32_t bytes) {
   if (!late_count_) return;
-  each(w.mask,
-       [&](uint32_t l) { settle_if(at[l], [=](const Late& one) { return one.at + 8 > at[l] && at[l] + bytes > one.at; }); });
+  for_each_lane(w.active_mask, [&](uint32_t l) {
+    settle_if(at[l], [=](const Late& one) { return one.at + 8 > at[l] && at[l] + bytes > one.at; });
+  });
 }
 
-void Holding::settle_passed() {
+void DeferredAtomics::settle_passed() {
   for (uint8_t* at : passed_) settle_address(at);
   passed_.clear();
 }
 
-void Holding::settle_all() {
+void DeferredAtomics::settle_all() {
   if (!late_count_) return;
   std::vector<std::pair<uint64_t, uint32_t>> all;
   for (uint32_t slot = 0; slot < late_.size(); slot++)
-    if (late_[slot].at) all.emplace_back(late_[slot].came, slot);
+    if (late_[slot].at) all.emplace_back(late_[slot].arrival, slot);
   std::sort(all.begin(), all.end());
   std::fill(buckets_.begin(), buckets_.end(), kNone);
-  for (const auto& [came, slot] : all) perform(slot);
+  for (const auto& [arrival, slot] : all) perform(slot);
 }
 
-void Holding::settle_shared(PutOff& own, const Lanes& w) {
-  for (const PutOff::One& one : own.all) {
+void DeferredAtomics::settle_shared(DeferralList& own, const WarpContext& w) {
+  for (const DeferralList::Entry& one : own.all) {
     if (!alive(one)) continue;
     uint8_t* at = late_[one.slot].at;
     if (at >= w.shared && at < w.shared + w.shared_bytes) settle_address(at);
@@ -178,16 +183,16 @@ void Holding::settle_shared(PutOff& own, const Lanes& w) {
   own.all.clear();
 }
 
-Holding::One Holding::take() {
-  One one = next_.front();
+DeferredAtomics::Entry DeferredAtomics::pop_next() {
+  Entry one = next_.front();
   next_.pop_front();
   return one;
 }
 
-void Holding::release() {
+void DeferredAtomics::release_all() {
   settle_all();
   for (const auto& [at, those] : waiting_) next_.insert(next_.end(), those.begin(), those.end());
-  std::sort(next_.begin(), next_.end(), [](const One& a, const One& b) { return a.came < b.came; });
+  std::sort(next_.begin(), next_.end(), [](const Entry& a, const Entry& b) { return a.arrival < b.arrival; });
   waiting_.clear();
 }
 

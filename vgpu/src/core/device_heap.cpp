@@ -8,12 +8,12 @@ constexpr uint64_t kAlignment = 16;
 constexpr uint64_t kSpan = 16;  // addresses for each byte: pieces lie apart, and are given out again late
 constexpr uint64_t kLeastGuard = 64, kMostGuard = 4096;
 
-bool Heap::resize(uint64_t bytes) {
+bool DeviceHeap::resize(uint64_t bytes) {
   if (at_) return bytes == bytes_;
   return bytes_ = bytes, true;
 }
 
-uint64_t Heap::allocate(uint64_t bytes) {
+uint64_t DeviceHeap::allocate(uint64_t bytes) {
   if (!at_) {
     at_ = reinterpret_cast<uint64_t>(memory_.allocate_divided(bytes_, kSpan * bytes_));
     if (!at_) return 0;
@@ -28,7 +28,7 @@ uint64_t Heap::allocate(uint64_t bytes) {
   return used_ += taken_[at] = whole, at;
 }
 
-bool Heap::release(uint64_t at) {
+bool DeviceHeap::release(uint64_t at) {
   auto found = taken_.find(at);
   if (found == taken_.end()) return false;
   memory_.remove_piece(at_, at);

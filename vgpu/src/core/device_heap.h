@@ -7,9 +7,9 @@
 
 namespace vgpu {
 
-class Heap {
+class DeviceHeap {
  public:
-  explicit Heap(Memory& memory) : memory_(memory) {}
+  explicit DeviceHeap(DeviceMemory& memory) : memory_(memory) {}
 
   uint64_t bytes() const { return bytes_; }
   bool resize(uint64_t bytes);  // false: it is in use
@@ -19,7 +19,7 @@ class Heap {
   bool release(uint64_t at);  // false: nothing begins there
 
  private:
-  Memory& memory_;
+  DeviceMemory& memory_;
   uint64_t bytes_ = 8 << 20;  // as on a card where nobody says otherwise
   uint64_t at_ = 0;           // 0: not made yet
   uint64_t used_ = 0;

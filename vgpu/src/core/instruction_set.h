@@ -20,34 +20,37 @@
 
 namespace vgpu {
 
-// Does what the instruction says for the active lanes (Lanes::mask); a fault is left in Lanes::fault.
-using Execute = void (*)(Lanes&, const Instruction&);
+// Does what the instruction says for the active lanes (WarpContext::active_mask); a fault is left in WarpContext::fault.
+using Execute = void (*)(WarpContext&, const Instruction&);
 
-// What the interpreter has to do besides, or instead of, calling `run`.
-enum class Kind : uint8_t {
-  Plain,    // run
-  Look,     // run; it reads what others may have written meanwhile
-  Memory,   // run; others may see it, so a schedule may let another warp go first
+// What the interpreter has to do besides, or instead of, calling `execute`.
+enum class InstructionKind : uint8_t {
+  Plain,    // execute
+  Load,             // execute; it reads what others may have written meanwhile
+  SchedulingPoint,  // execute; others may see it, so a schedule may let another warp go first
   Branch,   // imm: the target
-  Indexed,  // a: the index; imm: the table of targets
+  IndexedBranch,  // a: the index; imm: the table of targets
   Call,     // imm: the site; a: the function's address, where the site names none
   Return,
   Exit,
   Trap,
   Yield,    // others go first, as far as there are any
-  Barrier,  // of the block; a: its number, b: threads (0: all)
-  Meeting,  // run, as soon as all lanes that b names have come
+  Barrier,  // of the block; a: its number; b: threads, where count is 2; variant: a BarrierMode; c: the predicate, d: the result
+  WarpSync,  // execute, as soon as all lanes that b names have come
 };
+
+// Who comes to a barrier waits, or only arrives; or waits for how many predicates hold, whether all do, or any.
+enum BarrierMode : uint8_t { kBarrierSync, kBarrierArrive, kBarrierCount, kBarrierAll, kBarrierAny };
 
 // Registers are byte offsets into a warp's frame: 32 lanes of their type one after the other, or, of a predicate, one bit
 // a lane.
 struct Instruction {
-  Execute run = nullptr;
-  Kind kind = Kind::Plain;
+  Execute execute = nullptr;
+  InstructionKind kind = InstructionKind::Plain;
   bool negated = false;  // the guard
-  uint8_t count = 1;     // of v
-  uint8_t mode = 0;      // the family's own
-  int32_t guard = -1;    // a predicate register
+  uint8_t count = 1;  // of v
+  uint8_t variant = 0;  // the family's own
+  int32_t guard = -1;  // a predicate register
   uint32_t d = 0, a = 0, b = 0, c = 0, e = 0;
   uint32_t v[4] = {0, 0, 0, 0};
   int64_t imm = 0;
@@ -56,20 +59,20 @@ struct Instruction {
 
 // Where `call` takes its arguments from and puts its results, in the caller's scratch space.
 struct CallSite {
-  std::string callee;            // empty: called through a pointer
+  std::string callee;  // empty: called through a pointer
   uint32_t parameter_bytes = 0;  // that the pieces were laid out for
-  struct Piece { uint32_t from, to, size; };
-  std::vector<Piece> arguments, results;
+  struct ArgumentCopy { uint32_t from, to, size; };
+  std::vector<ArgumentCopy> arguments, results;
 };
 
 // A function ready to run.
-struct Program {
+struct DecodedFunction {
   std::string name;
   std::vector<Instruction> code;
-  std::vector<std::vector<uint32_t>> tables;
+  std::vector<std::vector<uint32_t>> branch_tables;
   std::vector<CallSite> calls;
-  std::vector<std::string> taken;  // functions whose addresses it takes
-  uint32_t register_bytes = 0;     // of one warp's frame; the special ones come first
+  std::vector<std::string> address_taken;  // functions whose addresses it takes
+  uint32_t register_bytes = 0;  // of one warp's frame; the special ones come first
   std::vector<uint8_t> constants;  // what the frame holds behind the registers, the same for every warp
   uint32_t parameter_bytes = 0, local_bytes = 0, scratch_bytes = 0, shared_bytes = 0;
   uint32_t shared_guards = 0;  // of the shared bytes those that lie between variables and are nobody's (VGPU_CHECK=memcheck)
@@ -86,8 +89,8 @@ struct Program {
 class Functions {
  public:
   virtual ~Functions() = default;
-  virtual const Program* program(const std::string& name) = 0;  // nullptr: no function of that name
-  virtual const Program* program_at(uint64_t address) = 0;      // of a function whose address was taken; nullptr: none
+  virtual const DecodedFunction* program(const std::string& name) = 0;  // nullptr: no function of that name
+  virtual const DecodedFunction* program_at(uint64_t address) = 0;  // of a function whose address was taken; nullptr: none
 };
 
 }  // namespace vgpu

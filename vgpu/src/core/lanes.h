@@ -13,15 +13,15 @@
 
 namespace vgpu {
 
-constexpr uint32_t kLanes = 32;
-constexpr uint32_t kAll = 0xffffffffu;
+constexpr uint32_t kWarpSize = 32;
+constexpr uint32_t kFullMask = 0xffffffffu;
 
 // f(lane) for each active lane.  All 32 are the common case: that loop is the compiler's to vectorize.
 template <class F>
-inline void each(uint32_t mask, F f) {
-  if (mask == kAll) {
+inline void for_each_lane(uint32_t mask, F f) {
+  if (mask == kFullMask) {
     VGPU_INDEPENDENT
-    for (uint32_t lane = 0; lane < kLanes; lane++) f(lane);
+    for (uint32_t lane = 0; lane < kWarpSize; lane++) f(lane);
     return;
   }
   for (uint32_t left = mask; left; left &= left - 1) f(static_cast<uint32_t>(__builtin_ctz(left)));
@@ -30,19 +30,20 @@ inline void each(uint32_t mask, F f) {
 // d[lane] = f(lane) for each active lane, where f may be asked for the others, too: for most masks one loop over all lanes
 // is the sooner.
 template <class D, class F>
-inline void assign(uint32_t mask, D* d, F f) {
+inline void assign_lanes(uint32_t mask, D* d, F f) {
   constexpr int kFew = 3;
-  if (mask == kAll || __builtin_popcount(mask) < kFew) return each(mask, [=](uint32_t l) { d[l] = static_cast<D>(f(l)); });
+  if (mask == kFullMask || __builtin_popcount(mask) < kFew)
+    return for_each_lane(mask, [=](uint32_t l) { d[l] = static_cast<D>(f(l)); });
   VGPU_INDEPENDENT
-  for (uint32_t lane = 0; lane < kLanes; lane++) d[lane] = mask >> lane & 1 ? static_cast<D>(f(lane)) : d[lane];
+  for (uint32_t lane = 0; lane < kWarpSize; lane++) d[lane] = mask >> lane & 1 ? static_cast<D>(f(lane)) : d[lane];
 }
 
 // A bit for each lane for which f(lane) holds; all are asked.
 template <class F>
 inline uint32_t lanes_where(F f) {
-  alignas(kLanes) uint8_t holds[kLanes];
+  alignas(kWarpSize) uint8_t holds[kWarpSize];
   VGPU_INDEPENDENT
-  for (uint32_t lane = 0; lane < kLanes; lane++) holds[lane] = f(lane);
+  for (uint32_t lane = 0; lane < kWarpSize; lane++) holds[lane] = f(lane);
   const __m256i bytes = _mm256_load_si256(reinterpret_cast<const __m256i*>(holds));
   return static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_slli_epi16(bytes, 7)));  // each byte's lowest bit
 }

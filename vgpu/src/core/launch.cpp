@@ -9,138 +9,142 @@
 namespace vgpu {
 namespace {
 
-constexpr uint32_t kSpins = 64;  // long turns of all blocks in flight before another block is let in
-constexpr uint32_t kBegun = ~0u;  // in the order, instead of a block's number
-constexpr uint32_t kMostHeld = 64;  // blocks in flight in which somebody lets others go first, before nobody does any more
-constexpr uint32_t kPatience = 1024;  // turns of each warp in flight without any block's end, before another is let in
+constexpr uint32_t kMaxExpiredQuanta = 64;  // long turns of all blocks in flight before another block is let in
+constexpr uint32_t kStarted = ~0u;  // in the order, instead of a block's number
+constexpr uint32_t kMaxDeferringBlocks =
+    64;  // blocks in flight in which somebody lets others go first, before nobody does any more
+constexpr uint32_t kMaxIdleSlices = 1024;  // turns of each warp in flight without any block's end, before another is let in
 
-class Run {
+class GridExecutor {
  public:
-  Run(const Launch& launch, Schedule& schedule, const Memory& memory)
+  GridExecutor(const Launch& launch, Schedule& schedule, const DeviceMemory& memory)
       : launch_(launch),
         schedule_(schedule),
         memory_(memory),
         order_(schedule.block_order(launch.grid[0] * launch.grid[1] * launch.grid[2])),
-        window_(schedule.window()),
-        holding_(schedule) {}
+        max_resident_(schedule.max_resident_blocks()),
+        deferred_atomics_(schedule) {}
 
-  Outcome all() {
-    while (total_.fault == Fault::None && (waiting() || !flying_.empty())) {
-      while (waiting() && flying_.size() < window_) admit(next());
-      turn(choose());
+  LaunchResult run_to_completion() {
+    while (total_.fault == Fault::None && (has_pending_blocks() || !resident_.empty())) {
+      while (has_pending_blocks() && resident_.size() < max_resident_) admit(next_pending());
+      run_block_slice(select_block());
     }
-    holding_.settle_all();
+    deferred_atomics_.settle_all();
     return total_;
   }
 
  private:
-  bool waiting() const { return begun_ < order_.size(); }
+  bool has_pending_blocks() const { return started_ < order_.size(); }
 
   void admit(size_t at) {
     std::unique_ptr<Block> block;
-    if (spare_.empty())
-      block = std::make_unique<Block>(launch_, schedule_, memory_, writes_, schedule_.holds() ? &holding_ : nullptr);
-    else block = std::move(spare_.back()), spare_.pop_back();
-    block->begin(order_[at]);
-    order_[at] = kBegun, begun_++;
-    flying_.push_back(std::move(block));
+    if (free_blocks_.empty())
+      block = std::make_unique<Block>(launch_, schedule_, memory_, writes_,
+                                      schedule_.defers_atomics() ? &deferred_atomics_ : nullptr);
+    else block = std::move(free_blocks_.back()), free_blocks_.pop_back();
+    block->reset(order_[at]);
+    order_[at] = kStarted, started_++;
+    resident_.push_back(std::move(block));
     total_.blocks++;
   }
 
-  size_t next() {
-    while (order_[next_] == kBegun) next_++;
+  size_t next_pending() {
+    while (order_[next_] == kStarted) next_++;
     return next_;
   }
 
   // Of those that have not begun, the one with the least number: kernels count on lower blocks having begun before.
-  size_t lowest() {
-    if (places_.empty()) {
-      places_.resize(order_.size());
+  size_t lowest_pending() {
+    if (order_index_.empty()) {
+      order_index_.resize(order_.size());
       for (uint32_t k = 0; k < order_.size(); k++)
-        if (order_[k] != kBegun) places_[order_[k]] = k;
+        if (order_[k] != kStarted) order_index_[order_[k]] = k;
     }
-    while (order_[places_[lowest_]] != lowest_) lowest_++;
-    return places_[lowest_];
+    while (order_[order_index_[lowest_]] != lowest_) lowest_++;
+    return order_index_[lowest_];
   }
 
-  uint32_t choose() {
-    uint32_t count = static_cast<uint32_t>(flying_.size());
-    if (holding_.any() && (!waiting() || count >= kMostHeld) && all_asleep()) holding_.release();
-    if (const Holding::One* one = holding_.next()) return in_flight(one->block);
+  uint32_t select_block() {
+    uint32_t count = static_cast<uint32_t>(resident_.size());
+    if (deferred_atomics_.has_waiting() && (!has_pending_blocks() || count >= kMaxDeferringBlocks) && all_parked())
+      deferred_atomics_.release_all();
+    if (const DeferredAtomics::Entry* one = deferred_atomics_.next()) return index_in_flight(one->block);
     uint32_t awake = 0;
-    for (const auto& one : flying_) awake += !one->asleep();
-    if (!awake && waiting()) {  // all in flight wait for somebody else
-      admit(++stuck_ % 2 ? lowest() : next());
+    for (const auto& one : resident_) awake += !one->is_parked();
+    if (!awake && has_pending_blocks()) {  // all in flight wait for somebody else
+      admit(++forced_admissions_ % 2 ? lowest_pending() : next_pending());
       return count;
     }
-    if (spins_ || !awake) return static_cast<uint32_t>(round_++ % count);  // whoever is waited for comes
-    uint32_t skip = count > 1 ? schedule_.pick(awake) : 0, which = 0;
-    while (flying_[which]->asleep() || skip--) which++;
+    if (expired_quanta_ || !awake) return static_cast<uint32_t>(round_robin_++ % count);  // whoever is waited for comes
+    uint32_t skip = count > 1 ? schedule_.choose_index(awake) : 0, which = 0;
+    while (resident_[which]->is_parked() || skip--) which++;
     return which;
   }
 
-  bool all_asleep() const {
-    return std::all_of(flying_.begin(), flying_.end(), [](const auto& one) { return one->asleep(); });
+  bool all_parked() const {
+    return std::all_of(resident_.begin(), resident_.end(), [](const auto& one) { return one->is_parked(); });
   }
 
-  uint32_t in_flight(uint32_t block) const {
+  uint32_t index_in_flight(uint32_t block) const {
     uint32_t which = 0;
-    while (flying_[which]->number() != block) which++;
+    while (resident_[which]->number() != block) which++;
     return which;
   }
 
-  void turn(uint32_t which) {
-    Block& block = *flying_[which];
-    quiet_++;
-    block.turn();
-    Outcome& done = block.outcome();
+  void run_block_slice(uint32_t which) {
+    Block& block = *resident_[which];
+    slices_without_progress_++;
+    block.run_slice();
+    LaunchResult& done = block.result();
     total_.instructions += done.instructions, done.instructions = 0;
     total_.atomics += done.atomics, done.atomics = 0;
     if (done.fault != Fault::None) total_.fault = done.fault, total_.message = done.message;
-    if (launch_.most_instructions && total_.instructions > launch_.most_instructions) no_end();
-    if (!block.spinning()) spins_ = block.done() ? 0 : spins_;
-    else if (++spins_ % kSpins == 0) let_on();
+    if (launch_.max_instructions && total_.instructions > launch_.max_instructions) set_no_progress();
+    if (!block.quantum_expired()) expired_quanta_ = block.done() ? 0 : expired_quanta_;
+    else if (++expired_quanta_ % kMaxExpiredQuanta == 0) admit_waiting();
     // A kernel that spins on memory yields at each access: its turns are many and short.
-    if (quiet_ > kPatience * block.warps() * flying_.size()) let_on(), quiet_ = 0;
+    if (slices_without_progress_ > kMaxIdleSlices * block.warps() * resident_.size())
+      admit_waiting(), slices_without_progress_ = 0;
     if (block.done()) {
       block.settle_shared();
-      quiet_ = stuck_ = 0;
-      spare_.push_back(std::move(flying_[which]));
-      flying_.erase(flying_.begin() + which);
+      slices_without_progress_ = forced_admissions_ = 0;
+      free_blocks_.push_back(std::move(resident_[which]));
+      resident_.erase(resident_.begin() + which);
     }
   }
 
   // What somebody may wait for: an atomic that comes late, another block.
-  void let_on() {
-    holding_.settle_all();
-    if (waiting()) window_++;
+  void admit_waiting() {
+    deferred_atomics_.settle_all();
+    if (has_pending_blocks()) max_resident_++;
   }
 
-  void no_end() {
+  void set_no_progress() {
     total_.fault = Fault::NoProgress;
     total_.message = "no end within the instructions allowed in " + launch_.program->name;
   }
 
   const Launch& launch_;
   Schedule& schedule_;
-  const Memory& memory_;
+  const DeviceMemory& memory_;
   std::vector<uint32_t> order_;
-  std::vector<std::unique_ptr<Block>> flying_, spare_;
-  std::vector<uint32_t> places_;  // of each block in order_, made when first needed
-  size_t next_ = 0, begun_ = 0, window_;
-  Holding holding_;
+  std::vector<std::unique_ptr<Block>> resident_, free_blocks_;
+  std::vector<uint32_t> order_index_;  // of each block in order_, made when first needed
+  size_t next_ = 0, started_ = 0, max_resident_;
+  DeferredAtomics deferred_atomics_;
   uint32_t lowest_ = 0;
-  uint64_t spins_ = 0, round_ = 0, quiet_ = 0, stuck_ = 0, writes_ = 0;
-  Outcome total_;
+  uint64_t expired_quanta_ = 0, round_robin_ = 0, slices_without_progress_ = 0, forced_admissions_ = 0, writes_ = 0;
+  LaunchResult total_;
 };
 
 }  // namespace
 
-Outcome run(const Launch& launch, Schedule& schedule, const Memory& memory) {
-  if (launch.observer) launch.observer->begin(launch);
-  Outcome outcome = Run(launch, schedule, memory).all();
-  outcome.choices = schedule.choices();
-  if (launch.observer) launch.observer->end(launch, outcome);
+LaunchResult run_launch(const Launch& launch, Schedule& schedule, const DeviceMemory& memory) {
+  if (launch.observer) launch.observer->on_launch_begin(launch);
+  LaunchResult outcome = GridExecutor(launch, schedule, memory).run_to_completion();
+  outcome.schedule_choices = schedule.choices();
+  if (launch.observer) launch.observer->on_launch_end(launch, outcome);
   return outcome;
 }
 

@@ -10,29 +10,30 @@ namespace vgpu {
 
 struct Launch {
   Functions* functions;  // of the kernel's module
-  const Program* program;
+  const DecodedFunction* program;
   uint32_t grid[3], block[3];
   uint32_t dynamic_shared = 0;       // bytes
   std::vector<uint8_t> parameters;   // as the kernel's declaration lays them out
-  uint64_t most_instructions = 0;    // of all lanes together; 0: no limit
-  uint64_t number = 0;               // since the schedule was set
+  uint64_t max_instructions = 0;    // of all lanes together; 0: no limit
+  uint64_t index = 0;               // since the schedule was set
   Observer* observer = nullptr;
-  Heap* heap = nullptr;              // from which the kernel may take memory
+  DeviceHeap* heap = nullptr;              // from which the kernel may take memory
   const TextureObjects* textures = nullptr;
   uint64_t grid_workspace = 0;       // of a cooperative launch: where its blocks meet (cooperative groups' grid.sync())
 
   uint32_t threads() const { return block[0] * block[1] * block[2]; }  // of a block
+  uint32_t warps() const { return (threads() + kWarpSize - 1) / kWarpSize; }
 };
 
-struct Outcome {
+struct LaunchResult {
   Fault fault = Fault::None;
   std::string message;        // empty where all went well
   uint64_t instructions = 0;  // of all lanes together
   uint64_t atomics = 0;
   uint64_t blocks = 0;
-  uint64_t choices = 0;  // of the schedule
+  uint64_t schedule_choices = 0;  // of the schedule
 };
 
-Outcome run(const Launch& launch, Schedule& schedule, const Memory& memory);
+LaunchResult run_launch(const Launch& launch, Schedule& schedule, const DeviceMemory& memory);
 
 }  // namespace vgpu

@@ -27,14 +27,14 @@ void* pointer(uint64_t at) { return reinterpret_cast<void*>(at); }
 
 }  // namespace
 
-Memory::~Memory() {
+DeviceMemory::~DeviceMemory() {
   for (auto& [at, block] : blocks_)
     if (block.written) munmap(block.written, block.span);
   if (range_) munmap(pointer(range_), range_bytes_);
 }
 
 // The range, as large as the system lets it be.
-bool Memory::open() {
+bool DeviceMemory::open() {
   if (places_) return true;
   for (uint64_t bytes = std::min(std::max(total_, uint64_t(1) << 30) * kRangePerByte, kMostRange); bytes >= total_;
        bytes /= 2) {
@@ -48,7 +48,7 @@ bool Memory::open() {
   return false;
 }
 
-void* Memory::allocate(uint64_t bytes, uint64_t span, bool written) {
+void* DeviceMemory::allocate(uint64_t bytes, uint64_t span, bool written) {
   std::lock_guard<std::mutex> hold(lock_);
   if (bytes == 0 || bytes > total_ || used_ + bytes > total_ || !open()) return nullptr;
   const uint64_t at = places_->take(whole_pages(span), kPage, guard(span));
@@ -59,7 +59,7 @@ void* Memory::allocate(uint64_t bytes, uint64_t span, bool written) {
   return pointer(at);
 }
 
-void Memory::drop(std::map<uint64_t, Block>::iterator which) {
+void DeviceMemory::drop(std::map<uint64_t, Block>::iterator which) {
   Block& block = which->second;
   if (block.written) munmap(block.written, block.span);
   if (block.kind == Kind::Own) {
@@ -71,83 +71,83 @@ void Memory::drop(std::map<uint64_t, Block>::iterator which) {
   generation_++;
 }
 
-bool Memory::release(void* at) {
+bool DeviceMemory::release(void* at) {
   std::lock_guard<std::mutex> hold(lock_);
   auto found = blocks_.find(reinterpret_cast<uint64_t>(at));
   if (found == blocks_.end() || found->second.kind != Kind::Own) return false;
   return drop(found), true;
 }
 
-bool Memory::add(const void* at, uint64_t bytes) {
+bool DeviceMemory::add(const void* at, uint64_t bytes) {
   std::lock_guard<std::mutex> hold(lock_);
   Block block{bytes, bytes, Kind::Host, made_, nullptr, Access::All, nullptr};
   return blocks_.emplace(reinterpret_cast<uint64_t>(at), std::move(block)).second && ++made_;
 }
 
-bool Memory::remove(const void* at) {
+bool DeviceMemory::remove(const void* at) {
   std::lock_guard<std::mutex> hold(lock_);
   auto found = blocks_.find(reinterpret_cast<uint64_t>(at));
   if (found == blocks_.end() || found->second.kind != Kind::Host) return false;
   return drop(found), true;
 }
 
-void Memory::protect(const void* at) { set_access(reinterpret_cast<uint64_t>(at), Access::Reads); }
+void DeviceMemory::protect(const void* at) { set_access(reinterpret_cast<uint64_t>(at), Access::Reads); }
 
-void* Memory::allocate_divided(uint64_t bytes, uint64_t span) {
+void* DeviceMemory::allocate_divided(uint64_t bytes, uint64_t span) {
   void* at = allocate(bytes, span, false);
   std::lock_guard<std::mutex> hold(lock_);
   if (at) blocks_[reinterpret_cast<uint64_t>(at)].pieces = std::make_unique<std::map<uint64_t, uint64_t>>();
   return at;
 }
-void Memory::add_piece(uint64_t in, uint64_t at, uint64_t bytes) {
+void DeviceMemory::add_piece(uint64_t in, uint64_t at, uint64_t bytes) {
   std::lock_guard<std::mutex> hold(lock_);
   Block& block = blocks_.at(in);
   (*block.pieces)[at] = bytes;
   if (block.written) std::memset(block.written + (at - in), 0, bytes);
 }
-void Memory::remove_piece(uint64_t in, uint64_t at) {
+void DeviceMemory::remove_piece(uint64_t in, uint64_t at) {
   std::lock_guard<std::mutex> hold(lock_);
   blocks_.at(in).pieces->erase(at);
   generation_++;
 }
 
-uint64_t Memory::reserve(uint64_t bytes, uint64_t alignment) {
+uint64_t DeviceMemory::reserve(uint64_t bytes, uint64_t alignment) {
   std::lock_guard<std::mutex> hold(lock_);
   return open() ? places_->take(bytes, std::max(alignment, kPage), guard(bytes)) : 0;
 }
-void Memory::unreserve(uint64_t at) {
+void DeviceMemory::unreserve(uint64_t at) {
   std::lock_guard<std::mutex> hold(lock_);
   places_->give_back(at);
 }
-bool Memory::charge(uint64_t bytes) {
+bool DeviceMemory::charge(uint64_t bytes) {
   std::lock_guard<std::mutex> hold(lock_);
   if (bytes > total_ - used_) return false;
   return used_ += bytes, true;
 }
-void Memory::discharge(uint64_t bytes) {
+void DeviceMemory::discharge(uint64_t bytes) {
   std::lock_guard<std::mutex> hold(lock_);
   used_ -= bytes;
 }
-bool Memory::map(uint64_t at, uint64_t bytes, int file, uint64_t offset) {
+bool DeviceMemory::map(uint64_t at, uint64_t bytes, int file, uint64_t offset) {
   std::lock_guard<std::mutex> hold(lock_);
   void* made = mmap(pointer(at), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, static_cast<off_t>(offset));
   if (made == MAP_FAILED) return false;
   blocks_[at] = {bytes, bytes, Kind::Mapped, made_++, nullptr, Access::None, nullptr};
   return true;
 }
-void Memory::unmap(uint64_t at) {
+void DeviceMemory::unmap(uint64_t at) {
   std::lock_guard<std::mutex> hold(lock_);
   auto found = blocks_.find(at);
   pages(found->second.bytes, pointer(at));
   drop(found);
 }
-void Memory::set_access(uint64_t at, Access access) {
+void DeviceMemory::set_access(uint64_t at, Access access) {
   std::lock_guard<std::mutex> hold(lock_);
   blocks_.at(at).access = access;
   generation_++;
 }
 
-Extent Memory::extent(uint64_t address) const {
+Extent DeviceMemory::extent(uint64_t address) const {
   auto next = blocks_.upper_bound(address);
   if (next == blocks_.begin()) return {};
   const auto& [begin, block] = *--next;
@@ -161,12 +161,12 @@ Extent Memory::extent(uint64_t address) const {
   return {from, to, block.kind != Kind::Host, block.number, begin, block.access};
 }
 
-Extent Memory::find(uint64_t address) const {
+Extent DeviceMemory::find(uint64_t address) const {
   std::lock_guard<std::mutex> hold(lock_);
   return extent(address);
 }
 
-bool Memory::covers(uint64_t at, uint64_t bytes) const {
+bool DeviceMemory::covers(uint64_t at, uint64_t bytes) const {
   std::lock_guard<std::mutex> hold(lock_);
   if (bytes > UINT64_MAX - at) return false;
   for (uint64_t next = at; next < at + bytes;) {
@@ -177,7 +177,7 @@ bool Memory::covers(uint64_t at, uint64_t bytes) const {
   return true;
 }
 
-uint8_t* Memory::written_at(uint64_t at, uint64_t bytes) const {
+uint8_t* DeviceMemory::written_at(uint64_t at, uint64_t bytes) const {
   if (!watching_ || !bytes) return nullptr;
   std::lock_guard<std::mutex> hold(lock_);
   auto next = blocks_.upper_bound(at);
@@ -186,19 +186,19 @@ uint8_t* Memory::written_at(uint64_t at, uint64_t bytes) const {
   return block.written && at + bytes <= begin + block.span ? block.written + (at - begin) : nullptr;
 }
 
-uint8_t* Memory::written(const Extent& of) const { return written_at(of.begin, of.end - of.begin); }
+uint8_t* DeviceMemory::written(const Extent& of) const { return written_at(of.begin, of.end - of.begin); }
 
-void Memory::wrote(uint64_t at, uint64_t bytes) {
+void DeviceMemory::wrote(uint64_t at, uint64_t bytes) {
   if (uint8_t* known = written_at(at, bytes)) std::memset(known, 1, bytes);
 }
 
-void Memory::copied(uint64_t to, uint64_t from, uint64_t bytes) {
+void DeviceMemory::copied(uint64_t to, uint64_t from, uint64_t bytes) {
   uint8_t *there = written_at(to, bytes), *here = written_at(from, bytes);
   if (there && here) std::memmove(there, here, bytes);
   else if (there) std::memset(there, 1, bytes);
 }
 
-uint64_t Memory::unwritten(uint64_t at, uint64_t bytes) const {
+uint64_t DeviceMemory::unwritten(uint64_t at, uint64_t bytes) const {
   const uint8_t* known = written_at(at, bytes);
   const void* first = known ? std::memchr(known, 0, bytes) : nullptr;
   return first ? at + static_cast<uint64_t>(static_cast<const uint8_t*>(first) - known) : 0;

@@ -24,10 +24,10 @@ struct Extent {
   bool holds(uint64_t low, uint64_t behind) const { return low >= begin && behind <= end && low <= behind; }
 };
 
-class Memory {
+class DeviceMemory {
  public:
-  explicit Memory(uint64_t total) : total_(total) {}
-  ~Memory();
+  explicit DeviceMemory(uint64_t total) : total_(total) {}
+  ~DeviceMemory();
 
   // nullptr where there is no room; zeroed, as a first run must not differ from a second.  written: that is what it begins with.
   void* allocate(uint64_t bytes, bool written = false) { return allocate(bytes, bytes, written); }

@@ -6,11 +6,11 @@
 
 namespace vgpu {
 
-class Charge {
+class MemoryReservation {
  public:
-  Charge() = default;
-  Charge(const Charge&) = delete;
-  ~Charge() { all() -= bytes_; }
+  MemoryReservation() = default;
+  MemoryReservation(const MemoryReservation&) = delete;
+  ~MemoryReservation() { all() -= bytes_; }
 
   // In place of what it was.  OutOfResources: all together are too many.
   void set(uint64_t bytes) {

@@ -7,25 +7,27 @@
 namespace vgpu {
 
 struct Instruction;
-struct Lanes;
+struct WarpContext;
 struct Launch;
-struct Outcome;
+struct LaunchResult;
 
 // How far an access is meant for other threads.  Strong: atomic, volatile or relaxed, two of these are no race; and what the
 // words `acquire` and `release` add to that.
-enum Order : uint8_t { kWeak = 0, kStrong = 1, kAcquires = 2, kReleases = 4 };
+enum MemoryOrder : uint8_t { kWeak = 0, kStrong = 1, kAcquire = 2, kRelease = 4 };
+
+enum class AccessKind : uint8_t { Read, Write, Atomic };
+
+// By what the order of atomics may show: nothing, a sum's rounding, who comes last, the old value that each gets.
+enum class OrderSensitivity : uint8_t { Nothing, Rounding, LastWriterWins, ReturnsOldValue };
 
 // What one instruction of a warp does to memory that others see, just before it does it.
-struct Touch {
-  enum What : uint8_t { Read, Write, Atomic };
-  // By what the order of atomics may show: nothing, a sum's rounding, who comes last, the old value that each gets.
-  enum Shows : uint8_t { Nothing, Rounding, Last, Old };
-  What what;
-  uint8_t order;  // of Order
-  Shows shows;
+struct MemoryAccess {
+  AccessKind kind;
+  uint8_t order;  // of MemoryOrder
+  OrderSensitivity sensitivity;
   uint32_t bytes;
-  uint8_t* const* at;    // of each lane
-  const uint8_t* lanes;  // in the order in which they come
+  uint8_t* const* addresses;  // of each lane
+  const uint8_t* lane_order;  // in the order in which they come
   uint32_t count;
   bool strong() const { return order != kWeak; }
 };
@@ -33,40 +35,40 @@ struct Touch {
 class Observer {
  public:
   virtual ~Observer() = default;
-  virtual void begin(const Launch&) {}
-  virtual void touch(const Lanes&, const Instruction&, const Touch&) = 0;
-  virtual void fence(const Lanes&) {}                  // of the active lanes
-  virtual void barrier(uint32_t /* block */) {}        // all its threads have met
-  virtual void meeting(const Lanes&, uint32_t /* mask */) {}  // lanes of a warp have
-  virtual void end(const Launch&, const Outcome&) {}
-  virtual void stood_in(const char* /* call */, uint64_t /* launch: the next one's number */) {}
+  virtual void on_launch_begin(const Launch&) {}
+  virtual void on_access(const WarpContext&, const Instruction&, const MemoryAccess&) = 0;
+  virtual void on_fence(const WarpContext&) {}                  // of the active lanes
+  virtual void on_block_barrier(uint32_t /* block */) {}        // all its threads have met
+  virtual void on_warp_sync(const WarpContext&, uint32_t /* mask */) {}  // lanes of a warp have
+  virtual void on_launch_end(const Launch&, const LaunchResult&) {}
+  virtual void on_fallback(const char* /* call */, uint64_t /* launch: the next one's number */) {}
 };
 
 // Several of them, in turn.
-class Observers : public Observer {
+class ObserverList : public Observer {
  public:
   void add(std::unique_ptr<Observer> one) { all_.push_back(std::move(one)); }
-  bool none() const { return all_.empty(); }
-  void begin(const Launch& launch) override {
-    for (auto& one : all_) one->begin(launch);
+  bool empty() const { return all_.empty(); }
+  void on_launch_begin(const Launch& launch) override {
+    for (auto& one : all_) one->on_launch_begin(launch);
   }
-  void touch(const Lanes& w, const Instruction& i, const Touch& t) override {
-    for (auto& one : all_) one->touch(w, i, t);
+  void on_access(const WarpContext& w, const Instruction& i, const MemoryAccess& t) override {
+    for (auto& one : all_) one->on_access(w, i, t);
   }
-  void fence(const Lanes& w) override {
-    for (auto& one : all_) one->fence(w);
+  void on_fence(const WarpContext& w) override {
+    for (auto& one : all_) one->on_fence(w);
   }
-  void barrier(uint32_t block) override {
-    for (auto& one : all_) one->barrier(block);
+  void on_block_barrier(uint32_t block) override {
+    for (auto& one : all_) one->on_block_barrier(block);
   }
-  void meeting(const Lanes& w, uint32_t mask) override {
-    for (auto& one : all_) one->meeting(w, mask);
+  void on_warp_sync(const WarpContext& w, uint32_t mask) override {
+    for (auto& one : all_) one->on_warp_sync(w, mask);
   }
-  void end(const Launch& launch, const Outcome& outcome) override {
-    for (auto& one : all_) one->end(launch, outcome);
+  void on_launch_end(const Launch& launch, const LaunchResult& outcome) override {
+    for (auto& one : all_) one->on_launch_end(launch, outcome);
   }
-  void stood_in(const char* call, uint64_t launch) override {
-    for (auto& one : all_) one->stood_in(call, launch);
+  void on_fallback(const char* call, uint64_t launch) override {
+    for (auto& one : all_) one->on_fallback(call, launch);
   }
 
  private:
@@ -80,13 +82,13 @@ struct Location {
   uint64_t allocation = 0;  // its number; of shared memory the block's
   uint64_t offset = 0;
 };
-bool is_shared(const Lanes& w, const uint8_t* at);  // its block's
-Location locate(const Lanes& w, const uint8_t* at);
+bool is_shared(const WarpContext& w, const uint8_t* at);  // its block's
+Location location_of(const WarpContext& w, const uint8_t* at);
 
 // Tells the observer, with the active lanes in the order of their numbers where none is given.
-void touched(const Lanes& w, const Instruction& i, Touch touch);
+void notify_access(const WarpContext& w, const Instruction& i, MemoryAccess access);
 
 // The number of a lane's thread in the grid.
-uint64_t thread_of(const Lanes& w, uint32_t lane);
+uint64_t global_thread_index(const WarpContext& w, uint32_t lane);
 
 }  // namespace vgpu

@@ -28,7 +28,7 @@ Schedule Schedule::parse(const std::string& whole) {
                                 " is no schedule: serial, reverse, random:SEED, adversary:SEED, atomics:SEED, "
                                 "exchange or lanes");
   Schedule made(which->second, exchanges ? 0 : std::stoull(seed));
-  if (mark != std::string::npos) made.keep(whole.substr(mark + 1));
+  if (mark != std::string::npos) made.parse_choice_ranges(whole.substr(mark + 1));
   return made;
 }
 
@@ -49,8 +49,8 @@ bool take(std::string& text, char mark) {
 }  // namespace
 
 // LAUNCH:FROM-TO,LAUNCH:ONE,...  The same as is_schedule() of runtime/tfdet_common/virtual_gpu.py.
-void Schedule::keep(const std::string& text) {
-  for (std::string left = text; all_ || !left.empty();) {
+void Schedule::parse_choice_ranges(const std::string& text) {
+  for (std::string left = text; all_enabled_ || !left.empty();) {
     uint64_t launch = 0, from = 0, to = 0;
     bool sound = take_number(left, launch) && take(left, ':') && take_number(left, from);
     to = from;
@@ -58,40 +58,40 @@ void Schedule::keep(const std::string& text) {
     if (sound && !left.empty()) sound = take(left, ',') && !left.empty();
     if (!sound || to < from)
       throw std::invalid_argument("@" + text + " names no choices: LAUNCH:FROM-TO or LAUNCH:ONE, with commas");
-    uint64_t& last = kept_[launch][from];
+    uint64_t& last = enabled_ranges_[launch][from];
     last = std::max(last, to);
-    all_ = false;
+    all_enabled_ = false;
   }
 }
 
-void Schedule::begin(uint64_t launch) {
-  random_ = Random(seed_ * 0x2545f4914f6cdd1dull + launch * 0x9e3779b1ull + 77);
-  made_ = 0;
-  auto found = kept_.find(launch);
-  here_ = found == kept_.end() ? nullptr : &found->second;
+void Schedule::begin_launch(uint64_t launch) {
+  random_ = SplitMix64(seed_ * 0x2545f4914f6cdd1dull + launch * 0x9e3779b1ull + 77);
+  choice_count_ = 0;
+  auto found = enabled_ranges_.find(launch);
+  current_ranges_ = found == enabled_ranges_.end() ? nullptr : &found->second;
 }
 
-bool Schedule::kept() {
-  uint64_t number = made_++;
-  if (all_ || !here_) return all_;
-  auto behind = here_->upper_bound(number);
-  return behind != here_->begin() && number <= std::prev(behind)->second;
+bool Schedule::is_choice_enabled() {
+  uint64_t number = choice_count_++;
+  if (all_enabled_ || !current_ranges_) return all_enabled_;
+  auto behind = current_ranges_->upper_bound(number);
+  return behind != current_ranges_->begin() && number <= std::prev(behind)->second;
 }
 
 // It draws in any case: what is kept is what the whole seed would choose there.
-uint32_t Schedule::choose(uint32_t among, uint32_t otherwise) {
-  uint32_t drawn = random_.below(among);
-  return kept() ? drawn : otherwise;
+uint32_t Schedule::choose(uint32_t among, uint32_t default_choice) {
+  uint32_t drawn = random_.next_below(among);
+  return is_choice_enabled() ? drawn : default_choice;
 }
 
 template <class T> void Schedule::shuffle(T* order, uint32_t count) {
   if (kind_ == Kind::Exchange || kind_ == Kind::Lanes) {
     // Neighbours only, so often that all of it turns each group around.
-    for (uint32_t from = 0; from < count; from += kLanes)
-      for (uint32_t end = std::min(from + kLanes, count); end > from + 1; end--)
+    for (uint32_t from = 0; from < count; from += kWarpSize)
+      for (uint32_t end = std::min(from + kWarpSize, count); end > from + 1; end--)
         for (uint32_t k = from + 1; k < end; k++)
-          if (kept()) std::swap(order[k - 1], order[k]);
-  } else if (!in_turn()) {
+          if (is_choice_enabled()) std::swap(order[k - 1], order[k]);
+  } else if (!runs_blocks_in_order()) {
     for (uint32_t k = count; k > 1; k--) std::swap(order[k - 1], order[choose(k, k - 1)]);
   }
 }
@@ -103,26 +103,26 @@ std::vector<uint32_t> Schedule::block_order(uint32_t blocks) {
   return order;
 }
 
-uint32_t Schedule::pick(uint32_t among) {
+uint32_t Schedule::choose_index(uint32_t among) {
   if (kind_ == Kind::Reverse) return among - 1;
-  if (in_turn()) return 0;
-  return kind_ == Kind::Exchange ? among > 1 && kept() : choose(among, 0);
+  if (runs_blocks_in_order()) return 0;
+  return kind_ == Kind::Exchange ? among > 1 && is_choice_enabled() : choose(among, 0);
 }
 
-bool Schedule::yields() {
-  if (in_turn()) return false;
+bool Schedule::should_preempt() {
+  if (runs_blocks_in_order()) return false;
   bool wants = kind_ != Kind::Random || (random_.next() & 1);
-  return kept() && wants;
+  return is_choice_enabled() && wants;
 }
 
-bool Schedule::waits() {
+bool Schedule::should_defer_atomic() {
   bool wants = random_.next() & 1;
-  return kept() && wants;
+  return is_choice_enabled() && wants;
 }
 
-bool Schedule::strays() { return drawn() && choose(4, 1) == 0; }
+bool Schedule::should_run_divergent() { return is_random() && choose(4, 1) == 0; }
 
-uint32_t Schedule::lane_order(uint32_t mask, uint8_t order[32]) {
+uint32_t Schedule::permute_lanes(uint32_t mask, uint8_t order[32]) {
   uint32_t n = 0;
   for (uint32_t left = mask; left; left &= left - 1) order[n++] = static_cast<uint8_t>(__builtin_ctz(left));
   if (kind_ == Kind::Reverse) std::reverse(order, order + n);
@@ -130,6 +130,6 @@ uint32_t Schedule::lane_order(uint32_t mask, uint8_t order[32]) {
   return n;
 }
 
-float Schedule::event_milliseconds() { return !drawn() ? 1.0f : 0.5f + static_cast<float>(choose(1000, 500)) / 1000.0f; }
+float Schedule::event_milliseconds() { return !is_random() ? 1.0f : 0.5f + static_cast<float>(choose(1000, 500)) / 1000.0f; }
 
 }  // namespace vgpu

@@ -8,16 +8,16 @@
 namespace vgpu {
 
 // splitmix64 (Steele, Lea and Flood 2014): small, and the same everywhere.
-class Random {
+class SplitMix64 {
  public:
-  explicit Random(uint64_t seed) : state_(seed) {}
+  explicit SplitMix64(uint64_t seed) : state_(seed) {}
   uint64_t next() {
     uint64_t z = state_ += 0x9e3779b97f4a7c15ull;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
     return z ^ (z >> 31);
   }
-  uint32_t below(uint32_t n) { return static_cast<uint32_t>((next() >> 32) * n >> 32); }
+  uint32_t next_below(uint32_t n) { return static_cast<uint32_t>((next() >> 32) * n >> 32); }
 
  private:
   uint64_t state_;
@@ -35,40 +35,42 @@ class Schedule {
   Schedule(Kind kind, uint64_t seed) : kind_(kind), seed_(seed), random_(seed) {}
 
   // What is drawn in a launch depends on its number alone, not on what came before.
-  void begin(uint64_t launch);
+  void begin_launch(uint64_t launch);
 
   Kind kind() const { return kind_; }
-  bool serial() const { return kind_ == Kind::Serial || kind_ == Kind::Reverse; }
+  bool is_fixed_order() const { return kind_ == Kind::Serial || kind_ == Kind::Reverse; }
 
-  uint64_t choices() const { return made_; }  // in this launch so far
+  uint64_t choices() const { return choice_count_; }  // in this launch so far
 
   std::vector<uint32_t> block_order(uint32_t blocks);
-  uint32_t window() const { return in_turn() ? 1 : 4; }  // blocks in flight
-  uint32_t pick(uint32_t among);                        // 0 the first, in the order of their numbers
-  bool yields();                                        // before what others can see
-  bool holds() const { return kind_ == Kind::Atomics; }
-  bool waits();                                         // does an atomic let another one at its address go first?
-  bool strays();                                        // does another group of a warp go than the one that is behind?
-  uint32_t lane_order(uint32_t mask, uint8_t order[32]);
-  float event_milliseconds();                           // between two events: what an auto-tuner gets to see
+  uint32_t max_resident_blocks() const { return runs_blocks_in_order() ? 1 : 4; }  // blocks in flight
+  uint32_t choose_index(uint32_t among);                        // 0 the first, in the order of their numbers
+  bool should_preempt();                                        // before what others can see
+  bool defers_atomics() const { return kind_ == Kind::Atomics; }
+  bool should_defer_atomic();  // does an atomic let another one at its address go first?
+  bool should_run_divergent();  // does another group of a warp go than the one that is behind?
+  uint32_t permute_lanes(uint32_t mask, uint8_t order[32]);
+  float event_milliseconds();  // between two events: what an auto-tuner gets to see
 
  private:
   using Ranges = std::map<uint64_t, uint64_t>;  // from, to
 
-  void keep(const std::string& text);
-  bool kept();  // is the next choice the seed's?
-  uint32_t choose(uint32_t among, uint32_t otherwise);
+  void parse_choice_ranges(const std::string& text);
+  bool is_choice_enabled();  // is the next choice the seed's?
+  uint32_t choose(uint32_t among, uint32_t default_choice);
   template <class T> void shuffle(T* order, uint32_t count);
-  bool in_turn() const { return serial() || kind_ == Kind::Lanes || kind_ == Kind::Atomics; }  // blocks and warps
-  bool drawn() const { return kind_ == Kind::Random || kind_ == Kind::Adversary; }
+  bool runs_blocks_in_order() const {
+    return is_fixed_order() || kind_ == Kind::Lanes || kind_ == Kind::Atomics;
+  }  // blocks and warps
+  bool is_random() const { return kind_ == Kind::Random || kind_ == Kind::Adversary; }
 
   Kind kind_;
   uint64_t seed_;
-  Random random_;
-  uint64_t made_ = 0;
-  bool all_ = true;
-  std::map<uint64_t, Ranges> kept_;  // of each launch
-  const Ranges* here_ = nullptr;     // of this one
+  SplitMix64 random_;
+  uint64_t choice_count_ = 0;
+  bool all_enabled_ = true;
+  std::map<uint64_t, Ranges> enabled_ranges_;  // of each launch
+  const Ranges* current_ranges_ = nullptr;  // of this one
 };
 
 }  // namespace vgpu

@@ -6,8 +6,10 @@
 
 namespace vgpu {
 
+struct Launch;
+
 // 32-bit registers, in this order; 32 lanes of 4 bytes each.
-enum Special : uint32_t {
+enum SpecialRegister : uint32_t {
   kTidX,
   kTidY,
   kTidZ,
@@ -40,7 +42,11 @@ enum Special : uint32_t {
   kSpecials
 };
 
-constexpr uint32_t special_offset(uint32_t which) { return which * kLanes * 4; }
+constexpr uint32_t special_offset(uint32_t which) { return which * kWarpSize * 4; }
 constexpr uint32_t kSpecialBytes = special_offset(kSpecials);
+
+// All of a warp's but its block's index.  dynamic_offset: where in shared memory that of the launch begins.
+void write_special_registers(const Launch& launch, uint32_t warp, uint32_t dynamic_offset, uint8_t* registers);
+void write_block_index(const Launch& launch, uint32_t block, uint8_t* registers);
 
 }  // namespace vgpu

@@ -18,7 +18,7 @@ uint32_t bytes_of(Format format) {
   return 0;
 }
 
-bool Texels::alive(const Memory& memory) const {
+bool Texels::alive(const DeviceMemory& memory) const {
   if (!array) return memory.covers(at, bytes);
   const Extent found = memory.find(at);
   return found.end && found.number == allocation;

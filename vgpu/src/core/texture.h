@@ -6,7 +6,7 @@
 
 namespace vgpu {
 
-class Memory;
+class DeviceMemory;
 
 // Of one channel of a texel; the numbers are cuda.h's (CUarray_format).
 enum class Format : uint32_t { U8 = 1, U16 = 2, U32 = 3, S8 = 8, S16 = 9, S32 = 10, Half = 16, Float = 32 };
@@ -26,7 +26,7 @@ struct Texels {
   uint64_t pitch = 0, slice = 0;  // bytes from row to row, and from slice to slice (or layer to layer)
 
   uint32_t texel_bytes() const { return bytes_of(format) * channels; }
-  bool alive(const Memory& memory) const;
+  bool alive(const DeviceMemory& memory) const;
 };
 
 enum class AddressMode : uint8_t { Wrap, Clamp, Mirror, Border };

@@ -8,8 +8,8 @@
 
 namespace vgpu {
 
-class Heap;
-class Holding;
+class DeviceHeap;
+class DeferredAtomics;
 class Observer;
 class Schedule;
 class TextureObjects;
@@ -30,71 +30,73 @@ enum class Fault : uint8_t {
 };
 
 // Memory of which each lane has its own share, one after the other: local variables, arguments and results of calls.
-struct Shares {
-  const uint8_t* at;
-  uint32_t bytes;  // of one lane
+struct PerLaneMemory {
+  const uint8_t* base;
+  uint32_t bytes_per_lane;
 };
 
 // A warp's atomics that come late (see deferred_atomics.h), in the order in which they were put off.
-struct PutOff {
-  struct One {
-    uint64_t came;
+struct DeferralList {
+  struct Entry {
+    uint64_t arrival;
     uint32_t slot, lane;
   };
-  std::vector<One> all;
+  std::vector<Entry> all;
 };
 
-struct Lanes {
+struct WarpContext {
   uint8_t* frame = nullptr;
-  uint32_t mask = 0;  // those that take part
+  uint32_t active_mask = 0;  // those that take part
   uint8_t* parameters = nullptr;
   uint8_t* scratch = nullptr;  // call arguments and results: of 32 lanes, one after the other
   uint8_t* local = nullptr;    // likewise
   uint32_t parameter_bytes = 0, scratch_bytes = 0, local_bytes = 0;
-  bool own_parameters = false;  // in a function each lane has its own; a kernel's are everybody's
-  std::vector<Shares> shares;  // of this call and of those that led to it: their addresses may have been passed on
+  bool has_lane_parameters = false;  // in a function each lane has its own; a kernel's are everybody's
+  std::vector<PerLaneMemory>
+      per_lane_memory;  // of this call and of those that led to it: their addresses may have been passed on
   uint8_t* shared = nullptr;
   uint32_t shared_bytes = 0;
-  const Memory* memory = nullptr;
-  Heap* heap = nullptr;
+  const DeviceMemory* memory = nullptr;
+  DeviceHeap* heap = nullptr;
   const TextureObjects* textures = nullptr;
-  Extent recent[2];  // where accesses lay last
+  Extent recent_extents[2];  // where accesses lay last
   uint64_t generation = 0;
   Schedule* schedule = nullptr;
-  Holding* holding = nullptr;                // in most runs none
-  PutOff* put_off = nullptr;                 // this warp's
-  uint32_t held = 0, later = 0;  // of the last instruction's lanes: those that did not come (see deferred_atomics.h)
-  bool released = false;  // this one waited already
+  DeferredAtomics* deferred = nullptr;                // in most runs none
+  DeferralList* deferrals = nullptr;                 // this warp's
+  uint32_t deferred_mask = 0,
+           blocked_mask = 0;  // of the last instruction's lanes: those that did not come (see deferred_atomics.h)
+  bool deferral_done = false;  // this one waited already
   Observer* observer = nullptr;  // in most runs none
   uint32_t block = 0, warp = 0, threads = 0;  // whose lanes these are; threads of a block
   uint64_t clock = 0;
   uint64_t atomics = 0;
-  bool news = false;  // a register got another value from memory that others write
-  uint64_t* writes = nullptr;  // of the launch: how often memory that others see was written
+  bool observed_change = false;  // a register got another value from memory that others write
+  uint64_t* visible_writes = nullptr;  // of the launch: how often memory that others see was written
   Fault fault = Fault::None;
   uint64_t fault_address = 0;
 
-  void fail(Fault what, uint64_t address) {
+  void set_fault(Fault what, uint64_t address) {
     if (fault == Fault::None) fault = what, fault_address = address;
   }
 };
 
 template <class T>
-inline T* lanes_of(Lanes& w, uint32_t offset) {
+inline T* lane_values(WarpContext& w, uint32_t offset) {
   return reinterpret_cast<T*>(w.frame + offset);
 }
 
-inline uint32_t& predicate(Lanes& w, uint32_t offset) { return *reinterpret_cast<uint32_t*>(w.frame + offset); }
+inline uint32_t& predicate(WarpContext& w, uint32_t offset) { return *reinterpret_cast<uint32_t*>(w.frame + offset); }
 
 // The active lanes' bits of a predicate; the others keep theirs.
-inline void put_predicate(Lanes& w, uint32_t offset, uint32_t bits) {
+inline void write_predicate(WarpContext& w, uint32_t offset, uint32_t bits) {
   uint32_t& held = predicate(w, offset);
-  held = (held & ~w.mask) | (bits & w.mask);
+  held = (held & ~w.active_mask) | (bits & w.active_mask);
 }
 
 template <class F>
-inline void set_predicate(Lanes& w, uint32_t offset, F f) {
-  put_predicate(w, offset, lanes_where(f));
+inline void set_predicate(WarpContext& w, uint32_t offset, F f) {
+  write_predicate(w, offset, lanes_where(f));
 }
 
 }  // namespace vgpu

@@ -51,7 +51,7 @@ template <class T> T read_number(const void* base, Number type, int64_t index) {
     case Number::Float: return static_cast<T>(nth<float>(base, index));
     case Number::Double: return static_cast<T>(nth<double>(base, index));
     case Number::Half: return static_cast<T>(half_to_float(nth<uint16_t>(base, index)));
-    case Number::Bfloat: return static_cast<T>(bfloat_to_float(nth<uint16_t>(base, index)));
+    case Number::Bfloat: return static_cast<T>(bfloat16_to_float(nth<uint16_t>(base, index)));
     case Number::Int8: return static_cast<T>(nth<int8_t>(base, index));
     case Number::Uint8: return static_cast<T>(nth<uint8_t>(base, index));
     case Number::Int32: return static_cast<T>(nth<int32_t>(base, index));
@@ -69,7 +69,7 @@ template <class T> void write_number(void* base, Number type, int64_t index, T v
       case Number::Float: static_cast<float*>(base)[index] = static_cast<float>(value); return;
       case Number::Double: static_cast<double*>(base)[index] = static_cast<double>(value); return;
       case Number::Half: static_cast<uint16_t*>(base)[index] = to_half(static_cast<double>(value)); return;
-      case Number::Bfloat: static_cast<uint16_t*>(base)[index] = to_bfloat(static_cast<double>(value)); return;
+      case Number::Bfloat: static_cast<uint16_t*>(base)[index] = to_bfloat16(static_cast<double>(value)); return;
       case Number::Int32: static_cast<int32_t*>(base)[index] = static_cast<int32_t>(value); return;
       default: throw NotStoodIn();
     }

@@ -6,7 +6,7 @@ using namespace vgpu;
 namespace {
 
 // cudnn.h: cudnnPoolingMode_t
-bool greatest(const Pooling& how) { return how.mode == 0 || how.mode == 3; }
+bool maximum(const Pooling& how) { return how.mode == 0 || how.mode == 3; }
 bool padding_counts(const Pooling& how) { return how.mode == 1; }
 
 struct Plan {
@@ -51,7 +51,7 @@ template <class T> std::vector<T> forward(const Plan& plan, const std::vector<T>
     for (int64_t at = 0; at < outputs; at++) {
       const T* from = &x[plane * plan.inputs];
       T& to = y[plane * outputs + at];
-      if (greatest(plan.how)) {
+      if (maximum(plan.how)) {
         const int64_t found = plan.greatest_at(from, at);
         to = found < 0 ? T(0) : from[found];
       } else {
@@ -69,7 +69,7 @@ template <class T> std::vector<T> backward(const Plan& plan, const std::vector<T
     for (int64_t at = 0; at < outputs; at++) {
       T* to = &dx[plane * plan.inputs];
       const T given = dy[plane * outputs + at];
-      if (greatest(plan.how)) {
+      if (maximum(plan.how)) {
         const int64_t found = plan.greatest_at(&x[plane * plan.inputs], at);
         if (found >= 0) to[found] += given;
       } else {

@@ -29,8 +29,8 @@ const Library* library_of(std::string_view call) {
   return nullptr;
 }
 
-Memory& memory_of(uint64_t at, uint64_t bytes) {
-  Memory& memory = Device::get().memory();
+DeviceMemory& memory_of(uint64_t at, uint64_t bytes) {
+  DeviceMemory& memory = Device::get().memory();
   if (!memory.find(at).holds(at, at + bytes)) throw Outside(at);
   return memory;
 }
@@ -52,12 +52,12 @@ bool stands_in(const char* call) {
 
 void reads_columns(const void* at, uint64_t bytes, uint64_t step, uint64_t count) {
   if (!bytes || !count) return;
-  const Memory& memory = memory_of(address(at), (count - 1) * step + bytes);
+  const DeviceMemory& memory = memory_of(address(at), (count - 1) * step + bytes);
   for (uint64_t k = 0; k < count && !never_written; k++) never_written = memory.unwritten(address(at) + k * step, bytes);
 }
 void writes_columns(void* at, uint64_t bytes, uint64_t step, uint64_t count) {
   if (!bytes || !count) return;
-  Memory& memory = memory_of(address(at), (count - 1) * step + bytes);
+  DeviceMemory& memory = memory_of(address(at), (count - 1) * step + bytes);
   for (uint64_t k = 0; k < count; k++) memory.wrote(address(at) + k * step, bytes);
 }
 void reads(const void* at, uint64_t bytes) { reads_columns(at, bytes, bytes, 1); }

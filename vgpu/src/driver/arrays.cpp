@@ -59,7 +59,7 @@ Result check(const ArrayDescriptor* of) {
 
 Array* make(const ArrayDescriptor& of) {
   Array made{of, texels_of(of)};
-  Memory& memory = Device::get().memory();
+  DeviceMemory& memory = Device::get().memory();
   made.texels.at = address(memory.allocate(made.texels.bytes));
   made.texels.allocation = memory.find(made.texels.at).number;
   return made.texels.at ? Handles<Array>::all().add(std::make_unique<Array>(made)) : nullptr;

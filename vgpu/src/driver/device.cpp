@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kGridWorkspace = 64;  // bytes
 
-std::FILE* opened(const char* variable, const std::string& name) {
+std::FILE* open_report_file(const char* variable, const std::string& name) {
   std::FILE* file = std::fopen(name.c_str(), "ae");
   if (file) return file;
   std::fprintf(stderr, "vgpu: %s: %s cannot be written\n", variable, name.c_str());
@@ -30,14 +30,14 @@ std::FILE* opened(const char* variable, const std::string& name) {
 
 // VGPU_USED=FILE: it is there once a program has begun to use the device.
 // VGPU_REPORT=FILE, VGPU_TRACE=LAUNCH:FILE, VGPU_CHECK: see the folder analysis/.
-void observe(Observers& all, Memory& memory, bool& guards_shared) {
+void make_observers(ObserverList& all, DeviceMemory& memory, bool& guards_shared) {
   const Settings& asked = settings();
-  if (!asked.used.empty()) std::fclose(opened("VGPU_USED", asked.used));
-  if (!asked.report.empty()) all.add(std::make_unique<Report>(opened("VGPU_REPORT", asked.report)));
-  if (asked.checks.count("races")) all.add(std::make_unique<Races>());
-  if (asked.checks.count("initialised")) all.add(std::make_unique<Initialised>()), memory.watch();
+  if (!asked.used.empty()) std::fclose(open_report_file("VGPU_USED", asked.used));
+  if (!asked.report.empty()) all.add(std::make_unique<LaunchReport>(open_report_file("VGPU_REPORT", asked.report)));
+  if (asked.checks.count("races")) all.add(std::make_unique<RaceDetector>());
+  if (asked.checks.count("initialised")) all.add(std::make_unique<UninitializedReads>()), memory.watch();
   if (asked.checks.count("memcheck")) all.add(std::make_unique<Memcheck>()), guards_shared = true;
-  if (!asked.trace.empty()) all.add(std::make_unique<Trace>(asked.traced, opened("VGPU_TRACE", asked.trace)));
+  if (!asked.trace.empty()) all.add(std::make_unique<MemoryTrace>(asked.traced, open_report_file("VGPU_TRACE", asked.trace)));
 }
 
 Result result_of(Fault fault) {
@@ -96,7 +96,7 @@ Device::Device()
       asked_(settings().capability),
       log_(static_cast<int>(settings().log)),
       limit_(settings().limit) {
-  observe(observers_, memory_, guards_shared_);
+  make_observers(observers_, memory_, guards_shared_);
 }
 
 void Device::refuse(const std::string& why) {
@@ -108,10 +108,10 @@ Result Device::fail(Result fault, const std::string& why) { return refuse(why), 
 
 void Device::stood_in(const char* call) {
   note_stood_in(call);
-  observers_.stood_in(call, scheduled_);
+  observers_.on_fallback(call, scheduled_);
 }
 
-const Program* Device::program(Kernel& kernel) {
+const DecodedFunction* Device::program(Kernel& kernel) {
   if (!kernel.program && kernel.refused.empty()) {
     try {
       kernel.program = kernel.module->image->program(kernel.name);
@@ -190,11 +190,11 @@ Result Device::prepare(Launch& launch, Kernel& kernel, const Configuration& how,
     launch.functions = kernel.module->image.get(), launch.program = kernel.program;
     std::copy_n(how.grid, 3, launch.grid), std::copy_n(how.block, 3, launch.block);
     launch.dynamic_shared = static_cast<uint32_t>(how.shared);
-    launch.most_instructions = limit_;
-    launch.number = scheduled_++;
+    launch.max_instructions = limit_;
+    launch.index = scheduled_++;
     launch.heap = &heap_, launch.textures = &textures_;
     if (how.cooperative) launch.grid_workspace = reinterpret_cast<uint64_t>(grid_workspace());
-    launch.observer = observers_.none() ? nullptr : &observers_;
+    launch.observer = observers_.empty() ? nullptr : &observers_;
     return kSuccess;
   });
 }
@@ -204,16 +204,16 @@ Result Device::run(const Launch& launch) {
   return guarded([&] {
     if (sticky_ != kSuccess) return sticky_.load();
     if (launch.grid_workspace) std::memset(grid_workspace_, 0, kGridWorkspace);  // nobody has come to its barrier
-    schedule_.begin(launch.number);
+    schedule_.begin_launch(launch.index);
     launches_++;
-    Outcome outcome = vgpu::run(launch, schedule_, memory_);
+    LaunchResult outcome = run_launch(launch, schedule_, memory_);
     instructions_ += outcome.instructions;
     if (log_) say(launch, outcome);
     return outcome.fault == Fault::None ? kSuccess : fail(result_of(outcome.fault), outcome.message);
   });
 }
 
-void Device::say(const Launch& launch, const Outcome& outcome) const {
+void Device::say(const Launch& launch, const LaunchResult& outcome) const {
   std::fprintf(stderr, "vgpu: launch %s grid %s block %s: %llu instructions, %llu atomics%s%s\n", launch.program->name.c_str(),
                dimensions(launch.grid).c_str(), dimensions(launch.block).c_str(),
                static_cast<unsigned long long>(outcome.instructions), static_cast<unsigned long long>(outcome.atomics),

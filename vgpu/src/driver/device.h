@@ -50,7 +50,7 @@ enum Result : int {
 
 struct Kernel;
 struct Module {
-  std::unique_ptr<Image> image;
+  std::unique_ptr<LoadedModule> image;
   std::string refused;  // why there is none: its kernels are refused by their names
   std::map<std::string, Kernel*> kernels;  // those that were asked for
 };
@@ -60,7 +60,7 @@ struct Kernel {
   const ptx::Function* function;  // nullptr where there is no PTX
   std::string name;
   std::string refused;
-  const Program* program = nullptr;
+  const DecodedFunction* program = nullptr;
   int dynamic_shared = -1;  // the most bytes that a launch may have, where somebody has set that
 };
 
@@ -81,8 +81,8 @@ class Device {
  public:
   static Device& get();
 
-  Memory& memory() { return memory_; }
-  Heap& heap() { return heap_; }
+  DeviceMemory& memory() { return memory_; }
+  DeviceHeap& heap() { return heap_; }
   TextureObjects& textures() { return textures_; }
   // 70 for 7.0; once told it stays.
   int capability() { return asked_ = true, capability_; }
@@ -96,7 +96,7 @@ class Device {
   std::mutex& lock() { return lock_; }
 
   // Under the lock.  nullptr, with the reason in last_fault(): the kernel holds what this device does not know.
-  const Program* program(Kernel& kernel);
+  const DecodedFunction* program(Kernel& kernel);
   void refuse(const std::string& why);
   Result fail(Result fault, const std::string& why);  // for good
   void stood_in(const char* call);
@@ -119,14 +119,14 @@ class Device {
   Result check(Kernel& kernel, const Configuration& how);
   void* grid_workspace();
   Result take(Launch& launch, const Kernel& kernel, const Arguments& given);
-  void say(const Launch& launch, const Outcome& outcome) const;
+  void say(const Launch& launch, const LaunchResult& outcome) const;
 
   std::mutex lock_;
-  Memory memory_;
-  Heap heap_{memory_};
+  DeviceMemory memory_;
+  DeviceHeap heap_{memory_};
   TextureObjects textures_;
   Schedule schedule_;
-  Observers observers_;
+  ObserverList observers_;
   int capability_;
   bool asked_;
   bool guards_shared_ = false;

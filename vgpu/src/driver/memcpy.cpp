@@ -43,7 +43,7 @@ bool sound(const BoxSide& of, const Box& what) {
 // Of the device's memory all of it is allocated, before anything is copied.
 bool allocated(const BoxSide& of, const Box& what) {
   const uint64_t from = row(of, 0, 0), last = row(of, what.height - 1, what.depth - 1) + what.width;
-  const Memory& memory = Device::get().memory();
+  const DeviceMemory& memory = Device::get().memory();
   const bool anywhere = of.kind != kDevice && !memory.find(from).end;  // the host's, of which nothing is known
   return anywhere || (last >= from && memory.covers(from, last - from));
 }

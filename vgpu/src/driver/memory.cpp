@@ -10,7 +10,7 @@ using namespace vgpu;
 
 namespace {
 
-Memory& memory() { return Device::get().memory(); }
+DeviceMemory& memory() { return Device::get().memory(); }
 
 int allocate(uint64_t* to, size_t bytes, bool written = false) {
   if (!to || !bytes) return kInvalidValue;

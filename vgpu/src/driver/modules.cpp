@@ -23,7 +23,8 @@ Result load(Module*& module, const void* image) {
     auto made = std::make_unique<Module>();
     try {
       device.offer(std::max(target_of(image), newest_ptx(image)));
-      made->image = std::make_unique<Image>(ptx_of(image, device.architecture()).text, device.memory(), device.guards_shared());
+      made->image =
+          std::make_unique<LoadedModule>(ptx_of(image, device.architecture()).text, device.memory(), device.guards_shared());
     } catch (const NoPtx& error) {  // told when a kernel of it is launched
       made->refused = error.what();
     }

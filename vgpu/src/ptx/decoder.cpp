@@ -20,10 +20,10 @@ constexpr uint32_t kMostBytes = 512u << 10;  // of local memory a thread, as on 
 uint32_t align_up(uint32_t value, uint32_t to) { return (value + to - 1) / to * to; }
 
 // The families that know an op word, the likeliest first.
-const std::vector<Family>& families(std::string_view op) {
-  static const std::map<std::string_view, std::vector<Family>> known = [] {
-    std::map<std::string_view, std::vector<Family>> table;
-    auto add = [&table](Family family, std::initializer_list<std::string_view> ops) {
+const std::vector<DecodeFunction>& families(std::string_view op) {
+  static const std::map<std::string_view, std::vector<DecodeFunction>> known = [] {
+    std::map<std::string_view, std::vector<DecodeFunction>> table;
+    auto add = [&table](DecodeFunction family, std::initializer_list<std::string_view> ops) {
       for (std::string_view one : ops) table[one].push_back(family);
     };
     add(decode_carry, {"add", "sub", "addc", "subc", "mad", "madc"});
@@ -50,12 +50,12 @@ const std::vector<Family>& families(std::string_view op) {
     add(decode_warp, {"shfl", "vote", "match", "activemask", "redux", "elect"});
     return table;
   }();
-  static const std::vector<Family> none;
+  static const std::vector<DecodeFunction> none;
   auto found = known.find(op);
   return found == known.end() ? none : found->second;
 }
 
-void invert(Lanes& w, const Instruction& i) { put_predicate(w, i.d, ~predicate(w, i.a)); }
+void invert(WarpContext& w, const Instruction& i) { write_predicate(w, i.d, ~predicate(w, i.a)); }
 
 Sort sort_of(std::string_view type) {
   if (type == "pred") return Sort::Predicate;
@@ -72,7 +72,7 @@ bool agree(Sort sort, std::string_view type) {
 
 }  // namespace
 
-Decoder::Decoder(const ptx::Function& function, const Symbols& symbols)
+Decoder::Decoder(const ptx::Function& function, const SymbolTable& symbols)
     : function_(function),
       symbols_(symbols),
       tokens_(ptx::tokens(function.body.text.substr(1, function.body.text.size() - 2), false, function.body.line)),
@@ -85,10 +85,10 @@ Decoder::Decoder(const ptx::Function& function, const Symbols& symbols)
   std::for_each(function.results.begin(), function.results.end(), add);
 }
 
-Program Decoder::program() {
+DecodedFunction Decoder::program() {
   body();
   Instruction end;
-  end.kind = function_.entry ? Kind::Exit : Kind::Return;
+  end.kind = function_.entry ? InstructionKind::Exit : InstructionKind::Return;
   prepared_ = Instruction();
   emit(end);
   resolve();
@@ -219,7 +219,7 @@ void Decoder::statement(size_t from, size_t to) {
   if (tokens_[from].text == "@") {
     if (++from < to && tokens_[from].text == "!") prepared_.negated = true, from++;
     if (from >= to) refuse(s, "a guard alone");
-    const Slot* guard = find_register(tokens_[from++].text);
+    const RegisterSlot* guard = find_register(tokens_[from++].text);
     if (!guard || guard->width) refuse(s, "a guard that is no predicate");
     prepared_.guard = static_cast<int32_t>(guard->offset);
   }
@@ -243,7 +243,7 @@ void Decoder::statement(size_t from, size_t to) {
   }
   if (!has_form(s)) refuse(s);
   try {
-    for (Family family : families(s.op)) {
+    for (DecodeFunction family : families(s.op)) {
       Instruction i = prepared_;
       if (family(*this, s, i)) return;
     }
@@ -253,7 +253,7 @@ void Decoder::statement(size_t from, size_t to) {
   refuse(s);
 }
 
-const Slot* Decoder::find_register(std::string_view name) const {
+const RegisterSlot* Decoder::find_register(std::string_view name) const {
   std::string key(name);
   for (size_t k = scopes_.size(); k--;) {
     auto found = scopes_[k].registers.find(key);
@@ -269,7 +269,7 @@ uint32_t Decoder::place(uint32_t bytes) {
   return at;
 }
 
-uint32_t Decoder::add_register(uint32_t width) { return place(width ? width * kLanes : 4); }
+uint32_t Decoder::add_register(uint32_t width) { return place(width ? width * kWarpSize : 4); }
 
 uint32_t Decoder::scratch_register(uint32_t width) { return add_register(width); }
 
@@ -293,7 +293,7 @@ uint32_t Decoder::constant(uint64_t bits, uint32_t width) {
   if (width < 8) bits &= (1ull << (8 * width)) - 1;
   auto [known, fresh] = constants_.try_emplace({bits, width}, kConstants + program_.constants.size());
   if (fresh)
-    for (uint32_t lane = 0; lane < kLanes; lane++)
+    for (uint32_t lane = 0; lane < kWarpSize; lane++)
       for (uint32_t byte = 0; byte < width; byte++) program_.constants.push_back(static_cast<uint8_t>(bits >> (8 * byte)));
   return known->second;
 }
@@ -309,30 +309,30 @@ uint64_t Decoder::bits(const Operand& literal, std::string_view type) const {
   return made;
 }
 
-Slot Decoder::use(const Operand& o, std::string_view type) {
+RegisterSlot Decoder::use(const Operand& o, std::string_view type) {
   uint32_t width = std::max(ptx::size_of(type), 1u);
   if (o.inverted) refuse_operand(o, "only predicates are inverted");
   if (o.negative) refuse_operand(o, "no register has a sign here");
   if (o.kind == Operand::Literal) return {constant(bits(o, type), width), width, Sort::Literal};
   if (o.kind == Operand::Register && !o.offset) {
-    if (const Slot* slot = find_register(o.text)) {
+    if (const RegisterSlot* slot = find_register(o.text)) {
       if (!agree(slot->sort, type)) refuse_operand(o, "a register of another type than the instruction");
       return *slot;
     }
-    if (int special = special_of(o.text); special >= 0)
+    if (int special = special_register_of(o.text); special >= 0)
       return {special_offset(static_cast<uint32_t>(special)), 4, Sort::Special};
   }
   refuse_operand(o, "an operand that is not known");
 }
 
-Slot Decoder::written(const Operand& o, std::string_view type) {
-  Slot slot = use(o, type);
+RegisterSlot Decoder::written(const Operand& o, std::string_view type) {
+  RegisterSlot slot = use(o, type);
   if (slot.sort == Sort::Literal || slot.sort == Sort::Special) refuse_operand(o, "only registers are written");
   return slot;
 }
 
 uint32_t Decoder::exact(const Operand& o, std::string_view type) {
-  Slot slot = use(o, type);
+  RegisterSlot slot = use(o, type);
   uint32_t width = ptx::size_of(type);
   if (slot.sort == Sort::Special) refuse_operand(o, "only mov reads special registers");
   if (slot.width == width) return slot.offset;
@@ -347,12 +347,12 @@ uint32_t Decoder::result(const Operand& o, std::string_view type, bool sink) {
 }
 
 uint32_t Decoder::predicate(const Operand& o) {
-  if (o.kind == Operand::Literal) return constant(bits(o, "u32") ? kAll : 0, 4);
-  const Slot* slot = o.negative || o.offset ? nullptr : find_register(o.text);
+  if (o.kind == Operand::Literal) return constant(bits(o, "u32") ? kFullMask : 0, 4);
+  const RegisterSlot* slot = o.negative || o.offset ? nullptr : find_register(o.text);
   if (!slot || slot->width) refuse_operand(o, "no predicate");
   if (!o.inverted) return slot->offset;
   Instruction i;
-  i.line = prepared_.line, i.run = invert, i.a = slot->offset, i.d = add_register(0);
+  i.line = prepared_.line, i.execute = invert, i.a = slot->offset, i.d = add_register(0);
   emit(i);
   return i.d;
 }
@@ -418,7 +418,7 @@ const ptx::Function* Decoder::prototype(std::string_view label) const {
 }
 
 uint64_t Decoder::take(const ptx::Function& function) {
-  program_.taken.push_back(function.name);
+  program_.address_taken.push_back(function.name);
   return ptx::address_of(function);
 }
 
@@ -436,11 +436,11 @@ void Decoder::resolve() {
     return *found;
   };
   for (const Pending& one : jumps_) program_.code[one.at].imm = static_cast<int64_t>(place_of(one.label, one.line));
-  program_.tables.resize(table_numbers_.size());
+  program_.branch_tables.resize(table_numbers_.size());
   for (const auto& [name, number] : table_numbers_) {
     const std::vector<Label>* found = visible(table_labels_, name);
     if (!found) throw Unsupported("no table " + name.second);
-    for (const Label& label : *found) program_.tables[number].push_back(static_cast<uint32_t>(place_of(label, 0)));
+    for (const Label& label : *found) program_.branch_tables[number].push_back(static_cast<uint32_t>(place_of(label, 0)));
   }
   program_.register_bytes = align_up(registers_end_, 64);
   program_.local_bytes = align_up(program_.local_bytes, program_.local_align);  // one lane's lie behind another's

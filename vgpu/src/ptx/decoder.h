@@ -23,9 +23,9 @@ struct Symbol {
   bool dynamic = false;  // shared memory that comes with the launch
 };
 
-class Symbols {
+class SymbolTable {
  public:
-  virtual ~Symbols() = default;
+  virtual ~SymbolTable() = default;
   virtual const Symbol* find(const std::string& name) const = 0;
   virtual const ptx::Function* function(const std::string& name) const = 0;
   virtual bool needs_sync() const { return false; }     // shfl and vote name the lanes that take part
@@ -57,7 +57,7 @@ struct Statement {
   std::string_view type(size_t from_end = 0) const;  // the last word, the one before, ...
 };
 
-Round round_of(const Statement& s);
+RoundingMode rounding_mode_of(const Statement& s);
 
 // Is the word one of `a|b|c`?
 bool is_among(std::string_view group, std::string_view word);
@@ -66,7 +66,7 @@ bool is_among(std::string_view group, std::string_view word);
 enum class Sort : uint8_t { Bits, Integer, Real, Predicate, Special, Literal };
 
 // A register, or a literal that became one.
-struct Slot {
+struct RegisterSlot {
   uint32_t offset;
   uint32_t width;  // bytes of a lane; 0 of a predicate
   Sort sort = Sort::Bits;
@@ -80,15 +80,15 @@ class Decoder {
   // Where alloca takes its memory: among the local variables, as full as a register of its own says.
   struct Stack { uint32_t offset = 0, full = 0; };
 
-  Decoder(const ptx::Function& function, const Symbols& symbols);
+  Decoder(const ptx::Function& function, const SymbolTable& symbols);
 
-  Program program();
+  DecodedFunction program();
 
   // For the families.  What is read may be a literal; what is written is a register, or `_` where `sink` is taken.
-  Slot use(const Operand& operand, std::string_view type);         // a value of at least the type's width
+  RegisterSlot use(const Operand& operand, std::string_view type);         // a value of at least the type's width
   uint32_t exact(const Operand& operand, std::string_view type);   // of the type's very width
   uint32_t predicate(const Operand& operand);                      // its bits, inverted where it says so
-  Slot written(const Operand& operand, std::string_view type);     // a register of at least the type's width
+  RegisterSlot written(const Operand& operand, std::string_view type);     // a register of at least the type's width
   uint32_t result(const Operand& operand, std::string_view type, bool sink = false);  // of its very width
   uint32_t predicate_result(const Operand& operand);
   uint32_t constant(uint64_t bits, uint32_t width);                // the same in all lanes
@@ -97,7 +97,7 @@ class Decoder {
   Stack stack(uint32_t align);                                     // at least so aligned
   uint32_t carry();                                                // the predicate of sums with carry
   const Symbol* symbol(const std::string& name);                   // nullptr: none
-  const Symbols& symbols() const { return symbols_; }
+  const SymbolTable& symbols() const { return symbols_; }
   void emit(Instruction i);
   void jump(Instruction i, std::string_view label);                // imm becomes where the label stands
   uint32_t table(std::string_view label);                          // of .branchtargets
@@ -109,7 +109,7 @@ class Decoder {
  private:
   struct Scope {
     size_t number = 0;  // of all that there have been
-    std::unordered_map<std::string, Slot> registers;
+    std::unordered_map<std::string, RegisterSlot> registers;
     std::unordered_map<std::string, Symbol> variables;
   };
   using Label = std::pair<size_t, std::string>;  // the scope that it stands in, or is asked for in; its name
@@ -132,7 +132,7 @@ class Decoder {
   Operand operand(size_t& at, size_t to) const;
   Operand single(size_t& at, size_t to) const;
   bool casts(size_t at, size_t to) const;
-  const Slot* find_register(std::string_view name) const;
+  const RegisterSlot* find_register(std::string_view name) const;
   [[noreturn]] void refuse_operand(const Operand& operand, const char* why) const;
   uint32_t add_register(uint32_t width);
   uint32_t place(uint32_t bytes);
@@ -140,9 +140,9 @@ class Decoder {
   void resolve();
 
   const ptx::Function& function_;
-  const Symbols& symbols_;
+  const SymbolTable& symbols_;
   const std::vector<ptx::Token> tokens_;  // without the outer braces
-  Program program_;
+  DecodedFunction program_;
   std::vector<Scope> scopes_;
   std::map<std::pair<uint64_t, uint32_t>, uint32_t> constants_;  // bits, width: where among the constants
   std::vector<size_t> outer_{0};  // by a scope's number: of the scope around it

@@ -9,7 +9,8 @@
 
 namespace vgpu {
 
-Image::Image(std::string text, Memory& memory, bool guards_shared) : variables_(memory), guards_shared_(guards_shared) {
+LoadedModule::LoadedModule(std::string text, DeviceMemory& memory, bool guards_shared)
+    : variables_(memory), guards_shared_(guards_shared) {
   ptx::parse(with_library(std::move(text)), module_);
   for (const auto& [name, function] : module_.functions) functions_[ptx::address_of(function)] = &function;
   for (const ptx::Declaration& one : module_.variables) place(one);
@@ -24,11 +25,11 @@ Image::Image(std::string text, Memory& memory, bool guards_shared) : variables_(
 }
 
 // Of its own: what a constructor that throws has placed goes, too.
-Image::Variables::~Variables() {
+LoadedModule::Variables::~Variables() {
   for (void* at : places) memory.release(at);
 }
 
-void Image::place(const ptx::Declaration& one) {
+void LoadedModule::place(const ptx::Declaration& one) {
   if (one.space == ptx::Space::Shared) {
     if (!one.initial.empty()) throw Unsupported("an initial value of shared memory: " + one.name);
     symbols_[one.name] = {one.space, 0, one.size, one.align, one.unsized};
@@ -48,7 +49,7 @@ void Image::place(const ptx::Declaration& one) {
 }
 
 // Of what a variable's initial value names; 0: nothing that has an address of its own.
-uint64_t Image::address_of(const std::string& name, bool moved) {
+uint64_t LoadedModule::address_of(const std::string& name, bool moved) {
   const Symbol* other = find(name);
   if (other) return other->space == ptx::Space::Global || other->space == ptx::Space::Const ? other->address : 0;
   const ptx::Function* pointed = function(name);
@@ -57,23 +58,23 @@ uint64_t Image::address_of(const std::string& name, bool moved) {
   return ptx::address_of(*pointed);
 }
 
-const Symbol* Image::find(const std::string& name) const {
+const Symbol* LoadedModule::find(const std::string& name) const {
   auto found = symbols_.find(name);
   return found == symbols_.end() ? nullptr : &found->second;
 }
 
-uint64_t Image::constant_bytes() const {
+uint64_t LoadedModule::constant_bytes() const {
   uint64_t bytes = 0;
   for (const auto& [name, symbol] : symbols_) bytes += symbol.space == ptx::Space::Const ? symbol.size : 0;
   return bytes;
 }
 
-const ptx::Function* Image::function(const std::string& name) const {
+const ptx::Function* LoadedModule::function(const std::string& name) const {
   auto found = module_.functions.find(name);
   return found == module_.functions.end() ? nullptr : &found->second;
 }
 
-std::vector<std::string> Image::entries() const {
+std::vector<std::string> LoadedModule::entries() const {
   std::vector<std::string> names;
   for (const auto& [name, function] : module_.functions)
     if (function.entry && function.defined) names.push_back(name);
@@ -81,19 +82,19 @@ std::vector<std::string> Image::entries() const {
   return names;
 }
 
-const Program* Image::program(const std::string& name) {
+const DecodedFunction* LoadedModule::program(const std::string& name) {
   auto known = programs_.find(name);
   if (known != programs_.end()) return known->second.get();
   // What it calls or may call is refused now, and not in the midst of a launch.
-  std::unordered_map<std::string, std::unique_ptr<Program>> fresh;
+  std::unordered_map<std::string, std::unique_ptr<DecodedFunction>> fresh;
   std::vector<std::string> wanted = {name};
   while (!wanted.empty()) {
     std::string next = std::move(wanted.back());
     wanted.pop_back();
     const ptx::Function* f = function(next);
     if (!f || !f->defined || programs_.count(next) || fresh.count(next)) continue;
-    const Program& made = *(fresh[next] = std::make_unique<Program>(Decoder(*f, *this).program()));
-    wanted.insert(wanted.end(), made.taken.begin(), made.taken.end());
+    const DecodedFunction& made = *(fresh[next] = std::make_unique<DecodedFunction>(Decoder(*f, *this).program()));
+    wanted.insert(wanted.end(), made.address_taken.begin(), made.address_taken.end());
     for (const CallSite& site : made.calls) {
       if (site.callee.empty()) wanted.insert(wanted.end(), taken_.begin(), taken_.end());
       else wanted.push_back(site.callee);
@@ -104,7 +105,7 @@ const Program* Image::program(const std::string& name) {
   return known == programs_.end() ? nullptr : known->second.get();
 }
 
-const Program* Image::program_at(uint64_t address) {
+const DecodedFunction* LoadedModule::program_at(uint64_t address) {
   auto found = functions_.find(address);
   return found == functions_.end() ? nullptr : program(found->second->name);
 }

@@ -9,15 +9,15 @@
 
 namespace vgpu {
 
-class Image : public Functions, public Symbols {
+class LoadedModule : public Functions, public SymbolTable {
  public:
   // Unsupported: the text is no PTX, or there is no memory for its variables.
-  Image(std::string text, Memory& memory, bool guards_shared = false);
-  Image(const Image&) = delete;
+  LoadedModule(std::string text, DeviceMemory& memory, bool guards_shared = false);
+  LoadedModule(const LoadedModule&) = delete;
 
   // Unsupported, with the line: an instruction that is not known.  nullptr: no function of that name.
-  const Program* program(const std::string& name) override;
-  const Program* program_at(uint64_t address) override;
+  const DecodedFunction* program(const std::string& name) override;
+  const DecodedFunction* program_at(uint64_t address) override;
   uint64_t constant_bytes() const;  // of all its variables in constant memory
   const ptx::Function* function(const std::string& name) const override;
   const Symbol* find(const std::string& name) const override;
@@ -30,9 +30,9 @@ class Image : public Functions, public Symbols {
   uint64_t address_of(const std::string& name, bool moved);
 
   struct Variables {
-    explicit Variables(Memory& of) : memory(of) {}
+    explicit Variables(DeviceMemory& of) : memory(of) {}
     ~Variables();
-    Memory& memory;
+    DeviceMemory& memory;
     std::vector<void*> places;
   };
 
@@ -40,7 +40,7 @@ class Image : public Functions, public Symbols {
   const bool guards_shared_;
   ptx::Module module_;
   std::unordered_map<std::string, Symbol> symbols_;
-  std::unordered_map<std::string, std::unique_ptr<Program>> programs_;
+  std::unordered_map<std::string, std::unique_ptr<DecodedFunction>> programs_;
   std::unordered_map<uint64_t, const ptx::Function*> functions_;  // by their addresses
   std::vector<std::string> taken_;                                // functions that variables begin with
 };

@@ -18,7 +18,7 @@ bool is_number_below(std::string_view text, int most) {
 
 }  // namespace
 
-int special_of(std::string_view name) {
+int special_register_of(std::string_view name) {
   static const std::map<std::string_view, int> known = {{"%tid.x", kTidX},
                                                         {"%tid.y", kTidY},
                                                         {"%tid.z", kTidZ},

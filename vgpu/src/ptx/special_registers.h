@@ -5,6 +5,6 @@
 namespace vgpu {
 
 // The number of core's special register (core/special_registers.h); -1 for what is none, or none that a frame holds.
-int special_of(std::string_view name);
+int special_register_of(std::string_view name);
 
 }  // namespace vgpu

@@ -99,7 +99,7 @@ Operand Decoder::single(size_t& at, size_t to) const {
   o.text = text(at++);
   if (o.text.empty() || !ptx::is_word(o.text[0]))
     throw Unsupported("line " + std::to_string(tokens_[std::min(at, to) - 1].line) + ": an operand is missing");
-  o.kind = find_register(o.text) || special_of(o.text) >= 0 ? Operand::Register : Operand::Name;
+  o.kind = find_register(o.text) || special_register_of(o.text) >= 0 ? Operand::Register : Operand::Name;
   if (text(at) == "+" || text(at) == "-") {
     if (text(at) == "+") at++;
     ptx::Constant by = ptx::constant(tokens_, at, to);
@@ -109,11 +109,11 @@ Operand Decoder::single(size_t& at, size_t to) const {
   return o;
 }
 
-Round round_of(const Statement& s) {
-  if (s.has("rz") || s.has("rzi")) return Round::Zero;
-  if (s.has("rm") || s.has("rmi")) return Round::Down;
-  if (s.has("rp") || s.has("rpi")) return Round::Up;
-  return Round::Nearest;
+RoundingMode rounding_mode_of(const Statement& s) {
+  if (s.has("rz") || s.has("rzi")) return RoundingMode::Zero;
+  if (s.has("rm") || s.has("rmi")) return RoundingMode::Down;
+  if (s.has("rp") || s.has("rpi")) return RoundingMode::Up;
+  return RoundingMode::Nearest;
 }
 
 }  // namespace vgpu

@@ -38,7 +38,7 @@ API int nvmlDeviceGetCudaComputeCapability(void*, int* major, int* minor) {
   return *major = attribute(75), *minor = attribute(76), kSuccess;
 }
 API int nvmlDeviceGetMemoryInfo(void*, uint64_t* info) {  // total, free, used
-  const Memory& memory = Device::get().memory();
+  const DeviceMemory& memory = Device::get().memory();
   return info[0] = memory.total(), info[1] = memory.total() - memory.used(), info[2] = memory.used(), kSuccess;
 }
 API int nvmlDeviceGetCurrPcieLinkGeneration(void*, unsigned* generation) { return *generation = 3, kSuccess; }

@@ -2,17 +2,17 @@
 
 namespace vgpu {
 
-Where where_of(const Statement& s) {
-  if (s.has("shared") || s.has("shared::cta")) return Where::Shared;
-  if (s.has("local")) return Where::Local;
-  return s.has("param") || s.has("param::entry") || s.has("param::func") ? Where::Param : Where::Generic;
+AccessSpace access_space_of(const Statement& s) {
+  if (s.has("shared") || s.has("shared::cta")) return AccessSpace::Shared;
+  if (s.has("local")) return AccessSpace::Local;
+  return s.has("param") || s.has("param::entry") || s.has("param::func") ? AccessSpace::Param : AccessSpace::Generic;
 }
 
 namespace {
 
 // May the statement name a variable of this state space?  A generic address is none of constant memory or a parameter's.
 bool may_name(const Statement& s, ptx::Space space) {
-  std::string_view word = s.one_of(kSpacesOfAccesses);
+  std::string_view word = s.one_of(kAccessSpaceQualifiers);
   switch (space) {
     case ptx::Space::Global: return word == "global" || word.empty();
     case ptx::Space::Shared: return word.substr(0, 6) == "shared" || word.empty();
@@ -24,19 +24,19 @@ bool may_name(const Statement& s, ptx::Space space) {
 
 }  // namespace
 
-uint8_t order_of(const Statement& s) {
-  if (s.has("acq_rel")) return kStrong | kAcquires | kReleases;
-  if (s.has("acquire")) return kStrong | kAcquires;
-  if (s.has("release")) return kStrong | kReleases;
+uint8_t memory_order_of(const Statement& s) {
+  if (s.has("acq_rel")) return kStrong | kAcquire | kRelease;
+  if (s.has("acquire")) return kStrong | kAcquire;
+  if (s.has("release")) return kStrong | kRelease;
   return s.has("volatile") || s.has("relaxed") || s.has("mmio") ? kStrong : kWeak;
 }
 
-void decode_address(Decoder& d, const Statement& s, const Operand& o, Where& where, Instruction& i) {
+void decode_address(Decoder& d, const Statement& s, const Operand& o, AccessSpace& where, Instruction& i) {
   i.imm = o.offset;
   if (o.kind != Operand::Address || !o.parts.empty() || ptx::begins_constant(o.text)) d.refuse(s, "an address that is none");
   const Symbol* symbol = d.symbol(std::string(o.text));
   if (!symbol) {
-    Slot slot = d.use(
+    RegisterSlot slot = d.use(
         [&] {
           Operand base = o;
           base.kind = Operand::Register, base.offset = 0;
@@ -44,18 +44,19 @@ void decode_address(Decoder& d, const Statement& s, const Operand& o, Where& whe
         }(),
         "u64");
     i.a = slot.offset, i.e = slot.width;
-    if (where == Where::Local) where = Where::Generic;  // a register holds a local address as a generic one, see move.cpp
-    if (where == Where::Generic && i.e != 8) throw Unsupported("line " + std::to_string(i.line) + ": a 32-bit address");
+    if (where == AccessSpace::Local)
+      where = AccessSpace::Generic;  // a register holds a local address as a generic one, see move.cpp
+    if (where == AccessSpace::Generic && i.e != 8) throw Unsupported("line " + std::to_string(i.line) + ": a 32-bit address");
     return;
   }
   if (!may_name(s, symbol->space)) d.refuse(s, "a variable of another state space");
-  if (where == Where::Generic && symbol->space == ptx::Space::Shared) where = Where::Shared;
-  if (where == Where::Generic && symbol->space == ptx::Space::Local) where = Where::Local;
+  if (where == AccessSpace::Generic && symbol->space == ptx::Space::Shared) where = AccessSpace::Shared;
+  if (where == AccessSpace::Generic && symbol->space == ptx::Space::Local) where = AccessSpace::Local;
   if (symbol->space == ptx::Space::Shared && symbol->dynamic) {
     i.a = special_offset(kDynamicShared), i.e = 4;
     return;
   }
-  if (symbol->space == ptx::Space::Param) where = symbol->dynamic ? Where::Scratch : Where::Param;
+  if (symbol->space == ptx::Space::Param) where = symbol->dynamic ? AccessSpace::Scratch : AccessSpace::Param;
   if (symbol->space == ptx::Space::Global || symbol->space == ptx::Space::Const) {
     i.a = d.constant(symbol->address, 8), i.e = 8;
   } else {

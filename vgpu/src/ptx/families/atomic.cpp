@@ -20,8 +20,8 @@ template <class T, Op kOp> T applied(T old, T b, T c) {
   if constexpr (kOp == kExch) return b;
   else if constexpr (kOp == kCas) return bits_equal(old, b) ? c : old;
   else if constexpr (std::is_floating_point_v<T>) {
-    if constexpr (kOp == kAdd) return canonical(old + b);
-    else return kOp == kMin ? least(old, b) : greatest(old, b);
+    if constexpr (kOp == kAdd) return canonicalize_nan(old + b);
+    else return kOp == kMin ? minimum(old, b) : maximum(old, b);
   } else if constexpr (kOp == kAdd) return static_cast<T>(Unsigned<T>(old) + Unsigned<T>(b));
   else if constexpr (kOp == kMin) return std::min(old, b);
   else if constexpr (kOp == kMax) return std::max(old, b);
@@ -33,66 +33,67 @@ template <class T, Op kOp> T applied(T old, T b, T c) {
 }
 
 // Sums of single precision in global memory flush what is subnormal; those in shared memory do not.
-template <class T, Op kOp, Where kWhere> T changed(const Lanes& w, const uint8_t* at, T old, T b, T c) {
-  if constexpr (std::is_same_v<T, float> && kOp == kAdd && kWhere == Where::Generic)
-    if (at < w.shared || at >= w.shared + w.shared_bytes) return flush(applied<T, kOp>(flush(old), flush(b), c));
+template <class T, Op kOp, AccessSpace kWhere> T changed(const WarpContext& w, const uint8_t* at, T old, T b, T c) {
+  if constexpr (std::is_same_v<T, float> && kOp == kAdd && kWhere == AccessSpace::Generic)
+    if (at < w.shared || at >= w.shared + w.shared_bytes)
+      return flush_subnormal(applied<T, kOp>(flush_subnormal(old), flush_subnormal(b), c));
   return applied<T, kOp>(old, b, c);
 }
 
 // By what the order of such atomics may show.
-template <class T, Op kOp> Touch::Shows shows(bool wants_old) {
-  if (kOp == kExch || kOp == kCas) return Touch::Last;
-  if (std::is_floating_point_v<T> && kOp == kAdd) return Touch::Rounding;
-  return wants_old ? Touch::Old : Touch::Nothing;
+template <class T, Op kOp> OrderSensitivity shows(bool wants_old) {
+  if (kOp == kExch || kOp == kCas) return OrderSensitivity::LastWriterWins;
+  if (std::is_floating_point_v<T> && kOp == kAdd) return OrderSensitivity::Rounding;
+  return wants_old ? OrderSensitivity::ReturnsOldValue : OrderSensitivity::Nothing;
 }
 
 // Who looks on is told of one lane's.
-void tell(const Lanes& w, const Instruction& i, Touch::Shows shows, uint32_t bytes, uint8_t* at, uint32_t lane) {
+void tell(const WarpContext& w, const Instruction& i, OrderSensitivity shows, uint32_t bytes, uint8_t* at, uint32_t lane) {
   if (!w.observer) return;
-  uint8_t* places[kLanes] = {};
+  uint8_t* places[kWarpSize] = {};
   places[lane] = at;
   const uint8_t number = static_cast<uint8_t>(lane);
-  touched(w, i, {Touch::Atomic, i.mode, shows, bytes, places, &number, 1});
+  notify_access(w, i, {AccessKind::Atomic, i.variant, shows, bytes, places, &number, 1});
 }
 
 // Where an atomic may let others go first and nobody wants the old value.
-void each_by_itself(Lanes& w, const Instruction& i, uint8_t* const* at, const void* b, const void* c, uint32_t bytes,
-                    Holding::Perform perform) {
-  uint8_t order[kLanes];
-  const uint32_t n = w.schedule->lane_order(w.mask, order);
-  w.holding->come_or_put_off(w, i, at, order, n, static_cast<const uint8_t*>(b), static_cast<const uint8_t*>(c), bytes,
-                             perform);
+void each_by_itself(WarpContext& w, const Instruction& i, uint8_t* const* at, const void* b, const void* c, uint32_t bytes,
+                    DeferredAtomics::Perform perform) {
+  uint8_t order[kWarpSize];
+  const uint32_t n = w.schedule->permute_lanes(w.active_mask, order);
+  w.deferred->arrive_or_defer(w, i, at, order, n, static_cast<const uint8_t*>(b), static_cast<const uint8_t*>(c), bytes,
+                              perform);
   w.atomics += n;
 }
 
 // The lanes that come now, in their order; how many.
-uint32_t coming(Lanes& w, uint8_t* const* at, uint8_t order[kLanes]) {
-  uint32_t n = w.schedule->lane_order(w.mask, order);
-  return w.holding ? w.holding->come(w, at, order, n) : n;
+uint32_t coming(WarpContext& w, uint8_t* const* at, uint8_t order[kWarpSize]) {
+  uint32_t n = w.schedule->permute_lanes(w.active_mask, order);
+  return w.deferred ? w.deferred->select_arriving(w, at, order, n) : n;
 }
 
 // A lane's atomic whose old value nobody wants.
-template <class T, Op kOp, Where kWhere> void one(Lanes& w, const Instruction& i, uint8_t* at, uint32_t lane, uint64_t b,
-                                                  uint64_t c) {
+template <class T, Op kOp, AccessSpace kWhere> void one(WarpContext& w, const Instruction& i, uint8_t* at, uint32_t lane,
+                                                        uint64_t b, uint64_t c) {
   tell(w, i, shows<T, kOp>(false), sizeof(T), at, lane);
   T old, given[2];
   std::memcpy(&old, at, sizeof old);
   std::memcpy(&given[0], &b, sizeof(T)), std::memcpy(&given[1], &c, sizeof(T));
   T made = changed<T, kOp, kWhere>(w, at, old, given[0], given[1]);
   std::memcpy(at, &made, sizeof made);
-  *w.writes += !bits_equal(old, made);
+  *w.visible_writes += !bits_equal(old, made);
 }
 
 // count: is the old value wanted?
-template <class T, Op kOp, Where kWhere> void atom(Lanes& w, const Instruction& i) {
-  uint8_t* at[kLanes];
-  if (!addresses(w, i, kWhere, sizeof(T), at, true)) return;
-  T* d = i.count ? lanes_of<T>(w, i.d) : nullptr;
-  const T *b = lanes_of<T>(w, i.b), *c = lanes_of<T>(w, i.c);
-  if (w.holding && !d && i.mode == kStrong) return each_by_itself(w, i, at, b, c, sizeof(T), one<T, kOp, kWhere>);
-  uint8_t order[kLanes];
+template <class T, Op kOp, AccessSpace kWhere> void atom(WarpContext& w, const Instruction& i) {
+  uint8_t* at[kWarpSize];
+  if (!resolve_addresses(w, i, kWhere, sizeof(T), at, true)) return;
+  T* d = i.count ? lane_values<T>(w, i.d) : nullptr;
+  const T *b = lane_values<T>(w, i.b), *c = lane_values<T>(w, i.c);
+  if (w.deferred && !d && i.variant == kStrong) return each_by_itself(w, i, at, b, c, sizeof(T), one<T, kOp, kWhere>);
+  uint8_t order[kWarpSize];
   uint32_t n = coming(w, at, order);
-  if (w.observer) touched(w, i, {Touch::Atomic, i.mode, shows<T, kOp>(d), sizeof(T), at, order, n});
+  if (w.observer) notify_access(w, i, {AccessKind::Atomic, i.variant, shows<T, kOp>(d), sizeof(T), at, order, n});
   bool news = false;  // a try in vain tells nobody anything
   for (uint32_t k = 0; k < n; k++) {
     uint32_t l = order[k];
@@ -102,10 +103,10 @@ template <class T, Op kOp, Where kWhere> void atom(Lanes& w, const Instruction& 
     std::memcpy(at[l], &made, sizeof made);
     news |= !bits_equal(old, made);
     if (!d) continue;
-    w.news |= !bits_equal(d[l], old);
+    w.observed_change |= !bits_equal(d[l], old);
     d[l] = old;
   }
-  *w.writes += news;
+  *w.visible_writes += news;
   w.atomics += n;
 }
 
@@ -116,25 +117,26 @@ template <class H, class T> T half_sums(T old, T b) {
   return made;
 }
 
-template <class H, class T> void one_half(Lanes& w, const Instruction& i, uint8_t* at, uint32_t lane, uint64_t b, uint64_t) {
-  tell(w, i, Touch::Rounding, sizeof(T), at, lane);
+template <class H, class T> void one_half(WarpContext& w, const Instruction& i, uint8_t* at, uint32_t lane, uint64_t b,
+                                          uint64_t) {
+  tell(w, i, OrderSensitivity::Rounding, sizeof(T), at, lane);
   T old;
   std::memcpy(&old, at, sizeof old);
   const T made = half_sums<H>(old, static_cast<T>(b));
   std::memcpy(at, &made, sizeof made);
-  ++*w.writes;
+  ++*w.visible_writes;
 }
 
 // Sums of halves, of one or of the two of a register; the two are two atomics.
-template <class H, class T, Where kWhere> void add_half(Lanes& w, const Instruction& i) {
-  uint8_t* at[kLanes];
-  if (!addresses(w, i, kWhere, sizeof(T), at, true)) return;
-  T* d = i.count ? lanes_of<T>(w, i.d) : nullptr;
-  const T* b = lanes_of<T>(w, i.b);
-  if (w.holding && !d && i.mode == kStrong) return each_by_itself(w, i, at, b, b, sizeof(T), one_half<H, T>);
-  uint8_t order[kLanes];
+template <class H, class T, AccessSpace kWhere> void add_half(WarpContext& w, const Instruction& i) {
+  uint8_t* at[kWarpSize];
+  if (!resolve_addresses(w, i, kWhere, sizeof(T), at, true)) return;
+  T* d = i.count ? lane_values<T>(w, i.d) : nullptr;
+  const T* b = lane_values<T>(w, i.b);
+  if (w.deferred && !d && i.variant == kStrong) return each_by_itself(w, i, at, b, b, sizeof(T), one_half<H, T>);
+  uint8_t order[kWarpSize];
   uint32_t n = coming(w, at, order);
-  if (w.observer) touched(w, i, {Touch::Atomic, i.mode, Touch::Rounding, sizeof(T), at, order, n});
+  if (w.observer) notify_access(w, i, {AccessKind::Atomic, i.variant, OrderSensitivity::Rounding, sizeof(T), at, order, n});
   for (uint32_t k = 0; k < n; k++) {
     uint32_t l = order[k];
     T old;
@@ -143,15 +145,15 @@ template <class H, class T, Where kWhere> void add_half(Lanes& w, const Instruct
     std::memcpy(at[l], &made, sizeof made);
     if (d) d[l] = old;
   }
-  ++*w.writes;
+  ++*w.visible_writes;
   w.atomics += n;
 }
 
-template <class T, Op kOp> Execute in_space(Where where) {
-  if (where == Where::Shared) return atom<T, kOp, Where::Shared>;
-  return where == Where::Generic ? atom<T, kOp, Where::Generic> : nullptr;
+template <class T, Op kOp> Execute in_space(AccessSpace where) {
+  if (where == AccessSpace::Shared) return atom<T, kOp, AccessSpace::Shared>;
+  return where == AccessSpace::Generic ? atom<T, kOp, AccessSpace::Generic> : nullptr;
 }
-template <class T> Execute of_op(std::string_view o, Where where) {
+template <class T> Execute of_op(std::string_view o, AccessSpace where) {
   if (o == "add") return in_space<T, kAdd>(where);
   if (o == "min") return in_space<T, kMin>(where);
   if (o == "max") return in_space<T, kMax>(where);
@@ -166,11 +168,11 @@ template <class T> Execute of_op(std::string_view o, Where where) {
   }
   return nullptr;
 }
-template <class H, class T> Execute half_in(Where where) {
-  if (where == Where::Shared) return add_half<H, T, Where::Shared>;
-  return where == Where::Generic ? add_half<H, T, Where::Generic> : nullptr;
+template <class H, class T> Execute half_in(AccessSpace where) {
+  if (where == AccessSpace::Shared) return add_half<H, T, AccessSpace::Shared>;
+  return where == AccessSpace::Generic ? add_half<H, T, AccessSpace::Generic> : nullptr;
 }
-Execute of_type(std::string_view o, std::string_view t, Where where) {
+Execute of_type(std::string_view o, std::string_view t, AccessSpace where) {
   if (o == "add" && t == "f16") return half_in<HalfFormat, uint16_t>(where);
   if (o == "add" && t == "f16x2") return half_in<HalfFormat, uint32_t>(where);
   if (o == "add" && t == "bf16") return half_in<BfloatFormat, uint16_t>(where);
@@ -218,13 +220,13 @@ bool decode_atomic(Decoder& d, const Statement& s, Instruction& i) {
   size_t first = wants_old ? 1 : 0;
   size_t wanted = first + (o == "cas" ? 3 : 2) + s.has("L2::cache_hint");
   if (!known_words(s) || s.operands.size() != wanted) return false;
-  Where where = where_of(s);
+  AccessSpace where = access_space_of(s);
   decode_address(d, s, s.operands[first], where, i);
-  i.run = of_type(o, t, where);
-  if (!i.run) return false;
-  i.kind = Kind::Memory;
-  i.mode = order_of(s) | kStrong;
-  if (!s.one_of("v2|v4|v8").empty()) return where == Where::Generic && decode_elements(d, s, i, t);
+  i.execute = of_type(o, t, where);
+  if (!i.execute) return false;
+  i.kind = InstructionKind::SchedulingPoint;
+  i.variant = memory_order_of(s) | kStrong;
+  if (!s.one_of("v2|v4|v8").empty()) return where == AccessSpace::Generic && decode_elements(d, s, i, t);
   i.count = wants_old && s.operands[0].text != "_";
   if (i.count) i.d = d.result(s.operands[0], t);
   i.b = d.exact(s.operands[first + 1], t);

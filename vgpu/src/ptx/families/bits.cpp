@@ -59,15 +59,15 @@ template <class T> T insert(T a, T b, uint32_t from, uint32_t length) {
   return b;
 }
 
-template <class T> void bfe(Lanes& w, const Instruction& i) {
-  T *d = lanes_of<T>(w, i.d), *a = lanes_of<T>(w, i.a);
-  uint32_t *b = lanes_of<uint32_t>(w, i.b), *c = lanes_of<uint32_t>(w, i.c);
-  each(w.mask, [=](uint32_t l) { d[l] = Bfe::of(a[l], b[l], c[l]); });
+template <class T> void bfe(WarpContext& w, const Instruction& i) {
+  T *d = lane_values<T>(w, i.d), *a = lane_values<T>(w, i.a);
+  uint32_t *b = lane_values<uint32_t>(w, i.b), *c = lane_values<uint32_t>(w, i.c);
+  for_each_lane(w.active_mask, [=](uint32_t l) { d[l] = Bfe::of(a[l], b[l], c[l]); });
 }
-template <class T> void bfi(Lanes& w, const Instruction& i) {
-  T *d = lanes_of<T>(w, i.d), *a = lanes_of<T>(w, i.a), *b = lanes_of<T>(w, i.b);
-  uint32_t *c = lanes_of<uint32_t>(w, i.c), *e = lanes_of<uint32_t>(w, i.e);
-  each(w.mask, [=](uint32_t l) { d[l] = insert(a[l], b[l], c[l], e[l]); });
+template <class T> void bfi(WarpContext& w, const Instruction& i) {
+  T *d = lane_values<T>(w, i.d), *a = lane_values<T>(w, i.a), *b = lane_values<T>(w, i.b);
+  uint32_t *c = lane_values<uint32_t>(w, i.c), *e = lane_values<uint32_t>(w, i.e);
+  for_each_lane(w.active_mask, [=](uint32_t l) { d[l] = insert(a[l], b[l], c[l], e[l]); });
 }
 
 // Bytes of two registers by selectors; mode: 0 generic, then f4e, b4e, rc8, ecl, ecr, rc16.
@@ -77,12 +77,12 @@ uint32_t selectors(uint8_t mode, uint32_t c) {
                                        {0x0000, 0x1110, 0x2210, 0x3210}, {0x1010, 0x3232, 0x1010, 0x3232}};
   return mode ? table[mode - 1][c & 3] : c;
 }
-void prmt(Lanes& w, const Instruction& i) {
-  uint32_t *d = lanes_of<uint32_t>(w, i.d), *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b),
-           *c = lanes_of<uint32_t>(w, i.c);
-  each(w.mask, [=](uint32_t l) {
+void prmt(WarpContext& w, const Instruction& i) {
+  uint32_t *d = lane_values<uint32_t>(w, i.d), *a = lane_values<uint32_t>(w, i.a), *b = lane_values<uint32_t>(w, i.b),
+           *c = lane_values<uint32_t>(w, i.c);
+  for_each_lane(w.active_mask, [=](uint32_t l) {
     uint64_t bytes = a[l] | uint64_t(b[l]) << 32;
-    uint32_t chosen = selectors(i.mode, c[l]), made = 0;
+    uint32_t chosen = selectors(i.variant, c[l]), made = 0;
     for (int k = 0; k < 4; k++) {
       uint32_t selector = chosen >> (4 * k) & 15, byte = bytes >> (8 * (selector & 7)) & 255;
       if (selector & 8) byte = byte & 128 ? 255 : 0;
@@ -91,21 +91,21 @@ void prmt(Lanes& w, const Instruction& i) {
     d[l] = made;
   });
 }
-void lop3(Lanes& w, const Instruction& i) {
-  uint32_t *d = lanes_of<uint32_t>(w, i.d), *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b),
-           *c = lanes_of<uint32_t>(w, i.c);
+void lop3(WarpContext& w, const Instruction& i) {
+  uint32_t *d = lane_values<uint32_t>(w, i.d), *a = lane_values<uint32_t>(w, i.a), *b = lane_values<uint32_t>(w, i.b),
+           *c = lane_values<uint32_t>(w, i.c);
   uint32_t table = static_cast<uint32_t>(i.imm);
-  each(w.mask, [=](uint32_t l) {
+  for_each_lane(w.active_mask, [=](uint32_t l) {
     uint32_t made = 0;
     for (int k = 0; k < 8; k++)
       if (table >> k & 1) made |= (k & 4 ? a[l] : ~a[l]) & (k & 2 ? b[l] : ~b[l]) & (k & 1 ? c[l] : ~c[l]);
     d[l] = made;
   });
 }
-template <bool kLeft, bool kWrap> void funnel(Lanes& w, const Instruction& i) {
-  uint32_t *d = lanes_of<uint32_t>(w, i.d), *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b),
-           *c = lanes_of<uint32_t>(w, i.c);
-  each(w.mask, [=](uint32_t l) {
+template <bool kLeft, bool kWrap> void funnel(WarpContext& w, const Instruction& i) {
+  uint32_t *d = lane_values<uint32_t>(w, i.d), *a = lane_values<uint32_t>(w, i.a), *b = lane_values<uint32_t>(w, i.b),
+           *c = lane_values<uint32_t>(w, i.c);
+  for_each_lane(w.active_mask, [=](uint32_t l) {
     uint64_t both = a[l] | uint64_t(b[l]) << 32;
     uint32_t by = kWrap ? c[l] & 31 : std::min(c[l], 32u);
     d[l] = kLeft ? uint32_t((both << by) >> 32) : uint32_t(both >> by);
@@ -121,22 +121,22 @@ template <class T> T high(T a, T b) {
 }
 enum { kAddCarry, kSubCarry, kLowCarry, kHighCarry };
 constexpr uint8_t kReads = 1, kWrites = 2;
-template <class T, int kWhat> void carry(Lanes& w, const Instruction& i) {
+template <class T, int kWhat> void carry(WarpContext& w, const Instruction& i) {
   using U = Unsigned<T>;
   using W = unsigned __int128;
-  T *d = lanes_of<T>(w, i.d), *a = lanes_of<T>(w, i.a), *b = lanes_of<T>(w, i.b), *c = lanes_of<T>(w, i.c);
+  T *d = lane_values<T>(w, i.d), *a = lane_values<T>(w, i.a), *b = lane_values<T>(w, i.b), *c = lane_values<T>(w, i.c);
   uint32_t& flags = predicate(w, i.e);
   uint32_t out = 0;
-  for (uint32_t left = w.mask; left; left &= left - 1) {
+  for (uint32_t left = w.active_mask; left; left &= left - 1) {
     uint32_t l = uint32_t(__builtin_ctz(left));
-    W in = i.mode & kReads ? flags >> l & 1 : 0, sum;
+    W in = i.variant & kReads ? flags >> l & 1 : 0, sum;
     if (kWhat == kAddCarry) sum = W(U(a[l])) + U(b[l]) + in;
-    else if (kWhat == kSubCarry) sum = W(U(a[l])) + U(~b[l]) + (i.mode & kReads ? in : 1);
+    else if (kWhat == kSubCarry) sum = W(U(a[l])) + U(~b[l]) + (i.variant & kReads ? in : 1);
     else sum = W(U(kWhat == kHighCarry ? high(a[l], b[l]) : T(U(a[l]) * U(b[l])))) + U(c[l]) + in;
     d[l] = static_cast<T>(sum);
     out |= uint32_t(sum >> (8 * sizeof(T)) & 1) << l;
   }
-  if (i.mode & kWrites) put_predicate(w, i.e, out);
+  if (i.variant & kWrites) write_predicate(w, i.e, out);
 }
 template <class T> Execute carry_of(const Statement& s) {
   if (s.op == "add" || s.op == "addc") return carry<T, kAddCarry>;
@@ -161,12 +161,12 @@ bool decode_fields(Decoder& d, const Statement& s, Instruction& i, std::string_v
   if (s.operands.size() != (inserts ? 5u : 4u)) return false;
   for (size_t k = s.operands.size() - 2; k < s.operands.size(); k++)  // where the field begins, and its length
     if (s.operands[k].kind == Operand::Literal && d.bits(s.operands[k], "u32") > 255) return false;
-  i.run = for_integer(t, [inserts](auto tag) -> Execute {
+  i.execute = for_integer(t, [inserts](auto tag) -> Execute {
     using T = typename decltype(tag)::type;
     if constexpr (sizeof(T) == 2) return nullptr;
     else return inserts ? bfi<Unsigned<T>> : bfe<T>;
   });
-  if (!i.run) return false;
+  if (!i.execute) return false;
   i.d = d.result(s.operands[0], t);
   i.a = d.exact(s.operands[1], t);
   i.b = d.exact(s.operands[2], inserts ? t : "u32");
@@ -182,16 +182,16 @@ bool decode_four(Decoder& d, const Statement& s, Instruction& i) {
     if (!s.only({"f4e|b4e|rc8|ecl|ecr|rc16"})) return false;
     static const std::string_view modes[] = {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"};
     for (uint8_t k = 0; k < 6; k++)
-      if (s.has(modes[k])) i.mode = k + 1;
-    i.run = prmt;
+      if (s.has(modes[k])) i.variant = k + 1;
+    i.execute = prmt;
   } else if (s.op == "lop3") {
     if (!s.only({}) || s.operands.size() != 5 || s.operands[4].kind != Operand::Literal) return false;
     i.imm = static_cast<int64_t>(d.bits(s.operands[4], "u32"));
-    i.run = lop3;
+    i.execute = lop3;
   } else {
     if (!s.only({"l|r", "wrap|clamp"}) || s.words.size() != 3) return false;
-    i.run = s.has("l") ? (s.has("wrap") ? funnel<true, true> : funnel<true, false>)
-                       : (s.has("wrap") ? funnel<false, true> : funnel<false, false>);
+    i.execute = s.has("l") ? (s.has("wrap") ? funnel<true, true> : funnel<true, false>)
+                           : (s.has("wrap") ? funnel<false, true> : funnel<false, false>);
   }
   uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
   for (size_t k = 0; k < 4; k++) *places[k] = k ? d.exact(s.operands[k], "b32") : d.result(s.operands[k], "b32");
@@ -207,13 +207,13 @@ bool decode_bits(Decoder& d, const Statement& s, Instruction& i) {
   if (s.op == "prmt" || s.op == "lop3" || s.op == "shf") return decode_four(d, s, i);
   if (s.operands.size() != 2 || !(s.op == "bfind" ? s.only({"shiftamt"}) : s.only({}))) return false;
   if (s.op == "brev") {
-    i.run = ptx::size_of(t) == 8 ? unary<uint64_t, uint64_t, Brev> : unary<uint32_t, uint32_t, Brev>;
+    i.execute = ptx::size_of(t) == 8 ? unary<uint64_t, uint64_t, Brev> : unary<uint32_t, uint32_t, Brev>;
     i.d = d.result(s.operands[0], t);
   } else if (s.op == "popc" || s.op == "clz" || s.op == "bfind") {
-    i.run = counted(s, t);
+    i.execute = counted(s, t);
     i.d = d.result(s.operands[0], "u32");
   }
-  if (!i.run) return false;
+  if (!i.execute) return false;
   i.a = d.exact(s.operands[1], t);
   d.emit(i);
   return true;
@@ -223,13 +223,13 @@ bool decode_carry(Decoder& d, const Statement& s, Instruction& i) {
   bool reads = s.op == "addc" || s.op == "subc" || s.op == "madc", writes = s.has("cc");
   if ((!reads && !writes) || !(s.op[0] == 'm' ? s.only({"cc", "lo|hi"}) : s.only({"cc"}))) return false;
   std::string_view t = s.type();
-  i.run = for_integer(t, [&s](auto tag) -> Execute {
+  i.execute = for_integer(t, [&s](auto tag) -> Execute {
     using T = typename decltype(tag)::type;
     if constexpr (sizeof(T) == 2) return nullptr;
     else return carry_of<T>(s);
   });
-  if (!i.run || s.operands.size() < 3) return false;
-  i.mode = (reads ? kReads : 0) | (writes ? kWrites : 0);
+  if (!i.execute || s.operands.size() < 3) return false;
+  i.variant = (reads ? kReads : 0) | (writes ? kWrites : 0);
   i.d = d.result(s.operands[0], t);
   i.a = d.exact(s.operands[1], t);
   i.b = d.exact(s.operands[2], t);

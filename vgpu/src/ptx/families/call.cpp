@@ -75,7 +75,7 @@ bool decode_call(Decoder& d, const Statement& s, Instruction& i) {
     site = site_of(d, s, parts, *callee);
     site.callee = callee->name;
   }
-  i.kind = Kind::Call;
+  i.kind = InstructionKind::Call;
   i.imm = d.call(std::move(site));
   d.emit(i);
   return true;

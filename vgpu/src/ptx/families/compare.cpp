@@ -52,7 +52,7 @@ template <class T> struct Value {
 struct FlushedFloat {
   using Lane = float;
   using Number = float;
-  static float of(float x) { return flush(x); }
+  static float of(float x) { return flush_subnormal(x); }
 };
 struct Half {
   using Lane = uint16_t;
@@ -67,36 +67,36 @@ struct FlushedHalf {
 struct Bfloat {
   using Lane = uint16_t;
   using Number = float;
-  static float of(uint16_t x) { return bfloat_to_float(x); }
+  static float of(uint16_t x) { return bfloat16_to_float(x); }
 };
 
-template <class V, Relation kHow> uint32_t compared(Lanes& w, const Instruction& i) {
+template <class V, Relation kHow> uint32_t compared(WarpContext& w, const Instruction& i) {
   using Lane = typename V::Lane;
-  const Lane *a = lanes_of<Lane>(w, i.a), *b = lanes_of<Lane>(w, i.b);
+  const Lane *a = lane_values<Lane>(w, i.a), *b = lane_values<Lane>(w, i.b);
   return lanes_where([=](uint32_t l) { return holds<typename V::Number>(kHow, V::of(a[l]), V::of(b[l])); });
 }
 
 // With another predicate, c.  imm: what `set` writes where the relation holds.
-uint32_t combined(Lanes& w, const Instruction& i, uint32_t bits) {
-  if (i.mode == kAlone) return bits;
+uint32_t combined(WarpContext& w, const Instruction& i, uint32_t bits) {
+  if (i.variant == kAlone) return bits;
   uint32_t other = predicate(w, i.c);
-  return i.mode == kAnd ? bits & other : i.mode == kOr ? bits | other : bits ^ other;
+  return i.variant == kAnd ? bits & other : i.variant == kOr ? bits | other : bits ^ other;
 }
-template <class V, Relation kHow> void setp(Lanes& w, const Instruction& i) {
+template <class V, Relation kHow> void setp(WarpContext& w, const Instruction& i) {
   uint32_t bits = compared<V, kHow>(w, i);
   uint32_t first = combined(w, i, bits), second = combined(w, i, ~bits);
-  put_predicate(w, i.d, first);
-  if (i.count == 2) put_predicate(w, i.e, second);
+  write_predicate(w, i.d, first);
+  if (i.count == 2) write_predicate(w, i.e, second);
 }
-template <class V, Relation kHow> void set(Lanes& w, const Instruction& i) {
+template <class V, Relation kHow> void set(WarpContext& w, const Instruction& i) {
   uint32_t bits = combined(w, i, compared<V, kHow>(w, i));
-  uint32_t *d = lanes_of<uint32_t>(w, i.d), yes = uint32_t(i.imm);
-  each(w.mask, [=](uint32_t l) { d[l] = bits >> l & 1 ? yes : 0; });
+  uint32_t *d = lane_values<uint32_t>(w, i.d), yes = uint32_t(i.imm);
+  for_each_lane(w.active_mask, [=](uint32_t l) { d[l] = bits >> l & 1 ? yes : 0; });
 }
-template <class V, Relation kHow> void set_half(Lanes& w, const Instruction& i) {
+template <class V, Relation kHow> void set_half(WarpContext& w, const Instruction& i) {
   uint32_t bits = combined(w, i, compared<V, kHow>(w, i));
-  uint16_t *d = lanes_of<uint16_t>(w, i.d), yes = uint16_t(i.imm);
-  each(w.mask, [=](uint32_t l) { d[l] = bits >> l & 1 ? yes : 0; });
+  uint16_t *d = lane_values<uint16_t>(w, i.d), yes = uint16_t(i.imm);
+  for_each_lane(w.active_mask, [=](uint32_t l) { d[l] = bits >> l & 1 ? yes : 0; });
 }
 
 template <class V, Relation kHow> Execute form(int which) {
@@ -130,8 +130,8 @@ Execute typed(std::string_view t, bool ftz, Relation how, int which) {
 }
 
 // Two halves a register: each is compared by itself, into one predicate each or into a half of the result.
-template <class V, bool kToHalves> void pairs(Lanes& w, const Instruction& i) {
-  const uint32_t *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b);
+template <class V, bool kToHalves> void pairs(WarpContext& w, const Instruction& i) {
+  const uint32_t *a = lane_values<uint32_t>(w, i.a), *b = lane_values<uint32_t>(w, i.b);
   Relation how = static_cast<Relation>(i.v[1]);
   auto half = [&](int shift) {
     return lanes_where(
@@ -140,11 +140,11 @@ template <class V, bool kToHalves> void pairs(Lanes& w, const Instruction& i) {
   uint32_t low = half(0), up = half(16);
   low = combined(w, i, low), up = combined(w, i, up);
   if (kToHalves) {
-    uint32_t *d = lanes_of<uint32_t>(w, i.d), yes = uint32_t(i.imm);
-    each(w.mask, [=](uint32_t l) { d[l] = (low >> l & 1 ? yes : 0) | (up >> l & 1 ? yes << 16 : 0); });
+    uint32_t *d = lane_values<uint32_t>(w, i.d), yes = uint32_t(i.imm);
+    for_each_lane(w.active_mask, [=](uint32_t l) { d[l] = (low >> l & 1 ? yes : 0) | (up >> l & 1 ? yes << 16 : 0); });
   } else {
-    put_predicate(w, i.d, low);
-    if (i.count == 2) put_predicate(w, i.e, up);
+    write_predicate(w, i.d, low);
+    if (i.count == 2) write_predicate(w, i.e, up);
   }
 }
 
@@ -152,9 +152,9 @@ template <class V> Execute paired_of(const Statement& s) { return s.op == "set" 
 
 bool with_other(Decoder& d, const Statement& s, Instruction& i) {
   if (s.operands.size() <= 3) return s.one_of("and|or|xor").empty();
-  i.mode = s.has("and") ? kAnd : s.has("or") ? kOr : s.has("xor") ? kXor : kAlone;
+  i.variant = s.has("and") ? kAnd : s.has("or") ? kOr : s.has("xor") ? kXor : kAlone;
   i.c = d.predicate(s.operands[3]);
-  return i.mode != kAlone;
+  return i.variant != kAlone;
 }
 
 bool decode_relation(Decoder& d, const Statement& s, Instruction& i) {
@@ -169,9 +169,9 @@ bool decode_relation(Decoder& d, const Statement& s, Instruction& i) {
                                                       : 0xffffffffu;
   i.imm |= yes;
   i.v[1] = static_cast<uint32_t>(how);
-  if (paired) i.run = t == "bf16x2" ? paired_of<Bfloat>(s) : s.has("ftz") ? paired_of<FlushedHalf>(s) : paired_of<Half>(s);
-  else i.run = typed(t, s.has("ftz"), static_cast<Relation>(how), s.op == "setp" ? 0 : halved ? 2 : 1);
-  if (!i.run) return false;
+  if (paired) i.execute = t == "bf16x2" ? paired_of<Bfloat>(s) : s.has("ftz") ? paired_of<FlushedHalf>(s) : paired_of<Half>(s);
+  else i.execute = typed(t, s.has("ftz"), static_cast<Relation>(how), s.op == "setp" ? 0 : halved ? 2 : 1);
+  if (!i.execute) return false;
   if (s.op == "set") {
     i.d = d.result(s.operands[0], into);
   } else if (s.operands[0].kind == Operand::Vector) {
@@ -187,29 +187,29 @@ bool decode_relation(Decoder& d, const Statement& s, Instruction& i) {
   return true;
 }
 
-template <class T> void selp(Lanes& w, const Instruction& i) {
-  T *d = lanes_of<T>(w, i.d), *a = lanes_of<T>(w, i.a), *b = lanes_of<T>(w, i.b);
+template <class T> void selp(WarpContext& w, const Instruction& i) {
+  T *d = lane_values<T>(w, i.d), *a = lane_values<T>(w, i.a), *b = lane_values<T>(w, i.b);
   uint32_t chosen = predicate(w, i.c);
-  assign(w.mask, d, [=](uint32_t l) { return chosen >> l & 1 ? a[l] : b[l]; });
+  assign_lanes(w.active_mask, d, [=](uint32_t l) { return chosen >> l & 1 ? a[l] : b[l]; });
 }
-template <class T, class V> void slct(Lanes& w, const Instruction& i) {
+template <class T, class V> void slct(WarpContext& w, const Instruction& i) {
   using C = typename V::Lane;
-  T *d = lanes_of<T>(w, i.d), *a = lanes_of<T>(w, i.a), *b = lanes_of<T>(w, i.b);
-  C* c = lanes_of<C>(w, i.c);
-  each(w.mask, [=](uint32_t l) { d[l] = V::of(c[l]) >= C(0) ? a[l] : b[l]; });
+  T *d = lane_values<T>(w, i.d), *a = lane_values<T>(w, i.a), *b = lane_values<T>(w, i.b);
+  C* c = lane_values<C>(w, i.c);
+  for_each_lane(w.active_mask, [=](uint32_t l) { d[l] = V::of(c[l]) >= C(0) ? a[l] : b[l]; });
 }
 
 bool decode_selection(Decoder& d, const Statement& s, Instruction& i) {
   bool by_predicate = s.op == "selp";
   std::string_view t = by_predicate ? s.type() : s.type(1);
   bool by_float = s.type() == "f32", ftz = s.has("ftz");
-  i.run = for_size(ptx::size_of(t), [=](auto tag) -> Execute {
+  i.execute = for_size(ptx::size_of(t), [=](auto tag) -> Execute {
     using T = typename decltype(tag)::type;
     if (by_predicate) return selp<T>;
     if (!by_float) return slct<T, Value<int32_t>>;
     return ftz ? slct<T, FlushedFloat> : slct<T, Value<float>>;
   });
-  if (!i.run || s.operands.size() != 4) return false;
+  if (!i.execute || s.operands.size() != 4) return false;
   i.d = d.result(s.operands[0], t);
   i.a = d.exact(s.operands[1], t);
   i.b = d.exact(s.operands[2], t);

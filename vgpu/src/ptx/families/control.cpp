@@ -7,9 +7,9 @@ namespace vgpu {
 namespace {
 
 // Every access is in order here, but for atomics that come late.
-void fence(Lanes& w, const Instruction&) {
-  if (w.holding) w.holding->settle(*w.put_off, w.mask);
-  if (w.observer) w.observer->fence(w);
+void fence(WarpContext& w, const Instruction&) {
+  if (w.deferred) w.deferred->settle(*w.deferrals, w.active_mask);
+  if (w.observer) w.observer->on_fence(w);
 }
 
 // A literal above `most`, or that is no multiple: of barriers there are 16, and whole warps come to them.
@@ -19,12 +19,15 @@ bool beyond(const Decoder& d, const Operand& o, uint64_t most, uint64_t multiple
   return value > most || value % multiple;
 }
 
-// mode: 0 sync, 1 arrive, 2 red.popc, 3 red.and, 4 red.or.  a: the barrier; b: threads, with `count` 2.  c: the predicate,
+BarrierMode mode_of(const Statement& s) {
+  if (!s.has("red")) return s.has("arrive") ? kBarrierArrive : kBarrierSync;
+  return s.has("popc") ? kBarrierCount : s.has("and") ? kBarrierAll : kBarrierAny;
+}
 
 bool decode_barrier(Decoder& d, const Statement& s, Instruction& i) {
   if (s.has("warp")) {
     if (!s.only({"warp", "sync"}, 0) || s.operands.size() != 1) return false;
-    i.kind = Kind::Meeting;
+    i.kind = InstructionKind::WarpSync;
     i.b = d.exact(s.operands.at(0), "u32");
     d.emit(i);
     return true;
@@ -33,16 +36,16 @@ bool decode_barrier(Decoder& d, const Statement& s, Instruction& i) {
   if (!s.only({"sync|arrive|red", "cta", "aligned", "popc|and|or"}, reduces)) return false;
   if (s.one_of("sync|arrive|red").empty() || s.one_of("popc|and|or").empty() == reduces) return false;
   size_t k = 0;
-  i.kind = Kind::Barrier;
-  i.mode = !reduces ? (s.has("arrive") ? 1 : 0) : s.has("popc") ? 2 : s.has("and") ? 3 : 4;
-  if (reduces) i.d = i.mode == 2 ? d.result(s.operands.at(k++), "u32") : d.predicate_result(s.operands.at(k++));
+  i.kind = InstructionKind::Barrier;
+  i.variant = mode_of(s);
+  if (reduces) i.d = i.variant == kBarrierCount ? d.result(s.operands.at(k++), "u32") : d.predicate_result(s.operands.at(k++));
   if (s.operands.size() <= k) return false;
   if (beyond(d, s.operands[k], 15, 1)) return false;
   i.a = d.exact(s.operands[k++], "u32");
   size_t left = s.operands.size() - k;
   i.count = 1;
   const bool counts = left == (reduces ? 2u : 1u);
-  if (counts && beyond(d, s.operands[k], UINT32_MAX, kLanes)) return false;
+  if (counts && beyond(d, s.operands[k], UINT32_MAX, kWarpSize)) return false;
   if (counts) i.b = d.exact(s.operands[k++], "u32"), i.count = 2;
   if (reduces) i.c = d.predicate(s.operands.at(k));
   d.emit(i);
@@ -62,25 +65,28 @@ bool only_orders(const Statement& s) {
 bool decode_control(Decoder& d, const Statement& s, Instruction& i) {
   if (s.op == "membar" || s.op == "fence" || s.op == "pmevent" || s.op == "griddepcontrol") {
     if (!only_orders(s)) return false;
-    if (s.op == "membar" || s.op == "fence") i.run = fence, d.emit(i);
+    if (s.op == "membar" || s.op == "fence") i.execute = fence, d.emit(i);
     return true;
   }
   if (s.op == "bar" || s.op == "barrier") return decode_barrier(d, s, i);
   if (!s.only({"uni", "idx"}, s.op == "nanosleep") || (s.op == "brx") != s.has("idx")) return false;
   if (s.op == "bra") {
     if (s.operands.size() != 1) return false;
-    i.kind = Kind::Branch;
+    i.kind = InstructionKind::Branch;
     d.jump(i, s.operands[0].text);
     return true;
   }
   if (s.op == "nanosleep") d.exact(s.operands.at(0), "u32");
   if (s.op == "brx") {
     if (s.operands.size() != 2) return false;
-    i.kind = Kind::Indexed;
+    i.kind = InstructionKind::IndexedBranch;
     i.a = d.exact(s.operands[0], "u32");
     i.imm = d.table(s.operands[1].text);
   } else {
-    i.kind = s.op == "ret" ? Kind::Return : s.op == "exit" ? Kind::Exit : s.op == "nanosleep" ? Kind::Yield : Kind::Trap;
+    i.kind = s.op == "ret"         ? InstructionKind::Return
+             : s.op == "exit"      ? InstructionKind::Exit
+             : s.op == "nanosleep" ? InstructionKind::Yield
+                                   : InstructionKind::Trap;
   }
   d.emit(i);
   return true;

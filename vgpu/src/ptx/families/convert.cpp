@@ -23,13 +23,13 @@ constexpr uint8_t kFlush = 1, kSaturate = 2, kWhole = 4, kRelu = 8, kFinite = 16
 inline double value(float x) { return x; }
 inline double value(double x) { return x; }
 inline double value(Half x) { return half_to_float(x.bits); }
-inline double value(Bfloat x) { return bfloat_to_float(x.bits); }
+inline double value(Bfloat x) { return bfloat16_to_float(x.bits); }
 
-inline double whole(double x, Round to) {
+inline double whole(double x, RoundingMode to) {
   switch (to) {
-    case Round::Zero: return std::trunc(x);
-    case Round::Down: return std::floor(x);
-    case Round::Up: return std::ceil(x);
+    case RoundingMode::Zero: return std::trunc(x);
+    case RoundingMode::Down: return std::floor(x);
+    case RoundingMode::Up: return std::ceil(x);
     default: return std::nearbyint(x);
   }
 }
@@ -68,21 +68,21 @@ inline float to_float(double x) {
 }
 
 template <class D, class S> struct Convert {
-  static D of(S s, uint8_t how, Round to) {
+  static D of(S s, uint8_t how, RoundingMode to) {
     if constexpr (is_real<S>) return from_real(s, how, to);
     else return from_integer(s, how, to);
   }
 
-  static D from_real(S s, uint8_t how, Round to) {
+  static D from_real(S s, uint8_t how, RoundingMode to) {
     if constexpr (std::is_same_v<S, float>)
-      if (how & kFlush) s = flush(s);
+      if (how & kFlush) s = flush_subnormal(s);
     if constexpr (std::is_same_v<S, Bfloat> && std::is_same_v<D, float>)
-      if (!how) return bfloat_to_float(s.bits);  // a shift: NaNs stay what they are
+      if (!how) return bfloat16_to_float(s.bits);  // a shift: NaNs stay what they are
     double x = value(s);
     if constexpr (std::is_integral_v<D>) {
       return x != x ? of_nan<D>(sizeof(S)) : to_integer<D>(whole(x, to));
     } else {
-      if (how & kWhole) x = whole(x, to), to = Round::Nearest;
+      if (how & kWhole) x = whole(x, to), to = RoundingMode::Nearest;
       if (how & kSaturate) x = held(x);
       D made = real(x, how, to);
       if constexpr (is_half<D>) {
@@ -98,13 +98,13 @@ template <class D, class S> struct Convert {
   }
   // Of double precision, with its sign and what fits of its payload.
   static D quiet(double x) {
-    uint64_t bits = bits_of<uint64_t>(x);
+    uint64_t bits = bit_cast<uint64_t>(x);
     uint32_t sign = uint32_t(bits >> 63), payload = uint32_t(bits >> 20);
     if constexpr (std::is_same_v<D, Half>) return {uint16_t(sign << 15 | 0x7e00u | (payload >> 22 & 0x1ffu))};
     else if constexpr (std::is_same_v<D, Bfloat>) return {uint16_t(sign << 15 | 0x7fc0u | (payload >> 25 & 0x3fu))};
-    else return bits_of<float>(sign << 31 | 0x7fc00000u | (payload >> 9 & 0x3fffffu));
+    else return bit_cast<float>(sign << 31 | 0x7fc00000u | (payload >> 9 & 0x3fffffu));
   }
-  static D from_integer(S s, uint8_t how, Round to) {
+  static D from_integer(S s, uint8_t how, RoundingMode to) {
     if constexpr (std::is_integral_v<D>) {
       if (!(how & kSaturate)) return static_cast<D>(s);
       __int128 low = std::numeric_limits<D>::min(), high = std::numeric_limits<D>::max();
@@ -118,28 +118,28 @@ template <class D, class S> struct Convert {
       return real(how & kSaturate ? held(x) : x, how, to);
     }
   }
-  static D real(double x, uint8_t how, Round to) {
+  static D real(double x, uint8_t how, RoundingMode to) {
     if constexpr (std::is_same_v<S, double> && !std::is_same_v<D, double>)
       if (x != x) return quiet(x);
     if constexpr (std::is_same_v<D, Half>) return {to_half(x, to)};
-    else if constexpr (std::is_same_v<D, Bfloat>) return {to_bfloat(x, to)};
-    else if constexpr (std::is_same_v<D, double>) return canonical(x);
+    else if constexpr (std::is_same_v<D, Bfloat>) return {to_bfloat16(x, to)};
+    else if constexpr (std::is_same_v<D, double>) return canonicalize_nan(x);
     else {
-      float made = canonical(to_float(x));
-      return how & kFlush ? flush(made) : made;
+      float made = canonicalize_nan(to_float(x));
+      return how & kFlush ? flush_subnormal(made) : made;
     }
   }
 };
 
 // count: bytes between lanes of the source; e: of the result.
-template <class D, class S> void cvt(Lanes& w, const Instruction& i) {
-  Round to = static_cast<Round>(i.mode & 3);
-  uint8_t how = i.mode >> 2;
+template <class D, class S> void cvt(WarpContext& w, const Instruction& i) {
+  RoundingMode to = static_cast<RoundingMode>(i.variant & 3);
+  uint8_t how = i.variant >> 2;
   uint32_t from = i.count, into = static_cast<uint32_t>(i.imm);
   const uint8_t* a = w.frame + i.a;
   uint8_t* d = w.frame + i.d;
   auto run = [&] {
-    each(w.mask, [=](uint32_t l) {
+    for_each_lane(w.active_mask, [=](uint32_t l) {
       S s;
       std::memcpy(&s, a + l * from, sizeof s);
       D made = Convert<D, S>::of(s, how, to);
@@ -151,8 +151,8 @@ template <class D, class S> void cvt(Lanes& w, const Instruction& i) {
       }
     });
   };
-  if (to == Round::Nearest) return run();
-  Rounding set(to);
+  if (to == RoundingMode::Nearest) return run();
+  ScopedRoundingMode set(to);
   run();
 }
 
@@ -191,10 +191,10 @@ bool decode_convert(Decoder& d, const Statement& s, Instruction& i) {
   uint8_t how = (s.has("ftz") ? kFlush : 0) | (s.has("sat") ? kSaturate : 0) | (s.has("relu") ? kRelu : 0);
   if (s.has("rni") || s.has("rzi") || s.has("rmi") || s.has("rpi")) how |= kWhole;
   if (s.has("satfinite")) how |= kFinite;
-  i.mode = static_cast<uint8_t>(static_cast<uint8_t>(round_of(s)) | how << 2);
-  i.run = between(into, from);
-  if (!i.run) return false;
-  Slot source = d.use(s.operands[1], from), result = d.written(s.operands[0], into);
+  i.variant = static_cast<uint8_t>(static_cast<uint8_t>(rounding_mode_of(s)) | how << 2);
+  i.execute = between(into, from);
+  if (!i.execute) return false;
+  RegisterSlot source = d.use(s.operands[1], from), result = d.written(s.operands[0], into);
   if (!source.width || !result.width || source.width < ptx::size_of(from) || result.width < ptx::size_of(into)) return false;
   i.a = source.offset, i.d = result.offset;
   i.count = static_cast<uint8_t>(source.width);

@@ -5,7 +5,7 @@
 namespace vgpu {
 
 // True where the family knows the statement, and has emitted it.
-using Family = bool (*)(Decoder&, const Statement&, Instruction&);
+using DecodeFunction = bool (*)(Decoder&, const Statement&, Instruction&);
 
 bool decode_integer(Decoder&, const Statement&, Instruction&);
 bool decode_bits(Decoder&, const Statement&, Instruction&);

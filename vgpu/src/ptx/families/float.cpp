@@ -15,47 +15,49 @@ namespace vgpu {
 namespace {
 
 struct Add {
-  template <class T> static T of(T a, T b) { return canonical(a + b); }
+  template <class T> static T of(T a, T b) { return canonicalize_nan(a + b); }
 };
 struct Sub {
-  template <class T> static T of(T a, T b) { return canonical(a - b); }
+  template <class T> static T of(T a, T b) { return canonicalize_nan(a - b); }
 };
 struct Mul {
-  template <class T> static T of(T a, T b) { return canonical(a * b); }
+  template <class T> static T of(T a, T b) { return canonicalize_nan(a * b); }
 };
 struct Div {
-  template <class T> static T of(T a, T b) { return canonical(a / b); }
+  template <class T> static T of(T a, T b) { return canonicalize_nan(a / b); }
 };
 // As a * (1 / b): beyond 2^126 that reciprocal is subnormal, and a card takes it as zero.
 struct DivApproximate {
-  static float of(float a, float b) { return std::fabs(b) > 0x1p126f ? canonical(a * std::copysign(0.0f, b)) : Div::of(a, b); }
+  static float of(float a, float b) {
+    return std::fabs(b) > 0x1p126f ? canonicalize_nan(a * std::copysign(0.0f, b)) : Div::of(a, b);
+  }
 };
 struct Fma {
-  template <class T> static T of(T a, T b, T c) { return canonical(std::fma(a, b, c)); }
+  template <class T> static T of(T a, T b, T c) { return canonicalize_nan(std::fma(a, b, c)); }
 };
 struct Sqrt {
-  template <class T> static T of(T a) { return canonical(std::sqrt(a)); }
+  template <class T> static T of(T a) { return canonicalize_nan(std::sqrt(a)); }
 };
 struct Rcp {
-  template <class T> static T of(T a) { return canonical(T(1) / a); }
+  template <class T> static T of(T a) { return canonicalize_nan(T(1) / a); }
 };
 struct Rsqrt {
-  template <class T> static T of(T a) { return canonical(static_cast<T>(1.0 / std::sqrt(double(a)))); }
+  template <class T> static T of(T a) { return canonicalize_nan(static_cast<T>(1.0 / std::sqrt(double(a)))); }
 };
 struct Ex2 {
-  template <class T> static T of(T a) { return canonical(static_cast<T>(exp2_of(double(a)))); }
+  template <class T> static T of(T a) { return canonicalize_nan(static_cast<T>(exp2_of(double(a)))); }
 };
 struct Lg2 {
-  template <class T> static T of(T a) { return canonical(static_cast<T>(log2_of(double(a)))); }
+  template <class T> static T of(T a) { return canonicalize_nan(static_cast<T>(log2_of(double(a)))); }
 };
 struct Sin {
-  template <class T> static T of(T a) { return canonical(static_cast<T>(sin_of(double(a)))); }
+  template <class T> static T of(T a) { return canonicalize_nan(static_cast<T>(sin_of(double(a)))); }
 };
 struct Cos {
-  template <class T> static T of(T a) { return canonical(static_cast<T>(cos_of(double(a)))); }
+  template <class T> static T of(T a) { return canonicalize_nan(static_cast<T>(cos_of(double(a)))); }
 };
 struct Tanh {
-  template <class T> static T of(T a) { return canonical(static_cast<T>(tanh_of(double(a)))); }
+  template <class T> static T of(T a) { return canonicalize_nan(static_cast<T>(tanh_of(double(a)))); }
 };
 struct Neg {
   template <class T> static T of(T a) { return -a; }
@@ -67,23 +69,23 @@ struct CopySign {
   template <class T> static T of(T a, T b) { return std::copysign(b, a); }
 };  // a's sign, b's value
 struct Min {
-  template <class T> static T of(T a, T b) { return least(a, b); }
+  template <class T> static T of(T a, T b) { return minimum(a, b); }
 };
 struct Max {
-  template <class T> static T of(T a, T b) { return greatest(a, b); }
+  template <class T> static T of(T a, T b) { return maximum(a, b); }
 };
 struct MinNan {
-  template <class T> static T of(T a, T b) { return a != a || b != b ? canonical(a + b) : least(a, b); }
+  template <class T> static T of(T a, T b) { return a != a || b != b ? canonicalize_nan(a + b) : minimum(a, b); }
 };
 struct MaxNan {
-  template <class T> static T of(T a, T b) { return a != a || b != b ? canonical(a + b) : greatest(a, b); }
+  template <class T> static T of(T a, T b) { return a != a || b != b ? canonicalize_nan(a + b) : maximum(a, b); }
 };
 
 // rcp.approx.ftz.f64 and its like read and write the upper 32 bits alone, and flush what is subnormal.
 template <class Op> struct Gross {
   static double upper(double x) {
-    double cut = bits_of<double>(bits_of<uint64_t>(x) & ~0xffffffffull);
-    return x != x ? canonical(x) : std::fpclassify(cut) == FP_SUBNORMAL ? std::copysign(0.0, x) : cut;
+    double cut = bit_cast<double>(bit_cast<uint64_t>(x) & ~0xffffffffull);
+    return x != x ? canonicalize_nan(x) : std::fpclassify(cut) == FP_SUBNORMAL ? std::copysign(0.0, x) : cut;
   }
   static double of(double a) { return upper(Op::of(upper(a))); }
 };
@@ -92,11 +94,11 @@ template <class Op> struct Gross {
 // normal by that alone is flushed, too.
 template <class Op> struct Flushed {
   template <class... T> static float of(T... a) {
-    float made = Op::of(flush(a)...);
-    return flush(__builtin_expect(std::fabs(made) == kLeastNormal, 0) ? cut(flush(a)...) : made);
+    float made = Op::of(flush_subnormal(a)...);
+    return flush_subnormal(__builtin_expect(std::fabs(made) == kLeastNormal, 0) ? cut(flush_subnormal(a)...) : made);
   }
   template <class... T> __attribute__((noinline)) static float cut(T... a) {
-    Rounding to(Round::Zero);
+    ScopedRoundingMode to(RoundingMode::Zero);
     volatile float made = Op::of(*const_cast<volatile T*>(&a)...);
     return made;
   }
@@ -122,8 +124,8 @@ template <class Op> constexpr bool kSlow<Saturated<Op>> = kSlow<Op>;
 namespace {
 
 // In another rounding than to nearest.
-template <Execute kRun> void rounded(Lanes& w, const Instruction& i) {
-  Rounding to(static_cast<Round>(i.mode));
+template <Execute kRun> void rounded(WarpContext& w, const Instruction& i) {
+  ScopedRoundingMode to(static_cast<RoundingMode>(i.variant));
   kRun(w, i);
 }
 
@@ -132,12 +134,13 @@ template <class T, class Op, int kOperands> constexpr Execute applied() {
   else if constexpr (kOperands == 2) return binary<T, T, Op>;
   else return ternary<T, T, Op>;
 }
-template <class T, class Op, int kOperands> Execute chosen(bool sat, Round to) {
+template <class T, class Op, int kOperands> Execute chosen(bool sat, RoundingMode to) {
   if (sat)
-    return to == Round::Nearest ? applied<T, Saturated<Op>, kOperands>() : rounded<applied<T, Saturated<Op>, kOperands>()>;
-  return to == Round::Nearest ? applied<T, Op, kOperands>() : rounded<applied<T, Op, kOperands>()>;
+    return to == RoundingMode::Nearest ? applied<T, Saturated<Op>, kOperands>()
+                                       : rounded<applied<T, Saturated<Op>, kOperands>()>;
+  return to == RoundingMode::Nearest ? applied<T, Op, kOperands>() : rounded<applied<T, Op, kOperands>()>;
 }
-template <class Op, int kOperands> Execute of(const Statement& s, Round to) {
+template <class Op, int kOperands> Execute of(const Statement& s, RoundingMode to) {
   bool sat = s.has("sat");
   if (s.type() == "f64") return sat ? nullptr : chosen<double, Op, kOperands>(false, to);
   if (s.type() != "f32") return nullptr;
@@ -145,14 +148,14 @@ template <class Op, int kOperands> Execute of(const Statement& s, Round to) {
 }
 
 template <class Op, int kOperands> Execute single(const Statement& s) {
-  return s.has("ftz") ? chosen<float, Flushed<Op>, kOperands>(false, Round::Nearest)
-                      : chosen<float, Op, kOperands>(false, Round::Nearest);
+  return s.has("ftz") ? chosen<float, Flushed<Op>, kOperands>(false, RoundingMode::Nearest)
+                      : chosen<float, Op, kOperands>(false, RoundingMode::Nearest);
 }
 
 Execute pick(const Statement& s) {
   if (s.type() == "f64" && s.has("approx") && s.has("ftz"))
     return s.op == "rcp" ? unary<double, double, Gross<Rcp>> : s.op == "rsqrt" ? unary<double, double, Gross<Rsqrt>> : nullptr;
-  Round to = round_of(s), nearest = Round::Nearest;
+  RoundingMode to = rounding_mode_of(s), nearest = RoundingMode::Nearest;
   if (s.op == "add") return of<Add, 2>(s, to);
   if (s.op == "sub") return of<Sub, 2>(s, to);
   if (s.op == "mul") return of<Mul, 2>(s, to);
@@ -186,17 +189,17 @@ template <class T> bool is(int what, T a) {
     default: return std::fpclassify(a) == FP_SUBNORMAL;
   }
 }
-template <class T> void testp(Lanes& w, const Instruction& i) {
-  const T* a = lanes_of<T>(w, i.a);
-  set_predicate(w, i.d, [&](uint32_t l) { return is(i.mode, a[l]); });
+template <class T> void testp(WarpContext& w, const Instruction& i) {
+  const T* a = lane_values<T>(w, i.a);
+  set_predicate(w, i.d, [&](uint32_t l) { return is(i.variant, a[l]); });
 }
 bool decode_test(Decoder& d, const Statement& s, Instruction& i) {
   static const std::string_view words[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
   if (!s.only({"finite|infinite|number|notanumber|normal|subnormal"}) || s.words.size() != 2) return false;
   for (uint8_t k = 0; k < 6; k++)
-    if (s.has(words[k])) i.mode = k;
-  i.run = for_float(s.type(), [](auto tag) -> Execute { return testp<typename decltype(tag)::type>; });
-  if (!i.run || s.operands.size() != 2) return false;
+    if (s.has(words[k])) i.variant = k;
+  i.execute = for_float(s.type(), [](auto tag) -> Execute { return testp<typename decltype(tag)::type>; });
+  if (!i.execute || s.operands.size() != 2) return false;
   i.d = d.predicate_result(s.operands[0]);
   i.a = d.exact(s.operands[1], s.type());
   d.emit(i);
@@ -230,9 +233,9 @@ size_t operands_of(const Statement& s) {
 bool decode_float(Decoder& d, const Statement& s, Instruction& i) {
   if (s.op == "testp") return decode_test(d, s, i);
   if (!known_words(s)) return false;
-  i.run = pick(s);
-  if (!i.run || s.operands.size() != operands_of(s)) return false;
-  i.mode = static_cast<uint8_t>(round_of(s));
+  i.execute = pick(s);
+  if (!i.execute || s.operands.size() != operands_of(s)) return false;
+  i.variant = static_cast<uint8_t>(rounding_mode_of(s));
   uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
   for (size_t k = 0; k < s.operands.size(); k++)
     *places[k] = k ? d.exact(s.operands[k], s.type()) : d.result(s.operands[k], s.type());

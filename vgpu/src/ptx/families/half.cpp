@@ -16,10 +16,10 @@ namespace {
 double odd_sum(double a, double b) {
   double sum = a + b, back = sum - a, lost = (a - (sum - back)) + (b - back);
   if (lost == 0 || sum != sum || std::isinf(sum)) return sum;
-  uint64_t bits = bits_of<uint64_t>(sum);
+  uint64_t bits = bit_cast<uint64_t>(sum);
   if (bits & 1) return sum;
   bool towards_zero = (lost < 0) != (sum < 0);
-  return bits_of<double>(towards_zero ? bits - 1 : bits | 1);
+  return bit_cast<double>(towards_zero ? bits - 1 : bits | 1);
 }
 
 enum { kAdd, kSub, kMul, kFma, kNeg, kAbs, kMin, kMax, kMinNan, kMaxNan, kEx2, kTanh };
@@ -35,10 +35,10 @@ template <class H, int kOp> uint16_t of(uint16_t a, uint16_t b, uint16_t c, uint
     case kSub: made = x - y; break;
     case kMul: made = x * y; break;
     case kFma: made = odd_sum(x * y, H::in(c)); break;
-    case kMin: made = least(x, y); break;
-    case kMax: made = greatest(x, y); break;
-    case kMinNan: made = x != x || y != y ? NAN : least(x, y); break;
-    case kMaxNan: made = x != x || y != y ? NAN : greatest(x, y); break;
+    case kMin: made = minimum(x, y); break;
+    case kMax: made = maximum(x, y); break;
+    case kMinNan: made = x != x || y != y ? NAN : minimum(x, y); break;
+    case kMaxNan: made = x != x || y != y ? NAN : maximum(x, y); break;
     case kEx2: made = exp2_of(x); break;
     default: made = tanh_of(x); break;
   }
@@ -49,17 +49,17 @@ template <class H, int kOp> uint16_t of(uint16_t a, uint16_t b, uint16_t c, uint
   return mode & kRelu ? not_negative(bits) : bits;
 }
 
-template <class H, int kOp> void single(Lanes& w, const Instruction& i) {
-  uint16_t *d = lanes_of<uint16_t>(w, i.d), *a = lanes_of<uint16_t>(w, i.a), *b = lanes_of<uint16_t>(w, i.b),
-           *c = lanes_of<uint16_t>(w, i.c);
-  each(w.mask, [&](uint32_t l) { d[l] = of<H, kOp>(a[l], b[l], c[l], i.mode); });
+template <class H, int kOp> void single(WarpContext& w, const Instruction& i) {
+  uint16_t *d = lane_values<uint16_t>(w, i.d), *a = lane_values<uint16_t>(w, i.a), *b = lane_values<uint16_t>(w, i.b),
+           *c = lane_values<uint16_t>(w, i.c);
+  for_each_lane(w.active_mask, [&](uint32_t l) { d[l] = of<H, kOp>(a[l], b[l], c[l], i.variant); });
 }
-template <class H, int kOp> void both(Lanes& w, const Instruction& i) {
-  uint32_t *d = lanes_of<uint32_t>(w, i.d), *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b),
-           *c = lanes_of<uint32_t>(w, i.c);
-  each(w.mask, [&](uint32_t l) {
-    uint32_t low = of<H, kOp>(uint16_t(a[l]), uint16_t(b[l]), uint16_t(c[l]), i.mode);
-    uint32_t up = of<H, kOp>(uint16_t(a[l] >> 16), uint16_t(b[l] >> 16), uint16_t(c[l] >> 16), i.mode);
+template <class H, int kOp> void both(WarpContext& w, const Instruction& i) {
+  uint32_t *d = lane_values<uint32_t>(w, i.d), *a = lane_values<uint32_t>(w, i.a), *b = lane_values<uint32_t>(w, i.b),
+           *c = lane_values<uint32_t>(w, i.c);
+  for_each_lane(w.active_mask, [&](uint32_t l) {
+    uint32_t low = of<H, kOp>(uint16_t(a[l]), uint16_t(b[l]), uint16_t(c[l]), i.variant);
+    uint32_t up = of<H, kOp>(uint16_t(a[l] >> 16), uint16_t(b[l] >> 16), uint16_t(c[l] >> 16), i.variant);
     d[l] = low | up << 16;
   });
 }
@@ -93,11 +93,11 @@ bool decode_half(Decoder& d, const Statement& s, Instruction& i) {
   std::string_view t = s.type();
   if (!known_words(s)) return false;
   bool pair = t == "f16x2" || t == "bf16x2";
-  if (t == "f16" || t == "f16x2") i.run = pick<HalfFormat>(s, pair);
-  else if (t == "bf16" || t == "bf16x2") i.run = pick<BfloatFormat>(s, pair);
+  if (t == "f16" || t == "f16x2") i.execute = pick<HalfFormat>(s, pair);
+  else if (t == "bf16" || t == "bf16x2") i.execute = pick<BfloatFormat>(s, pair);
   const size_t wanted = s.op == "fma" ? 4 : is_among("neg|abs|ex2|tanh", s.op) ? 2 : 3;
-  if (!i.run || s.operands.size() != wanted || (wanted == 4 && !s.has("rn"))) return false;
-  i.mode = (s.has("ftz") ? kFlush : 0) | (s.has("sat") ? kSaturate : 0) | (s.has("relu") ? kRelu : 0);
+  if (!i.execute || s.operands.size() != wanted || (wanted == 4 && !s.has("rn"))) return false;
+  i.variant = (s.has("ftz") ? kFlush : 0) | (s.has("sat") ? kSaturate : 0) | (s.has("relu") ? kRelu : 0);
   uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
   for (size_t k = 0; k < s.operands.size(); k++) *places[k] = k ? d.exact(s.operands[k], t) : d.result(s.operands[k], t);
   if (s.operands.size() < 3) i.b = i.a;

@@ -141,45 +141,45 @@ struct Shr {
     return static_cast<T>(a >> by);
   }
 };
-template <class T, class Op> void shift(Lanes& w, const Instruction& i) {
-  T* d = lanes_of<T>(w, i.d);
-  const T* a = lanes_of<T>(w, i.a);
-  const uint32_t* b = lanes_of<uint32_t>(w, i.b);
-  assign(w.mask, d, [=](uint32_t l) { return Op::of(a[l], b[l]); });
+template <class T, class Op> void shift(WarpContext& w, const Instruction& i) {
+  T* d = lane_values<T>(w, i.d);
+  const T* a = lane_values<T>(w, i.a);
+  const uint32_t* b = lane_values<uint32_t>(w, i.b);
+  assign_lanes(w.active_mask, d, [=](uint32_t l) { return Op::of(a[l], b[l]); });
 }
 
 // Predicates: all lanes at once.
-template <class Op> void predicates(Lanes& w, const Instruction& i) {
-  uint32_t a = predicate(w, i.a), b = i.mode ? predicate(w, i.b) : 0;
-  put_predicate(w, i.d, Op::of(a, b));
+template <class Op> void predicates(WarpContext& w, const Instruction& i) {
+  uint32_t a = predicate(w, i.a), b = i.variant ? predicate(w, i.b) : 0;
+  write_predicate(w, i.d, Op::of(a, b));
 }
 struct NotFirst {
   static uint32_t of(uint32_t a, uint32_t) { return ~a; }
 };
 
 // Dot products of bytes, and of 16-bit halves with bytes; imm: which bytes.
-template <class A, class B> void dot4(Lanes& w, const Instruction& i) {
-  uint32_t *d = lanes_of<uint32_t>(w, i.d), *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b),
-           *c = lanes_of<uint32_t>(w, i.c);
-  each(w.mask, [=](uint32_t l) {
+template <class A, class B> void dot4(WarpContext& w, const Instruction& i) {
+  uint32_t *d = lane_values<uint32_t>(w, i.d), *a = lane_values<uint32_t>(w, i.a), *b = lane_values<uint32_t>(w, i.b),
+           *c = lane_values<uint32_t>(w, i.c);
+  for_each_lane(w.active_mask, [=](uint32_t l) {
     uint32_t sum = c[l];
     for (int k = 0; k < 4; k++) sum += uint32_t(int32_t(A(a[l] >> (8 * k))) * int32_t(B(b[l] >> (8 * k))));
     d[l] = sum;
   });
 }
-template <class A, class B, int kFrom> void dot2(Lanes& w, const Instruction& i) {
-  uint32_t *d = lanes_of<uint32_t>(w, i.d), *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b),
-           *c = lanes_of<uint32_t>(w, i.c);
-  each(w.mask, [=](uint32_t l) {
+template <class A, class B, int kFrom> void dot2(WarpContext& w, const Instruction& i) {
+  uint32_t *d = lane_values<uint32_t>(w, i.d), *a = lane_values<uint32_t>(w, i.a), *b = lane_values<uint32_t>(w, i.b),
+           *c = lane_values<uint32_t>(w, i.c);
+  for_each_lane(w.active_mask, [=](uint32_t l) {
     uint32_t sum = c[l];
     for (int k = 0; k < 2; k++) sum += uint32_t(int64_t(A(a[l] >> (16 * k))) * B(b[l] >> (8 * (k + kFrom))));
     d[l] = sum;
   });
 }
 // Two halves a register.
-template <class T, class Op> void halves(Lanes& w, const Instruction& i) {
-  uint32_t *d = lanes_of<uint32_t>(w, i.d), *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b);
-  each(w.mask, [=](uint32_t l) {
+template <class T, class Op> void halves(WarpContext& w, const Instruction& i) {
+  uint32_t *d = lane_values<uint32_t>(w, i.d), *a = lane_values<uint32_t>(w, i.a), *b = lane_values<uint32_t>(w, i.b);
+  for_each_lane(w.active_mask, [=](uint32_t l) {
     d[l] = uint16_t(Op::of(T(a[l]), T(b[l]))) | uint32_t(uint16_t(Op::of(T(a[l] >> 16), T(b[l] >> 16)))) << 16;
   });
 }
@@ -255,23 +255,23 @@ Execute plain(const Statement& s, std::string_view t) {
 }
 
 bool decode_predicates(Decoder& d, const Statement& s, Instruction& i) {
-  i.run = s.op == "and"   ? predicates<And>
-          : s.op == "or"  ? predicates<Or>
-          : s.op == "xor" ? predicates<Xor>
-          : s.op == "not" ? predicates<NotFirst>
-                          : nullptr;
+  i.execute = s.op == "and"   ? predicates<And>
+              : s.op == "or"  ? predicates<Or>
+              : s.op == "xor" ? predicates<Xor>
+              : s.op == "not" ? predicates<NotFirst>
+                              : nullptr;
   size_t wanted = s.op == "not" ? 2 : 3;
-  if (!i.run || s.operands.size() != wanted) return false;
+  if (!i.execute || s.operands.size() != wanted) return false;
   i.d = d.predicate_result(s.operands[0]);
   i.a = d.predicate(s.operands[1]);
-  if (wanted == 3) i.b = d.predicate(s.operands[2]), i.mode = 1;
+  if (wanted == 3) i.b = d.predicate(s.operands[2]), i.variant = 1;
   d.emit(i);
   return true;
 }
 
 bool decode_shift(Decoder& d, const Statement& s, Instruction& i, std::string_view t) {
-  i.run = s.op == "shl" ? shifted<Shl>(t) : shifted<Shr>(t);
-  if (!i.run || s.operands.size() != 3) return false;
+  i.execute = s.op == "shl" ? shifted<Shl>(t) : shifted<Shr>(t);
+  if (!i.execute || s.operands.size() != 3) return false;
   i.d = d.result(s.operands[0], t);
   i.a = d.exact(s.operands[1], t);
   i.b = d.exact(s.operands[2], "u32");
@@ -315,10 +315,10 @@ bool decode_integer(Decoder& d, const Statement& s, Instruction& i) {
   if (!known_words(s)) return false;
   if (t == "pred") return decode_predicates(d, s, i);
   if (s.op == "shl" || s.op == "shr") return decode_shift(d, s, i, t);
-  i.run = plain(s, t);
-  if (!i.run) i.run = packed(s, t);
-  if (!i.run && (i.run = dot(s))) t = "b32";
-  if (!i.run || s.operands.size() < 2) return false;
+  i.execute = plain(s, t);
+  if (!i.execute) i.execute = packed(s, t);
+  if (!i.execute && (i.execute = dot(s))) t = "b32";
+  if (!i.execute || s.operands.size() < 2) return false;
   std::string_view result = s.has("wide") ? twice(t) : t;
   uint32_t* places[] = {&i.d, &i.a, &i.b, &i.c};
   size_t most = std::min<size_t>(s.operands.size(), 4);

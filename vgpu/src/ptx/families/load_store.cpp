@@ -11,76 +11,77 @@ namespace vgpu {
 namespace {
 
 // All lanes, one behind the other: what most kernels do.
-bool in_a_row(uint32_t mask, uint8_t* const at[kLanes], uint64_t bytes) {
-  if (mask != kAll || at[kLanes - 1] != at[0] + (kLanes - 1) * bytes) return false;
+bool in_a_row(uint32_t mask, uint8_t* const at[kWarpSize], uint64_t bytes) {
+  if (mask != kFullMask || at[kWarpSize - 1] != at[0] + (kWarpSize - 1) * bytes) return false;
   uint64_t off = 0;
-  for (uint32_t l = 0; l < kLanes; l++) off |= static_cast<uint64_t>(at[l] - at[0]) ^ (l * bytes);
+  for (uint32_t l = 0; l < kWarpSize; l++) off |= static_cast<uint64_t>(at[l] - at[0]) ^ (l * bytes);
   return off == 0;
 }
 
 // Who looks on is told, and atomics that come late come before it: this is out of the way of all other runs.
-template <Where kWhere> void tell(Lanes& w, const Instruction& i, Touch::What what, uint32_t bytes, uint8_t* const at[kLanes]) {
-  if constexpr (kWhere == Where::Generic || kWhere == Where::Shared) {
-    if (w.holding) w.holding->settle_at(w, at, bytes);
-    if (w.observer) touched(w, i, {what, i.mode, Touch::Nothing, bytes, at, nullptr, 0});
+template <AccessSpace kWhere> void tell(WarpContext& w, const Instruction& i, AccessKind what, uint32_t bytes,
+                                        uint8_t* const at[kWarpSize]) {
+  if constexpr (kWhere == AccessSpace::Generic || kWhere == AccessSpace::Shared) {
+    if (w.deferred) w.deferred->settle_at(w, at, bytes);
+    if (w.observer) notify_access(w, i, {what, i.variant, OrderSensitivity::Nothing, bytes, at, nullptr, 0});
   }
 }
 
-template <class T, class W, Where kWhere> void load(Lanes& w, const Instruction& i) {
-  uint8_t* at[kLanes];
-  if (!addresses(w, i, kWhere, sizeof(T) * i.count, at)) return;
-  tell<kWhere>(w, i, Touch::Read, sizeof(T) * i.count, at);
-  const bool row = sizeof(T) == sizeof(W) && i.count == 1 && in_a_row(w.mask, at, sizeof(T));
+template <class T, class W, AccessSpace kWhere> void load(WarpContext& w, const Instruction& i) {
+  uint8_t* at[kWarpSize];
+  if (!resolve_addresses(w, i, kWhere, sizeof(T) * i.count, at)) return;
+  tell<kWhere>(w, i, AccessKind::Read, sizeof(T) * i.count, at);
+  const bool row = sizeof(T) == sizeof(W) && i.count == 1 && in_a_row(w.active_mask, at, sizeof(T));
   for (uint32_t k = 0; k < i.count; k++) {
-    W* d = lanes_of<W>(w, i.v[k]);
-    W before[kLanes];
-    if (i.kind != Kind::Plain) std::memcpy(before, d, sizeof before);
-    if (row) std::memcpy(d, at[0], kLanes * sizeof(T));
+    W* d = lane_values<W>(w, i.v[k]);
+    W before[kWarpSize];
+    if (i.kind != InstructionKind::Plain) std::memcpy(before, d, sizeof before);
+    if (row) std::memcpy(d, at[0], kWarpSize * sizeof(T));
     else
-      each(w.mask, [=, &at](uint32_t l) {
+      for_each_lane(w.active_mask, [=, &at](uint32_t l) {
         T x;
         std::memcpy(&x, at[l] + k * sizeof(T), sizeof x);
         d[l] = static_cast<W>(x);
       });
-    if (i.kind != Kind::Plain) w.news |= std::memcmp(before, d, sizeof before) != 0;
+    if (i.kind != InstructionKind::Plain) w.observed_change |= std::memcmp(before, d, sizeof before) != 0;
   }
 }
 
-template <class T, class W, Where kWhere> void store(Lanes& w, const Instruction& i) {
-  uint8_t* at[kLanes];
-  if (!addresses(w, i, kWhere, sizeof(T) * i.count, at, true)) return;
-  tell<kWhere>(w, i, Touch::Write, sizeof(T) * i.count, at);
-  if (kWhere == Where::Generic || kWhere == Where::Shared) ++*w.writes;
-  const bool row = sizeof(T) == sizeof(W) && i.count == 1 && in_a_row(w.mask, at, sizeof(T));
+template <class T, class W, AccessSpace kWhere> void store(WarpContext& w, const Instruction& i) {
+  uint8_t* at[kWarpSize];
+  if (!resolve_addresses(w, i, kWhere, sizeof(T) * i.count, at, true)) return;
+  tell<kWhere>(w, i, AccessKind::Write, sizeof(T) * i.count, at);
+  if (kWhere == AccessSpace::Generic || kWhere == AccessSpace::Shared) ++*w.visible_writes;
+  const bool row = sizeof(T) == sizeof(W) && i.count == 1 && in_a_row(w.active_mask, at, sizeof(T));
   for (uint32_t k = 0; k < i.count; k++) {
-    const W* a = lanes_of<W>(w, i.v[k]);
-    if (row) std::memcpy(at[0], a, kLanes * sizeof(T));
+    const W* a = lane_values<W>(w, i.v[k]);
+    if (row) std::memcpy(at[0], a, kWarpSize * sizeof(T));
     else
-      each(w.mask, [=, &at](uint32_t l) {
+      for_each_lane(w.active_mask, [=, &at](uint32_t l) {
         T x = static_cast<T>(a[l]);
         std::memcpy(at[l] + k * sizeof(T), &x, sizeof x);
       });
   }
 }
 
-template <bool kLoads, class T, class W> Execute in_space(Where where) {
+template <bool kLoads, class T, class W> Execute in_space(AccessSpace where) {
   if constexpr (sizeof(W) < sizeof(T)) return nullptr;
   else switch (where) {
-      case Where::Generic: return kLoads ? load<T, W, Where::Generic> : store<T, W, Where::Generic>;
-      case Where::Shared: return kLoads ? load<T, W, Where::Shared> : store<T, W, Where::Shared>;
-      case Where::Local: return kLoads ? load<T, W, Where::Local> : store<T, W, Where::Local>;
-      case Where::Param: return kLoads ? load<T, W, Where::Param> : store<T, W, Where::Param>;
-      case Where::Scratch: return kLoads ? load<T, W, Where::Scratch> : store<T, W, Where::Scratch>;
+      case AccessSpace::Generic: return kLoads ? load<T, W, AccessSpace::Generic> : store<T, W, AccessSpace::Generic>;
+      case AccessSpace::Shared: return kLoads ? load<T, W, AccessSpace::Shared> : store<T, W, AccessSpace::Shared>;
+      case AccessSpace::Local: return kLoads ? load<T, W, AccessSpace::Local> : store<T, W, AccessSpace::Local>;
+      case AccessSpace::Param: return kLoads ? load<T, W, AccessSpace::Param> : store<T, W, AccessSpace::Param>;
+      case AccessSpace::Scratch: return kLoads ? load<T, W, AccessSpace::Scratch> : store<T, W, AccessSpace::Scratch>;
     }
   return nullptr;
 }
 // Into a wider register a signed type goes with its sign.
-template <bool kLoads, class T> Execute in_register(uint32_t width, Where where) {
+template <bool kLoads, class T> Execute in_register(uint32_t width, AccessSpace where) {
   if (width == 2) return in_space<kLoads, T, uint16_t>(where);
   if (width == 4) return in_space<kLoads, T, uint32_t>(where);
   return width == 8 ? in_space<kLoads, T, uint64_t>(where) : nullptr;
 }
-template <bool kLoads> Execute of_type(std::string_view t, uint32_t width, Where where) {
+template <bool kLoads> Execute of_type(std::string_view t, uint32_t width, AccessSpace where) {
   if (t == "s8") return in_register<kLoads, int8_t>(width, where);
   if (t == "s16") return in_register<kLoads, int16_t>(width, where);
   if (t == "s32") return in_register<kLoads, int32_t>(width, where);
@@ -101,7 +102,7 @@ uint32_t values(Decoder& d, const Operand& o, std::string_view t, bool loads, In
   if (!width && loads) return 0;
   if (!width) width = std::max(ptx::size_of(t), 2u);
   for (size_t k = 0; k < all.size(); k++) {
-    Slot slot = {0, width};
+    RegisterSlot slot = {0, width};
     if (sinks(all[k])) slot.offset = d.scratch_register(width);
     else if (!loads && all[k].kind == Operand::Literal) slot.offset = d.constant(d.bits(all[k], t), width);
     else slot = loads ? d.written(all[k], t) : d.use(all[k], t);
@@ -113,7 +114,7 @@ uint32_t values(Decoder& d, const Operand& o, std::string_view t, bool loads, In
 }
 
 bool known_words(const Statement& s) {
-  return s.only({"weak|volatile|relaxed|acquire|release|mmio", "cta|cluster|gpu|sys", kSpacesOfAccesses, "v2|v4",
+  return s.only({"weak|volatile|relaxed|acquire|release|mmio", "cta|cluster|gpu|sys", kAccessSpaceQualifiers, "v2|v4",
                  "ca|cg|cs|lu|cv|wb|wt", "nc", "unified",
                  "L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate",
                  "L2::evict_normal|L2::evict_first|L2::evict_last", "L2::cache_hint", "L2::64B|L2::128B|L2::256B"});
@@ -121,7 +122,7 @@ bool known_words(const Statement& s) {
 
 // prefetch and the like: nothing to do.
 bool decode_hint(Decoder& d, const Statement& s, Instruction& i) {
-  Where where = where_of(s);
+  AccessSpace where = access_space_of(s);
   decode_address(d, s, s.operands.at(0), where, i);
   return s.operands.size() == 1 || d.bits(s.operands[1], "u32") == 128;
 }
@@ -139,17 +140,17 @@ bool decode_memory(Decoder& d, const Statement& s, Instruction& i) {
   if (elements(s) != (held.kind == Operand::Vector ? held.parts.size() : 1)) return false;
   std::string_view t = s.type();
   if (elements(s) * ptx::size_of(t) > 16) return false;
-  Where where = where_of(s);
+  AccessSpace where = access_space_of(s);
   uint32_t width = values(d, held, t, loads, i);
   decode_address(d, s, s.operands[loads ? 1 : 0], where, i);
-  i.run = loads ? of_type<true>(t, width, where) : of_type<false>(t, width, where);
-  if (!i.run) return false;
-  bool others = where == Where::Generic || where == Where::Shared;
-  i.mode = order_of(s);
-  const bool ordered = i.mode != kWeak;
-  if (s.has("cg") || s.has("cv")) i.mode |= kStrong;
-  if (others && (ordered || (!loads && where == Where::Generic))) i.kind = Kind::Memory;
-  else if (others && loads && (s.has("cg") || s.has("cv"))) i.kind = Kind::Look;
+  i.execute = loads ? of_type<true>(t, width, where) : of_type<false>(t, width, where);
+  if (!i.execute) return false;
+  bool others = where == AccessSpace::Generic || where == AccessSpace::Shared;
+  i.variant = memory_order_of(s);
+  const bool ordered = i.variant != kWeak;
+  if (s.has("cg") || s.has("cv")) i.variant |= kStrong;
+  if (others && (ordered || (!loads && where == AccessSpace::Generic))) i.kind = InstructionKind::SchedulingPoint;
+  else if (others && loads && (s.has("cg") || s.has("cv"))) i.kind = InstructionKind::Load;
   d.emit(i);
   return true;
 }

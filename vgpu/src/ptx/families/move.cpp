@@ -6,37 +6,37 @@
 namespace vgpu {
 namespace {
 
-template <class T> void copy(Lanes& w, const Instruction& i) {
-  T *d = lanes_of<T>(w, i.d), *a = lanes_of<T>(w, i.a);
-  assign(w.mask, d, [=](uint32_t l) { return a[l]; });
+template <class T> void copy(WarpContext& w, const Instruction& i) {
+  T *d = lane_values<T>(w, i.d), *a = lane_values<T>(w, i.a);
+  assign_lanes(w.active_mask, d, [=](uint32_t l) { return a[l]; });
 }
 // A special register into a wider one.
-void widen(Lanes& w, const Instruction& i) {
-  uint64_t* d = lanes_of<uint64_t>(w, i.d);
-  const uint32_t* a = lanes_of<uint32_t>(w, i.a);
-  assign(w.mask, d, [=](uint32_t l) { return a[l]; });
+void widen(WarpContext& w, const Instruction& i) {
+  uint64_t* d = lane_values<uint64_t>(w, i.d);
+  const uint32_t* a = lane_values<uint32_t>(w, i.a);
+  assign_lanes(w.active_mask, d, [=](uint32_t l) { return a[l]; });
 }
-void narrow(Lanes& w, const Instruction& i) {
-  uint16_t* d = lanes_of<uint16_t>(w, i.d);
-  const uint32_t* a = lanes_of<uint32_t>(w, i.a);
-  each(w.mask, [=](uint32_t l) { d[l] = static_cast<uint16_t>(a[l]); });
+void narrow(WarpContext& w, const Instruction& i) {
+  uint16_t* d = lane_values<uint16_t>(w, i.d);
+  const uint32_t* a = lane_values<uint32_t>(w, i.a);
+  for_each_lane(w.active_mask, [=](uint32_t l) { d[l] = static_cast<uint16_t>(a[l]); });
 }
-void copy_predicate(Lanes& w, const Instruction& i) { put_predicate(w, i.d, predicate(w, i.a)); }
+void copy_predicate(WarpContext& w, const Instruction& i) { write_predicate(w, i.d, predicate(w, i.a)); }
 
 // Parts of a register: {a, b} of W make a D, the first the lowest.
-template <class D, class W> void pack(Lanes& w, const Instruction& i) {
-  D* d = lanes_of<D>(w, i.d);
-  each(w.mask, [&](uint32_t l) {
+template <class D, class W> void pack(WarpContext& w, const Instruction& i) {
+  D* d = lane_values<D>(w, i.d);
+  for_each_lane(w.active_mask, [&](uint32_t l) {
     D made = 0;
-    for (uint32_t k = 0; k < i.count; k++) made |= D(lanes_of<W>(w, i.v[k])[l]) << (8 * sizeof(W) * k);
+    for (uint32_t k = 0; k < i.count; k++) made |= D(lane_values<W>(w, i.v[k])[l]) << (8 * sizeof(W) * k);
     d[l] = made;
   });
 }
-template <class D, class W> void unpack(Lanes& w, const Instruction& i) {
-  const D* a = lanes_of<D>(w, i.a);
-  each(w.mask, [&](uint32_t l) {
+template <class D, class W> void unpack(WarpContext& w, const Instruction& i) {
+  const D* a = lane_values<D>(w, i.a);
+  for_each_lane(w.active_mask, [&](uint32_t l) {
     D from = a[l];
-    for (uint32_t k = 0; k < i.count; k++) lanes_of<W>(w, i.v[k])[l] = static_cast<W>(from >> (8 * sizeof(W) * k));
+    for (uint32_t k = 0; k < i.count; k++) lane_values<W>(w, i.v[k])[l] = static_cast<W>(from >> (8 * sizeof(W) * k));
   });
 }
 Execute parts(uint32_t whole, uint32_t count, bool packs) {
@@ -50,8 +50,8 @@ bool decode_parts(Decoder& d, const Statement& s, Instruction& i) {
   bool packs = s.operands[1].kind == Operand::Vector;
   const Operand &many = s.operands[packs ? 1 : 0], &one = s.operands[packs ? 0 : 1];
   uint32_t whole = ptx::size_of(s.type()), count = static_cast<uint32_t>(many.parts.size());
-  i.run = parts(whole, count, packs);
-  if (!i.run || s.type()[0] != 'b') return false;
+  i.execute = parts(whole, count, packs);
+  if (!i.execute || s.type()[0] != 'b') return false;
   i.count = static_cast<uint8_t>(count);
   std::string_view part = whole / count == 2 ? "b16" : "b32";
   for (uint32_t k = 0; k < count; k++) i.v[k] = packs ? d.exact(many.parts[k], part) : d.result(many.parts[k], part, true);
@@ -62,40 +62,40 @@ bool decode_parts(Decoder& d, const Statement& s, Instruction& i) {
 }
 
 // Every reading is later than the one before; mode 1: the upper half.
-template <class T> void clock(Lanes& w, const Instruction& i) {
-  T* d = lanes_of<T>(w, i.d);
+template <class T> void clock(WarpContext& w, const Instruction& i) {
+  T* d = lane_values<T>(w, i.d);
   w.clock += 8;
-  T now = static_cast<T>(i.mode ? w.clock >> 32 : w.clock);
-  each(w.mask, [=](uint32_t l) { d[l] = now; });
+  T now = static_cast<T>(i.variant ? w.clock >> 32 : w.clock);
+  for_each_lane(w.active_mask, [=](uint32_t l) { d[l] = now; });
 }
 
 // Where a shared, local or parameter variable lies as a generic address: the base that count names, and a (if e).
 enum : uint8_t { kShared, kLocal, kParam, kScratch };
-uint64_t base_of(const Lanes& w, uint8_t which, uint32_t lane) {
+uint64_t base_of(const WarpContext& w, uint8_t which, uint32_t lane) {
   auto at = [](const uint8_t* p) { return reinterpret_cast<uint64_t>(p); };
   switch (which) {
     case kShared: return at(w.shared);
     case kLocal: return at(w.local) + uint64_t(lane) * w.local_bytes;
-    case kParam: return at(w.parameters) + (w.own_parameters ? uint64_t(lane) * w.parameter_bytes : 0);
+    case kParam: return at(w.parameters) + (w.has_lane_parameters ? uint64_t(lane) * w.parameter_bytes : 0);
     default: return at(w.scratch) + uint64_t(lane) * w.scratch_bytes;
   }
 }
-template <bool kTo> void generic(Lanes& w, const Instruction& i) {  // kTo: from generic to the space
-  uint64_t* d = lanes_of<uint64_t>(w, i.d);
-  const uint64_t* a = lanes_of<uint64_t>(w, i.a);
-  each(w.mask, [&](uint32_t l) {
-    uint64_t base = base_of(w, i.mode, l);
+template <bool kTo> void generic(WarpContext& w, const Instruction& i) {  // kTo: from generic to the space
+  uint64_t* d = lane_values<uint64_t>(w, i.d);
+  const uint64_t* a = lane_values<uint64_t>(w, i.a);
+  for_each_lane(w.active_mask, [&](uint32_t l) {
+    uint64_t base = base_of(w, i.variant, l);
     d[l] = kTo ? a[l] - base : a[l] + base;
   });
 }
-void is_in_space(Lanes& w, const Instruction& i) {
-  const uint64_t* a = lanes_of<uint64_t>(w, i.a);
+void is_in_space(WarpContext& w, const Instruction& i) {
+  const uint64_t* a = lane_values<uint64_t>(w, i.a);
   set_predicate(w, i.d, [&](uint32_t l) {
     auto in = [&](uint8_t which, uint32_t bytes) { return a[l] - base_of(w, which, l) < bytes; };
     bool shared = in(kShared, w.shared_bytes), local = false;
-    for (const Shares& one : w.shares)
-      local |= a[l] - (reinterpret_cast<uint64_t>(one.at) + uint64_t(l) * one.bytes) < one.bytes;
-    return i.mode == kShared ? shared : i.mode == kLocal ? local : !shared && !local;
+    for (const PerLaneMemory& one : w.per_lane_memory)
+      local |= a[l] - (reinterpret_cast<uint64_t>(one.base) + uint64_t(l) * one.bytes_per_lane) < one.bytes_per_lane;
+    return i.variant == kShared ? shared : i.variant == kLocal ? local : !shared && !local;
   });
 }
 
@@ -113,8 +113,8 @@ bool decode_cvta(Decoder& d, const Statement& s, Instruction& i) {
   const Operand& from = s.operands[1];
   if (from.kind == Operand::Name) return decode_variable(d, from, i, !device && !to);
   i.a = d.exact(from, t);
-  i.mode = space_of(s);
-  i.run = device || i.mode == kLocal ? copy<uint64_t> : to ? generic<true> : generic<false>;
+  i.variant = space_of(s);
+  i.execute = device || i.variant == kLocal ? copy<uint64_t> : to ? generic<true> : generic<false>;
   d.emit(i);
   return true;
 }
@@ -123,7 +123,7 @@ bool decode_function(Decoder& d, const Operand& o, Instruction& i) {
   const ptx::Function* function = d.symbols().function(std::string(o.text));
   if (!function || !function->defined) return false;
   i.a = d.constant(d.take(*function), 8);
-  i.run = copy<uint64_t>;
+  i.execute = copy<uint64_t>;
   d.emit(i);
   return true;
 }
@@ -140,21 +140,21 @@ bool decode_variable(Decoder& d, const Operand& o, Instruction& i, bool as_gener
   uint64_t offset = symbol->address + static_cast<uint64_t>(o.offset);
   if (symbol->space == ptx::Space::Shared && symbol->dynamic) {
     i.a = special_offset(kDynamicShared);
-    i.run = widen;
+    i.execute = widen;
     Instruction first = i;
     d.emit(first);
     i.a = i.d;
   } else {
     i.a = d.constant(offset, 8);
-    i.run = copy<uint64_t>;
+    i.execute = copy<uint64_t>;
     if (device || !as_generic) return d.emit(i), true;
   }
   if (!as_generic) return true;
-  i.mode = symbol->space == ptx::Space::Shared  ? kShared
-           : symbol->space == ptx::Space::Local ? kLocal
-           : symbol->dynamic                    ? kScratch
-                                                : kParam;
-  i.run = generic<false>;
+  i.variant = symbol->space == ptx::Space::Shared  ? kShared
+              : symbol->space == ptx::Space::Local ? kLocal
+              : symbol->dynamic                    ? kScratch
+                                                   : kParam;
+  i.execute = generic<false>;
   d.emit(i);
   return true;
 }
@@ -166,8 +166,8 @@ bool decode_move(Decoder& d, const Statement& s, Instruction& i) {
     if (!s.only({"global|shared|shared::cta|local"}, 0) || s.words.empty()) return false;
     i.d = d.predicate_result(s.operands[0]);
     i.a = d.exact(s.operands[1], "u64");
-    i.mode = s.has("shared") || s.has("shared::cta") ? kShared : s.has("local") ? kLocal : kParam;
-    i.run = is_in_space;
+    i.variant = s.has("shared") || s.has("shared::cta") ? kShared : s.has("local") ? kLocal : kParam;
+    i.execute = is_in_space;
     d.emit(i);
     return true;
   }
@@ -176,7 +176,7 @@ bool decode_move(Decoder& d, const Statement& s, Instruction& i) {
   const Operand& from = s.operands[1];
   if (s.operands[0].kind == Operand::Vector || from.kind == Operand::Vector) return decode_parts(d, s, i);
   if (t == "pred") {
-    i.d = d.predicate_result(s.operands[0]), i.a = d.predicate(from), i.run = copy_predicate;
+    i.d = d.predicate_result(s.operands[0]), i.a = d.predicate(from), i.execute = copy_predicate;
     d.emit(i);
     return true;
   }
@@ -185,8 +185,8 @@ bool decode_move(Decoder& d, const Statement& s, Instruction& i) {
   if (from.text == "%clock" || from.text == "%clock64" || from.text == "%globaltimer" || from.text == "%clock_hi" ||
       from.text == "%globaltimer_lo" || from.text == "%globaltimer_hi") {
     if ((from.text == "%clock64" || from.text == "%globaltimer") != (width == 8)) return false;
-    i.mode = from.text.size() > 3 && from.text.substr(from.text.size() - 3) == "_hi";
-    i.run = width == 8 ? clock<uint64_t> : clock<uint32_t>;
+    i.variant = from.text.size() > 3 && from.text.substr(from.text.size() - 3) == "_hi";
+    i.execute = width == 8 ? clock<uint64_t> : clock<uint32_t>;
     d.emit(i);
     return true;
   }
@@ -196,16 +196,16 @@ bool decode_move(Decoder& d, const Statement& s, Instruction& i) {
     if (!symbol || width != 4) return false;
     i.a =
         symbol->dynamic ? special_offset(kDynamicShared) : d.constant(symbol->address + static_cast<uint64_t>(from.offset), 4);
-    i.run = copy<uint32_t>;
+    i.execute = copy<uint32_t>;
     d.emit(i);
     return true;
   }
-  Slot slot = d.use(from, t);
+  RegisterSlot slot = d.use(from, t);
   if (slot.sort == Sort::Special && t[0] == 'f') return false;
   i.a = slot.offset;
-  i.run = for_size(width, [](auto tag) -> Execute { return copy<typename decltype(tag)::type>; });
-  if (slot.width != width) i.run = slot.width == 4 ? (width == 8 ? widen : width == 2 ? narrow : nullptr) : nullptr;
-  if (!i.run) return false;
+  i.execute = for_size(width, [](auto tag) -> Execute { return copy<typename decltype(tag)::type>; });
+  if (slot.width != width) i.execute = slot.width == 4 ? (width == 8 ? widen : width == 2 ? narrow : nullptr) : nullptr;
+  if (!i.execute) return false;
   d.emit(i);
   return true;
 }

@@ -15,17 +15,17 @@ constexpr uint8_t kRelu = 1, kFinite = 2, kAway = 4;
 struct ToHalf {
   static constexpr int bits = 16;
   static constexpr uint32_t largest = 0x7bff, infinite = 0x7c00;
-  static uint32_t of(double x, Round to) { return to_half(x, to); }
+  static uint32_t of(double x, RoundingMode to) { return to_half(x, to); }
 };
 struct ToBfloat {
   static constexpr int bits = 16;
   static constexpr uint32_t largest = 0x7f7f, infinite = 0x7f80;
-  static uint32_t of(double x, Round to) { return to_bfloat(x, to); }
+  static uint32_t of(double x, RoundingMode to) { return to_bfloat16(x, to); }
 };
 template <int kFraction, int kLeast, int kGreatest, uint32_t kLargest> struct ToByte {
   static constexpr int bits = 8;
   static constexpr uint32_t largest = kLargest, infinite = kLargest + 1;
-  static uint32_t of(double x, Round to) {
+  static uint32_t of(double x, RoundingMode to) {
     const bool negative = std::signbit(x);
     if (x != x) return 0x7f;
     if (std::isinf(x)) return infinite | (negative ? 0x80u : 0);
@@ -36,7 +36,7 @@ template <int kFraction, int kLeast, int kGreatest, uint32_t kLargest> struct To
 using ToE4m3 = ToByte<3, -6, 8, 0x7e>;  // it has no infinity: what is beyond the largest is held to it
 using ToE5m2 = ToByte<2, -14, 15, 0x7b>;
 
-template <class H> uint32_t narrowed(double x, Round to, uint8_t how) {
+template <class H> uint32_t narrowed(double x, RoundingMode to, uint8_t how) {
   constexpr uint32_t sign = 1u << (H::bits - 1);
   if (x != x) return H::of(x, to);
   uint32_t made = H::of(x, to);
@@ -48,22 +48,23 @@ template <class H> uint32_t narrowed(double x, Round to, uint8_t how) {
 template <class H> using Pair = std::conditional_t<H::bits == 16, uint32_t, uint16_t>;
 
 // Two singles into one register: the first operand is the upper part.
-template <class H> void pack(Lanes& w, const Instruction& i) {
-  Round to = static_cast<Round>(i.mode & 3);
-  const uint8_t how = i.mode >> 2;
-  Pair<H>* d = lanes_of<Pair<H>>(w, i.d);
-  const float *a = lanes_of<float>(w, i.a), *b = lanes_of<float>(w, i.b);
-  each(w.mask,
-       [=](uint32_t l) { d[l] = static_cast<Pair<H>>(narrowed<H>(b[l], to, how) | narrowed<H>(a[l], to, how) << H::bits); });
+template <class H> void pack(WarpContext& w, const Instruction& i) {
+  RoundingMode to = static_cast<RoundingMode>(i.variant & 3);
+  const uint8_t how = i.variant >> 2;
+  Pair<H>* d = lane_values<Pair<H>>(w, i.d);
+  const float *a = lane_values<float>(w, i.a), *b = lane_values<float>(w, i.b);
+  for_each_lane(w.active_mask, [=](uint32_t l) {
+    d[l] = static_cast<Pair<H>>(narrowed<H>(b[l], to, how) | narrowed<H>(a[l], to, how) << H::bits);
+  });
 }
 // Two f16 of one register.
-template <class H> void repack(Lanes& w, const Instruction& i) {
-  const uint8_t how = i.mode >> 2;
-  uint16_t* d = lanes_of<uint16_t>(w, i.d);
-  const uint32_t* a = lanes_of<uint32_t>(w, i.a);
-  each(w.mask, [=](uint32_t l) {
-    uint32_t low = narrowed<H>(half_to_float(uint16_t(a[l])), Round::Nearest, how);
-    d[l] = static_cast<uint16_t>(low | narrowed<H>(half_to_float(uint16_t(a[l] >> 16)), Round::Nearest, how) << 8);
+template <class H> void repack(WarpContext& w, const Instruction& i) {
+  const uint8_t how = i.variant >> 2;
+  uint16_t* d = lane_values<uint16_t>(w, i.d);
+  const uint32_t* a = lane_values<uint32_t>(w, i.a);
+  for_each_lane(w.active_mask, [=](uint32_t l) {
+    uint32_t low = narrowed<H>(half_to_float(uint16_t(a[l])), RoundingMode::Nearest, how);
+    d[l] = static_cast<uint16_t>(low | narrowed<H>(half_to_float(uint16_t(a[l] >> 16)), RoundingMode::Nearest, how) << 8);
   });
 }
 
@@ -78,40 +79,41 @@ template <int kFraction, int kBias> uint32_t widened(uint32_t byte, bool relu) {
   const double scaled = fraction + (exponent ? 1 << kFraction : 0);
   return sign | to_half(std::ldexp(scaled, int(std::max(exponent, 1u)) - kBias - kFraction));
 }
-template <int kFraction, int kBias> void widen(Lanes& w, const Instruction& i) {
-  const bool relu = i.mode >> 2 & kRelu;
-  uint32_t* d = lanes_of<uint32_t>(w, i.d);
-  const uint16_t* a = lanes_of<uint16_t>(w, i.a);
-  each(w.mask, [=](uint32_t l) {
+template <int kFraction, int kBias> void widen(WarpContext& w, const Instruction& i) {
+  const bool relu = i.variant >> 2 & kRelu;
+  uint32_t* d = lane_values<uint32_t>(w, i.d);
+  const uint16_t* a = lane_values<uint16_t>(w, i.a);
+  for_each_lane(w.active_mask, [=](uint32_t l) {
     d[l] = widened<kFraction, kBias>(a[l] & 0xff, relu) | widened<kFraction, kBias>(a[l] >> 8, relu) << 16;
   });
 }
 
 // A single whose last 13 bits of fraction are zero.
-uint32_t to_tf32(float x, Round to, uint8_t how) {
+uint32_t to_tf32(float x, RoundingMode to, uint8_t how) {
   constexpr uint32_t kDropped = 0x1fff, kHalf = 0x1000, kInfinite = 0x7f800000u;
-  if (x != x) return bits_of<uint32_t>(canonical(x));
-  uint32_t bits = bits_of<uint32_t>(x), sign = bits & 0x80000000u, magnitude = bits ^ sign;
+  if (x != x) return bit_cast<uint32_t>(canonicalize_nan(x));
+  uint32_t bits = bit_cast<uint32_t>(x), sign = bits & 0x80000000u, magnitude = bits ^ sign;
   if (how & kAway) magnitude += kHalf;
-  else if (to == Round::Nearest) magnitude += kHalf - 1 + (magnitude >> 13 & 1);
+  else if (to == RoundingMode::Nearest) magnitude += kHalf - 1 + (magnitude >> 13 & 1);
   magnitude &= ~kDropped;
   if ((how & kFinite) && magnitude >= kInfinite) magnitude = kInfinite - kDropped - 1;
   return sign && (how & kRelu) ? 0 : sign | magnitude;
 }
-void tf32(Lanes& w, const Instruction& i) {
-  uint32_t* d = lanes_of<uint32_t>(w, i.d);
-  const float* a = lanes_of<float>(w, i.a);
-  each(w.mask, [=](uint32_t l) { d[l] = to_tf32(a[l], static_cast<Round>(i.mode & 3), i.mode >> 2); });
+void tf32(WarpContext& w, const Instruction& i) {
+  uint32_t* d = lane_values<uint32_t>(w, i.d);
+  const float* a = lane_values<float>(w, i.a);
+  for_each_lane(w.active_mask,
+                [=](uint32_t l) { d[l] = to_tf32(a[l], static_cast<RoundingMode>(i.variant & 3), i.variant >> 2); });
 }
 
 // Two integers held to `count` bits each, before what moves up; mode 1: with a sign.
-void pack_integers(Lanes& w, const Instruction& i) {
-  uint32_t* d = lanes_of<uint32_t>(w, i.d);
-  const int32_t *a = lanes_of<int32_t>(w, i.a), *b = lanes_of<int32_t>(w, i.b);
-  const uint32_t *c = lanes_of<uint32_t>(w, i.c), bits = i.count;
-  const int32_t low = i.mode ? -(1 << (bits - 1)) : 0, high = (1 << (i.mode ? bits - 1 : bits)) - 1;
+void pack_integers(WarpContext& w, const Instruction& i) {
+  uint32_t* d = lane_values<uint32_t>(w, i.d);
+  const int32_t *a = lane_values<int32_t>(w, i.a), *b = lane_values<int32_t>(w, i.b);
+  const uint32_t *c = lane_values<uint32_t>(w, i.c), bits = i.count;
+  const int32_t low = i.variant ? -(1 << (bits - 1)) : 0, high = (1 << (i.variant ? bits - 1 : bits)) - 1;
   auto held = [=](int32_t x) { return uint32_t(std::clamp(x, low, high)) & ((1u << bits) - 1); };
-  each(w.mask, [=](uint32_t l) {
+  for_each_lane(w.active_mask, [=](uint32_t l) {
     const uint32_t moved = bits == 16 ? 0 : c[l] << (2 * bits);
     d[l] = held(b[l]) | held(a[l]) << bits | moved;
   });
@@ -122,20 +124,20 @@ bool decode_pack(Decoder& d, const Statement& s, Instruction& i) {
   const std::string_view into = s.words[2];
   if (!is_among(small ? "u2|s2|u4|s4|u8|s8" : "u16|s16", into) || (small && s.words[4] != "b32")) return false;
   if (s.operands.size() != (small ? 4u : 3u)) return false;
-  i.mode = into[0] == 's';
+  i.variant = into[0] == 's';
   i.count = into == "u16" || into == "s16" ? 16 : static_cast<uint8_t>(into[1] - '0');
   i.d = d.result(s.operands[0], "b32");
   i.a = d.exact(s.operands[1], "s32");
   i.b = d.exact(s.operands[2], "s32");
   i.c = small ? d.exact(s.operands[3], "b32") : i.a;
-  i.run = pack_integers;
+  i.execute = pack_integers;
   return d.emit(i), true;
 }
 
 struct Form {
   std::string_view into, from, rounding, others;  // words that may, and of `rounding` one that must, stand there
   size_t operands;
-  Execute run;
+  Execute execute;
 };
 const Form* form_of(const Statement& s) {
   static const Form forms[] = {
@@ -166,8 +168,8 @@ bool decode_narrow(Decoder& d, const Statement& s, Instruction& i) {
   const bool bytes = form->into == "e4m3x2" || form->into == "e5m2x2";
   if (bytes && !s.has("satfinite")) return false;  // there is no form without it
   const uint8_t how = (s.has("relu") ? kRelu : 0) | (s.has("satfinite") ? kFinite : 0) | (s.has("rna") ? kAway : 0);
-  i.mode = static_cast<uint8_t>(static_cast<uint8_t>(round_of(s)) | how << 2);
-  i.run = form->run;
+  i.variant = static_cast<uint8_t>(static_cast<uint8_t>(rounding_mode_of(s)) | how << 2);
+  i.execute = form->execute;
   i.d = d.result(s.operands[0], form->into);
   i.a = d.exact(s.operands[1], form->from);
   if (form->operands == 3) i.b = d.exact(s.operands[2], form->from);

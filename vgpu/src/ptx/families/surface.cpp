@@ -15,20 +15,20 @@ enum Outside : uint8_t { kTrap = 0, kClamp = 8, kZero = 16 };
 constexpr uint8_t kOutsides = kClamp | kZero;
 
 // An index of `count` places; false: it is none of them.  A trap is a fault.
-bool placed(Lanes& w, const Instruction& i, int64_t& index, int64_t count) {
+bool placed(WarpContext& w, const Instruction& i, int64_t& index, int64_t count) {
   if (index >= 0 && index < count) return true;
-  if ((i.mode & kOutsides) == kClamp) return index = index < 0 ? 0 : count - 1, true;
-  if ((i.mode & kOutsides) == kTrap) w.fail(Fault::OutOfBounds, static_cast<uint64_t>(index));
+  if ((i.variant & kOutsides) == kClamp) return index = index < 0 ? 0 : count - 1, true;
+  if ((i.variant & kOutsides) == kTrap) w.set_fault(Fault::OutOfBounds, static_cast<uint64_t>(index));
   return false;
 }
 
 // Where a lane's `bytes` lie; nullptr: nowhere.  The first coordinate counts bytes.
-uint8_t* place(Lanes& w, const Instruction& i, const Texels& of, uint32_t bytes, uint32_t lane) {
-  const int dimensions = i.mode & kDimensions;
-  auto coordinate = [&](uint32_t from) { return int64_t(lanes_of<int32_t>(w, from)[lane]); };
+uint8_t* place(WarpContext& w, const Instruction& i, const Texels& of, uint32_t bytes, uint32_t lane) {
+  const int dimensions = i.variant & kDimensions;
+  auto coordinate = [&](uint32_t from) { return int64_t(lane_values<int32_t>(w, from)[lane]); };
   int64_t x = coordinate(i.b), y = dimensions > 1 ? coordinate(i.c) : 0, z = dimensions > 2 ? coordinate(i.d) : 0, layer = 0;
-  if (i.mode & kLayered) layer = lanes_of<uint32_t>(w, i.e)[lane];
-  if (x & (bytes - 1)) return w.fail(Fault::Misaligned, static_cast<uint64_t>(x)), nullptr;
+  if (i.variant & kLayered) layer = lane_values<uint32_t>(w, i.e)[lane];
+  if (x & (bytes - 1)) return w.set_fault(Fault::Misaligned, static_cast<uint64_t>(x)), nullptr;
   int64_t column = x / bytes;
   const int64_t columns = static_cast<int64_t>(of.width * of.texel_bytes() / bytes);
   const bool inside = placed(w, i, column, columns) && placed(w, i, y, static_cast<int64_t>(of.height)) &&
@@ -39,52 +39,53 @@ uint8_t* place(Lanes& w, const Instruction& i, const Texels& of, uint32_t bytes,
 }
 
 // Those of `lanes` that have a place.
-uint32_t places(Lanes& w, const Instruction& i, uint32_t lanes, const Surface& s, uint32_t bytes, uint8_t* at[kLanes]) {
+uint32_t places(WarpContext& w, const Instruction& i, uint32_t lanes, const Surface& s, uint32_t bytes,
+                uint8_t* at[kWarpSize]) {
   uint32_t inside = 0;
-  for (uint32_t l = 0; l < kLanes; l++)
+  for (uint32_t l = 0; l < kWarpSize; l++)
     if (lanes >> l & 1 && (at[l] = place(w, i, s.texels, bytes, l))) inside |= 1u << l;
   return inside;
 }
 
-void tell(Lanes& w, const Instruction& i, Touch::What what, uint32_t bytes, uint32_t inside, uint8_t* const* at) {
+void tell(WarpContext& w, const Instruction& i, AccessKind what, uint32_t bytes, uint32_t inside, uint8_t* const* at) {
   if (!w.observer || !inside) return;
-  const uint32_t before = w.mask;
-  w.mask = inside;
-  touched(w, i, {what, what == Touch::Atomic ? kStrong : kWeak, Touch::Nothing, bytes, at, nullptr, 0});
-  w.mask = before;
+  const uint32_t before = w.active_mask;
+  w.active_mask = inside;
+  notify_access(w, i, {what, what == AccessKind::Atomic ? kStrong : kWeak, OrderSensitivity::Nothing, bytes, at, nullptr, 0});
+  w.active_mask = before;
 }
 
 // f(lanes, inside, at) for the lanes of each handle: those of `lanes` that are `inside` have a place of `bytes`, which who looks
 // on is told of.
-template <class F> void by_place(Lanes& w, const Instruction& i, Touch::What what, uint32_t bytes, F f) {
-  by_object<Surface>(w, i, [&](Lanes&, const Instruction&, uint32_t lanes, const Surface& s) {
-    uint8_t* at[kLanes];
+template <class F> void by_place(WarpContext& w, const Instruction& i, AccessKind what, uint32_t bytes, F f) {
+  by_object<Surface>(w, i, [&](WarpContext&, const Instruction&, uint32_t lanes, const Surface& s) {
+    uint8_t* at[kWarpSize];
     const uint32_t inside = places(w, i, lanes, s, bytes, at);
     if (w.fault != Fault::None) return;
     tell(w, i, what, bytes, inside, at);
-    if (what != Touch::Read) ++*w.writes;
+    if (what != AccessKind::Read) ++*w.visible_writes;
     f(lanes, inside, at);
   });
 }
 
 template <class T> using Held = std::conditional_t<sizeof(T) == 1, uint16_t, T>;  // no register is narrower
 
-template <class T> void load(Lanes& w, const Instruction& i) {
-  by_place(w, i, Touch::Read, sizeof(T) * i.count, [&](uint32_t lanes, uint32_t inside, uint8_t* const* at) {
+template <class T> void load(WarpContext& w, const Instruction& i) {
+  by_place(w, i, AccessKind::Read, sizeof(T) * i.count, [&](uint32_t lanes, uint32_t inside, uint8_t* const* at) {
     for (uint32_t k = 0; k < i.count; k++)
-      each(lanes, [&](uint32_t l) {
+      for_each_lane(lanes, [&](uint32_t l) {
         T x = 0;
         if (inside >> l & 1) std::memcpy(&x, at[l] + k * sizeof(T), sizeof x);
-        lanes_of<Held<T>>(w, i.v[k])[l] = x;
+        lane_values<Held<T>>(w, i.v[k])[l] = x;
       });
   });
 }
 
-template <class T> void store(Lanes& w, const Instruction& i) {
-  by_place(w, i, Touch::Write, sizeof(T) * i.count, [&](uint32_t, uint32_t inside, uint8_t* const* at) {
-    for (uint32_t l = 0; l < kLanes; l++)
+template <class T> void store(WarpContext& w, const Instruction& i) {
+  by_place(w, i, AccessKind::Write, sizeof(T) * i.count, [&](uint32_t, uint32_t inside, uint8_t* const* at) {
+    for (uint32_t l = 0; l < kWarpSize; l++)
       for (uint32_t k = 0; inside >> l & 1 && k < i.count; k++) {
-        const T x = static_cast<T>(lanes_of<Held<T>>(w, i.v[k])[l]);
+        const T x = static_cast<T>(lane_values<Held<T>>(w, i.v[k])[l]);
         std::memcpy(at[l] + k * sizeof(T), &x, sizeof x);
       }
   });
@@ -103,14 +104,14 @@ template <class T> T reduced(uint8_t operation, T old, T by) {
 }
 
 // Atomics without a result, whose order shows nowhere: of integers alone.
-template <class T> void reduce(Lanes& w, const Instruction& i) {
-  by_place(w, i, Touch::Atomic, sizeof(T), [&](uint32_t, uint32_t inside, uint8_t* const* at) {
+template <class T> void reduce(WarpContext& w, const Instruction& i) {
+  by_place(w, i, AccessKind::Atomic, sizeof(T), [&](uint32_t, uint32_t inside, uint8_t* const* at) {
     w.atomics += static_cast<uint64_t>(__builtin_popcount(inside));
-    for (uint32_t l = 0; l < kLanes; l++) {
+    for (uint32_t l = 0; l < kWarpSize; l++) {
       if (!(inside >> l & 1)) continue;
       T old;
       std::memcpy(&old, at[l], sizeof old);
-      const T made = reduced(static_cast<uint8_t>(i.imm), old, lanes_of<T>(w, i.v[0])[l]);
+      const T made = reduced(static_cast<uint8_t>(i.imm), old, lane_values<T>(w, i.v[0])[l]);
       std::memcpy(at[l], &made, sizeof made);
     }
   });
@@ -122,11 +123,11 @@ uint8_t outside_of(const Statement& s) { return s.has("clamp") ? kClamp : s.has(
 
 static bool decode_reduction(Decoder& d, const Statement& s, Instruction& i) {
   decode_object(d, s, s.operands[0], i);
-  i.mode = decode_place(d, s, s.operands[0], "s32", i) | outside_of(s);
+  i.variant = decode_place(d, s, s.operands[0], "s32", i) | outside_of(s);
   i.imm = s.has("add") ? kAdd : s.has("min") ? kMin : s.has("max") ? kMax : s.has("and") ? kAnd : kOr;
   i.v[0] = d.exact(s.operands[1], s.type(1));
-  i.kind = Kind::Memory;
-  i.run = for_integer(s.type(1), [](auto tag) -> Execute { return reduce<typename decltype(tag)::type>; });
+  i.kind = InstructionKind::SchedulingPoint;
+  i.execute = for_integer(s.type(1), [](auto tag) -> Execute { return reduce<typename decltype(tag)::type>; });
   return d.emit(i), true;
 }
 
@@ -139,14 +140,14 @@ bool decode_surface(Decoder& d, const Statement& s, Instruction& i) {
   const std::string_view type = s.type(1) == "b8" ? "b16" : s.type(1);
   if (all.size() != (s.has("v4") ? 4 : s.has("v2") ? 2 : 1) || all.size() * ptx::size_of(s.type(1)) > 16) return false;
   decode_object(d, s, place, i);
-  i.mode = decode_place(d, s, place, "s32", i) | outside_of(s);
+  i.variant = decode_place(d, s, place, "s32", i) | outside_of(s);
   i.count = static_cast<uint8_t>(all.size());
   for (size_t k = 0; k < all.size(); k++) i.v[k] = loads ? d.result(all[k], type, true) : d.exact(all[k], type);
-  i.run = for_size(ptx::size_of(s.type(1)), [=](auto tag) -> Execute {
+  i.execute = for_size(ptx::size_of(s.type(1)), [=](auto tag) -> Execute {
     using T = typename decltype(tag)::type;
     return loads ? load<T> : store<T>;
   });
-  if (!loads) i.kind = Kind::Memory;
+  if (!loads) i.kind = InstructionKind::SchedulingPoint;
   return d.emit(i), true;
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMostText = 4096;  // bytes of a string, and of a field's width
 
-template <class T> T scratch(const Lanes& w, uint32_t lane, uint32_t offset) {
+template <class T> T scratch(const WarpContext& w, uint32_t lane, uint32_t offset) {
   T value;
   std::memcpy(&value, w.scratch + size_t(lane) * w.scratch_bytes + offset, sizeof value);
   return value;
@@ -22,7 +22,7 @@ template <class T> T scratch(const Lanes& w, uint32_t lane, uint32_t offset) {
 // Reads what a lane's generic address points to; what may not be read is a fault of the launch.
 class Reader {
  public:
-  Reader(Lanes& w, uint32_t lane, uint64_t at) : w_(w), lane_(lane), at_(at) {}
+  Reader(WarpContext& w, uint32_t lane, uint64_t at) : w_(w), lane_(lane), at_(at) {}
 
   template <class T> T next() {
     at_ = (at_ + sizeof(T) - 1) / sizeof(T) * sizeof(T);
@@ -43,12 +43,12 @@ class Reader {
 
  private:
   bool allowed(uint32_t bytes) {
-    if (reachable(w_, lane_, at_, bytes)) return true;
-    w_.fail(Fault::OutOfBounds, at_);
+    if (is_accessible(w_, lane_, at_, bytes)) return true;
+    w_.set_fault(Fault::OutOfBounds, at_);
     return false;
   }
 
-  Lanes& w_;
+  WarpContext& w_;
   uint32_t lane_;
   uint64_t at_;
 };
@@ -60,7 +60,7 @@ template <class T> std::string one(const std::string& how, T value) {
 }
 
 // A field such as `%-8.3lld`, from its mark on; `at` goes behind it.
-std::string field(const std::string& format, size_t& at, Reader& arguments, Lanes& w, uint32_t lane) {
+std::string field(const std::string& format, size_t& at, Reader& arguments, WarpContext& w, uint32_t lane) {
   std::string how = "%";
   bool wide = false;
   for (at++; at < format.size() && std::strchr("-+ #0123456789.*hljztL", format[at]); at++) {
@@ -80,14 +80,14 @@ std::string field(const std::string& format, size_t& at, Reader& arguments, Lane
   return what == '%' ? "%" : how + what;
 }
 
-template <class F> void in_order(Lanes& w, F f) {
-  uint8_t order[kLanes];
-  uint32_t n = w.schedule->lane_order(w.mask, order);
+template <class F> void in_order(WarpContext& w, F f) {
+  uint8_t order[kWarpSize];
+  uint32_t n = w.schedule->permute_lanes(w.active_mask, order);
   for (uint32_t k = 0; k < n && w.fault == Fault::None; k++) f(order[k]);
 }
 
 // a: where the format's address lies in the scratch space; b: that of the arguments' address; d: the result's.
-void print(Lanes& w, const Instruction& i) {
+void print(WarpContext& w, const Instruction& i) {
   in_order(w, [&](uint32_t lane) {
     std::string format = Reader(w, lane, scratch<uint64_t>(w, lane, i.a)).text(), said;
     Reader arguments(w, lane, scratch<uint64_t>(w, lane, i.b));
@@ -103,26 +103,26 @@ void print(Lanes& w, const Instruction& i) {
 }
 
 // a, b, c: where message, file and line lie in the scratch space.
-void fail_assertion(Lanes& w, const Instruction& i) {
-  uint32_t lane = static_cast<uint32_t>(__builtin_ctz(w.mask));
+void fail_assertion(WarpContext& w, const Instruction& i) {
+  uint32_t lane = static_cast<uint32_t>(__builtin_ctz(w.active_mask));
   auto text = [&](uint32_t offset) { return Reader(w, lane, scratch<uint64_t>(w, lane, offset)).text(); };
   std::string message = text(i.a), file = text(i.b);
   std::fprintf(stderr, "%s:%u: assertion `%s` failed\n", file.c_str(), scratch<uint32_t>(w, lane, i.c), message.c_str());
-  w.fail(Fault::Assertion, 0);
+  w.set_fault(Fault::Assertion, 0);
 }
 
 // a: where the number of bytes lies in the scratch space; d: the address.
-void take_memory(Lanes& w, const Instruction& i) {
+void take_memory(WarpContext& w, const Instruction& i) {
   in_order(w, [&](uint32_t lane) {
     uint64_t at = w.heap->allocate(scratch<uint64_t>(w, lane, i.a));
     if (i.count) std::memcpy(w.scratch + size_t(lane) * w.scratch_bytes + i.d, &at, sizeof at);
   });
 }
-void give_back(Lanes& w, const Instruction& i) {
-  if (w.holding) w.holding->settle_all();  // what comes late may come to this memory
+void give_back(WarpContext& w, const Instruction& i) {
+  if (w.deferred) w.deferred->settle_all();  // what comes late may come to this memory
   in_order(w, [&](uint32_t lane) {
     uint64_t at = scratch<uint64_t>(w, lane, i.a);
-    if (at && !w.heap->release(at)) w.fail(Fault::OutOfBounds, at);
+    if (at && !w.heap->release(at)) w.set_fault(Fault::OutOfBounds, at);
   });
 }
 
@@ -130,19 +130,19 @@ void give_back(Lanes& w, const Instruction& i) {
 
 bool decode_system_call(const std::string& name, const std::vector<uint32_t>& arguments, const std::vector<uint32_t>& results,
                         Instruction& i) {
-  i.kind = Kind::Memory;
+  i.kind = InstructionKind::SchedulingPoint;
   i.count = !results.empty();
   if (i.count) i.d = results[0];
   if (name == "vprintf" && arguments.size() == 2) {
-    i.run = print, i.a = arguments[0], i.b = arguments[1];
+    i.execute = print, i.a = arguments[0], i.b = arguments[1];
     return true;
   }
   if (name == "__assertfail" && arguments.size() == 5) {
-    i.run = fail_assertion, i.a = arguments[0], i.b = arguments[1], i.c = arguments[2];
+    i.execute = fail_assertion, i.a = arguments[0], i.b = arguments[1], i.c = arguments[2];
     return true;
   }
   if ((name == "malloc" || name == "free") && arguments.size() == 1) {
-    i.run = name == "free" ? give_back : take_memory, i.a = arguments[0];
+    i.execute = name == "free" ? give_back : take_memory, i.a = arguments[0];
     return true;
   }
   return false;

@@ -67,20 +67,20 @@ struct Footprint {
 
 class Fetch {
  public:
-  Fetch(Lanes& w, const Instruction& i, const Texture& t) : w_(w), i_(i), t_(t) {
-    linear_ = (t.linear && !(i.mode & kIntegers)) || i.mode & kGathers;
+  Fetch(WarpContext& w, const Instruction& i, const Texture& t) : w_(w), i_(i), t_(t) {
+    linear_ = (t.linear && !(i.variant & kIntegers)) || i.variant & kGathers;
   }
 
   Footprint footprint(uint32_t lane) const {
     const uint64_t sizes[3] = {t_.texels.width, t_.texels.height, t_.texels.depth};
     const uint32_t registers[3] = {i_.b, i_.c, i_.d};
     Between axes[3] = {{0, 0, 0}, {0, 0, 0}, {0, 0, 0}};
-    for (int k = 0; k < (i_.mode & kDimensions); k++) axes[k] = along({sizes[k], mode(k), normalized()}, registers[k], lane);
+    for (int k = 0; k < (i_.variant & kDimensions); k++) axes[k] = along({sizes[k], mode(k), normalized()}, registers[k], lane);
     return corners(axes, layer(lane));
   }
 
  private:
-  bool normalized() const { return t_.normalized && !(i_.mode & kIntegers); }
+  bool normalized() const { return t_.normalized && !(i_.variant & kIntegers); }
   // The others are of normalized coordinates alone.
   AddressMode mode(int k) const {
     if (t_.fetched) return AddressMode::Border;
@@ -88,16 +88,16 @@ class Fetch {
     return folds && !normalized() ? AddressMode::Clamp : t_.address[k];
   }
   Between along(const Axis& axis, uint32_t from, uint32_t lane) const {
-    if (i_.mode & kIntegers) return {addressed(axis, lanes_of<int32_t>(w_, from)[lane]), -1, 0};
-    return between(axis, lanes_of<float>(w_, from)[lane], linear_);
+    if (i_.variant & kIntegers) return {addressed(axis, lane_values<int32_t>(w_, from)[lane]), -1, 0};
+    return between(axis, lane_values<float>(w_, from)[lane], linear_);
   }
   uint64_t layer(uint32_t lane) const {
-    if (!(i_.mode & kLayered)) return 0;
-    return std::min<uint64_t>(lanes_of<uint32_t>(w_, i_.e)[lane], t_.texels.layers - 1);
+    if (!(i_.variant & kLayered)) return 0;
+    return std::min<uint64_t>(lane_values<uint32_t>(w_, i_.e)[lane], t_.texels.layers - 1);
   }
   Footprint corners(const Between axes[3], uint64_t layer) const {
     Footprint made = {};
-    made.count = linear_ ? 1 << (i_.mode & kDimensions) : 1;
+    made.count = linear_ ? 1 << (i_.variant & kDimensions) : 1;
     for (int k = 0; k < made.count; k++) {
       int64_t index[3];
       made.weight[k] = 1;
@@ -117,7 +117,7 @@ class Fetch {
            static_cast<uint64_t>(index[1]) * of.pitch + static_cast<uint64_t>(index[0]) * of.texel_bytes();
   }
 
-  Lanes& w_;
+  WarpContext& w_;
   const Instruction& i_;
   const Texture& t_;
   bool linear_;
@@ -161,48 +161,51 @@ double number(const Texture& t, uint32_t channel, const uint8_t* texel) {
 uint32_t bits(const Texture& t, uint32_t channel, const uint8_t* texel) {
   if (texel && channel < t.texels.channels && t.texels.format == Format::Float) return at<uint32_t>(texel + 4 * channel);
   const double value = number(t, channel, texel);
-  return real(t) ? bits_of<uint32_t>(static_cast<float>(value)) : static_cast<uint32_t>(static_cast<int64_t>(value));
+  return real(t) ? bit_cast<uint32_t>(static_cast<float>(value)) : static_cast<uint32_t>(static_cast<int64_t>(value));
 }
 
 uint32_t filtered(const Texture& t, uint32_t channel, const Footprint& of) {
   if (of.count == 1) return bits(t, channel, of.at[0]);
   double sum = 0;
   for (int k = 0; k < of.count; k++) sum += of.weight[k] * static_cast<float>(number(t, channel, of.at[k]));
-  return bits_of<uint32_t>(static_cast<float>(sum));
+  return bit_cast<uint32_t>(static_cast<float>(sum));
 }
 
 // Reads are told texel by texel: the lanes' first ones, their second ones, ...
-void tell(Lanes& w, const Instruction& i, const Texture& t, const Footprint* of) {
+void tell(WarpContext& w, const Instruction& i, const Texture& t, const Footprint* of) {
   for (int k = 0; k < kMostCorners; k++) {
-    uint8_t* at[kLanes];
-    uint8_t lanes[kLanes];
+    uint8_t* at[kWarpSize];
+    uint8_t lanes[kWarpSize];
     uint32_t count = 0;
-    for (uint8_t l = 0; l < kLanes; l++)
-      if (w.mask >> l & 1 && k < of[l].count && of[l].at[k]) at[l] = const_cast<uint8_t*>(of[l].at[k]), lanes[count++] = l;
-    if (count) w.observer->touch(w, i, {Touch::Read, kWeak, Touch::Nothing, t.texels.texel_bytes(), at, lanes, count});
+    for (uint8_t l = 0; l < kWarpSize; l++)
+      if (w.active_mask >> l & 1 && k < of[l].count && of[l].at[k])
+        at[l] = const_cast<uint8_t*>(of[l].at[k]), lanes[count++] = l;
+    if (count)
+      w.observer->on_access(w, i,
+                            {AccessKind::Read, kWeak, OrderSensitivity::Nothing, t.texels.texel_bytes(), at, lanes, count});
   }
 }
 
 // The corners of a footprint, as a gather names them: those of the second row from the first on, then back.
 constexpr int kGathered[4] = {2, 3, 1, 0};
 
-void fetch_with(Lanes& w, const Instruction& i, uint32_t lanes, const Texture& t) {
+void fetch_with(WarpContext& w, const Instruction& i, uint32_t lanes, const Texture& t) {
   const Fetch fetch(w, i, t);
-  Footprint all[kLanes];
-  each(lanes, [&](uint32_t l) { all[l] = fetch.footprint(l); });
-  const uint32_t before = w.mask;
-  w.mask = lanes;
+  Footprint all[kWarpSize];
+  for_each_lane(lanes, [&](uint32_t l) { all[l] = fetch.footprint(l); });
+  const uint32_t before = w.active_mask;
+  w.active_mask = lanes;
   if (w.observer) tell(w, i, t, all);
-  w.mask = before;
+  w.active_mask = before;
   for (uint32_t k = 0; k < 4; k++) {
-    uint32_t* d = lanes_of<uint32_t>(w, i.v[k]);
-    each(lanes, [&](uint32_t l) {
-      d[l] = i.mode & kGathers ? bits(t, static_cast<uint32_t>(i.imm), all[l].at[kGathered[k]]) : filtered(t, k, all[l]);
+    uint32_t* d = lane_values<uint32_t>(w, i.v[k]);
+    for_each_lane(lanes, [&](uint32_t l) {
+      d[l] = i.variant & kGathers ? bits(t, static_cast<uint32_t>(i.imm), all[l].at[kGathered[k]]) : filtered(t, k, all[l]);
     });
   }
 }
 
-void fetch(Lanes& w, const Instruction& i) { by_object<Texture>(w, i, fetch_with); }
+void fetch(WarpContext& w, const Instruction& i) { by_object<Texture>(w, i, fetch_with); }
 
 enum Query : uint8_t { kWidth, kHeight, kDepth, kLayers, kLevels, kNormalized };
 
@@ -216,15 +219,15 @@ uint32_t answer(const Texels& of, uint8_t query) {
   }
 }
 
-void query_texture(Lanes& w, const Instruction& i) {
-  by_object<Texture>(w, i, [](Lanes& held, const Instruction& one, uint32_t lanes, const Texture& t) {
-    const uint32_t value = one.mode == kNormalized ? t.normalized : answer(t.texels, one.mode);
-    each(lanes, [&](uint32_t l) { lanes_of<uint32_t>(held, one.d)[l] = value; });
+void query_texture(WarpContext& w, const Instruction& i) {
+  by_object<Texture>(w, i, [](WarpContext& held, const Instruction& one, uint32_t lanes, const Texture& t) {
+    const uint32_t value = one.variant == kNormalized ? t.normalized : answer(t.texels, one.variant);
+    for_each_lane(lanes, [&](uint32_t l) { lane_values<uint32_t>(held, one.d)[l] = value; });
   });
 }
-void query_surface(Lanes& w, const Instruction& i) {
-  by_object<Surface>(w, i, [](Lanes& held, const Instruction& one, uint32_t lanes, const Surface& s) {
-    each(lanes, [&](uint32_t l) { lanes_of<uint32_t>(held, one.d)[l] = answer(s.texels, one.mode); });
+void query_surface(WarpContext& w, const Instruction& i) {
+  by_object<Surface>(w, i, [](WarpContext& held, const Instruction& one, uint32_t lanes, const Surface& s) {
+    for_each_lane(lanes, [&](uint32_t l) { lane_values<uint32_t>(held, one.d)[l] = answer(s.texels, one.variant); });
   });
 }
 
@@ -240,19 +243,19 @@ bool decode_query(Decoder& d, const Statement& s, Instruction& i) {
   if (!s.operands[1].parts.empty()) return false;
   decode_object(d, s, s.operands[1], i);
   i.d = d.result(s.operands[0], "b32");
-  i.mode = query_of(s);
-  i.run = s.op == "txq" ? query_texture : query_surface;
+  i.variant = query_of(s);
+  i.execute = s.op == "txq" ? query_texture : query_surface;
   return d.emit(i), true;
 }
 
 // `d|p`: p says whether the texels are there, and none of an array that is not sparse is missing.
-void all_there(Lanes& w, const Instruction& i) { put_predicate(w, i.d, kAll); }
+void all_there(WarpContext& w, const Instruction& i) { write_predicate(w, i.d, kFullMask); }
 
 const Operand& values(Decoder& d, const Operand& o, const Instruction& i) {
   const bool both = o.kind == Operand::Vector && o.parts.size() == 2 && o.parts[0].kind == Operand::Vector;
   if (!both) return o;
   Instruction there = i;
-  there.d = d.predicate_result(o.parts[1]), there.run = all_there;
+  there.d = d.predicate_result(o.parts[1]), there.execute = all_there;
   d.emit(there);
   return o.parts[0];
 }
@@ -287,11 +290,11 @@ bool decode_texture(Decoder& d, const Statement& s, Instruction& i) {
   const Operand& held = values(d, s.operands[0], i);
   if (held.kind != Operand::Vector || held.parts.size() != 4) return false;
   decode_object(d, s, s.operands[1], i);
-  i.mode = decode_place(d, s, s.operands[1], s.type(), i);
-  if (s.type() == "s32") i.mode |= kIntegers;
-  if (s.op == "tld4") i.mode |= kGathers, i.imm = s.has("r") ? 0 : s.has("g") ? 1 : s.has("b") ? 2 : 3;
+  i.variant = decode_place(d, s, s.operands[1], s.type(), i);
+  if (s.type() == "s32") i.variant |= kIntegers;
+  if (s.op == "tld4") i.variant |= kGathers, i.imm = s.has("r") ? 0 : s.has("g") ? 1 : s.has("b") ? 2 : 3;
   for (size_t k = 0; k < 4; k++) i.v[k] = d.result(held.parts[k], s.type(1), true);
-  i.run = fetch;
+  i.execute = fetch;
   return d.emit(i), true;
 }
 

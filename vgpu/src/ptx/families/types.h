@@ -51,30 +51,30 @@ constexpr bool kSlow = false;
 
 template <class Op, class D, class F>
 inline void lane_by_lane(uint32_t mask, D* d, F f) {
-  if constexpr (kSlow<Op>) each(mask, [=](uint32_t l) { d[l] = static_cast<D>(f(l)); });
-  else assign(mask, d, f);
+  if constexpr (kSlow<Op>) for_each_lane(mask, [=](uint32_t l) { d[l] = static_cast<D>(f(l)); });
+  else assign_lanes(mask, d, f);
 }
 
 // d = Op::of(a), Op::of(a, b), Op::of(a, b, c), lane by lane.
 template <class D, class T, class Op>
-void unary(Lanes& w, const Instruction& i) {
-  const T* a = lanes_of<T>(w, i.a);
-  lane_by_lane<Op>(w.mask, lanes_of<D>(w, i.d), [=](uint32_t l) { return Op::of(a[l]); });
+void unary(WarpContext& w, const Instruction& i) {
+  const T* a = lane_values<T>(w, i.a);
+  lane_by_lane<Op>(w.active_mask, lane_values<D>(w, i.d), [=](uint32_t l) { return Op::of(a[l]); });
 }
 
 template <class D, class T, class Op>
-void binary(Lanes& w, const Instruction& i) {
-  const T* a = lanes_of<T>(w, i.a);
-  const T* b = lanes_of<T>(w, i.b);
-  lane_by_lane<Op>(w.mask, lanes_of<D>(w, i.d), [=](uint32_t l) { return Op::of(a[l], b[l]); });
+void binary(WarpContext& w, const Instruction& i) {
+  const T* a = lane_values<T>(w, i.a);
+  const T* b = lane_values<T>(w, i.b);
+  lane_by_lane<Op>(w.active_mask, lane_values<D>(w, i.d), [=](uint32_t l) { return Op::of(a[l], b[l]); });
 }
 
 template <class D, class T, class Op>
-void ternary(Lanes& w, const Instruction& i) {
-  const T* a = lanes_of<T>(w, i.a);
-  const T* b = lanes_of<T>(w, i.b);
-  const D* c = lanes_of<D>(w, i.c);  // of the result's width: mad.wide
-  lane_by_lane<Op>(w.mask, lanes_of<D>(w, i.d), [=](uint32_t l) { return Op::of(a[l], b[l], c[l]); });
+void ternary(WarpContext& w, const Instruction& i) {
+  const T* a = lane_values<T>(w, i.a);
+  const T* b = lane_values<T>(w, i.b);
+  const D* c = lane_values<D>(w, i.c);  // of the result's width: mad.wide
+  lane_by_lane<Op>(w.active_mask, lane_values<D>(w, i.d), [=](uint32_t l) { return Op::of(a[l], b[l], c[l]); });
 }
 
 }  // namespace vgpu

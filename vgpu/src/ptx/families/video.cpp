@@ -83,29 +83,29 @@ uint32_t second(uint8_t what, uint32_t made, uint32_t c, bool is_signed) {
 }
 
 // mode: the second operation; count 2: the result goes into a part of c.
-void scalar(Lanes& w, const Instruction& i) {
+void scalar(WarpContext& w, const Instruction& i) {
   const Form form = form_of(i);
-  uint32_t *d = lanes_of<uint32_t>(w, i.d), *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b),
-           *c = lanes_of<uint32_t>(w, i.c);
+  uint32_t *d = lane_values<uint32_t>(w, i.d), *a = lane_values<uint32_t>(w, i.a), *b = lane_values<uint32_t>(w, i.b),
+           *c = lane_values<uint32_t>(w, i.c);
   const bool is_signed = form.flags & kSignedD;
   const uint32_t bits = bits_of_part(form.d), from = begin_of_part(form.d);
   const uint32_t written = static_cast<uint32_t>(((1ull << bits) - 1) << from);
-  each(w.mask, [=](uint32_t l) {
+  for_each_lane(w.active_mask, [=](uint32_t l) {
     Wide made = made_of(extended(a[l], begin_of_part(form.a), bits_of_part(form.a), form.flags & kSignedA),
                         extended(b[l], begin_of_part(form.b), bits_of_part(form.b), form.flags & kSignedB), form);
     if (form.flags & kSaturates) made = clamped(made, bits, is_signed);
     const uint32_t low = static_cast<uint32_t>(made);
-    d[l] = i.count == 2 ? (c[l] & ~written) | (low << from & written) : second(i.mode, low, c[l], is_signed);
+    d[l] = i.count == 2 ? (c[l] & ~written) | (low << from & written) : second(i.variant, low, c[l], is_signed);
   });
 }
 
 // kParts of a word; mode: are they summed up?
-template <int kParts> void simd(Lanes& w, const Instruction& i) {
+template <int kParts> void simd(WarpContext& w, const Instruction& i) {
   constexpr uint32_t bits = 32 / kParts;
   const Form form = form_of(i);
-  uint32_t *d = lanes_of<uint32_t>(w, i.d), *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b),
-           *c = lanes_of<uint32_t>(w, i.c);
-  each(w.mask, [=](uint32_t l) {
+  uint32_t *d = lane_values<uint32_t>(w, i.d), *a = lane_values<uint32_t>(w, i.a), *b = lane_values<uint32_t>(w, i.b),
+           *c = lane_values<uint32_t>(w, i.c);
+  for_each_lane(w.active_mask, [=](uint32_t l) {
     auto part = [&](uint32_t chosen, bool is_signed) {
       return extended(chosen < kParts ? a[l] : b[l], chosen % kParts * bits, bits, is_signed);
     };
@@ -119,18 +119,18 @@ template <int kParts> void simd(Lanes& w, const Instruction& i) {
       sum += static_cast<uint32_t>(made);
       merged = (merged & ~mask) | (static_cast<uint32_t>(made) << (k * bits) & mask);
     }
-    d[l] = i.mode == kSum ? sum : merged;
+    d[l] = i.variant == kSum ? sum : merged;
   });
 }
 
 // In 128 bits, then shifted and held.
-void vmad(Lanes& w, const Instruction& i) {
+void vmad(WarpContext& w, const Instruction& i) {
   const Form form = form_of(i);
-  uint32_t *d = lanes_of<uint32_t>(w, i.d), *a = lanes_of<uint32_t>(w, i.a), *b = lanes_of<uint32_t>(w, i.b),
-           *c = lanes_of<uint32_t>(w, i.c);
+  uint32_t *d = lane_values<uint32_t>(w, i.d), *a = lane_values<uint32_t>(w, i.a), *b = lane_values<uint32_t>(w, i.b),
+           *c = lane_values<uint32_t>(w, i.c);
   const uint8_t how = form.extra & 7, shift = form.extra >> 3;
   const bool is_signed = (form.flags & (kSignedA | kSignedB)) || (how & (kNegativeProduct | kNegativeAddend));
-  each(w.mask, [=](uint32_t l) {
+  for_each_lane(w.active_mask, [=](uint32_t l) {
     Wide made = extended(a[l], begin_of_part(form.a), bits_of_part(form.a), form.flags & kSignedA);
     made *= extended(b[l], begin_of_part(form.b), bits_of_part(form.b), form.flags & kSignedB);
     if (how & kNegativeProduct) made = -made;
@@ -248,7 +248,7 @@ bool decode_mad(Decoder& d, const Statement& s, Form form, size_t at, Instructio
   form.extra = static_cast<uint8_t>((product ? kNegativeProduct : 0) | (addend ? kNegativeAddend : 0) | (plus ? kPlusOne : 0) |
                                     shift << 3);
   std::memcpy(&i.imm, &form, sizeof form);
-  i.run = vmad;
+  i.execute = vmad;
   i.d = d.result(s.operands[0], "u32");
   i.a = d.exact(a, "u32"), i.b = d.exact(b, "u32"), i.c = d.exact(c, "u32");
   return d.emit(i), true;
@@ -259,11 +259,11 @@ bool decode_scalar(Decoder& d, const Statement& s, Form form, Instruction& i) {
   uint16_t into = 0;
   if (!scalar_part(result, into) || !scalar_part(a, form.a) || !scalar_part(b, form.b)) return false;
   form.d = static_cast<uint8_t>(into);
-  const bool third = into || i.mode != kNone;
-  if ((into && i.mode != kNone) || s.operands.size() != (third ? 4u : 3u)) return false;
+  const bool third = into || i.variant != kNone;
+  if ((into && i.variant != kNone) || s.operands.size() != (third ? 4u : 3u)) return false;
   std::memcpy(&i.imm, &form, sizeof form);
   i.count = into ? 2 : 1;
-  i.run = scalar;
+  i.execute = scalar;
   i.d = d.result(result, "u32");
   i.a = d.exact(a, "u32"), i.b = d.exact(b, "u32");
   i.c = third ? d.exact(s.operands[3], "u32") : i.a;
@@ -275,7 +275,7 @@ bool decode_simd(Decoder& d, const Statement& s, Form form, int parts, Instructi
   if (s.operands.size() != 4 || !simd_mask(result, parts, form.d)) return false;
   if (!simd_parts(a, parts, 0, form.a) || !simd_parts(b, parts, parts, form.b)) return false;
   std::memcpy(&i.imm, &form, sizeof form);
-  i.run = parts == 4 ? simd<4> : simd<2>;
+  i.execute = parts == 4 ? simd<4> : simd<2>;
   i.d = d.result(result, "u32");
   i.a = d.exact(a, "u32"), i.b = d.exact(b, "u32"), i.c = d.exact(s.operands[3], "u32");
   return d.emit(i), true;
@@ -295,7 +295,7 @@ bool decode_video(Decoder& d, const Statement& s, Instruction& i) {
   size_t at = 0;
   if ((parts > 1 ? alone : form.op == kAverage) || !read_types(s, form, at)) return false;
   if (form.op == kMad) return decode_mad(d, s, form, at, i);
-  if (!read_words(s, at, parts > 1, form, i.mode)) return false;
+  if (!read_words(s, at, parts > 1, form, i.variant)) return false;
   return parts > 1 ? decode_simd(d, s, form, parts, i) : decode_scalar(d, s, form, i);
 }
 

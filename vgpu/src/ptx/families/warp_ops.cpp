@@ -11,16 +11,17 @@ namespace {
 enum Shuffle : uint8_t { kUp, kDown, kButterfly, kIndex };
 
 // a: the value, c: the lane or the distance, e: clamp and segment; v[0]: a predicate, with `count` 2.
-void shfl(Lanes& w, const Instruction& i) {
-  uint32_t *d = lanes_of<uint32_t>(w, i.d), *distance = lanes_of<uint32_t>(w, i.c), *clamp = lanes_of<uint32_t>(w, i.e);
-  uint32_t value[kLanes], inside = 0;
-  std::copy_n(lanes_of<uint32_t>(w, i.a), kLanes, value);
-  each(w.mask, [&](uint32_t l) {
+void shfl(WarpContext& w, const Instruction& i) {
+  uint32_t *d = lane_values<uint32_t>(w, i.d), *distance = lane_values<uint32_t>(w, i.c),
+           *clamp = lane_values<uint32_t>(w, i.e);
+  uint32_t value[kWarpSize], inside = 0;
+  std::copy_n(lane_values<uint32_t>(w, i.a), kWarpSize, value);
+  for_each_lane(w.active_mask, [&](uint32_t l) {
     uint32_t by = distance[l] & 31, bound = clamp[l] & 31, segment = clamp[l] >> 8 & 31;
     uint32_t last = (l & segment) | (bound & ~segment), first = l & segment;
     int32_t from;
     bool fits;
-    switch (i.mode) {
+    switch (i.variant) {
       case kUp: from = int32_t(l) - int32_t(by), fits = from >= int32_t(last); break;
       case kDown: from = int32_t(l + by), fits = from <= int32_t(last); break;
       case kButterfly: from = int32_t(l ^ by), fits = from <= int32_t(last); break;
@@ -29,48 +30,48 @@ void shfl(Lanes& w, const Instruction& i) {
     if (!fits) from = int32_t(l);
     inside |= uint32_t(fits) << l;
     // A lane that does not take part has nothing to tell: what comes from there is unspecified, here the own value.
-    d[l] = w.mask >> (from & 31) & 1 ? value[from & 31] : value[l];
+    d[l] = w.active_mask >> (from & 31) & 1 ? value[from & 31] : value[l];
   });
-  if (i.count == 2) put_predicate(w, i.v[0], inside);
+  if (i.count == 2) write_predicate(w, i.v[0], inside);
 }
 
 enum Vote : uint8_t { kAll4, kAny, kUniform, kBallot };
-void vote(Lanes& w, const Instruction& i) {
-  uint32_t said = predicate(w, i.a) & w.mask;
-  if (i.mode == kBallot) {
-    uint32_t* d = lanes_of<uint32_t>(w, i.d);
-    each(w.mask, [=](uint32_t l) { d[l] = said; });
+void vote(WarpContext& w, const Instruction& i) {
+  uint32_t said = predicate(w, i.a) & w.active_mask;
+  if (i.variant == kBallot) {
+    uint32_t* d = lane_values<uint32_t>(w, i.d);
+    for_each_lane(w.active_mask, [=](uint32_t l) { d[l] = said; });
     return;
   }
-  bool holds = i.mode == kAll4 ? said == w.mask : i.mode == kAny ? said != 0 : said == 0 || said == w.mask;
+  bool holds = i.variant == kAll4 ? said == w.active_mask : i.variant == kAny ? said != 0 : said == 0 || said == w.active_mask;
   uint32_t& d = predicate(w, i.d);
-  d = holds ? d | w.mask : d & ~w.mask;
+  d = holds ? d | w.active_mask : d & ~w.active_mask;
 }
 
 // mode 1: all of them the same?  v[0]: a predicate, with `count` 2.
-template <class T> void match(Lanes& w, const Instruction& i) {
-  const T* a = lanes_of<T>(w, i.a);
-  uint32_t* d = lanes_of<uint32_t>(w, i.d);
-  uint32_t same[kLanes], whole = 0;
-  each(w.mask, [&](uint32_t l) {
+template <class T> void match(WarpContext& w, const Instruction& i) {
+  const T* a = lane_values<T>(w, i.a);
+  uint32_t* d = lane_values<uint32_t>(w, i.d);
+  uint32_t same[kWarpSize], whole = 0;
+  for_each_lane(w.active_mask, [&](uint32_t l) {
     same[l] = 0;
-    each(w.mask, [&](uint32_t other) { same[l] |= uint32_t(a[l] == a[other]) << other; });
-    whole |= uint32_t(same[l] == w.mask) << l;
+    for_each_lane(w.active_mask, [&](uint32_t other) { same[l] |= uint32_t(a[l] == a[other]) << other; });
+    whole |= uint32_t(same[l] == w.active_mask) << l;
   });
-  each(w.mask, [&](uint32_t l) { d[l] = !i.mode ? same[l] : same[l] == w.mask ? w.mask : 0; });
-  if (i.count == 2) put_predicate(w, i.v[0], whole);
+  for_each_lane(w.active_mask, [&](uint32_t l) { d[l] = !i.variant ? same[l] : same[l] == w.active_mask ? w.active_mask : 0; });
+  if (i.count == 2) write_predicate(w, i.v[0], whole);
 }
 
-void activemask(Lanes& w, const Instruction& i) {
-  uint32_t* d = lanes_of<uint32_t>(w, i.d);
-  each(w.mask, [&](uint32_t l) { d[l] = w.mask; });
+void activemask(WarpContext& w, const Instruction& i) {
+  uint32_t* d = lane_values<uint32_t>(w, i.d);
+  for_each_lane(w.active_mask, [&](uint32_t l) { d[l] = w.active_mask; });
 }
 
 // The lane that goes for all: the lowest.  v[0]: the predicate that only it gets.
-void elect(Lanes& w, const Instruction& i) {
-  uint32_t *d = lanes_of<uint32_t>(w, i.d), first = static_cast<uint32_t>(__builtin_ctz(w.mask));
-  each(w.mask, [=](uint32_t l) { d[l] = first; });
-  put_predicate(w, i.v[0], 1u << first);
+void elect(WarpContext& w, const Instruction& i) {
+  uint32_t *d = lane_values<uint32_t>(w, i.d), first = static_cast<uint32_t>(__builtin_ctz(w.active_mask));
+  for_each_lane(w.active_mask, [=](uint32_t l) { d[l] = first; });
+  write_predicate(w, i.v[0], 1u << first);
 }
 
 struct Add {
@@ -91,11 +92,11 @@ struct Min {
 struct Max {
   template <class T> static T of(T a, T b) { return std::max(a, b); }
 };
-template <class T, class Op> void redux(Lanes& w, const Instruction& i) {
-  T *d = lanes_of<T>(w, i.d), *a = lanes_of<T>(w, i.a);
-  T made = a[__builtin_ctz(w.mask)];
-  for (uint32_t left = w.mask & (w.mask - 1); left; left &= left - 1) made = Op::of(made, a[__builtin_ctz(left)]);
-  each(w.mask, [=](uint32_t l) { d[l] = made; });
+template <class T, class Op> void redux(WarpContext& w, const Instruction& i) {
+  T *d = lane_values<T>(w, i.d), *a = lane_values<T>(w, i.a);
+  T made = a[__builtin_ctz(w.active_mask)];
+  for (uint32_t left = w.active_mask & (w.active_mask - 1); left; left &= left - 1) made = Op::of(made, a[__builtin_ctz(left)]);
+  for_each_lane(w.active_mask, [=](uint32_t l) { d[l] = made; });
 }
 Execute reduction(const Statement& s) {
   bool is_signed = s.type() == "s32";
@@ -122,8 +123,8 @@ bool decode_shuffle(Decoder& d, const Statement& s, Instruction& i) {
   i.a = d.exact(s.operands[1], "b32");
   i.c = d.exact(s.operands[2], "b32");
   i.e = d.exact(s.operands[3], "b32");
-  i.mode = how == "up" ? kUp : how == "down" ? kDown : how == "bfly" ? kButterfly : kIndex;
-  i.run = shfl;
+  i.variant = how == "up" ? kUp : how == "down" ? kDown : how == "bfly" ? kButterfly : kIndex;
+  i.execute = shfl;
   return true;
 }
 
@@ -139,31 +140,31 @@ bool decode_warp(Decoder& d, const Statement& s, Instruction& i) {
   } else if (s.op == "activemask") {
     if (!s.only({}) || s.operands.size() != 1) return false;
     i.d = d.result(s.operands.at(0), "b32");
-    i.run = activemask;
+    i.execute = activemask;
   } else if (s.op == "vote") {
     std::string_view how = s.one_of("all|any|uni|ballot");
     if (!s.only({"sync", "all|any|uni|ballot"}) || how.empty() || s.type() != (how == "ballot" ? "b32" : "pred")) return false;
     if (s.operands.size() != (s.has("sync") ? 3u : 2u)) return false;
-    i.mode = s.has("all") ? kAll4 : s.has("any") ? kAny : s.has("uni") ? kUniform : kBallot;
-    i.d = i.mode == kBallot ? d.result(s.operands[0], "b32") : d.predicate_result(s.operands[0]);
+    i.variant = s.has("all") ? kAll4 : s.has("any") ? kAny : s.has("uni") ? kUniform : kBallot;
+    i.d = i.variant == kBallot ? d.result(s.operands[0], "b32") : d.predicate_result(s.operands[0]);
     i.a = d.predicate(s.operands[1]);
-    i.run = vote;
+    i.execute = vote;
     mask = 2;
   } else if (s.op == "match") {
     if (!s.only({"any|all", "sync"}) || s.words.size() != 3 || s.operands.size() != 3) return false;
     result(d, s.operands[0], true, i);
     i.a = d.exact(s.operands[1], s.type());
-    i.mode = s.has("all");
-    i.run = ptx::size_of(s.type()) == 8 ? match<uint64_t> : match<uint32_t>;
+    i.variant = s.has("all");
+    i.execute = ptx::size_of(s.type()) == 8 ? match<uint64_t> : match<uint32_t>;
     mask = 2;
   } else if (s.op == "elect") {
     if (!s.only({"sync"}, 0) || s.operands.size() != 2 || s.operands[0].kind != Operand::Vector) return false;
     result(d, s.operands[0], true, i);
-    i.run = elect;
+    i.execute = elect;
     mask = 1;
   } else if (s.op == "redux") {
-    i.run = reduction(s);
-    if (!i.run || !s.only({"sync", "add|min|max|and|or|xor"}) || s.operands.size() != 3) return false;
+    i.execute = reduction(s);
+    if (!i.execute || !s.only({"sync", "add|min|max|and|or|xor"}) || s.operands.size() != 3) return false;
     i.d = d.result(s.operands[0], s.type());
     i.a = d.exact(s.operands[1], s.type());
     mask = 2;
@@ -172,7 +173,7 @@ bool decode_warp(Decoder& d, const Statement& s, Instruction& i) {
   }
   if (mask && mask < s.operands.size()) {
     i.b = d.exact(s.operands[mask], "b32");
-    i.kind = Kind::Meeting;
+    i.kind = InstructionKind::WarpSync;
   }
   d.emit(i);
   return true;

@@ -1,0 +1,35 @@
+// Where lanes go: branches, calls and returns.
+#pragma once
+#include "block_memory.h"
+#include "launch.h"
+#include "warp.h"
+
+namespace vgpu {
+
+// Next: the group goes on; Stop: its slice ends.
+enum class Step : uint8_t { Next, Stop };
+
+class ControlFlow {
+ public:
+  ControlFlow(const Launch& launch, BlockMemory& memory, WarpContext& context)
+      : launch_(launch), memory_(memory), context_(context) {}
+
+  // By the lanes of `mask`; those that the guard leaves out go on behind the instruction.  A fault ends the slice.
+  Step branch(Warp& warp, uint32_t group, uint32_t mask, uint32_t target);
+  Step branch_indexed(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
+  Step call(Warp& warp, uint32_t group, const Instruction& i, uint32_t mask);
+  Step return_from_call(Warp& warp, uint32_t group, uint32_t mask);
+
+  Fault fault() const { return fault_; }  // of the last step
+
+ private:
+  Step fail(Fault fault) { return fault_ = fault, Step::Stop; }
+  const DecodedFunction* resolve_indirect_callee(Warp& warp, uint32_t group, const Instruction& i, uint32_t& mask);
+
+  const Launch& launch_;
+  BlockMemory& memory_;
+  WarpContext& context_;
+  Fault fault_ = Fault::None;
+};
+
+}  // namespace vgpu
