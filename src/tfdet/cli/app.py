@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _READ_ONLY = ("doctor", "envs", "status", "show", "recipe", "check")
 
 
-def _tell_version(asked: bool) -> None:
+def _print_version(asked: bool) -> None:
     if asked:
         from tfdeterminism.version import __version__
 
@@ -28,10 +28,10 @@ def _tell_version(asked: bool) -> None:
         raise typer.Exit
 
 
-def every_command(
+def global_options(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", help="print the version and exit", callback=_tell_version, is_eager=True)
+        bool, typer.Option("--version", help="print the version and exit", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Report which op of which framework is nondeterministic on which stack, with reproducible evidence."""
@@ -39,7 +39,7 @@ def every_command(
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # what is under way must not be lost with its reader
 
 
-def load() -> tuple[Project, Matrix]:
+def load_project() -> tuple[Project, Matrix]:
     from tfdet.matrix.load import load_matrix
 
     project = find_project()

@@ -8,7 +8,7 @@ import typer
 
 from tfdet.base import console
 from tfdet.base.errors import UsageError
-from tfdet.cli.app import load, print_json
+from tfdet.cli.app import load_project, print_json
 from tfdet.cli.options import Json, environments
 
 
@@ -42,17 +42,17 @@ def audit(
     as_json: Json = False,
 ) -> None:
     """Report from a build's binaries which GPU kernels depend on execution order; needs no GPU, runs nothing."""
-    from tfdet.cli import auditing
+    from tfdet.cli import audit_command
     from tfdet.publish import audit_views
 
-    project, matrix = load()
+    project, matrix = load_project()
     if compare:
         if targets or arch or write or kernel_registrations or baseline:
             raise UsageError(
                 "--compare cannot be combined with options other than --json",
                 "For example: tfdet audit --compare tf2.4 tf2.8.",
             )
-        found = auditing.compare(project, matrix, *compare)
+        found = audit_command.compare(project, matrix, *compare)
         if as_json:
             print_json(found.as_json())
         else:
@@ -62,5 +62,5 @@ def audit(
     if not targets:
         advice = "Name an environment, a version, a wheel, a folder or libraries: tfdet audit tf2.0 torch==2.14.1."
         raise UsageError("nothing to audit", advice)
-    asked = auditing.Asked(targets, arch or (), as_json, write, kernel_registrations, baseline)
-    raise typer.Exit(auditing.run(project, matrix, asked))
+    asked = audit_command.AuditOptions(targets, arch or (), as_json, write, kernel_registrations, baseline)
+    raise typer.Exit(audit_command.run(project, matrix, asked))

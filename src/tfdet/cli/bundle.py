@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tfdet.base import console
-from tfdet.cli.app import load
+from tfdet.cli.app import load_project
 from tfdet.cli.options import Build, environments
 
 
@@ -45,7 +45,7 @@ def bundle(
     from tfdet.bundle.build import BundleSpec, make_bundle, parse_capability, parse_size
     from tfdet.bundle.contents import TrimOptions
 
-    project, matrix = load()
+    project, matrix = load_project()
     choice = TrimOptions(
         parse_capability(compute_capability) if compute_capability else None,
         _names(stub_libraries),

@@ -15,7 +15,7 @@ from tfdet.base import console
 from tfdet.base.errors import DataError, ExitCode, UsageError
 from tfdet.base.paths import Project
 from tfdet.base.untrusted import resolve
-from tfdet.cli.app import load, report_added
+from tfdet.cli.app import load_project, report_added
 
 if TYPE_CHECKING:
     from tfdet.matrix.load import Matrix
@@ -43,12 +43,12 @@ def add(
     from tfdet.store.record_lookup import RecordSpool
     from tfdet.verdicts.status_loading import preview_changes
 
-    project, matrix = load()
+    project, matrix = load_project()
     rules = ConsistencyRules.from_matrix(matrix, current_cases(project))
     by_file = {path: RecordSpool(read_record_lines(path, rules.faults_of_new)) for path in files}
     attestations = [] if unsigned else _attestations(project, matrix, by_file)
-    _tell_idle(matrix, chain.from_iterable(by_file.values()), attestations)
-    _tell_other_locks(attestations)
+    _warn_uncounted(matrix, chain.from_iterable(by_file.values()), attestations)
+    _warn_other_locks(attestations)
 
     def found(checksum: str) -> bytes | None:
         return next(filter(None, (spool(checksum) for spool in by_file.values())), None)
@@ -56,7 +56,7 @@ def add(
     changed = preview_changes(project, rules, chain.from_iterable(by_file.values()), attestations, found)
     if changed:
         console.err().print(views.changes(changed))
-        _ask_for(len(changed), yes)
+        _confirm(len(changed), yes)
     report_added(EvidenceStore.open(project, rules).ingest(chain.from_iterable(by_file.values()), attestations))
 
 
@@ -81,7 +81,7 @@ def _attestations(project: Project, matrix: Matrix, by_file: Mapping[Path, Recor
     return found
 
 
-def _tell_idle(matrix: Matrix, records: Iterable[RecordLine], attestations: Iterable[Attestation]) -> None:
+def _warn_uncounted(matrix: Matrix, records: Iterable[RecordLine], attestations: Iterable[Attestation]) -> None:
     """Say which records will be kept and count for nothing."""
     from tfdet.store.signatures import AttestationIndex
 
@@ -92,7 +92,7 @@ def _tell_idle(matrix: Matrix, records: Iterable[RecordLine], attestations: Iter
         console.print_note(f"{number} unsigned records of {model} stored but not counted (docs/how-to/sign-records.md)")
 
 
-def _tell_other_locks(attestations: Iterable[Attestation]) -> None:
+def _warn_other_locks(attestations: Iterable[Attestation]) -> None:
     """A lock may be renewed after the records were made: whoever takes them looks whether it once was so."""
     from tfdet.store.signatures import OTHER_LOCK_TEXT
 
@@ -119,7 +119,7 @@ def sign(
     from tfdet.store.signatures import AttestationStore, verify_for_records
 
     sign = keyless.sign_bundle if without_key else signing.key_signer(signing_key.require())
-    project, matrix = load()
+    project, matrix = load_project()
     signatures = AttestationStore.open(project, matrix)
     stored = {resolve(path) for path in EvidenceStore.open(project).files()}
     for path in files:
@@ -141,7 +141,7 @@ def sign(
         report_added(EvidenceStore.open(project).ingest(records, attestations))
 
 
-def _ask_for(count: int, yes: bool) -> None:
+def _confirm(count: int, yes: bool) -> None:
     """A signature says whose records they are, not that they are right: who takes them in answers for them."""
     if yes:
         return

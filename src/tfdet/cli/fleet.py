@@ -15,7 +15,7 @@ from tfdet.base.extras import require
 from tfdet.base.files import require_writable
 from tfdet.base.folders import listed
 from tfdet.base.paths import Project, find_project
-from tfdet.cli.app import load, print_json, report_added
+from tfdet.cli.app import load_project, print_json, report_added
 from tfdet.cli.layout import Group
 from tfdet.cli.options import Device, Json, environments, solutions, sources
 from tfdet_common.defaults import MAX_COUNT, RUN_DEFAULTS
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tfdet.fleet.tasks import FleetOptions, Task
 
 
-class RunUnlessNamed(Group):
+class DefaultRunGroup(Group):
     """`tfdet fleet tf2.0` is `tfdet fleet run tf2.0`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -130,13 +130,15 @@ def run(
     if out:
         require_writable(out, "--out")
     if print_manifests:
-        _refuse(context, _NOT_FOR_MANIFESTS, "cannot be combined with --print-manifests", "Leave out one of them.")
+        _reject_options(
+            context, _NOT_FOR_MANIFESTS, "cannot be combined with --print-manifests", "Leave out one of them."
+        )
     else:
-        _refuse(
+        _reject_options(
             context, _MANIFESTS_ONLY, "requires --print-manifests", "Add --print-manifests kubernetes, or leave it out."
         )
     if resume:
-        _refuse(
+        _reject_options(
             context,
             _NEW_FLEET_ONLY,
             "cannot be combined with --resume",
@@ -146,13 +148,13 @@ def run(
             raise UsageError(
                 "--resume cannot be combined with environments", "Leave them out; --folder names the fleet."
             )
-        made = _existing(folder)
+        made = _open_fleet(folder)
         made.cancel(False)
     else:
         _reject_empty_values({"gpu": [gpu], "solution": solution or []})
         how = FleetOptions(device=device, solutions=solution or [], repeats=repeats, processes=processes, memory=memory,
                   engine=container_runtime or engine, gpu=gpu)  # fmt: skip
-        found = _planned(env or [], source or [], how, 60 * task_minutes)
+        found = _plan_tasks(env or [], source or [], how, 60 * task_minutes)
         if print_manifests:
             from tfdet.fleet.kubernetes import manifests
 
@@ -160,13 +162,13 @@ def run(
             return
         if build_environments:
             _build_environments(how, dict.fromkeys(task.environment for task in found))
-        made = FleetFolder(folder or _fleets(find_project()) / datetime.now(UTC).strftime("%Y%m%d-%H%M%S"))
-        _make(made, how, found, cluster, _parse_sbatch_options(sbatch_option or []), max_parallel)
+        made = FleetFolder(folder or _fleets_folder(find_project()) / datetime.now(UTC).strftime("%Y%m%d-%H%M%S"))
+        _create_fleet(made, how, found, cluster, _parse_sbatch_options(sbatch_option or []), max_parallel)
     console.print_note(f"fleet folder: {made.path}")
     _watch_and_collect(made, out, poll_interval)
 
 
-def _refuse(context: typer.Context, names: Iterable[str], why: str, advice: str) -> None:
+def _reject_options(context: typer.Context, names: Iterable[str], why: str, advice: str) -> None:
     """Raise UsageError if one of these options was given."""
     for name in names:
         source = context.get_parameter_source(name)
@@ -185,12 +187,12 @@ def status(folder: FleetPath = None, as_json: Json = False) -> None:
     from tfdet.fleet.clusters import connect
     from tfdet.fleet.progress import compute_progress
 
-    fleet = _existing(folder)
+    fleet = _open_fleet(folder)
     progress = compute_progress(fleet, connect(fleet.fleet.cluster, fleet).jobs_in_flight())
     if as_json:
-        print_json({"folder": str(fleet.path), **progress.as_json(), "why": _why(progress)})
+        print_json({"folder": str(fleet.path), **progress.as_json(), "why": _give_up_reasons(progress)})
     else:
-        console.write(_line(progress) + "\n")
+        console.write(_progress_line(progress) + "\n")
         _print_given_up(progress)
 
 
@@ -199,7 +201,7 @@ def cancel(folder: FleetPath = None) -> None:
     from tfdet.fleet.clusters import connect
     from tfdet.fleet.collect import ingest_into_store
 
-    fleet = _existing(folder)
+    fleet = _open_fleet(folder)
     fleet.cancel(True)
     try:
         connect(fleet.fleet.cluster, fleet).cancel()
@@ -207,12 +209,12 @@ def cancel(folder: FleetPath = None) -> None:
         report_added(ingest_into_store(fleet))
 
 
-def _planned(env: list[str], only: list[str], how: FleetOptions, seconds: float) -> list[Task]:
+def _plan_tasks(env: list[str], only: list[str], how: FleetOptions, seconds: float) -> list[Task]:
     from tfdet.fleet.tasks import plan_tasks
     from tfdet.store.durations import collect_durations
     from tfdet.store.evidence import EvidenceStore
 
-    project, matrix = load()
+    project, matrix = load_project()
     if not env:
         raise UsageError("no environment given", "For example: tfdet fleet run tf2.0 --device cpu.")
     for key in env:
@@ -237,7 +239,7 @@ def _build_environments(how: FleetOptions, environments: Iterable[str]) -> None:
     from tfdet.engines import vgpu
     from tfdet.engines.venv import VenvEngine
 
-    project, matrix = load()
+    project, matrix = load_project()
     if how.engine not in (None, "venv"):
         raise UsageError(
             f"--build-environments cannot be combined with {how.engine}",
@@ -250,7 +252,7 @@ def _build_environments(how: FleetOptions, environments: Iterable[str]) -> None:
         vgpu.library_folder(project)
 
 
-def _make(
+def _create_fleet(
     folder: FleetFolder,
     how: FleetOptions,
     found: list[Task],
@@ -292,7 +294,7 @@ def _progress_printer() -> Callable[[Progress], None]:
 
     def report(progress: Progress) -> None:
         nonlocal last
-        line = _line(progress)
+        line = _progress_line(progress)
         if line != last:
             console.print_note(line)
             last = line
@@ -300,7 +302,7 @@ def _progress_printer() -> Callable[[Progress], None]:
     return report
 
 
-def _line(progress: Progress) -> str:
+def _progress_line(progress: Progress) -> str:
     told = progress.as_json()
     words = [f"{told['done']} of {told['tasks']} tasks done"]
     if progress.jobs_in_flight is None:
@@ -316,13 +318,13 @@ def _line(progress: Progress) -> str:
     return ", ".join(words)
 
 
-def _why(progress: Progress) -> dict[str, str]:
+def _give_up_reasons(progress: Progress) -> dict[str, str]:
     """Of the tasks that were given up."""
     return {f"{task} ({progress.tasks[task].environment})": why for task, why in progress.given_up.items()}
 
 
 def _print_given_up(progress: Progress) -> None:
-    for task, why in _why(progress).items():
+    for task, why in _give_up_reasons(progress).items():
         console.print_note(f"task {task} given up: {why}")
 
 
@@ -343,15 +345,15 @@ def _parse_sbatch_options(words: list[str]) -> dict[str, str]:
     return found
 
 
-def _fleets(project: Project) -> Path:
+def _fleets_folder(project: Project) -> Path:
     return project.work_dir / "fleets"
 
 
-def _existing(where: Path | None) -> FleetFolder:
+def _open_fleet(where: Path | None) -> FleetFolder:
     from tfdet.fleet.folder import PLAN, FleetFolder
 
     if where is None:
-        there = listed(_fleets(find_project()), f"*/{PLAN}")
+        there = listed(_fleets_folder(find_project()), f"*/{PLAN}")
         if not there:
             raise UsageError("no fleet found", "Pass its folder, or plan a fleet: tfdet fleet run ENV.")
         where = there[-1].parent

@@ -9,7 +9,7 @@ import typer
 
 from tfdet.base import console
 from tfdet.base.errors import UsageError, unknown_name_error
-from tfdet.cli.app import load
+from tfdet.cli.app import load_project
 
 
 def new() -> None:
@@ -35,17 +35,17 @@ def show(
     from tfdet.matrix.keys import key_id
     from tfdet.store import signing_key
 
-    holder = None if signer is None else _holder(signer)
+    holder = None if signer is None else _signer_name(signer)
     if device and holder is None:
         raise UsageError("--device requires --signer", "Add --signer NAME.")
     key = signing_key.require()
     pem = signing_key.public_pem(key)
-    text = pem if holder is None else _file(holder, pem, _kinds(device or []))
+    text = pem if holder is None else _key_toml(holder, pem, _device_kinds(device or []))
     console.print_note(f"key {key_id(key.public_key().public_bytes_raw())}")
     console.write(text)
 
 
-def _holder(text: str) -> str:
+def _signer_name(text: str) -> str:
     from tfdet.matrix.keys import normalize_signer_name
 
     try:
@@ -54,16 +54,16 @@ def _holder(text: str) -> str:
         raise UsageError(f"--signer {text!r}: {error}", 'For example: --signer "Example Lab".') from None
 
 
-def _kinds(asked: list[str]) -> list[str]:
+def _device_kinds(asked: list[str]) -> list[str]:
     """Those that were asked for, or all."""
-    known = load()[1].devices.kinds
+    known = load_project()[1].devices.kinds
     for kind in asked:
         if kind not in known:
             raise unknown_name_error("device kind", kind, known)
     return list(dict.fromkeys(asked)) or list(known)
 
 
-def _file(signer: str, pem: str, devices: list[str]) -> str:
+def _key_toml(signer: str, pem: str, devices: list[str]) -> str:
     """Quoted as JSON does it, TOML understands a string that has no control characters."""
     import json
 

@@ -10,7 +10,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 LOOK_UP, RUN, FIND, EVIDENCE = "Look up", "Run the suite", "Find a cause", "Evidence"
 
 
-def _polish(params: list[Any]) -> list[Any]:
+def _polish_params(params: list[Any]) -> list[Any]:
     for param in params:
         if isinstance(param, TyperArgument):
             setattr(param, "display_type_rich", lambda ctx: None)  # noqa: B010 (its metavar says it all)
@@ -31,9 +31,9 @@ def _metavar(param: TyperOption) -> str | None:
 
 class Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
-        return _polish(super().get_params(ctx))
+        return _polish_params(super().get_params(ctx))
 
 
 class Group(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
-        return _polish(super().get_params(ctx))
+        return _polish_params(super().get_params(ctx))

@@ -10,7 +10,7 @@ import typer
 from tfdet.base import console
 from tfdet.base.errors import ExitCode
 from tfdet.base.files import require_writable
-from tfdet.cli.app import load, print_json
+from tfdet.cli.app import load_project, print_json
 from tfdet.cli.options import Device, Json, environments
 
 
@@ -52,7 +52,7 @@ def locate(
     if traces:
         found = search.compare(words)
     else:
-        project, matrix = load()
+        project, matrix = load_project()
         found = search.locate(
             project, matrix, search.parse_request(matrix, words, python, device, max_runs, fix, cpu_fallbacks)
         )

@@ -13,13 +13,27 @@ import typer
 from tfdet.base import console
 from tfdet.base.errors import ExitCode, TfdetError, from_os_error
 from tfdet.base.extras import missing_extra
-from tfdet.cli import audit, bundle, check, evidence, fleet, host, key, locate, reproduce, run, site, tables, vgpu
-from tfdet.cli.app import every_command
+from tfdet.cli import (
+    audit,
+    bundle,
+    check,
+    environments,
+    evidence,
+    fleet,
+    key,
+    locate,
+    reproduce,
+    run,
+    site,
+    status,
+    vgpu,
+)
+from tfdet.cli.app import global_options
 from tfdet.cli.layout import EVIDENCE, FIND, LOOK_UP, RUN, Command, Group
 
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
-    LOOK_UP: (tables.status, tables.show, tables.recipe, host.envs, host.doctor),
-    RUN: (run.run, host.build, reproduce.reproduce, bundle.bundle, vgpu.vgpu),
+    LOOK_UP: (status.status, status.show, status.recipe, environments.envs, environments.doctor),
+    RUN: (run.run, environments.build, reproduce.reproduce, bundle.bundle, vgpu.vgpu),
     FIND: (locate.locate, check.check, audit.audit),
     EVIDENCE: (site.site,),
 }
@@ -28,7 +42,7 @@ _GROUPS: dict[str, tuple[str, str, type[Group], _Words]] = {
     "fleet": (
         RUN,
         "Run the suite on many machines.",
-        fleet.RunUnlessNamed,
+        fleet.DefaultRunGroup,
         {"run": fleet.run, "status": fleet.status, "cancel": fleet.cancel},
     ),
     "evidence": (
@@ -49,7 +63,7 @@ def _application() -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
     )
-    app.callback()(every_command)
+    app.callback()(global_options)
     for panel, commands in _COMMANDS.items():
         for command in commands:
             own_words = command in (locate.locate, vgpu.vgpu)  # a user's program has options of its own
@@ -76,27 +90,27 @@ def main() -> None:
         finally:
             sys.stdout.flush()  # a full disk is told here, not by the interpreter at its end
     except TfdetError as error:
-        _end(error)
+        _exit_with(error)
     except KeyboardInterrupt:
         sys.exit(int(ExitCode.INTERRUPTED))
     except BrokenPipeError:
         sys.exit(int(ExitCode.OK))
     except OSError as error:
         console.drop_output()
-        _end(from_os_error(error))
+        _exit_with(from_os_error(error))
     except ModuleNotFoundError as error:
         if (missing := missing_extra(error)) is None:
             _report_defect()
-        _end(missing)
+        _exit_with(missing)
     except Exception:
         _report_defect()
 
 
 def _report_defect() -> NoReturn:
     traceback.print_exc()
-    _end(TfdetError("internal error of tfdet: please report it", "See the lines above."))
+    _exit_with(TfdetError("internal error of tfdet: please report it", "See the lines above."))
 
 
-def _end(error: TfdetError) -> NoReturn:
+def _exit_with(error: TfdetError) -> NoReturn:
     console.print_error(error)
     sys.exit(int(error.code))

@@ -12,7 +12,7 @@ from tfdet.base.errors import UsageError
 from tfdet.base.paths import find_project
 
 
-def _named(kind: str) -> Callable[[str], list[str]]:
+def _completion_of(kind: str) -> Callable[[str], list[str]]:
     """For a shell's completion: the names of a folder of matrix/, nothing of which is read."""
 
     def beginning_with(incomplete: str) -> list[str]:
@@ -42,8 +42,12 @@ def devices(incomplete: str) -> list[str]:
     return sorted({name for name in (*get_args(Device), *models) if name.startswith(incomplete)})
 
 
-environments, sources, solutions = _named("environments"), _named("sources"), _named("solutions")
-frameworks = _named("frameworks")
+environments, sources, solutions = (
+    _completion_of("environments"),
+    _completion_of("sources"),
+    _completion_of("solutions"),
+)
+frameworks = _completion_of("frameworks")
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 Csv = Annotated[bool, typer.Option("--csv", help="print CSV")]
 Junit = Annotated[bool, typer.Option("--junit", help="print JUnit XML, for CI systems")]

@@ -15,7 +15,7 @@ _OURS = {"tfdet", "tfdet_common", "tfdet_probe", "tfdeterminism"}  # they import
 _IMPORTING = {"__import__", "import_module", "importorskip"}  # functions that take a module's name
 
 
-def used(module: ModuleType, path: Path, packages: Mapping[str, str]) -> list[str]:
+def frameworks_used(module: ModuleType, path: Path, packages: Mapping[str, str]) -> list[str]:
     """Frameworks of `packages` (name: package) that the module imports, itself or by the user's own modules: of the
     nearest of these; where none does, those that its other packages have loaded; else those that are loaded at all.
     """
@@ -23,14 +23,14 @@ def used(module: ModuleType, path: Path, packages: Mapping[str, str]) -> list[st
     seen, others = {module.__name__}, set[str]()
     nearest = set(_imports(path, module.__name__, module.__package__ or "", module))
     while nearest:
-        if found := {known[_top(name)] for name in nearest if _top(name) in known}:
+        if found := {known[_top_level(name)] for name in nearest if _top_level(name) in known}:
             return sorted(found)
         seen |= nearest
         further = set[str]()
         for name in nearest:
-            spec = _own(name)
+            spec = _user_module_spec(name)
             if spec is None:
-                others.add(_top(name))
+                others.add(_top_level(name))
             elif spec.origin:
                 further.update(_imports(Path(spec.origin), name, spec.parent or "", sys.modules.get(name)))
         nearest = further - seen
@@ -38,7 +38,7 @@ def used(module: ModuleType, path: Path, packages: Mapping[str, str]) -> list[st
     return sorted(brought or {known[top] for top in known if top in sys.modules})
 
 
-def _top(name: str) -> str:
+def _top_level(name: str) -> str:
     return name.partition(".")[0]
 
 
@@ -97,10 +97,10 @@ def _with_parents(name: str) -> Iterator[str]:
     return (".".join(parts[:count]) for count in range(1, len(parts) + 1))
 
 
-def _own(name: str) -> ModuleSpec | None:
+def _user_module_spec(name: str) -> ModuleSpec | None:
     """Of a module that is the user's own: none that was installed or came with Python."""
     spec = _find(name)
-    if spec is None or spec.origin is None or _top(name) in _OURS:
+    if spec is None or spec.origin is None or _top_level(name) in _OURS:
         return None
     if spec.origin in ("built-in", "frozen") or "site-packages" in spec.origin or "dist-packages" in spec.origin:
         return None
@@ -121,8 +121,10 @@ def _find(name: str) -> ModuleSpec | None:
 
 def _loaded(tops: Iterable[str]) -> list[ModuleType]:
     wanted = set(tops) - _OURS - set(sys.stdlib_module_names)
-    return [one for name, one in list(sys.modules.items()) if _top(name) in wanted and isinstance(one, ModuleType)]
+    return [
+        one for name, one in list(sys.modules.items()) if _top_level(name) in wanted and isinstance(one, ModuleType)
+    ]
 
 
 def _holds(module: ModuleType, package: str) -> bool:
-    return any(isinstance(v, ModuleType) and _top(v.__name__) == package for v in list(vars(module).values()))
+    return any(isinstance(v, ModuleType) and _top_level(v.__name__) == package for v in list(vars(module).values()))

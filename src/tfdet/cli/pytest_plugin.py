@@ -1,4 +1,4 @@
-"""`pytest --tfdet`: does a user's own op, layer or model repeat itself?  Their functions, our records and verdicts.
+"""`pytest --tfdet`: test whether a user's own op, layer or model is reproducible, with tfdet's records and verdicts.
 
 The probe runs each module in a process of its own, like an environment's suite (docs/how-to/test-your-own-op.md).
 """
@@ -29,14 +29,24 @@ _WRAPPED = "write @case above all other decorators; pytest's marks alone may sta
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("tfdet", "do ops repeat themselves?")
+    group = parser.getgroup("tfdet", "reproducibility of ops")
     group.addoption("--tfdet", action="store_true", help="run the @case functions of tfdet_probe")
-    group.addoption("--tfdet-device", choices=["cpu", "gpu", "vgpu"], default="cpu", help="where they run (cpu)")
-    group.addoption("--tfdet-solution", action="append", default=[], metavar="KEY", help="under this (again: several)")
-    group.addoption("--tfdet-framework", metavar="NAME", help="default: that of what the module imports")
-    group.addoption("--tfdet-repeats", type=int, default=10, metavar="N", help="in one process (10)")
-    group.addoption("--tfdet-processes", type=int, default=2, metavar="N", help="fresh processes (2)")
-    group.addoption("--tfdet-out", type=Path, metavar="FOLDER", help="keep the records here, a file a module")
+    group.addoption(
+        "--tfdet-device", choices=["cpu", "gpu", "vgpu"], default="cpu", help="device that cases run on (default: cpu)"
+    )
+    group.addoption(
+        "--tfdet-solution",
+        action="append",
+        default=[],
+        metavar="KEY",
+        help="solution to run under (repeatable; default: none)",
+    )
+    group.addoption("--tfdet-framework", metavar="NAME", help="framework (default: the one that the module imports)")
+    group.addoption(
+        "--tfdet-repeats", type=int, default=10, metavar="N", help="repeats of a case in one process (default: 10)"
+    )
+    group.addoption("--tfdet-processes", type=int, default=2, metavar="N", help="fresh processes per case (default: 2)")
+    group.addoption("--tfdet-out", type=Path, metavar="FOLDER", help="write the records to FOLDER, one file per module")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -59,7 +69,7 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def _check_out(config: pytest.Config) -> None:
-    out = _kept(config)
+    out = _records_folder(config)
     if out is None or config.option.collectonly:
         return
     try:
@@ -68,16 +78,18 @@ def _check_out(config: pytest.Config) -> None:
             pass
     except OSError as error:
         where = config.getoption("--tfdet-out")
-        raise pytest.UsageError(f"--tfdet-out {where}: {error.strerror}. Name a folder of yours.") from error
+        raise pytest.UsageError(
+            f"--tfdet-out {where}: {error.strerror}. Pass a folder that you may write to."
+        ) from error
 
 
-def _kept(config: pytest.Config) -> Path | None:
+def _records_folder(config: pytest.Config) -> Path | None:
     out: Path | None = config.getoption("--tfdet-out")
     return out and config.invocation_params.dir / out
 
 
 def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> list[pytest.Item] | None:
-    """Nobody who did not ask for it waits for it."""
+    """Collect case functions; without --tfdet at no cost."""
     asked = collector.config.getoption("--tfdet")
     if asked and isinstance(obj, type) and issubclass(obj, TestCase):
         _warn_of_methods(collector, obj)
@@ -89,33 +101,33 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: objec
     solutions = collector.config.getoption("--tfdet-solution") or ["none"]
     fault = family.fault if family is obj else f"{name}: {_WRAPPED}"  # type: ignore[attr-defined]
     return [
-        Repeats.from_parent(collector, name=f"{name}[{solution}]", family=family, solution=solution, fault=fault)
+        RepeatItem.from_parent(collector, name=f"{name}[{solution}]", family=family, solution=solution, fault=fault)
         for solution in solutions
     ]
 
 
 def _is_case(obj: object) -> bool:
-    """Told without importing what nobody asked for."""
+    """Return whether `obj` is a case function, without importing tfdet_probe."""
     return type(obj).__module__ == "tfdet_probe.core.registry" and type(obj).__name__ == "CaseFunction"
 
 
-def _written(family: Any) -> Any:
-    return _written(family.function) if _is_case(family) else family
+def _unwrapped(family: Any) -> Any:
+    return _unwrapped(family.function) if _is_case(family) else family
 
 
 def _warn_of_methods(collector: pytest.Collector, tests: type[TestCase]) -> None:
-    """unittest collects its classes itself."""
+    """Warn of cases that are methods: unittest collects its classes itself."""
     for name in sorted(name for name, value in vars(tests).items() if _is_case(value)):
         collector.warn(pytest.PytestCollectionWarning(f"{tests.__name__}.{name} is not run: write it as a function"))
 
 
-class Repeats(pytest.Item):
-    """One case function under one solution.  fault: why it cannot be run, if so."""
+class RepeatItem(pytest.Item):
+    """One case function under one solution. fault: why it cannot be run, or None."""
 
     def __init__(self, *, family: Any, solution: str, fault: str | None, **known: Any) -> None:
-        # The text that a run stores: pytest 9.2 takes a name apart only where it is a node's whole id.
+        # Explicit: pytest 9.2 parses a name only if it is the whole node ID.
         super().__init__(**known, nodeid=f"{known['parent'].nodeid}::{known['name']}")
-        self.obj = unwrap(_written(family))  # whose globals the conditions of marks may use
+        self.obj = unwrap(_unwrapped(family))  # whose globals the conditions of marks may use
         self.fault = fault
         self.family = family
         self._solution = solution
@@ -124,30 +136,30 @@ class Repeats(pytest.Item):
 
     def runtest(self) -> None:
         if self.fault:
-            raise DoesNotRepeatItself(self.fault)
+            raise NotReproducibleError(self.fault)
         mine = [record for record in _records(self) if record.case_hash == self.family.hash]
         if not mine:
-            raise DoesNotRepeatItself(_why_nothing(self))
+            raise NotReproducibleError(_no_records_reason(self))
         for source, cell in _cells(mine, self._solution):
             text = f"{source} under {self._solution}: {cell.verdict}, {cell.differed} of {cell.runs} runs differed"
             self.add_report_section("call", "tfdet", text)
-            if not _repeats_itself(cell):
-                why = _why_not(cell, [r for r in mine if (r.source, r.solution) == (source, self._solution)])
-                raise DoesNotRepeatItself(f"{text}{why}")
+            if not _is_reproducible(cell):
+                why = _failure_detail(cell, [r for r in mine if (r.source, r.solution) == (source, self._solution)])
+                raise NotReproducibleError(f"{text}{why}")
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         from tfdet.base.errors import TfdetError
 
         if isinstance(excinfo.value, TfdetError):
             return f"{excinfo.value.cause}\n{excinfo.value.advice}"
-        return str(excinfo.value) if isinstance(excinfo.value, DoesNotRepeatItself) else super().repr_failure(excinfo)
+        return str(excinfo.value) if isinstance(excinfo.value, NotReproducibleError) else super().repr_failure(excinfo)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         code = getattr(self.obj, "__code__", None)
         return self.path, code.co_firstlineno - 1 if code else 0, self.name
 
 
-class DoesNotRepeatItself(Exception):
+class NotReproducibleError(Exception):
     pass
 
 
@@ -161,19 +173,19 @@ def _cells(records: list[Record], solution: str) -> Iterator[tuple[str, Inferred
     evidence = EvidenceIndex(hashes).extend(map(summarize, records))
     keys = {CellKey(ENVIRONMENT, r.device.model, r.source, solution) for r in records if r.solution == solution}
     if not keys:
-        raise DoesNotRepeatItself(f"nothing ran under {solution}")
+        raise NotReproducibleError(f"nothing ran under {solution}")
     for key in sorted(keys):
         yield key.source, evidence.cell(key)
 
 
-def _repeats_itself(cell: InferredCell) -> bool:
+def _is_reproducible(cell: InferredCell) -> bool:
     from tfdet.verdicts.infer import Verdict
 
     return cell.verdict in (Verdict.DETERMINISTIC, Verdict.NOT_SHOWN, Verdict.TOO_FEW)
 
 
-def _why_not(cell: InferredCell, records: list[Record]) -> str:
-    """Empty where nothing is known: texts differ by no number."""
+def _failure_detail(cell: InferredCell, records: list[Record]) -> str:
+    """Return the largest difference or the errors; empty if unknown (texts have no numeric difference)."""
     from tfdet.verdicts.infer import Verdict
 
     if cell.verdict is Verdict.NONDETERMINISTIC:
@@ -183,35 +195,35 @@ def _why_not(cell: InferredCell, records: list[Record]) -> str:
     return "\n" + "\n".join(errors)
 
 
-def _records(item: Repeats) -> list[Record]:
-    """Of all cases of its module that are to run, run once."""
-    from tfdet.cli.pytest_records import Run, place, run_once
+def _records(item: RepeatItem) -> list[Record]:
+    """Return the records of all cases of the item's module, run once per session."""
+    from tfdet.cli.pytest_records import ModuleRun, records_path, run_once
     from tfdet_probe.core.registry import case_key
 
     config, module = item.config, item.path
     known = config.stash.setdefault(_RECORDS, {})
     if module not in known:
         arguments = [f"--{name}={config.getoption(f'--tfdet-{name}')}" for name in ("device", "repeats", "processes")]
-        families = [one.family for one in item.session.items if isinstance(one, Repeats) and _runs(one, module)]
+        families = [one.family for one in item.session.items if isinstance(one, RepeatItem) and _is_to_run(one, module)]
         arguments += ["--suite", str(module), *(f"--case={case_key(one.__name__, [], '*')}" for one in families)]
         if config.getoption("importmode") == "importlib":
             arguments.append(f"--importlib={config.rootpath}")
         plan = _plan(item, {source for one in families for source in one.sources()})
-        where = place(config.rootpath, module)
-        run = Run(where, _kept(config), plan, arguments, _environ(config), config.rootpath)
+        where = records_path(config.rootpath, module)
+        run = ModuleRun(where, _records_folder(config), plan, arguments, _environ(config), config.rootpath)
         known[module] = run_once(config.stash[_SHARED], run)
     return known[module]
 
 
-def _why_nothing(item: Repeats) -> str:
-    from tfdet.cli.pytest_records import place, refusal
+def _no_records_reason(item: RepeatItem) -> str:
+    from tfdet.cli.pytest_records import records_path, refusal
 
-    where = place(item.config.rootpath, item.path)
+    where = records_path(item.config.rootpath, item.path)
     return refusal(item.config.stash[_SHARED], where, item.family.source) or "nothing ran"
 
 
-def _runs(item: Repeats, module: Path) -> bool:
-    """Not what marks skip: it may have been skipped because it would crash, or take hours."""
+def _is_to_run(item: RepeatItem, module: Path) -> bool:
+    """Return whether marks let the item run: a skipped case may crash or take hours."""
     from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
 
     if item.path != module or item.fault:
@@ -219,17 +231,17 @@ def _runs(item: Repeats, module: Path) -> bool:
     try:
         expected = evaluate_xfail_marks(item)
         return evaluate_skip_marks(item) is None and (expected is None or expected.run or item.config.option.runxfail)
-    except (Exception, pytest.fail.Exception):  # told of the item itself
+    except (Exception, pytest.fail.Exception):  # the item itself reports it
         return False
 
 
-def _plan(item: Repeats, sources: set[str]) -> dict[str, Any]:
-    """These sources under the solutions asked for, and the control."""
-    from tfdet.cli.app import load
+def _plan(item: RepeatItem, sources: set[str]) -> dict[str, Any]:
+    """Return the probe's plan: these sources under the given solutions, and their controls."""
+    from tfdet.cli.app import load_project
     from tfdet_probe.core.plan import SCHEMA
 
     config = item.config
-    _, matrix = load()
+    _, matrix = load_project()
     framework = config.getoption("--tfdet-framework") or _framework(item, matrix)
     keys = dict.fromkeys(["none", *config.getoption("--tfdet-solution")])
     applied = {key: matrix.solution(key).apply for key in keys}
@@ -243,20 +255,20 @@ def _plan(item: Repeats, sources: set[str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _framework(item: Repeats, matrix: Matrix) -> str:
-    from tfdet.cli.pytest_framework import used
+def _framework(item: RepeatItem, matrix: Matrix) -> str:
+    from tfdet.cli.pytest_framework import frameworks_used
 
     module = item.getparent(pytest.Module)
     assert module
-    found = used(module.obj, item.path, {key: one.package for key, one in matrix.frameworks.items()})
+    found = frameworks_used(module.obj, item.path, {key: one.package for key, one in matrix.frameworks.items()})
     if len(found) == 1:
         return found[0]
     several = f"may be of {' or '.join(found)}" if found else "imports no framework"
-    raise DoesNotRepeatItself(f"{item.path.name} {several}: name one by --tfdet-framework")
+    raise NotReproducibleError(f"{item.path.name} {several}: name one by --tfdet-framework")
 
 
 def _environ(config: pytest.Config) -> dict[str, str]:
-    """What the module could import here it can import there."""
+    """Return the probe's environment: all that the module can import here is importable there."""
     from tfdet.base.paths import find_project
     from tfdet.engines import vgpu
     from tfdet_common import virtual_gpu

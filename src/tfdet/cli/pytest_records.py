@@ -23,14 +23,14 @@ _ENDED = (0, 1, 3)  # as claimed, contradicted, some case failed: its record say
 _PATIENCE = 10.0  # seconds in which the probe ends its cases
 
 
-def place(root: Path, module: Path) -> Path:
+def records_path(root: Path, module: Path) -> Path:
     """Where a folder holds a module's records: as the module lies in the project, so that no two share a file."""
     inside = module.relative_to(root if module.is_relative_to(root) else module.anchor)
     return inside.with_suffix(".jsonl")
 
 
 @dataclass(frozen=True)
-class Run:
+class ModuleRun:
     """Of one module.  kept: a folder of the user's for the records; arguments: of the probe."""
 
     where: Path
@@ -41,7 +41,7 @@ class Run:
     cwd: Path
 
 
-def run_once(shared: Path, run: Run) -> list[Record]:
+def run_once(shared: Path, run: ModuleRun) -> list[Record]:
     """Who comes while another process runs these cases waits, and takes what it left in the folder `shared`."""
     from tfdet.store.records import read_records
 
@@ -50,7 +50,7 @@ def run_once(shared: Path, run: Run) -> list[Record]:
     done.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{done}.lock"):
         if not done.exists() and not failed.exists():
-            _take(run, done, failed)
+            _publish(run, done, failed)
     if failed.exists():
         raise RunFailedError(failed.read_text("utf-8"))
     return list(read_records(done))
@@ -62,7 +62,7 @@ def refusal(shared: Path, where: Path, source: str) -> str | None:
     return next((line[2:] for line in log.splitlines() if line.startswith(f"! {source}: ")), None)
 
 
-def _take(run: Run, done: Path, failed: Path) -> None:
+def _publish(run: ModuleRun, done: Path, failed: Path) -> None:
     """`done` or `failed` is there afterwards, whole; neither after an interrupt."""
     out = done.with_suffix(f".{os.getpid()}")  # the probe of a process that was killed may still write its own
     kept = run.kept and run.kept / run.where
@@ -80,7 +80,7 @@ def _take(run: Run, done: Path, failed: Path) -> None:
         failed.write_text(said, "utf-8")
 
 
-def _probe(run: Run, out: Path) -> str | None:
+def _probe(run: ModuleRun, out: Path) -> str | None:
     """What it said where it left no records."""
     plan, log = out.with_suffix(".plan"), out.with_suffix(".log")
     plan.write_text(json.dumps(run.plan), "utf-8")

@@ -66,9 +66,11 @@ def reproduce(
     require_writable(out, "--out")
     status = load_status(project, unsigned=True)
     seed = random.SystemRandom().randrange(1 << 32) if seed is None else seed
-    chosen = _chosen(project, status, env or list(status.matrix.environments), device, share, seed)
+    chosen = _sample_cells(project, status, env or list(status.matrix.environments), device, share, seed)
     console.print_note(f"{len(chosen)} cells, by --seed {seed}")
-    _run(project, status.matrix, chosen, Selection(device=device, repeats=repeats, processes=processes), engine, out)
+    _run_cells(
+        project, status.matrix, chosen, Selection(device=device, repeats=repeats, processes=processes), engine, out
+    )
     again = load_status(project, [out] if is_there(out) else [], store=False)
     found = compare(status, again, chosen)
     if as_json:
@@ -82,7 +84,9 @@ def reproduce(
     raise typer.Exit(ExitCode.CONTRADICTED if told["disagrees"] else ExitCode.OK)
 
 
-def _chosen(project: Project, status: Status, among: list[str], device: str, share: float, seed: int) -> list[CellKey]:
+def _sample_cells(
+    project: Project, status: Status, among: list[str], device: str, share: float, seed: int
+) -> list[CellKey]:
     from tfdet.store.evidence import EvidenceStore
     from tfdet.store.records import read_records
     from tfdet.verdicts.rebuild import draw_sample, rebuild_candidates
@@ -100,7 +104,7 @@ def _chosen(project: Project, status: Status, among: list[str], device: str, sha
     return draw_sample(cells, share, seed)
 
 
-def _run(
+def _run_cells(
     project: Project, matrix: Matrix, chosen: list[CellKey], how: Selection, engine: str | None, out: Path
 ) -> None:
     """Run the chosen cells. An environment that cannot be started leaves its cells undecided; the others still run."""

@@ -11,7 +11,7 @@ import typer
 from tfdet.base import console
 from tfdet.base.errors import InterruptedRunError, RunFailedError, TfdetError, UsageError, from_os_error
 from tfdet.base.paths import Project
-from tfdet.cli.app import load, report_added
+from tfdet.cli.app import load_project, report_added
 from tfdet.cli.options import Device, Environments, Json, solutions, sources
 from tfdet_common.defaults import MAX_COUNT, RUN_DEFAULTS
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tfdet.store.records import Record
 
 
-LONGEST = 86400.0  # seconds that one process of a case may take
+MAX_TIMEOUT = 86400.0  # seconds that one process of a case may take
 
 
 def run(
@@ -56,7 +56,7 @@ def run(
         int, typer.Option(min=1, max=MAX_COUNT, help="fresh processes per case")
     ] = RUN_DEFAULTS.processes,
     timeout: Annotated[
-        float, typer.Option(min=1, max=LONGEST, help="time limit per child process, seconds")
+        float, typer.Option(min=1, max=MAX_TIMEOUT, help="time limit per child process, seconds")
     ] = RUN_DEFAULTS.seconds,
     memory: Annotated[
         int, typer.Option(metavar="MIB", min=64, help="memory limit per child process, MiB")
@@ -71,8 +71,8 @@ def run(
     from tfdet.engines.run import run_environment, worst_exit_code
 
     if math.isnan(timeout):  # no range's bound stops it
-        raise UsageError("--timeout nan: not a number of seconds", f"Pass seconds, at most {LONGEST:.0f}.")
-    project, matrix = load()
+        raise UsageError("--timeout nan: not a number of seconds", f"Pass seconds, at most {MAX_TIMEOUT:.0f}.")
+    project, matrix = load_project()
     for key in env:
         matrix.environment(key)
     selection = Selection(
@@ -87,7 +87,7 @@ def run(
         except InterruptedRunError:
             raise
         except (TfdetError, OSError) as error:  # the next environment may do better
-            told = error if isinstance(error, TfdetError) else _failed(error)
+            told = error if isinstance(error, TfdetError) else _run_error(error)
             console.print_error(told)
             codes.append(told.code)
             continue
@@ -113,7 +113,7 @@ def _show_run(project: Project, records: list[Record], out: Path | None) -> None
     console.out().print(views.cells(cell for cell in status.cells if cell.key in ran))
 
 
-def _failed(error: OSError) -> RunFailedError:
+def _run_error(error: OSError) -> RunFailedError:
     """Of one environment: it is its run that failed, whatever the path."""
     kept = "Finished records are kept."
     told = from_os_error(error, kept)

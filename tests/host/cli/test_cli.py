@@ -47,7 +47,7 @@ def tfdet(project: Project, *arguments: str | Path) -> subprocess.CompletedProce
 
 def test_a_defect_is_a_traceback_and_a_failed_run(checkout: Project) -> None:
     code = (
-        "import sys; from tfdet.cli import host, main; host.find_project = lambda: 1 / 0;"
+        "import sys; from tfdet.cli import environments, main; environments.find_project = lambda: 1 / 0;"
         "sys.argv = ['tfdet', 'envs']; main.main()"
     )
     done = shell(checkout, f'"{sys.executable}" -c "{code}"')

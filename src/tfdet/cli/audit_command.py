@@ -23,7 +23,7 @@ from tfdet.verdicts.build_diff import BuildDiff, diff_builds
 
 
 @dataclass(frozen=True)
-class Asked:
+class AuditOptions:
     targets: Sequence[str]
     archs: Sequence[str] = ()
     as_json: bool = False
@@ -32,12 +32,12 @@ class Asked:
     baseline: str | None = None
 
 
-def run(project: Project, matrix: Matrix, asked: Asked) -> ExitCode:
+def run(project: Project, matrix: Matrix, asked: AuditOptions) -> ExitCode:
     """Audit each target and show it; what fails is told, and the others are still audited."""
-    _check(matrix, asked)
+    _check_options(matrix, asked)
     if asked.write:
         project.require_checkout("--write")
-    old = _side(project, matrix, asked.baseline) if asked.baseline else None
+    old = _load_side(project, matrix, asked.baseline) if asked.baseline else None
     targets, failed = resolve(project, matrix, asked.targets)
     several = len(targets) + len(failed) > 1
     documents = []
@@ -57,7 +57,9 @@ def run(project: Project, matrix: Matrix, asked: Asked) -> ExitCode:
     return max((problem.code for problem in failed), default=ExitCode.OK)
 
 
-def _show(project: Project, matrix: Matrix, found: Audit, asked: Asked, old: AuditIndex | None) -> list[dict[str, Any]]:
+def _show(
+    project: Project, matrix: Matrix, found: Audit, asked: AuditOptions, old: AuditIndex | None
+) -> list[dict[str, Any]]:
     """For people, or kept; for machines it is returned, to be shown together with the others."""
     kept = serialize.to_stored(found)
     new = index_audit(kept)
@@ -72,7 +74,7 @@ def _show(project: Project, matrix: Matrix, found: Audit, asked: Asked, old: Aud
     return []
 
 
-def _check(matrix: Matrix, asked: Asked) -> None:
+def _check_options(matrix: Matrix, asked: AuditOptions) -> None:
     check_archs(asked.archs)
     if asked.write:
         if asked.archs or asked.as_json:
@@ -83,7 +85,7 @@ def _check(matrix: Matrix, asked: Asked) -> None:
             )
 
 
-def _audit(project: Project, matrix: Matrix, target: Target, asked: Asked) -> Audit:
+def _audit(project: Project, matrix: Matrix, target: Target, asked: AuditOptions) -> Audit:
     console.print_note(f"reading {len(target.libraries)} libraries of {target.name}")
     found = audit(target, set(asked.archs) or None, matrix.determinism_variables)
     if missing := set(asked.archs) - {*found.sass, *found.ptx}:
@@ -111,22 +113,22 @@ def _registrations(project: Project, matrix: Matrix, target: Target) -> Registra
 
 def compare(project: Project, matrix: Matrix, old: str, new: str) -> BuildDiff:
     """Of two builds: environments by their stored audits, all else is read now."""
-    return diff_builds(_side(project, matrix, old), _side(project, matrix, new), matrix.sources)
+    return diff_builds(_load_side(project, matrix, old), _load_side(project, matrix, new), matrix.sources)
 
 
-def _side(project: Project, matrix: Matrix, name: str) -> AuditIndex:
+def _load_side(project: Project, matrix: Matrix, name: str) -> AuditIndex:
     if name in matrix.environments:
-        return _stored(project, matrix, name)
+        return _load_stored(project, matrix, name)
     targets, failed = resolve(project, matrix, [name])
     if failed:
         raise failed[0]
-    found = _audit(project, matrix, targets[0], Asked([name]))
+    found = _audit(project, matrix, targets[0], AuditOptions([name]))
     if found.faults:
         raise DataError("\n".join(found.faults), "What is not read whole is not compared.")
     return index_audit(serialize.to_stored(found))
 
 
-def _stored(project: Project, matrix: Matrix, key: str) -> AuditIndex:
+def _load_stored(project: Project, matrix: Matrix, key: str) -> AuditIndex:
     path = stored.path_of(project, key)
     if not is_there(path):
         have = ", ".join(p.stem for p in listed(project.audits, "*.json"))

@@ -71,12 +71,12 @@ def status(
     from tfdet.verdicts.selection import Selection
     from tfdet.verdicts.status_loading import load_status
 
-    _one_of(as_json, as_csv, as_junit)
+    _require_one_format(as_json, as_csv, as_junit)
     asked = Selection(framework or (), device or (), environment or (), source or (), verdict or ())
     if write and check:
         raise UsageError("--write and --check cannot be combined", "Pass one of them.")
     if write or check:
-        _whole_tables(records, include_unsigned, bool(asked or everything))
+        _require_whole_tables(records, include_unsigned, bool(asked or everything))
     if no_store and not records:
         raise UsageError("--no-store requires --records", "Add --records FILE, or leave out --no-store.")
     project = find_project()
@@ -112,12 +112,12 @@ def status(
         console.print_note("the tables are up to date")
 
 
-def _one_of(*forms: bool) -> None:
+def _require_one_format(*forms: bool) -> None:
     if sum(forms) > 1:
         raise UsageError("--json, --csv and --junit cannot be combined", "Pass one of them.")
 
 
-def _whole_tables(records: list[Path] | None, unsigned: bool, selected: bool) -> None:
+def _require_whole_tables(records: list[Path] | None, unsigned: bool, selected: bool) -> None:
     """Refuse what would write or check other tables than the store gives."""
     if records:
         raise UsageError(
@@ -139,17 +139,17 @@ def _check_tables(project: Project, found: Status, contradictions: list[str]) ->
     try:
         render.check(project, found)
     except render.OutOfDate:
-        _name_contradictions(contradictions)
+        _print_contradictions(contradictions)
         raise
 
 
 def _report_contradictions(contradictions: list[str]) -> None:
-    _name_contradictions(contradictions)
+    _print_contradictions(contradictions)
     if contradictions:
         raise typer.Exit(ExitCode.CONTRADICTED)
 
 
-def _name_contradictions(contradictions: list[str]) -> None:
+def _print_contradictions(contradictions: list[str]) -> None:
     for text in contradictions:
         console.print_note(f"contradiction: {text}")
 
@@ -172,7 +172,7 @@ def show(
     from tfdet.store.records import read_records
     from tfdet.verdicts.status_loading import load_status
 
-    _one_of(as_json, as_csv)
+    _require_one_format(as_json, as_csv)
     project = find_project()
     found = load_status(project)
     found.matrix.environment(env)
@@ -209,7 +209,7 @@ def recipe(
     from tfdet.publish.recipe import recipe_text, remaining_rows
     from tfdet.verdicts.status_loading import load_status
 
-    _one_of(as_json, as_csv)
+    _require_one_format(as_json, as_csv)
     project = find_project()
     found = load_status(project)
     found.matrix.environment(env)

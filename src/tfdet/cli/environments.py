@@ -9,7 +9,7 @@ import typer
 from tfdet.base import console
 from tfdet.base.errors import ExitCode, unknown_name_error
 from tfdet.base.paths import find_project
-from tfdet.cli.app import load, print_json
+from tfdet.cli.app import load_project, print_json
 from tfdet.cli.options import Device, Environments, Json, environments, frameworks
 
 
@@ -30,7 +30,7 @@ def doctor(
     from tfdet.engines.doctor import run_checks
     from tfdet.publish import lists
 
-    project, matrix = load()
+    project, matrix = load_project()
     checks = run_checks(project, matrix, env, device)
     if as_json:
         print_json([check.as_json() for check in checks])
@@ -78,7 +78,7 @@ def build(
     """Build the Docker images tfdet:ENV."""
     from tfdet.engines.images import build as build_image
 
-    project, matrix = load()
+    project, matrix = load_project()
     for key in env:
         matrix.environment(key)
     for key in env:
