@@ -25,7 +25,7 @@ from tfdet.site.build import build
 from tfdet.store.records import read_records
 
 pytestmark = [needs_browser, pytest.mark.no_cover]  # what runs is the pages
-WIDTHS = [390, 900, 1600]
+WIDTHS = [390, 900, 1280, 1600]
 
 
 @pytest.fixture
@@ -73,6 +73,23 @@ def test_no_page_is_wider_than_the_window(site: Path, window: Callable[..., Brow
         page.close()
 
 
+CUT = """
+[...document.querySelectorAll("main *")].filter(element =>
+    element.scrollWidth > element.clientWidth + 1 && element.querySelector("table, .tabulator-table")
+    && getComputedStyle(element).overflowX !== "visible"
+).map(element => element.outerHTML.slice(0, 120))
+"""
+
+
+@pytest.mark.parametrize("width", [1280, 1600])
+def test_no_column_is_cut_on_a_desktop(site: Path, window: Callable[..., BrowserContext], width: int) -> None:
+    context = window(width)
+    for kind, path in one_of_each_kind(site).items():
+        page = show(context, path)
+        assert page.evaluate(CUT) == [], (kind, path)
+        page.close()
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(900, "light"), (390, "dark")])
 def test_everybody_can_read_it(site: Path, window: Callable[..., BrowserContext], width: int, scheme: str) -> None:
     """Axe finds nothing serious: names, roles, contrast, keyboard."""
@@ -97,6 +114,14 @@ def state(page: Page) -> dict[str, Any]:
     rows = page.locator(".tabulator-row:not(.tabulator-group)").all_inner_texts()
     return {**chosen, "q": page.locator("#q").input_value(), "group": page.locator("#group").input_value(),
             "count": page.locator("#count").inner_text(), "rows": rows[:5]}  # fmt: skip
+
+
+def test_the_table_opens_on_what_differs(site: Path, window: Callable[..., BrowserContext]) -> None:
+    """With what mends it beside it, not on cells that show nothing."""
+    page = show(window(), site / "table.html")
+    verdicts = page.locator(".tabulator-row .verdict").all_inner_texts()
+    assert verdicts[0] == "✗ nondeterministic"
+    assert "✓ deterministic" in verdicts[:12]
 
 
 KNOWN = {

@@ -12,6 +12,10 @@
       rows.push(row);
     }
   }
+  // What differs comes first, with what mends it: cells that share environment, source and device stay together.
+  const together = (row) => `${row.environment}.${row.source}.${row.device}`;
+  const differing = new Set(rows.filter((row) => words.verdict[row.verdict] === "nondeterministic").map(together));
+  rows.sort((one, other) => differing.has(together(other)) - differing.has(together(one)));
   const byId = (id) => document.getElementById(id);
   const symbols = { "nondeterministic": "✗", "deterministic": "✓", "too few runs": "?", "not shown to differ": "≈",
     "raises": "!", "failed": "#", "stale": "~", "unsupported": "–" };
@@ -53,16 +57,16 @@
   const plain = { headerTooltip: true };
   const number = { ...plain, hozAlign: "right", sorter: "number", sorterParams: { alignEmptyValues: "bottom" } };
   const columns = [
-    { title: "Environment", field: "environment", formatter: text("environment"), width: 146, ...plain },
+    { title: "Environment", field: "environment", formatter: text("environment"), width: 134, ...plain },
     { title: "Source", field: "source", formatter: link, minWidth: 190, widthGrow: 2, ...plain },
-    { title: "Solution", field: "solution", formatter: text("solution"), width: 108, ...plain },
+    { title: "Solution", field: "solution", formatter: text("solution"), width: 104, ...plain },
     { title: "Device", field: "device", formatter: text("device"), width: 104, ...plain },
-    { title: "Verdict", field: "verdict", formatter: verdict, minWidth: 200, widthGrow: 1, ...plain },
-    { title: "Backing", field: "backing", formatter: backing, width: 120, ...plain },
+    { title: "Verdict", field: "verdict", formatter: verdict, minWidth: 196, widthGrow: 1, ...plain },
+    { title: "Backing", field: "backing", formatter: backing, width: 112, ...plain },
     { title: "Differed", field: "differed", formatter: count, width: 112, ...number },
-    { title: "Runs", field: "runs", formatter: count, width: 84, ...number },
-    { title: "Bound", field: "bound", formatter: percent, width: 96, ...number },
-    { title: "Time", field: "time", formatter: ratio, width: 86, ...number },
+    { title: "Runs", field: "runs", formatter: count, width: 82, ...number },
+    { title: "Bound", field: "bound", formatter: percent, width: 92, ...number },
+    { title: "Time", field: "time", formatter: ratio, width: 82, ...number },
     { title: "Claim", field: "claim", formatter: text("claim"), width: 150, visible: false, ...plain },
     { title: "Audit", field: "audit", formatter: text("audit"), width: 150, visible: false, ...plain },
     { title: "Machines", field: "machines", formatter: count, width: 100, visible: false, ...number },
