@@ -1,11 +1,19 @@
-"""Programs that `trace locate` has not been made for, each with what it should say: the folder `collection`,
-and `collection_torch` for PyTorch.
+"""Programs that test `trace locate`, each with the expected answer: the folders `collection`, `collection_torch`.
 
-A program's docstring says `form: ...`, `in: ENV ENV` (default: all), `fresh: ...` where runs must not be forks of one
-process, and what is expected, the root first: `expect: OP | CLASS | ROW | NAME=VALUE` (alternatives with /, * for any),
-`expect: length` where one run is longer, `expect: hidden` where no op that is recorded shows it, traced or not, or
-`expect: same`. The lines are marked `# <- culprit`; `# <- or` marks one that is as right: a layer that draws its seed
-when made, say.
+A program's docstring holds directives, one a line (the README of the folder `collection` explains them, too):
+
+form: the kind of program, such as "Keras fit"; for people only.
+in: the environments that run it; absent: all of ENVIRONMENTS or TORCH_ENVIRONMENTS.
+fresh: why its runs must not be forks of one process; absent: they are.
+expect: the expected answer, one line for each cause, the root cause first.
+    OP | CLASS | ROW | NAME=VALUE: op type, class of the cause, source of the matrix (optional), further facts
+    (optional, step=N); alternatives are separated by /, * matches anything.
+    length: one run is longer than the other.
+    hidden: no recorded op shows the difference.
+    same: the program is deterministic.
+
+A comment `# <- culprit` marks the line of each cause, `# <- or` another line that is right as well, such as that of a
+layer that draws its seed when it is created.
 """
 
 from __future__ import annotations
@@ -31,39 +39,45 @@ TORCH_ENVIRONMENTS = ("torch2.13",)
 
 
 class Program:
-    """One program, and what is known of it."""
+    """One program and its directives.
+
+    Attributes:
+        expected: a list [OP, CLASS, ...] for each cause; empty for `same`.
+        lines: the line numbers of the causes.
+        alternative_lines: line numbers that are right as well.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path, self.name, self.text = path, path.stem, path.read_text("utf-8")
-        self.form = self._said("form")
-        everywhere = TORCH_ENVIRONMENTS if path.parent == TORCH else ENVIRONMENTS
-        self.environments = self._said("in").split() or list(everywhere)
-        self.fresh = bool(self._said("fresh"))
+        self.form = self._directive("form")
+        default = TORCH_ENVIRONMENTS if path.parent == TORCH else ENVIRONMENTS
+        self.environments = self._directive("in").split() or list(default)
+        self.fresh = bool(self._directive("fresh"))
         self.expected = [spec.split(" | ") for spec in re.findall(r"^expect: (.*)", self.text, re.M) if spec != "same"]
-        self.others = [n for n, line in enumerate(self.text.splitlines(), 1) if line.endswith("# <- or")]
+        self.alternative_lines = [n for n, line in enumerate(self.text.splitlines(), 1) if line.endswith("# <- or")]
         self.lines = [n for n, line in enumerate(self.text.splitlines(), 1) if line.endswith("# <- culprit")]
 
-    def _said(self, name: str) -> str:
+    def _directive(self, name: str) -> str:
         found = re.search(rf"^{name}: (.*)", self.text, re.M)
         return found.group(1) if found else ""
 
     def faults(self, found: Mapping[str, Any]) -> list[str]:
-        """What `locate --json` says otherwise than it should."""
+        """The differences between the answer of `locate --json` and the expected one, as text."""
         if not self.expected:
             return [] if found["result"] == "same" else [f"accused: {found['verdict']}"]
         if self.expected == [["length"]]:
             length = found["result"] == "structure" and not found["culprits"]
             return [] if length else [f"{found['result']}: {found['verdict']}"]
         if self.expected == [["hidden"]]:
-            nobody = found["result"] == "diverged" and not found["hidden"] and not found["culprits"]
-            return [] if nobody else [f"{found['result']}: {found['verdict']}"]
+            is_hidden = found["result"] == "diverged" and not found["hidden"] and not found["culprits"]
+            return [] if is_hidden else [f"{found['result']}: {found['verdict']}"]
         culprits = found["culprits"]
         wrong = [f"{len(culprits)} culprits, not {len(self.expected)}: {[one['op_type'] for one in culprits]}"]
         if len(culprits) == len(self.expected):
             wrong = []
         raced = (found.get("replay") or {}).get("distinct", 0) > 1
         for line, want, got in zip(self.lines, self.expected, culprits, strict=False):
-            wrong += self._faults_of(unless_shown(want, raced and got is culprits[0]), line, got)
+            wrong += self._faults_of(expect_race_if_replayed(want, raced and got is culprits[0]), line, got)
         return wrong or ([f"nothing found: {found['verdict']}"] if not culprits else [])
 
     def _faults_of(self, want: Sequence[str], line: int, got: Mapping[str, Any]) -> list[str]:
@@ -71,7 +85,7 @@ class Program:
         more = dict(part.split("=") for part in rest if "=" in part)
         facts = [("op", op, got["op_type"].replace("IteratorGetNextSync", "IteratorGetNext")),
                  ("class", kind, got["class"]),
-                 ("line", "/".join(f"{self.path.name}:{one}" for one in [line, *self.others]),
+                 ("line", "/".join(f"{self.path.name}:{one}" for one in [line, *self.alternative_lines]),
                   f"{Path(got['file'] or '').name}:{got['line']}"),
                  ("row", next((part for part in rest if "=" not in part), "*"), got["source"]),
                  ("step", more.get("step", "*"), str(got["step"]))]  # fmt: skip
@@ -79,8 +93,11 @@ class Program:
                 if wanted != "*" and said not in wanted.split("/")]  # fmt: skip
 
 
-def unless_shown(want: Sequence[str], raced: bool) -> list[str]:
-    """That a kernel races is said where the op alone gave several results: two traces do not tell."""
+def expect_race_if_replayed(want: Sequence[str], raced: bool) -> list[str]:
+    """Expect `unexplained` instead of `kernel race` unless a replay of the op gave several results.
+
+    Two traces alone do not show that a kernel races.
+    """
     return [part if raced else part.replace("kernel race", "unexplained") for part in want]
 
 
@@ -126,7 +143,7 @@ def located(program: Program, forks: Forks, folder: Path, runs: int = 5) -> dict
 
 
 def faults(program: Program, forks: Forks, folder: Path, runs: int = 5) -> list[str]:
-    """What is wrong about it, [] where all is right."""
+    """Locate the causes in a program; returns the differences from the expected answer."""
     try:
         return program.faults(located(program, forks, folder, runs))
     except (Failed, BadTrace) as error:

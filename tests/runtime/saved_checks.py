@@ -21,7 +21,7 @@ from saved_base_checks import FOLDER, VERSION, WHAT, path, plain, tf1
 from saved_cases_checks import cases
 from saved_functions_checks import import_frozen_functions, load_functions, of_functions, save_functions
 from saved_graphs_checks import build, in_session, load_graphs, of_graph, save_graphs
-from saved_models_checks import keras_formats, load_models, model, of_model
+from saved_models_checks import keras_formats, load_models, model, model_results
 
 
 def save():
@@ -31,7 +31,7 @@ def save():
     if VERSION >= (2, 0):
         found["function"] = of_functions(save_functions())
         network = model()
-        found["keras"] = of_model(network)
+        found["keras"] = model_results(network)
         for file in keras_formats().values():
             network.save(path(file), **({"save_format": "tf"} if file == "model" else {}))
     with tf.Graph().as_default(), tf1.Session() as session:

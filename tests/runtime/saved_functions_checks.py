@@ -21,7 +21,12 @@ def functions():
 
 
 def slopes(name, function, value):
-    """The value, the gradient of the sum of its squares, and of some the gradient of the sum of that one's squares."""
+    """Differentiate a function twice.
+
+    Returns:
+        Its value; the gradient of the sum of its squares; the gradient of the sum of that gradient's squares, or None
+        for cases where it takes too long.  Each as nested lists, or the name of the error.
+    """
     know_loops(name)
 
     def slope(function, x):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from collection import unless_shown
+from collection import expect_race_if_replayed
 from forks import TRACE, Forks, Job, traced
 
 from tfdeterminism.trace.causes import trace_diff
@@ -131,7 +131,7 @@ def faults(name: str, found: trace_diff.Difference) -> list[str]:
     for want, got in zip(wanted, found.culprits, strict=False):
         for what, one, other in (
             ("op", want.op, got["op_type"].replace("IteratorGetNextSync", "IteratorGetNext")),
-            ("class", unless_shown([want.kind], False)[0], got["class"]),
+            ("class", expect_race_if_replayed([want.kind], False)[0], got["class"]),
             ("row", want.source, got["source"]),
             ("line", want.line, got["line"]),
             ("file", name, Path(got["file"] or "").stem),

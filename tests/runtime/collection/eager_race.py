@@ -1,4 +1,4 @@
-"""An eager loop through the gradient of crop_and_resize: threads add in any order.
+"""An eager loop through the gradient of crop_and_resize, whose threads add in any order.
 
 form: eager
 expect: CropAndResizeGradImage | kernel race

@@ -1,4 +1,4 @@
-"""list_files shuffles, and nobody gave it a seed.
+"""list_files shuffles its files without a seed.
 
 form: tf.data
 in: tf2.21 tf2.0
@@ -12,7 +12,7 @@ import tensorflow as tf
 folder = tempfile.mkdtemp()
 for number in range(10):
     with open(os.path.join(folder, "{}.txt".format(number)), "w") as target:
-        target.write("\n".join(str(number + turn / 7) for turn in range(6)))
+        target.write("\n".join(str(number + line / 7) for line in range(6)))
 os.chdir(folder)
 data = tf.data.Dataset.list_files("*.txt")
 data = data.interleave(tf.data.TextLineDataset, cycle_length=2).map(tf.strings.to_number).batch(6)

@@ -1,4 +1,4 @@
-"""A layer of one's own that crops regions: its gradient's threads race.
+"""A custom layer that crops regions: the threads of its gradient race.
 
 form: Keras fit
 in: tf2.21

@@ -1,4 +1,4 @@
-"""The race of crop_and_resize's gradient inside of a while loop.
+"""The gradient of crop_and_resize, whose threads race, inside a while loop.
 
 form: while and map_fn
 in: tf2.21 tf2.0

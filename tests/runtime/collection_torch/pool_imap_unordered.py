@@ -1,4 +1,4 @@
-"""Threads of a pool compute what imap_unordered gives as it is ready, and that is added up.
+"""Threads of a pool compute parts of a loss, which is summed in the order in which they finish.
 
 form: threads in Python
 expect: aten.add.Tensor/* | unordered access/Python feed
@@ -24,8 +24,8 @@ def part(shard):
 with multiprocessing.pool.ThreadPool(3) as pool:
     for _ in range(4):
         loss = torch.zeros(())
-        for one in pool.imap_unordered(part, rows):
-            loss = loss + one  # <- culprit
+        for value in pool.imap_unordered(part, rows):
+            loss = loss + value  # <- culprit
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

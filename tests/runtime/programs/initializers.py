@@ -1,4 +1,4 @@
-"""Keras with tf.random.set_seed alone: Keras 3 draws the seeds of its initialisers from Python's generator.
+"""Keras with tf.random.set_seed alone: Keras 3 draws the seeds of its initializers from Python's generator.
 
 expect: * | seed or state | keras3-initializers
 """

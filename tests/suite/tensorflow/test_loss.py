@@ -4,7 +4,10 @@ from tfdet_probe import case
 
 tf1 = getattr(tf.compat, "v1", tf)
 
+# `make` is a CaseBuilder (runtime/tfdet_probe/core/case_builder.py), `@case` is in registry.py beside it.
 
+
+# Labels that are probabilities: each row sums to 1.
 def shares(make, shape, dtype):
     labels = make.uniform(shape, dtype, low=0.0, high=1.0)
     return labels / labels.sum(axis=1, keepdims=True)
