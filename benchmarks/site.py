@@ -21,8 +21,8 @@ from typing import Any
 from status import generate, measure
 
 from tfdet.base.paths import find_project
-from tfdet.site.page import script
-from tfdet.site.table import SHARD
+from tfdet.site.page import data_script
+from tfdet.site.table import MAX_SHARD_CELLS
 
 TABLE = 100_000
 _ASKED = ("gather", "gather tf2.6", "nondeterministic", "")
@@ -72,12 +72,12 @@ def table(out: Path) -> None:
     grown = {name: (values * (TABLE // len(values) + 1))[:TABLE] for name, values in whole.items()}
     text = (out / "table.html").read_text("utf-8")
     tags = [f'<script src="static/table-data-{number}.js" defer></script>' for number in range(len(shards))]
-    more = [f'<script src="static/grown-{number}.js" defer></script>' for number in range(-(-TABLE // SHARD))]
+    more = [f'<script src="static/grown-{number}.js" defer></script>' for number in range(-(-TABLE // MAX_SHARD_CELLS))]
     for tag in tags[1:]:
         text = text.replace(tag, "")
     (out / "grown.html").write_text(text.replace(tags[0], "\n".join(more)), "utf-8")
     for number, part in enumerate(_parts(grown)):
-        (out / f"static/grown-{number}.js").write_text(script(f"tfdetCells{number}", part), "utf-8")
+        (out / f"static/grown-{number}.js").write_text(data_script(f"tfdetCells{number}", part), "utf-8")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1600, "height": 900})
@@ -95,8 +95,8 @@ def table(out: Path) -> None:
 
 
 def _parts(columns: dict[str, list[Any]]) -> Iterator[dict[str, list[Any]]]:
-    for at in range(0, TABLE, SHARD):
-        yield {name: values[at : at + SHARD] for name, values in columns.items()}
+    for at in range(0, TABLE, MAX_SHARD_CELLS):
+        yield {name: values[at : at + MAX_SHARD_CELLS] for name, values in columns.items()}
 
 
 def _filtered(page: Any, asked: str) -> float:

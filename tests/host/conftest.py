@@ -18,7 +18,7 @@ from sites import small_project
 from tfdet.base.paths import Project
 from tfdet.matrix.load import load_matrix
 from tfdet.matrix.models import Source
-from tfdet.publish.audit_tables import Tables
+from tfdet.publish.audit_tables import AuditTables
 from tfdet.site.build import build
 from tfdet.store import audits as stored
 from tfdet.verdicts import audit_findings
@@ -102,8 +102,8 @@ def sources(checkout: Project) -> Mapping[str, Source]:
 
 
 @pytest.fixture(scope="session")
-def tables(checkout: Project, audits: dict[str, AuditIndex]) -> Tables:
-    return Tables(Status(load_matrix(checkout.matrix), {}, audits))
+def tables(checkout: Project, audits: dict[str, AuditIndex]) -> AuditTables:
+    return AuditTables(Status(load_matrix(checkout.matrix), {}, audits))
 
 
 @pytest.fixture(scope="session")

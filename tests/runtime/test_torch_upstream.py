@@ -11,7 +11,7 @@ import pytest
 from tfdet.base.paths import find_project
 from tfdet.matrix import upstream
 from tfdet.matrix.upstream import UpstreamFinding
-from tfdet.publish.upstream import PROGRAMS
+from tfdet.publish.upstream_reports import PROGRAMS
 
 
 @pytest.mark.parametrize("finding", upstream.load(find_project().matrix, "torch"), ids=lambda finding: finding.key)

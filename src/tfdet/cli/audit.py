@@ -56,7 +56,7 @@ def audit(
         if as_json:
             print_json(found.as_json())
         else:
-            for part in audit_views.difference(found):
+            for part in audit_views.diff_tables(found):
                 console.out().print(part)
         return
     if not targets:

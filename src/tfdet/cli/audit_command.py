@@ -68,8 +68,8 @@ def _show(
         return [{**found.as_json(), **({"difference": changed.as_json()} if changed else {})}]
     if asked.write:
         console.print_note(f"wrote {stored.write(project, kept)}")
-    parts = [] if asked.write else show.audit(found, new, matrix.sources)
-    for part in [*parts, *(["", *show.difference(changed)] if changed else [])]:
+    parts = [] if asked.write else show.audit_tables(found, new, matrix.sources)
+    for part in [*parts, *(["", *show.diff_tables(changed)] if changed else [])]:
         console.out().print(part)
     return []
 

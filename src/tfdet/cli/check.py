@@ -38,7 +38,7 @@ def check(
     Exits with 1 if one of them is known to differ and no enabled solution makes it deterministic.
     """
     from tfdet.engines.packages import active_python, installed_versions
-    from tfdet.publish.check_reports import as_junit, as_sarif, told
+    from tfdet.publish.check_reports import as_junit, as_sarif, finding_text
     from tfdet.verdicts import program_check
     from tfdet.verdicts.enabled_solutions import in_effect
     from tfdet.verdicts.programs import parse_programs
@@ -72,7 +72,7 @@ def check(
             like = build.environment if build.exact_version else f"{build.environment}, which is another version"
             console.out().print(f"{build.package} {build.version}, as {like}", markup=False)
             for one in some:
-                console.write(_row(one.level, told(one), [call.where for call in one.calls]))
+                console.write(_row(one.level, finding_text(one), [call.where for call in one.calls]))
     worst = any(one.level == "error" for some in found.values() for one in some)
     raise typer.Exit(ExitCode.CONTRADICTED if worst else ExitCode.OK)
 

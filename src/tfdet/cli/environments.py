@@ -28,14 +28,14 @@ def doctor(
     With ENV: exits with 4 if that environment lacks something.
     """
     from tfdet.engines.doctor import run_checks
-    from tfdet.publish import lists
+    from tfdet.publish import terminal_lists
 
     project, matrix = load_project()
     checks = run_checks(project, matrix, env, device)
     if as_json:
         print_json([check.as_json() for check in checks])
     else:
-        console.out().print(lists.checks(checks))
+        console.out().print(terminal_lists.checks(checks))
     if env and any(check.state == "missing" for check in checks):
         raise typer.Exit(ExitCode.NO_DEVICE)
 
@@ -52,7 +52,7 @@ def envs(
 ) -> None:
     """List the reference environments."""
     from tfdet.matrix.load import load_environments
-    from tfdet.publish import lists
+    from tfdet.publish import terminal_lists
 
     found = load_environments(find_project().matrix)
     known = sorted({environment.framework for environment in found.values()})
@@ -63,9 +63,9 @@ def envs(
     if as_json:
         print_json([{"id": key, **e.model_dump(mode="json")} for key, e in found.items()])
     elif everything or framework:
-        console.out().print(lists.environments(found))
+        console.out().print(terminal_lists.environments(found))
     else:
-        console.out().print(lists.environment_names(found))
+        console.out().print(terminal_lists.environment_names(found))
 
 
 def build(

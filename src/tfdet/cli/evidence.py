@@ -35,7 +35,7 @@ def add(
 
     Signatures are read from FILE.intoto.jsonl; their keys must be in matrix/keys.
     """
-    from tfdet.publish import views
+    from tfdet.publish import terminal_views
     from tfdet.store.cases import current_cases
     from tfdet.store.consistency import ConsistencyRules
     from tfdet.store.evidence import EvidenceStore
@@ -55,7 +55,7 @@ def add(
 
     changed = preview_changes(project, rules, chain.from_iterable(by_file.values()), attestations, found)
     if changed:
-        console.err().print(views.changes(changed))
+        console.err().print(terminal_views.change_table(changed))
         _confirm(len(changed), yes)
     report_added(EvidenceStore.open(project, rules).ingest(chain.from_iterable(by_file.values()), attestations))
 

@@ -45,7 +45,7 @@ def locate(
 ) -> None:
     """Run a training program until two runs differ, and name the op that caused it."""
     from tfdet.engines import locate as search
-    from tfdet.publish import locate_page, views
+    from tfdet.publish import locate_page, terminal_views
 
     if html:
         require_writable(html, "--html")
@@ -62,7 +62,7 @@ def locate(
     if as_json:
         print_json(found.model_dump(mode="json", by_alias=True))
     else:
-        for part in views.located(found):
+        for part in terminal_views.cause_report(found):
             console.out().print(part)
     repaired = found.fix is not None and found.fix.result == "repeats"
     raise typer.Exit(ExitCode.FIXED if repaired else ExitCode.OK if found.result == "same" else ExitCode.CONTRADICTED)

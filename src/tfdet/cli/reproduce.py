@@ -58,7 +58,7 @@ def reproduce(
 ) -> None:
     """Run a random sample of the cells that other machines measured, and report which agree."""
     from tfdet.engines.base import Selection
-    from tfdet.publish import views
+    from tfdet.publish import terminal_views
     from tfdet.verdicts.rebuild import compare
     from tfdet.verdicts.status_loading import load_status
 
@@ -76,7 +76,7 @@ def reproduce(
     if as_json:
         print_json({"seed": seed, "cells": [one.as_json() for one in found]})
     else:
-        console.out().print(views.rebuilt(found))
+        console.out().print(terminal_views.rebuild_table(found))
     told = Counter(one.answer for one in found)
     console.print_note(
         f"{told['agrees']} agree, {told['disagrees']} disagree, {told['undecided']} undecided; records: {out}"

@@ -104,13 +104,13 @@ def run(
 
 def _show_run(project: Project, records: list[Record], out: Path | None) -> None:
     """What the store, or the file that was asked for instead, now says of the cells that were run."""
-    from tfdet.publish import views
+    from tfdet.publish import terminal_views
     from tfdet.verdicts.infer import CellKey
     from tfdet.verdicts.status_loading import load_status
 
     ran = {CellKey(r.environment, r.device.model, r.source, r.solution) for r in records}
     status = load_status(project, [out], store=False) if out else load_status(project, unsigned=True)
-    console.out().print(views.cells(cell for cell in status.cells if cell.key in ran))
+    console.out().print(terminal_views.cell_table(cell for cell in status.cells if cell.key in ran))
 
 
 def _run_error(error: OSError) -> RunFailedError:

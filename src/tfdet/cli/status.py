@@ -67,7 +67,7 @@ def status(
     as_junit: Junit = False,
 ) -> None:
     """Print which ops are deterministic where, by the evidence, and which claims it contradicts."""
-    from tfdet.publish import exports, overview, views
+    from tfdet.publish import exports, overview, terminal_views
     from tfdet.verdicts.selection import Selection
     from tfdet.verdicts.status_loading import load_status
 
@@ -104,7 +104,7 @@ def status(
         else:
             console.write(exports.as_junit(cells))
     elif asked or everything or records:
-        console.out().print(views.status(found, asked, console.out().width))
+        console.out().print(terminal_views.status(found, asked, console.out().width))
     else:
         console.out().print(overview.render(found, min(console.out().width, 100)))
     _report_contradictions(contradictions)
@@ -138,7 +138,7 @@ def _check_tables(project: Project, found: Status, contradictions: list[str]) ->
 
     try:
         render.check(project, found)
-    except render.OutOfDate:
+    except render.OutOfDateError:
         _print_contradictions(contradictions)
         raise
 
@@ -165,8 +165,8 @@ def show(
     as_csv: Csv = False,
 ) -> None:
     """Print every record of a source in an environment, the claims about it, and how to re-run it."""
-    from tfdet.publish import exports, views
-    from tfdet.site.facts import Facts
+    from tfdet.publish import exports, terminal_views
+    from tfdet.site.site_facts import SiteFacts
     from tfdet.store import costs
     from tfdet.store.evidence import EvidenceStore
     from tfdet.store.records import read_records
@@ -184,7 +184,7 @@ def show(
         for record in read_records(path)
         if record.source == source
     ]
-    facts = Facts(project, found)
+    facts = SiteFacts(project, found)
     if as_json:
         from tfdet.site import cells
 
@@ -193,7 +193,9 @@ def show(
     if as_csv:
         console.write(exports.as_csv([exports.record_row(record) for record in records]))
         return
-    for part in views.show(found, env, source, records, costs.costs_of_source(project, env, source), facts.vouched):
+    for part in terminal_views.show(
+        found, env, source, records, costs.costs_of_source(project, env, source), facts.signer_text
+    ):
         console.out().print(part)
 
 

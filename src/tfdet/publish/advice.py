@@ -15,10 +15,10 @@ from tfdet.verdicts.infer import Verdict
 from tfdet.verdicts.status import Status
 
 SCHEMA = 2  # read by runtime/tfdeterminism/trace/causes/advice.py
-_TOLD = ("deterministic", "raises")  # of a claim: what helps, and what would stop the program
+_ADVICE_OUTCOMES = ("deterministic", "raises")  # of a claim: what helps, and what would stop the program
 
 
-def content(status: Status) -> dict[str, Any]:
+def to_content(status: Status) -> dict[str, Any]:
     """sources: what a user's op may be; solutions: the lines of code behind each key; both in the matrix' order."""
     measured = _measured(status)
     ordered = sorted(status.matrix.sources.items(), key=lambda item: item[1].sort_key)
@@ -39,7 +39,7 @@ def _source(source: Source, measured: dict[str, dict[str, list[str]]]) -> dict[s
         "ops": source.raw_ops,
         "devices": source.devices,
         "instead": source.workaround,
-        "claims": [_claim(claim) for claim in source.claims if claim.says in _TOLD],
+        "claims": [_claim(claim) for claim in source.claims if claim.says in _ADVICE_OUTCOMES],
         "measured": measured,
     }
 
@@ -69,9 +69,9 @@ def _measured(status: Status) -> dict[str, dict[str, dict[str, list[str]]]]:
     return found
 
 
-def text(status: Status) -> str:
+def to_json(status: Status) -> str:
     """The file's text: an entry a line, so that a change is seen in a diff."""
-    found = content(status)
+    found = to_content(status)
     parts = [f'"schema": {found["schema"]}']
     for name in ("sources", "solutions"):
         lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in found[name].items())

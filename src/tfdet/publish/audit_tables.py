@@ -9,14 +9,14 @@ from typing import Literal
 
 from tfdet.audit.capability import Capability, capabilities, native_capabilities
 from tfdet.matrix.models import Environment
-from tfdet.publish.tables import span
+from tfdet.publish.tables import version_ranges
 from tfdet.store.audits import StoredLibrary
 from tfdet.verdicts.audit_findings import AuditFinding, FindingKind, count_by_family
 from tfdet.verdicts.emulation_audit_conflicts import EmulationAuditConflict, find_conflicts
 from tfdet.verdicts.status import Status
 
-_Word = FindingKind | Literal["shipped", "out of reach"]
-_WORDS: dict[_Word, str] = {
+_FileStatus = FindingKind | Literal["shipped", "out of reach"]
+_STATUS_TEXTS: dict[_FileStatus, str] = {
     "order-dependent": "confirmed",
     "shipped": "shipped, reach not established",
     "out of reach": "shipped, not reached",
@@ -26,12 +26,12 @@ _WORDS: dict[_Word, str] = {
     "no atomics": "no atomics",
     "not shipped": "not shipped",
 }
-_STRONGEST = list(_WORDS)  # first
+_BY_STRENGTH = list(_STATUS_TEXTS)  # first
 _SHOWN_GPUS = ((7, 0), (8, 0), (9, 0), (10, 0))  # V100, A100, H100 and H200, B200
 
 
 @dataclass(frozen=True)
-class File:
+class UpstreamFile:
     """A file of the original list: what the audits found, told by builds."""
 
     name: str
@@ -41,7 +41,7 @@ class File:
 
 
 @dataclass(frozen=True)
-class Build:
+class AuditedBuild:
     """One audited environment."""
 
     key: str
@@ -56,7 +56,7 @@ class Build:
 
 
 @dataclass(frozen=True)
-class Tables:
+class AuditTables:
     status: Status
 
     @cached_property
@@ -68,18 +68,18 @@ class Tables:
         """TF 1.13 to 2.1, 2.4: ranges among the audited builds."""
         environments = self.status.matrix.environments
         among: list[Environment] = [environments[key] for key in self.keys]
-        return span([environments[key] for key in keys], among, self.status.matrix.frameworks)
+        return version_ranges([environments[key] for key in keys], among, self.status.matrix.frameworks)
 
-    def builds(self) -> list[Build]:
+    def builds(self) -> list[AuditedBuild]:
         return [self._build(key) for key in self.keys]
 
-    def _build(self, key: str) -> Build:
+    def _build(self, key: str) -> AuditedBuild:
         audited = self.status.audits[key]
         stored = audited.stored
         sass, ptx = stored.architectures["sass"], stored.architectures["ptx"]
         found = capabilities(sass, ptx)
         verdicts = {row.kernel.name: row.kernel.verdict for row in audited.rows}
-        return Build(
+        return AuditedBuild(
             key,
             " ".join(arch.removeprefix("sm_") for arch in sass),
             " ".join(arch.removeprefix("compute_") for arch in ptx),
@@ -91,27 +91,31 @@ class Tables:
             ", ".join(f"`{name}`" for name in stored.environment_variables if "DETERMINI" in name),
         )
 
-    def files(self) -> list[File]:
+    def files(self) -> list[UpstreamFile]:
         """The 15 files of the original list, in its order."""
         sources = self.status.matrix.sources
         group = sorted((s.order, s.seed_row, key) for key, s in sources.items() if s.group == "gpu-possible")
         names = dict.fromkeys(row for _, row, _ in group if row)
         return [self._file(name, [key for _, row, key in group if row == name]) for name in names]
 
-    def _file(self, name: str, sources: list[str]) -> File:
+    def _file(self, name: str, sources: list[str]) -> UpstreamFile:
         by_build = {key: self._of(key, sources) for key in self.keys}
-        said = {key: min((_word(f) for f in found), key=_STRONGEST.index) for key, found in by_build.items() if found}
+        said = {
+            key: min((_file_status(f) for f in found), key=_BY_STRENGTH.index)
+            for key, found in by_build.items()
+            if found
+        }
         if not said:
-            return File(name, "not audited", "", "")
-        best = min(said.values(), key=_STRONGEST.index)
-        builds = {w: self.where(k for k in said if said[k] == w) for w in _STRONGEST if w in said.values()}
-        where = [text if w == best else f"{_WORDS[w]}: {text}" for w, text in builds.items()]
+            return UpstreamFile(name, "not audited", "", "")
+        best = min(said.values(), key=_BY_STRENGTH.index)
+        builds = {w: self.where(k for k in said if said[k] == w) for w in _BY_STRENGTH if w in said.values()}
+        where = [text if w == best else f"{_STATUS_TEXTS[w]}: {text}" for w, text in builds.items()]
         counts = [
             len({r.kernel.name for f in by_build[key] for r in f.order_dependent_kernels})
             for key in said
             if said[key] == best
         ]
-        return File(name, _WORDS[best], "; ".join(where), _range(counts))
+        return UpstreamFile(name, _STATUS_TEXTS[best], "; ".join(where), _range(counts))
 
     def _of(self, key: str, sources: list[str]) -> list[AuditFinding]:
         return [finding for source in sources if (finding := self.status.finding(key, source)) is not None]
@@ -124,21 +128,26 @@ class Tables:
         for _, source in mine:
             found = {k: f for k in self.keys if (f := self.status.finding(k, source))}
             held = {k: f for k, f in found.items() if f.kind == "order-dependent"}
-            words = {_word(f): self.where(k for k in held if _word(held[k]) == _word(f)) for f in held.values()}
-            where = "; ".join(text if w == "order-dependent" else f"{_WORDS[w]}: {text}" for w, text in words.items())
+            words = {
+                _file_status(f): self.where(k for k in held if _file_status(held[k]) == _file_status(f))
+                for f in held.values()
+            }
+            where = "; ".join(
+                text if w == "order-dependent" else f"{_STATUS_TEXTS[w]}: {text}" for w, text in words.items()
+            )
             kernels = _range([f.names for f in held.values()])
             rows.append((sources[source].title, where or "none", kernels, sources[source].condition))
         return rows
 
-    def found(self) -> list[tuple[str, list[str]]]:
+    def source_findings(self) -> list[tuple[str, list[str]]]:
         """(source, a cell for each audited build) of every source that has kernels to look for."""
         rows = []
         for key, source in self.status.matrix.sources.items():
             if source.audit and source.audit.kernels:
-                rows.append((key, [held(self.status.finding(build, key)) for build in self.keys]))
+                rows.append((key, [kernel_count_text(self.status.finding(build, key)) for build in self.keys]))
         return rows
 
-    def apart(self) -> list[tuple[EmulationAuditConflict, str]]:
+    def conflicts(self) -> list[tuple[EmulationAuditConflict, str]]:
         """Where the emulation shows something else, told by builds."""
         builds: dict[EmulationAuditConflict, list[str]] = {}
         for one in find_conflicts(self.status):
@@ -183,7 +192,7 @@ def _by_arch(libraries: Iterable[StoredLibrary]) -> list[list[int]]:
     return list(counts.values())
 
 
-def _word(finding: AuditFinding) -> _Word:
+def _file_status(finding: AuditFinding) -> _FileStatus:
     """What was found, told by whether the op reaches it."""
     if finding.kind != "order-dependent" or finding.is_conclusive:
         return finding.kind
@@ -200,7 +209,7 @@ def _range(counts: list[int]) -> str:
     return str(counts[0]) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
 
 
-def held(finding: AuditFinding | None) -> str:
+def kernel_count_text(finding: AuditFinding | None) -> str:
     """The number of order-dependent kernels, or what else was found."""
     if finding is None:
         return ""

@@ -11,23 +11,23 @@ from tfdet.audit.capability import Capability
 from tfdet.audit.report import Audit
 from tfdet.audit.sass import FIRST_ARCH
 from tfdet.matrix.models import Source
-from tfdet.publish.lists import Facts
-from tfdet.publish.views import BLIND
+from tfdet.publish.terminal_lists import FactTable
+from tfdet.publish.terminal_views import NO_AUDIT_NOTE
 from tfdet.verdicts.audit_findings import AuditIndex, count_by_family
 from tfdet.verdicts.build_diff import BuildDiff
 
-_WIDEST = 120  # of a kernel's name; some that stay mangled have thousands of characters, which --json tells
+_MAX_NAME_LENGTH = 120  # of a kernel's name; some that stay mangled have thousands of characters, which --json tells
 _HOW = {"native": "natively", "jit": "by JIT", "no": "not at all"}
 
 
-def audit(found: Audit, audited: AuditIndex, sources: Mapping[str, Source]) -> list[RenderableType]:
+def audit_tables(found: Audit, audited: AuditIndex, sources: Mapping[str, Source]) -> list[RenderableType]:
     """One target: what it is built for, what its kernels do, what it reads and how it refuses."""
     target = found.target
     wheel = target.wheel.path.name if target.wheel else None
     title = f"{target.name}: {wheel}" if wheel and not target.name.endswith(wheel) else target.name
     parts: list[RenderableType] = [Text("\n" + title, style="bold")]
     parts += [_architectures(found), Text(""), capability(found.capabilities)]
-    if not (known := _sources(audited, sources)).empty:
+    if not (known := _sources(audited, sources)).is_empty:
         parts += [Text("\nsources", style="bold"), known]
     if unclaimed := count_by_family(audited.unclaimed(sources.values())):
         parts += [Text("\nkernels that no source claims", style="bold"), _families(unclaimed)]
@@ -35,12 +35,12 @@ def audit(found: Audit, audited: AuditIndex, sources: Mapping[str, Source]) -> l
     parts += _list("messages by which it refuses", sorted(found.strings.messages))
     if found.registrations is not None:
         parts.append(Text(f"\n{len(found.registrations)} ops have a GPU kernel (--json names them)"))
-    parts.append(Text("\nnot seen: " + BLIND, style="dim"))
+    parts.append(Text("\nnot seen: " + NO_AUDIT_NOTE, style="dim"))
     return parts
 
 
-def _architectures(found: Audit) -> Facts:
-    made = Facts("architecture", "kernels", "order-dependent", "unresolved", "other atomics")
+def _architectures(found: Audit) -> FactTable:
+    made = FactTable("architecture", "kernels", "order-dependent", "unresolved", "other atomics")
     counts = {"yes": 0, "unresolved": 0, "no": 0}  # in the order of the columns
     for arch in [*found.sass, *found.ptx]:
         mine = dict(counts)
@@ -53,15 +53,15 @@ def _architectures(found: Audit) -> Facts:
     return made
 
 
-def capability(found: list[Capability]) -> Facts:
-    made = Facts("compute capability", "GPUs", "runs", "with")
+def capability(found: list[Capability]) -> FactTable:
+    made = FactTable("compute capability", "GPUs", "runs", "with")
     for one in found:
         made.add("{}.{}".format(*one.compute), one.gpus, _HOW[one.how], one.by)
     return made
 
 
-def _sources(audited: AuditIndex, sources: Mapping[str, Source]) -> Facts:
-    made = Facts("source", "finding", "read from")
+def _sources(audited: AuditIndex, sources: Mapping[str, Source]) -> FactTable:
+    made = FactTable("source", "finding", "read from")
     for key, source in sources.items():
         finding = audited.finding(source.audit) if source.audit else None
         if finding and finding.kind != "not shipped":
@@ -69,10 +69,10 @@ def _sources(audited: AuditIndex, sources: Mapping[str, Source]) -> Facts:
     return made
 
 
-def _families(found: Mapping[str, int]) -> Facts:
-    made = Facts("kernel", "variants")
+def _families(found: Mapping[str, int]) -> FactTable:
+    made = FactTable("kernel", "variants")
     for name, count in found.items():
-        made.add(name if len(name) <= _WIDEST else f"{name[:_WIDEST]} ...", str(count))
+        made.add(name if len(name) <= _MAX_NAME_LENGTH else f"{name[:_MAX_NAME_LENGTH]} ...", str(count))
     return made
 
 
@@ -80,7 +80,7 @@ def _list(title: str, texts: list[str]) -> list[RenderableType]:
     return [Text(f"\n{title}", style="bold"), *(Text(f"  {text}") for text in texts)] if texts else []
 
 
-def difference(found: BuildDiff) -> list[RenderableType]:
+def diff_tables(found: BuildDiff) -> list[RenderableType]:
     parts: list[RenderableType] = [Text(f"{found.old} → {found.new}", style="bold")]
     for title, some in (
         ("order-dependent kernels that appeared", found.added),

@@ -31,7 +31,7 @@ def _rule(one: ProgramFinding) -> str:
 
 
 def _results(one: ProgramFinding) -> list[dict[str, Any]]:
-    result = {"ruleId": _rule(one), "level": one.level, "message": {"text": escape_hidden(told(one))}}
+    result = {"ruleId": _rule(one), "level": one.level, "message": {"text": escape_hidden(finding_text(one))}}
     places = [_location(call) for call in one.calls]
     return [result | {"locations": [place]} for place in places] or [result]
 
@@ -44,7 +44,7 @@ def _location(call: Call) -> dict[str, Any]:
     return {"physicalLocation": file | {"region": {"startLine": call.line}}}
 
 
-def told(one: ProgramFinding) -> str:
+def finding_text(one: ProgramFinding) -> str:
     return one.text + (f" (settled by {', '.join(one.settled_by)})" if one.settled_by and one.level != "note" else "")
 
 
@@ -57,8 +57,8 @@ def as_junit(found: Mapping[InstalledBuild, Sequence[ProgramFinding]]) -> str:
         for one in some:
             test = ElementTree.SubElement(suite, "testcase", {"classname": name, "name": _rule(one)})
             if one.level == "error":
-                ElementTree.SubElement(test, "failure", {"message": escape_hidden(told(one))})
-            ElementTree.SubElement(test, "system-out").text = escape_hidden(told(one))
+                ElementTree.SubElement(test, "failure", {"message": escape_hidden(finding_text(one))})
+            ElementTree.SubElement(test, "system-out").text = escape_hidden(finding_text(one))
         suite.set("tests", str(len(some)))
         suite.set("failures", str(sum(one.level == "error" for one in some)))
     ElementTree.indent(suites, " ")

@@ -13,7 +13,7 @@ from tfdet.base.sanitize import escape_hidden
 from tfdet.store.records import Record
 from tfdet.verdicts.status import StatusCell
 
-_FORMULA = ("=", "+", "-", "@")  # what a spreadsheet would run
+_FORMULA_PREFIXES = ("=", "+", "-", "@")  # what a spreadsheet would run
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -22,15 +22,15 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     if rows:
         writer.writerow(rows[0])
-    writer.writerows([_plain(value) for value in row.values()] for row in rows)
+    writer.writerows([_spreadsheet_safe(value) for value in row.values()] for row in rows)
     return out.getvalue()
 
 
-def _plain(value: Any) -> Any:
+def _spreadsheet_safe(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     shown = escape_hidden(value).replace("\n", " ")
-    return f"'{shown}" if shown.startswith(_FORMULA) else shown
+    return f"'{shown}" if shown.startswith(_FORMULA_PREFIXES) else shown
 
 
 def cell_row(cell: StatusCell) -> dict[str, Any]:

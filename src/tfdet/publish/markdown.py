@@ -9,7 +9,7 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 from tfdet.base.sanitize import escape_hidden
 
 
-def engine(sources: Mapping[str, str]) -> Environment:
+def template_environment(sources: Mapping[str, str]) -> Environment:
     """sources: {name: a template's text}"""
     return Environment(
         loader=DictLoader(dict(sources)),

@@ -13,12 +13,12 @@ from rich.text import Text
 
 from tfdet.matrix.load import Matrix, natural_sort_key
 from tfdet.matrix.models import NONE
-from tfdet.publish.lists import Facts
+from tfdet.publish.terminal_lists import FactTable
 from tfdet.verdicts.infer import Verdict
 from tfdet.verdicts.status import Status, StatusCell
 
 
-class Answer(StrEnum):
+class SourceState(StrEnum):
     """What is known of one source on one kind of device."""
 
     OPEN = "differs"
@@ -26,7 +26,7 @@ class Answer(StrEnum):
     UNKNOWN = "unknown"
 
 
-_STYLE = {Answer.OPEN: "red", Answer.MENDED: "green", Answer.UNKNOWN: "dim"}
+_STYLE = {SourceState.OPEN: "red", SourceState.MENDED: "green", SourceState.UNKNOWN: "dim"}
 _KIND_ORDER = {"gpu": 0, "vgpu": 1, "cpu": 2}
 LEGEND = (
     "Each source in the newest environment that ran it. mended: it differs, and a\n"
@@ -43,25 +43,25 @@ NEXT = (
 
 
 @dataclass
-class Part:
+class OverviewRow:
     """One framework on one kind of device (a word of `--device`)."""
 
     framework: str
     word: str
-    sources: dict[Answer, list[str]] = field(default_factory=lambda: {answer: [] for answer in Answer})
+    sources: dict[SourceState, list[str]] = field(default_factory=lambda: {answer: [] for answer in SourceState})
 
 
-def parts(found: Status) -> list[Part]:
+def overview_rows(found: Status) -> list[OverviewRow]:
     """Every framework and kind of device that ran something: TensorFlow first, cards before emulation and CPUs."""
-    made: dict[tuple[str, str], Part] = {}
+    made: dict[tuple[str, str], OverviewRow] = {}
     for (framework, word, source), cells in _by_source(found):
-        part = made.setdefault((framework, word), Part(framework, word))
-        part.sources[_answer(cells, found.matrix)].append(source)
+        part = made.setdefault((framework, word), OverviewRow(framework, word))
+        part.sources[_source_state(cells, found.matrix)].append(source)
     sizes = Counter(dict.fromkeys(found.matrix.frameworks, 0))
     for part in made.values():
         sizes[part.framework] += sum(map(len, part.sources.values()))
 
-    def order(part: Part) -> tuple[bool, int, int]:
+    def order(part: OverviewRow) -> tuple[bool, int, int]:
         published = found.matrix.frameworks[part.framework].published
         return not published, -sizes[part.framework], _KIND_ORDER.get(part.word, len(_KIND_ORDER))
 
@@ -78,27 +78,27 @@ def _by_source(found: Status) -> Iterator[tuple[tuple[str, str, str], list[Statu
     return ((key, list(cells)) for key, cells in groupby(seen, place))
 
 
-def _answer(cells: Sequence[StatusCell], matrix: Matrix) -> Answer:
+def _source_state(cells: Sequence[StatusCell], matrix: Matrix) -> SourceState:
     newest = max(
         (cell.key.environment for cell in cells if cell.key.solution == NONE), key=natural_sort_key, default=""
     )
     here = [cell for cell in cells if cell.key.environment == newest]
     if not any(cell.key.solution == NONE and cell.cell.verdict is Verdict.NONDETERMINISTIC for cell in here):
-        return Answer.UNKNOWN
-    return Answer.MENDED if any(cell.cell.verdict is Verdict.DETERMINISTIC for cell in here) else Answer.OPEN
+        return SourceState.UNKNOWN
+    return SourceState.MENDED if any(cell.cell.verdict is Verdict.DETERMINISTIC for cell in here) else SourceState.OPEN
 
 
 def render(found: Status, width: int) -> RenderableType:
     """The counts, what is open by name, and how to ask further; at 80 columns no more than 24 lines."""
-    counted = Facts("framework", "device", "sources", *Answer)
+    counted = FactTable("framework", "device", "sources", *SourceState)
     named = [Text("differs, and no solution was seen to mend it", "bold")]
-    for part in parts(found):
+    for part in overview_rows(found):
         framework = found.matrix.frameworks[part.framework].name
-        numbers = [Text(str(len(part.sources[answer])), _STYLE[answer]) for answer in Answer]
+        numbers = [Text(str(len(part.sources[answer])), _STYLE[answer]) for answer in SourceState]
         counted.add(framework, part.word, str(sum(map(len, part.sources.values()))), *numbers)
-        if part.sources[Answer.OPEN]:
+        if part.sources[SourceState.OPEN]:
             label = f"{framework} {part.word}: "
-            named.append(Text(label + _fitted(part.sources[Answer.OPEN], width - len(label))))
+            named.append(Text(label + _fitted(part.sources[SourceState.OPEN], width - len(label))))
     longest = max(len(command) for command, _ in NEXT)
     further = [Text.assemble(f"{command:{longest}}  ", (what, "dim")) for command, what in NEXT]
     return Group(counted, Text(LEGEND, "dim"), Text(), *named, Text(), *further)

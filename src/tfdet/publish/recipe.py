@@ -8,7 +8,7 @@ from typing import Any
 
 from tfdet.matrix.devices import GPU
 from tfdet.matrix.models import Environment
-from tfdet.publish import ways
+from tfdet.publish import variants
 from tfdet.verdicts import remaining_sources
 from tfdet.verdicts.infer import CellKey, Verdict
 from tfdet.verdicts.status import Status
@@ -33,7 +33,7 @@ def recipe_text(status: Status, key: str, installed: bool = False) -> str:
     recipe = remaining_sources.recipe_of(environment)
     lines = [
         f"# {key}: {environment.image}",
-        *(f"# {line}" for line in _getting_it(installed)),
+        *(f"# {line}" for line in _install_lines(installed)),
         "import tfdeterminism",
         "",
         "print(tfdeterminism.enable_determinism(seed=1))  # before the first op; it says what it did",
@@ -52,7 +52,7 @@ def remaining_rows(status: Status, key: str) -> list[dict[str, Any]]:
     if not status.matrix.frameworks[status.matrix.environment(key).framework].published:
         return [
             {"source": source, "title": status.matrix.sources[source].title, "says": says, "measured": measured}
-            for source, says, measured in _left(status, key)
+            for source, says, measured in _remaining(status, key)
         ]
     return [
         {"source": r.source, "title": status.matrix.sources[r.source].title, "says": r.says, "measured": r.measured}
@@ -73,12 +73,12 @@ def _of_solutions(status: Status, key: str) -> Iterator[str]:
         yield from ("", f"# {solution.name.replace('`', '')}: {solution.when or solution.description}".strip())
         yield from (line for line in solution.recipe if not line.startswith("import ") or line not in told)
         told.update(solution.recipe)
-    left = list(_left(status, key))
+    left = list(_remaining(status, key))
     yield from ("", "# avoid, or expect differences or an error:" if left else "# no op is known as one to avoid")
     yield from (f"#   {status.matrix.sources[source].title}: {says}" for source, says, _ in left)
 
 
-def _left(status: Status, key: str) -> Iterator[tuple[str, str, bool]]:
+def _remaining(status: Status, key: str) -> Iterator[tuple[str, str, bool]]:
     """(source, what it does under the recipe's first solution, was that measured?)"""
     environment = status.matrix.environment(key)
     solution = status.matrix.frameworks[environment.framework].recipe[0]
@@ -90,13 +90,13 @@ def _left(status: Status, key: str) -> Iterator[tuple[str, str, bool]]:
         # Documents speak of a kind of device, whatever card has measured other cells.
         refused = [kind for cell in cells if cell.claimed_outcome == "raises" and (kind := claimed_as(cell.key.device))]
         if seen:
-            does = words[seen.cell.verdict] + ways.only_compiled(seen.cell)
+            does = words[seen.cell.verdict] + variants.only_compiled(seen.cell)
             yield source, f"{does} (measured on {seen.key.device})", True
         elif refused:
             yield source, f"raises an error on a {refused[0].upper()} (documented, not measured)", False
 
 
-def left_text(status: Status, framework: str) -> str:
+def remaining_text(status: Status, framework: str) -> str:
     """known.json of that framework's folder of tfdeterminism: what stays, by version, an entry a line."""
     environments = {
         e.version: key for key, e in status.matrix.for_framework(framework).environments.items() if e.line == "stock"
@@ -111,7 +111,7 @@ def _entries(status: Status, key: str) -> Iterator[dict[str, Any]]:
         yield {name: row[name] for name in ("title", "says", "measured")}
 
 
-def _getting_it(installed: bool) -> list[str]:
+def _install_lines(installed: bool) -> list[str]:
     if installed:
         return [
             "start Python with PYTHONHASHSEED=0 in the environment; into it:",

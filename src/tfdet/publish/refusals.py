@@ -13,7 +13,7 @@ from tfdet.matrix.source_readings import ReadingKind
 _WORDS: dict[Device, str] = {"cpu": "CPU", "gpu": "CUDA"}
 
 
-def shown(refuses: Sequence[Meaning]) -> str:
+def refusals_text(refuses: Sequence[Meaning]) -> str:
     """As a table has it: histc: `_histc_cuda` (CUDA)."""
     return "; ".join(f"{', '.join(f'`{word}`' for word in one.words)} ({_where(one)})" for one in refuses)
 

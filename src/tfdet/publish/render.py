@@ -17,7 +17,16 @@ from tfdet.base.paths import Project
 from tfdet.matrix import ops
 from tfdet.matrix.devices import CPU
 from tfdet.matrix.models import SourceGroup
-from tfdet.publish import advice, audit_tables, batches, join, markdown, recipe, tables, upstream
+from tfdet.publish import (
+    advice,
+    audit_tables,
+    batch_invariance,
+    markdown,
+    op_comparison,
+    recipe,
+    tables,
+    upstream_reports,
+)
 from tfdet.store.batch_invariance import folder
 from tfdet.store.cases import current_cases
 from tfdet.store.consistency import ConsistencyRules
@@ -31,7 +40,7 @@ from tfdeterminism import recipes
 _BLOCK = re.compile(r"(<!-- tfdet:begin (?P<name>[\w-]+) -->\n)(?P<body>.*?)(<!-- tfdet:end (?P=name) -->)", re.S)
 
 
-class OutOfDate(TfdetError):
+class OutOfDateError(TfdetError):
     code = ExitCode.CONTRADICTED
 
 
@@ -55,7 +64,7 @@ _PAGES = {"": ("coverage", "join", "provenance"), "-conflicts": ("disagreements"
 
 def write(project: Project, status: Status) -> list[Path]:
     """Bring the generated blocks up to date; the files that changed.  No table is made of what `check` refuses."""
-    _vouch(project, status)
+    _check_all_records(project, status)
     changed = []
     for path, old, new in _texts(project, status):
         if new != old:
@@ -66,17 +75,17 @@ def write(project: Project, status: Status) -> list[Path]:
 
 def check(project: Project, status: Status) -> None:
     """OutOfDate, with the first differing lines, if a table is not what the evidence gives."""
-    _vouch(project, status)
+    _check_all_records(project, status)
     for path, old, new in _texts(project, status):
         if new != old:
             diff = difflib.unified_diff(old.splitlines(), new.splitlines(), str(path), "what the evidence gives", n=0)
-            raise OutOfDate(
+            raise OutOfDateError(
                 "\n".join([line[:200] for line in diff][:12]) or f"{path}: its line ends were changed",
                 "Run `tfdet status --write`; a table is never edited by hand.",
             )
 
 
-def _vouch(project: Project, status: Status) -> None:
+def _check_all_records(project: Project, status: Status) -> None:
     """Every record is read once more, whole and strictly; DataError names those that cannot be."""
     rules = ConsistencyRules.from_matrix(status.matrix, current_cases(project))
     store = EvidenceStore.open(project, rules)
@@ -95,7 +104,11 @@ def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
     whole, status = status, replace(status, matrix=status.matrix.for_published_framework)
     blocks = _Blocks(project, status)
     texts = []
-    frameworks = {key: join.joins(project.matrix, whole, key) for key, f in whole.matrix.frameworks.items() if f.page}
+    frameworks = {
+        key: op_comparison.compare_ops(project.matrix, whole, key)
+        for key, f in whole.matrix.frameworks.items()
+        if f.page
+    }
     for name, expected, joins in _targets(whole, frameworks):
         path = project.root / name
         old = path.read_bytes().decode("utf-8")
@@ -108,21 +121,21 @@ def _texts(project: Project, status: Status) -> list[tuple[Path, str, str]]:
         texts.append((path, old, blocks.fill(old, joins)))
     generated: dict[Path, str] = {
         project.known_file: remaining_sources.to_json(status),
-        project.advice_file: advice.text(status),
+        project.advice_file: advice.to_json(status),
     }
     for key, framework in whole.matrix.frameworks.items():
         if framework.library:
-            generated[project.known_file_of(framework.library)] = recipe.left_text(whole, key)
+            generated[project.known_file_of(framework.library)] = recipe.remaining_text(whole, key)
     for key, joins in frameworks.items():
-        generated.update(upstream.texts(project, key, joins))
+        generated.update(upstream_reports.texts(project, key, joins))
     for path, text in generated.items():
         texts.append((path, path.read_bytes().decode("utf-8") if is_there(path) else "", text))
     return texts
 
 
 def _targets(
-    status: Status, frameworks: Mapping[str, list[join.Join]]
-) -> Iterator[tuple[str, tuple[str, ...], list[join.Join]]]:
+    status: Status, frameworks: Mapping[str, list[op_comparison.OpComparison]]
+) -> Iterator[tuple[str, tuple[str, ...], list[op_comparison.OpComparison]]]:
     """(file, its blocks, the joins of the framework that it is about) of each file with blocks."""
     for name, blocks in _TARGETS.items():
         yield name, blocks, []
@@ -138,19 +151,21 @@ class _Blocks:
         folder = files("tfdet.publish") / "templates"
         sources = {item.name: item.read_text("utf-8") for item in folder.iterdir() if item.name.endswith(".md.j2")}
         self._context = _context(project, status)
-        self._engine = markdown.engine(sources)
+        self._engine = markdown.template_environment(sources)
 
-    def fill(self, text: str, joins: Sequence[join.Join] = ()) -> str:
+    def fill(self, text: str, joins: Sequence[op_comparison.OpComparison] = ()) -> str:
         """A file's text with each of its blocks as it should be."""
         return _BLOCK.sub(lambda match: match[1] + self._text(match["name"], joins) + match[4], text)
 
-    def _text(self, name: str, joins: Sequence[join.Join]) -> str:
+    def _text(self, name: str, joins: Sequence[op_comparison.OpComparison]) -> str:
         return self._engine.get_template(f"{name}.md.j2").render(self._context, joins=joins)
 
 
 def _context(project: Project, status: Status) -> dict[str, object]:
     # Of a card that ran another framework alone there is nothing to show.
-    shown = {device: tables.measured(status, device) for device in (*status.measured_models, *status.emulated_models)}
+    shown = {
+        device: tables.measured_table(status, device) for device in (*status.measured_models, *status.emulated_models)
+    }
     return {
         "title": ops.title,
         "columns": tables.columns(status),
@@ -158,15 +173,15 @@ def _context(project: Project, status: Status) -> dict[str, object]:
         "groups": {group: (title, _group(status, group)) for group, title in tables.GROUPS.items()},
         "solutions": status.matrix.solutions,
         "sources": status.matrix.sources,
-        "cpu": tables.measured(status, CPU),
+        "cpu": tables.measured_table(status, CPU),
         "devices": {device: table for device, table in shown.items() if table.environments},
-        "audits": audit_tables.Tables(status),
-        "batches": batches.tables(project),
+        "audits": audit_tables.AuditTables(status),
+        "batches": batch_invariance.tables(project),
         "exit_codes": EXIT_CODES,
         "provenance": provenance(project),
         "recipes": recipes.RECIPES,
         "newest": remaining_sources.newest(status.matrix),
-        "patches": [(patch, tables.patch_span(status.matrix, patch)) for patch in recipes.PATCHES.values()],
+        "patches": [(patch, tables.patch_version_ranges(status.matrix, patch)) for patch in recipes.PATCHES.values()],
     }
 
 

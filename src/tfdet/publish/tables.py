@@ -11,7 +11,7 @@ from tfdet.matrix.devices import GPU
 from tfdet.matrix.load import Matrix
 from tfdet.matrix.models import NONE, Environment, Framework, Source, SourceGroup, TableColumn
 from tfdet.matrix.plan import claims_of
-from tfdet.publish.marks import with_numbers
+from tfdet.publish.verdict_symbols import symbol_with_counts
 from tfdet.verdicts import remaining_sources
 from tfdet.verdicts.audit_findings import AuditFinding
 from tfdet.verdicts.infer import CellKey, InferredCell, Verdict
@@ -35,23 +35,23 @@ def columns(status: Status) -> list[TableColumn]:
     return [column for framework in status.matrix.frameworks.values() for column in framework.columns]
 
 
-def _holds(column: TableColumn, environment: Environment) -> bool:
+def _covers(column: TableColumn, environment: Environment) -> bool:
     return ranges.contains(column.ngc if environment.line == "ngc" else column.stock, environment.version)
 
 
 def claim_cell(status: Status, key: str, column: TableColumn) -> str:
     """What documents, and GPUs that measured it, say of one source in one column."""
     source = status.matrix.sources[key]
-    environments = [(k, e) for k, e in status.matrix.environments.items() if _holds(column, e)]
-    said = [(_said(status, key, source, k, e), e) for k, e in environments]
+    environments = [(k, e) for k, e in status.matrix.environments.items() if _covers(column, e)]
+    said = [(_claim_text(status, key, source, k, e), e) for k, e in environments]
     texts = list(dict.fromkeys(text for text, _ in said if text))
     if len({text for text, _ in said}) == 1 or not texts:
         return "".join(texts)
     among, names = [e for _, e in said], status.matrix.frameworks
-    return "; ".join(f"{text} ({span([e for t, e in said if t == text], among, names)})" for text in texts)
+    return "; ".join(f"{text} ({version_ranges([e for t, e in said if t == text], among, names)})" for text in texts)
 
 
-def _said(status: Status, key: str, source: Source, environment_key: str, environment: Environment) -> str:
+def _claim_text(status: Status, key: str, source: Source, environment_key: str, environment: Environment) -> str:
     """e.g. `TCD or TDO`, each with the mark of its best backing (one mark where all have the same)."""
     finding = status.finding(environment_key, key)
     if finding and finding.reach.how == "no GPU kernel":
@@ -66,9 +66,9 @@ def _said(status: Status, key: str, source: Source, environment_key: str, enviro
     refuses = [s for s, text in says.items() if text == "raises"]
     lacking = says and "deterministic" not in says.values()
     stands_in = lacking and key in remaining_sources.replaced(environment)
-    words = [_marked(works, backing, " or ")] if works else []
+    words = [_with_marks(works, backing, " or ")] if works else []
     words += [f"by default<sup>{backing[NONE]}</sup>"] if says.get(NONE) == "deterministic" else []
-    words += [f"raises under {_marked(refuses, backing, ' and ')}"] if refuses else []
+    words += [f"raises under {_with_marks(refuses, backing, ' and ')}"] if refuses else []
     words += (
         [f"{remaining_sources.ENABLED}<sup>{_replaced_backing(status, environment_key, key)}</sup>"]
         if stands_in
@@ -79,7 +79,7 @@ def _said(status: Status, key: str, source: Source, environment_key: str, enviro
 
 def _unclaimed(status: Status, environment: str, source: str, finding: AuditFinding) -> str:
     """What devices showed, or the binaries hold, of a source of which no document says anything there."""
-    if mark := _seen(status, environment, source, NONE, Verdict.NONDETERMINISTIC):
+    if mark := _measured_mark(status, environment, source, NONE, Verdict.NONDETERMINISTIC):
         return f"order-dependent<sup>{mark}</sup>"
     if finding.is_unchecked:
         return "order-dependent<sup>s</sup>"
@@ -88,7 +88,7 @@ def _unclaimed(status: Status, environment: str, source: str, finding: AuditFind
     return "order-dependent<sup>a</sup>" if finding.is_conclusive else "no such atomics<sup>a</sup>"
 
 
-def _marked(solutions: list[str], backing: dict[str, str], between: str) -> str:
+def _with_marks(solutions: list[str], backing: dict[str, str], between: str) -> str:
     marks = {backing[solution] for solution in solutions}
     if len(marks) == 1:
         return f"{between.join(solutions)}<sup>{marks.pop()}</sup>"
@@ -97,12 +97,12 @@ def _marked(solutions: list[str], backing: dict[str, str], between: str) -> str:
 
 def _replaced_backing(status: Status, environment: str, source: str) -> str:
     """m, e, ✗: as below; p: the graph of what tfdeterminism puts in the op's place speaks for it (tests/runtime)."""
-    if _seen(status, environment, source, remaining_sources.ENABLED, Verdict.NONDETERMINISTIC):
+    if _measured_mark(status, environment, source, remaining_sources.ENABLED, Verdict.NONDETERMINISTIC):
         return "✗"
-    return _seen(status, environment, source, remaining_sources.ENABLED, Verdict.DETERMINISTIC) or "p"
+    return _measured_mark(status, environment, source, remaining_sources.ENABLED, Verdict.DETERMINISTIC) or "p"
 
 
-def _seen(status: Status, environment: str, source: str, solution: str, verdict: Verdict) -> str:
+def _measured_mark(status: Status, environment: str, source: str, solution: str, verdict: Verdict) -> str:
     """m by a single machine's GPU, m×2 by two machines', e where only what stands for a GPU showed it; or nothing."""
 
     def showing(models: list[str]) -> list[InferredCell]:
@@ -116,7 +116,7 @@ def _seen(status: Status, environment: str, source: str, solution: str, verdict:
 
 
 # A claim, and under which solution (None: the claimed one) which verdict backs it.
-_BACKS = {
+_BACKING_MARKS = {
     "deterministic": (None, Verdict.DETERMINISTIC),
     "raises": (None, Verdict.RAISES),
     "no-solution": (NONE, Verdict.NONDETERMINISTIC),  # what was tried in vain contradicts nothing
@@ -132,9 +132,9 @@ def _backing(status: Status, environment: str, source: str, solution: str, says:
     models = [*status.gpus, *status.emulated_models]
     if any(status.cell(CellKey(environment, model, source, solution)).contradiction for model in models):
         return "✗"
-    if says in _BACKS:
-        tried, verdict = _BACKS[says]
-        if mark := _seen(status, environment, source, tried or solution, verdict):
+    if says in _BACKING_MARKS:
+        tried, verdict = _BACKING_MARKS[says]
+        if mark := _measured_mark(status, environment, source, tried or solution, verdict):
             return mark
     cell = status.cell(CellKey(environment, GPU, source, solution))
     if cell.audited:
@@ -142,7 +142,7 @@ def _backing(status: Status, environment: str, source: str, solution: str, says:
     return "s" if says == "no-solution" and cell.finding and cell.finding.is_unchecked else "d"
 
 
-def span(chosen: list[Environment], among: list[Environment], frameworks: Mapping[str, Framework]) -> str:
+def version_ranges(chosen: list[Environment], among: list[Environment], frameworks: Mapping[str, Framework]) -> str:
     """Which environments, as ranges: TF 2.1, NGC 19.06 to 20.02, PyTorch 2.13.
 
     No range holds an environment that was not chosen: where those of one version differ, NGC's are told apart by
@@ -194,24 +194,26 @@ def _exactly(environment: Environment) -> str:
     return environment.framework_version if environment.line == "stock" else environment.image.rsplit(":", 1)[-1]
 
 
-def patch_span(matrix: Matrix, patch: Patch) -> str:
+def patch_version_ranges(matrix: Matrix, patch: Patch) -> str:
     """Where a patch of tfdeterminism is applied: TF 1.13 to 2.6, NGC 19.06 to 20.02."""
     among = list(matrix.environments.items())
     chosen = [e for key, e in among if patch.key in remaining_sources.patched(e)]
-    return span(chosen, [e for _, e in among], matrix.frameworks)
+    return version_ranges(chosen, [e for _, e in among], matrix.frameworks)
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredTable:
     """A table of one device: rows (source, solution), a column an environment."""
 
     environments: list[str]
     rows: list[tuple[str, str, list[str]]]
-    silent: list[str]  # sources under which no environment ever showed a difference, a refusal or a failure
-    quiet: list[tuple[str, str, list[str]]]  # the rows of the silent ones
+    sources_without_difference: list[
+        str
+    ]  # sources under which no environment ever showed a difference, a refusal or a failure
+    rows_without_difference: list[tuple[str, str, list[str]]]  # the rows of the silent ones
 
 
-def measured(status: Status, device: str) -> Measured:
+def measured_table(status: Status, device: str) -> MeasuredTable:
     """What `device` showed: sources that did something in full, the silent ones by name."""
     cells = [c for c in status.cells if c.key.device == device and c.cell.verdict is not Verdict.BLANK]
     chosen = [e for e in status.matrix.environments if e in {c.key.environment for c in cells}]
@@ -219,11 +221,11 @@ def measured(status: Status, device: str) -> Measured:
     by_source = {s: [c for c in cells if c.key.source == s] for s in dict.fromkeys(c.key.source for c in cells)}
     silent = [s for s, some in by_source.items() if {c.cell.verdict for c in some} <= quiet]
     rows = {s: _rows(status, device, s, some, chosen) for s, some in by_source.items()}
-    return Measured(
+    return MeasuredTable(
         chosen,
         rows=[row for s in by_source if s not in silent for row in rows[s]],
-        silent=silent,
-        quiet=[row for s in silent for row in rows[s]],
+        sources_without_difference=silent,
+        rows_without_difference=[row for s in silent for row in rows[s]],
     )
 
 
@@ -232,6 +234,6 @@ def _rows(
 ) -> list[tuple[str, str, list[str]]]:
     solutions = sorted({c.key.solution for c in cells}, key=lambda s: status.matrix.solutions[s].order)
     return [
-        (source, solution, [with_numbers(status.verdict(CellKey(e, device, source, solution))) for e in chosen])
+        (source, solution, [symbol_with_counts(status.verdict(CellKey(e, device, source, solution))) for e in chosen])
         for solution in solutions
     ]

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator, Sequence
 
 from tfdet.publish.recipe import remaining_rows
-from tfdet.site.facts import Facts
+from tfdet.site.site_facts import SiteFacts
 from tfdet.verdicts.infer import Verdict
 from tfdet.verdicts.status import StatusCell
 
 
-def files(facts: Facts) -> Iterator[tuple[str, str]]:
+def files(facts: SiteFacts) -> Iterator[tuple[str, str]]:
     for key in facts.matrix.environments:
         left = len(remaining_rows(facts.status, key))
         message = f"{left} op{'s' if left != 1 else ''} to avoid" if left else "no op known to avoid"

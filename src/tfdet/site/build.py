@@ -18,23 +18,23 @@ from tfdet.base.untrusted import resolve
 from tfdet.publish.render import provenance
 from tfdet.site import (
     badges,
-    batches,
+    batch_invariance,
     builds,
     cells,
     docs,
     environments,
     feed,
-    lists,
-    numbers,
+    framework_lists,
+    home_page,
+    plots_page,
     prose,
     solutions,
     sources,
-    start,
     table,
 )
-from tfdet.site.facts import Facts
-from tfdet.site.history import Change, History, ordered
-from tfdet.site.page import Page, Writer, script
+from tfdet.site.history import History, VerdictChange, sort_changes
+from tfdet.site.page import Page, Writer, data_script
+from tfdet.site.site_facts import SiteFacts
 from tfdet.store.cases import current_hashes
 from tfdet.store.evidence import EvidenceStore
 from tfdet.store.records import read_records
@@ -45,19 +45,19 @@ _MARKER = "site.json"  # a folder that holds it is a site, and may be made anew
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltSite:
     """folder: where it lies.  pages: how many of HTML."""
 
     folder: Path
     pages: int
 
 
-def build(project: Project, out: Path, url: str = "", repository: str = "") -> Built:
+def build(project: Project, out: Path, url: str = "", repository: str = "") -> BuiltSite:
     """url: where it will be published; only feed, sitemap and metadata speak of it."""
     out = resolve(out)
-    _refuse(out)
+    _check_target(out)
     with replace_folder(out) as part:
-        facts = Facts.of(project)
+        facts = SiteFacts.from_project(project)
         evidence = _Evidence.of(project, facts)
         writer = Writer(part, {**_site(project, evidence), "url": url, "repository": repository})
         documents = docs.documents(project.root)
@@ -66,10 +66,10 @@ def build(project: Project, out: Path, url: str = "", repository: str = "") -> B
             writer.write(page)
         _assets(facts, writer, changes, documents)
         pages = sum(1 for _ in part.rglob("*.html"))
-    return Built(out, pages)
+    return BuiltSite(out, pages)
 
 
-def _refuse(out: Path) -> None:
+def _check_target(out: Path) -> None:
     if is_there(out) and not out.is_dir():
         raise UsageError(f"{out} is no folder", "Name a new folder, or one with an older site.")
     if out.is_dir() and any(out.iterdir()) and not (out / _MARKER).is_file():
@@ -85,7 +85,7 @@ class _Evidence:
     bytes: int
 
     @classmethod
-    def of(cls, project: Project, facts: Facts) -> _Evidence:
+    def of(cls, project: Project, facts: SiteFacts) -> _Evidence:
         found: dict[str, list[Path]] = {key: [] for key in facts.matrix.environments}
         for path in EvidenceStore.open(project).files():
             found.get(path.stem, []).append(path)
@@ -109,7 +109,7 @@ def _site(project: Project, evidence: _Evidence) -> dict[str, Any]:
     return {**provenance(project), "newest": evidence.newest(), "tfdet": __version__}
 
 
-def _write(facts: Facts, evidence: _Evidence, writer: Writer) -> list[Change]:
+def _write(facts: SiteFacts, evidence: _Evidence, writer: Writer) -> list[VerdictChange]:
     """All pages; what the days changed."""
     work = _Work(facts, evidence, writer)
     keys = list(facts.matrix.environments)
@@ -117,10 +117,10 @@ def _write(facts: Facts, evidence: _Evidence, writer: Writer) -> list[Change]:
         done = list(map(work.environment, keys))
     else:
         _ = facts.by_page, facts.costs  # made once, before the processes part
-        with ProcessPoolExecutor(initializer=_begin, initargs=(work,)) as pool:
+        with ProcessPoolExecutor(initializer=_init_worker, initargs=(work,)) as pool:
             done = list(pool.map(_in_process, keys))
-    changes = ordered(change for changed, _ in done for change in changed)
-    apart = numbers.Apart.joined([found for _, found in done])
+    changes = sort_changes(change for changed, _ in done for change in changed)
+    apart = plots_page.UlpHistogram.merge([found for _, found in done])
     for page in _pages(facts, changes, apart):
         writer.write(page)
     return changes
@@ -128,45 +128,45 @@ def _write(facts: Facts, evidence: _Evidence, writer: Writer) -> list[Change]:
 
 @dataclass(frozen=True)
 class _Work:
-    facts: Facts
+    facts: SiteFacts
     evidence: _Evidence
     writer: Writer
 
-    def environment(self, key: str) -> tuple[list[Change], numbers.Apart]:
+    def environment(self, key: str) -> tuple[list[VerdictChange], plots_page.UlpHistogram]:
         """Its records are read once, and are gone after its pages."""
         # What came with tfdet and what its user added may hold the same record: it counts once.
         found = {r.checksum: r for path in self.evidence.by_environment[key] for r in read_records(path)}
-        records = [record for record in found.values() if self.facts.counts(record)]
+        records = [record for record in found.values() if self.facts.is_counted(record)]
         for page in cells.pages(self.facts, key, records):
             self.writer.write(page)
-        return History(self.evidence.hashes).changes(records), numbers.Apart.of(records)
+        return History(self.evidence.hashes).changes(records), plots_page.UlpHistogram.from_records(records)
 
 
-_mine: list[_Work] = []  # of a process of the pool: given once, not with each environment
+_worker_state: list[_Work] = []  # of a process of the pool: given once, not with each environment
 
 
-def _begin(work: _Work) -> None:
-    _mine.append(work)
+def _init_worker(work: _Work) -> None:
+    _worker_state.append(work)
 
 
-def _in_process(key: str) -> tuple[list[Change], numbers.Apart]:
-    return _mine[0].environment(key)
+def _in_process(key: str) -> tuple[list[VerdictChange], plots_page.UlpHistogram]:
+    return _worker_state[0].environment(key)
 
 
-def _pages(facts: Facts, changes: list[Change], apart: numbers.Apart) -> Iterator[Page]:
-    yield start.page(facts, changes)
+def _pages(facts: SiteFacts, changes: list[VerdictChange], apart: plots_page.UlpHistogram) -> Iterator[Page]:
+    yield home_page.page(facts, changes)
     yield table.page(facts)
     yield from sources.pages(facts, apart)
     yield from environments.pages(facts)
     yield from solutions.pages(facts)
     yield from builds.pages(facts)
-    yield from lists.pages(facts)
-    yield batches.page(facts)
+    yield from framework_lists.pages(facts)
+    yield batch_invariance.page(facts)
     yield from prose.pages(facts)
-    yield numbers.page(facts, apart)
+    yield plots_page.page(facts, apart)
 
 
-def _assets(facts: Facts, writer: Writer, changes: list[Change], documents: list[docs.Document]) -> None:
+def _assets(facts: SiteFacts, writer: Writer, changes: list[VerdictChange], documents: list[docs.Document]) -> None:
     url = writer.site["url"]
     folder = files("tfdet.site") / "static"
     for item in sorted(folder.iterdir(), key=lambda item: item.name):
@@ -174,7 +174,7 @@ def _assets(facts: Facts, writer: Writer, changes: list[Change], documents: list
             writer.text(f"static/{item.name}", item.read_text("utf-8"))
     for item in sorted((folder / "tabulator").iterdir(), key=lambda item: item.name):
         writer.text(f"static/tabulator/{item.name}", item.read_text("utf-8"))
-    writer.text("static/search-data.js", script("tfdetSearch", start.search_data(facts, documents)))
+    writer.text("static/search-data.js", data_script("tfdetSearch", home_page.search_data(facts, documents)))
     for name, text in (*table.data(facts), *badges.files(facts), *feed.files(changes, writer.site, url)):
         writer.text(name, text)
     if url:

@@ -8,17 +8,17 @@ from itertools import pairwise
 from typing import Any
 
 from tfdet.audit.capability import capabilities
-from tfdet.publish.audit_tables import Tables
-from tfdet.publish.views import BLIND
-from tfdet.site.addresses import page
-from tfdet.site.facts import Facts
+from tfdet.publish.audit_tables import AuditTables
+from tfdet.publish.terminal_views import NO_AUDIT_NOTE
 from tfdet.site.page import Page
+from tfdet.site.site_facts import SiteFacts
+from tfdet.site.urls import cell_page_path
 from tfdet.verdicts.audit_findings import count_by_family
 from tfdet.verdicts.build_diff import diff_builds
 
 
-def pages(facts: Facts) -> Iterator[Page]:
-    tables = Tables(facts.status)
+def pages(facts: SiteFacts) -> Iterator[Page]:
+    tables = AuditTables(facts.status)
     builds = tables.builds()
     environments = facts.matrix.environments
     pairs = [(a, b) for a, b in pairwise(tables.keys) if environments[a].framework == environments[b].framework]
@@ -36,7 +36,7 @@ def pages(facts: Facts) -> Iterator[Page]:
         yield _change(facts, old, new)
 
 
-def _page(facts: Facts, key: str, build: dict[str, Any], pairs: list[tuple[str, str]]) -> Page:
+def _page(facts: SiteFacts, key: str, build: dict[str, Any], pairs: list[tuple[str, str]]) -> Page:
     audited = facts.status.audits[key]
     stored = audited.stored
     found = capabilities(stored.architectures["sass"], stored.architectures["ptx"])
@@ -47,7 +47,7 @@ def _page(facts: Facts, key: str, build: dict[str, Any], pairs: list[tuple[str, 
                        for one in found],
         "sources": [{"source": source, "title": facts.matrix.sources[source].title, **finding.as_json(),
                      "address": _address(facts, key, source)}
-                    for source in facts.sources if facts.may_hold(key, source)
+                    for source in facts.sources if facts.may_have_op(key, source)
                     if (finding := facts.status.finding(key, source)) and finding.kind != "not shipped"],
         "families": count_by_family(row for row in audited.rows if row.kernel.verdict == "yes"),
         "unclaimed": count_by_family(audited.unclaimed(facts.matrix.sources.values())),
@@ -62,11 +62,11 @@ def _page(facts: Facts, key: str, build: dict[str, Any], pairs: list[tuple[str, 
         f"Audit of {key}",
         f"Which GPU kernels of {key} add floats in the order in which threads come.",
         data,
-        {"blind": BLIND},
+        {"blind": NO_AUDIT_NOTE},
     )
 
 
-def _change(facts: Facts, old: str, new: str) -> Page:
+def _change(facts: SiteFacts, old: str, new: str) -> Page:
     found = diff_builds(facts.status.audits[old], facts.status.audits[new], facts.matrix.sources)
     titles = {key: facts.matrix.sources[key].title for key in found.sources}
     return Page(
@@ -79,6 +79,6 @@ def _change(facts: Facts, old: str, new: str) -> Page:
     )
 
 
-def _address(facts: Facts, environment: str, source: str) -> str:
+def _address(facts: SiteFacts, environment: str, source: str) -> str:
     """Of what is known there; an audit that speaks for no cell leaves the source's own page."""
-    return page(environment, source) if (environment, source) in facts.by_page else f"sources/{source}.html"
+    return cell_page_path(environment, source) if (environment, source) in facts.by_page else f"sources/{source}.html"

@@ -13,19 +13,19 @@ from markupsafe import Markup
 from tfdet.matrix.devices import CPU, GPU
 from tfdet.matrix.models import Claim
 from tfdet.matrix.plan import plan_cells
-from tfdet.publish.views import BLIND
-from tfdet.site.addresses import address
-from tfdet.site.facts import Facts, cell_data
-from tfdet.site.page import Page, fragment, turns
+from tfdet.publish.terminal_views import NO_AUDIT_NOTE
+from tfdet.site.page import Page, render_fragment, subpages
+from tfdet.site.site_facts import SiteFacts, cell_data
+from tfdet.site.urls import cell_url
 from tfdet.store.records import Record
 from tfdet.verdicts.audit_findings import AuditFinding
 from tfdet.verdicts.status import StatusCell
 
-ROOM: Final = 300 << 10  # characters of records on one page, and of each twin
+MAX_PAGE_CHARACTERS: Final = 300 << 10  # characters of records on one page, and of each twin
 _KERNELS = 40  # of an audit shown here; its build's page counts them all
 
 
-def pages(facts: Facts, environment: str, records: Iterable[Record]) -> Iterator[Page]:
+def pages(facts: SiteFacts, environment: str, records: Iterable[Record]) -> Iterator[Page]:
     """All of one environment; records: all of it, in any order."""
     by_source: dict[str, list[Record]] = defaultdict(list)
     for record in records:
@@ -38,13 +38,13 @@ def pages(facts: Facts, environment: str, records: Iterable[Record]) -> Iterator
 
 
 def _pages(
-    facts: Facts, cells: list[StatusCell], records: list[Record], reasons: list[dict[str, str]]
+    facts: SiteFacts, cells: list[StatusCell], records: list[Record], reasons: list[dict[str, str]]
 ) -> Iterator[Page]:
     environment, source = cells[0].key.environment, cells[0].key.source
     title = facts.matrix.sources[source].title
     shards = list(_shards(facts, records))
     whole = _data(facts, environment, source, cells, reasons)
-    for turn, (kept, shown) in zip(turns(f"cells/{environment}/{source}", len(shards)), shards, strict=True):
+    for turn, (kept, shown) in zip(subpages(f"cells/{environment}/{source}", len(shards)), shards, strict=True):
         first = turn.data["part"] == 1
         data: dict[str, Any] = {**(whole if first else _head(environment, source, title)),
                                 "records": [msgspec.Raw(record.line().strip().encode("ascii")) for record in kept],
@@ -55,11 +55,11 @@ def _pages(
             f"{title} in {environment}{turn.suffix}",
             f"Is {title} deterministic in {environment}? Every record, claim and audit behind the answer.",
             data,
-            {"shown": shown, "blind": BLIND} if first else {"shown": shown},
+            {"shown": shown, "blind": NO_AUDIT_NOTE} if first else {"shown": shown},
         )
 
 
-def content(facts: Facts, environment: str, source: str, records: Iterable[Record]) -> dict[str, Any]:
+def content(facts: SiteFacts, environment: str, source: str, records: Iterable[Record]) -> dict[str, Any]:
     """What the twins of such a page hold together."""
     cells = facts.by_page.get((environment, source), [])
     reasons = _not_run(facts, environment).get(source, [])
@@ -74,7 +74,7 @@ def _head(environment: str, source: str, title: str) -> dict[str, Any]:
 
 
 def _data(
-    facts: Facts, environment: str, source: str, cells: Sequence[StatusCell], reasons: list[dict[str, str]]
+    facts: SiteFacts, environment: str, source: str, cells: Sequence[StatusCell], reasons: list[dict[str, str]]
 ) -> dict[str, Any]:
     entry = facts.matrix.sources[source]
     claims = [claim for claim in entry.claims if claim.covers(facts.matrix.environments[environment])]
@@ -82,7 +82,7 @@ def _data(
     return {
         **_head(environment, source, entry.title),
         "api": entry.api,
-        "cells": [_cell(facts, cell) for cell in sorted(cells, key=_seen_first)],
+        "cells": [_cell(facts, cell) for cell in sorted(cells, key=_run_first)],
         "claims": [claim_data(claim) for claim in claims],
         "audit": _audit(facts, environment, source, finding) if finding else None,
         "costs": [cost_data(cost) for cost in facts.costs_of(source) if cost.environment == environment],
@@ -91,18 +91,18 @@ def _data(
     }
 
 
-def _seen_first(cell: StatusCell) -> tuple[bool, bool]:
+def _run_first(cell: StatusCell) -> tuple[bool, bool]:
     """And what ran for a GPU before what ran on a processor, of which fewer ask."""
     return not cell.was_run, cell.key.device == CPU
 
 
-def _cell(facts: Facts, cell: StatusCell) -> dict[str, Any]:
+def _cell(facts: SiteFacts, cell: StatusCell) -> dict[str, Any]:
     kind = facts.matrix.devices.kind(cell.key.device)
     again = f"tfdet run {cell.key.environment} --device {kind.word} --source {cell.key.source}" if kind else ""
     if again and cell.key.solution != "none":
         again += f" --solution {cell.key.solution}"
     return {**cell_data(cell), "backed": cell.backing_text, "run_again": f"{again} --out again.jsonl" if again else "",
-            "address": address(cell.key)}  # fmt: skip
+            "address": cell_url(cell.key)}  # fmt: skip
 
 
 def claim_data(claim: Claim) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def cost_data(cost: Any) -> dict[str, Any]:
             "memory_ratio": round(cost.memory_ratio, 3)}  # fmt: skip
 
 
-def _audit(facts: Facts, environment: str, source: str, finding: AuditFinding) -> dict[str, Any]:
+def _audit(facts: SiteFacts, environment: str, source: str, finding: AuditFinding) -> dict[str, Any]:
     audit = facts.matrix.sources[source].audit
     rows = [
         {"kernel": row.signature, "atomics": held.atomics, "order_dependent": held.order_dependent,
@@ -127,7 +127,7 @@ def _audit(facts: Facts, environment: str, source: str, finding: AuditFinding) -
             "rows": rows[:_KERNELS], "more": max(0, len(rows) - _KERNELS)}  # fmt: skip
 
 
-def _not_run(facts: Facts, environment: str) -> Mapping[str, list[dict[str, str]]]:
+def _not_run(facts: SiteFacts, environment: str) -> Mapping[str, list[dict[str, str]]]:
     """{source: why cells of it are not run}, each reason once."""
     found: dict[str, dict[tuple[str, str], list[str]]] = defaultdict(lambda: defaultdict(list))
     for cell in plan_cells(facts.matrix, environment):
@@ -141,20 +141,20 @@ def _not_run(facts: Facts, environment: str) -> Mapping[str, list[dict[str, str]
     }
 
 
-def _shards(facts: Facts, records: list[Record]) -> Iterator[tuple[list[Record], list[Markup]]]:
+def _shards(facts: SiteFacts, records: list[Record]) -> Iterator[tuple[list[Record], list[Markup]]]:
     """(records, as they are shown) of each page; there is one even where no record is."""
     order = {key: number for number, key in enumerate(facts.solutions)}
     kept: list[Record] = []
     shown: list[Markup] = []
-    room = ROOM
+    room = MAX_PAGE_CHARACTERS
     for record in sorted(
         records, key=lambda r: (r.device.model, order.get(r.solution, 0), r.case, r.started, r.checksum)
     ):
-        text = fragment("record", r=record, vouched=facts.vouched(record))
+        text = render_fragment("record", r=record, vouched=facts.signer_text(record))
         size = max(len(text), len(record.line()))
         if kept and size > room:
             yield kept, shown
-            kept, shown, room = [], [], ROOM
+            kept, shown, room = [], [], MAX_PAGE_CHARACTERS
         kept.append(record)
         shown.append(text)
         room -= size

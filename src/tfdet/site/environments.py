@@ -8,21 +8,21 @@ from typing import Any, Final
 
 from tfdet.matrix.models import UNKNOWN
 from tfdet.publish.recipe import recipe_text, remaining_rows
-from tfdet.site.addresses import address, page
-from tfdet.site.facts import Facts, kind, says
-from tfdet.site.page import Page, turns
+from tfdet.site.page import Page, subpages
+from tfdet.site.site_facts import SiteFacts, kind, says
 from tfdet.site.sources import symbol
+from tfdet.site.urls import cell_page_path, cell_url
 
-ROOM: Final = 300  # sources on one page: below 500 KB with what else there is
+MAX_PAGE_SOURCES: Final = 300  # sources on one page: below 500 KB with what else there is
 
 
-def pages(facts: Facts) -> Iterator[Page]:
+def pages(facts: SiteFacts) -> Iterator[Page]:
     yield _index(facts)
     for key in facts.matrix.environments:
         yield from _pages(facts, key)
 
 
-def _index(facts: Facts) -> Page:
+def _index(facts: SiteFacts) -> Page:
     cells: dict[str, Counter[str]] = {key: Counter() for key in facts.matrix.environments}
     for cell in facts.cells:
         cells[cell.key.environment][cell.backing] += 1
@@ -41,12 +41,12 @@ def _index(facts: Facts) -> Page:
                 {"environments": rows}, {"groups": list(groups.items())})  # fmt: skip
 
 
-def _pages(facts: Facts, key: str) -> Iterator[Page]:
+def _pages(facts: SiteFacts, key: str) -> Iterator[Page]:
     rows = list(_rows(facts, key))
-    shards = [rows[start : start + ROOM] for start in range(0, len(rows), ROOM)] or [rows]
+    shards = [rows[start : start + MAX_PAGE_SOURCES] for start in range(0, len(rows), MAX_PAGE_SOURCES)] or [rows]
     environment = facts.matrix.environments[key]
     what = environment.image if environment.image != UNKNOWN else f"{facts.names(key)} {environment.framework_version}"
-    (first, *further) = zip(turns(f"environments/{key}", len(shards)), shards, strict=True)
+    (first, *further) = zip(subpages(f"environments/{key}", len(shards)), shards, strict=True)
     turn, shard = first
     yield Page(turn.path, "environment", key, f"How to make {what} deterministic, and which ops stay a source.",
                {**_data(facts, key), "rows": shard, **turn.data})  # fmt: skip
@@ -56,7 +56,7 @@ def _pages(facts: Facts, key: str) -> Iterator[Page]:
                    {"key": key, "rows": shard, **turn.data})  # fmt: skip
 
 
-def _data(facts: Facts, key: str) -> dict[str, Any]:
+def _data(facts: SiteFacts, key: str) -> dict[str, Any]:
     environment = facts.matrix.environments[key]
     names = ("line", "version", "framework_version", "image", "digest", "python", "os", "cuda", "cudnn", "min_driver",
              "cuda_arch", "notes", "not_run", "cite")  # fmt: skip
@@ -72,15 +72,15 @@ def _data(facts: Facts, key: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _rows(facts: Facts, key: str) -> Iterator[dict[str, Any]]:
+def _rows(facts: SiteFacts, key: str) -> Iterator[dict[str, Any]]:
     """A row a source of which anything is known there."""
     for source in facts.sources:
         cells = facts.by_page.get((key, source))
         if cells:
             yield {"source": source, "title": facts.matrix.sources[source].title,
-                   "page": page(key, source), "cells": [_brief(cell) for cell in cells]}  # fmt: skip
+                   "page": cell_page_path(key, source), "cells": [_brief(cell) for cell in cells]}  # fmt: skip
 
 
 def _brief(cell: Any) -> dict[str, Any]:
     return {"solution": cell.key.solution, "device": cell.key.device, "says": says(cell), "kind": kind(cell),
-            "symbol": symbol(cell), "backing": cell.backing, "address": address(cell.key)}  # fmt: skip
+            "symbol": symbol(cell), "backing": cell.backing, "address": cell_url(cell.key)}  # fmt: skip

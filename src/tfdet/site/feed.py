@@ -9,37 +9,37 @@ from typing import Any
 from xml.etree import ElementTree
 
 from tfdet.base.sanitize import escape_hidden
-from tfdet.site.history import Change
+from tfdet.site.history import VerdictChange
 
 _ATOM = "http://www.w3.org/2005/Atom"
 _ENTRIES, _TOLD = 60, 50  # of the feed; cells named in one entry
 _ID = "tag:tfdet,2026"
 
 
-def files(changes: Sequence[Change], site: Mapping[str, Any], url: str) -> Iterator[tuple[str, str]]:
+def files(changes: Sequence[VerdictChange], site: Mapping[str, Any], url: str) -> Iterator[tuple[str, str]]:
     yield "feed.xml", _feed(changes, site, url)
 
 
-def _feed(changes: Sequence[Change], site: Mapping[str, Any], url: str) -> str:
-    by_place: dict[tuple[str, str, str], list[Change]] = defaultdict(list)
+def _feed(changes: Sequence[VerdictChange], site: Mapping[str, Any], url: str) -> str:
+    by_place: dict[tuple[str, str, str], list[VerdictChange]] = defaultdict(list)
     for change in changes:
         by_place[change.day, change.key.environment, change.key.device].append(change)
     feed = ElementTree.Element("feed", {"xmlns": _ATOM})
     newest = max((day for day, _, _ in by_place), default="1970-01-01")
-    _texts(feed, title="tfdet: what the evidence changed", id=f"{_ID}:feed", updated=f"{newest}T00:00:00Z")
-    _texts(ElementTree.SubElement(feed, "author"), name="tfdet")
+    _add_elements(feed, title="tfdet: what the evidence changed", id=f"{_ID}:feed", updated=f"{newest}T00:00:00Z")
+    _add_elements(ElementTree.SubElement(feed, "author"), name="tfdet")
     ElementTree.SubElement(feed, "link", {"rel": "self", "href": f"{url}feed.xml"})
     ElementTree.SubElement(feed, "link", {"rel": "alternate", "type": "text/html", "href": url or "index.html"})
     for (day, environment, device), some in sorted(by_place.items(), reverse=True)[:_ENTRIES]:
         entry = ElementTree.SubElement(feed, "entry")
-        _texts(entry, title=f"{environment} on {device}: {len(some)} cells", updated=f"{day}T00:00:00Z",
-               id=f"{_ID}:{day}:{environment}:{device}", summary="\n".join(_told(some)))  # fmt: skip
+        _add_elements(entry, title=f"{environment} on {device}: {len(some)} cells", updated=f"{day}T00:00:00Z",
+               id=f"{_ID}:{day}:{environment}:{device}", summary="\n".join(_change_lines(some)))  # fmt: skip
         link = f"{url}environments/{environment}.html"
         ElementTree.SubElement(entry, "link", {"rel": "alternate", "type": "text/html", "href": link})
     return _xml(feed)
 
 
-def _told(changes: Sequence[Change]) -> Iterator[str]:
+def _change_lines(changes: Sequence[VerdictChange]) -> Iterator[str]:
     for change in changes[:_TOLD]:
         before = f"{change.before} → " if change.before else ""
         yield escape_hidden(f"{change.key.source} under {change.key.solution}: {before}{change.after}")
@@ -47,7 +47,7 @@ def _told(changes: Sequence[Change]) -> Iterator[str]:
         yield f"and {len(changes) - _TOLD} more"
 
 
-def _texts(parent: ElementTree.Element, **texts: str) -> None:
+def _add_elements(parent: ElementTree.Element, **texts: str) -> None:
     for name, text in texts.items():
         ElementTree.SubElement(parent, name).text = text
 
@@ -56,7 +56,7 @@ def sitemap(folder: Path, url: str) -> str:
     """Every page of the built folder."""
     every = ElementTree.Element("urlset", {"xmlns": "http://www.sitemaps.org/schemas/sitemap/0.9"})
     for path in sorted(folder.rglob("*.html")):
-        _texts(ElementTree.SubElement(every, "url"), loc=f"{url}{path.relative_to(folder).as_posix()}")
+        _add_elements(ElementTree.SubElement(every, "url"), loc=f"{url}{path.relative_to(folder).as_posix()}")
     return _xml(every)
 
 

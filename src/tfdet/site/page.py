@@ -16,10 +16,10 @@ from markupsafe import Markup
 
 from tfdet.base.files import add_path_to_errors
 from tfdet.base.sanitize import escape_hidden, escape_json
-from tfdet.site import words
+from tfdet.site import wording
 
 VERSION: Final = 1  # of the twins' shape; docs/how-to/build-the-site.md describes it
-LONGEST: Final = 4000  # characters of one text on a page; its twin has all of them
+MAX_TEXT_CHARACTERS: Final = 4000  # characters of one text on a page; its twin has all of them
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Page:
         return "../" * self.path.count("/")
 
 
-class Turn(NamedTuple):
+class Subpage(NamedTuple):
     """One of the pages that something long takes.  suffix: of its title.  data: what page and twin say of the rest."""
 
     path: str
@@ -51,19 +51,19 @@ class Turn(NamedTuple):
     data: dict[str, Any]
 
 
-def turns(base: str, count: int) -> list[Turn]:
+def subpages(base: str, count: int) -> list[Subpage]:
     """The first has the plain path."""
     paths = [base, *(f"{base}-{number}" for number in range(2, count + 1))]
     parts = [f"{path}.html" for path in paths]
     return [
-        Turn(path, f" ({number} of {count})" if count > 1 else "", {"parts": parts, "part": number})
+        Subpage(path, f" ({number} of {count})" if count > 1 else "", {"parts": parts, "part": number})
         for number, path in enumerate(paths, 1)
     ]
 
 
 def twin(page: Page) -> str:
     content = {"format": "tfdet-site", "version": VERSION, "kind": page.kind, "page": f"{page.path}.html",
-               "title": words.plain(page.title), "data": page.data}  # fmt: skip
+               "title": wording.strip_code(page.title), "data": page.data}  # fmt: skip
     return escape_json(msgspec.json.encode(content).decode("utf-8", "replace")) + "\n"
 
 
@@ -100,25 +100,27 @@ def _engine() -> Environment:
         lstrip_blocks=True,
         finalize=_finalize,
     )
-    engine.filters.update(code=words.code, cited=words.cited, plain=words.plain, cut=cut)
-    engine.globals.update(verdicts=words.VERDICTS, backings=words.BACKINGS)
+    engine.filters.update(
+        code=wording.render_code, cited=wording.link_citations, plain=wording.strip_code, cut=truncate
+    )
+    engine.globals.update(verdicts=wording.VERDICTS, backings=wording.BACKINGS)
     return engine
 
 
 def _finalize(value: object) -> object:
     """Text from strangers: what is hidden is shown, what is endless ends."""
-    return escape_hidden(cut(value, LONGEST)) if type(value) is str else value
+    return escape_hidden(truncate(value, MAX_TEXT_CHARACTERS)) if type(value) is str else value
 
 
-def cut(text: str, length: int) -> str:
+def truncate(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[:length]} … ({len(text):,} characters; the JSON has them all)"
 
 
-def fragment(template: str, **context: Any) -> Markup:
+def render_fragment(template: str, **context: Any) -> Markup:
     """A part of a page by itself, which may be as long as evidence is."""
     return Markup(_engine().get_template(f"{template}.html.j2").render(**context))
 
 
-def script(name: str, value: object) -> str:
+def data_script(name: str, value: object) -> str:
     """A page that is opened as a file may fetch nothing, but it may run a script beside it."""
     return f"window.{name}={json.dumps(value, separators=(',', ':'))};\n"

@@ -89,12 +89,12 @@ def costs(rows: Sequence[Mapping[str, Any]]) -> Markup:
     return _svg(figure, "costs", "time of the deterministic form by the time of the original op")
 
 
-def apart(cells: Mapping[tuple[str, str, str], Mapping[int, int]]) -> Markup:
+def ulp_dots(cells: Mapping[tuple[str, str, str], Mapping[int, int]]) -> Markup:
     """A row a cell, a dot a power of two, as large as records are many."""
     return _dots({" ".join(key): counts for key, counts in list(cells.items())[:_ROWS]}, "apart")
 
 
-def apart_all(sources: Mapping[str, Mapping[int, int]]) -> Markup:
+def ulp_dots_all(sources: Mapping[str, Mapping[int, int]]) -> Markup:
     return _dots(sources, "all")
 
 

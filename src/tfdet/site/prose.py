@@ -15,13 +15,13 @@ from pydantic import Field
 
 from tfdet.matrix.field_types import StrictModel, Text
 from tfdet.site import links
-from tfdet.site.addresses import address
-from tfdet.site.facts import Facts, cell_data
 from tfdet.site.page import Page
+from tfdet.site.site_facts import SiteFacts, cell_data
+from tfdet.site.urls import cell_url
 from tfdet.verdicts.infer import CellKey
 
 
-class Shown(StrictModel):
+class ExpectedCell(StrictModel):
     """A cell that shows what is said, and the verdict that it has to have."""
 
     environment: Text
@@ -36,7 +36,7 @@ class Shown(StrictModel):
         return CellKey(self.environment, self.device, self.source, self.solution)
 
 
-class Run(StrictModel):
+class ExternalCheck(StrictModel):
     """Somebody else's check of it: a file of this repository, and a text that stands in it."""
 
     file: Text
@@ -49,8 +49,8 @@ class Myth(StrictModel):
     claim: Text
     framework: Text | None = Field(default=None, description="whose users say so; none: the talk's own list")
     truth: list[Text] = Field(min_length=1)
-    shown: list[Shown] = Field(default=[])
-    run: list[Run] = Field(default=[])
+    shown: list[ExpectedCell] = Field(default=[])
+    run: list[ExternalCheck] = Field(default=[])
 
 
 @cache
@@ -59,7 +59,7 @@ def myths() -> list[Myth]:
     return [Myth.model_validate(entry) for entry in tomli.loads(text)["myths"]]
 
 
-def pages(facts: Facts) -> Iterator[Page]:
+def pages(facts: SiteFacts) -> Iterator[Page]:
     yield _myths(facts)
     yield _links(facts)
     yield _text(
@@ -70,7 +70,7 @@ def pages(facts: Facts) -> Iterator[Page]:
     yield _text("how", "How we know", "What each verdict, mark and kind of backing says, and what it does not say.")
 
 
-def _myths(facts: Facts) -> Page:
+def _myths(facts: SiteFacts) -> Page:
     told = [{"key": myth.key, "claim": myth.claim, "framework": myth.framework, "truth": myth.truth,
              "shown": [_shown(facts, one) for one in myth.shown],
              "run": [one.model_dump() for one in myth.run]} for myth in myths()]  # fmt: skip
@@ -83,13 +83,13 @@ def _myths(facts: Facts) -> Page:
     )
 
 
-def _shown(facts: Facts, one: Shown) -> dict[str, Any]:
+def _shown(facts: SiteFacts, one: ExpectedCell) -> dict[str, Any]:
     """With the verdict of today: a page never says what the evidence does not."""
     cell = facts.status.cell(one.key)
-    return {**cell_data(cell), "says": one.says, "expected": one.verdict, "address": address(cell.key)}
+    return {**cell_data(cell), "says": one.says, "expected": one.verdict, "address": cell_url(cell.key)}
 
 
-def _links(facts: Facts) -> Page:
+def _links(facts: SiteFacts) -> Page:
     catalogue = links.whole()
     return Page(
         "links",

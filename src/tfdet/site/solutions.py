@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from tfdet.matrix.models import Solution
-from tfdet.site.addresses import address
-from tfdet.site.facts import Facts, kind, says
 from tfdet.site.page import Page
-from tfdet.site.words import VERDICTS
+from tfdet.site.site_facts import SiteFacts, kind, says
+from tfdet.site.urls import cell_url
+from tfdet.site.wording import VERDICTS
 
 
-def pages(facts: Facts) -> Iterator[Page]:
+def pages(facts: SiteFacts) -> Iterator[Page]:
     counts: dict[str, Counter[str]] = {key: Counter() for key in facts.solutions}
     for cell in facts.cells:
         if cell.was_run:
@@ -36,7 +36,7 @@ def _ordered(counts: Counter[str]) -> dict[str, int]:
     return {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
 
 
-def _page(facts: Facts, key: str, seen: dict[str, int]) -> Page:
+def _page(facts: SiteFacts, key: str, seen: dict[str, int]) -> Page:
     solution = facts.matrix.solutions[key]
     data = {
         "key": key,
@@ -56,13 +56,13 @@ def _page(facts: Facts, key: str, seen: dict[str, int]) -> Page:
     )
 
 
-def _available(facts: Facts, solution: Solution) -> str:
+def _available(facts: SiteFacts, solution: Solution) -> str:
     environments = facts.matrix.environments.items()
     mine = ((key, e) for key, e in environments if solution.framework in ("", e.framework))
     return facts.where([key for key, e in mine if solution.available.covers(e)])
 
 
-def _sources(facts: Facts, key: str) -> Iterator[dict[str, Any]]:
+def _sources(facts: SiteFacts, key: str) -> Iterator[dict[str, Any]]:
     """What documents and records say of each source under it."""
     for source in facts.sources:
         cells = [cell for cell in facts.by_source.get(source, []) if cell.key.solution == key]
@@ -71,6 +71,6 @@ def _sources(facts: Facts, key: str) -> Iterator[dict[str, Any]]:
             said.setdefault(f"{cell.key.device}: {says(cell)}", []).append(cell)
         if cells:
             yield {"source": source, "title": facts.matrix.sources[source].title,
-                   "says": [{"text": text, "kind": kind(some[0]), "address": address(some[-1].key),
+                   "says": [{"text": text, "kind": kind(some[0]), "address": cell_url(some[-1].key),
                              "where": facts.where([c.key.environment for c in some])}
                             for text, some in said.items()]}  # fmt: skip

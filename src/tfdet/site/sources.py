@@ -9,13 +9,13 @@ from typing import Any
 
 from tfdet.matrix.models import Source
 from tfdet.publish.tables import GROUPS
-from tfdet.site import links, lists, plots
-from tfdet.site.addresses import address
+from tfdet.site import framework_lists, links, plots
 from tfdet.site.cells import claim_data, cost_data
-from tfdet.site.facts import Facts, kind
-from tfdet.site.numbers import Apart
 from tfdet.site.page import Page
-from tfdet.site.words import VERDICTS
+from tfdet.site.plots_page import UlpHistogram
+from tfdet.site.site_facts import SiteFacts, kind
+from tfdet.site.urls import cell_url
+from tfdet.site.wording import VERDICTS
 from tfdet.verdicts.audit_findings import count_by_family
 from tfdet.verdicts.infer import Verdict
 from tfdet.verdicts.status import StatusCell
@@ -23,24 +23,26 @@ from tfdet.verdicts.status import StatusCell
 _FAMILIES = 30  # of kernels on a page
 
 
-def pages(facts: Facts, apart: Apart) -> Iterator[Page]:
+def pages(facts: SiteFacts, apart: UlpHistogram) -> Iterator[Page]:
     """apart: how far apart results were."""
     yield _index(facts)
     for key in facts.sources:
         yield _page(facts, key, apart)
 
 
-def _index(facts: Facts) -> Page:
+def _index(facts: SiteFacts) -> Page:
     groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for key in facts.sources:
         source = facts.matrix.sources[key]
-        groups[source.group].append({"key": key, "title": source.title, "api": source.api, "seen": seen(facts, key)})
+        groups[source.group].append(
+            {"key": key, "title": source.title, "api": source.api, "seen": verdict_counts(facts, key)}
+        )
     listed = [{"group": group, "title": title, "sources": groups[group]} for group, title in GROUPS.items()]
     return Page("sources/index", "sources", "Ops and other sources", "Every known source of nondeterminism, by kind.",
                 {"groups": [one for one in listed if one["sources"]]})  # fmt: skip
 
 
-def seen(facts: Facts, source: str) -> dict[str, int]:
+def verdict_counts(facts: SiteFacts, source: str) -> dict[str, int]:
     """{verdict: number of cells} of what ran."""
     found: dict[str, int] = defaultdict(int)
     for cell in facts.by_source.get(source, []):
@@ -49,28 +51,29 @@ def seen(facts: Facts, source: str) -> dict[str, int]:
     return dict(sorted(found.items(), key=lambda item: list(VERDICTS).index(item[0])))
 
 
-def _page(facts: Facts, key: str, apart: Apart) -> Page:
+def _page(facts: SiteFacts, key: str, apart: UlpHistogram) -> Page:
     source = facts.matrix.sources[key]
     cells = facts.by_source.get(key, [])
     data = {
         "key": key, "title": source.title, "group": GROUPS[source.group], "api": source.api,
         "direction": source.direction, "condition": source.condition, "raw_ops": source.raw_ops,
         "kernels": source.kernels, "notes": source.notes, "workaround": source.workaround, "cite": source.cite,
-        "seen": seen(facts, key), "strips": list(_strips(facts, cells)), "images": list(_images(facts, cells)),
-        "claims": [claim_data(claim) for claim in source.claims], "mend": list(_mend(facts, source)),
+        "seen": verdict_counts(facts, key), "strips": list(_verdict_strips(facts, cells)),
+        "images": list(_images(facts, cells)),
+        "claims": [claim_data(claim) for claim in source.claims], "mend": list(_fix_lines(facts, source)),
         "audit": _audit(facts, key), "costs": [cost_data(cost) for cost in facts.costs_of(key)],
         "slowdowns": list(_slowdowns(cells)),
         "cases": [{"file": case.file, "name": case.name, "text": case.text} for case in facts.cases.get(key, [])],
         "ulp": apart.data(key),
         "links": [link.data() for link in links.catalogue() if key in link.sources],
-        "lists": list(lists.of_source(facts, key)),
+        "lists": list(framework_lists.of_source(facts, key)),
     }  # fmt: skip
     return Page(f"sources/{key}", "source", source.title,
                 f"Is {source.title} deterministic? By version, with evidence, remedy and cost.", data,
-                {"plot": plots.apart(apart.ulp.get(key, {}))})  # fmt: skip
+                {"plot": plots.ulp_dots(apart.ulp.get(key, {}))})  # fmt: skip
 
 
-def _strips(facts: Facts, cells: list[StatusCell]) -> Iterator[dict[str, Any]]:
+def _verdict_strips(facts: SiteFacts, cells: list[StatusCell]) -> Iterator[dict[str, Any]]:
     """A row a device and solution, a square a stock environment."""
     frameworks = {facts.matrix.environments[cell.key.environment].framework for cell in cells}
     stock = [key for key, e in facts.matrix.environments.items() if e.line == "stock" and e.framework in frameworks]
@@ -82,7 +85,7 @@ def _strips(facts: Facts, cells: list[StatusCell]) -> Iterator[dict[str, Any]]:
             yield {"device": device, "solution": solution, "cells": [_square(key, mine.get(key)) for key in stock]}
 
 
-def _order(facts: Facts, row: tuple[str, str]) -> tuple[bool, str, int]:
+def _order(facts: SiteFacts, row: tuple[str, str]) -> tuple[bool, str, int]:
     device, solution = row
     return device == "cpu", device, facts.solutions.index(solution)
 
@@ -101,7 +104,7 @@ def _square(environment: str, cell: StatusCell | None) -> dict[str, Any]:
     says = str(cell.cell.verdict) or (f"claimed {cell.claimed_outcome}" if cell.claimed_outcome else "audited")
     runs = f" {cell.cell.differed}/{cell.cell.runs}" if cell.cell.runs else ""
     return {"environment": environment, "version": version, "kind": kind(cell), "says": f"{says}{runs}, {cell.backing}",
-            "symbol": symbol(cell), "address": address(cell.key)}  # fmt: skip
+            "symbol": symbol(cell), "address": cell_url(cell.key)}  # fmt: skip
 
 
 _VERSION = re.compile(r"^[a-z]+(?=\d)")  # what of an environment's key is no version
@@ -116,7 +119,7 @@ def symbol(cell: StatusCell) -> str:
     return _SAID[cell.claimed_outcome] if cell.claimed_outcome else "a"
 
 
-def _images(facts: Facts, cells: list[StatusCell]) -> Iterator[dict[str, Any]]:
+def _images(facts: SiteFacts, cells: list[StatusCell]) -> Iterator[dict[str, Any]]:
     """What is known of NVIDIA's images, by ranges: there are many, and they are alike."""
     found: dict[tuple[str, str, str], list[StatusCell]] = defaultdict(list)
     for cell in cells:
@@ -126,10 +129,10 @@ def _images(facts: Facts, cells: list[StatusCell]) -> Iterator[dict[str, Any]]:
     for (device, solution, says), mine in found.items():
         yield {"device": device, "solution": solution, "says": says, "kind": kind(mine[0]),
                "where": facts.where([cell.key.environment for cell in mine]), "backing": mine[0].backing,
-               "address": address(mine[-1].key)}  # fmt: skip
+               "address": cell_url(mine[-1].key)}  # fmt: skip
 
 
-def _mend(facts: Facts, source: Source) -> Iterator[dict[str, Any]]:
+def _fix_lines(facts: SiteFacts, source: Source) -> Iterator[dict[str, Any]]:
     """The lines that make it deterministic, and where documents say so."""
     for key in facts.solutions:
         solution = facts.matrix.solutions[key]
@@ -140,7 +143,7 @@ def _mend(facts: Facts, source: Source) -> Iterator[dict[str, Any]]:
                    "when": solution.when}  # fmt: skip
 
 
-def _audit(facts: Facts, key: str) -> dict[str, Any] | None:
+def _audit(facts: SiteFacts, key: str) -> dict[str, Any] | None:
     audited = [name for name in facts.matrix.environments if facts.status.finding(name, key)]
     if not audited:
         return None
@@ -164,4 +167,4 @@ def _slowdowns(cells: list[StatusCell]) -> Iterator[Mapping[str, Any]]:
     for cell in cells:
         if cell.cell.time_ratio and cell.cell.verdict is Verdict.DETERMINISTIC:
             yield {"environment": cell.key.environment, "device": cell.key.device, "solution": cell.key.solution,
-                   "time_ratio": cell.cell.time_ratio, "address": address(cell.key)}  # fmt: skip
+                   "time_ratio": cell.cell.time_ratio, "address": cell_url(cell.key)}  # fmt: skip

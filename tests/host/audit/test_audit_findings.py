@@ -13,7 +13,7 @@ from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
 from tfdet.matrix import ranges
 from tfdet.matrix.models import Source, SourceAudit
-from tfdet.publish.audit_tables import Tables
+from tfdet.publish.audit_tables import AuditTables
 from tfdet.store import audits as stored
 from tfdet.verdicts.audit_findings import AuditIndex
 from tfdet.verdicts.build_diff import diff_builds
@@ -34,7 +34,7 @@ def test_every_stock_minor_is_audited_by_this_scanner(audits: dict[str, AuditInd
         assert audited.stored.faults == []
 
 
-def test_the_files_of_the_original_list(tables: Tables) -> None:
+def test_the_files_of_the_original_list(tables: AuditTables) -> None:
     words = {file.name: file.word for file in tables.files()}
     assert Counter(words.values()) == {
         "confirmed": 11, "shipped, not reached": 1, "partial": 1, "false alarm": 1, "not shipped": 1}  # fmt: skip
@@ -45,7 +45,7 @@ def test_the_files_of_the_original_list(tables: Tables) -> None:
 
 
 def test_candidates_are_found_in_every_build_and_claimed_by_no_message(
-    tables: Tables, audits: dict[str, AuditIndex], sources: Mapping[str, Source]
+    tables: AuditTables, audits: dict[str, AuditIndex], sources: Mapping[str, Source]
 ) -> None:
     title, where, _, _ = tables.candidates()[0]
     assert title.startswith("`BlockLSTMGrad`")
@@ -53,7 +53,7 @@ def test_candidates_are_found_in_every_build_and_claimed_by_no_message(
     assert not any("LSTM" in text for audited in audits.values() for text in audited.stored.messages)
 
 
-def test_the_resampler_went_with_contrib(tables: Tables) -> None:
+def test_the_resampler_went_with_contrib(tables: AuditTables) -> None:
     (file,) = (file for file in tables.files() if file.name == "resampler_ops_gpu.cu.cc")
     assert file.where == "TF 1.14 to 1.15; shipped, reach not established: TF 1.13; not shipped: TF 2.0 to 2.21"
 
@@ -88,14 +88,14 @@ UNREACHED = {
 
 
 @pytest.mark.parametrize("source", UNREACHED)
-def test_what_the_op_does_not_reach_is_not_audited(tables: Tables, source: str) -> None:
+def test_what_the_op_does_not_reach_is_not_audited(tables: AuditTables, source: str) -> None:
     for version in UNREACHED[source]:
         cell = tables.status.cell(CellKey(f"tf{version}", "gpu", source, "none"))
         assert cell.finding is not None and cell.finding.reach.how == "not reached", version
         assert not cell.audited and not cell.finding.is_conclusive
 
 
-def test_an_op_without_a_gpu_kernel_is_told(tables: Tables) -> None:
+def test_an_op_without_a_gpu_kernel_is_told(tables: AuditTables) -> None:
     for version in [*OLDER, "2.4"]:
         finding = tables.status.finding(f"tf{version}", "segment-prod")
         assert finding is not None and finding.reach.how == "no GPU kernel", version
@@ -103,7 +103,7 @@ def test_an_op_without_a_gpu_kernel_is_told(tables: Tables) -> None:
     assert finding is not None and finding.is_conclusive
 
 
-def test_bincount_with_weights_is_reached_from_2_3_on(tables: Tables) -> None:
+def test_bincount_with_weights_is_reached_from_2_3_on(tables: AuditTables) -> None:
     assert [
         v
         for v in ("2.1", "2.2", "2.3", "2.21")
@@ -115,7 +115,7 @@ def test_bincount_with_weights_is_reached_from_2_3_on(tables: Tables) -> None:
 
 
 def test_nothing_is_audited_without_a_checked_note_and_a_registration(
-    tables: Tables, sources: Mapping[str, Source]
+    tables: AuditTables, sources: Mapping[str, Source]
 ) -> None:
     """The one rule, over every cell that says that there is no solution."""
     some = 0

@@ -16,7 +16,7 @@ from tfdet.base.paths import Project
 from tfdet.base.sanitize import escape_hidden, escape_json, escape_line
 from tfdet.cli.main import app
 from tfdet.engines import locate
-from tfdet.publish import lists, locate_page
+from tfdet.publish import locate_page, terminal_lists
 from tfdeterminism.trace.untrusted import sanitize_line as shown_by_diff
 
 # Right-to-left override, isolate, zero-width space, joiner, soft hyphen, BOM, tag, separators, filler, selector, other.
@@ -49,7 +49,7 @@ def test_json_says_the_same() -> None:
 
 
 def test_the_console_writes_nothing_hidden(capsys: pytest.CaptureFixture[str]) -> None:
-    table = lists.Facts("one")
+    table = terminal_lists.FactTable("one")
     table.add(NASTY)
     console.out().print(table)
     console.out().print(Text(NASTY))
@@ -59,7 +59,7 @@ def test_the_console_writes_nothing_hidden(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_table_has_room_for_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
-    table = lists.Facts("one", "two")
+    table = terminal_lists.FactTable("one", "two")
     table.add(NASTY * 3, "word")
     console.out().print(table)
     lines = capsys.readouterr().out.splitlines()

@@ -28,7 +28,7 @@ from tfdet.fleet.folder import FleetFolder
 from tfdet.matrix.keys import Keyring, PublicKey
 from tfdet.matrix.load import load_file
 from tfdet.matrix.models import Environment
-from tfdet.publish import locate_page, views
+from tfdet.publish import locate_page, terminal_views
 from tfdet.store import audits, dsse, in_toto, keyless, signing_key
 from tfdet.store.fast_records import read_record_lines
 from tfdet.store.records import read_records
@@ -137,7 +137,7 @@ def test_a_trace(folder: Path, trace: bytes, data: st.DataObject) -> None:
     except (trace_format.BadTrace, DataError) as error:
         assert str(path) in str(error) or "different" in str(error)
         return
-    views.located(said)
+    terminal_views.cause_report(said)
     locate_page.html(said).encode()
     out = io.StringIO()
     diff.main(["--json", str(path), str(other)], out)
@@ -249,5 +249,5 @@ def test_what_the_debug_tool_prints(text: bytes) -> None:
         found = locate.parse_result(text)
     except DataError:
         return
-    views.located(found)
+    terminal_views.cause_report(found)
     locate_page.html(found).encode()

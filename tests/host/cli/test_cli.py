@@ -19,7 +19,7 @@ from tfdet.base.errors import ExitCode, RunFailedError, TfdetError
 from tfdet.base.paths import Project
 from tfdet.cli.main import app
 from tfdet.engines.run import RunResult
-from tfdet.publish.views import verdict_text
+from tfdet.publish.terminal_views import verdict_text
 from tfdet.store.cases import current_hashes
 from tfdet.store.records import parse
 from tfdet.verdicts.infer import InferredCell, Verdict

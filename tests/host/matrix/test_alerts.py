@@ -16,7 +16,7 @@ from tfdet.base.paths import Project
 from tfdet.matrix import alerts
 from tfdet.matrix.alerts import Alert, Alerts, Meaning
 from tfdet.matrix.ops import DocumentedEntry, find_faults, load_ops
-from tfdet.publish.refusals import disagreements, shown
+from tfdet.publish.refusals import disagreements, refusals_text
 
 FUNCTION = "Context21alertNotDeterministic"
 
@@ -121,7 +121,7 @@ def test_what_does_not_fit(
 
 def test_how_a_row_has_it() -> None:
     both = Meaning(words=["put_"], ops=["put"], devices=["cpu", "gpu"])
-    assert shown([ON_CUDA, both]) == "`an_op_cuda` (CUDA, backward); `put_` (CPU, CUDA)"
+    assert refusals_text([ON_CUDA, both]) == "`an_op_cuda` (CUDA, backward); `put_` (CPU, CUDA)"
 
 
 def test_names_that_nobody_knows_are_named(whole_copy: Project) -> None:

@@ -15,7 +15,7 @@ from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
 from tfdet.bundle import build
 from tfdet.matrix.load import load_matrix
-from tfdet.publish.batches import mark, tables
+from tfdet.publish.batch_invariance import mark, tables
 from tfdet.store import batch_invariance
 from tfdet.store.batch_invariance import BatchInvarianceRecord
 from tfdet_probe.core.batches import SIZES, measure, method, record

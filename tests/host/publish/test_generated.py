@@ -30,9 +30,9 @@ cite = ["made up for this test"]
 
 
 def test_a_new_source_is_one_new_line_of_the_advice(copy: Project) -> None:
-    before = advice.text(load_status(copy)).splitlines()
+    before = advice.to_json(load_status(copy)).splitlines()
     (copy.matrix / "sources" / "tensorflow" / "an-early-one.toml").write_text(EARLY, "utf-8")
-    after = advice.text(load_status(copy)).splitlines()
+    after = advice.to_json(load_status(copy)).splitlines()
     difference = [line for line in difflib.ndiff(before, after) if line[0] in "-+"]
     assert [line[:20] for line in difference] == ['+ "an-early-one": {"']
 

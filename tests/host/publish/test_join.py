@@ -15,7 +15,7 @@ from tfdet.engines.venv import uv_environ_from_pip
 from tfdet.matrix.devices import CPU
 from tfdet.matrix.ops import DocumentedEntry, Op, load_ops
 from tfdet.matrix.source_readings import Readings, find_faults, find_reading, locate_lines
-from tfdet.publish.join import Place, Row, joins
+from tfdet.publish.op_comparison import MeasurementColumn, OpRow, compare_ops
 from tfdet.publish.recipe import recipe_text, remaining_rows
 from tfdet.verdicts.infer import Verdict
 from tfdet.verdicts.status import Status
@@ -32,15 +32,15 @@ def row(
     uda: Verdict,
     tolerance: float = 0.0,
     on_gpu: tuple[Verdict, Verdict] | None = None,
-) -> Row:
+) -> OpRow:
     op = Op(
         key="an-op", name="an_op", variant="", samples=1, dtype="float32", backward=True, tolerance=tolerance,
         reached=["an_op"], tags=[],
     )  # fmt: skip
-    verdicts = {Place(CPU, "none"): none, Place(CPU, "UDA"): uda}
+    verdicts = {MeasurementColumn(CPU, "none"): none, MeasurementColumn(CPU, "UDA"): uda}
     if on_gpu:
-        verdicts |= {Place(H100, "none"): on_gpu[0], Place(H100, "UDA"): on_gpu[1]}
-    return Row(op, "torch-an-op", documented, [], verdicts)
+        verdicts |= {MeasurementColumn(H100, "none"): on_gpu[0], MeasurementColumn(H100, "UDA"): on_gpu[1]}
+    return OpRow(op, "torch-an-op", documented, [], verdicts)
 
 
 CUDA = DocumentedEntry(api="torch.an_op", says="raises", devices=["gpu"], backward=True, modes=[])
@@ -64,7 +64,7 @@ EQUAL, DIFFERS, RAISES = Verdict.NOT_SHOWN, Verdict.NONDETERMINISTIC, Verdict.RA
         (row([CUDA, CALM.model_copy(update={"devices": ["cpu"]})], EQUAL, EQUAL, 1e-12), []),
     ],
 )
-def test_what_does_not_fit(made: Row, words: list[str]) -> None:
+def test_what_does_not_fit(made: OpRow, words: list[str]) -> None:
     found = list(made.disagreements("UDA"))
     assert len(found) == len(words)
     assert all(word in text for word, (_, text) in zip(words, found, strict=True))
@@ -112,19 +112,19 @@ def test_what_a_gpu_shows_is_held_against_what_the_lists_say_of_gpus(
 ) -> None:
     found = row(documented, EQUAL, EQUAL, 1e-12 if documented else 0.0, on_gpu)
     assert list(found.disagreements("UDA")) == ([(kind, words)] if kind else [])
-    assert found.told == bool(documented or on_gpu[0] is DIFFERS or on_gpu[1] in (DIFFERS, RAISES))
+    assert found.is_notable == bool(documented or on_gpu[0] is DIFFERS or on_gpu[1] in (DIFFERS, RAISES))
 
 
 def test_every_op_has_its_row(checkout: Project, status: Status) -> None:
-    found = {join.environment: join for join in joins(checkout.matrix, status, "torch")}
+    found = {join.environment: join for join in compare_ops(checkout.matrix, status, "torch")}
     assert {"torch2.0", "torch2.11", KEY, "torch2.15"} <= found.keys()
     join = found[KEY]
     assert (join.environment, len(join.rows), sum(number for _, number in join.coverage[CPU])) == (KEY, 702, 702)
-    assert join.places == [Place(CPU, solution) for solution in ("none", "UDA", "ONETHREAD")]
-    rows = {row.op.key: row for row in join.told}
-    assert rows["cumsum"].words == "raises (CUDA)"
-    assert rows["scatter-reduce-prod"].words == "raises (CUDA, reduce='prod')"
-    assert rows["dunder-getitem"].words == "deterministic (CPU, backward)"
+    assert join.columns == [MeasurementColumn(CPU, solution) for solution in ("none", "UDA", "ONETHREAD")]
+    rows = {row.op.key: row for row in join.notable_rows}
+    assert rows["cumsum"].documentation_text == "raises (CUDA)"
+    assert rows["scatter-reduce-prod"].documentation_text == "raises (CUDA, reduce='prod')"
+    assert rows["dunder-getitem"].documentation_text == "deterministic (CPU, backward)"
 
 
 def test_each_environment_has_a_table_of_its_own(checkout: Project) -> None:
@@ -138,7 +138,7 @@ def test_each_environment_has_a_table_of_its_own(checkout: Project) -> None:
 
 def test_every_disagreement_was_looked_up_in_the_sources(checkout: Project, status: Status) -> None:
     """Those of the lists and of processors; what a card showed may stand there before anybody could read why."""
-    for join in joins(checkout.matrix, status, "torch"):
+    for join in compare_ops(checkout.matrix, status, "torch"):
         found = [one for one in join.disagreements if not one.kind.startswith("gpu-")]
         unread = [one.row.op.key for one in found if not one.read]
         assert unread == [], f"{join.environment}: extend confirmed.toml, then run scripts/extract-op-lists"
@@ -202,7 +202,7 @@ def test_the_quickstart_of_another_framework_is_asked_for_by_name(checkout: Proj
 
 
 def test_code_that_no_build_carries_is_named_at_its_release(checkout: Project, status: Status) -> None:
-    (join,) = (join for join in joins(checkout.matrix, status, "torch") if join.environment == KEY)
+    (join,) = (join for join in compare_ops(checkout.matrix, status, "torch") if join.environment == KEY)
     (found,) = (found for found in join.disagreements if found.row.op.key == "nn-functional-adaptive-max-pool3d")
     root = "https://github.com/pytorch/pytorch/blob"
     assert found.places[0][1].startswith(f"{root}/{join.ops.commit}/torch/testing/")
@@ -215,7 +215,7 @@ def test_code_that_no_build_carries_is_named_at_its_release(checkout: Project, s
 def test_what_the_kernels_of_an_op_hold_stands_in_its_row(checkout: Project, status: Status) -> None:
     found = {
         join.environment: {row.op.key: row.binary for row in join.rows}
-        for join in joins(checkout.matrix, status, "torch")
+        for join in compare_ops(checkout.matrix, status, "torch")
     }
     held = found["torch2.14"]
     ops = ("nn-functional-adaptive-max-pool3d", "nn-functional-avg-pool1d", "cumsum", "abs")
@@ -228,12 +228,14 @@ def test_what_the_kernels_of_an_op_hold_stands_in_its_row(checkout: Project, sta
 def test_an_op_that_no_list_names_has_a_row_where_its_kernels_add_in_the_order_of_threads(
     checkout: Project, status: Status
 ) -> None:
-    join = next(join for join in joins(checkout.matrix, status, "torch") if join.environment == "torch2.8")
+    join = next(join for join in compare_ops(checkout.matrix, status, "torch") if join.environment == "torch2.8")
     rows = {row.op.key: row for row in join.rows}
     attention = rows["nn-functional-scaled-dot-product-attention"]
-    assert not attention.listed
-    assert attention in join.told
-    held = {binary: replace(attention, binary=binary).told for binary in ("380°", "8", "8×", "(8)", "0", "?", "–", "")}
+    assert not attention.is_documented
+    assert attention in join.notable_rows
+    held = {
+        binary: replace(attention, binary=binary).is_notable for binary in ("380°", "8", "8×", "(8)", "0", "?", "–", "")
+    }
     assert [binary for binary, told in held.items() if told] == ["380°", "8"]
 
 

@@ -17,7 +17,7 @@ from sites import ROOT, Read, small_project
 from tfdet.base.errors import ExitCode
 from tfdet.base.paths import Project
 from tfdet.matrix.devices import CPU
-from tfdet.publish.join import Place, joins
+from tfdet.publish.op_comparison import MeasurementColumn, compare_ops
 from tfdet.site.build import build
 from tfdet.store.cases import current_cases
 from tfdet.store.records import Record, parse
@@ -94,12 +94,12 @@ def data(page: Path) -> dict[str, Any]:
 
 
 def test_a_card_has_columns_where_signed_records_of_it_are(project: Project) -> None:
-    found = {join.environment: join for join in joins(project.matrix, load_status(project), "torch")}
-    on_cpu = [Place(CPU, solution) for solution in ("none", "UDA", "ONETHREAD")]
-    assert found["torch2.13"].places == on_cpu, "the card ran another build"
+    found = {join.environment: join for join in compare_ops(project.matrix, load_status(project), "torch")}
+    on_cpu = [MeasurementColumn(CPU, solution) for solution in ("none", "UDA", "ONETHREAD")]
+    assert found["torch2.13"].columns == on_cpu, "the card ran another build"
     join = found[KEY]
-    assert join.places == [*on_cpu, Place(MODEL, "none"), Place(MODEL, "UDA")]
-    marks = {row.source: row.measured[len(on_cpu) :] for row in join.told}
+    assert join.columns == [*on_cpu, MeasurementColumn(MODEL, "none"), MeasurementColumn(MODEL, "UDA")]
+    marks = {row.source: row.measured[len(on_cpu) :] for row in join.notable_rows}
     assert {source: marks.get(source) for source in (*SIGNED, *UNSIGNED)} == {
         "torch-abs": ["✗ 20/20", "✓ 0/20 (≤ 14%)"],
         "torch-index-add": ["✗ 20/20", "✗ 20/20"],
@@ -127,8 +127,8 @@ def test_without_its_signature_a_card_has_no_column(project: Project, tmp_path: 
     copy = Project(shutil.copytree(project.root, tmp_path / "copy", symlinks=True))
     (path,) = copy.matrix.glob("keys/lab.toml")
     path.unlink()
-    (join,) = (join for join in joins(copy.matrix, load_status(copy), "torch") if join.environment == KEY)
-    assert {place.device for place in join.places} == {CPU}
+    (join,) = (join for join in compare_ops(copy.matrix, load_status(copy), "torch") if join.environment == KEY)
+    assert {place.device for place in join.columns} == {CPU}
     assert list(join.coverage) == [CPU]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tfdet.base.errors import UsageError
 from tfdet.base.paths import Project
-from tfdet.publish.overview import Answer, parts
+from tfdet.publish.overview import SourceState, overview_rows
 from tfdet.verdicts.infer import Verdict
 from tfdet.verdicts.selection import Selection
 from tfdet.verdicts.status import Status
@@ -33,15 +33,15 @@ def test_each_source_that_ran_is_counted_once_for_each_kind_of_device(found: Sta
             seen.setdefault((framework, kind.word), set()).add(cell.key.source)
     counted = {
         (part.framework, part.word): [name for names in part.sources.values() for name in names]
-        for part in parts(found)
+        for part in overview_rows(found)
     }
     assert {key: sorted(names) for key, names in counted.items()} == {key: sorted(names) for key, names in seen.items()}
     assert next(iter(counted)) == ("tensorflow", "gpu"), "a reader sees TensorFlow's GPU rows first"
 
 
 def test_a_mended_source_has_both_verdicts_in_one_environment(found: Status) -> None:
-    for part in parts(found):
-        for source in part.sources[Answer.MENDED]:
+    for part in overview_rows(found):
+        for source in part.sources[SourceState.MENDED]:
             asked = Selection(frameworks=[part.framework], devices=[part.word], sources=[source])
             by_environment: dict[str, set[tuple[bool, Verdict]]] = {}
             for cell in asked.cells(found):

@@ -10,7 +10,7 @@ import pytest
 from tfdet.base.paths import Project
 from tfdet.matrix.load import Matrix, load_matrix
 from tfdet.matrix.models import Environment
-from tfdet.publish.tables import span
+from tfdet.publish.tables import version_ranges
 
 
 @pytest.fixture(scope="module")
@@ -38,14 +38,14 @@ def read(text: str, among: list[Environment]) -> list[Environment]:
 def test_one_that_was_measured_is_not_in_the_range_of_those_that_were_not(matrix: Matrix) -> None:
     old = [matrix.environments[key] for key in ("tf1.14", "tf1.15", "tf1.15.5", "tf2.0", "tf2.0.4")]
     measured = old[3:4]
-    assert span(measured, old, matrix.frameworks) == "TF 2.0.0"
-    assert span([e for e in old if e not in measured], old, matrix.frameworks) == "TF 1.14 to 1.15, TF 2.0.4"
+    assert version_ranges(measured, old, matrix.frameworks) == "TF 2.0.0"
+    assert version_ranges([e for e in old if e not in measured], old, matrix.frameworks) == "TF 1.14 to 1.15, TF 2.0.4"
 
 
 def test_images_of_one_month_with_two_tensorflows_are_told_apart(matrix: Matrix) -> None:
     images = [matrix.environments[f"ngc{month}-tf{major}"] for month in ("22.03", "22.04") for major in (1, 2)]
-    assert span(images, images, matrix.frameworks) == "NGC 22.03 to 22.04"
-    assert span(images[1::2], images, matrix.frameworks) == "NGC TF2 22.03 to 22.04"
+    assert version_ranges(images, images, matrix.frameworks) == "NGC 22.03 to 22.04"
+    assert version_ranges(images[1::2], images, matrix.frameworks) == "NGC TF2 22.03 to 22.04"
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -56,4 +56,4 @@ def test_a_span_is_read_as_what_it_was_made_of(matrix: Matrix, seed: int) -> Non
     among = [e for e in matrix.environments.values() if e in among]
     by_version = {(e.line, e.version): draw.random() < 0.6 for e in among}
     chosen = [e for e in among if by_version[e.line, e.version] != (draw.random() < 0.1)]
-    assert sorted(map(str, read(span(chosen, among, matrix.frameworks), among))) == sorted(map(str, chosen))
+    assert sorted(map(str, read(version_ranges(chosen, among, matrix.frameworks), among))) == sorted(map(str, chosen))

@@ -9,17 +9,17 @@ import pytest
 from tfdet.base.errors import DataError
 from tfdet.base.paths import Project
 from tfdet.matrix import upstream
-from tfdet.publish.join import Join, joins
-from tfdet.publish.upstream import INDEX, PROGRAMS, reports, texts
+from tfdet.publish.op_comparison import OpComparison, compare_ops
+from tfdet.publish.upstream_reports import INDEX, PROGRAMS, reports, texts
 from tfdet.verdicts.status import Status
 
 
 @pytest.fixture(scope="module")
-def found(checkout: Project, status: Status) -> list[Join]:
-    return joins(checkout.matrix, status, "torch")
+def found(checkout: Project, status: Status) -> list[OpComparison]:
+    return compare_ops(checkout.matrix, status, "torch")
 
 
-def test_each_has_what_a_maintainer_needs(checkout: Project, found: list[Join]) -> None:
+def test_each_has_what_a_maintainer_needs(checkout: Project, found: list[OpComparison]) -> None:
     some = reports(checkout, "torch", found)
     made = texts(checkout, "torch", found)
     assert len(some) >= 12
@@ -42,9 +42,9 @@ def test_each_has_what_a_maintainer_needs(checkout: Project, found: list[Join]) 
         assert bool(report.found) == bool(report.finding.ops)
 
 
-def test_what_was_read_alone_is_not_called_run(checkout: Project, found: list[Join]) -> None:
+def test_what_was_read_alone_is_not_called_run(checkout: Project, found: list[OpComparison]) -> None:
     """The gradient of take raised on a card; index_reduce was not run there under the flag."""
-    unrun = {report.finding.key: report.unrun for report in reports(checkout, "torch", found)}
+    unrun = {report.finding.key: report.is_code_only for report in reports(checkout, "torch", found)}
     assert (unrun["index-reduce"], unrun["take-backward"], unrun["lstsq-pivots"]) == (True, False, False)
     made = {path.stem: text for path, text in texts(checkout, "torch", found).items()}
     assert "did not run on a GPU yet" in made["index-reduce"]
@@ -52,7 +52,7 @@ def test_what_was_read_alone_is_not_called_run(checkout: Project, found: list[Jo
     assert "| `take` | torch2.11 (2.11.0) | nvidia-h100-80gb-hbm3, UDA | raises |" in made["take-backward"]
 
 
-def test_nothing_else_lies_there(checkout: Project, found: list[Join]) -> None:
+def test_nothing_else_lies_there(checkout: Project, found: list[OpComparison]) -> None:
     folder = checkout.root / "docs" / "reference" / "upstream" / "torch"
     made = texts(checkout, "torch", found)
     assert set(folder.iterdir()) == set(made)
@@ -70,7 +70,7 @@ def write(whole_copy: Project, old: str, new: str) -> Path:
     return path
 
 
-def test_a_finding_that_no_build_shows_says_so(whole_copy: Project, found: list[Join]) -> None:
+def test_a_finding_that_no_build_shows_says_so(whole_copy: Project, found: list[OpComparison]) -> None:
     """Other evidence, or none, does not keep tables from being written."""
     write(whole_copy, 'ops = ["logcumsumexp"]', 'ops = ["abs"]')
     made = {path.stem: text for path, text in texts(whole_copy, "torch", found).items()}
@@ -79,7 +79,7 @@ def test_a_finding_that_no_build_shows_says_so(whole_copy: Project, found: list[
     assert texts(whole_copy, "torch", [])
 
 
-def test_a_finding_without_a_program_is_refused(whole_copy: Project, found: list[Join]) -> None:
+def test_a_finding_without_a_program_is_refused(whole_copy: Project, found: list[OpComparison]) -> None:
     write(whole_copy, 'program = "tags.py"', 'program = "tag.py"')
     with pytest.raises(DataError, match="tags: no program"):
         reports(whole_copy, "torch", found)

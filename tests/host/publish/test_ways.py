@@ -8,9 +8,9 @@ import pytest
 
 from tfdet.matrix.devices import CPU
 from tfdet.matrix.ops import Op
-from tfdet.publish import ways
-from tfdet.publish.join import Place, Row
-from tfdet.publish.views import verdict_text
+from tfdet.publish import variants
+from tfdet.publish.op_comparison import MeasurementColumn, OpRow
+from tfdet.publish.terminal_views import verdict_text
 from tfdet.verdicts.infer import CellKey, EvidenceIndex, InferredCell, RecordSummary, Verdict
 from tfdet.verdicts.variants import variants_of
 
@@ -33,10 +33,10 @@ def cell(solution: str, *seen: tuple[str, str, str]) -> InferredCell:
     return found.cell(CellKey("e", CPU, "s", solution))
 
 
-def row(none: InferredCell, uda: InferredCell) -> Row:
-    cells = {Place(CPU, "none"): none, Place(CPU, "UDA"): uda}
-    verdicts = {place: ways.eager(cell).verdict for place, cell in cells.items()}
-    return Row(OP, "torch-an-op", [], [], verdicts, cells=cells)
+def row(none: InferredCell, uda: InferredCell) -> OpRow:
+    cells = {MeasurementColumn(CPU, "none"): none, MeasurementColumn(CPU, "UDA"): uda}
+    verdicts = {place: variants.eager(cell).verdict for place, cell in cells.items()}
+    return OpRow(OP, "torch-an-op", [], [], verdicts, cells=cells)
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,11 @@ def test_compiled_is_a_column_of_its_own_and_none_of_the_others_marks() -> None:
         (COMPILED, "UDA", "equal"),
     ]
     made = row(cell("none", *seen), cell("UDA", *seen))
-    assert made.told
-    assert made.verdicts == {Place(CPU, "none"): Verdict.NOT_SHOWN, Place(CPU, "UDA"): Verdict.RAISES}
+    assert made.is_notable
+    assert made.verdicts == {
+        MeasurementColumn(CPU, "none"): Verdict.NOT_SHOWN,
+        MeasurementColumn(CPU, "UDA"): Verdict.RAISES,
+    }
     assert made.compiled == "none ✗ 20/20; UDA ✓ 0/20 (≤ 14%)"
     found = [text for kind, text in made.disagreements("UDA") if kind == "compiled"]
     assert found == [
@@ -110,9 +113,9 @@ def test_what_compiles_away_a_difference_is_no_disagreement() -> None:
 
 def test_what_only_happens_compiled_is_said_so() -> None:
     seen = [(FIRST, "none", "equal"), (COMPILED, "none", "differs")]
-    assert ways.only_compiled(cell("none", *seen)) == " when compiled"
-    assert ways.only_compiled(cell("none", *seen, (HALF, "none", "differs"))) == ""
-    assert ways.only_compiled(cell("none", (FIRST, "none", "differs"))) == ""
+    assert variants.only_compiled(cell("none", *seen)) == " when compiled"
+    assert variants.only_compiled(cell("none", *seen, (HALF, "none", "differs"))) == ""
+    assert variants.only_compiled(cell("none", (FIRST, "none", "differs"))) == ""
 
 
 @pytest.mark.parametrize("observation", ["unsupported", "crashed", "equal"])
@@ -120,13 +123,13 @@ def test_of_what_did_not_run_compiled_nothing_follows(observation: str) -> None:
     none = cell("none", (FIRST, "none", "equal"), (COMPILED, "none", observation))
     made = row(none, InferredCell(Verdict.BLANK))
     assert not [kind for kind, _ in made.disagreements("UDA") if kind == "compiled"]
-    assert not made.told
+    assert not made.is_notable
 
 
 def test_the_coverage_counts_the_ops_that_take_a_dtype() -> None:
     none = cell("none", (FIRST, "none", "equal"), (DOUBLE, "none", "equal"), (HALF, "none", "unsupported"))
     other = OP.model_copy(update={"dtypes": ["float64"], "key": "other"})
-    assert list(ways.coverage([(OP, none), (other, InferredCell(Verdict.BLANK)), (OP, None)])) == [
+    assert list(variants.coverage([(OP, none), (other, InferredCell(Verdict.BLANK)), (OP, None)])) == [
         ("in float64", 3, [("not run yet", 2), ("ran", 1)]),
         ("in float16", 2, [("unsupported", 1), ("not run yet", 1)]),
     ]
@@ -138,4 +141,4 @@ def test_a_terminal_is_told_what_a_verdict_speaks_of() -> None:
     none = cell("none", *seen, (COMPILED, "none", "differs"))
     apart = "in its first dtype: not shown to differ; in float64: not shown to differ"
     assert verdict_text(none).plain == f"nondeterministic 20/60; compiled; {apart}"
-    assert ways.beside(replace(none, variants={})) == ""
+    assert variants.variants_note(replace(none, variants={})) == ""

@@ -24,14 +24,14 @@ from sites import ENVIRONMENTS, OPS, Read, pages, small_project
 
 from tfdet.base.errors import UsageError
 from tfdet.base.paths import Project
-from tfdet.publish import batches
-from tfdet.publish.join import joins
+from tfdet.publish import batch_invariance
+from tfdet.publish.op_comparison import compare_ops
 from tfdet.site import build as site_build
-from tfdet.site import environments, words
+from tfdet.site import environments, wording
 from tfdet.site import page as site_page
 from tfdet.site.build import build
-from tfdet.site.facts import Facts
 from tfdet.site.page import VERSION, Writer
+from tfdet.site.site_facts import SiteFacts
 from tfdet.store.cases import current_cases
 from tfdet.store.evidence import EvidenceStore
 from tfdet.store.records import parse
@@ -67,8 +67,8 @@ def test_what_there_is_has_a_page(small: Project, site: Path) -> None:
         page = site / "cells" / cell.key.environment / f"{cell.key.source}.html"
         assert page.is_file(), cell.key
     changes = {"tf2.0-to-tf2.1", "tf2.1-to-tf2.21"}
-    (join,) = joins(small.matrix, status, "torch")
-    known = {cell.key.source for cell in status.cells} | {row.source for row in join.told}
+    (join,) = compare_ops(small.matrix, status, "torch")
+    known = {cell.key.source for cell in status.cells} | {row.source for row in join.notable_rows}
     sources = [key for key, source in status.matrix.sources.items() if source.group != "op" or key in known]
     folders = {"sources": sources, "lists": [OPS], "environments": status.matrix.environments, "builds": status.audits}
     for folder, keys in folders.items():
@@ -90,9 +90,9 @@ def test_every_record_stands_on_the_page_of_its_cell(small: Project, site: Path)
 
 def test_what_the_lists_say_of_an_op_stands_on_its_pages(small: Project, site: Path) -> None:
     """Rows of the framework's page, of the op's, with where its sources were read; nothing speaks of TensorFlow."""
-    (join,) = joins(small.matrix, load_status(small), "torch")
+    (join,) = compare_ops(small.matrix, load_status(small), "torch")
     data = twin(site / "lists" / f"{OPS}.html")["data"]
-    assert [row["source"] for row in data["rows"]] == [row.source for row in join.told]
+    assert [row["source"] for row in data["rows"]] == [row.source for row in join.notable_rows]
     assert [(found["source"], found["text"]) for found in data["disagreements"]] == [
         (found.row.source, found.text) for found in join.disagreements
     ]
@@ -114,7 +114,7 @@ def test_what_the_lists_say_of_an_op_stands_on_its_pages(small: Project, site: P
 def test_what_rows_and_batches_showed_stands_on_a_page(small: Project, site: Path) -> None:
     """As the tables of docs/reference/batch-invariance.md have it; the control was seen to depend."""
     (told,) = twin(site / "batches.html")["data"]["tables"]
-    (known,) = batches.tables(small)
+    (known,) = batch_invariance.tables(small)
     assert [(row["op"], row["shape"], row["cells"]) for row in told["rows"]] == [
         (row.op, row.shape, row.cells) for row in known.rows
     ]
@@ -250,7 +250,7 @@ def test_what_grows_goes_on_further_pages(small: Project, tmp_path: Path) -> Non
 
 
 def test_the_cells_of_an_environment_with_many_ops_go_on_further_pages(checkout: Project, tmp_path: Path) -> None:
-    facts = Facts.of(checkout)
+    facts = SiteFacts.from_project(checkout)
     parts = [page for page in environments.pages(facts) if page.path.startswith(f"environments/{OPS}")]
     writer = Writer(tmp_path, {"fingerprint": "", "records": 0, "newest": "", "tfdet": "", "url": "", "repository": ""})
     for page in parts:
@@ -321,9 +321,10 @@ def test_a_long_text_is_cut_on_the_page_alone() -> None:
 
 def test_running_text_has_code_stress_and_links_and_nothing_else() -> None:
     assert (
-        words.code("`a<b` *do not* Conv*D/Conv*D <i>") == "<code>a&lt;b</code> <em>do not</em> Conv*D/Conv*D &lt;i&gt;"
+        wording.render_code("`a<b` *do not* Conv*D/Conv*D <i>")
+        == "<code>a&lt;b</code> <em>do not</em> Conv*D/Conv*D &lt;i&gt;"
     )
-    assert words.code("one ` alone \u202e") == "one ` alone \\u202e"
-    link = words.cited('see https://github.com/a/b/pull/3, or javascript:alert(1) https://x.org/"onclick=y')
+    assert wording.render_code("one ` alone \u202e") == "one ` alone \\u202e"
+    link = wording.link_citations('see https://github.com/a/b/pull/3, or javascript:alert(1) https://x.org/"onclick=y')
     assert '<a rel="nofollow noreferrer" href="https://github.com/a/b/pull/3">a/b#3</a>, or javascript:alert(1)' in link
     assert 'href="https://x.org/"' not in link or '"onclick' not in link.replace("&#34;onclick", "")

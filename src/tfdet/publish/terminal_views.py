@@ -12,10 +12,10 @@ from rich.text import Text
 from tfdet.matrix.devices import GPU
 from tfdet.matrix.models import NONE, Environment
 from tfdet.matrix.plan import plan_cells
-from tfdet.publish import ways
-from tfdet.publish.lists import Facts
-from tfdet.publish.marks import SYMBOL
-from tfdet.publish.tables import span
+from tfdet.publish import variants
+from tfdet.publish.tables import version_ranges
+from tfdet.publish.terminal_lists import FactTable
+from tfdet.publish.verdict_symbols import SYMBOLS
 from tfdet.store import audits
 from tfdet.store.costs import Cost
 from tfdet.store.records import Record
@@ -27,7 +27,7 @@ from tfdet.verdicts.status import Status, StatusCell
 from tfdet.verdicts.status_loading import CellChange
 from tfdeterminism.trace.report import value_text
 
-BLIND = (
+NO_AUDIT_NOTE = (
     "cuDNN and cuBLAS (not in the wheel), code that XLA generates at run time, races of plain stores, which kernel the "
     "host picks; what is shipped need not be reached"
 )
@@ -57,12 +57,12 @@ def verdict_text(cell: InferredCell) -> Text:
         words += f" 0/{cell.runs} (≤ {cell.bound95:.1%})"
     if cell.verdict in (Verdict.DETERMINISTIC, Verdict.TOO_FEW):
         words += f", {cell.controls_differed} of {cell.cases} cases' control differed"
-    words += ways.beside(cell)
+    words += variants.variants_note(cell)
     return Text(words, style=_STYLE.get(cell.verdict, ""))
 
 
-def cells(found: Iterable[StatusCell]) -> Facts:
-    table = Facts("source", "solution", "device", "verdict", "time", "backing", "claim")
+def cell_table(found: Iterable[StatusCell]) -> FactTable:
+    table = FactTable("source", "solution", "device", "verdict", "time", "backing", "claim")
     for cell in found:
         ratio = f"× {cell.cell.time_ratio:.2f}" if cell.cell.time_ratio else ""
         table.add(cell.key.source, cell.key.solution, cell.key.device, verdict_text(cell.cell), ratio,
@@ -70,9 +70,9 @@ def cells(found: Iterable[StatusCell]) -> Facts:
     return table
 
 
-def changes(found: Iterable[CellChange]) -> Facts:
+def change_table(found: Iterable[CellChange]) -> FactTable:
     """What records would change in the tables."""
-    table = Facts("environment", "device", "source", "solution", "now", "then", "backing")
+    table = FactTable("environment", "device", "source", "solution", "now", "then", "backing")
     for change in found:
         key, now = change.after.key, verdict_text(change.before.cell)
         table.add(key.environment, key.device, key.source, key.solution, now if now.plain else "never run",
@@ -80,9 +80,9 @@ def changes(found: Iterable[CellChange]) -> Facts:
     return table
 
 
-def rebuilt(found: Iterable[RebuildResult]) -> Facts:
+def rebuild_table(found: Iterable[RebuildResult]) -> FactTable:
     """Cells of others beside what they came to here."""
-    table = Facts("environment", "device", "source", "solution", "theirs", "ours", "")
+    table = FactTable("environment", "device", "source", "solution", "theirs", "ours", "")
     for one in found:
         key = one.key
         table.add(key.environment, key.device, key.source, key.solution, verdict_text(one.recorded),
@@ -90,10 +90,10 @@ def rebuilt(found: Iterable[RebuildResult]) -> Facts:
     return table
 
 
-LEGEND = (
+MARKS_LEGEND = (
     "✗ nondeterministic  ✓ deterministic (its control differed)  ? too few runs\n≈ not shown to differ  – unsupported"
 )
-AUDITED = (
+AUDITED_LEGEND = (
     "a audited: read from the binaries, not run (docs/how-to/audit-a-build.md)  "
     "s shipped: whether the op reaches these kernels is not established"
 )
@@ -102,7 +102,7 @@ AUDITED = (
 def status(found: Status, asked: Selection, width: int) -> RenderableType:
     """Cells that ran: a column an environment where there is room, or else which environments showed what."""
     measured = [cell for cell in asked.cells(found) if cell.was_run]
-    legend = Text(LEGEND + "\n", style="dim")
+    legend = Text(MARKS_LEGEND + "\n", style="dim")
     keys = {c.key.environment for c in measured}
     needed = [max((len(c.key.source) for c in measured), default=0)]
     needed += [max((len(c.key.solution) for c in measured), default=0)]
@@ -116,14 +116,18 @@ def status(found: Status, asked: Selection, width: int) -> RenderableType:
         ranges = Text(f"Ranges speak of what was measured: {among}\n", style="dim")
         parts = [legend, ranges, _by_mark(found, measured)]
     if audited := _audited(found, asked):
-        parts += [Text("\non GPUs, without any solution", style="bold"), Text(AUDITED + "\n", style="dim"), audited]
+        parts += [
+            Text("\non GPUs, without any solution", style="bold"),
+            Text(AUDITED_LEGEND + "\n", style="dim"),
+            audited,
+        ]
     return Group(*parts)
 
 
-def _by_environment(found: Status, measured: Sequence[StatusCell]) -> Facts:
+def _by_environment(found: Status, measured: Sequence[StatusCell]) -> FactTable:
     columns = list(dict.fromkeys((c.key.environment, c.key.device) for c in measured))
     columns.sort(key=lambda column: (column[1], list(found.matrix.environments).index(column[0])))
-    table = Facts("source", "solution", *(f"{env}\n{device}" for env, device in columns))
+    table = FactTable("source", "solution", *(f"{env}\n{device}" for env, device in columns))
     by_place = {(c.key.source, c.key.solution, c.key.environment, c.key.device): c for c in measured}
     for source, solution in dict.fromkeys((c.key.source, c.key.solution) for c in measured):
         row = [by_place.get((source, solution, *column)) for column in columns]
@@ -131,7 +135,7 @@ def _by_environment(found: Status, measured: Sequence[StatusCell]) -> Facts:
     return table
 
 
-def _by_mark(found: Status, measured: Sequence[StatusCell]) -> Facts:
+def _by_mark(found: Status, measured: Sequence[StatusCell]) -> FactTable:
     """Under each source its solutions, and what which environments showed: ✗ TF 1.14 to 2.8; ✓ TF 2.9 to 2.21."""
     environments = found.matrix.environments
     ran = {
@@ -142,24 +146,24 @@ def _by_mark(found: Status, measured: Sequence[StatusCell]) -> Facts:
     rows: dict[tuple[str, str, str], list[StatusCell]] = {}
     for cell in measured:
         rows.setdefault((cell.key.source, cell.key.solution, cell.key.device), []).append(cell)
-    table = Facts("source and solution", "device", "what which environments showed")
+    table = FactTable("source and solution", "device", "what which environments showed")
     before = ""
     for (source, solution, device), mine in rows.items():
         if source != before:
-            table.head(source)
+            table.add_heading(source)
             before = source
         said = Text()
         for verdict in dict.fromkeys(c.cell.verdict for c in mine):
             showing = [environments[c.key.environment] for c in mine if c.cell.verdict is verdict]
-            where = span(showing, among[device], found.matrix.frameworks)
+            where = version_ranges(showing, among[device], found.matrix.frameworks)
             said += (
-                Text("; " if said else "") + Text(SYMBOL[verdict], style=_STYLE.get(verdict, "")) + Text(f" {where}")
+                Text("; " if said else "") + Text(SYMBOLS[verdict], style=_STYLE.get(verdict, "")) + Text(f" {where}")
             )
         table.add(f"  {solution}", device, said)
     return table
 
 
-def _audited(found: Status, asked: Selection) -> Facts | None:
+def _audited(found: Status, asked: Selection) -> FactTable | None:
     """What the binaries hold: a row a source and finding, with the builds that it is of.  It is no verdict of a run."""
     if asked.devices or asked.verdicts:
         return None
@@ -175,14 +179,14 @@ def _audited(found: Status, asked: Selection) -> Facts | None:
             if cell.finding and (cell.audited or cell.finding.is_unchecked):
                 row = source, "a" if cell.audited else "s", cell.finding.text
                 held.setdefault(row, []).append(environments[key])
-    table = Facts("source", "", "the binaries hold", "builds")
+    table = FactTable("source", "", "the binaries hold", "builds")
     for (source, mark, text), builds in held.items():
-        table.add(source, mark, text, span(builds, among, found.matrix.frameworks))
+        table.add(source, mark, text, version_ranges(builds, among, found.matrix.frameworks))
     return table if held else None
 
 
 def _mark(verdict: Verdict) -> Text:
-    return Text(SYMBOL[verdict], style=_STYLE.get(verdict, ""))
+    return Text(SYMBOLS[verdict], style=_STYLE.get(verdict, ""))
 
 
 def show(
@@ -196,7 +200,7 @@ def show(
     """One environment and source, whole."""
     entry = found.matrix.source(source)
     parts: list[RenderableType] = [Text(f"{entry.title}  ({env})", style="bold")]
-    parts.append(cells(c for c in found.cells if c.key.environment == env and c.key.source == source))
+    parts.append(cell_table(c for c in found.cells if c.key.environment == env and c.key.source == source))
     parts.append(Text("\nclaims", style="bold"))
     environment = found.matrix.environment(env)
     for claim in entry.claims:
@@ -205,7 +209,7 @@ def show(
     parts += _audit(found, env, source)
     parts.append(Text("\nrecords", style="bold"))
     parts.append(_records(records, vouched))
-    parts += _idle(found, records, vouched)
+    parts += _uncounted_devices(found, records, vouched)
     if costs:
         parts += [Text("\nwhat replacing the op costs", style="bold"), _costs(costs)]
     parts.append(Text("\nnot run, and why", style="bold"))
@@ -232,13 +236,13 @@ def _audit(found: Status, env: str, source: str) -> list[RenderableType]:
         parts.append(Text(f"  {finding.text}"))
         if finding.is_conclusive:
             parts.append(Text(f"  reached: {finding.reach.why}"))
-        table = Facts("  kernel", "atomics", "order-dependent", "why", "read from")
+        table = FactTable("  kernel", "atomics", "order-dependent", "why", "read from")
         for row in _kernels(finding.rows):
             table.add(*row)
         parts += [table] if finding.rows else []
     if audit:
         parts += [Text(f"  refuses: {text}") for text in found.audits[env].refusal_messages(audit)]
-    parts.append(Text(f"  not seen: {audit.blind if audit and audit.blind else BLIND}"))
+    parts.append(Text(f"  not seen: {audit.blind if audit and audit.blind else NO_AUDIT_NOTE}"))
     parts.append(Text(f"  read it again: tfdet audit {env}"))
     return parts
 
@@ -263,7 +267,9 @@ def _kernels(rows: Iterable[KernelRow]) -> Iterator[tuple[str, ...]]:
         )
 
 
-def _idle(found: Status, records: Sequence[Record], vouched: Callable[[Record], str]) -> list[RenderableType]:
+def _uncounted_devices(
+    found: Status, records: Sequence[Record], vouched: Callable[[Record], str]
+) -> list[RenderableType]:
     """Devices whose unsigned records are there and count for nothing."""
     devices = {r.device.model for r in records if vouched(r) == "unsigned"}
     return [
@@ -273,8 +279,8 @@ def _idle(found: Status, records: Sequence[Record], vouched: Callable[[Record], 
     ]
 
 
-def _records(records: Sequence[Record], vouched: Callable[[Record], str]) -> Facts:
-    table = Facts("case", "solution", "device", "observation", "differed", "distinct", "ulp", "median", "ran on",
+def _records(records: Sequence[Record], vouched: Callable[[Record], str]) -> FactTable:
+    table = FactTable("case", "solution", "device", "observation", "differed", "distinct", "ulp", "median", "ran on",
                    "machine", "started", "vouched for", "what it said")  # fmt: skip
     for r in records:
         median = f"{r.median_seconds * 1e3:.2f} ms" if r.median_seconds is not None else ""
@@ -285,8 +291,8 @@ def _records(records: Sequence[Record], vouched: Callable[[Record], str]) -> Fac
     return table
 
 
-def _costs(costs: Sequence[Cost]) -> Facts:
-    table = Facts("patch", "device", "what", "original", "replaced", "time", "memory", "smallest eager call")
+def _costs(costs: Sequence[Cost]) -> FactTable:
+    table = FactTable("patch", "device", "what", "original", "replaced", "time", "memory", "smallest eager call")
     for cost in costs:
         small = ""
         if cost.original_eager_seconds and cost.eager_seconds:
@@ -301,11 +307,11 @@ def _named(op: str, name: str) -> str:
     return op if "@" in name or name == op else f"{op} ({name})"
 
 
-def located(found: LocateResult) -> list[RenderableType]:
+def cause_report(found: LocateResult) -> list[RenderableType]:
     """What the debug tool found, the root first."""
     parts: list[RenderableType] = [Text(found.headline, style="bold green" if found.result == "same" else "bold red")]
     for culprit in found.culprits:
-        table = Facts("", "")
+        table = FactTable("", "")
         gradient = _named(culprit.forward_op, culprit.forward_name or "") if culprit.forward_op else ""
         place = f"step {culprit.step}, {culprit.device}" if culprit.device else f"step {culprit.step}"
         facts = [

@@ -12,16 +12,16 @@ from markupsafe import Markup
 
 from tfdet.publish import tables
 from tfdet.site import docs
-from tfdet.site.facts import Facts
-from tfdet.site.history import Change
+from tfdet.site.history import VerdictChange
 from tfdet.site.page import Page
-from tfdet.site.words import VERDICTS
+from tfdet.site.site_facts import SiteFacts
+from tfdet.site.wording import VERDICTS
 
 _MARKS = {"m": "measured", "e": "emulated", "a": "audited", "s": "shipped", "p": "replaced", "d": "documented"}
 _NEWEST = 40  # changes that the page shows; the feed has more
 
 
-def page(facts: Facts, changes: Sequence[Change]) -> Page:
+def page(facts: SiteFacts, changes: Sequence[VerdictChange]) -> Page:
     columns = tables.columns(facts.status)
     rows = [
         {"source": key, "title": facts.matrix.sources[key].title,
@@ -69,14 +69,14 @@ def _mark(found: re.Match[str]) -> str:
     return f'<sup class="mark {word}" title="{word}">{found[1]}</sup>'
 
 
-def _titled(facts: Facts, source: str) -> str:
+def _titled(facts: SiteFacts, source: str) -> str:
     """An op of a framework's samples is called as it is there, which says nothing of whose it is."""
     entry = facts.matrix.sources[source]
     title = entry.title.replace("`", "")
     return f"{facts.matrix.frameworks[entry.framework].package}: {title}" if entry.group == "op" else title
 
 
-def search_data(facts: Facts, documents: list[docs.Document]) -> dict[str, Any]:
+def search_data(facts: SiteFacts, documents: list[docs.Document]) -> dict[str, Any]:
     """What the search field looks through."""
     environments = list(facts.matrix.environments)
     at = {key: number for number, key in enumerate(environments)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tfdet.verdicts.infer import InferredCell, Verdict
 
-SYMBOL = {
+SYMBOLS = {
     Verdict.NONDETERMINISTIC: "✗",
     Verdict.DETERMINISTIC: "✓",
     Verdict.TOO_FEW: "?",
@@ -17,9 +17,9 @@ SYMBOL = {
 }
 
 
-def with_numbers(cell: InferredCell) -> str:
+def symbol_with_counts(cell: InferredCell) -> str:
     """✗ 3/20, ✓ 0/60 (≤ 5%), ? 0/10; ×2 where two machines say so."""
-    symbol = SYMBOL[cell.verdict]
+    symbol = SYMBOLS[cell.verdict]
     if cell.verdict in (Verdict.NONDETERMINISTIC, Verdict.DETERMINISTIC, Verdict.TOO_FEW):
         symbol += f" {cell.differed}/{cell.runs}"
     if cell.verdict is Verdict.DETERMINISTIC:

@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 from markupsafe import Markup, escape
 
 from tfdet.base.sanitize import escape_hidden
-from tfdet.publish.marks import SYMBOL
+from tfdet.publish.verdict_symbols import SYMBOLS
 from tfdet.verdicts.infer import Verdict
 
 
-class Word(NamedTuple):
+class VerdictStyle(NamedTuple):
     """A verdict on a page.  kind: its class in the style sheet, which has a colour for it."""
 
     kind: str
@@ -34,7 +34,7 @@ _MEANINGS: dict[Verdict, tuple[str, str]] = {
     Verdict.BLANK: ("blank", "never run there; blank is never a “no”"),
 }  # fmt: skip
 VERDICTS: Final = {
-    str(verdict) or "never run": Word(kind, SYMBOL[verdict] or "·", meaning)
+    str(verdict) or "never run": VerdictStyle(kind, SYMBOLS[verdict] or "·", meaning)
     for verdict, (kind, meaning) in _MEANINGS.items()
 }
 BACKINGS: Final = {
@@ -62,12 +62,12 @@ def kind_of(verdict: str, says: str | None, audited: str | None = None) -> str:
     return f"told {_SAYS[says]}" if says else "blank"
 
 
-def plain(text: str) -> str:
+def strip_code(text: str) -> str:
     """A title without marks of code."""
     return escape_hidden(text).replace("`", "")
 
 
-def code(text: str) -> Markup:
+def render_code(text: str) -> Markup:
     """`so` in backticks is code."""
     parts = escape_hidden(text).split("`")
     if len(parts) % 2 == 0:
@@ -85,16 +85,16 @@ def _stressed(text: str) -> Markup:
 _ADDRESS = re.compile(r"https://[^\s<>\"'`]+[^\s<>\"'`.,;:)\]]")
 
 
-def cited(text: str) -> Markup:
+def link_citations(text: str) -> Markup:
     """Text whose addresses are links."""
     done, at = Markup(""), 0
     shown = escape_hidden(text)
     for found in _ADDRESS.finditer(shown):
-        done += code(shown[at : found.start()]) + Markup('<a rel="nofollow noreferrer" href="{}">{}</a>').format(
+        done += render_code(shown[at : found.start()]) + Markup('<a rel="nofollow noreferrer" href="{}">{}</a>').format(
             found.group(), _short(found.group())
         )
         at = found.end()
-    return done + code(shown[at:])
+    return done + render_code(shown[at:])
 
 
 def _short(address: str) -> str:

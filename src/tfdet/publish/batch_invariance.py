@@ -17,25 +17,25 @@ _THREADS = {"default": "", "one": "one thread: "}
 
 
 @dataclass(frozen=True)
-class Row:
+class BatchRow:
     op: str
     shape: str
     cells: list[str]
 
 
 @dataclass(frozen=True)
-class Table:
+class BatchTable:
     """Of one environment on one device and processor."""
 
     title: str
     dtypes: list[str]
-    rows: list[Row]
-    controls: list[Row]
+    rows: list[BatchRow]
+    controls: list[BatchRow]
     counts: Mapping[str, int]
     errors: list[str]
 
 
-def tables(project: Project) -> list[Table]:
+def tables(project: Project) -> list[BatchTable]:
     found = sorted(batch_invariance.load_all(project), key=lambda batch: batch.machine_key)
     methods = {
         framework: batch_invariance.method_hash(project, framework)
@@ -44,13 +44,13 @@ def tables(project: Project) -> list[Table]:
     return [_table(list(some), methods) for _, some in groupby(found, key=lambda batch: batch.machine_key)]
 
 
-def _table(some: list[BatchInvarianceRecord], methods: Mapping[str, str]) -> Table:
+def _table(some: list[BatchInvarianceRecord], methods: Mapping[str, str]) -> BatchTable:
     first = some[0]
     dtypes = [dtype for dtype in _DTYPES if any(one.dtype == dtype for one in some)]
     shown = [one for one in some if not one.control]
     where = f"{first.environment} ({first.framework.name} {first.framework.version}), {first.device}"
     machine = f"{first.machine.processor}, {first.machine.capability}, {first.machine.libraries}"
-    return Table(
+    return BatchTable(
         title=f"{where}: {machine}, {max(one.machine.threads for one in some)} threads",
         dtypes=dtypes,
         rows=list(_rows(shown, dtypes, methods)),
@@ -60,13 +60,13 @@ def _table(some: list[BatchInvarianceRecord], methods: Mapping[str, str]) -> Tab
     )
 
 
-def _rows(some: list[BatchInvarianceRecord], dtypes: list[str], methods: Mapping[str, str]) -> Iterator[Row]:
+def _rows(some: list[BatchInvarianceRecord], dtypes: list[str], methods: Mapping[str, str]) -> Iterator[BatchRow]:
     ordered = sorted(some, key=lambda one: (one.op, one.shape))
     for (op, shape), mine in groupby(ordered, key=lambda one: (one.op, one.shape)):
         by_dtype: dict[str, dict[str, str]] = {}
         for one in mine:
             by_dtype.setdefault(one.dtype, {})[one.threads] = mark(one, methods[one.framework.name])
-        yield Row(op, shape, [_cell(by_dtype.get(dtype, {})) for dtype in dtypes])
+        yield BatchRow(op, shape, [_cell(by_dtype.get(dtype, {})) for dtype in dtypes])
 
 
 def _cell(by_threads: Mapping[str, str]) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from tfdet.publish import batches
-from tfdet.site.facts import Facts
+from tfdet.publish import batch_invariance
 from tfdet.site.page import Page
+from tfdet.site.site_facts import SiteFacts
 
 
-def page(facts: Facts) -> Page:
+def page(facts: SiteFacts) -> Page:
     tables = [
         {
             "title": table.title,
@@ -19,7 +19,7 @@ def page(facts: Facts) -> Page:
             "controls": [asdict(row) for row in table.controls],
             "errors": table.errors,
         }
-        for table in batches.tables(facts.project)
+        for table in batch_invariance.tables(facts.project)
     ]
     return Page(
         "batches",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from tfdet.verdicts.infer import CellKey
 
 
-def page(environment: str, source: str) -> str:
+def cell_page_path(environment: str, source: str) -> str:
     return f"cells/{environment}/{source}.html"
 
 
-def address(key: CellKey) -> str:
+def cell_url(key: CellKey) -> str:
     """Of its part of a page."""
-    return f"{page(key.environment, key.source)}#{key.device}.{key.solution}"
+    return f"{cell_page_path(key.environment, key.source)}#{key.device}.{key.solution}"

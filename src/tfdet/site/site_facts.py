@@ -12,9 +12,9 @@ from typing import Any
 from tfdet.base.folders import listed
 from tfdet.base.paths import Project
 from tfdet.matrix.load import Matrix
-from tfdet.publish.join import Join, Row, joins
-from tfdet.publish.tables import span
-from tfdet.site import words
+from tfdet.publish.op_comparison import OpComparison, OpRow, compare_ops
+from tfdet.publish.tables import version_ranges
+from tfdet.site import wording
 from tfdet.store import costs
 from tfdet.store.costs import Cost
 from tfdet.store.records import Record
@@ -27,7 +27,7 @@ from tfdeterminism.patches import PATCHES
 
 
 @dataclass(frozen=True)
-class Case:
+class CaseSource:
     """One function of the shared suite."""
 
     file: str
@@ -36,12 +36,12 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Facts:
+class SiteFacts:
     project: Project
     status: Status
 
     @classmethod
-    def of(cls, project: Project) -> Facts:
+    def from_project(cls, project: Project) -> SiteFacts:
         return cls(project, load_status(project))
 
     @property
@@ -49,23 +49,23 @@ class Facts:
         return self.status.matrix
 
     @cached_property
-    def _standings(self) -> dict[tuple[str, str], AttestationIndex]:
+    def _attestation_indexes(self) -> dict[tuple[str, str], AttestationIndex]:
         return {}
 
-    def standing(self, record: Record) -> AttestationIndex:
+    def attestations_of(self, record: Record) -> AttestationIndex:
         """What the envelopes of its device and environment say."""
         place = record.device.model, record.environment
-        if place not in self._standings:
-            self._standings[place] = AttestationStore.open(self.project, self.matrix).index_of(*place)
-        return self._standings[place]
+        if place not in self._attestation_indexes:
+            self._attestation_indexes[place] = AttestationStore.open(self.project, self.matrix).index_of(*place)
+        return self._attestation_indexes[place]
 
-    def vouched(self, record: Record) -> str:
+    def signer_text(self, record: Record) -> str:
         """Who vouches for it, in words."""
-        return self.standing(record).describe(record.checksum, record.started)
+        return self.attestations_of(record).describe(record.checksum, record.started)
 
-    def counts(self, record: Record) -> bool:
+    def is_counted(self, record: Record) -> bool:
         """Has it a say in any cell?  What has none is shown to nobody: it may be anybody's."""
-        signer = self.standing(record).trusted_signer(record.checksum, record.started)
+        signer = self.attestations_of(record).trusted_signer(record.checksum, record.started)
         return bool(signer) or (signer == NO_SIGNER and not self.matrix.devices.requires_signature(record.device.model))
 
     @cached_property
@@ -90,21 +90,21 @@ class Facts:
     @cached_property
     def sources(self) -> list[str]:
         """In the order of the tables; of the many ops that come with a framework those of which anything is known."""
-        told = {row.source for join in self.joins.values() for row in join.told}
+        told = {row.source for join in self.joins.values() for row in join.notable_rows}
         some = told | self.by_source.keys()
         known = [key for key, source in self.matrix.sources.items() if source.group != "op" or key in some]
         return sorted(known, key=lambda key: (self.matrix.sources[key].sort_key, key))
 
     @cached_property
-    def joins(self) -> Mapping[str, Join]:
+    def joins(self) -> Mapping[str, OpComparison]:
         """{environment: what its framework's own lists say of each op}."""
-        found = (join for key in self.matrix.frameworks for join in joins(self.project.matrix, self.status, key))
+        found = (join for key in self.matrix.frameworks for join in compare_ops(self.project.matrix, self.status, key))
         return {join.environment: join for join in found if join.environment in self.matrix.environments}
 
     @cached_property
-    def rows_of(self) -> Mapping[str, list[tuple[str, Row]]]:
+    def rows_of(self) -> Mapping[str, list[tuple[str, OpRow]]]:
         """{source: (environment, its row)}."""
-        found: dict[str, list[tuple[str, Row]]] = defaultdict(list)
+        found: dict[str, list[tuple[str, OpRow]]] = defaultdict(list)
         for environment, join in self.joins.items():
             for row in join.rows:
                 found[row.source].append((environment, row))
@@ -114,7 +114,7 @@ class Facts:
         """What the framework of an environment is called."""
         return self.matrix.frameworks[self.matrix.environments[environment].framework].name
 
-    def may_hold(self, environment: str, source: str) -> bool:
+    def may_have_op(self, environment: str, source: str) -> bool:
         """Has it such an op?"""
         return self.matrix.sources[source].framework in ("", self.matrix.environments[environment].framework)
 
@@ -123,19 +123,19 @@ class Facts:
         return sorted(self.matrix.solutions, key=lambda key: self.matrix.solutions[key].order)
 
     @cached_property
-    def cases(self) -> Mapping[str, list[Case]]:
+    def cases(self) -> Mapping[str, list[CaseSource]]:
         """{source: the functions that provoke it}."""
-        found: dict[str, list[Case]] = defaultdict(list)
+        found: dict[str, list[CaseSource]] = defaultdict(list)
         for path in listed(self.project.suite(""), "*/test_*.py"):
             text = path.read_text("utf-8")
             functions = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
             for name, case in normalized_source.normalize_cases(text).items():
                 if name in functions:
-                    for source in self._provoked(case.source, path.parent.name):
-                        found[source].append(Case(path.name, name, _text(text, functions[name])))
+                    for source in self._cases_for(case.source, path.parent.name):
+                        found[source].append(CaseSource(path.name, name, _text(text, functions[name])))
         return found
 
-    def _provoked(self, source: str, framework: str) -> list[str]:
+    def _cases_for(self, source: str, framework: str) -> list[str]:
         """A case that is named after a parameter provokes each of the ops that come with the framework."""
         if not source_parameters(source):
             return [source]
@@ -154,7 +154,7 @@ class Facts:
     def where(self, keys: Iterator[str] | list[str]) -> str:
         """TF 2.1 to 2.7, NGC 20.03 to 21.12."""
         environments = self.matrix.environments
-        return span([environments[key] for key in keys], list(environments.values()), self.matrix.frameworks)
+        return version_ranges([environments[key] for key in keys], list(environments.values()), self.matrix.frameworks)
 
 
 def _text(text: str, function: ast.FunctionDef) -> str:
@@ -171,7 +171,7 @@ def kind(cell: StatusCell) -> str:
     said = None
     if cell.audited and cell.finding and not cell.claimed_outcome:
         said = "bad" if cell.finding.is_conclusive else "quiet"
-    return words.kind_of(str(cell.cell.verdict), cell.claimed_outcome, said)
+    return wording.kind_of(str(cell.cell.verdict), cell.claimed_outcome, said)
 
 
 def says(cell: StatusCell) -> str:

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 _GAP = 2  # between columns
-_MANY = 40  # names that are not listed one by one
-_FOLDED = 24  # columns into which the widest cells may be folded and still be read
+_MAX_NAMES = 40  # names that are not listed one by one
+_MIN_FOLDED_WIDTH = 24  # columns into which the widest cells may be folded and still be read
 
 
-class Facts:
+class FactTable:
     """A table of text; where it is too wide to be read, each of its rows by itself.
 
     Laid out here: rich's own tables, which are made for more, took a fifth of what `tfdet envs` took.
@@ -38,12 +38,12 @@ class Facts:
         """Facts as they are: what looks like rich's markup in a record or a claim is text."""
         self._rows.append([Text(escape_hidden(cell)) if isinstance(cell, str) else cell for cell in row])
 
-    def head(self, title: str) -> None:
+    def add_heading(self, title: str) -> None:
         """Of the rows below it: on a line of its own, whatever the columns' widths."""
         self._rows.append([Text(escape_hidden(title), "bold")])
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         return not self._rows
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -51,7 +51,7 @@ class Facts:
         whole = [row for row in self._rows if len(row) == len(self._header)]
         widths = [max(map(_widest, column)) for column in zip(self._header, *whole, strict=True)]
         room = options.max_width - _GAP * (len(widths) - 1)
-        if sum(widths) - max(widths) + min(max(widths), _FOLDED) > room:
+        if sum(widths) - max(widths) + min(max(widths), _MIN_FOLDED_WIDTH) > room:
             yield from self._one_by_one()
             return
         while sum(widths) > room:
@@ -92,8 +92,8 @@ def _folded(console: Console, cell: Text, width: int) -> Sequence[Text]:
     return [cell] if fits else list(cell.wrap(console, width, overflow="fold"))
 
 
-def environments(found: Mapping[str, Environment]) -> Facts:
-    table = Facts("environment", "framework", "CUDA", "cuDNN", "driver", "image")
+def environments(found: Mapping[str, Environment]) -> FactTable:
+    table = FactTable("environment", "framework", "CUDA", "cuDNN", "driver", "image")
     for key, environment in found.items():
         table.add(key, environment.framework_version, environment.cuda, environment.cudnn, environment.min_driver,
                   environment.image)  # fmt: skip
@@ -108,14 +108,14 @@ def environment_names(found: Mapping[str, Environment]) -> RenderableType:
     lines: list[RenderableType] = []
     for (framework, line), names in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0])):
         lines.append(Text(f"{framework}, {line}: {len(names)}", "bold"))
-        shown = names if len(names) <= _MANY else [names[0], names[1], "...", names[-2], names[-1]]
+        shown = names if len(names) <= _MAX_NAMES else [names[0], names[1], "...", names[-2], names[-1]]
         lines.append(Padding(Text("  ".join(shown)), (0, 0, 0, 2), expand=False))
     lines.append(Text("\nall with their versions: tfdet envs --all, or --framework torch; as JSON: --json", "dim"))
     return Group(*lines)
 
 
-def checks(found: Sequence[Check]) -> Facts:
-    table = Facts("", "what", "found", "advice")
+def checks(found: Sequence[Check]) -> FactTable:
+    table = FactTable("", "what", "found", "advice")
     styles = {"ok": "green", "warn": "yellow", "missing": "red"}
     for check in found:
         table.add(Text(check.state, style=styles[check.state]), check.name, check.detail, check.advice)

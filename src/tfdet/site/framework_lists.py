@@ -7,21 +7,22 @@ from typing import Any
 
 from tfdet.matrix import ops
 from tfdet.matrix.devices import CPU
-from tfdet.publish.join import Disagreement, Join, Row
-from tfdet.site.facts import Facts
+from tfdet.publish.op_comparison import Disagreement, OpComparison, OpRow
 from tfdet.site.page import Page
+from tfdet.site.site_facts import SiteFacts
 
 
-def pages(facts: Facts) -> Iterator[Page]:
+def pages(facts: SiteFacts) -> Iterator[Page]:
     yield _index(facts)
     for join in facts.joins.values():
         yield _page(facts, join)
 
 
-def _index(facts: Facts) -> Page:
+def _index(facts: SiteFacts) -> Page:
     rows = [
         {"environment": key, "framework": facts.names(key), "ops": len(join.rows),
-         "ran": _ran(join)[CPU], "ran_on": _ran(join), "told": len(join.told), "disagreements": len(join.disagreements)}
+         "ran": _ran(join)[CPU], "ran_on": _ran(join), "told": len(join.notable_rows),
+         "disagreements": len(join.disagreements)}
         for key, join in facts.joins.items()
     ]  # fmt: skip
     return Page(
@@ -33,7 +34,7 @@ def _index(facts: Facts) -> Page:
     )
 
 
-def _page(facts: Facts, join: Join) -> Page:
+def _page(facts: SiteFacts, join: OpComparison) -> Page:
     environment = facts.matrix.environments[join.environment]
     name = f"{facts.names(join.environment)} {environment.framework_version}"
     coverage = {
@@ -45,12 +46,12 @@ def _page(facts: Facts, join: Join) -> Page:
         "commit": join.ops.commit,
         "coverage": coverage[CPU],
         "coverage_on": coverage,
-        "solutions": [place.solution for place in join.places if place.device == CPU],
+        "solutions": [place.solution for place in join.columns if place.device == CPU],
         "columns": [
-            {"device": place.device, "solution": place.solution, "title": place.title} for place in join.places
+            {"device": place.device, "solution": place.solution, "title": place.title} for place in join.columns
         ],
         "tagged": join.tagged,
-        "rows": [_row(join, row) for row in join.told],
+        "rows": [_row(join, row) for row in join.notable_rows],
         "disagreements": [{**_at(found.row), **data_of(found)} for found in join.disagreements],
     }
     return Page(
@@ -62,19 +63,19 @@ def _page(facts: Facts, join: Join) -> Page:
     )
 
 
-def _at(row: Row) -> dict[str, Any]:
+def _at(row: OpRow) -> dict[str, Any]:
     """The op, and its page."""
     return {"op": ops.title(row.op), "source": row.source, "address": f"sources/{row.source}.html"}
 
 
-def _ran(join: Join) -> dict[str, int]:
+def _ran(join: OpComparison) -> dict[str, int]:
     """By device: how many ops."""
     return {device: dict(counts).get("ran", 0) for device, counts in join.coverage.items()}
 
 
-def _row(join: Join, row: Row) -> dict[str, Any]:
+def _row(join: OpComparison, row: OpRow) -> dict[str, Any]:
     """measured: of the processor, a mark a solution; marks: of all columns."""
-    measured = [mark for place, mark in zip(join.places, row.measured, strict=True) if place.device == CPU]
+    measured = [mark for place, mark in zip(join.columns, row.measured, strict=True) if place.device == CPU]
     return {
         **_at(row),
         **_said(row),
@@ -87,8 +88,8 @@ def _row(join: Join, row: Row) -> dict[str, Any]:
     }
 
 
-def _said(row: Row) -> dict[str, Any]:
-    return {"documentation": row.words, "tags": row.op.tags, "tolerance": row.op.tolerance}
+def _said(row: OpRow) -> dict[str, Any]:
+    return {"documentation": row.documentation_text, "tags": row.op.tags, "tolerance": row.op.tolerance}
 
 
 def data_of(found: Disagreement) -> dict[str, Any]:
@@ -96,9 +97,9 @@ def data_of(found: Disagreement) -> dict[str, Any]:
     return {"text": found.text, "read": found.read, "places": places}
 
 
-def of_source(facts: Facts, source: str) -> Iterator[dict[str, Any]]:
+def of_source(facts: SiteFacts, source: str) -> Iterator[dict[str, Any]]:
     """What the lists of each environment say of one op."""
     for environment, row in facts.rows_of.get(source, []):
         found = [one for one in facts.joins[environment].disagreements if one.row is row]
-        if row.told:
+        if row.is_notable:
             yield {"environment": environment, **_said(row), "disagreements": list(map(data_of, found))}

@@ -14,20 +14,20 @@ from tfdet.matrix.devices import CPU, GPU
 from tfdet.matrix.field_types import Device
 from tfdet.matrix.models import NONE
 from tfdet.matrix.source_readings import ReadingKind
-from tfdet.publish import audit_tables, refusals, ways
-from tfdet.publish.marks import with_numbers
+from tfdet.publish import audit_tables, refusals, variants
+from tfdet.publish.verdict_symbols import symbol_with_counts
 from tfdet.verdicts.infer import CellKey, InferredCell, Verdict
 from tfdet.verdicts.status import Status
 
 
-class Place(NamedTuple):
+class MeasurementColumn(NamedTuple):
     """Where something was measured.  device: `cpu`, or the model of a GPU."""
 
     device: str
     solution: str
 
     @property
-    def word(self) -> Device:
+    def documented_device(self) -> Device:
         """Under which the documentation speaks of the device."""
         return CPU if self.device == CPU else GPU
 
@@ -38,7 +38,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Row:
+class OpRow:
     """documented: the entries that mean it.  measured: a mark a place, compiled by nobody, as are the verdicts; cells:
     all of a place, in each way that it ran.  binary: what its kernels hold.
     refuses: by which names its code does.  held: the entries that some name of that build makes true; None: nobody
@@ -49,51 +49,53 @@ class Row:
     source: str
     documented: list[ops.DocumentedEntry]
     measured: list[str]
-    verdicts: dict[Place, Verdict]
+    verdicts: dict[MeasurementColumn, Verdict]
     binary: str = ""
-    refuses: list[alerts.Meaning] = field(default_factory=list)
-    held: frozenset[str] | None = None
-    cells: dict[Place, InferredCell] = field(default_factory=dict)
+    refusal_meanings: list[alerts.Meaning] = field(default_factory=list)
+    entries_with_alert: frozenset[str] | None = None
+    cells: dict[MeasurementColumn, InferredCell] = field(default_factory=dict)
 
     @property
-    def listed(self) -> bool:
+    def is_documented(self) -> bool:
         return bool(self.documented or self.op.tags or self.op.tolerance)
 
     @property
-    def adds(self) -> bool:
+    def has_float_atomics(self) -> bool:
         """Do its kernels of the build for CUDA, that it may reach, add floats in the order of threads?"""
         return self.binary not in ("", "0") and self.binary.removesuffix("°").isdigit()
 
     @property
-    def told(self) -> bool:
+    def is_notable(self) -> bool:
         return (
-            self.listed
-            or self.adds
-            or bool(self.refuses)
+            self.is_documented
+            or self.has_float_atomics
+            or bool(self.refusal_meanings)
             or Verdict.NONDETERMINISTIC in self.verdicts.values()
             or Verdict.RAISES in self.verdicts.values()
-            or any(ways.compiled(cell).verdict in ways.DOES for cell in self.cells.values())
+            or any(variants.compiled(cell).verdict in variants.OUTCOME_VERBS for cell in self.cells.values())
         )
 
     @property
     def dtypes(self) -> str:
         """Of which the marks of a processor speak, and what each of them showed without any solution."""
-        return ways.shown(ways.dtypes(self.op, self.cells.get(Place(CPU, NONE))))
+        return variants.dtype_marks(variants.dtypes(self.op, self.cells.get(MeasurementColumn(CPU, NONE))))
 
     @property
     def compiled(self) -> str:
         """What it showed on a processor when torch.compile had taken it, under each solution."""
-        return ways.shown({at.solution: ways.compiled(cell) for at, cell in self.cells.items() if at.device == CPU})
+        return variants.dtype_marks(
+            {at.solution: variants.compiled(cell) for at, cell in self.cells.items() if at.device == CPU}
+        )
 
     @property
     def refusals(self) -> str:
         """By which names its code refuses, where: `_histc_cuda` (CUDA)."""
-        return refusals.shown(self.refuses)
+        return refusals.refusals_text(self.refusal_meanings)
 
     @property
-    def words(self) -> str:
+    def documentation_text(self) -> str:
         """What the documentation says: raises (CUDA, backward)."""
-        return "; ".join(dict.fromkeys(_words(entry) for entry in self.documented))
+        return "; ".join(dict.fromkeys(_entry_text(entry) for entry in self.documented))
 
     def disagreements(self, solution: str) -> Iterator[tuple[ReadingKind, str]]:
         """Where two lists, or a list and what was measured, say different things.  solution: of which they speak."""
@@ -105,21 +107,21 @@ class Row:
         if self.op.backward and not self.op.tolerance and any(entry.backward for entry in self.documented):
             yield "gradient", "the documentation names its gradient; its gradient tests let no two runs differ"
         for device in dict.fromkeys(place.device for place in self.verdicts):
-            yield from self._unlike(device, solution)
+            yield from self._differs_from_docs(device, solution)
             yield from self._compiled(device, solution)
-        if self.held is not None:
-            yield from refusals.disagreements(self.documented, self.refuses, self.held)
-        if any(_apart(one, other) for one in self.documented for other in self.documented):
+        if self.entries_with_alert is not None:
+            yield from refusals.disagreements(self.documented, self.refusal_meanings, self.entries_with_alert)
+        if any(_contradict(one, other) for one in self.documented for other in self.documented):
             yield (
                 "documentation",
                 "one entry of the documentation says that it is deterministic, another that it raises",
             )
 
-    def _unlike(self, device: str, solution: str) -> Iterator[tuple[ReadingKind, str]]:
+    def _differs_from_docs(self, device: str, solution: str) -> Iterator[tuple[ReadingKind, str]]:
         """Where the documentation and what a device showed do not fit; what it says of one kind goes for no other."""
-        at, under = Place(device, NONE), Place(device, solution)
-        says = {entry.says for entry in self.documented if at.word in entry.devices}
-        where, nowhere = (f"on {device}", "no GPU") if at.word == GPU else ("on a CPU", "none")
+        at, under = MeasurementColumn(device, NONE), MeasurementColumn(device, solution)
+        says = {entry.says for entry in self.documented if at.documented_device in entry.devices}
+        where, nowhere = (f"on {device}", "no GPU") if at.documented_device == GPU else ("on a CPU", "none")
         first, second = self.verdicts.get(at), self.verdicts.get(under)
         if first is Verdict.NONDETERMINISTIC and not says:
             dtypes = self._dtypes(at, first)
@@ -135,14 +137,14 @@ class Row:
         if second in _NO_ERROR and says == {"raises"}:
             yield _kind(at, "no-error"), f"it does not raise {where} under {solution}; the documentation says raises"
 
-    def _dtypes(self, place: Place, verdict: Verdict) -> str:
-        return ways.apart(self.op, self.cells[place], verdict) if place in self.cells else ""
+    def _dtypes(self, place: MeasurementColumn, verdict: Verdict) -> str:
+        return variants.dtypes_note(self.op, self.cells[place], verdict) if place in self.cells else ""
 
     def _compiled(self, device: str, solution: str) -> Iterator[tuple[ReadingKind, str]]:
         """Where torch.compile makes another op of it."""
-        for place in (Place(device, NONE), Place(device, solution)):
-            alone, whole = self.verdicts.get(place, Verdict.BLANK), ways.compiled(self.cells.get(place)).verdict
-            for does in ways.unlike(alone, whole):
+        for place in (MeasurementColumn(device, NONE), MeasurementColumn(device, solution)):
+            alone, whole = self.verdicts.get(place, Verdict.BLANK), variants.compiled(self.cells.get(place)).verdict
+            for does in variants.compiled_note(alone, whole):
                 under = f" under {place.solution}" if place.solution != NONE else ""
                 yield "compiled", does.format(where=f"{'on a CPU' if device == CPU else f'on {device}'}{under}")
 
@@ -151,12 +153,12 @@ class Row:
 _NO_ERROR = (Verdict.DETERMINISTIC, Verdict.TOO_FEW, Verdict.NOT_SHOWN)
 
 
-def _kind(place: Place, what: Literal["differs", "differs-under", "raises", "no-error"]) -> ReadingKind:
+def _kind(place: MeasurementColumn, what: Literal["differs", "differs-under", "raises", "no-error"]) -> ReadingKind:
     """A reading of a processor's kernel explains nothing of a GPU's: it has kinds of its own."""
-    return _OF_GPU[what] if place.word == GPU else what
+    return _GPU_KINDS[what] if place.documented_device == GPU else what
 
 
-_OF_GPU: dict[str, ReadingKind] = {
+_GPU_KINDS: dict[str, ReadingKind] = {
     "differs": "gpu-differs",
     "differs-under": "gpu-differs-under",
     "raises": "gpu-raises",
@@ -164,7 +166,7 @@ _OF_GPU: dict[str, ReadingKind] = {
 }
 
 
-def _apart(one: ops.DocumentedEntry, other: ops.DocumentedEntry) -> bool:
+def _contradict(one: ops.DocumentedEntry, other: ops.DocumentedEntry) -> bool:
     """Do they say different things of the same call?"""
     same_call = not one.modes or not other.modes or set(one.modes) & set(other.modes)
     return bool(
@@ -176,7 +178,7 @@ def _apart(one: ops.DocumentedEntry, other: ops.DocumentedEntry) -> bool:
     )
 
 
-def _words(entry: ops.DocumentedEntry) -> str:
+def _entry_text(entry: ops.DocumentedEntry) -> str:
     where = {("cpu", "gpu"): "", ("cpu",): "CPU", ("gpu",): "CUDA"}[tuple(entry.devices)]
     more = [part for part in (where, "backward" if entry.backward else "", *entry.modes) if part]
     return entry.says + (f" ({', '.join(more)})" if more else "")
@@ -186,7 +188,7 @@ def _words(entry: ops.DocumentedEntry) -> str:
 class Disagreement:
     """read: what PyTorch's sources say of it, by people; empty where nobody looked.  places: (file:line, address)."""
 
-    row: Row
+    row: OpRow
     kind: ReadingKind
     text: str
     read: str
@@ -194,25 +196,25 @@ class Disagreement:
 
 
 @dataclass(frozen=True)
-class Join:
+class OpComparison:
     """Of one environment."""
 
     environment: str
     solution: str
-    places: list[Place]
-    rows: list[Row] = field(repr=False)
+    columns: list[MeasurementColumn]
+    rows: list[OpRow] = field(repr=False)
     ops: ops.Ops = field(repr=False)
     readings: source_readings.Readings = field(repr=False)
 
     @cached_property
-    def told(self) -> list[Row]:
-        return [row for row in self.rows if row.told]
+    def notable_rows(self) -> list[OpRow]:
+        return [row for row in self.rows if row.is_notable]
 
     @cached_property
     def disagreements(self) -> list[Disagreement]:
         return [self._read(row, *found) for row in self.rows for found in row.disagreements(self.solution)]
 
-    def _read(self, row: Row, kind: ReadingKind, text: str) -> Disagreement:
+    def _read(self, row: OpRow, kind: ReadingKind, text: str) -> Disagreement:
         known = self.ops.lines
         found = source_readings.find_reading(self.readings, known, row.op.key, kind)
         if found is None:
@@ -228,7 +230,7 @@ class Join:
     @cached_property
     def devices(self) -> list[str]:
         """On which its ops ran; the processor is always there, and comes first."""
-        return list(dict.fromkeys(place.device for place in self.places))
+        return list(dict.fromkeys(place.device for place in self.columns))
 
     @cached_property
     def coverage(self) -> dict[str, list[tuple[str, int]]]:
@@ -243,7 +245,9 @@ class Join:
         return [
             (device, *found)
             for device in self.devices
-            for found in ways.coverage([(row.op, row.cells.get(Place(device, NONE))) for row in self.rows])
+            for found in variants.coverage(
+                [(row.op, row.cells.get(MeasurementColumn(device, NONE))) for row in self.rows]
+            )
         ]
 
     @property
@@ -256,17 +260,17 @@ def _binary(status: Status, environment: str, source: str) -> str:
     known = status.matrix.sources.get(source)
     if environment not in status.audits or known is None or known.audit is None:
         return ""
-    return audit_tables.held(status.finding(environment, source)) or "not seen"
+    return audit_tables.kernel_count_text(status.finding(environment, source)) or "not seen"
 
 
-def _why(row: Row, device: str) -> str:
-    verdict = row.verdicts.get(Place(device, NONE), Verdict.BLANK)
+def _why(row: OpRow, device: str) -> str:
+    verdict = row.verdicts.get(MeasurementColumn(device, NONE), Verdict.BLANK)
     if not row.op.samples and verdict in (Verdict.BLANK, Verdict.UNSUPPORTED):
         return "no samples in the dtypes that are tried"
-    return ways.ran(verdict)
+    return variants.run_outcome(verdict)
 
 
-def joins(folder: Path, status: Status, framework: str) -> list[Join]:
+def compare_ops(folder: Path, status: Status, framework: str) -> list[OpComparison]:
     """folder: matrix/."""
     readings = source_readings.load(folder, framework)
     meanings = alerts.load_meanings(folder, framework)
@@ -274,13 +278,13 @@ def joins(folder: Path, status: Status, framework: str) -> list[Join]:
     if names is None:
         return []
     return [
-        _join(status, names, _Read(readings, meanings, alerts.load(folder, key)), key, some)
+        _compare(status, names, _SourceReadings(readings, meanings, alerts.load(folder, key)), key, some)
         for key, some in _in_order(ops.load_ops(folder, framework))
     ]
 
 
 @dataclass(frozen=True)
-class _Read:
+class _SourceReadings:
     """What people read in the sources, and a program in that build's code."""
 
     readings: source_readings.Readings
@@ -288,12 +292,12 @@ class _Read:
     found: alerts.Alerts | None
 
     @cached_property
-    def refusing(self) -> list[alerts.Meaning]:
+    def refusal_meanings(self) -> list[alerts.Meaning]:
         return alerts.meanings_in_build(self.meanings, self.found)
 
     @cached_property
-    def held(self) -> frozenset[str] | None:
-        return frozenset(api for one in self.refusing for api in one.apis) if self.found else None
+    def entries_with_alert(self) -> frozenset[str] | None:
+        return frozenset(api for one in self.refusal_meanings for api in one.apis) if self.found else None
 
 
 def _in_order(found: dict[str, ops.Ops]) -> list[tuple[str, ops.Ops]]:
@@ -301,38 +305,38 @@ def _in_order(found: dict[str, ops.Ops]) -> list[tuple[str, ops.Ops]]:
     return sorted(found.items(), key=lambda item: [int(part) for part in item[1].framework_version.split(".")[:2]])
 
 
-def _join(status: Status, names: ops.NameMappings, read: _Read, key: str, some: ops.Ops) -> Join:
+def _compare(status: Status, names: ops.NameMappings, read: _SourceReadings, key: str, some: ops.Ops) -> OpComparison:
     meant = {id(entry): ops.ops_of_entry(names, entry) for entry in some.documented}
     sources = {names.prefix + op.key for op in some.ops}
-    places = list(_places(status, key, sources))
+    places = list(_columns(status, key, sources))
 
-    def row(op: ops.Op) -> Row:
+    def row(op: ops.Op) -> OpRow:
         source = names.prefix + op.key
         cells = {place: status.verdict(CellKey(key, place.device, source, place.solution)) for place in places}
-        alone = {place: ways.eager(cell) for place, cell in cells.items()}
-        return Row(
+        alone = {place: variants.eager(cell) for place, cell in cells.items()}
+        return OpRow(
             op,
             source,
             [entry for entry in some.documented if op.key in meant[id(entry)]],
-            [with_numbers(cell) for cell in alone.values()],
+            [symbol_with_counts(cell) for cell in alone.values()],
             {place: cell.verdict for place, cell in alone.items()},
             _binary(status, key, source),
-            [one for one in read.refusing if op.key in one.ops],
-            read.held,
+            [one for one in read.refusal_meanings if op.key in one.ops],
+            read.entries_with_alert,
             cells,
         )
 
-    return Join(key, names.solution, places, [row(op) for op in some.ops], some, read.readings)
+    return OpComparison(key, names.solution, places, [row(op) for op in some.ops], some, read.readings)
 
 
-def _places(status: Status, environment: str, sources: Set[str]) -> Iterator[Place]:
+def _columns(status: Status, environment: str, sources: Set[str]) -> Iterator[MeasurementColumn]:
     """The columns: the general solutions of a processor, and those of each GPU under which one of the ops counts."""
     known = status.matrix.solutions
     general = sorted((s for s, solution in known.items() if solution.general), key=lambda s: known[s].order)
-    yield from (Place(CPU, solution) for solution in general if CPU in known[solution].devices)
+    yield from (MeasurementColumn(CPU, solution) for solution in general if CPU in known[solution].devices)
     ran = {
-        Place(key.device, key.solution)
+        MeasurementColumn(key.device, key.solution)
         for key in status.verdicts
         if key.environment == environment and key.source in sources
     }
-    yield from (Place(gpu, s) for gpu in status.gpus for s in general if Place(gpu, s) in ran)
+    yield from (MeasurementColumn(gpu, s) for gpu in status.gpus for s in general if MeasurementColumn(gpu, s) in ran)

@@ -7,23 +7,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tfdet.publish.audit_tables import Tables
+from tfdet.publish.audit_tables import AuditTables
 from tfdet.site import plots
-from tfdet.site.facts import Facts
 from tfdet.site.page import Page
+from tfdet.site.site_facts import SiteFacts
 from tfdet.store.records import Record
 
 _Cell = tuple[str, str, str]  # environment, device, solution
 
 
 @dataclass(frozen=True)
-class Apart:
+class UlpHistogram:
     """{source: {cell: {the power of two of its largest difference in ulp: records}}} of what differs."""
 
     ulp: Mapping[str, Mapping[_Cell, Counter[int]]]
 
     @classmethod
-    def of(cls, records: Iterable[Record]) -> Apart:
+    def from_records(cls, records: Iterable[Record]) -> UlpHistogram:
         found: dict[str, dict[_Cell, Counter[int]]] = defaultdict(lambda: defaultdict(Counter))
         for record in records:
             if record.differed and record.max_ulp is not None:
@@ -32,7 +32,7 @@ class Apart:
         return cls({source: dict(cells) for source, cells in found.items()})
 
     @classmethod
-    def joined(cls, parts: Sequence[Apart]) -> Apart:
+    def merge(cls, parts: Sequence[UlpHistogram]) -> UlpHistogram:
         """Each cell stands in one of them: they are of different environments."""
         found: dict[str, dict[_Cell, Counter[int]]] = defaultdict(dict)
         for part in parts:
@@ -48,8 +48,8 @@ class Apart:
         ]  # fmt: skip
 
 
-def page(facts: Facts, apart: Apart) -> Page:
-    builds = Tables(facts.status).builds()
+def page(facts: SiteFacts, apart: UlpHistogram) -> Page:
+    builds = AuditTables(facts.status).builds()
     costs = [cost for cost in facts.costs if cost.device == "cpu"]
     data: dict[str, Any] = {
         "atomics": [{"build": b.key, "order_dependent": b.order_dependent, "kernels": b.kernels} for b in builds],
@@ -63,7 +63,7 @@ def page(facts: Facts, apart: Apart) -> Page:
             "atomics": plots.atomics(data["atomics"]),
             "coverage": plots.coverage(data["coverage"]),
             "costs": plots.costs(data["costs"]),
-            "apart": plots.apart_all({s: sum(cells.values(), Counter()) for s, cells in sorted(apart.ulp.items())}),
+            "apart": plots.ulp_dots_all({s: sum(cells.values(), Counter()) for s, cells in sorted(apart.ulp.items())}),
         }
     }
     return Page(
@@ -76,12 +76,12 @@ def page(facts: Facts, apart: Apart) -> Page:
     )
 
 
-def _coverage(facts: Facts) -> list[dict[str, Any]]:
+def _coverage(facts: SiteFacts) -> list[dict[str, Any]]:
     """By stock environment: how many sources have something to show, by the best kind of backing."""
     rows = []
     for key, environment in facts.matrix.environments.items():
         if environment.line == "stock":
-            mine = [source for source in facts.sources if facts.may_hold(key, source)]
+            mine = [source for source in facts.sources if facts.may_have_op(key, source)]
             best: Counter[str] = Counter(_best(facts, key, source) for source in mine)
             rows.append({"environment": key, **{kind: best[kind] for kind in (*_KINDS, "blank")}})
     return rows
@@ -90,6 +90,6 @@ def _coverage(facts: Facts) -> list[dict[str, Any]]:
 _KINDS = ("measured", "emulated", "audited", "documented")
 
 
-def _best(facts: Facts, environment: str, source: str) -> str:
+def _best(facts: SiteFacts, environment: str, source: str) -> str:
     backings = {cell.backing for cell in facts.by_page.get((environment, source), [])}
     return next((kind for kind in _KINDS if kind in backings), "blank")
