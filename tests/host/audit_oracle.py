@@ -34,11 +34,11 @@ def tool(name: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / ".lock"):
         if not (folder / name).exists():
-            _bring(folder)
+            _download_tools(folder)
     return folder / name
 
 
-def _bring(folder: Path) -> None:
+def _download_tools(folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         pip = [sys.executable, "-m", "pip", "download", "--quiet", *TAG, "--dest", scratch, WHEEL]
         subprocess.run(pip, check=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from browsers import CHROMIUM
-from bundles import write_script
+from bundle_builders import write_script
 from records import make_record
 from sites import small_project
 

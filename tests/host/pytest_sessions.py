@@ -13,6 +13,6 @@ ARGUMENTS = ["--tfdet", "--tfdet-framework", "bare", "--tfdet-repeats", "5"]
 ENVIRON = {**os.environ, "TFDET_FRAMEWORKS": str(ROOT / "tests" / "meta" / "frameworks"), "TFDET_ROOT": str(ROOT)}
 
 
-def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def run_session(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *words]
     return subprocess.run(command, cwd=folder, env=ENVIRON, capture_output=True, text=True)

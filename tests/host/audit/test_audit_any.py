@@ -8,9 +8,9 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import audit_builds as make
+import elf_builders as make
 import pytest
-from audit_files import DATA, cubin
+from library_builders import DATA, cubin
 
 from tfdet.audit.cubin import built_for
 from tfdet.audit.elf import read_elf

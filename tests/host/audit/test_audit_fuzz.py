@@ -15,7 +15,7 @@ CHILD = r"""
 import json, random, resource, struct, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from audit_files import ELF, LZ4, PTX, ZSTD, cubin, element, fatbin, library
+from library_builders import ELF, LZ4, PTX, ZSTD, cubin, element, fatbin, library
 from tfdet.audit.scan import scan_library
 
 resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[4]),) * 2)
@@ -84,8 +84,8 @@ FIELDS = r"""
 import json, resource, struct, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-import audit_builds as make
-from audit_files import ELF, LZ4, PTX, ZSTD, element, fatbin, library
+import elf_builders as make
+from library_builders import ELF, LZ4, PTX, ZSTD, element, fatbin, library
 from tfdet.publish import audit_views as show
 from tfdet.audit import serialize
 from tfdet.verdicts.audit_findings import prepare

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from audit_files import DATA, library
+from library_builders import DATA, library
 
 from tfdet.audit.scan import scan_library
 from tfdet.store.audits import SCANNER

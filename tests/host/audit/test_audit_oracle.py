@@ -6,7 +6,7 @@ from pathlib import Path
 
 import audit_oracle
 import pytest
-from audit_files import ARCHS, DATA, ELF, PTX, cubin, element, fatbin, library
+from library_builders import ARCHS, DATA, ELF, PTX, cubin, element, fatbin, library
 
 from tfdet.audit import sass, scan
 from tfdet.audit.cubin import read_cubin

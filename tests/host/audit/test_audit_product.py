@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-import audit_builds as make
+import elf_builders as make
 import pytest
 
 from tfdet.audit import registrations

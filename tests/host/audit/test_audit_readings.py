@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import audit_builds as make
+import elf_builders as make
 import pytest
 
 from tfdet.audit.strings import search

@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from audit_files import ARCHS, ELF, LZ4, PTX, ZSTD, cubin, element, fatbin, library, ptx, usual
+from library_builders import ARCHS, ELF, LZ4, PTX, ZSTD, cubin, element, fatbin, library, ptx, usual
 
 from tfdet.audit import fatbin as fatbins
 from tfdet.audit import sass_dataflow, scan

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bundles import FILES, PART, make, noise, unbundle, write_script
+from bundle_builders import FILES, PART, make, random_bytes, unbundle, write_script
 
 from tfdet.bundle import pack
 from tfdet.bundle.contents import Entry
@@ -57,9 +57,9 @@ def test_every_python_from_3_6_on_unpacks(tmp_path: Path, minor: str) -> None:
 
 def test_blanked_spans_are_zeros(tmp_path: Path) -> None:
     source = tmp_path / "library.so"
-    source.write_bytes(noise(1000))
+    source.write_bytes(random_bytes(1000))
     entry = Entry("library.so", source, spans=((100, 200), (900, 1000)))
-    wanted = noise(1000)[:100] + bytes(100) + noise(1000)[200:900] + bytes(100)
+    wanted = random_bytes(1000)[:100] + bytes(100) + random_bytes(1000)[200:900] + bytes(100)
     assert bytes(entry.read(0, 1000)) == wanted
     assert bytes(entry.read(150, 800)) == wanted[150:950]
 
@@ -73,7 +73,12 @@ def test_a_finished_member_is_not_compressed_again(tmp_path: Path, monkeypatch: 
 
 def test_members_are_cut_and_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pack, "MAX_MEMBER_BYTES", 1000)
-    entries = [Entry("a", noise(400)), Entry("b", noise(2500)), Entry("c", noise(500)), Entry("d", noise(200))]
+    entries = [
+        Entry("a", random_bytes(400)),
+        Entry("b", random_bytes(2500)),
+        Entry("c", random_bytes(500)),
+        Entry("d", random_bytes(200)),
+    ]
     found = [[(p.entry, p.start, p.size) for p in member.pieces] for member in pack.members(entries)]
     assert found == [[(1, 0, 1000)], [(1, 1000, 1000)], [(1, 2000, 500)], [(0, 0, 400), (2, 0, 500)], [(3, 0, 200)]]
 

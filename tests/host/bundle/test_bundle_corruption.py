@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundles import changed, make, nothing_stays, unbundle, write_manifest
+from bundle_builders import assert_nothing_left, make, unbundle, with_change, write_manifest
 
 
 def flip(path: Path) -> None:
@@ -48,7 +48,7 @@ def test_a_harmed_part_is_named_and_nothing_stays(tmp_path: Path, harm: Callable
         assert said in done.stderr + done.stdout
         assert "Copy this part here again." in done.stderr + done.stdout
         assert "part-01" not in done.stderr + done.stdout
-    assert nothing_stays(bundle)
+    assert assert_nothing_left(bundle)
 
 
 def test_swapped_parts_are_named_both(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_swapped_parts_are_named_both(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "part-01 holds the content of tf2.21-gpu.part-02: swapped?" in done.stderr
     assert "part-02 holds the content of tf2.21-gpu.part-01: swapped?" in done.stderr
-    assert nothing_stays(bundle)
+    assert assert_nothing_left(bundle)
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"\xff", b'{"schema":1,"checksum":"0"}', None])
@@ -79,7 +79,7 @@ def test_a_harmed_manifest(tmp_path: Path, content: bytes | None) -> None:
 
 @pytest.mark.parametrize("name", ["../out", "/tmp/tfdet-out", "a/../../out", "a//b", "", ".", "a\\..\\b", "a/\0"])
 def test_no_file_leads_out_of_the_folder(tmp_path: Path, name: str) -> None:
-    bundle = changed(make(tmp_path), lambda content: content["files"][2].update(path=name))
+    bundle = with_change(make(tmp_path), lambda content: content["files"][2].update(path=name))
     before = sorted(tmp_path.rglob("*"))
     done = unbundle(bundle, "unpack")
     assert done.returncode == 2
@@ -96,11 +96,11 @@ def test_no_file_leads_out_of_the_folder(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_a_manifest_that_does_not_fit_its_parts(tmp_path: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    bundle = changed(make(tmp_path), change)
+    bundle = with_change(make(tmp_path), change)
     done = unbundle(bundle, "unpack")
     assert (done.returncode, len(done.stderr.strip().splitlines()[-2:])) == (2, 2), done.stderr
     assert "Traceback" not in done.stderr
-    assert nothing_stays(bundle)
+    assert assert_nothing_left(bundle)
 
 
 ODD = [None, True, -1, 0, 1, 2**31, 2**40, 2**63, 10**400, 0.5, float("inf"), float("nan"), "", "x", "-1", "x" * 5000,
@@ -188,11 +188,11 @@ def test_no_manifest_with_a_right_checksum_is_a_traceback(
 def test_a_lying_manifest_ends_at_once(
     tmp_path: Path, change: Callable[[dict[str, Any]], object], command: str
 ) -> None:
-    bundle = changed(make(tmp_path), change)
+    bundle = with_change(make(tmp_path), change)
     (tmp_path / "secret").write_text("of the caller")
     done = unbundle(bundle, command, timeout=20)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 2), done.stderr
-    assert nothing_stays(bundle)
+    assert assert_nothing_left(bundle)
 
 
 def test_a_manifest_nested_too_deeply(tmp_path: Path) -> None:

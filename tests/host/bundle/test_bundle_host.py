@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundles import make
+from bundle_builders import make
 
 
 def fault(script: Any, bundle: Path, device: str = "gpu") -> tuple[int, str, str]:

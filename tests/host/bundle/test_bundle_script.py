@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bundles import RUNTIME
+from bundle_builders import RUNTIME
 
 from tfdet.bundle import script
 

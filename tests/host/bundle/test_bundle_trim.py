@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from audit_files import cubin, element, fatbin, library, ptx
+from library_builders import cubin, element, fatbin, library, ptx
 
 from tfdet.audit.scan import scan_library
 from tfdet.base.errors import DataError

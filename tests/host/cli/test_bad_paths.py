@@ -16,8 +16,8 @@ from typing import Any, get_type_hints
 
 import pytest
 import typer
-from audit_files import ELF, cubin, element, fatbin, library
 from bad_paths import KINDS, NAME
+from library_builders import ELF, cubin, element, fatbin, library
 from sites import small_project
 from synthetic import write_trace
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pytest_sessions import run
+from pytest_sessions import run_session
 
 from tfdet.cli.pytest_framework import frameworks_used
 
@@ -92,5 +92,5 @@ def test_two_are_told(folder: Path) -> None:
         "import jax, torch\nfrom tfdet_probe import case\n"
         '@case("mine", modes=["host"])\ndef test_mine(make): return make.host(lambda: [])\n'
     )
-    done = run(folder, "--tfdet", "test_mine.py")
+    done = run_session(folder, "--tfdet", "test_mine.py")
     assert "test_mine.py may be of jax or torch: name one by --tfdet-framework" in done.stdout

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pytest_sessions import ARGUMENTS, run
+from pytest_sessions import ARGUMENTS, run_session
 
 MODULE = """
 import functools
@@ -71,7 +71,7 @@ def test_marks_are_heeded_above_and_below(tmp_path: Path) -> None:
             name = f"{where}_{number}"
             text += form.format(mark=mark, body=body).replace("mine", name) + "\n\n"
             wanted[f"test_{name}"] = told
-    done = run(written(tmp_path, text), *ARGUMENTS, "-v")
+    done = run_session(written(tmp_path, text), *ARGUMENTS, "-v")
     assert outcomes(done.stdout) == wanted, done.stdout + done.stderr
     for name in ("above_6", "below_6"):
         assert f"test_{name}: give the values to @case" in done.stdout
@@ -88,9 +88,9 @@ def test_what_is_skipped_or_not_chosen_is_not_run(tmp_path: Path) -> None:
     chosen = ABOVE.format(mark="@pytest.mark.ours", body="drifting").replace("mine", "chosen")
     left = ABOVE.format(mark="", body="steady").replace("mine", "left")
     folder = written(tmp_path, skipped + chosen + left)
-    assert summary(run(folder, *ARGUMENTS, "-m", "ours").stdout) == "1 failed, 3 deselected"
+    assert summary(run_session(folder, *ARGUMENTS, "-m", "ours").stdout) == "1 failed, 3 deselected"
     assert not (folder / "ran").exists()
-    assert summary(run(folder, *ARGUMENTS, "-k", "other or slow").stdout) == "1 passed, 1 skipped, 2 deselected"
+    assert summary(run_session(folder, *ARGUMENTS, "-k", "other or slow").stdout) == "1 passed, 1 skipped, 2 deselected"
     assert (folder / "ran").read_text("utf-8") == "other\n"
 
 
@@ -116,8 +116,8 @@ def test_what_cannot_be_run_is_refused_alone(tmp_path: Path) -> None:
     texts = [text.replace("mine", f"mine{number}") for number, text in enumerate(REFUSED.values())]
     good = BELOW.format(mark="@wrapping", body="steady").replace("mine", "good")
     folder = written(tmp_path, "\n\n".join([*texts, good]))
-    assert summary(run(folder).stdout) == "1 passed"
-    done = run(folder, *ARGUMENTS, "-v")
+    assert summary(run_session(folder).stdout) == "1 passed"
+    done = run_session(folder, *ARGUMENTS, "-v")
     bad = {f"test_mine{number}": "FAILED" for number in range(len(texts))}
     assert outcomes(done.stdout) == {**bad, "test_good": "PASSED", "test_other": "PASSED"}, done.stdout
     for told in REFUSED:
@@ -129,8 +129,8 @@ def test_a_method_in_a_class_of_unittest_is_told(tmp_path: Path) -> None:
         '\nclass TestMine(unittest.TestCase):\n    @case("mine", modes=["host"])\n    def test_mine(self, make): pass\n'
     )
     folder = written(tmp_path, method)
-    assert summary(run(folder).stdout) == "1 passed"
-    done = run(folder, *ARGUMENTS)
+    assert summary(run_session(folder).stdout) == "1 passed"
+    done = run_session(folder, *ARGUMENTS)
     assert summary(done.stdout) == "1 passed, 1 warning", done.stdout
     assert "TestMine.test_mine is not run: write it as a function" in done.stdout
 
@@ -139,6 +139,6 @@ def test_a_source_named_after_a_parameter_runs(tmp_path: Path) -> None:
     text = ABOVE.format(mark="", body="steady").replace(
         '"mine", modes=["host"]', '"mine-{op}", modes=["host"], op=["a", "b"]'
     )
-    done = run(written(tmp_path, text.replace("(make):", "(make, op):")), *ARGUMENTS)
+    done = run_session(written(tmp_path, text.replace("(make):", "(make, op):")), *ARGUMENTS)
     assert summary(done.stdout) == "2 passed"
     assert "mine-a under none: not shown" in done.stdout and "mine-b under none: not shown" in done.stdout

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import ziglang
 from fleets import ROOT
-from pytest_sessions import ARGUMENTS, run
+from pytest_sessions import ARGUMENTS, run_session
 
 from tfdet.base.paths import cache_dir
 from tfdet.store.records import read_records
@@ -69,7 +69,7 @@ def module(tmp_path: Path) -> Path:
 
 
 def test_what_differs_or_crashes_fails_and_the_rest_passes(module: Path) -> None:
-    done = run(module.parent, *ARGUMENTS, "--tfdet-out", "records")
+    done = run_session(module.parent, *ARGUMENTS, "--tfdet-out", "records")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "3 failed, 2 passed" in done.stdout
     assert "steady under none: not shown to differ, 0 of 20 runs differed" in done.stdout
@@ -87,22 +87,22 @@ def test_kept_records_are_of_what_is_imported_now(module: Path) -> None:
     module.write_text(IMPORTING, "utf-8")
     for value, passed in (("1", True), ("os.getpid()", False)):
         (module.parent / "layer.py").write_text(f"import os\n\n\ndef value():\n    return {value}\n")
-        done = run(module.parent, *ARGUMENTS, "--tfdet-out", "records")
+        done = run_session(module.parent, *ARGUMENTS, "--tfdet-out", "records")
         assert (done.returncode == 0) is passed, done.stdout
 
 
 def test_nobody_who_did_not_ask_waits_for_it(module: Path) -> None:
-    done = run(module.parent)
+    done = run_session(module.parent)
     assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout
 
 
 def test_a_module_of_no_framework_is_told(module: Path) -> None:
-    done = run(module.parent, "--tfdet", "-k", "steady")
+    done = run_session(module.parent, "--tfdet", "-k", "steady")
     assert "test_mine.py imports no framework: name one by --tfdet-framework" in done.stdout
 
 
 def test_an_unknown_solution_is_told_with_advice(module: Path) -> None:
-    done = run(module.parent, *ARGUMENTS, "--tfdet-solution", "TEODD", "-k", "steady")
+    done = run_session(module.parent, *ARGUMENTS, "--tfdet-solution", "TEODD", "-k", "steady")
     assert "no solution is called 'TEODD'" in done.stdout and "Did you mean TEOD" in done.stdout
 
 
@@ -162,7 +162,7 @@ def test_the_virtual_gpu_shows_what_a_processor_does_not(tmp_path: Path) -> None
 
 def test_its_table_names_options_that_there_are_with_their_defaults(module: Path) -> None:
     told = dict(re.findall(r"^\| `--(tfdet-[a-z]+) ([^`]*)`", GUIDE, re.M))
-    helped = run(module.parent, "--help").stdout
+    helped = run_session(module.parent, "--help").stdout
     assert set(told) == set(re.findall(r"--(tfdet-[a-z]+)", helped))
     for name in ("device", "repeats", "processes"):
-        assert f"({told[f'tfdet-{name}']})" in helped[helped.index(f"--tfdet-{name}") :][:200]
+        assert f"(default: {told[f'tfdet-{name}']})" in helped[helped.index(f"--tfdet-{name}") :][:200]

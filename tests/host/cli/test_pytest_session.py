@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from pytest_sessions import ARGUMENTS, ENVIRON, run
+from pytest_sessions import ARGUMENTS, ENVIRON, run_session
 
 from tfdet.store.records import read_records
 
@@ -82,7 +82,7 @@ BOTH = {"tests/a/test_x.jsonl": {"first-a", "second-a"}, "tests/b/test_x.jsonl":
 
 @pytest.mark.parametrize("words", [[], ["-n", "2"], ["-n", "2", "--dist", "loadscope"]], ids=" ".join)
 def test_each_module_runs_once_and_keeps_its_own_records(two: Path, words: list[str]) -> None:
-    done = run(two, *ARGUMENTS, "--tfdet-out", "records", *words)
+    done = run_session(two, *ARGUMENTS, "--tfdet-out", "records", *words)
     assert done.returncode == 0 and "4 passed" in done.stdout, done.stdout + done.stderr
     assert kept(two / "records") == BOTH
     ran = (two / "runs").read_text("utf-8").splitlines()
@@ -93,7 +93,7 @@ def test_what_does_not_run_is_tried_once_and_told_everywhere(two: Path) -> None:
     for name in ("a", "b"):
         path = two / "tests" / name / "test_x.py"
         path.write_text(path.read_text("utf-8") + "\nif 'TFDET_ENGINE' in os.environ:\n    raise LookupError('no')\n")
-    done = run(two, *ARGUMENTS, "-n", "2")
+    done = run_session(two, *ARGUMENTS, "-n", "2")
     told = done.stdout.partition("short test summary")[0]  # which says it again where CI is set
     assert "4 failed" in done.stdout and told.count("E   LookupError: no") == 4, done.stdout
     assert len((two / "runs").read_text("utf-8").splitlines()) == 2
@@ -103,10 +103,10 @@ def test_the_folder_is_of_where_pytest_was_called(two: Path) -> None:
     """Names are of the project all the same; a module of elsewhere has its whole path."""
     beside = two / "beside"
     beside.mkdir()
-    assert run(beside, *ARGUMENTS, "--tfdet-out", "records", "../tests/a").returncode == 0
+    assert run_session(beside, *ARGUMENTS, "--tfdet-out", "records", "../tests/a").returncode == 0
     assert kept(beside / "records") == {"tests/a/test_x.jsonl": {"first-a", "second-a"}}
     out = ["--tfdet-out", "strange", "--rootdir", str(beside)]
-    assert run(beside, *ARGUMENTS, *out, "../tests/a").returncode == 0
+    assert run_session(beside, *ARGUMENTS, *out, "../tests/a").returncode == 0
     assert [*kept(beside / "strange")] == [f"{two.relative_to('/')}/tests/a/test_x.jsonl"]
 
 
@@ -117,7 +117,7 @@ def test_modules_are_imported_as_pytest_was_told(two: Path) -> None:
         (folder / "layers.py").touch()
         path = folder / "test_x.py"
         path.write_text("from . import layers\n" + path.read_text("utf-8"), "utf-8")
-    done = run(two, *ARGUMENTS, "--tfdet-out", "records", "--import-mode=importlib")
+    done = run_session(two, *ARGUMENTS, "--tfdet-out", "records", "--import-mode=importlib")
     assert done.returncode == 0, done.stdout
     assert kept(two / "records") == BOTH
 
@@ -125,16 +125,16 @@ def test_modules_are_imported_as_pytest_was_told(two: Path) -> None:
 @pytest.mark.parametrize("words", [[], ["-n", "2"]], ids=" ".join)
 @pytest.mark.parametrize("out", ["pytest.ini", "pytest.ini/records", "/proc/records"])
 def test_a_folder_that_cannot_be_made_is_told_at_once(two: Path, out: str, words: list[str]) -> None:
-    done = run(two, *ARGUMENTS, "--tfdet-out", out, *words)
+    done = run_session(two, *ARGUMENTS, "--tfdet-out", out, *words)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout
-    assert f"ERROR: --tfdet-out {out}: " in done.stderr and "Name a folder of yours" in done.stderr
+    assert f"ERROR: --tfdet-out {out}: " in done.stderr and "Pass a folder that you may write to" in done.stderr
     assert "Traceback" not in done.stdout + done.stderr and not (two / "runs").exists()
 
 
 def test_records_that_cannot_be_kept_fail_their_module(two: Path) -> None:
     (two / "records" / "tests").mkdir(parents=True)
     (two / "records" / "tests" / "a").touch()
-    done = run(two, *ARGUMENTS, "--tfdet-out", "records")
+    done = run_session(two, *ARGUMENTS, "--tfdet-out", "records")
     assert "2 failed, 2 passed" in done.stdout, done.stdout
     assert "cannot write the records: " in done.stdout and "Traceback" not in done.stdout
 
@@ -151,7 +151,7 @@ def test_the_last_that_failed_run_alone(tmp_path: Path) -> None:
 def test_an_interrupt_leaves_nothing_torn_and_nobody_behind(tmp_path: Path, number: int) -> None:
     (tmp_path / "test_mine.py").write_text(DRIFTING, "utf-8")
     (tmp_path / "temporary").mkdir()
-    run(tmp_path, *ARGUMENTS, "--tfdet-out", "records")
+    run_session(tmp_path, *ARGUMENTS, "--tfdet-out", "records")
     (tmp_path / "wait").touch()
     command = [sys.executable, "-m", "pytest", *ARGUMENTS, "--tfdet-out", "records"]
     environ = {**ENVIRON, "TMPDIR": str(tmp_path / "temporary")}

@@ -23,14 +23,14 @@ FACTS = {
 }  # fmt: skip
 
 
-def noise(size: int, seed: bytes = b"") -> bytes:
+def random_bytes(size: int, seed: bytes = b"") -> bytes:
     """Bytes that do not compress: parts of a known number."""
     blocks = [hashlib.sha256(seed + bytes([n // 256, n % 256])).digest() for n in range(-(-size // 32))]
     return b"".join(blocks)[:size]
 
 
 FILES = [
-    Entry("site/large.so", noise(5000) + bytes(300_000) + noise(3000, b"end"), executable=True),
+    Entry("site/large.so", random_bytes(5000) + bytes(300_000) + random_bytes(3000, b"end"), executable=True),
     Entry("site/package/empty.py", b""),
     Entry("site/package/text.py", b"print('text')\n" * 9),
 ]
@@ -66,11 +66,11 @@ def unbundle(
     return subprocess.run(command, cwd=bundle.parent, capture_output=True, text=True, timeout=timeout)
 
 
-def nothing_stays(bundle: Path) -> bool:
+def assert_nothing_left(bundle: Path) -> bool:
     return not [path for path in bundle.iterdir() if path.is_dir()]
 
 
-def changed(bundle: Path, change: Callable[[dict[str, Any]], object]) -> Path:
+def with_change(bundle: Path, change: Callable[[dict[str, Any]], object]) -> Path:
     """The bundle with another manifest, its checksum right."""
     content = json.loads((bundle / "manifest.json").read_text())
     change(content)
