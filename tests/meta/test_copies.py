@@ -37,9 +37,9 @@ for mode in ("eager", "function"):
                                SolutionSettings({"key": "none"}, framework))
     plain = runner._call
     runner._call = lambda inputs, upstream: [Counted(tensor) for tensor in plain(inputs, upstream)]
-    reference = Snapshot.of(runner.run())
+    reference = Snapshot.from_arrays(runner.run())
     del copies[:]
-    assert Snapshot.of(runner.run()).digest == reference.digest
+    assert Snapshot.from_arrays(runner.run()).digest == reference.digest
     found[mode] = len(copies)
 print(json.dumps(found))
 """
@@ -69,5 +69,5 @@ def test_a_snapshot_asks_an_array_once():
             return np.ones(3)
 
     array = Array()
-    Snapshot.of([array])
+    Snapshot.from_arrays([array])
     assert array.asked == 1

@@ -13,7 +13,7 @@ INF, NAN = float("inf"), float("nan")
 
 def between(one, two, dtype):
     """distance of two arrays; both ways must agree."""
-    a, b = (Snapshot.of([np.array(values, dtype)]) for values in (one, two))
+    a, b = (Snapshot.from_arrays([np.array(values, dtype)]) for values in (one, two))
     assert max_difference(a, b) == max_difference(b, a)
     return max_difference(a, b)
 
@@ -62,14 +62,14 @@ def test_the_largest_of_many_distances_is_exact():
     two = one.copy()
     two[:50] = following(1e300, 1)
     two[70] = following(1e300, 3)
-    assert max_difference(Snapshot.of([one]), Snapshot.of([two]))[0] == 3
+    assert max_difference(Snapshot.from_arrays([one]), Snapshot.from_arrays([two]))[0] == 3
 
 
 def test_the_largest_of_many_outputs():
-    one = Snapshot.of([np.float32([1.0]), np.float64([8.0]), np.int32([1])])
-    two = Snapshot.of([np.float32([1.0]), np.float64([9.0]), np.int32([1])])
+    one = Snapshot.from_arrays([np.float32([1.0]), np.float64([8.0]), np.int32([1])])
+    two = Snapshot.from_arrays([np.float32([1.0]), np.float64([9.0]), np.int32([1])])
     assert max_difference(one, two) == (1 << 49, 1.0)
-    three = Snapshot.of([np.float32([1.0]), np.float64([9.0]), np.int32([4])])
+    three = Snapshot.from_arrays([np.float32([1.0]), np.float64([9.0]), np.int32([4])])
     assert max_difference(one, three) == (None, 3.0)  # integers have no ulp: no number would be true of all
 
 
@@ -85,7 +85,7 @@ def test_the_largest_of_many_outputs():
     ],
 )
 def test_other_forms_have_no_distance_and_other_digests(one, two):
-    one, two = Snapshot.of(one), Snapshot.of(two)
+    one, two = Snapshot.from_arrays(one), Snapshot.from_arrays(two)
     assert one.digest != two.digest
     assert max_difference(one, two) == (None, None)
 
@@ -106,17 +106,17 @@ def test_other_forms_have_no_distance_and_other_digests(one, two):
     ],
 )
 def test_objects_are_told_apart(one, two):
-    assert Snapshot.of([np.array(one, object)]).digest != Snapshot.of([np.array(two, object)]).digest
+    assert Snapshot.from_arrays([np.array(one, object)]).digest != Snapshot.from_arrays([np.array(two, object)]).digest
 
 
 def test_an_object_without_known_bytes_is_refused():
     with pytest.raises(TypeError, match="bytes are not known"):
-        Snapshot.of([np.array([object()], object)])
+        Snapshot.from_arrays([np.array([object()], object)])
 
 
 def test_outputs_do_not_run_into_each_other():
-    one = Snapshot.of([np.array([b"a", b"b"], object), np.array([b"c"], object)])
-    two = Snapshot.of([np.array([b"a"], object), np.array([b"b", b"c"], object)])
+    one = Snapshot.from_arrays([np.array([b"a", b"b"], object), np.array([b"c"], object)])
+    two = Snapshot.from_arrays([np.array([b"a"], object), np.array([b"b", b"c"], object)])
     assert one.digest != two.digest
 
 
@@ -129,7 +129,7 @@ def test_saved_and_loaded_is_the_same(tmp_path):
         np.asfortranarray(np.arange(6).reshape(2, 3)),
         np.array("x\n"),
     ]
-    one = Snapshot.of(outputs)
+    one = Snapshot.from_arrays(outputs)
     one.save(str(tmp_path / "it"))
     two = Snapshot.load(str(tmp_path / "it"))
     assert (one.parts, one.digest) == (two.parts, two.digest)
@@ -137,8 +137,8 @@ def test_saved_and_loaded_is_the_same(tmp_path):
 
 def test_memory_order_is_no_difference():
     value = np.arange(6.0).reshape(2, 3)
-    assert Snapshot.of([value]).digest == Snapshot.of([np.asfortranarray(value)]).digest
-    assert Snapshot.of([value]).digest != Snapshot.of([value.T]).digest
+    assert Snapshot.from_arrays([value]).digest == Snapshot.from_arrays([np.asfortranarray(value)]).digest
+    assert Snapshot.from_arrays([value]).digest != Snapshot.from_arrays([value.T]).digest
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "int64", "complex64", "uint8"])
@@ -150,7 +150,7 @@ def test_any_flipped_bit_is_seen(dtype):
         raw = bytearray(value.tobytes())
         raw[bit // 8] ^= 1 << bit % 8
         other = np.frombuffer(bytes(raw), dtype)
-        one, two = Snapshot.of([value]), Snapshot.of([other])
+        one, two = Snapshot.from_arrays([value]), Snapshot.from_arrays([other])
         assert one.digest != two.digest
         ulp, absolute = max_difference(one, two)
         assert ulp is None or ulp >= 0

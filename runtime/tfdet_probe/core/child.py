@@ -76,7 +76,7 @@ def _run_case(job, directory):
     reference_path = os.path.join(directory, REFERENCE)
     report = {"differed": [], "schedules": [], "digests": [], "seconds": [], "ulp": 0, "absolute": 0.0}
     if job.process_index == 0:
-        reference = Snapshot.of(_first_run(runner, job, settings))
+        reference = Snapshot.from_arrays(_first_run(runner, job, settings))
         if not reference.parts:
             raise ValueError("the case has no outputs: nothing to compare")
         reference.save(reference_path)
@@ -158,7 +158,7 @@ def _repeat(runner, reference, repeat, schedule, report):
     start = time.perf_counter()
     arrays = runner.run()
     report["seconds"].append(time.perf_counter() - start)
-    result = Snapshot.of(arrays)
+    result = Snapshot.from_arrays(arrays)
     report["digests"].append(result.digest)
     if result.digest == reference.digest:
         return

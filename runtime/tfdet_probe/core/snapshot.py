@@ -28,11 +28,13 @@ class Snapshot(object):
         self.digest = digest.hexdigest()
 
     @classmethod
-    def of(cls, arrays):
+    def from_arrays(cls, arrays):
+        """Build from the outputs, a list of arrays."""
         return cls([_to_part(np.asarray(array)) for array in arrays])
 
     def save(self, path):
         # type: (str) -> None
+        """Write to a file: a header of JSON, then the bytes of the parts."""
         header = [[dtype, list(shape), len(data)] for dtype, shape, data in self.parts]
         with open(path, "wb") as out:
             out.write(json.dumps(header).encode("ascii") + b"\n")
@@ -41,6 +43,7 @@ class Snapshot(object):
 
     @classmethod
     def load(cls, path):
+        """Read what save() wrote."""
         with open(path, "rb") as source:
             header = json.loads(source.readline().decode("ascii"))
             return cls([(d, tuple(s), source.read(n)) for d, s, n in header])
@@ -66,7 +69,7 @@ def _item(value):
     if isinstance(value, float):
         return b"f" + struct.pack("<d", value)
     if isinstance(value, (np.ndarray, np.generic)):  # ragged outputs: never by str(), which rounds and elides
-        return b"a" + Snapshot.of([value]).digest.encode("ascii")
+        return b"a" + Snapshot.from_arrays([value]).digest.encode("ascii")
     if value is None or isinstance(value, (bool, int, complex)):
         return b"o" + repr(value).encode("ascii")
     raise TypeError("an output holds a {}: its bytes are not known".format(type(value).__name__))

@@ -6,7 +6,7 @@ from tfdet_probe.frameworks.base import classify_by_text
 
 # XLA's messages about ops without a deterministic implementation.
 _DETERMINISM = re.compile(r"[Dd]eterministic (ops|implementation)|not deterministic|nondeterministic")
-_NO_KERNEL = re.compile(r"UNIMPLEMENTED|is not on the virtual GPU")
+_NO_KERNEL = re.compile(r"UNIMPLEMENTED|is not (supported )?on the virtual GPU")
 
 
 def classify(error):

@@ -89,7 +89,7 @@ class _Eager(_TensorRunner):
             return [tensor.numpy() for tensor in self._call(self._inputs, self._upstream)]
 
     def op_placements(self):
-        return placement.of_eager(self.tf, self.run)
+        return placement.eager_placements(self.tf, self.run)
 
 
 class _Function(_Eager):
@@ -102,7 +102,7 @@ class _Function(_Eager):
 
     def op_placements(self):
         self._call = self._function()
-        return placement.of_function(self.run)
+        return placement.function_placements(self.run)
 
 
 class _Session(_TensorRunner):
@@ -152,7 +152,7 @@ class _Session(_TensorRunner):
         return [np.asarray(array) for array in self._run()]
 
     def op_placements(self):
-        return placement.of_session(self.tf1, self._run)
+        return placement.session_placements(self.tf1, self._run)
 
 
 def _config(tf1, settings):

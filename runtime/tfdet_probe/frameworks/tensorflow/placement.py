@@ -15,19 +15,19 @@ def short(device):
     return device.rsplit("/", 1)[-1].replace("device:", "").upper()
 
 
-def of_session(tf1, run):
+def session_placements(tf1, run):
     metadata = tf1.RunMetadata()
     run(options=tf1.RunOptions(output_partition_graphs=True), run_metadata=metadata)
     return _nodes(metadata.partition_graphs)
 
 
-def of_function(run_fresh):
+def function_placements(run_fresh):
     """run_fresh must trace its function: TensorFlow reports graphs when a function is instantiated."""
     metadata = _run_metadata(run_fresh)
     return _nodes(metadata.partition_graphs) or _by_step_stats(metadata)
 
 
-def of_eager(tf, run):
+def eager_placements(tf, run):
     """By run metadata in 1.13, 1.14 and 2.0; by an op callback, called for every eager op, in 1.15 and from 2.1 on."""
     try:
         from tensorflow.python.framework import op_callbacks

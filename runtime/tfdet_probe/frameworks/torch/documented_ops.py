@@ -69,7 +69,7 @@ def _op(ops, key, info):
 def _reached(ops, info, sample, backward):
     """The dispatcher's ops that run for one sample; empty if it raises."""
     try:
-        return {name for name, _ in placement.of(
+        return {name for name, _ in placement.record_placements(
             lambda: ops.backward(_Upstream(), info, sample) if backward else ops.forward(info, sample))}
     except Exception:  # the suite records what an op does on its samples
         return set()

@@ -51,7 +51,7 @@ class _Eager(Runner):
 
     def op_placements(self):
         self._function = self._computation.function
-        return placement.of(self._outputs)
+        return placement.record_placements(self._outputs)
 
 
 class _Compiled(Runner):
@@ -102,7 +102,7 @@ class _Samples(Runner):
     def op_placements(self):
         """Without the CPU ops that convert a sample's numbers and shapes, if any op ran on the requested device."""
         samples = self._samples()
-        placements = placement.of(lambda: self._computation.function(samples))
+        placements = placement.record_placements(lambda: self._computation.function(samples))
         return [(name, where) for name, where in placements if where == self._requested] or placements
 
 
@@ -112,7 +112,7 @@ def _parts(samples):
 
 
 def _digest(samples):
-    return Snapshot.of(pytree.arrays(_parts(samples))).digest
+    return Snapshot.from_arrays(pytree.arrays(_parts(samples))).digest
 
 
 def _generate(generate, device):

@@ -5,7 +5,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from . import pytree
 
 
-def of(run):
+def record_placements(run):
     """The ops that run() executes, and their devices."""
     placements = []
 
