@@ -18,7 +18,7 @@ from tfdet.base.files import add_path_to_errors
 from tfdet.base.sanitize import escape_hidden, escape_json
 from tfdet.site import wording
 
-VERSION: Final = 1  # of the twins' shape; docs/how-to/build-the-site.md describes it
+VERSION: Final = 1  # of the twins' shape; docs/reference/site.md describes it
 MAX_TEXT_CHARACTERS: Final = 4000  # characters of one text on a page; its twin has all of them
 
 

@@ -41,7 +41,7 @@ def section(title: str) -> str:
 def test_a_source_is_one_toml_and_one_short_function(
     copy: Project, tf_python: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    blocks = {found["path"]: found["text"] for found in BLOCK.finditer(section("A source"))}
+    blocks = {found["path"]: found["text"] for found in BLOCK.finditer(section("Add a source"))}
     assert {Path(path).suffix for path in blocks} == {".toml", ".py"}
     (function,) = (text for path, text in blocks.items() if path.endswith(".py"))
     assert len(function.splitlines()) <= 15
@@ -75,7 +75,7 @@ def test_an_environment_is_one_toml_and_what_is_made_of_it(tmp_path: Path) -> No
     copy = tmp_path / "checkout"
     unwanted = shutil.ignore_patterns(".git", ".venv", ".tox", ".tfdet", "out", "dist", "__pycache__", ".*_cache")
     shutil.copytree(ROOT, copy, ignore=unwanted)
-    text = section("An environment")
+    text = section("Add an environment")
     ((path, content),) = (found.group("path", "text") for found in BLOCK.finditer(text))
     (copy / path).write_text(content, "utf-8")
     first, *_ = re.findall(r"^```console\n(.*?)^```", text, re.M | re.S)

@@ -1,0 +1,131 @@
+"""The docs keep the rules of style: one purpose a page, short pages and sentences, headings, words."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+DOCS = Path(__file__).parents[3] / "docs"
+PURPOSES = {"tutorial", "how-to", "reference", "explanation"}
+MAX_LINES = 200
+MAX_HEADING = 60  # characters
+MAX_MEAN_SENTENCE, MAX_SENTENCE = 25, 40  # words
+GENERATED = re.compile(r"<!-- (?:tfdet:begin|\w+: written).*?<!-- (?:tfdet:end|end of).*?-->", re.S)
+# Words that the glossary replaced, and turns of phrase that hide who does what.
+BANNED = {
+    r"\bnobody\b|\bsomebody\b|\bwhoever\b": "name the subject: the user, the program, a file, a tool",
+    r"\bby (?:itself|themselves)\b": "say what does not take part",
+    r"\bas it stands\b|\bthere is none\b": "say what is there",
+    r"\bis no [a-z]+\b(?<!is no longer)": "X is not a Y",
+    r"\bdoes not go with\b": "cannot be combined with",
+    r"\bstand-ins?\b|\bstood in for\b|\bstands in for\b": "CPU fallback",
+    r"\brelaunch(?:es)?\b": "process",
+    r"\bstrangers?\b": "untrusted input",
+    r"\brooms?\b": "layer",
+    r"\btaken in\b|\btakes? (?:records|them|it) in\b|\btake in\b": "add, ingest",
+    r"\bmisfits?\b": "inconsistent record",
+    r"\bset aside\b": "not counted",
+    r"\bbelieved?\b|\bbelieves\b": "trusted",
+    r"\bvouch(?:es)?\b": "sign, attest",
+    r"\b(?:initialis|minimis|normalis|quantis|serialis|optimis)\w*": "American spelling: -iz-",
+    r"\bmended?\b|\bmends\b": "fix, make deterministic",
+}
+
+
+def pages() -> list[Path]:
+    """All but the reports, which one template writes."""
+    return sorted(path for path in DOCS.rglob("*.md") if "upstream" not in path.parts)
+
+
+def name(path: Path) -> str:
+    return path.relative_to(DOCS).as_posix()
+
+
+def written(path: Path) -> str:
+    """What people wrote of it."""
+    return GENERATED.sub("", path.read_text("utf-8"))
+
+
+def tokens(path: Path) -> list[Token]:
+    return MarkdownIt("commonmark").enable("table").parse(written(path))
+
+
+def text_of(inline: Token) -> str:
+    """Its words: code is one word, a link is its text."""
+    parts = {"code_inline": "CODE", "softbreak": " ", "html_inline": ""}
+    return "".join(parts.get(child.type, child.content) for child in inline.children or [])
+
+
+def inlines(path: Path, *kinds: str) -> list[str]:
+    """The texts directly in elements of these kinds."""
+    found = tokens(path)
+    return [text_of(found[at + 1]) for at, token in enumerate(found) if token.type in kinds]
+
+
+def sentences(path: Path) -> list[str]:
+    paragraphs = inlines(path, "paragraph_open")
+    return [one for text in paragraphs for one in re.split(r"(?<=[.?!:;])\s+(?=[A-Z`\"*\d(])", text) if one.strip()]
+
+
+@pytest.mark.parametrize("path", pages(), ids=name)
+def test_page(path: Path) -> None:
+    faults = [*of_shape(path), *of_headings(path), *of_sentences(path), *of_words(path)]
+    assert faults == []
+
+
+def of_shape(path: Path) -> list[str]:
+    faults = []
+    lines = path.read_text("utf-8").count("\n")
+    if lines > MAX_LINES and not GENERATED.search(path.read_text("utf-8")):
+        faults.append(f"{lines} lines, at most {MAX_LINES}")
+    folder = name(path).split("/")[0]
+    if path != DOCS / "index.md" and folder not in PURPOSES:
+        faults.append(f"its folder is not one of {', '.join(sorted(PURPOSES))}")
+    kinds = [token.type for token in tokens(path) if token.type.endswith("_open") and token.level == 0]
+    if kinds[:2] != ["heading_open", "paragraph_open"]:
+        faults.append("begins otherwise than with its title and a paragraph that says what it is for")
+    return faults
+
+
+def of_headings(path: Path) -> list[str]:
+    every = tokens(path)
+    found = [every[at + 1].content for at, token in enumerate(every) if token.type == "heading_open"]
+    faults = [f"heading of more than {MAX_HEADING} characters: {one}" for one in found if len(one) > MAX_HEADING]
+    faults += [f"heading with a full stop or a question: {one}" for one in found if one.endswith((".", "?", "!"))]
+    return faults + [f"heading twice: {one}" for one in set(found) if found.count(one) > 1]
+
+
+def of_sentences(path: Path) -> list[str]:
+    found = sentences(path)
+    counts = [len(one.split()) for one in found]
+    faults = [
+        f"sentence of {count} words: {one}" for one, count in zip(found, counts, strict=True) if count > MAX_SENTENCE
+    ]
+    if counts and sum(counts) / len(counts) > MAX_MEAN_SENTENCE:
+        faults.append(f"{sum(counts) / len(counts):.0f} words a sentence, at most {MAX_MEAN_SENTENCE}")
+    faults += [f"begins with {one.split()[0]}: {one}" for one in found if re.match(r"Of |What (?!to )", one)]
+    return faults
+
+
+def of_words(path: Path) -> list[str]:
+    if path.name == "glossary.md":
+        return []  # its last column is the list of such words
+    text = " ".join(inlines(path, "paragraph_open", "heading_open", "td_open", "th_open"))
+    return [f"{found[0]!r}: {advice}" for words, advice in BANNED.items() for found in re.finditer(words, text, re.I)]
+
+
+def test_every_page_can_be_reached_from_the_index() -> None:
+    linked: set[Path] = set()
+    waiting = [DOCS / "index.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in linked or not page.is_relative_to(DOCS):
+            continue
+        linked.add(page)
+        targets = re.findall(r"\]\(([^)#:]+\.md)", page.read_text("utf-8"))
+        waiting += [(page.parent / target).resolve() for target in targets]
+    assert set(DOCS.rglob("*.md")) <= linked
