@@ -80,7 +80,7 @@ def forwarded_environment() -> dict[str, str]:
     chosen = {name: os.environ[name] for name in CALLER_VARIABLES if os.environ.get(name)}
     for name, value in chosen.items():
         if value.lower() not in ("0", "1", "false", "true"):
-            raise UsageError(f"{name}={value}", f"Say {name}=0 or {name}=1, or leave it unset.")
+            raise UsageError(f"{name}={value}: neither 0 nor 1", f"Set {name} to 0 or 1, or unset it.")
     return chosen
 
 

@@ -67,11 +67,11 @@ class DockerEngine:
         try:
             image = client.images.get(tag)
         except ImageNotFound:
-            raise RunFailedError(f"there is no image {tag}", f"Build it: tfdet build {key}") from None
+            raise RunFailedError(f"image {tag} not found", f"Build it: tfdet build {key}") from None
         if image.labels.get(images.SUITE_LABEL) != images.suite_hash(self._project, framework):
             raise RunFailedError(
-                f"{tag} holds another state of the suite than this checkout",
-                f"Build it anew, which takes seconds: tfdet build {key} (with the --base-image it was built with)",
+                f"{tag} contains another version of the suite than this checkout",
+                f"Rebuild it, which takes seconds: tfdet build {key} (with the same --base-image)",
             )
         return image
 
@@ -128,7 +128,7 @@ def _remove_stale_container(client: DockerClient, name: str) -> None:
         return
     if old.status == "running":
         raise RunFailedError(
-            f"the container {name} still writes to these records", f"Wait, or end it: docker rm -f {name}"
+            f"the container {name} still writes to these records", f"Wait, or remove it: docker rm -f {name}"
         )
     old.remove(force=True)
 
@@ -170,15 +170,15 @@ def _output_folder(journal: Path) -> Iterator[Path]:
 
 
 def _is_record_file(path: Path) -> bool:
-    """Is it there?  RunFailedError if it is anything but a plain file of one name."""
+    """Return whether the file exists. RunFailedError if it is not a regular file with a single name."""
     try:
         found = path.lstat()
     except FileNotFoundError:
         return False
     if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
         raise RunFailedError(
-            f"{path} is no plain file: something in the container put it there",
-            "Nothing was taken from it, and its folder is removed. See what this image runs before you run it again.",
+            f"{path} is not a regular file: the container created it",
+            "No records were added, and its folder is removed. Check what this image runs before you run it again.",
         )
     return True
 
@@ -191,14 +191,14 @@ def _merge_journals(left: bytes, journal: bytes) -> bytes:
 
 
 def _write_new_file(path: Path, content: bytes) -> None:
-    """To a name that nobody has taken."""
+    """Write a new file; FileExistsError if the name exists, even as a link."""
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
     with open(number, "wb") as out:
         out.write(content)
 
 
 def _follow_container(container: Container) -> int:
-    """Start, show what it says, wait; the suite's exit code."""
+    """Start the container, stream its output, and return the suite's exit code."""
     output = container.attach(stdout=True, stderr=True, stream=True, logs=True)
     with sigterm_as_keyboard_interrupt():
         try:
@@ -214,10 +214,10 @@ def _follow_container(container: Container) -> int:
         return code
     if container.attrs["State"].get("OOMKilled") or code == 128 + signal.SIGKILL:
         raise RunFailedError(
-            "the container was ended from outside (SIGKILL): out of memory?",
-            "Finished records are kept; run again to go on, with a larger --memory if it was that.",
+            "the container was killed (SIGKILL): out of memory?",
+            "Finished records are kept; run again to resume, with a larger --memory if memory ran out.",
         )
-    raise RunFailedError(f"the container ended with status {code}", "Finished records are kept; run again to go on.")
+    raise RunFailedError(f"the container ended with status {code}", "Finished records are kept; run again to resume.")
 
 
 def _stream_output(output: Iterable[bytes]) -> None:
@@ -237,4 +237,4 @@ def _explain(error: DockerException) -> TfdetError:
         )
     if "no space left on device" in said:
         return RunFailedError("the disk is full", "Free space for Docker (docker system df).")
-    return RunFailedError(f"Docker refused the container: {said}", "See `docker info` and `tfdet doctor`.")
+    return RunFailedError(f"Docker could not create the container: {said}", "See `docker info` and `tfdet doctor`.")

@@ -53,12 +53,12 @@ def _unreachable(error: BaseException) -> TfdetError:
     number = next((e.errno for e in _chain(error) if isinstance(e, OSError) and e.errno), None)
     if number == errno.EACCES:
         return RunFailedError(
-            "this user may not talk to Docker", "Join the group docker (sudo usermod -aG docker $USER; log in again)."
+            "this user has no access to Docker", "Join the group docker (sudo usermod -aG docker $USER; log in again)."
         )
     if number in (errno.ENOENT, errno.ECONNREFUSED):
         if not (shutil.which("docker") or shutil.which("dockerd")):
             return RunFailedError("Docker is not installed", "Install Docker Engine, or use `--engine venv`.")
-        return RunFailedError("Docker's daemon does not answer", "Start it: sudo systemctl start docker")
+        return RunFailedError("the Docker daemon does not respond", "Start it: sudo systemctl start docker")
     return RunFailedError(f"Docker cannot be reached: {error}", "See `docker info`, and DOCKER_HOST if it is set.")
 
 
@@ -112,7 +112,7 @@ def _recipe(project: Project, key: str, environment: Environment, base_image: st
     by_pip = environment.pip is not None and base_image is not None
     lock = project.lock(key, "gpu") if by_pip else project.docker / "locks" / "pytest.txt"
     if not lock.is_file():
-        raise RunFailedError(f"{lock} is not there", f"Make it: scripts/update-locks {key}")
+        raise RunFailedError(f"{lock} not found", f"Create it: scripts/update-locks {key}")
     check_lock(lock, framework=framework_of(project, environment) if by_pip else None)
     relative = lock.relative_to(project.root).as_posix()
     arguments = {"BASE_IMAGE": base_image or published_image(environment), "ENVIRONMENT": key, "LOCK": relative}
@@ -168,7 +168,7 @@ def build(
     """
     environment = matrix.environment(key)
     if environment.not_run:
-        raise UsageError(f"{key} is not run: {environment.not_run}", "`tfdet envs` lists the others.")
+        raise UsageError(f"{key} cannot be built: {environment.not_run}", "`tfdet envs` lists the others.")
     recipe = _recipe(project, key, environment, base_image)
     client = connect()
     log = _Log(on_line or (lambda line: None))
@@ -261,13 +261,13 @@ def _explain(error: str, log: _Log, key: str, recipe: _Recipe) -> TfdetError:
     text = "\n".join([*log.tail, error])
     own = next((line[len("tfdet: ") :] for line in log.tail if line.startswith("tfdet: ")), None)
     if own:
-        return RunFailedError(f"{own} ({recipe.base})", "Choose another one: tfdet build ... --base-image IMAGE")
+        return RunFailedError(f"{own} ({recipe.base})", "Pass another one: tfdet build ... --base-image IMAGE")
     if re.search(r"no space left on device|Errno 28", text, re.I):
         return RunFailedError("the disk is full", "Free space for Docker (docker system df; docker image prune).")
     if "DO NOT MATCH THE HASHES" in text:
         return RunFailedError(
-            f"what pip downloaded is not what {recipe.lock} says: {_mismatch(log)}",
-            "Do not use it. Find out why the file changed, or what stands between you and the package index.",
+            f"downloaded file does not match the hash in {recipe.lock}: {_mismatch(log)}",
+            "Do not use it. Find out why the file changed, or which proxy replaced it.",
         )
     if "CERTIFICATE_VERIFY_FAILED" in text:
         return RunFailedError(
@@ -276,12 +276,12 @@ def _explain(error: str, log: _Log, key: str, recipe: _Recipe) -> TfdetError:
         )
     if re.search(r"Temporary failure in name resolution|Failed to establish a new connection", text):
         return RunFailedError(
-            "pip cannot reach its package index from the build", "See to this host's network or proxy."
+            "pip cannot reach its package index from the build", "Check this host's network or proxy."
         )
     if _NOT_THERE.search(error):
         return RunFailedError(
-            f"the base image {recipe.base} is not here and cannot be pulled: {error.splitlines()[-1]}",
-            f"Name an image that is: tfdet build {key} --base-image IMAGE",
+            f"the base image {recipe.base} is missing and cannot be pulled: {error.splitlines()[-1]}",
+            f"Pass another image: tfdet build {key} --base-image IMAGE",
         )
     last = next((line for line in reversed(log.tail) if line.startswith(("ERROR", "error"))), error)
     return RunFailedError(f"the build of {tag(key)} failed: {last}", "See its messages above.")

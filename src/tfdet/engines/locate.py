@@ -257,11 +257,11 @@ def parse_request(
     environment = words[0] if words and words[0] in matrix.environments else None
     program = tuple(words[1:] if environment else words)
     if not program:
-        raise UsageError("no program is named", "tfdet locate [ENV] -- train.py ARGS")
+        raise UsageError("no program given", "For example: tfdet locate [ENV] -- train.py ARGS")
     if environment and python:
-        raise UsageError("--python together with an environment", "Give one of them.")
+        raise UsageError("--python cannot be combined with an environment", "Pass one of them.")
     if Path(program[0]).suffix == ".py" and not Path(program[0]).is_file():
-        raise UsageError(f"{program[0]} is not there", "Name the program as you would to Python.")
+        raise UsageError(f"{program[0]} not found", "Pass the program as you would to Python.")
     if cpu_fallbacks and not matrix.devices.find_by_cli_name(device).virtual:
         raise UsageError("--cpu-fallbacks requires --device vgpu", "Add --device vgpu, or leave out --cpu-fallbacks.")
     return LocateRequest(program, environment, python, device, runs, fix, cpu_fallbacks)
@@ -290,9 +290,9 @@ def locate(project: Project, matrix: Matrix, ask: LocateRequest) -> LocateResult
     if child.returncode == ExitCode.INTERRUPTED:
         raise InterruptedRunError
     if child.returncode == ExitCode.NO_DEVICE:
-        raise DeviceUnavailableError("the program did not use the virtual GPU", "The lines above say what to look at.")
+        raise DeviceUnavailableError("the program did not use the virtual GPU", "See the lines above.")
     if child.returncode not in _ENDS or not said.strip():  # a Python that fails ends with 1, too
-        raise RunFailedError("the search did not come to an end", "The lines above say why.")
+        raise RunFailedError("the search did not finish", "See the lines above.")
     return parse_result(said)
 
 
@@ -301,7 +301,7 @@ def parse_result(text: bytes) -> LocateResult:
     try:
         return LocateResult.model_validate_json(text)
     except ValidationError as error:
-        raise DataError(f"this is not what `trace locate --json` gives: {error.errors()[0]['msg']}") from None
+        raise DataError(f"not the output of `trace locate --json`: {error.errors()[0]['msg']}") from None
 
 
 def compare(traces: Sequence[str]) -> LocateResult:
@@ -310,7 +310,7 @@ def compare(traces: Sequence[str]) -> LocateResult:
     from tfdeterminism.trace.schema.format import BadTrace
 
     if len(traces) < 2:
-        raise UsageError("one trace cannot be compared", "Name two or more: tfdet locate --traces A B")
+        raise UsageError("fewer than two traces given", "Pass two or more: tfdet locate --traces A B")
     try:
         return LocateResult.model_validate(trace_diff.compare(list(traces)).as_json(), strict=False)
     except BadTrace as error:
@@ -330,16 +330,18 @@ def _interpreter(project: Project, matrix: Matrix, ask: LocateRequest) -> str:
         return str(VenvEngine(project).interpreter(ask.environment, environment, kind.claimed_as, bare=kind.virtual))
     if kind.needs_driver:
         raise DeviceUnavailableError(
-            "--device speaks of an environment", "Your own Python uses the devices that it sees."
+            "--device needs an ENV argument", "Your own Python uses the devices that it finds."
         )
     name, example = _framework(matrix, ask.program[0])
     found = shutil.which(ask.python or "python")
     if found is None:
-        raise UsageError(f"no {ask.python or 'python'} on PATH", f"Name the Python that has {name}: --python PATH")
+        raise UsageError(
+            f"{ask.python or 'python'} not found on PATH", f"Pass the Python that has {name}: --python PATH"
+        )
     if ask.python is None and os.path.realpath(found) == os.path.realpath(sys.executable):
         raise UsageError(
-            f"this is tfdet's own Python, and not the one that has {name}",
-            f"Name an environment (tfdet locate {example} -- {ask.program[0]}), or your Python: --python PATH",
+            f"this Python is tfdet's own, not one that has {name}",
+            f"Pass an environment (tfdet locate {example} -- {ask.program[0]}), or your Python: --python PATH",
         )
     return found
 

@@ -24,6 +24,6 @@ def installed_versions(python: str) -> dict[str, str]:
         done = subprocess.run([python, "-c", ask], capture_output=True, text=True, timeout=60, check=True)
         places: list[str] = json.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        raise UsageError(f"--python {python}: it does not run", "Name the Python that your program runs in.") from error
+        raise UsageError(f"--python {python} does not run", "Pass the Python that your program runs in.") from error
     found = importlib.metadata.distributions(path=places)
     return {name.lower().replace("_", "-"): one.version for one in found if (name := one.metadata["Name"])}

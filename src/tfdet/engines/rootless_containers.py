@@ -48,7 +48,7 @@ class RootlessContainerEngine:
         image = image_folder() / f"{key}.{SUFFIXES[self._name]}"
         if not image.exists():
             raise RunFailedError(
-                f"{image} is not there", f"Make it: {_BUILD_COMMANDS[self._name].format(image=image, key=key)}"
+                f"{image} not found", f"Build it: {_BUILD_COMMANDS[self._name].format(image=image, key=key)}"
             )
         return image
 

@@ -74,7 +74,7 @@ def engine_for(project: Project, environment: Environment, name: str | None) -> 
         from tfdet.engines.rootless_containers import RootlessContainerEngine
 
         return RootlessContainerEngine(project, chosen)
-    raise UsageError(f"no engine is called {chosen!r}", "Engines: docker, venv, apptainer, enroot.")
+    raise UsageError(f"engine {chosen!r} not found", "Engines: docker, venv, apptainer, enroot.")
 
 
 def run_environment(
@@ -107,12 +107,10 @@ def run_environment(
         if code == ExitCode.INTERRUPTED:
             raise InterruptedRunError
         if code not in list(ExitCode):
-            raise RunFailedError(
-                f"the suite in {key} ended with status {code}", "Run again: it goes on where it stopped."
-            )
+            raise RunFailedError(f"the suite in {key} ended with status {code}", "Run again: it resumes from there.")
         records = list(read_records(journal)) if is_there(journal) else []
         if faults := [fault for record in records for fault in device_faults(matrix.devices, record)]:
-            raise DataError("\n".join(dict.fromkeys(faults)), f"Nothing was taken from {journal}.")
+            raise DataError("\n".join(dict.fromkeys(faults)), f"No records were added from {journal}.")
         added = None
         here = [record for record in records if record.environment == key]  # --out may hold others
         if out is None:
@@ -168,7 +166,7 @@ def _journal(project: Project, name: str, out: Path | None) -> Iterator[Path]:
         require_writable(out, "--out")
         with _try_lock(out.with_name(out.name + ".lock")) as held:
             if not held or not _is_abandoned(out):
-                raise UsageError(f"another run is writing {out}", "Name another --out file.")
+                raise UsageError(f"another run is writing {out}", "Pass another --out file.")
             _check_records(out)
             yield resolve(out)
         return
@@ -180,7 +178,7 @@ def _journal(project: Project, name: str, out: Path | None) -> Iterator[Path]:
             if held and _is_abandoned(journal):
                 yield journal
                 return
-    raise RunFailedError("a hundred runs of this environment are under way", "Wait for one to end.")
+    raise RunFailedError("100 runs of this environment are already active", "Wait for one to end.")
 
 
 def _is_abandoned(journal: Path, patience: float = GRACE_SECONDS + 5) -> bool:
@@ -218,10 +216,10 @@ def _recover_orphaned_journals(
             try:
                 Journal(str(path), schemas=(MIN_SCHEMA, SCHEMA))  # cuts off a line that a kill has torn
             except JournalUnusableError as error:
-                raise DataError(str(error).partition(";")[0], "Move that file away; nothing was run.") from error
+                raise DataError(str(error).partition(";")[0], "Move the file away; nothing was run.") from error
             added = (take or EvidenceStore.open(project).ingest)(list(read_records(path)))
             path.unlink()
-            console.print_note(f"{added.ingested} records of an interrupted run taken")
+            console.print_note(f"{added.ingested} records recovered from an interrupted run")
 
 
 @contextlib.contextmanager

@@ -62,7 +62,7 @@ class VenvEngine:
         pip = _pip_requirements(key, environment)
         lock = self._project.lock(key, build)
         if not is_there(lock):
-            raise TfdetError(f"{lock} is not there", f"Make it: scripts/update-locks {key}")
+            raise TfdetError(f"{lock} not found", f"Create it: scripts/update-locks {key}")
         check_lock(lock, framework=framework_of(self._project, environment))
         locked = read_lock(self._project, key, build)
         pinned = without_nvidia(locked) if bare else locked
@@ -91,19 +91,19 @@ class VenvEngine:
 
 def _pip_requirements(key: str, environment: Environment) -> PipRequirements:
     if environment.pip is None:
-        raise UsageError(f"{key} is an image only", f"Use `tfdet run {key} --engine docker`.")
+        raise UsageError(f"{key} is an image only: pip cannot install it", f"Use `tfdet run {key} --engine docker`.")
     return environment.pip
 
 
 def require_gpu(environment: Environment) -> None:
-    """DeviceUnavailableError where a GPU build could not even start: told before gigabytes are brought."""
+    """Raise DeviceUnavailableError if a GPU build cannot start here: before gigabytes are downloaded."""
     from tfdet.engines.doctor import check_driver  # only GPU runs need what it loads
 
     found = read_driver_info()
     if found is None or not found.gpus:
         raise DeviceUnavailableError(
             "this machine has no NVIDIA GPU with a driver",
-            "Run on a machine with one (`tfdet doctor` tells), or ask for `--device cpu`.",
+            "Run on a machine with one (see `tfdet doctor`), or pass `--device cpu`.",
         )
     driver = check_driver(environment, found)
     if driver.state == "missing":
@@ -112,12 +112,12 @@ def require_gpu(environment: Environment) -> None:
 
 @contextmanager
 def exclusive_lock(folder: Path) -> Iterator[None]:
-    """Hold the lock beside `folder`; who has to wait for another is told."""
+    """Hold the lock beside `folder`; print a note before waiting for another process."""
     lock = FileLock(f"{folder}.lock")
     try:
         lock.acquire(timeout=1)
     except Timeout:
-        sys.stderr.write(f"waiting for another tfdet, which makes {folder.name}\n")
+        sys.stderr.write(f"waiting for another tfdet that builds {folder.name}\n")
         lock.acquire()
     try:
         yield
@@ -126,30 +126,30 @@ def exclusive_lock(folder: Path) -> Iterator[None]:
 
 
 def _build(folder: Path, python: Path, version: str, lock: Path, pinned: str) -> None:
-    sys.stderr.write(f"making the environment {folder.name} from {lock.name} (once)\n")
+    sys.stderr.write(f"building the environment {folder.name} from {lock.name} (once)\n")
     shutil.rmtree(folder, ignore_errors=True)
     try:
-        # Without one here uv may bring it, where there is a network and the version is 3.8 or later.
+        # Without one here uv may download it, given a network and version 3.8 or later.
         interpreter = str(find_python(version) or version)
         run_uv(["venv", "--quiet", "--python", interpreter, "--no-project", "--no-config", str(folder)], version)
         requirements = folder / "requirements.txt"
         requirements.write_text(pinned, "utf-8")
         run_uv(["pip", "sync", "--require-hashes", "--python", str(python), str(requirements)], version)
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)  # nothing half made stays
+        shutil.rmtree(folder, ignore_errors=True)  # leave nothing half built
         raise
     (folder / "complete").touch()
 
 
 def uv_environ_from_pip(environ: Mapping[str, str]) -> dict[str, str]:
-    """For uv, which reads nothing of pip's: where pip is told to find more wheels (a CPU build, say), uv looks too."""
+    """Translate pip's variables for uv, which does not read them: further places of wheels (such as CPU builds)."""
     told = {"UV_EXTRA_INDEX_URL": environ.get("PIP_EXTRA_INDEX_URL")}
     told["UV_FIND_LINKS"] = ",".join(environ.get("PIP_FIND_LINKS", "").split())
     return {name: value for name, value in told.items() if value} | dict(environ)
 
 
 def run_uv(arguments: Sequence[str], version: str) -> None:
-    """Run uv, its progress shown; its failure in one line of cause and one of advice."""
+    """Run uv and show its progress; raise its failure as one line of cause and one of advice."""
     process = subprocess.Popen(
         [find_uv_bin(), *arguments], env=uv_environ_from_pip(os.environ), stderr=subprocess.PIPE, text=True,
         preexec_fn=partial(set_parent_death_signal, os.getpid()),
@@ -172,7 +172,7 @@ def run_uv(arguments: Sequence[str], version: str) -> None:
         )
     if "No space left" in text or "os error 28" in text:
         raise RunFailedError("the disk is full", f"Free space for {cache_dir()}: an environment takes 1 to 5 GiB.")
-    raise RunFailedError(cause, "See uv's messages above; without a network no environment can be made.")
+    raise RunFailedError(cause, "See uv's messages above; an environment cannot be built without a network.")
 
 
 def wait(process: subprocess.Popen[bytes]) -> int:

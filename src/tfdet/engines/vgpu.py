@@ -1,4 +1,4 @@
-"""The virtual GPU on this host: its libraries, built once from the folder vgpu/, and who gets to see them."""
+"""The virtual GPU on this host: its libraries, built once from vgpu/, and the environment of programs that use it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def library_folder(project: Project, *, portable: bool = False) -> Path:
         advice = "pip install tfdet-vgpu" if project.user_data else "pip install ziglang"
         raise RunFailedError("the virtual GPU cannot be built here", f"{advice}, or install g++ (see above).")
     if done.returncode:
-        raise RunFailedError("the virtual GPU was not built", "The compiler's messages above say why.")
+        raise RunFailedError("the virtual GPU was not built", "See the compiler's messages above.")
     return Path(done.stdout.strip())
 
 
@@ -52,7 +52,7 @@ def check_schedule(schedule: str) -> None:
     """UsageError where the device has no such schedule.  Nothing is built for this."""
     if not virtual_gpu.is_schedule(schedule):
         advice = f"Schedules: {virtual_gpu.SCHEDULES}, or what vgpu/minimise.py has printed."
-        raise UsageError(f"no schedule is called {schedule!r}", advice)
+        raise UsageError(f"schedule {schedule!r} not found", advice)
 
 
 def environ(
@@ -81,12 +81,12 @@ def run(words: Sequence[str], environ: Mapping[str, str]) -> int:
                 preexec_fn=partial(set_parent_death_signal, os.getpid(), signal.SIGTERM),
             )  # fmt: skip
         except FileNotFoundError:
-            raise UsageError(f"{words[0]} is not on PATH", "Name the program as you would to your shell.") from None
+            raise UsageError(f"{words[0]} not found on PATH", "Pass the program as you would to your shell.") from None
         code = _wait_through_ctrl_c(child)
         if not code and not used.exists():
             raise DeviceUnavailableError(
-                "the program ended, and never used the virtual GPU",
-                "Is its framework's build one for CUDA, and is its model placed there?",
+                "the program ended and never used the virtual GPU",
+                "Check that its framework is a build for CUDA, and that its model is placed on the GPU.",
             )
     return 128 - code if code < 0 else code
 

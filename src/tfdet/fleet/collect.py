@@ -1,4 +1,4 @@
-"""What a fleet's tasks left, taken in environment by environment: nothing lost, nothing twice, whatever the order."""
+"""Collect the records of a fleet's tasks, environment by environment: each exactly once, in any order."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from tfdet.store.merge import IngestResult
 from tfdet.store.records import Record, parse
 from tfdet.store.signing import key_signer, sign_into_bundle
 
-PARALLEL_TASKS = 1000  # from here on it pays to start processes
+PARALLEL_TASKS = 1000  # from this number on processes are worth their start
 
 Attempts = Mapping[int, list[str]]  # of tasks
 
 
 def records(folder: FleetFolder, attempts: Attempts | None = None) -> list[Record]:
-    """Each once; DataError names every line that is no record."""
+    """Return each record once; DataError names every invalid line."""
     found: dict[str, Record] = {}
     faults = []
     for where, number, line in _lines(folder, folder.started_attempts() if attempts is None else attempts):
@@ -43,7 +43,7 @@ def records(folder: FleetFolder, attempts: Attempts | None = None) -> list[Recor
             continue
         found.setdefault(record.checksum, record)
     if faults:
-        raise DataError("\n".join(faults), "Nothing was taken. Move that file away, then: --resume.")
+        raise DataError("\n".join(faults), "No records were added. Move the file away, then run with --resume.")
     return list(found.values())
 
 
@@ -54,9 +54,9 @@ def _lines(folder: FleetFolder, attempts: Attempts) -> Iterator[tuple[str, int, 
 
 
 def _mismatch_reason(task: Task, record: Record) -> str:
-    """Why no run of this task gives such a record; nothing where it may."""
+    """Return why the record cannot be of this task; empty if it can."""
     asked = record.environment == task.environment and record.source in task.sources
-    return "" if asked else f"{record.source} in {record.environment} was not its task"
+    return "" if asked else f"{record.source} in {record.environment} is not of its task"
 
 
 def ingest_into_store(folder: FleetFolder) -> IngestResult:
@@ -78,15 +78,15 @@ def ingest_into_store(folder: FleetFolder) -> IngestResult:
         total.replaced += added.replaced
         total.conflicts += added.conflicts
     if faults:
-        rest = f"{total.ingested + total.duplicates} records of other environments are taken."
-        raise DataError("\n".join(faults), f"Move such files away, then: --resume. {rest}")
+        rest = f"{total.ingested + total.duplicates} records of other environments were added."
+        raise DataError("\n".join(faults), f"Move these files away, then run with --resume. {rest}")
     return total
 
 
 def _parallel_map(
     take: Callable[[Attempts], IngestResult | str], places: list[Attempts], tasks: int
 ) -> Iterator[IngestResult | str]:
-    """On all cores where there is enough to pay for starting them."""
+    """Map in processes on all cores if there are enough tasks to pay for starting them."""
     if tasks < PARALLEL_TASKS:
         yield from map(take, places)
         return
@@ -95,7 +95,7 @@ def _parallel_map(
 
 
 def _ingest_environment(path: Path, attempts: Attempts) -> IngestResult | str:
-    """Of one environment; or why nothing was taken of it."""
+    """Ingest the records of one environment; return the faults, as text, if none were added."""
     folder = FleetFolder(path)
     project = folder.fleet.project
     matrix = load_matrix(project.matrix, project.user_keys)
@@ -111,7 +111,7 @@ def _ingest_environment(path: Path, attempts: Attempts) -> IngestResult | str:
 
 
 def export_to_file(folder: FleetFolder, out: Path) -> int:
-    """For `tfdet evidence add` elsewhere; how many there are."""
+    """Write the records to a file, for `tfdet evidence add` elsewhere; return their number."""
     some = sorted(records(folder), key=lambda record: (record.key, record.provenance_key, record.started))
     write_atomic(out, "".join(record.line() for record in some))
     if some and (key := signing_key.load()):

@@ -33,7 +33,7 @@ from tfdet.matrix.field_types import StrictModel, Text, format_validation_error
 PLAN = "fleet.json"
 _ATTEMPT: Final = re.compile(r"([0-9]{1,9})-[^.]+\.json")
 _ROUND: Final = re.compile(r"([0-9]{4,9})\.(json|ids)")
-_MOVE_ADVICE: Final = "Move that file away, then go on: tfdet fleet run --resume."
+_MOVE_ADVICE: Final = "Move the file away, then continue: tfdet fleet run --resume."
 _IDS: Final = TypeAdapter(list[str])
 T = TypeVar("T")
 ClusterKind = Literal["slurm", "local"]  # to what
@@ -88,28 +88,30 @@ class FleetFolder:
     def fleet(self) -> Fleet:
         where = self.path / PLAN
         if not is_there(where):
-            raise UsageError(f"{self.path}: no fleet lies there", "Name its folder, as `tfdet fleet run` told.")
+            raise UsageError(f"{self.path}: contains no fleet", "Pass the folder that `tfdet fleet run` printed.")
         try:
             return Fleet.model_validate_json(read_bytes(where))
         except ValidationError as error:
             why = format_validation_error(error.errors()[0], "file")
             raise DataError(
-                f"{where}: no plan of a fleet of this tfdet: {why}", "Plan anew: tfdet fleet run."
+                f"{where}: not a plan of this version of tfdet: {why}", "Plan a new fleet: tfdet fleet run."
             ) from error
 
     def make(self, fleet: Fleet) -> None:
         """Nobody but its owner may write there: tasks do as the files say, and the records are signed."""
         if is_there(self.path) and not self.path.is_dir():
-            raise UsageError(f"{self.path}: not a folder", "Name a new folder.")
+            raise UsageError(f"{self.path}: not a folder", "Pass a new folder.")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             (self.path / "rounds").mkdir(mode=0o755)  # of two at once one comes first
         except FileExistsError:
-            whole = is_there(self.path / PLAN)
+            is_planned = is_there(self.path / PLAN)
             advice = (
-                "Go on with it: --resume." if whole else "Its planning was cut short, or goes on: remove it, or wait."
+                "Continue it with --resume."
+                if is_planned
+                else "Its planning was aborted or is active: remove it, or wait."
             )
-            raise UsageError(f"{self.path}: a fleet lies there already", advice) from None
+            raise UsageError(f"{self.path}: already contains a fleet", advice) from None
         for name in ("begun", "ended", "records", "logs"):
             (self.path / name).mkdir(mode=0o755, exist_ok=True)
         write_atomic(self.path / PLAN, fleet.model_dump_json(by_alias=True, indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""How far a fleet is: what its folder and its cluster tell."""
+"""Progress of a fleet, computed from its folder and its cluster's queue."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from tfdet.fleet.folder import AttemptEnd, FleetFolder
 from tfdet.fleet.tasks import Task
 
 MAX_FAILURES = 3  # after so many a task is given up
-MAX_KILLS = 20  # likewise, where none of so many brought a record: what ends by force each time will do so again
+MAX_KILLS = 20  # likewise, if none of so many killed attempts added a record
 _DONE = (ExitCode.OK, ExitCode.CONTRADICTED)
 
 
 @dataclass(frozen=True)
 class Progress:
-    """done, given_up, ready: numbers of tasks; ready ones wait to be sent.  flying: None while the cluster is silent.
+    """The state of every task. Tasks are given by their number in the plan.
 
-    failed_on: {task: machines on which it failed}.  attempts: {task: how many began}.
+    given_up: {task: reason}. ready: tasks that wait for submission. jobs_in_flight: None while the cluster does not
+    respond. failed_on: {task: machines on which it failed}. attempts: {task: how many began}.
     """
 
     tasks: Sequence[Task]
@@ -76,14 +77,14 @@ def _failures(ended: list[AttemptEnd]) -> list[AttemptEnd]:
 
 
 def _give_up_reason(folder: FleetFolder, ended: list[AttemptEnd], names: list[str], sent: int) -> str | None:
-    """Why a task is not tried again; None where it is."""
+    """Return why a task is not retried; None if it is."""
     failures, begun = _failures(ended), len(names)
     if any(one.code == ExitCode.USAGE for one in failures) or len(failures) >= MAX_FAILURES:
         return failures[-1].error or f"the suite ended with {failures[-1].code}"
     if begun - len(failures) >= MAX_KILLS and not folder.made_progress(names, MAX_KILLS):
-        return f"ended by force {begun - len(failures)} times"
+        return f"killed {begun - len(failures)} times"
     if sent - begun >= MAX_KILLS:
-        return f"sent {sent} times, and {begun or 'none'} of them began: what its machines said lies in logs"
+        return f"submitted {sent} times, {begun or 'none'} of which started: see the output of its machines in logs"
     return None
 
 
@@ -91,7 +92,7 @@ def _seconds_left(
     tasks: Sequence[Task], done: frozenset[int], given_up: dict[int, str], ended: dict[int, list[AttemptEnd]],
     flying: JobsInFlight | None,
 ) -> float | None:  # fmt: skip
-    """What is left, in the measure of what was done, on as many machines as now."""
+    """Return the expected seconds left on as many machines as run now; None if none run."""
     if flying is None or not flying.running:
         return None
     expected = sum(tasks[task].seconds for task in done)

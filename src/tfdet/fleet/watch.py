@@ -30,7 +30,7 @@ def watch(
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise UsageError("another tfdet watches this fleet", "Look at it: tfdet fleet status.") from None
+        raise UsageError("another tfdet already watches this fleet", "See tfdet fleet status.") from None
     try:
         return _watch(folder, cluster, tell, every or cluster.poll_seconds)
     except KeyboardInterrupt:

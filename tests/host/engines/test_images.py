@@ -74,7 +74,7 @@ def test_failures_have_a_cause_and_an_advice(checkout: Project, matrix: Matrix, 
 
 @pytest.mark.parametrize(
     ("number", "cause"),
-    [(PermissionError(13, "denied"), "may not talk to Docker"), (ConnectionRefusedError(111, "refused"), "Docker")],
+    [(PermissionError(13, "denied"), "has no access to Docker"), (ConnectionRefusedError(111, "refused"), "Docker")],
 )
 def test_a_daemon_out_of_reach(number: OSError, cause: str) -> None:
     assert cause in images._unreachable(Exception("Error while fetching server API version", number)).cause
@@ -82,7 +82,7 @@ def test_a_daemon_out_of_reach(number: OSError, cause: str) -> None:
 
 def test_no_daemon_at_that_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
-    with pytest.raises(TfdetError, match=r"does not answer|not installed"):
+    with pytest.raises(TfdetError, match=r"does not respond|not installed"):
         images.connect()
 
 

@@ -48,7 +48,7 @@ def test_what_a_container_plants_is_refused(tmp_path: Path, secret: Path, kind: 
     journal = tmp_path / "records.jsonl"
     journal.write_text("one\n")
     before = secret.stat()
-    with pytest.raises(RunFailedError, match="no plain file"), _output_folder(journal) as folder:
+    with pytest.raises(RunFailedError, match="not a regular file"), _output_folder(journal) as folder:
         plant(folder / "records.jsonl", secret, kind)
     assert journal.read_text() == "one\n"
     assert not journal.is_symlink()
@@ -68,7 +68,7 @@ def test_what_an_earlier_container_left_is_refused_too(tmp_path: Path, secret: P
     folder = tmp_path / "records.jsonl.container"
     folder.mkdir()
     (folder / "records.jsonl").symlink_to(tmp_path / target)
-    with pytest.raises(RunFailedError, match="no plain file"), _output_folder(journal):
+    with pytest.raises(RunFailedError, match="not a regular file"), _output_folder(journal):
         pytest.fail("it began")
     assert secret.read_text() == "of the caller\n"
     assert (secret.stat().st_uid, secret.stat().st_ctime_ns) == (before.st_uid, before.st_ctime_ns)

@@ -58,7 +58,7 @@ def test_the_suite_runs_in_an_image(
     image, command = tmp_path / f"bare1.0.{suffix}", tmp_path / name
     command.write_text(STAND_IN.format(python=sys.executable, image=str(image), log=str(tmp_path / "log")))
     command.chmod(0o755)
-    with pytest.raises(RunFailedError, match=f"{suffix} is not there"):
+    with pytest.raises(RunFailedError, match=f"{suffix} not found"):
         engine.run(request)
     image.touch()
     assert engine.run(request) == 0

@@ -49,8 +49,8 @@ def test_a_programs_exit_code_is_handed_on() -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--schedule", "backwards", "--", "true"], "no schedule is called 'backwards'"),
-        (["--", "no-such-program"], "no-such-program is not on PATH"),
+        (["--schedule", "backwards", "--", "true"], "schedule 'backwards' not found"),
+        (["--", "no-such-program"], "no-such-program not found on PATH"),
     ],
 )
 def test_wrong_words_are_told(words: list[str], told: str) -> None:

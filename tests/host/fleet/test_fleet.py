@@ -83,12 +83,12 @@ def attempt(folder: FleetFolder, name: str, lines: bytes = b"", code: int | None
 
 
 def test_a_folder_is_made_once(folder: FleetFolder, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="lies there already"):
+    with pytest.raises(UsageError, match="already contains a fleet"):
         folder.make(folder.fleet)
     with pytest.raises(UsageError, match="no fleet"):
         _ = FleetFolder(tmp_path / "nothing").fleet
     (folder.path / "fleet.json").write_text("{}")
-    with pytest.raises(DataError, match="no plan of a fleet"):
+    with pytest.raises(DataError, match="not a plan of this version"):
         _ = FleetFolder(folder.path).fleet
 
 

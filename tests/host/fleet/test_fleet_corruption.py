@@ -106,5 +106,5 @@ def test_a_plan_that_was_cut_short_is_told(folder: FleetFolder) -> None:
 def test_a_plan_for_no_cluster_that_there_is_is_refused(folder: FleetFolder) -> None:
     content = json.loads((folder.path / "fleet.json").read_text())
     (folder.path / "fleet.json").write_text(json.dumps({**content, "cluster": "pbs"}))
-    with pytest.raises(DataError, match=r"fleet\.json: no plan of a fleet"):
+    with pytest.raises(DataError, match=r"fleet\.json: not a plan of this version"):
         _ = FleetFolder(folder.path).fleet

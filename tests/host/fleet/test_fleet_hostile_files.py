@@ -115,7 +115,7 @@ def test_a_crash_beside_a_suite_that_was_killed_is_left_out(folder: FleetFolder,
 def test_records_of_another_task_are_refused(folder: FleetFolder, line: Callable[..., bytes]) -> None:
     """Who may write there could have anything signed by who takes it."""
     attempt(folder, "0-1", line(environment="tf2.21"), code=0)
-    with pytest.raises(DataError, match=r"bias-add-backprop in tf2.21 was not its task"):
+    with pytest.raises(DataError, match=r"bias-add-backprop in tf2.21 is not of its task"):
         records(folder)
 
 

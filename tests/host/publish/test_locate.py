@@ -123,9 +123,9 @@ def test_which_python_runs_it(checkout: Project, tmp_path: Path, monkeypatch: py
     own = locate.parse_request(matrix, ["train.py"], sys.executable, "cpu", 5)
     assert (own.environment, own.program) == (None, ("train.py",))
     for words, python, cause in (
-        (["tf2.21"], None, "no program is named"),
-        (["absent.py"], None, "absent.py is not there"),
-        (["tf2.21", "train.py"], "python3", "--python together with an environment"),
+        (["tf2.21"], None, "no program given"),
+        (["absent.py"], None, "absent.py not found"),
+        (["tf2.21", "train.py"], "python3", "--python cannot be combined with an environment"),
     ):
         with pytest.raises(UsageError, match=cause):
             locate.parse_request(matrix, words, python, "cpu", 5)
