@@ -20,8 +20,8 @@ ENV TFDET_ENGINE=docker TFDET_IMAGE=tfdet:${ENVIRONMENT} \
     HOME=/tmp USER=tfdet TFDET_VGPU=/opt/tfdet/vgpu NVIDIA_DRIVER_CAPABILITIES=compute,utility
 WORKDIR /tmp
 STOPSIGNAL SIGINT
-# No USER here: `-v $PWD/out:/out` must keep the records in whoever's folder that is, so the entrypoint
-# leaves root before anything of the suite starts. `tfdet run` never starts as root at all.
+# No USER here: the entrypoint changes to the owner of /out, so that the records in a mounted folder belong to the user.
+# `tfdet run` does not start as root.
 ENTRYPOINT ["/opt/tfdet/entrypoint"]
 CMD []
 
