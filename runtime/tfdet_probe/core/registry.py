@@ -46,7 +46,7 @@ class CaseFunction(object):
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__
         self.pytestmark = list(getattr(function, "pytestmark", ()))
-        text = _text(function)
+        text = _normalized_text(function)
         self.hash = text and code_hash(text)
         self.own_gradient = _OWN_GRADIENT.search(text or "") is not None
 
@@ -94,6 +94,7 @@ class CaseFunction(object):
         return {self.source.format(**values) for values in self._values()}
 
     def _values(self):
+        """All combinations of its parameters, [{name: value}], in the order of the names."""
         names = sorted(self.parameters)
         return [dict(zip(names, values)) for values in itertools.product(*[self.parameters[name] for name in names])]
 
@@ -101,12 +102,12 @@ class CaseFunction(object):
         # type: (Sequence[str]) -> Iterator[Case]
         """Yields each Case.  framework_modes: the modes of a case that names none, and all it may name but `host`."""
         modes = self.modes or framework_modes
-        self._check(modes, framework_modes)
+        self._check_modes(modes, framework_modes)
         for values in self._values():
             for mode in modes:
                 yield Case(self, values, mode)
 
-    def _check(self, modes, framework_modes):
+    def _check_modes(self, modes, framework_modes):
         if self.fault:
             raise ValueError(self.fault)
         unknown = [mode for mode in modes if mode not in tuple(framework_modes) + (HOST_MODE,)]
@@ -118,7 +119,7 @@ class CaseFunction(object):
                 self.source))
 
 
-def _text(function):
+def _normalized_text(function):
     """The normalized source of a function below its wrappers; None if it is in no file, or is not a case there."""
     try:
         path = inspect.getsourcefile(inspect.unwrap(function))
@@ -127,8 +128,8 @@ def _text(function):
     if path is None:
         return None
     with io.open(path, encoding="utf-8") as module:
-        written = normalized_source.normalize_cases(module.read()).get(function.__name__)
-    return written and written.text
+        normalized = normalized_source.normalize_cases(module.read()).get(function.__name__)
+    return normalized and normalized.text
 
 
 class Case(object):
