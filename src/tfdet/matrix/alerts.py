@@ -96,7 +96,7 @@ def find_faults(
     yield from (f"no op {key}" for one in meanings.alerts for key in one.ops if key not in keys)
     for environment in environments:
         found = load(folder, environment)
-        yield from (f"{environment} refuses by {word}, and no [[alerts]] knows it"
+        yield from (f"{environment} raises {word!r}, which no [[alerts]] entry lists"
                     for word in sorted(found.words - known if found else ()))  # fmt: skip
 
 

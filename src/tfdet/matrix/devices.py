@@ -93,12 +93,12 @@ class DeviceRegistry:
         """Why no device can have been told of in these words.  gpu: what the record's stack calls it."""
         kind = self.kinds.get(key)
         if kind is None:
-            return (f"{key!r} is no kind of device: matrix/devices has {', '.join(self.kinds)}",)
+            return (f"{key!r} is not a kind of device; matrix/devices has {', '.join(self.kinds)}",)
         rules = [
             ("a GPU's record names no GPU", kind.named and gpu is None),
-            (f"{kind.name} is told of, and a GPU is named", not kind.named and gpu is not None),
+            (f"device is {kind.name}, but the record names a GPU", not kind.named and gpu is not None),
             (f"{kind.name} has no model {model}", not kind.has_model(key, model)),
-            ("the virtual GPU is told of as a card", gpu is not None and gpu.startswith(virtual_gpu.NAME)),
+            ("the record names the virtual GPU as a card", gpu is not None and gpu.startswith(virtual_gpu.NAME)),
             (f"{model} is not the device of a {gpu!r}", kind.named and gpu is not None and device_key(gpu) != model),
         ]
         return tuple(text for text, wrong in rules if wrong)

@@ -68,7 +68,7 @@ def normalize_signer_name(text: str) -> str:
         raise ValueError("a signer has a name")
     for char in name:
         if unicodedata.category(char) in ("Cc", "Cs") or is_bidi_control(char):
-            raise ValueError(f"U+{ord(char):04X} is no part of a name")
+            raise ValueError(f"U+{ord(char):04X} is not allowed in a name")
     return name
 
 
@@ -183,7 +183,7 @@ class Keyring:
             if (other := first.setdefault(key.id, name)) != name:
                 told.append(f"keys/{name}.toml: public: the key of keys/{other}.toml")
             told += [
-                f"keys/{name}.toml: believed: {s.device!r} is no kind of device"
+                f"keys/{name}.toml: believed: {s.device!r} is not a kind of device"
                 for s in key.believed
                 if s.device not in kinds
             ]

@@ -89,7 +89,7 @@ def load_matrix(folder: Path, own_keys: Path | None = None) -> Matrix:
     if not faults and not is_there(control):
         faults.append(f"{control}: not there; it is the control of every other solution")
     if faults:
-        raise DataError("\n".join(faults), "Bring it back: git checkout matrix")
+        raise DataError("\n".join(faults), "Restore it: git checkout matrix")
     environments = _load_folders(folder / "environments", Environment, faults)
     written = _load_folders(folder / "sources", Source, faults)
     found = Matrix(
@@ -133,7 +133,7 @@ def load_environments(folder: Path) -> dict[str, Environment]:
 def _raise_if_invalid(found: T, faults: list[str]) -> T:
     """What was found; DataError where anything is wrong with it."""
     if faults:
-        raise DataError("\n".join(faults), "Mend the named lines; nothing was read or written.")
+        raise DataError("\n".join(faults), "Correct the named lines; nothing was read or written.")
     return found
 
 

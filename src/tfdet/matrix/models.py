@@ -17,7 +17,7 @@ NONE = "none"  # the control
 def _driver(text: str) -> str:
     """Checks compare the number that it begins with."""
     if text != UNKNOWN and ranges.leading_version(text) is None:
-        raise ValueError(f"{text!r} begins with no number; what nobody could cite is the word {UNKNOWN!r}")
+        raise ValueError(f"{text!r} does not begin with a number; use {UNKNOWN!r} for an uncited fact")
     return text
 
 

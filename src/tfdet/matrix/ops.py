@@ -111,7 +111,7 @@ def load_ops(folder: Path, framework: str) -> dict[str, Ops]:
 
 
 def _read(path: Path) -> Ops:
-    return load_json(path, Ops, "Make it anew: scripts/extract-op-lists")
+    return load_json(path, Ops, "Regenerate it: scripts/extract-op-lists")
 
 
 def load_names(folder: Path, framework: str) -> NameMappings | None:

@@ -91,7 +91,7 @@ def _source_state(cells: Sequence[StatusCell], matrix: Matrix) -> SourceState:
 def render(found: Status, width: int) -> RenderableType:
     """The counts, what is open by name, and how to ask further; at 80 columns no more than 24 lines."""
     counted = FactTable("framework", "device", "sources", *SourceState)
-    named = [Text("differs, and no solution was seen to mend it", "bold")]
+    named = [Text("differs, and no solution is known to make it deterministic", "bold")]
     for part in overview_rows(found):
         framework = found.matrix.frameworks[part.framework].name
         numbers = [Text(str(len(part.sources[answer])), _STYLE[answer]) for answer in SourceState]

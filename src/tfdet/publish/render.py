@@ -95,7 +95,7 @@ def _check_all_records(project: Project, status: Status) -> None:
         raise DataError("\n".join(dict.fromkeys(faults)), "Measure again, or mend the matrix.")
     if forged := AttestationStore.open(project, status.matrix).find_faults():
         raise DataError(
-            "\n".join(forged), "An envelope that no key vouches for is taken out: git checkout matrix/signatures."
+            "\n".join(forged), "Remove envelopes that no trusted key signed: git checkout matrix/signatures."
         )
 
 

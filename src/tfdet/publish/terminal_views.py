@@ -113,7 +113,7 @@ def status(found: Status, asked: Selection, width: int) -> RenderableType:
         parts = [legend, _by_environment(found, measured)]
     else:
         among = " ".join(key for key in found.matrix.environments if key in keys)
-        ranges = Text(f"Ranges speak of what was measured: {among}\n", style="dim")
+        ranges = Text(f"Ranges cover measured environments only: {among}\n", style="dim")
         parts = [legend, ranges, _by_mark(found, measured)]
     if audited := _audited(found, asked):
         parts += [
@@ -281,7 +281,7 @@ def _uncounted_devices(
 
 def _records(records: Sequence[Record], vouched: Callable[[Record], str]) -> FactTable:
     table = FactTable("case", "solution", "device", "observation", "differed", "distinct", "ulp", "median", "ran on",
-                   "machine", "started", "vouched for", "what it said")  # fmt: skip
+                   "machine", "started", "signer", "what it said")  # fmt: skip
     for r in records:
         median = f"{r.median_seconds * 1e3:.2f} ms" if r.median_seconds is not None else ""
         said = f"{r.error.type}: {r.error.message}" if r.error else ""

@@ -71,9 +71,9 @@ def build(project: Project, out: Path, url: str = "", repository: str = "") -> B
 
 def _check_target(out: Path) -> None:
     if is_there(out) and not out.is_dir():
-        raise UsageError(f"{out} is no folder", "Name a new folder, or one with an older site.")
+        raise UsageError(f"{out} is not a folder", "Name a new folder, or one with an older site.")
     if out.is_dir() and any(out.iterdir()) and not (out / _MARKER).is_file():
-        raise UsageError(f"{out} holds something that is no site", "Name a new folder, or one with an older site.")
+        raise UsageError(f"{out} is not empty and not a tfdet site", "Name a new folder, or one with an older site.")
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ class VerdictStyle(NamedTuple):
 
 _MEANINGS: dict[Verdict, tuple[str, str]] = {
     Verdict.NONDETERMINISTIC: ("bad", "at least one run under this solution gave other bytes"),
-    Verdict.DETERMINISTIC: ("good", "every run gave the same bytes, and without the solution the same case was seen to "
-                                    "differ on the same environment and device"),
+    Verdict.DETERMINISTIC: ("good", "every run gave the same bytes, and a control run of the same case differed on "
+                                    "that environment and device"),
     Verdict.TOO_FEW: ("few", "equal so far, but by fewer than 20 runs of cases whose control differed"),
     Verdict.NOT_SHOWN: ("quiet", "every run gave the same bytes, but the control never differed either: this proves "
                                  "nothing about the solution"),
@@ -42,7 +42,7 @@ BACKINGS: Final = {
     "emulated": "the shipped GPU code ran on the virtual GPU, under schedules that CUDA permits; it says nothing of "
     "closed libraries, timing or the assembler",
     "audited": "read from the shipped binaries, not run",
-    "documented": "documents say so; nobody ran it for this project",
+    "documented": "documents say so; this project has not run it",
     "": "nothing backs it",
 }
 _SAYS = {

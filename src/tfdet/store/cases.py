@@ -90,7 +90,7 @@ def earlier_hashes(evidence: Path) -> dict[str, str]:
     content = read_json(path)
     earlier = content.get("hashes") if isinstance(content, dict) else None
     if not isinstance(earlier, dict) or not all(isinstance(new, str) for new in earlier.values()):
-        raise DataError(f"{path}: hashes: not an object of hashes", "Bring it back: git checkout matrix")
+        raise DataError(f"{path}: hashes: not an object of hashes", "Restore it: git checkout matrix")
     return earlier
 
 

@@ -149,9 +149,9 @@ def _fixed(
     if any(not place.startswith(f"{kind.placement}:") for place in ran_on):
         faults.append(f"it ran on another kind of device than {told.model}")
     if not kind.named and (told.seen or kernels or told.capability is not None):
-        faults.append(f"{kind.name} is told of, and a GPU's state")
+        faults.append(f"device is {kind.name}, but the record has a GPU's state")
     if not kind.needs_driver and told.driver is not None:
-        faults.append(f"{kind.name} is told of, and a card's driver")
+        faults.append(f"device is {kind.name}, but the record has a GPU driver")
     return (*faults, *broken_rules(kind, told))
 
 

@@ -136,7 +136,7 @@ class EvidenceStore:
         for record in records:
             row = record if isinstance(record, RecordLine) else to_record_line(record)
             if self.fits and (faults := self.fits(row.record)):
-                raise DataError("\n".join(faults), "Nothing was taken: the store could not be read any more.")
+                raise DataError("\n".join(faults), "No records were added: the store would become unreadable.")
             yield row
 
     def _shipped_path(self, path: Path) -> Path:

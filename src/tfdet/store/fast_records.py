@@ -324,7 +324,7 @@ def read_record_lines(path: Path, fits: FindFaults | None = None) -> Iterator[Re
             continue
         yield row
     if faults:
-        raise DataError("\n".join(faults), "Nothing was taken from this file.")
+        raise DataError("\n".join(faults), "No records were added from this file.")
 
 
 def summarize(r: Record) -> RecordSummary:

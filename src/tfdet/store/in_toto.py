@@ -52,7 +52,7 @@ class Checksums(Sequence[str]):
         if not isinstance(given, list) or not 1 <= len(given) <= MAX_BATCH_RECORDS:
             raise ValueError(f"1 to {MAX_BATCH_RECORDS:,} checksums belong there")
         if any(not isinstance(one, str) or not _DIGEST.fullmatch(one) for one in given):
-            raise ValueError("one of them is no checksum")
+            raise ValueError("one of them is not a checksum")
         self._packed = b"".join(map(bytes.fromhex, given))
 
     def __len__(self) -> int:
@@ -96,7 +96,7 @@ class Configured(_Part):
 
 def _none(tests: object) -> object:
     if tests not in (None, []):
-        raise ValueError("records tell no tests by name, so nobody could compare these with them")
+        raise ValueError("records name no tests, so these names cannot be verified")
     return tests
 
 

@@ -71,7 +71,7 @@ def _check_results(f: RecordFacts) -> _Rule:
     yield "no distinct result, or one without a run", (f.distinct > 0) != (f.runs > 0)
     yield "more distinct results than the reference and those that differed", f.distinct > f.differed + 1
     yield "runs differed, and yet all results are one", some and f.distinct < 2
-    yield "it keeps another number of digests than it has results", f.digests != min(f.distinct, MAX_DIGESTS)
+    yield "number of digests does not match number of distinct results", f.digests != min(f.distinct, MAX_DIGESTS)
     yield "a first difference without any, or none where runs differed", (f.first is not None) != some
     yield "the first that differed is beyond its runs", f.first is not None and not _is_within_runs(f)
     yield "a distance where nothing differed", not some and (f.max_ulp, f.max_absolute) != (0, 0.0)

@@ -167,8 +167,8 @@ class Record(StrictModel):
         return [
             ("it ran somewhere, and yet no run came to its end", bool(self.ran_on) and not self.runs),
             ("a digest is there twice", len(set(self.digests)) < len(self.digests)),
-            ("started at no possible time", not is_plausible_time(self.started)),
-            ("its median is no possible time", not is_plausible_duration(self.median_seconds)),
+            ("its start is not a possible time", not is_plausible_time(self.started)),
+            ("its median is not a possible duration", not is_plausible_duration(self.median_seconds)),
         ]
 
     @property
@@ -280,4 +280,4 @@ def read_records(path: Path) -> Iterator[Record]:
         except ValueError as error:
             faults.append(f"{path}:{number}: {error}")
     if faults:
-        raise DataError("\n".join(faults), "Nothing was taken from this file.")
+        raise DataError("\n".join(faults), "No records were added from this file.")

@@ -29,7 +29,7 @@ class Reachability(NamedTuple):
     why: str
 
 
-UNCHECKED: Final = Reachability("not established", "nobody checked it")
+UNCHECKED: Final = Reachability("not established", "not checked")
 
 
 class KernelRow(NamedTuple):
@@ -156,7 +156,7 @@ class AuditIndex:
         if not any(self._on_gpu(op, dtypes) for op, dtypes in wanted.ops.items()):
             return Reachability("no GPU kernel", f"this build registers no GPU kernel of {ops} for such dtypes")
         if checked is None:
-            return Reachability("not established", "nobody checked it for this version")
+            return Reachability("not established", "not checked for this version")
         return Reachability("reached", checked.note)
 
     def _on_gpu(self, op: str, dtypes: list[str]) -> bool:

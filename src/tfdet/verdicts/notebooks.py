@@ -43,7 +43,7 @@ def _source(path: Path, number: int, cell: dict[str, Any]) -> str:
     source = cell.get("source", "")
     lines = source if isinstance(source, list) else [source]
     if not all(isinstance(line, str) for line in lines):
-        raise DataError(f"{path}: cell {number}: its source is no text", _ADVICE)
+        raise DataError(f"{path}: cell {number}: its source is not text", _ADVICE)
     return "".join(lines)
 
 

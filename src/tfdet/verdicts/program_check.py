@@ -120,7 +120,7 @@ def _unknown(framework: Framework, called: list[str], strange: list[str], reache
         yield _unknown_call_finding("note", f"this program calls nothing of {framework.name} by its name")
     elif strange:
         some = ", ".join(strange[:_NAMED]) + (", ..." if len(strange) > _NAMED else "")
-        said = f"no source speaks of {len(strange)} of the {len(called)} names that it calls: {some}"
+        said = f"{len(strange)} of {len(called)} called names match no source: {some}"
         yield _unknown_call_finding("note" if reached else "warning", said)
 
 
@@ -188,7 +188,7 @@ def _is_resolved_by(cell: StatusCell, cells: list[StatusCell]) -> bool:
 def _unlisted(status: Status, environment: str, sources: Iterable[Source]) -> list[ProgramFinding]:
     audited = status.audits.get(environment)
     if audited is None:
-        return [ProgramFinding("note", "", f"nobody read the binaries of {environment}")]
+        return [ProgramFinding("note", "", f"binaries of {environment} not audited")]
     return [
         ProgramFinding(
             "warning", "", f"unlisted: {number} kernels of {family} depend on order, or may, and no source names them"

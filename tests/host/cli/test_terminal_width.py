@@ -67,7 +67,9 @@ def test_a_narrow_status_says_what_a_wide_one_says(checkout: Project) -> None:
     said = next(line for line in below if line.startswith("  none"))
     assert "✗ TF 1.14 to " in said  # where it ends depends on where which device has evidence
     unwrapped = " ".join(line.strip() for line in narrow)
-    assert re.search("Ranges speak of what was measured: .*tf1.13.1 tf1.14 tf1.15 ", unwrapped), "wherever lines break"
+    assert re.search("Ranges cover measured environments only: .*tf1.13.1 tf1.14 tf1.15 ", unwrapped), (
+        "wherever lines break"
+    )
 
 
 @pytest.mark.parametrize("command", ["status", "envs"])

@@ -153,7 +153,7 @@ def test_a_card_that_disagrees_with_its_emulation_is_named(
         ({"device": {"kind": "vgpu", "model": "nvidia-h200"}}, "not the key of a device of kind vgpu"),
         ({"device": {**SM70, "model": "vgpu-sm7"}}, "the virtual GPU has no model vgpu-sm7"),
         ({"ran_on": ["CPU:0"]}, "another kind of device than vgpu-sm70"),
-        ({"stack": {**STACK, "gpu": "NVIDIA H200"}}, "a GPU is named"),
+        ({"stack": {**STACK, "gpu": "NVIDIA H200"}}, "the record names a GPU"),
     ],
 )
 def test_what_the_kind_does_not_say_is_refused(
@@ -169,8 +169,8 @@ def test_a_kind_that_the_matrix_does_not_know_is_refused(copy: Project, line: Ca
     path = copy.root / "records.jsonl"
     path.write_bytes(line(device={"kind": "tpu", "model": "tpu-v3"}, ran_on=["GPU:0"]))
     done = tfdet(copy, "evidence", "add", "--yes", path)
-    assert (done.returncode, "'tpu' is no kind of device" in done.stderr) == (ExitCode.USAGE, True), done.stderr
+    assert (done.returncode, "'tpu' is not a kind of device" in done.stderr) == (ExitCode.USAGE, True), done.stderr
     stored = copy.evidence / "tpu-v3" / "tf2.0.jsonl"
     stored.parent.mkdir()
     stored.write_bytes(path.read_bytes())
-    assert "'tpu' is no kind of device" in tfdet(copy, "status").stderr
+    assert "'tpu' is not a kind of device" in tfdet(copy, "status").stderr

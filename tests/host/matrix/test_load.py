@@ -153,7 +153,7 @@ def test_without_its_control_the_matrix_is_nothing(copy: Project) -> None:
     [
         ('version = "2.0"', 'version = "newest"', "version: .*not a version"),
         ('version = "2.0"', 'version = "2.0\\n"', "version: .*not a version"),
-        ("min_driver = ", 'min_driver = "at least 410" #', "min_driver: .*begins with no number"),
+        ("min_driver = ", 'min_driver = "at least 410" #', "min_driver: .*does not begin with a number"),
     ],
 )
 def test_facts_that_are_compared_are_numbers(copy: Project, old: str, new: str, words: str) -> None:

@@ -277,9 +277,9 @@ def test_an_older_site_gives_way_and_nothing_else_does(
     other = tmp_path / "mine"
     other.mkdir()
     (other / "thesis.txt").write_text("years of work")
-    with pytest.raises(UsageError, match="no site"):
+    with pytest.raises(UsageError, match="not a tfdet site"):
         build(small, other)
-    with pytest.raises(UsageError, match="no folder"):
+    with pytest.raises(UsageError, match="not a folder"):
         build(small, other / "thesis.txt")
     assert (other / "thesis.txt").read_text() == "years of work"
     old = tmp_path / "old"

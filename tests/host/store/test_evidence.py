@@ -205,12 +205,12 @@ def test_all_files_or_none_are_written(store: EvidenceStore, line: Line) -> None
         ({"observation": "differs", "differed": 0}, "no run does"),
         ({"observation": "crashed", "error": None}, "no error either"),
         ({"median_seconds": -1.0}, "median_seconds"),
-        ({"started": "9999-99-99T99:99:99Z"}, "no possible time"),
-        ({"started": "2999-01-01T00:00:00Z"}, "no possible time"),
+        ({"started": "9999-99-99T99:99:99Z"}, "not a possible time"),
+        ({"started": "2999-01-01T00:00:00Z"}, "not a possible time"),
         ({"ran_on": ["CPU:0\x1b[31m"]}, "ran_on"),
         ({"environment": "../../etc/passwd"}, "environment"),
-        ({"median_seconds": 1e300}, "no possible time"),
-        ({"median_seconds": 1e-300}, "no possible time"),
+        ({"median_seconds": 1e300}, "not a possible duration"),
+        ({"median_seconds": 1e-300}, "not a possible duration"),
     ],
 )
 def test_what_no_run_can_have_given_is_refused(line: Line, changes: dict[str, Any], fault: str) -> None:

@@ -135,7 +135,7 @@ def test_the_file_that_key_show_writes_is_one_of_matrix_keys(project: Project) -
 @pytest.mark.parametrize(
     ("before", "after", "told"),
     [
-        ('device = "nvidia"', 'device = "tpu"', "no kind of device"),
+        ('device = "nvidia"', 'device = "tpu"', "not a kind of device"),
         ("BEGIN PUBLIC KEY", "BEGIN PRIVATE KEY", "a public key in PEM"),
         ("MCowBQYDK2Vw", "MCowBQYDK2Vu", "no public key of Ed25519"),
         ("since", "sincere", "sincere"),
