@@ -1,4 +1,4 @@
-"""Which GPUs a build can run on, from the architectures embedded in it."""
+"""The GPUs that a build can run on, by the architectures of its embedded code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-# Compute capability: GPUs that many people have (NVIDIA's list "CUDA GPU Compute Capability").
+# {compute capability: common GPUs}, from NVIDIA's list "CUDA GPU Compute Capability".
 GPUS: dict[tuple[int, int], str] = {
     (3, 5): "Tesla K40, GTX Titan",
     (3, 7): "Tesla K80",
@@ -36,7 +36,7 @@ class Capability:
     compute: tuple[int, int]
     gpus: str
     how: RunMode
-    by: str  # the embedded architecture that they run, "" where none
+    by: str  # the embedded architecture that they run, "" if none
 
     def as_json(self) -> dict[str, str]:
         return {"compute_capability": f"{self.compute[0]}.{self.compute[1]}", "gpus": self.gpus, "runs": self.how,
@@ -44,7 +44,7 @@ class Capability:
 
 
 def capabilities(sass: Iterable[str], ptx: Iterable[str]) -> list[Capability]:
-    """For each well-known GPU: natively, by JIT of PTX in the driver, or not at all."""
+    """Return for each common GPU whether it runs the build natively, by JIT compilation of PTX, or not."""
     machine, portable = list(sass), list(ptx)
     return [_capability(compute, gpus, machine, portable) for compute, gpus in GPUS.items()]
 
@@ -58,7 +58,7 @@ def _capability(compute: tuple[int, int], gpus: str, sass: list[str], ptx: list[
 
 
 def _runs(arch: str, compute: tuple[int, int]) -> bool:
-    """Machine code runs on its own major version from its minor on; that of sm_90a on 9.0 alone."""
+    """Return whether machine code runs: on its major version from its minor version on; sm_90a on 9.0 alone."""
     major, minor, suffix = _parts(arch)
     if suffix == "a":
         return (major, minor) == compute
@@ -82,10 +82,10 @@ def _parts(arch: str) -> tuple[int, int, str]:
 
 
 def sort_archs(archs: Iterable[str]) -> list[str]:
-    """sm_35 before sm_100."""
+    """Sort by number: sm_35 before sm_100."""
     return sorted(set(archs), key=_parts)
 
 
 def native_capabilities(found: Iterable[Capability]) -> str:
-    """3.5 3.7 5.0 ...: the capabilities that run natively."""
+    """Return the compute capabilities that run natively, as `3.5 3.7 5.0`."""
     return " ".join("{}.{}".format(*c.compute) for c in found if c.how == "native")

@@ -1,4 +1,4 @@
-"""A cubin: the ELF file that holds one architecture's machine code, one section a function."""
+"""A cubin: the ELF file that holds one architecture's machine code, one section per function."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tfdet.audit.elf import FLAG_EXEC, MACHINE_CUDA, Elf, ElfError, read_elf
 from tfdet.audit.sass import INSTRUCTION
 
 _PREFIX = b".text."
-_SYMBOL_FUNC = 2
-_ABI_VERSION = 8  # where in an ELF file it stands
+_SYMBOL_FUNC = 2  # STT_FUNC, the low bits of a symbol's `info`
+_ABI_VERSION = 8  # offset of the ABI version in an ELF header (EI_ABIVERSION)
 _CUDA_ENTRY = 0x10  # STO_CUDA_ENTRY in a symbol's `other`: a kernel, not a device function
 
 
 def built_for(elf: Elf) -> int:
-    """The architecture that a cubin names in its header: 90.
+    """Return the architecture in a cubin's header, such as 90 for sm_90.
 
     Up to ABI version 7 it is the lowest byte of the flags; from 8 on, which CUDA 13 writes, the one above.
     """
@@ -26,7 +26,7 @@ def built_for(elf: Elf) -> int:
 
 @dataclass(frozen=True)
 class Cubin:
-    """The functions of a cubin, in the order of their code; arrays have one row a function."""
+    """The functions of a cubin, in the order of their code; arrays have one row per function."""
 
     elf: Elf
     rows: NDArray[np.int64]  # section numbers
@@ -43,7 +43,7 @@ class Cubin:
         return self.elf.data[start : end - (end - start) % INSTRUCTION]
 
     def kernels(self) -> set[str]:
-        """Names of the functions that the host can launch."""
+        """Return the names of the kernels: functions that the host can launch."""
         symbols = self.elf.symbols()
         entry = ((symbols["info"] & 0xF) == _SYMBOL_FUNC) & ((symbols["other"] & _CUDA_ENTRY) != 0)
         launched = set(symbols["section"][entry].tolist())
@@ -51,7 +51,7 @@ class Cubin:
 
 
 def read_cubin(data: memoryview) -> Cubin:
-    """The cubin that `data` holds; ElfError where it is none or a function's code lies outside it."""
+    """Read a cubin; ElfError if `data` is not one, or a function's code lies outside it."""
     elf = read_elf(data)
     if elf.machine != MACHINE_CUDA:
         raise ElfError(18, f"an ELF file for machine {elf.machine}, not CUDA ({MACHINE_CUDA})")

@@ -31,7 +31,7 @@ _SYMBOL = np.dtype([("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section"
 
 
 class ElfError(ValueError):
-    """Not a readable ELF file; `offset` is where, in bytes from its start."""
+    """An unreadable ELF file. offset: where, in bytes from its start."""
 
     def __init__(self, offset: int, message: str) -> None:
         super().__init__(message)
@@ -40,20 +40,20 @@ class ElfError(ValueError):
 
 @dataclass(frozen=True)
 class Elf:
-    """One ELF file's section table: structured arrays, one row a section."""
+    """One ELF file's section table: structured arrays, one row per section."""
 
     data: memoryview
     machine: int
     flags: int
     sections: NDArray[np.void]
-    names: bytes  # the section names, each ended by a zero
+    names: bytes  # the section names, each terminated by a zero
 
     def name(self, row: int) -> bytes:
         start = int(self.sections["name"][row])
         return self.names[start : self.names.find(b"\0", start)] if start < len(self.names) else b""
 
     def fits(self, row: int) -> bool:
-        """Does the section lie inside the file?"""
+        """Return whether the section lies inside the file."""
         section = self.sections[row]
         if section["type"] == TYPE_NOBITS:
             return False
@@ -64,7 +64,7 @@ class Elf:
         return [row for row in range(len(self.sections)) if self.name(row) in names]
 
     def symbols(self) -> NDArray[np.void]:
-        """The symbol table, empty where there is none."""
+        """Return the symbol table, empty if the file has none."""
         for row in np.flatnonzero(self.sections["type"] == TYPE_SYMTAB):
             if self.fits(int(row)):
                 section = self.sections[row]
@@ -74,7 +74,7 @@ class Elf:
 
 
 def read_elf(data: memoryview) -> Elf:
-    """The ELF file that `data` holds; ElfError where it is none."""
+    """Read the section table of an ELF file; ElfError if `data` is not one."""
     if len(data) < HEADER_SIZE or bytes(data[:4]) != b"\x7fELF":
         raise ElfError(0, "not an ELF file")
     header = np.frombuffer(data, _FILE, 1)[0]

@@ -1,7 +1,7 @@
-"""Which ops have kernels for which devices: asked of the very TensorFlow of the wheel, on a machine without a GPU.
+"""Kernel registrations: the ops of a wheel's TensorFlow with their devices and dtypes, read without a GPU.
 
-The wheel is laid out in a folder for a moment and imported in the environment's CPU virtual environment, which has
-all that it needs.  Its registry is filled when its libraries load; no device is touched.
+The wheel is unpacked into a temporary folder and imported in the environment's CPU virtual environment, which has its
+dependencies.  TensorFlow fills its registry when its libraries load; no device is used.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tfdet.matrix.models import Environment
 Registrations = dict[str, dict[str, list[str]]]
 """{op: {device: [dtypes]}} of the ops that have a GPU kernel; `DEFAULT` is a kernel for any device."""
 
-FRAMEWORK = "tensorflow"  # no other one is asked
+FRAMEWORK = "tensorflow"  # the only framework with such a registry here
 _MINUTES = 10
 _ADVICE = "The rest of the audit needs no TensorFlow: run it without --kernel-registrations."
 
@@ -32,8 +32,8 @@ _ADVICE = "The rest of the audit needs no TensorFlow: run it without --kernel-re
 def registrations(
     project: Project, key: str, environment: Environment, wheel: Wheel, libraries: Mapping[str, Path]
 ) -> Registrations:
-    """The GPU kernels that this build registers; RunFailedError where it cannot be imported here."""
-    console.print_note(f"asking TensorFlow of {wheel.path.name} for its kernels")
+    """Return the kernels of all ops with a GPU kernel; RunFailedError if the build cannot be imported here."""
+    console.print_note(f"reading the kernel registrations of {wheel.path.name}")
     python = VenvEngine(project).interpreter(key, environment, "cpu")
     with tempfile.TemporaryDirectory(prefix=".import-", dir=cache_dir()) as folder:
         _lay_out(wheel.path, libraries, Path(folder))
@@ -47,7 +47,7 @@ def registrations(
 
 
 def _lay_out(wheel: Path, libraries: Mapping[str, Path], folder: Path) -> None:
-    """The wheel as pip installs it; libraries are linked, for they were unpacked already."""
+    """Unpack the wheel as pip does; libraries are hard links to those unpacked before."""
     for name, file in libraries.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         os.link(file, folder / name)

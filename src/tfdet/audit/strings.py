@@ -1,8 +1,8 @@
-"""What a library's constant strings tell: environment variables that it reads, messages by which ops refuse.
+"""A library's constant strings about determinism: environment variables that it reads, error messages of its ops.
 
-A string in the binary means that the code is there; whether a program reaches it is another question.  Compilers put
-short strings into instructions, eight bytes at a time: names of variables are looked for there too.  Strings that a
-program puts together at run time are not found, so that absence is no proof.
+A string shows that the code exists, not that a program executes it.  Compilers put short strings into instructions,
+eight bytes at a time: names of variables are searched there too.  Strings that are built at run time are not found, so
+absence proves nothing.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ from tfdet.audit.elf import FLAG_EXEC, Elf, ElfError, read_elf
 from tfdet.base.untrusted import open_file
 
 _SECTIONS = (b".rodata", b".data")
-_LONGEST = 1000  # bytes of a message; longer texts about determinism are help, not refusals
+_LONGEST = 1000  # bytes; longer texts about determinism are help texts, not error messages
 
-# A variable is a whole string; a name inside a sentence is not read.  Numbers may stand before it without a zero
-# between them: then up to seven of their bytes can look like letters.
+# The name of a variable is a whole string, not part of a sentence.  Numbers may precede it without a zero in between:
+# then up to seven of their bytes can look like letters.
 _VARIABLE = re.compile(rb"(?:\A|[^\x20-\x7e][^ \"'=]{0,7}?)((?:TF|XLA)_[A-Z0-9_]+)\Z", re.S)
 _KEYWORDS = (b"DETERMINI", b"CUDNN", b"AUTOTUNE")
-_NO_TEXT = re.compile(rb"[^\x20-\x7e\n\t]+")  # numbers that stand before a text without a zero between them
+_NO_TEXT = re.compile(rb"[^\x20-\x7e\n\t]+")  # numbers that precede a text without a zero in between
 _MORE_VARIABLES = (b"TF_ENABLE_TENSOR_FLOAT_32_EXECUTION", b"TF_XLA_FLAGS", b"XLA_FLAGS")
 
 _CHUNK = 8  # bytes of the immediate of a movabs
 _MOVABS = re.compile(rb"[\x48\x49][\xb8-\xbf]\Z")
-_MAX_DISTANCE = 64  # bytes of code around, in which the rest of the name stands
-_MAX_UNSEEN_BYTES = 2  # bytes of a name behind its first chunk that need not be seen: they are compared elsewhere
+_MAX_DISTANCE = 64  # bytes of code before and after, searched for the rest of the name
+_MAX_UNSEEN_BYTES = 2  # so many last bytes of a name need not be found: compilers may compare them elsewhere
 
-# How TensorFlow words a refusal, in every version looked at (1.13 to 2.21).
+# Error messages of TensorFlow's ops without a deterministic kernel, 1.13 to 2.21.
 _REFUSAL = re.compile(
     rb"determini\w+ [^\0]*not (?:currently |yet )?(?:available|supported)"
     rb"|is not deterministic\.|not (?:yet )?have a deterministic|eterminism is enabled",
     re.I,
 )
-_MORE_MESSAGES = (b"No algorithm worked!",)  # what an excluded cuDNN algorithm leads to
+_MORE_MESSAGES = (b"No algorithm worked!",)  # the error if no cuDNN algorithm is left
 
 
 @dataclass
 class Strings:
-    """Sorted names and texts, each once."""
+    """Names of environment variables, and error messages."""
 
     variables: set[str] = field(default_factory=set)
     messages: set[str] = field(default_factory=set)
 
 
 def search(paths: Iterable[Path], known: Iterable[str]) -> Strings:
-    """Determinism-related strings of these libraries; `known`: further variables to look for."""
+    """Search libraries for strings about determinism. known: further names of variables to search for."""
     found = Strings()
     wanted = [*_MORE_VARIABLES, *(name.encode() for name in known)]
     for path in paths:
@@ -70,7 +70,7 @@ _Spans = list[tuple[int, int]]
 
 
 def _sections(data: mmap.mmap) -> tuple[_Spans, _Spans]:
-    """Where the constant strings are, and where the code is; nothing where this is no library that can be read."""
+    """Return the spans of constant strings and of code; none if the file is not a readable library."""
     view = memoryview(data)
     try:
         elf = read_elf(view)
@@ -89,7 +89,7 @@ def _spans(elf: Elf, rows: list[int]) -> _Spans:
 
 
 def _inlined(data: mmap.mmap, start: int, end: int, name: bytes) -> bool:
-    """Does code in data[start:end] hold this name as immediate values?"""
+    """Return whether code in data[start:end] contains the name as immediate operands."""
     head, rest = name[:_CHUNK], name[_CHUNK:]
     if len(head) < _CHUNK:
         return False
@@ -115,7 +115,7 @@ def _search_section(data: mmap.mmap, start: int, end: int, wanted: list[bytes], 
 
 
 def _around(data: mmap.mmap, start: int, end: int, needle: bytes) -> Iterator[bytes]:
-    """The zero-ended strings of data[start:end] that hold `needle`, if they are not too long."""
+    """Yield the zero-terminated strings of data[start:end] that contain `needle` and are not too long."""
     at = data.find(needle, start, end)
     while at >= 0:
         first = data.rfind(b"\0", max(start, at - _LONGEST), at) + 1

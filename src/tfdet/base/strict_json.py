@@ -1,4 +1,4 @@
-"""JSON that all readers take for the same: what is signed has to be what is understood."""
+"""Strict JSON: only texts that every parser reads alike, so that readers see what was signed."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Any, NoReturn
 from tfdet.base.errors import DataError
 from tfdet.base.untrusted import MAX_BYTES, read_bytes
 
-MOST_DIGITS = 1000  # Python refuses 4,300 and more in words of its own
+MOST_DIGITS = 1000  # below Python's own limit of 4,300, which has another error message
 _has_escaped_half = re.compile(r"\\u[dD][89a-fA-F]").search
-MAX_DEPTH = 100  # what is nested deeper overflows the stack of some later reader
+MAX_DEPTH = 100  # levels; deeper nesting overflows the stack of some parsers
 
 
 def strict_json(content: str | bytes) -> Any:
-    """ValueError where it is none (RFC 8259), is nested deeper than MAX_DEPTH, or an object names a field twice."""
+    """Parse JSON; ValueError if it violates RFC 8259, nests deeper than MAX_DEPTH, or repeats a name in an object."""
     text = content if isinstance(content, str) else content.decode("utf-8")
     try:
         found = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    if _has_escaped_half(text):  # else it cannot be
+    if _has_escaped_half(text):  # otherwise all text is valid
         _require_text(found)
-    if text.count("[") + text.count("{") > MAX_DEPTH:  # else it cannot be
+    if text.count("[") + text.count("{") > MAX_DEPTH:  # otherwise it cannot nest too deeply
         _require_shallow(found)
     return found
 
 
 def read_json(path: Path, advice: str = "", limit: int = MAX_BYTES) -> Any:
-    """The strict JSON in an untrusted file; DataError names the file, and the line where there is one."""
+    """Parse strict JSON of an untrusted file; DataError names the file and, if known, the line."""
     content = read_bytes(path, advice, limit)
     try:
         return strict_json(content)
@@ -40,15 +40,15 @@ def read_json(path: Path, advice: str = "", limit: int = MAX_BYTES) -> Any:
         line = content.count(b"\n", 0, error.start) + 1
         raise DataError(f"{path}:{line}: not JSON: byte 0x{content[error.start]:02x} is not UTF-8", advice) from None
     except ValueError as error:
-        raise DataError(f"{path}: not JSON that every reader takes for the same: {error}", advice) from None
+        raise DataError(f"{path}: not strict JSON: {error}", advice) from None
 
 
 def _require_text(found: Any) -> None:
-    """RFC 8259, 8.2: half of a surrogate pair is no character, and readers take it for different ones."""
+    """Refuse half of a surrogate pair: parsers read it differently (RFC 8259, section 8.2)."""
     try:
         json.dumps(found, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
-        raise ValueError("half of a surrogate pair, which is no character") from None
+        raise ValueError("half of a surrogate pair, which is not a character") from None
 
 
 def _integer(text: str) -> int:
@@ -71,10 +71,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise ValueError(f"{name[:40]!r} is there twice")
+            raise ValueError(f"{name[:40]!r} occurs twice")
         found[name] = value
     return found
 
 
 def _constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")

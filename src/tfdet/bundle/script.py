@@ -1,8 +1,8 @@
-"""The one file unbundle.py, of the modules of runtime/unbundle and of what they share with the others.
+"""Join the modules of runtime/unbundle, and those of tfdet_common that they import, into the one file unbundle.py.
 
-Their text is joined, and no archive made of it: on the host that the bundle is carried to people read what they run,
-and the same modules always give the same bytes.  For that they import each other only as `from package.module import
-name`, before anything else, and no two of them give a name at their top twice.
+The file is plain text, not an archive: users on the target host can read what they run, and the same modules give the
+same bytes.  So the modules import each other only as `from package.module import name`, before any other code, and no
+two of them define the same top-level name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _END = 'if __name__ == "__main__":\n    sys.exit(main())\n'
 
 @dataclass(frozen=True)
 class Module:
-    """standard: its imports of Python's modules.  needs: modules of ours.  names: what it defines.  body: the rest."""
+    """standard: its imports of the standard library. needs: modules of _OURS. names: top-level names. body: code."""
 
     name: str
     title: str
@@ -30,7 +30,7 @@ class Module:
 
 
 def build(runtime: Path) -> str:
-    """The script's text."""
+    """Return the text of unbundle.py."""
     modules = _in_order(runtime, "unbundle.main", {})
     _check_names(modules)
     start = (runtime / "unbundle" / "__init__.py").read_text("utf-8").rstrip()
@@ -40,7 +40,7 @@ def build(runtime: Path) -> str:
 
 
 def _in_order(runtime: Path, name: str, found: dict[str, Module]) -> dict[str, Module]:
-    """The module, after those that it needs."""
+    """Add the module to `found`, after those that it imports."""
     if name not in found:
         module = _read(runtime, name)
         for needed in module.needs:

@@ -1,4 +1,4 @@
-"""What every command has: `--version`, the matrix, ways to answer."""
+"""What the commands share: the option `--version`, loading the project, printing results."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _READ_ONLY = ("doctor", "envs", "status", "show", "recipe", "check")
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(requested: bool) -> None:
+    if requested:
         from tfdeterminism.version import __version__
 
         console.write(f"tfdet {__version__}\n")
@@ -36,7 +36,7 @@ def global_options(
 ) -> None:
     """Report which op of which framework is nondeterministic on which stack, with reproducible evidence."""
     if context.invoked_subcommand not in _READ_ONLY:
-        signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # what is under way must not be lost with its reader
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a closed pipe must not end a run
 
 
 def load_project() -> tuple[Project, Matrix]:

@@ -1,4 +1,4 @@
-"""A CPython of a given minor on this host."""
+"""Find a CPython of a given minor version, such as 3.7, on this host."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tfdet_common import interpreters
 
 @lru_cache
 def find_python(version: str) -> Path | None:
-    """A CPython `version` (such as 3.7) that starts, or None."""
+    """Return a CPython of this version (such as 3.7) that starts, or None."""
     found = interpreters.find_python(version)
     return Path(found) if found else None
 

@@ -61,7 +61,7 @@ def test_sizes_are_bounded(tmp_path: Path) -> None:
 def test_what_is_wrong_is_told_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "file"
     for content, said in ((b"{\n\xff", ":2: not JSON: byte 0xff"), (b"{\n1}", ":2: not JSON: Expecting"),
-                          (b'{"a": 1, "a": 2}', "'a' is there twice"), (b"[" * 100_000, "nested too deeply"),
+                          (b'{"a": 1, "a": 2}', "'a' occurs twice"), (b"[" * 100_000, "nested too deeply"),
                           (b"9" * 5000, "digits")):  # fmt: skip
         path.write_bytes(content)
         with pytest.raises(DataError) as caught:

@@ -53,7 +53,7 @@ def test_the_suite_runs_in_an_image(
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setenv("TFDET_FRAMEWORKS", environ(project)["TFDET_FRAMEWORKS"])
     engine = engine_for(project, request.environment, name)
-    with pytest.raises(RunFailedError, match=f"no {name} on this machine"):
+    with pytest.raises(RunFailedError, match=f"{name} is not installed on this machine"):
         engine.run(request)
     image, command = tmp_path / f"bare1.0.{suffix}", tmp_path / name
     command.write_text(STAND_IN.format(python=sys.executable, image=str(image), log=str(tmp_path / "log")))

@@ -132,7 +132,7 @@ def test_what_is_done_waits_or_is_given_up(folder: FleetFolder) -> None:
 def test_what_is_killed_every_time_is_given_up_some_day(folder: FleetFolder) -> None:
     for number in range(MAX_KILLS):
         attempt(folder, f"0-{number:02}", code=None if number % 2 else 130)
-    assert "by force" in compute_progress(folder, None).given_up[0]
+    assert "killed" in compute_progress(folder, None).given_up[0]
 
 
 def test_a_task_that_was_too_long_gets_more_time() -> None:

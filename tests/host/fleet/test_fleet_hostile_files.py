@@ -136,7 +136,7 @@ def test_what_never_begins_is_given_up(folder: FleetFolder) -> None:
     for _ in range(MAX_KILLS):
         assert compute_progress(folder, NOBODY).ready == [0]
         folder.record_submission(folder.add_submission([0]), ["7"])
-    assert "none of them began" in compute_progress(folder, NOBODY).given_up[0]
+    assert "none of which started" in compute_progress(folder, NOBODY).given_up[0]
 
 
 def test_what_is_pre_empted_is_not_given_up_while_it_gets_on(folder: FleetFolder, line: Callable[..., bytes]) -> None:
@@ -149,7 +149,7 @@ def test_what_is_pre_empted_is_not_given_up_while_it_gets_on(folder: FleetFolder
     for number in range(MAX_KILLS):
         assert compute_progress(folder, NOBODY).ready == [0]
         attempt(folder, f"0-9{number:02}", had)
-    assert "by force" in compute_progress(folder, NOBODY).given_up[0]
+    assert "killed" in compute_progress(folder, NOBODY).given_up[0]
 
 
 def test_what_was_not_taken_was_not_sent(folder: FleetFolder) -> None:

@@ -41,15 +41,15 @@ def forged(genuine: bytes, kind: str) -> bytes:
 def test_one_checksum_cannot_fit_and_another_be_read(line: Line, tmp_path: Path, kind: str) -> None:
     """What is signed is known by its checksum."""
     false = forged(line(), kind)
-    with pytest.raises(ValueError, match=r"'checksum' is there twice|its checksum does not fit"):
+    with pytest.raises(ValueError, match=r"'checksum' occurs twice|its checksum does not fit"):
         parse(false)
     path = tmp_path / "tf2.0.jsonl"
     path.write_bytes(false)
-    with pytest.raises(DataError, match=r"'checksum' is there twice|its checksum does not fit"):
+    with pytest.raises(DataError, match=r"'checksum' occurs twice|its checksum does not fit"):
         list(read_record_lines(path))
 
 
 def test_no_member_of_a_record_is_there_twice(line: Line) -> None:
     text = line().decode().strip()
-    with pytest.raises(ValueError, match="'solution' is there twice"):
+    with pytest.raises(ValueError, match="'solution' occurs twice"):
         parse(sealed(text[:-1] + ',"solution":"TDO"}'))

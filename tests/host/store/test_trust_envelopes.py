@@ -144,14 +144,14 @@ def test_a_field_that_is_there_twice_is_refused(world: World) -> None:
     """Of two readers one takes the first, the other the last."""
     (line,) = world.lab.signs(world.project, world.records)
     for twice in (f'{{"payload": "AAAA", {line[1:]}', line.strip()[:-1] + ', "payload": "AAAA"}'):
-        with pytest.raises(ValueError, match=r"no envelope: '[a-zA-Z]+' is there twice"):
+        with pytest.raises(ValueError, match=r"no envelope: '[a-zA-Z]+' occurs twice"):
             world.verified(twice)
     body = json.dumps(said(world)).encode()
     for bad in (
         body[:-1] + b', "_type": "https://in-toto.io/Statement/v1"}',
         body.replace(b'"name"', b'"name":1,"name"'),
     ):
-        with pytest.raises(ValueError, match=r"no statement of records: '[a-zA-Z_]+' is there twice"):
+        with pytest.raises(ValueError, match=r"no statement of records: '[a-zA-Z_]+' occurs twice"):
             world.verified(signed(world.lab, bad))
 
 
